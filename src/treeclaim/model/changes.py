@@ -1,0 +1,30 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the store tells a Forest: the whole inventory, or what changed since a cursor."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from treeclaim.model.catalogue import Catalogue
+from treeclaim.model.provider import ProviderRecord
+
+Cursor = Mapping[int, int]
+"""How far a reader has come: the position reached in each stream of the change feed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Changes:
+    """One consistent picture of everything committed after a cursor.
+
+    Attributes:
+        cursor: Pass this the next time.
+        complete: True where `records` holds the whole inventory and replaces what was known.
+        records: Providers as they are now, each as a whole.
+        removed: Ids of providers that are gone (or never came to be).
+        catalogue: All traits and resource classes if any of them changed, else None.
+    """
+
+    cursor: Cursor
+    complete: bool
+    records: Sequence[ProviderRecord]
+    removed: Sequence[int]
+    catalogue: Catalogue | None

@@ -1,0 +1,133 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Claims as values: what a consumer is to hold, and what it holds."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import Enum
+
+from treeclaim.model.inventory import Inventory
+
+
+class Generation(Enum):
+    """Says that a client named no consumer generation to compare (below 1.28)."""
+
+    UNCHECKED = "unchecked"
+
+
+class ConsumerType(Enum):
+    """Says that a client named no consumer type (below 1.38): the one there is stays."""
+
+    UNCHANGED = "unchanged"
+
+
+@dataclass(frozen=True, slots=True)
+class ConsumerClaim:
+    """All that one consumer is to hold from now on (contract page 70, section 1.3).
+
+    Attributes:
+        consumer_uuid: Lower-case dashed uuid.
+        allocations: Amounts by provider uuid and resource class name; empty removes all.
+        project_id: Owner.
+        user_id: Owner.
+        generation: The consumer's generation the client knows; None for "it is new".
+        consumer_type: Type name.
+    """
+
+    consumer_uuid: str
+    allocations: Mapping[str, Mapping[str, int]]
+    project_id: str
+    user_id: str
+    generation: int | Generation | None = Generation.UNCHECKED
+    consumer_type: str | ConsumerType = ConsumerType.UNCHANGED
+
+
+@dataclass(frozen=True, slots=True)
+class ProviderShare:
+    """What a consumer holds on one provider.
+
+    Attributes:
+        generation: The provider's generation.
+        resources: Amount of each resource class, by name.
+    """
+
+    generation: int
+    resources: Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class ConsumerAllocations:
+    """All that one consumer holds (contract page 70, section 2).
+
+    Attributes:
+        shares: By provider uuid.
+        project_id: Owner.
+        user_id: Owner.
+        generation: The consumer's generation.
+        consumer_type: Type name, None if it was never given.
+        modified_at: Newest creation among the records, in seconds since the epoch.
+    """
+
+    shares: Mapping[str, ProviderShare]
+    project_id: str
+    user_id: str
+    generation: int
+    consumer_type: str | None
+    modified_at: float
+
+
+@dataclass(frozen=True, slots=True)
+class ConsumerShare:
+    """What one consumer holds on a given provider.
+
+    Attributes:
+        generation: The consumer's generation.
+        resources: Amount of each resource class, by name.
+    """
+
+    generation: int
+    resources: Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class ProviderAllocations:
+    """What consumers hold on one provider (contract page 70, section 6).
+
+    Attributes:
+        provider_generation: The provider's generation.
+        shares: By consumer uuid.
+        modified_at: Newest creation among the records in seconds since the epoch, None if none.
+    """
+
+    provider_generation: int
+    shares: Mapping[str, ConsumerShare]
+    modified_at: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class UsageGroup:
+    """Sums over the consumers of one type (contract page 80, section 2).
+
+    Attributes:
+        consumer_type: Type name; None for consumers without one.
+        consumer_count: Distinct consumers.
+        resources: Sum of each resource class, by name.
+    """
+
+    consumer_type: str | None
+    consumer_count: int
+    resources: Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class ReshapedInventory:
+    """The complete new inventory of one provider in a reshape (contract page 75).
+
+    Attributes:
+        provider_uuid: The provider.
+        generation: The provider's generation that the client knows.
+        inventories: By resource class name.
+    """
+
+    provider_uuid: str
+    generation: int
+    inventories: Mapping[str, Inventory]

@@ -1,0 +1,242 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Every way a question or a write can be refused, as typed errors that carry the facts.
+
+The API turns each into a status, an error code and the contract's phrase; nothing below it
+knows of HTTP. The message of each error is readable by itself.
+"""
+
+from collections.abc import Sequence
+
+
+class TreeclaimError(Exception):
+    """Base of all errors that a caller can cause or must know of."""
+
+
+class ProviderNotFoundError(TreeclaimError):
+    """No provider has this uuid."""
+
+    def __init__(self, uuid: str) -> None:
+        super().__init__(f"No resource provider with uuid {uuid} found.")
+        self.uuid = uuid
+
+
+class DuplicateProviderError(TreeclaimError):
+    """The uuid, the name or both belong to another provider."""
+
+    def __init__(self, *, uuid: str | None = None, name: str | None = None) -> None:
+        parts = [f"uuid: {uuid}"] if uuid is not None else []
+        parts += [f"name: {name}"] if name is not None else []
+        super().__init__(f"Conflicting resource provider {', '.join(parts)} already exists.")
+        self.uuid = uuid
+        self.name = name
+
+
+class InvalidParentError(TreeclaimError):
+    """A provider cannot have this parent; the message is the contract's phrase."""
+
+
+class ProviderHasChildrenError(TreeclaimError):
+    """A provider with children cannot be deleted."""
+
+    def __init__(self, uuid: str) -> None:
+        super().__init__(
+            f"Unable to delete parent resource provider {uuid}: It has child resource providers."
+        )
+        self.uuid = uuid
+
+
+class ProviderInUseError(TreeclaimError):
+    """A provider with allocations cannot be deleted."""
+
+    def __init__(self, uuid: str) -> None:
+        super().__init__(
+            f"Unable to delete resource provider {uuid}: Resource provider has allocations."
+        )
+        self.uuid = uuid
+
+
+class ProviderGenerationConflictError(TreeclaimError):
+    """The provider's generation is not the one the client gave, or changed meanwhile."""
+
+    def __init__(self, uuid: str, *, actual: int, given: int) -> None:
+        super().__init__(
+            f"resource provider generation conflict for provider {uuid}: "
+            f"actual: {actual}, given: {given}"
+        )
+        self.uuid = uuid
+        self.actual = actual
+        self.given = given
+
+
+class InventoryNotFoundError(TreeclaimError):
+    """The provider has no inventory of the class."""
+
+    def __init__(self, provider_uuid: str, resource_class: str) -> None:
+        super().__init__(f"No inventory of class {resource_class} for {provider_uuid}")
+        self.provider_uuid = provider_uuid
+        self.resource_class = resource_class
+
+
+class InventoryExistsError(TreeclaimError):
+    """The provider already has an inventory of the class."""
+
+    def __init__(self, provider_uuid: str, resource_class: str) -> None:
+        super().__init__(f"Inventory of class {resource_class} for {provider_uuid} already exists")
+        self.provider_uuid = provider_uuid
+        self.resource_class = resource_class
+
+
+class InventoryInUseError(TreeclaimError):
+    """Inventories to be removed have allocations; the classes are in order of their ids."""
+
+    def __init__(self, provider_uuid: str, resource_classes: Sequence[str]) -> None:
+        super().__init__(
+            f"Inventory for '{', '.join(resource_classes)}' on resource provider "
+            f"'{provider_uuid}' in use."
+        )
+        self.provider_uuid = provider_uuid
+        self.resource_classes = tuple(resource_classes)
+
+
+class CapacityTooSmallError(TreeclaimError):
+    """The reserved part leaves less capacity than the microversion allows."""
+
+    def __init__(self, resource_class: str, provider_uuid: str, *, zero_allowed: bool) -> None:
+        relation = "greater than" if zero_allowed else "greater than or equal to"
+        super().__init__(
+            f"Invalid inventory for '{resource_class}' on resource provider "
+            f"'{provider_uuid}'. The reserved value is {relation} total."
+        )
+        self.resource_class = resource_class
+        self.provider_uuid = provider_uuid
+
+
+class ResourceClassNotFoundError(TreeclaimError):
+    """No resource class has this name."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f"No such resource class {name}.")
+        self.name = name
+
+
+class ResourceClassExistsError(TreeclaimError):
+    """The name belongs to another resource class."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f"Resource class {name} already exists.")
+        self.name = name
+
+
+class ResourceClassInUseError(TreeclaimError):
+    """A class with inventories cannot be deleted."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f"Cannot delete resource class {name}. Class is in use in inventory.")
+        self.name = name
+
+
+class StandardResourceClassError(TreeclaimError):
+    """A standard class can be neither renamed nor deleted."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f"Resource class {name} is a standard one.")
+        self.name = name
+
+
+class TraitsNotFoundError(TreeclaimError):
+    """Some traits do not exist."""
+
+    def __init__(self, names: Sequence[str]) -> None:
+        super().__init__(f"No such trait(s): {', '.join(names)}.")
+        self.names = tuple(names)
+
+
+class TraitInUseError(TreeclaimError):
+    """A trait of some provider cannot be deleted."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f"The trait {name} is in use by a resource provider.")
+        self.name = name
+
+
+class StandardTraitError(TreeclaimError):
+    """A standard trait cannot be deleted."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f"Cannot delete standard trait {name}.")
+        self.name = name
+
+
+class ConsumerGenerationConflictError(TreeclaimError):
+    """The consumer's generation is not the one the client gave; None stands for "new"."""
+
+    def __init__(self, consumer_uuid: str, *, expected: int | None, given: int | None) -> None:
+        wanted = "null" if expected is None else expected
+        super().__init__(f"consumer generation conflict - expected {wanted} but got {given}")
+        self.consumer_uuid = consumer_uuid
+        self.expected = expected
+        self.given = given
+
+
+class AllocationProviderNotFoundError(TreeclaimError):
+    """A claim names a provider that does not exist."""
+
+    def __init__(self, uuid: str) -> None:
+        super().__init__(f"Allocation for resource provider '{uuid}' that does not exist.")
+        self.uuid = uuid
+
+
+class InventoryMissingError(TreeclaimError):
+    """A claim names classes that the provider has no inventory of."""
+
+    def __init__(self, provider_uuid: str, resource_classes: Sequence[str]) -> None:
+        super().__init__(
+            f"Inventory for '{', '.join(resource_classes)}' on resource provider "
+            f"'{provider_uuid}' invalid."
+        )
+        self.provider_uuid = provider_uuid
+        self.resource_classes = tuple(resource_classes)
+
+
+class UnitConstraintError(TreeclaimError):
+    """A claimed amount violates min_unit, max_unit or step_size."""
+
+    def __init__(self, provider_uuid: str, resource_class: str) -> None:
+        super().__init__(
+            f"Unable to create allocation for '{resource_class}' on resource provider "
+            f"'{provider_uuid}'. The requested amount would violate inventory constraints."
+        )
+        self.provider_uuid = provider_uuid
+        self.resource_class = resource_class
+
+
+class CapacityExceededError(TreeclaimError):
+    """A claim would use more than there is."""
+
+    def __init__(self, provider_uuid: str, resource_class: str) -> None:
+        super().__init__(
+            f"Unable to create allocation for '{resource_class}' on resource provider "
+            f"'{provider_uuid}'. The requested amount would exceed the capacity."
+        )
+        self.provider_uuid = provider_uuid
+        self.resource_class = resource_class
+
+
+class ConcurrentChangeError(TreeclaimError):
+    """Others changed the same rows again and again; all attempts are used up."""
+
+
+class AllocationsNotFoundError(TreeclaimError):
+    """The consumer holds nothing."""
+
+    def __init__(self, consumer_uuid: str) -> None:
+        super().__init__(f"No allocations for consumer '{consumer_uuid}'")
+        self.consumer_uuid = consumer_uuid
+
+
+class StoreUnavailableError(TreeclaimError):
+    """The database cannot be reached or does not answer; nothing was changed as far as known."""
+
+
+class SchemaRevisionError(TreeclaimError):
+    """The database is at another schema revision than this program understands."""

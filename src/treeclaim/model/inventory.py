@@ -1,0 +1,48 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How much of one resource class a provider has, and what fits into it.
+
+Rules: contract page 30, section 1 and page 70, sections 1 and 1.3.
+"""
+
+from dataclasses import dataclass
+
+MAXIMUM_INTEGER = 2_147_483_647
+"""Greatest value of every integer field of an inventory (signed 32 bits)."""
+
+MAXIMUM_ALLOCATION_RATIO = 3.40282e38
+"""Greatest allocation ratio: what a single-precision column can hold."""
+
+
+@dataclass(frozen=True, slots=True)
+class Inventory:
+    """The amount of one resource class that one provider offers.
+
+    Attributes:
+        total: Units that exist, at least 1.
+        reserved: Units kept back from claims.
+        min_unit: Least amount of one claim.
+        max_unit: Greatest amount of one claim.
+        step_size: A claim's amount is a multiple of this.
+        allocation_ratio: Overcommitment; capacity is `(total - reserved) * allocation_ratio`.
+    """
+
+    total: int
+    reserved: int = 0
+    min_unit: int = 1
+    max_unit: int = MAXIMUM_INTEGER
+    step_size: int = 1
+    allocation_ratio: float = 1.0
+
+    @property
+    def capacity(self) -> float:
+        """Return what can be claimed in all, unrounded; claims are compared with this."""
+        return (self.total - self.reserved) * self.allocation_ratio
+
+    @property
+    def whole_capacity(self) -> int:
+        """Return the capacity truncated toward zero, as it is shown to clients."""
+        return int(self.capacity)
+
+    def admits(self, amount: int) -> bool:
+        """Tell whether one claim may have this amount (units and step, not what is free)."""
+        return self.min_unit <= amount <= self.max_unit and amount % self.step_size == 0

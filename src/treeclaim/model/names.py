@@ -1,0 +1,35 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Names and identifiers: which spellings are valid, and what they are normalised to."""
+
+import re
+import uuid
+
+CUSTOM_PREFIX = "CUSTOM_"
+"""Begins the name of every trait and resource class that is not a standard one."""
+
+SHARING_TRAIT = "MISC_SHARES_VIA_AGGREGATE"
+"""A provider with this trait lends its inventory to the trees in its aggregates."""
+
+FIRST_CUSTOM_CLASS_ID = 10_000
+"""Resource classes with a smaller id are standard ones (contract page 60, section 1)."""
+
+MAXIMUM_NAME_LENGTH = 255
+
+_CUSTOM_NAME = re.compile(r"CUSTOM_[A-Z0-9_]+")
+
+
+def is_custom_name(name: str) -> bool:
+    """Tell whether a name may be given to a custom trait or resource class."""
+    return len(name) <= MAXIMUM_NAME_LENGTH and _CUSTOM_NAME.fullmatch(name) is not None
+
+
+def normalised_uuid(text: str) -> str | None:
+    """Return the lower-case dashed form of any spelling of a uuid, or None if it is none.
+
+    Accepts what `uuid.UUID` accepts: dashes optional, braces, `urn:uuid:`, upper case
+    (contract page 00, section 12).
+    """
+    try:
+        return str(uuid.UUID(text))
+    except ValueError:
+        return None

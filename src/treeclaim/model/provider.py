@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Resource providers as values: as clients see them, and as the store loads them."""
+
+from dataclasses import dataclass
+
+from treeclaim.model.inventory import Inventory
+
+
+@dataclass(frozen=True, slots=True)
+class Provider:
+    """A resource provider as clients see it (contract page 20, section 1).
+
+    Attributes:
+        uuid: Lower-case, dashed.
+        name: Unique over all providers.
+        generation: Counter for optimistic concurrency, 0 when created.
+        parent_uuid: The direct parent, None for a root.
+        root_uuid: The top of the tree; its own uuid for a root.
+        modified_at: Last update (or creation), in seconds since the epoch.
+    """
+
+    uuid: str
+    name: str
+    generation: int
+    parent_uuid: str | None
+    root_uuid: str
+    modified_at: float
+
+
+@dataclass(frozen=True, slots=True)
+class InventoryRecord:
+    """One inventory with its usage, as the store loads it.
+
+    Attributes:
+        class_id: Id of the resource class.
+        inventory: The amounts.
+        used: Sum of all allocations of this class on this provider.
+        modified_at: Last update (or creation) of the inventory, in seconds since the epoch.
+    """
+
+    class_id: int
+    inventory: Inventory
+    used: int
+    modified_at: float
+
+
+@dataclass(frozen=True, slots=True)
+class ProviderRecord:
+    """A resource provider with all that a search needs, as the store loads it.
+
+    Attributes:
+        id: The row's id in the database; order of ids is the canonical order of providers.
+        uuid: Lower-case, dashed.
+        name: Unique over all providers.
+        generation: Counter for optimistic concurrency.
+        parent_id: Id of the direct parent, None for a root.
+        root_id: Id of the tree's root; its own id for a root.
+        modified_at: Last update (or creation), in seconds since the epoch.
+        inventories: In order of class id.
+        trait_ids: Ids of its traits, ascending.
+        aggregates: Uuids of its aggregates as they were given, sorted.
+    """
+
+    id: int
+    uuid: str
+    name: str
+    generation: int
+    parent_id: int | None
+    root_id: int
+    modified_at: float
+    inventories: tuple[InventoryRecord, ...]
+    trait_ids: tuple[int, ...]
+    aggregates: tuple[str, ...]

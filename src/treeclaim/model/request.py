@@ -1,0 +1,119 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Questions: which providers, and which combinations of them.
+
+The terms are those of contract page 90, section 4, and page 20, section 2.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+NO_GROUP = ""
+"""Suffix of the unsuffixed group."""
+
+
+@dataclass(frozen=True, slots=True)
+class ProviderConditions:
+    """What one provider must be, whatever it supplies.
+
+    Attributes:
+        required: Each set needs at least one of its traits; a plain trait is a set of one.
+        forbidden: Traits that rule a provider out.
+        member_of: Each set needs at least one of its aggregates (uuids, literally).
+        forbidden_aggregates: Aggregates that rule a provider out.
+        in_tree: Uuid of any provider of the only tree wanted; None for no restriction.
+    """
+
+    required: tuple[frozenset[str], ...] = ()
+    forbidden: frozenset[str] = frozenset()
+    member_of: tuple[frozenset[str], ...] = ()
+    forbidden_aggregates: frozenset[str] = frozenset()
+    in_tree: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RequestGroup:
+    """One bundle of `resources`, `required`, `member_of` and `in_tree` of a request.
+
+    Attributes:
+        suffix: What was appended to the parameters' names; "" for the unsuffixed group.
+        resources: Amount of each resource class, by name; empty for a resourceless group.
+        conditions: What its providers must be.
+    """
+
+    suffix: str = NO_GROUP
+    resources: Mapping[str, int] = field(default_factory=dict)
+    conditions: ProviderConditions = field(default_factory=ProviderConditions)
+
+
+@dataclass(frozen=True, slots=True)
+class CandidateRequest:
+    """A validated question for allocation candidates.
+
+    Attributes:
+        groups: All request groups, in the order of the query.
+        root_required: Traits that the anchor root must have.
+        root_forbidden: Traits that the anchor root must not have.
+        same_subtree: Lists of suffixes whose providers share a subtree.
+        isolate: True for `group_policy=isolate`.
+        limit: Most candidates wanted, None for all.
+        nested: False below 1.29: no two providers of one tree in a candidate.
+    """
+
+    groups: tuple[RequestGroup, ...]
+    root_required: frozenset[str] = frozenset()
+    root_forbidden: frozenset[str] = frozenset()
+    same_subtree: tuple[tuple[str, ...], ...] = ()
+    isolate: bool = False
+    limit: int | None = None
+    nested: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class SearchOptions:
+    """What the operator configured for every search (contract page 90, section 6).
+
+    Attributes:
+        maximum: Most candidates generated for one request; None for no cap.
+        breadth_first: Visit the trees in turn instead of one after the other.
+        randomize: Return a random sample under a limit, else a shuffled list.
+    """
+
+    maximum: int | None = None
+    breadth_first: bool = False
+    randomize: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class BodyForm:
+    """How an answer is written; what a microversion shows (contract page 90, section 5).
+
+    Attributes:
+        list_allocations: True below 1.12: allocations are a list, not an object.
+        mappings: True from 1.34.
+        traits: True from 1.17: summaries name the traits.
+        all_classes: True from 1.27: summaries show every class, not the requested ones only.
+        nested: True from 1.29: summaries show whole trees, with parent and root.
+    """
+
+    list_allocations: bool = False
+    mappings: bool = True
+    traits: bool = True
+    all_classes: bool = True
+    nested: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class ProviderQuery:
+    """A question for a list of providers (contract page 20, section 2); all filters combine.
+
+    Attributes:
+        name: Exact name; None for any.
+        uuid: Exact uuid; None for any.
+        conditions: Traits, aggregates and tree; only the provider's own count.
+        resources: Amounts that the provider alone must be able to give.
+    """
+
+    name: str | None = None
+    uuid: str | None = None
+    conditions: ProviderConditions = field(default_factory=ProviderConditions)
+    resources: Mapping[str, int] = field(default_factory=dict)
