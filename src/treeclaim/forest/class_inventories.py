@@ -1,0 +1,131 @@
+# SPDX-License-Identifier: Apache-2.0
+"""All inventories of one resource class as columns."""
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from treeclaim.forest.columns import Column, Rows
+from treeclaim.model.inventory import MAXIMUM_INTEGER, Inventory
+from treeclaim.model.provider import InventoryRecord
+
+_GREATEST_FREE = 2**62
+_NEVER_FREE = -(2**62)
+
+
+class ClassInventories:
+    """The inventories of one resource class, one slot each, in order of provider row.
+
+    The column `free` (int64 units: truncated capacity minus used) is kept ready because every
+    search compares with it. For whole amounts that comparison equals the one with the unrounded
+    capacity (contract page 70, section 1). The slots of dead rows stay, with nothing free.
+    """
+
+    __slots__ = (
+        "allocation_ratio",
+        "free",
+        "max_unit",
+        "min_unit",
+        "modified_at",
+        "reserved",
+        "row",
+        "step_size",
+        "total",
+        "used",
+    )
+
+    def __init__(self) -> None:
+        self.row = Column(np.int64)
+        self.total = Column(np.int32)
+        self.reserved = Column(np.int32)
+        self.min_unit = Column(np.int32)
+        self.max_unit = Column(np.int32)
+        self.step_size = Column(np.int32)
+        self.allocation_ratio = Column(np.float64)
+        self.used = Column(np.int64)
+        self.free = Column(np.int64)
+        self.modified_at = Column(np.float64)
+
+    def __len__(self) -> int:
+        return len(self.row)
+
+    def extend(self, rows: Sequence[int], records: Sequence[InventoryRecord]) -> None:
+        """Append the inventories of ascending rows, all beyond the rows there are."""
+        inventories = [record.inventory for record in records]
+        self.row.extend(rows)
+        self.total.extend([one.total for one in inventories])
+        self.reserved.extend([one.reserved for one in inventories])
+        self.min_unit.extend([one.min_unit for one in inventories])
+        self.max_unit.extend([one.max_unit for one in inventories])
+        self.step_size.extend([one.step_size for one in inventories])
+        self.allocation_ratio.extend([one.allocation_ratio for one in inventories])
+        self.used.extend([record.used for record in records])
+        self.free.extend([_free(record) for record in records])
+        self.modified_at.extend([record.modified_at for record in records])
+
+    def refresh(self, slot: int, record: InventoryRecord) -> None:
+        """Write new amounts into a slot."""
+        inventory = record.inventory
+        self.total.values[slot] = inventory.total
+        self.reserved.values[slot] = inventory.reserved
+        self.min_unit.values[slot] = inventory.min_unit
+        self.max_unit.values[slot] = inventory.max_unit
+        self.step_size.values[slot] = inventory.step_size
+        self.allocation_ratio.values[slot] = inventory.allocation_ratio
+        self.used.values[slot] = record.used
+        self.free.values[slot] = _free(record)
+        self.modified_at.values[slot] = record.modified_at
+
+    def bury(self, slot: int) -> None:
+        """Mark a slot as belonging to a dead row: nothing ever fits there again."""
+        self.free.values[slot] = _NEVER_FREE
+
+    def record(self, slot: int, class_id: int) -> InventoryRecord:
+        """Return a slot as the record it was made of."""
+        return InventoryRecord(
+            class_id=class_id,
+            inventory=self.inventory(slot),
+            used=int(self.used.values[slot]),
+            modified_at=float(self.modified_at.values[slot]),
+        )
+
+    def inventory(self, slot: int) -> Inventory:
+        """Return the amounts of a slot."""
+        return Inventory(
+            total=int(self.total.values[slot]),
+            reserved=int(self.reserved.values[slot]),
+            min_unit=int(self.min_unit.values[slot]),
+            max_unit=int(self.max_unit.values[slot]),
+            step_size=int(self.step_size.values[slot]),
+            allocation_ratio=float(self.allocation_ratio.values[slot]),
+        )
+
+    def fitting(self, amount: int) -> npt.NDArray[np.int64]:
+        """Return the slots where this amount fits (contract page 90, section 3.1), ascending.
+
+        An amount above the storage range fits nowhere, as no max_unit can admit it.
+        """
+        if amount > MAXIMUM_INTEGER:
+            return np.empty(0, dtype=np.int64)
+        slots = np.flatnonzero(
+            (self.free.values >= amount)
+            & (self.min_unit.values <= amount)
+            & (self.max_unit.values >= amount)
+        )
+        return slots[amount % self.step_size.values[slots] == 0]
+
+    def rows(self, slots: npt.NDArray[np.int64]) -> Rows:
+        """Return the provider rows of slots."""
+        rows: Rows = self.row.values[slots]
+        return rows
+
+    def room(self, slots: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+        """Return how much one candidate may take at most: min(free, max_unit), int64 units."""
+        return np.minimum(self.free.values[slots], self.max_unit.values[slots])
+
+
+def _free(record: InventoryRecord) -> int:
+    capacity = record.inventory.capacity
+    whole = _GREATEST_FREE if capacity > _GREATEST_FREE else int(capacity)
+    return max(whole - record.used, _NEVER_FREE)

@@ -1,0 +1,49 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Arrays that grow at the end.
+
+Every table of the Forest only ever grows: a tree whose structure changed is written again at the
+end and its old rows are marked dead. So a view of a column that somebody holds stays valid, and
+adding a row costs a constant amount of time on average.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+Rows = npt.NDArray[np.int64]
+"""Row numbers of providers, ascending, shape (n,)."""
+
+Mask = npt.NDArray[np.bool_]
+"""One truth value per provider row, shape (number of rows,)."""
+
+_FIRST_CAPACITY = 64
+
+
+class Column:
+    """A one-dimensional numpy array with room to grow.
+
+    Attributes:
+        values: The filled part as a view; it may be written in place.
+    """
+
+    __slots__ = ("_buffer", "values")
+
+    def __init__(self, dtype: npt.DTypeLike) -> None:
+        self._buffer: npt.NDArray[Any] = np.empty(_FIRST_CAPACITY, dtype=dtype)
+        self.values: npt.NDArray[Any] = self._buffer[:0]
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def extend(self, items: Sequence[Any] | npt.NDArray[Any]) -> None:
+        """Append items; older views keep showing what they showed."""
+        old = len(self.values)
+        new = old + len(items)
+        if new > len(self._buffer):
+            grown = np.empty(max(new, 2 * len(self._buffer)), dtype=self._buffer.dtype)
+            grown[:old] = self.values
+            self._buffer = grown
+        self._buffer[old:new] = items
+        self.values = self._buffer[:new]

@@ -1,0 +1,375 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The Forest: every provider, kept for searching.
+
+Why this shape. A search looks at one property of all providers at a time, so each property is a
+column over dense row numbers. The rows of one tree are contiguous and in pre-order, so that "is in
+the subtree of" is two comparisons. Inventories are columns per resource class; traits and
+aggregates are lists of rows.
+
+What changes often, amounts in use and generations, is written in place. What changes seldom, the
+shape of a tree or which classes, traits and aggregates a provider has, makes the whole tree be
+written again at the end, and its old rows are dead from then on. So all columns and row lists are
+always sorted by row, and a change costs what its tree costs, whatever the size of the Forest. When
+too many rows are dead, everything is written anew.
+
+The order of rows thus depends on history. What clients see is ordered by `TreeOrder` instead,
+which depends on the data alone, so that every worker gives the same answer.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from treeclaim.forest.class_inventories import ClassInventories
+from treeclaim.forest.columns import Column, Mask, Rows
+from treeclaim.forest.fragments import summary_fragment
+from treeclaim.forest.order import TreeOrder
+from treeclaim.forest.planting import PlannedRow, plan_rows
+from treeclaim.model.catalogue import Catalogue
+from treeclaim.model.changes import Changes
+from treeclaim.model.inventory import Inventory
+from treeclaim.model.provider import Provider, ProviderRecord
+
+NO_ROW = -1
+"""Stands for "no parent" in the column of parents."""
+
+_FEWEST_DEAD_ROWS = 4096
+
+
+@dataclass(frozen=True, slots=True)
+class InventoryView:
+    """One inventory of a provider as clients see it.
+
+    Attributes:
+        resource_class: Name of the class.
+        inventory: The amounts.
+        used: Units allocated.
+        modified_at: Last update (or creation), in seconds since the epoch.
+    """
+
+    resource_class: str
+    inventory: Inventory
+    used: int
+    modified_at: float
+
+
+class Forest:
+    """All providers as columns; see the module's description.
+
+    Attributes:
+        catalogue: The traits and resource classes that exist.
+        uuid: Column of `S36` byte strings.
+        root, parent, end: Columns of rows: the tree's root, the direct parent (or NO_ROW), and the
+            first row behind the provider's subtree.
+        alive: Column of truth values; False for rows that were replaced or deleted.
+        classes: Inventories by id of the resource class.
+    """
+
+    def __init__(self) -> None:
+        self.catalogue = Catalogue.of((), ())
+        self._clear()
+
+    def _clear(self) -> None:
+        self.id = Column(np.int64)
+        self.uuid = Column("S36")
+        self.generation = Column(np.int64)
+        self.modified_at = Column(np.float64)
+        self.parent = Column(np.int64)
+        self.root = Column(np.int64)
+        self.end = Column(np.int64)
+        self.alive = Column(np.bool_)
+        self.classes: dict[int, ClassInventories] = {}
+        self._names: list[str] = []
+        self._traits: list[tuple[int, ...]] = []
+        self._aggregates: list[tuple[str, ...]] = []
+        self._slots: list[tuple[tuple[int, int], ...]] = []
+        self._summaries: list[bytes | None] = []
+        self._shared: dict[tuple[Any, ...], Any] = {}
+        self._trait_rows: dict[int, Column] = {}
+        self._aggregate_rows: dict[str, Column] = {}
+        self._row_by_id: dict[int, int] = {}
+        self._row_by_uuid: dict[str, int] = {}
+        self._row_by_name: dict[str, int] = {}
+        self._order: TreeOrder | None = None
+
+    def __len__(self) -> int:
+        """Return the number of providers."""
+        return len(self._row_by_id)
+
+    @property
+    def row_count(self) -> int:
+        """Return the number of rows, dead ones included."""
+        return len(self.id)
+
+    # -- keeping up with the store ---------------------------------------------------------
+
+    def apply(self, changes: Changes) -> None:
+        """Bring the Forest to the state that the changes describe."""
+        if changes.catalogue is not None:
+            self.catalogue = changes.catalogue
+            self._summaries = [None] * self.row_count
+        if changes.complete:
+            self._clear()
+        reshaped = {}
+        for record in changes.records:
+            row = self._row_by_id.get(record.id)
+            if row is not None and self._has_shape_of(row, record):
+                self._refresh(row, record)
+            else:
+                reshaped[record.id] = record
+        removed = {one for one in changes.removed if one in self._row_by_id}
+        if reshaped or removed:
+            self._rewrite_trees(reshaped, removed)
+        dead = self.row_count - len(self)
+        if dead > max(_FEWEST_DEAD_ROWS, len(self)):
+            self._rewrite_everything()
+
+    def _has_shape_of(self, row: int, record: ProviderRecord) -> bool:
+        parent = int(self.parent.values[row])
+        parent_id = None if parent == NO_ROW else int(self.id.values[parent])
+        return (
+            parent_id == record.parent_id
+            and int(self.id.values[self.root.values[row]]) == record.root_id
+            and self._traits[row] == record.trait_ids
+            and self._aggregates[row] == record.aggregates
+            and len(self._slots[row]) == len(record.inventories)
+            and all(
+                class_id == inventory.class_id
+                for (class_id, _), inventory in zip(
+                    self._slots[row], record.inventories, strict=True
+                )
+            )
+        )
+
+    def _refresh(self, row: int, record: ProviderRecord) -> None:
+        self.generation.values[row] = record.generation
+        self.modified_at.values[row] = record.modified_at
+        if record.name != self._names[row]:
+            # Two providers may have swapped names: the old one may be the other's by now.
+            if self._row_by_name.get(self._names[row]) == row:
+                del self._row_by_name[self._names[row]]
+            self._names[row] = record.name
+        self._row_by_name[record.name] = row
+        for (class_id, slot), inventory in zip(self._slots[row], record.inventories, strict=True):
+            self.classes[class_id].refresh(slot, inventory)
+        self._summaries[row] = None
+
+    def _rewrite_trees(self, reshaped: dict[int, ProviderRecord], removed: set[int]) -> None:
+        roots = {self._root_row_of(one) for one in (*reshaped, *removed)}
+        roots |= {self._root_row_of(record.root_id) for record in reshaped.values()}
+        records: dict[int, ProviderRecord] = {}
+        for root in roots - {NO_ROW}:
+            for row in range(root, int(self.end.values[root])):
+                record = self.record(row)
+                records[record.id] = record
+                self._bury(row)
+        records.update(reshaped)
+        self._append(record for one, record in records.items() if one not in removed)
+
+    def _root_row_of(self, provider_id: int) -> int:
+        row = self._row_by_id.get(provider_id)
+        return NO_ROW if row is None else int(self.root.values[row])
+
+    def _rewrite_everything(self) -> None:
+        records = [self.record(row) for row in self._row_by_id.values()]
+        self._clear()
+        self._append(records)
+
+    def _bury(self, row: int) -> None:
+        self.alive.values[row] = False
+        for class_id, slot in self._slots[row]:
+            self.classes[class_id].bury(slot)
+        del self._row_by_id[int(self.id.values[row])]
+        for index, key in (
+            (self._row_by_uuid, self.uuid_of(row)),
+            (self._row_by_name, self._names[row]),
+        ):
+            if index.get(key) == row:
+                del index[key]
+        self._summaries[row] = None
+
+    def _append(self, records: Iterable[ProviderRecord]) -> None:
+        first = self.row_count
+        planned = plan_rows(records, first)
+        self._append_columns(planned)
+        self._append_inventories(first, planned)
+        self._append_groups(first, planned)
+        for row, one in enumerate(planned, first):
+            self._row_by_id[one.record.id] = row
+            self._row_by_uuid[one.record.uuid] = row
+            self._row_by_name[one.record.name] = row
+        self._order = None
+
+    def _append_columns(self, planned: Sequence[PlannedRow]) -> None:
+        records = [one.record for one in planned]
+        self.id.extend([one.id for one in records])
+        self.uuid.extend([one.uuid.encode() for one in records])
+        self.generation.extend([one.generation for one in records])
+        self.modified_at.extend([one.modified_at for one in records])
+        self.parent.extend([one.parent for one in planned])
+        self.root.extend([one.root for one in planned])
+        self.end.extend([one.end for one in planned])
+        self.alive.extend([True] * len(planned))
+        self._names.extend(one.name for one in records)
+        # Many providers have the same traits and aggregates: one tuple serves them all.
+        self._traits.extend(
+            self._shared.setdefault(one.trait_ids, one.trait_ids) for one in records
+        )
+        self._aggregates.extend(
+            self._shared.setdefault(one.aggregates, one.aggregates) for one in records
+        )
+        self._summaries.extend([None] * len(planned))
+
+    def _append_inventories(self, first: int, planned: Sequence[PlannedRow]) -> None:
+        rows = defaultdict(list)
+        records = defaultdict(list)
+        filled = {class_id: len(columns) for class_id, columns in self.classes.items()}
+        for row, one in enumerate(planned, first):
+            slots = []
+            for inventory in one.record.inventories:
+                class_id = inventory.class_id
+                slots.append((class_id, filled.get(class_id, 0) + len(rows[class_id])))
+                rows[class_id].append(row)
+                records[class_id].append(inventory)
+            self._slots.append(tuple(slots))
+        for class_id, class_rows in rows.items():
+            columns = self.classes.setdefault(class_id, ClassInventories())
+            columns.extend(class_rows, records[class_id])
+
+    def _append_groups(self, first: int, planned: Sequence[PlannedRow]) -> None:
+        by_trait = defaultdict(list)
+        by_aggregate = defaultdict(list)
+        for row, one in enumerate(planned, first):
+            for trait_id in one.record.trait_ids:
+                by_trait[trait_id].append(row)
+            for aggregate in one.record.aggregates:
+                by_aggregate[aggregate].append(row)
+        for trait_id, rows in by_trait.items():
+            self._trait_rows.setdefault(trait_id, Column(np.int64)).extend(rows)
+        for aggregate, rows in by_aggregate.items():
+            self._aggregate_rows.setdefault(aggregate, Column(np.int64)).extend(rows)
+
+    # -- what searches ask -----------------------------------------------------------------
+
+    @property
+    def order(self) -> TreeOrder:
+        """Return the canonical order of the living rows."""
+        if self._order is None:
+            self._order = TreeOrder.of(
+                self.id.values, self.root.values, self.end.values, self.alive.values
+            )
+        return self._order
+
+    def rows_with_trait(self, trait_id: int) -> Rows:
+        """Return the rows of providers that have a trait, ascending."""
+        return self._living(self._trait_rows.get(trait_id))
+
+    def rows_in_aggregate(self, aggregate: str) -> Rows:
+        """Return the rows of providers in an aggregate (uuid, literally), ascending."""
+        return self._living(self._aggregate_rows.get(aggregate))
+
+    def _living(self, column: Column | None) -> Rows:
+        if column is None:
+            return np.empty(0, dtype=np.int64)
+        rows: Rows = column.values
+        return rows[self.alive.values[rows]]
+
+    def mask_of(self, lists_of_rows: Iterable[Rows]) -> Mask:
+        """Return a mask that is True for every row in any of the lists."""
+        mask = np.zeros(self.row_count, dtype=np.bool_)
+        for rows in lists_of_rows:
+            mask[rows] = True
+        return mask
+
+    # -- what clients ask ------------------------------------------------------------------
+
+    def row_of(self, uuid: str) -> int | None:
+        """Return the row of the provider with exactly this uuid, or None."""
+        return self._row_by_uuid.get(uuid)
+
+    def row_of_name(self, name: str) -> int | None:
+        """Return the row of the provider with exactly this name, or None."""
+        return self._row_by_name.get(name)
+
+    def uuid_of(self, row: int) -> str:
+        """Return the uuid of a row."""
+        return bytes(self.uuid.values[row]).decode()
+
+    def provider(self, row: int) -> Provider:
+        """Return a row as clients see it."""
+        parent = int(self.parent.values[row])
+        return Provider(
+            uuid=self.uuid_of(row),
+            name=self._names[row],
+            generation=int(self.generation.values[row]),
+            parent_uuid=None if parent == NO_ROW else self.uuid_of(parent),
+            root_uuid=self.uuid_of(int(self.root.values[row])),
+            modified_at=float(self.modified_at.values[row]),
+        )
+
+    def inventories(self, row: int) -> list[InventoryView]:
+        """Return the inventories of a row with their usage, in order of class id."""
+        return [
+            InventoryView(
+                resource_class=self.catalogue.class_by_id[class_id].name,
+                inventory=columns.inventory(slot),
+                used=int(columns.used.values[slot]),
+                modified_at=float(columns.modified_at.values[slot]),
+            )
+            for class_id, slot in self._slots[row]
+            for columns in (self.classes[class_id],)
+        ]
+
+    def traits(self, row: int) -> list[str]:
+        """Return the names of a row's traits in catalogue order."""
+        rank = self.catalogue.trait_rank
+        ordered = sorted(self._traits[row], key=lambda one: rank[one])
+        return [self.catalogue.trait_by_id[one].name for one in ordered]
+
+    def aggregates(self, row: int) -> list[str]:
+        """Return the aggregates of a row."""
+        return list(self._aggregates[row])
+
+    def associated_traits(self) -> set[str]:
+        """Return the names of all traits that some provider has."""
+        return {
+            self.catalogue.trait_by_id[one].name
+            for one in self._trait_rows
+            if len(self.rows_with_trait(one))
+        }
+
+    def summary(self, row: int) -> bytes:
+        """Return a row's entry of `provider_summaries` in its full form, ready to be joined."""
+        fragment = self._summaries[row]
+        if fragment is None:
+            fragment = summary_fragment(
+                self.provider(row), self.inventories(row), self.traits(row)
+            )
+            self._summaries[row] = fragment
+        return fragment
+
+    def record(self, row: int) -> ProviderRecord:
+        """Return a row as the record it was made of."""
+        parent = int(self.parent.values[row])
+        return ProviderRecord(
+            id=int(self.id.values[row]),
+            uuid=self.uuid_of(row),
+            name=self._names[row],
+            generation=int(self.generation.values[row]),
+            parent_id=None if parent == NO_ROW else int(self.id.values[parent]),
+            root_id=int(self.id.values[self.root.values[row]]),
+            modified_at=float(self.modified_at.values[row]),
+            inventories=tuple(
+                self.classes[class_id].record(slot, class_id)
+                for class_id, slot in self._slots[row]
+            ),
+            trait_ids=self._traits[row],
+            aggregates=self._aggregates[row],
+        )
+
+    def records(self) -> list[ProviderRecord]:
+        """Return all providers as records in order of id."""
+        return sorted(map(self.record, self._row_by_id.values()), key=lambda one: one.id)

@@ -1,0 +1,56 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The canonical order of providers: trees by the id of their root, each tree in pre-order.
+
+Rows depend on the history of one worker's Forest; places depend on the data alone. A search works
+with places from beginning to end, so that every worker gives its candidates in the same order
+(contract page 90, section 6), and turns them back into rows when it writes the answer.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from treeclaim.forest.columns import Rows
+
+_LAST = np.iinfo(np.int64).max
+
+
+@dataclass(frozen=True, slots=True)
+class TreeOrder:
+    """Which place each living row has, and the trees in terms of places.
+
+    Attributes:
+        row: Row by place, int64, shape (living,).
+        place: Place by row, int64, shape (rows,); meaningless for dead rows.
+        root: Place of the tree's root by place, int64, shape (living,).
+        end: First place behind the subtree by place, int64, shape (living,).
+    """
+
+    row: Rows
+    place: Rows
+    root: Rows
+    end: Rows
+
+    @classmethod
+    def of(
+        cls,
+        ids: npt.NDArray[Any],
+        roots: npt.NDArray[Any],
+        ends: npt.NDArray[Any],
+        alive: npt.NDArray[Any],
+    ) -> "TreeOrder":
+        """Compute the order from the columns of a Forest (all int64, alive bool)."""
+        root_ids = np.where(alive, ids[roots], _LAST)
+        by_tree = np.argsort(root_ids, kind="stable")
+        row = by_tree[: int(np.count_nonzero(alive))]
+        place = np.empty(len(ids), dtype=np.int64)
+        place[by_tree] = np.arange(len(ids))
+        living_place = np.arange(len(row))
+        return cls(
+            row=row,
+            place=place,
+            root=place[roots[row]],
+            end=living_place + (ends[row] - row),
+        )
