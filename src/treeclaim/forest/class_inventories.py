@@ -48,6 +48,7 @@ class ClassInventories:
         self.modified_at = Column(np.float64)
 
     def __len__(self) -> int:
+        """Return the number of slots, those of dead rows included."""
         return len(self.row)
 
     def extend(self, rows: Sequence[int], records: Sequence[InventoryRecord]) -> None:
@@ -108,12 +109,13 @@ class ClassInventories:
         """
         if amount > MAXIMUM_INTEGER:
             return np.empty(0, dtype=np.int64)
-        slots = np.flatnonzero(
+        slots: Rows = np.flatnonzero(
             (self.free.values >= amount)
             & (self.min_unit.values <= amount)
             & (self.max_unit.values >= amount)
         )
-        return slots[amount % self.step_size.values[slots] == 0]
+        kept: Rows = slots[amount % self.step_size.values[slots] == 0]
+        return kept
 
     def rows(self, slots: npt.NDArray[np.int64]) -> Rows:
         """Return the provider rows of slots."""
@@ -122,7 +124,10 @@ class ClassInventories:
 
     def room(self, slots: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
         """Return how much one candidate may take at most: min(free, max_unit), int64 units."""
-        return np.minimum(self.free.values[slots], self.max_unit.values[slots])
+        room: npt.NDArray[np.int64] = np.minimum(
+            self.free.values[slots], self.max_unit.values[slots]
+        )
+        return room
 
 
 def _free(record: InventoryRecord) -> int:

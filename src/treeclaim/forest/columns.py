@@ -35,6 +35,7 @@ class Column:
         self.values: npt.NDArray[Any] = self._buffer[:0]
 
     def __len__(self) -> int:
+        """Return the number of items."""
         return len(self.values)
 
     def extend(self, items: Sequence[Any] | npt.NDArray[Any]) -> None:

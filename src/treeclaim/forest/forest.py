@@ -19,7 +19,7 @@ which depends on the data alone, so that every worker gives the same answer.
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -31,7 +31,7 @@ from treeclaim.forest.planting import PlannedRow, plan_rows
 from treeclaim.model.catalogue import Catalogue
 from treeclaim.model.changes import Changes
 from treeclaim.model.inventory import Inventory
-from treeclaim.model.provider import Provider, ProviderRecord
+from treeclaim.model.provider import InventoryRecord, Provider, ProviderRecord
 
 NO_ROW = -1
 """Stands for "no parent" in the column of parents."""
@@ -224,8 +224,8 @@ class Forest:
         self._summaries.extend([None] * len(planned))
 
     def _append_inventories(self, first: int, planned: Sequence[PlannedRow]) -> None:
-        rows = defaultdict(list)
-        records = defaultdict(list)
+        rows: dict[int, list[int]] = defaultdict(list)
+        records: dict[int, list[InventoryRecord]] = defaultdict(list)
         filled = {class_id: len(columns) for class_id, columns in self.classes.items()}
         for row, one in enumerate(planned, first):
             slots = []
@@ -275,7 +275,8 @@ class Forest:
         if column is None:
             return np.empty(0, dtype=np.int64)
         rows: Rows = column.values
-        return rows[self.alive.values[rows]]
+        living: Rows = rows[self.alive.values[rows]]
+        return living
 
     def mask_of(self, lists_of_rows: Iterable[Rows]) -> Mask:
         """Return a mask that is True for every row in any of the lists."""
@@ -350,6 +351,13 @@ class Forest:
             )
             self._summaries[row] = fragment
         return fragment
+
+    def summaries(self, first: int, end: int) -> list[bytes]:
+        """Return the summaries of a range of rows; see `summary`."""
+        fragments = self._summaries[first:end]
+        if None in fragments:
+            return [self.summary(row) for row in range(first, end)]
+        return cast("list[bytes]", fragments)
 
     def record(self, row: int) -> ProviderRecord:
         """Return a row as the record it was made of."""

@@ -36,7 +36,8 @@ def matching_providers(forest: Forest, query: ProviderQuery) -> list[int]:
     filters.require_known_classes(forest, query.resources)
     rows = filters.fitting_all(forest, query.resources, np.flatnonzero(mask))
     order = forest.order
-    return order.row[np.sort(order.place[rows])].tolist()
+    found: list[int] = order.row[np.sort(order.place[rows])].tolist()
+    return found
 
 
 def _named(forest: Forest, query: ProviderQuery) -> Mask:

@@ -47,10 +47,10 @@ class TreeOrder:
         row = by_tree[: int(np.count_nonzero(alive))]
         place = np.empty(len(ids), dtype=np.int64)
         place[by_tree] = np.arange(len(ids))
-        living_place = np.arange(len(row))
+        sizes: Rows = ends[row] - row
         return cls(
             row=row,
             place=place,
             root=place[roots[row]],
-            end=living_place + (ends[row] - row),
+            end=np.arange(len(row)) + sizes,
         )

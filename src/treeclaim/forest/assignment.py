@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Assignment of takers to places that can serve several: augmenting paths.
+
+The method is that of Kuhn ("The Hungarian method", 1955) for the unweighted case, with places of
+multiplicity; a taker that finds no free place asks the takers of its options to move on.
+"""
+
+from collections import defaultdict, deque
+from collections.abc import Mapping, Sequence
+
+
+def assignable(options: Sequence[Sequence[int]], capacity: Mapping[int, int]) -> bool:
+    """Tell whether every taker can be given one of its options within the capacities.
+
+    Args:
+        options: Places that each taker can use.
+        capacity: How many takers each place can serve; a place not named serves none.
+    """
+    held: dict[int, int] = {}
+    takers: dict[int, set[int]] = defaultdict(set)
+    for taker in range(len(options)):
+        path = _path_to_free_place(taker, options, capacity, takers)
+        if path is None:
+            return False
+        for one, place in path:
+            if one in held:
+                takers[held[one]].remove(one)
+            takers[place].add(one)
+            held[one] = place
+    return True
+
+
+def _path_to_free_place(
+    taker: int,
+    options: Sequence[Sequence[int]],
+    capacity: Mapping[int, int],
+    takers: Mapping[int, set[int]],
+) -> list[tuple[int, int]] | None:
+    """Return the moves (taker, new place) that make room for one more; None if there are none.
+
+    The moves are in the order in which they must be made.
+    """
+    came_from: dict[int, int] = {}
+    moved_from: dict[int, int] = {}
+    waiting = deque([taker])
+    while waiting:
+        one = waiting.popleft()
+        for place in options[one]:
+            if place in came_from:
+                continue
+            came_from[place] = one
+            if len(takers[place]) < capacity.get(place, 0):
+                return _moves(place, taker, came_from, moved_from)
+            for other in sorted(takers[place]):
+                moved_from[other] = place
+                waiting.append(other)
+    return None
+
+
+def _moves(
+    place: int, taker: int, came_from: Mapping[int, int], moved_from: Mapping[int, int]
+) -> list[tuple[int, int]]:
+    moves = []
+    while True:
+        one = came_from[place]
+        moves.append((one, place))
+        if one == taker:
+            return moves
+        place = moved_from[one]

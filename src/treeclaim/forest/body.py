@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The answer to a request for candidates as JSON bytes (contract page 90, section 5).
+
+Bytes, not objects. Candidates with the same pattern, that is, where the same slots fall on the
+same provider, differ in nothing but uuids, and these have a fixed length. So a pattern is written
+once as a template, and a whole block of candidates is a matrix of characters in which the columns
+of the uuids are filled by one copy each. Summaries are fragments that the Forest keeps ready.
+"""
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from treeclaim.forest.combine import Choices
+from treeclaim.forest.search import Search
+from treeclaim.forest.selection import gathered
+from treeclaim.forest.summaries import Summaries
+from treeclaim.forest.templates import Pattern, Template, patterns_of
+from treeclaim.model.request import BodyForm
+
+
+_BLOCK = 2048
+"""Candidates that are written together, where there are as many."""
+
+
+class Answer:
+    """The body that answers one search, written piece by piece."""
+
+    def __init__(self, search: Search, form: BodyForm) -> None:
+        self._search = search
+        self._form = form
+        self._row = search.forest.order.row
+        self._uuids = search.forest.uuid.values.view(np.uint8).reshape(-1, 36)
+        self._summaries = Summaries(search, form)
+        self._templates: dict[Pattern, Template] = {}
+
+    def pieces(self) -> Iterator[bytes]:
+        """Yield the body: first the candidates, then the summaries of the trees they use."""
+        yield b'{"allocation_requests":['
+        separator = b""
+        for block in self._blocks():
+            self._summaries.note(block)
+            for piece in self._written(block):
+                yield separator + piece
+                separator = b","
+        yield b'],"provider_summaries":{'
+        yield from self._summaries.pieces()
+        yield b"}}"
+
+    def detach(self) -> None:
+        """Copy what the rest needs out of the Forest, which may change before it is drawn."""
+        self._summaries.detach()
+
+    def _blocks(self) -> Iterator[Choices]:
+        blocks = self._search.all_blocks()
+        if not self._search.request.nested:
+            # Below 1.29 the summaries are of every candidate there is, whatever the limit.
+            every = list(blocks)
+            for block in every:
+                self._summaries.note_unlimited(block)
+            blocks = iter(every)
+        return gathered(self._search.selected(blocks), _BLOCK)
+
+    def _template(self, pattern: Pattern) -> Template:
+        if pattern not in self._templates:
+            self._templates[pattern] = Template.of(pattern, self._search.slots, self._form)
+        return self._templates[pattern]
+
+    def _written(self, block: Choices) -> Iterator[bytes]:
+        """Write a block of candidates, those with the same pattern together."""
+        for pattern, rows in patterns_of(block):
+            template = self._template(pattern)
+            places = block[rows]
+            text = np.empty((len(places), len(template.text)), dtype=np.uint8)
+            text[:] = template.text
+            for slot, holes in template.holes.items():
+                uuids = self._uuids[self._row[places[:, slot]]]
+                for hole in holes:
+                    text[:, hole : hole + 36] = uuids
+            if len(places):
+                yield text.tobytes()[:-1]

@@ -1,0 +1,179 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Groups to candidates: a depth-first search that moves blocks of partial candidates.
+
+The algorithm. A candidate is an anchor and one provider for each slot. Slots are filled one after
+the other, as a database joins tables: a block of partial candidates (rows of a matrix) is joined
+with the next slot's options under the same anchor, and every rule that can be judged by then
+(isolation, summed amounts, subtrees, traits) throws out rows at once. Where the join would grow
+beyond a budget, only the first rows of the block are joined now, and the rest waits on a stack.
+So it is a depth-first search with the memory of one and, for many small trees, the speed of a few
+array operations for all of them together. It is lazy, and it gives candidates in one fixed order
+whatever the budget.
+
+same_subtree. The providers of such a list have a unique head, the one that is above all others.
+The search guesses the head first, as if it were a slot of its own, and from then on each slot of
+the list has only the options inside the head's subtree, which is an interval of places. At the end
+one of the slots must have taken the head itself.
+
+Its weakness is that of all backtracking: a partial candidate may be doomed without showing it yet.
+`feasibility` answers that for the resources that groups compete for; the search asks it once for
+each tree with very many combinations, and for each partial candidate after it ran into many dead
+ends.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from treeclaim.forest.columns import Mask, Rows
+from treeclaim.forest.feasibility import Competition
+from treeclaim.forest.rules import Rules
+from treeclaim.forest.slots import Slot
+from treeclaim.forest.subtrees import Heads
+
+Choices = npt.NDArray[np.int64]
+"""Places chosen, shape (candidates, slots); one row is one candidate."""
+
+_PATIENCE = 64
+"""Dead ends in a row after which partial candidates are examined closely."""
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """Some partial candidates, in order.
+
+    Attributes:
+        anchor: Index of each one's anchor, int64, shape (n,).
+        chosen: Places, int64, shape (n, slots); columns not filled yet have no meaning.
+        heads: Places of the heads guessed, int64, shape (n, same_subtree lists).
+    """
+
+    anchor: Rows
+    chosen: Choices
+    heads: Choices
+
+    def __len__(self) -> int:
+        """Return the number of partial candidates."""
+        return len(self.anchor)
+
+    def take(self, rows: Rows | slice | Mask) -> "Block":
+        """Return some of the rows."""
+        return Block(self.anchor[rows], self.chosen[rows], self.heads[rows])
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """Which options each row of a block has in a step: a range of option numbers per row.
+
+    Attributes:
+        first: int64, shape (n,).
+        counts: int64, shape (n,).
+    """
+
+    first: Rows
+    counts: Rows
+
+    def rows_within(self, budget: int) -> int:
+        """Return how many first rows have at most `budget` options together, at least one."""
+        fitting = int(np.searchsorted(np.cumsum(self.counts), budget, side="right"))
+        return max(fitting, 1)
+
+    def pairs(self, rows: int) -> tuple[Rows, Rows]:
+        """Return each (row, option number) of the first rows, in order."""
+        counts = self.counts[:rows]
+        row = np.repeat(np.arange(rows), counts)
+        before = np.cumsum(counts) - counts
+        option = np.arange(len(row)) + np.repeat(self.first[:rows] - before, counts)
+        return row, option
+
+
+class Combiner:
+    """Combines the options of all slots under the rules of a request."""
+
+    def __init__(
+        self,
+        slots: Sequence[Slot],
+        heads: Sequence[Heads],
+        rules: Rules,
+        competition: Competition,
+    ) -> None:
+        self._slots = slots
+        self._heads = heads
+        self._rules = rules
+        self._competition = competition
+
+    def candidates(self, anchors: Rows, budget: int) -> Iterator[Choices]:
+        """Yield the candidates of some anchors (indices, ascending), anchor after anchor."""
+        if not len(anchors):
+            return
+        for run in self._competition.runs(anchors):
+            if len(run) == 1 and not self._competition.may_match(int(run[0])):
+                continue
+            yield from self._search(run, budget)
+
+    def _search(self, anchors: Rows, budget: int) -> Iterator[Choices]:
+        shape = (len(anchors), len(self._slots))
+        start = Block(
+            anchors,
+            np.full(shape, -1, dtype=np.int64),
+            np.full((len(anchors), len(self._heads)), -1, dtype=np.int64),
+        )
+        waiting = [(0, start)]
+        dead_ends = 0
+        while waiting:
+            depth, block = waiting.pop()
+            if depth == len(self._rules.steps):
+                dead_ends = 0
+                yield block.chosen
+                continue
+            window = self._window(depth, block)
+            rows = window.rows_within(budget)
+            if rows < len(block):
+                waiting.append((depth, block.take(slice(rows, None))))
+            grown = self._grow(depth, block, window, rows)
+            if dead_ends > _PATIENCE:
+                grown = grown.take(self._completable(depth + 1, grown))
+            if len(grown):
+                waiting.append((depth + 1, grown))
+            else:
+                dead_ends += 1
+
+    def _window(self, depth: int, block: Block) -> Window:
+        step = self._rules.steps[depth]
+        if step.slot is None:
+            starts = self._heads[step.subtree].starts
+            first, end = starts[block.anchor], starts[block.anchor + 1]
+            return Window(first, end - first)
+        options = self._slots[step.slot].options
+        first, end = options.starts[block.anchor], options.starts[block.anchor + 1]
+        for subtree in step.within:
+            low, high = self._rules.subtree_keys(block.anchor, block.heads[:, subtree])
+            first = np.maximum(first, np.searchsorted(options.keys, low))
+            end = np.minimum(end, np.searchsorted(options.keys, high))
+        return Window(first, np.maximum(end - first, 0))
+
+    def _grow(self, depth: int, block: Block, window: Window, rows: int) -> Block:
+        step = self._rules.steps[depth]
+        row, option = window.pairs(rows)
+        grown = block.take(row)
+        if step.slot is None:
+            grown.heads[:, step.subtree] = self._heads[step.subtree].places[option]
+            room = {}
+        else:
+            options = self._slots[step.slot].options
+            grown.chosen[:, step.slot] = options.places[option]
+            room = {name: options.room[name][option] for name in step.summed}
+        kept = self._rules.allowed(step, grown.chosen, grown.heads, room)
+        return grown if kept is None else grown.take(kept)
+
+    def _completable(self, depth: int, block: Block) -> Mask:
+        left = [step.slot for step in self._rules.steps[depth:] if step.slot is not None]
+        return np.array(
+            [
+                self._competition.may_complete(int(anchor), chosen, left)
+                for anchor, chosen in zip(block.anchor, block.chosen, strict=True)
+            ],
+            dtype=np.bool_,
+        )

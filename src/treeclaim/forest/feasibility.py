@@ -1,0 +1,164 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Whether groups that compete for the same providers can all be served.
+
+The slots of a request compete in two ways: under `isolate` each suffixed group needs a provider
+of its own; and slots that ask for the same class share what there is of it. Both are questions of
+assignment: can every slot be given one of its options so that no provider is given more often than
+it has room for? (Hall's marriage theorem, with multiplicities.)
+
+Counting answers for all trees at once with a few array operations: the options of each set of
+competitors together must have enough room. What counting lets through is judged exactly, by
+augmenting paths, but only for a tree whose combinations are too many to be tried quickly.
+
+Both are necessary conditions, never too strict: a provider's room is counted in units of the
+smallest amount asked. What they let through still passes all rules.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from treeclaim.forest.assignment import assignable
+from treeclaim.forest.columns import Mask, Rows
+from treeclaim.forest.slots import Amounts, Options, Slot
+from treeclaim.model.request import NO_GROUP
+
+_MANY_COMBINATIONS = 20_000
+"""A tree with more combinations than this is searched by itself, and judged exactly first."""
+
+
+@dataclass(frozen=True, slots=True)
+class Contest:
+    """Slots that compete.
+
+    Attributes:
+        slots: At least two.
+        resource_class: What they share; None where each needs a provider of its own.
+        least: The smallest amount asked for (1 without a class).
+        total: The sum of the amounts.
+    """
+
+    slots: tuple[int, ...]
+    resource_class: str | None
+    least: int
+    total: int
+
+    def places_for(self, options: Options) -> Amounts:
+        """Return how many of the slots each option could serve, int64, shape (options,)."""
+        if self.resource_class is None:
+            return np.ones(len(options.places), dtype=np.int64)
+        return options.room[self.resource_class] // self.least
+
+
+def contests_of(slots: Sequence[Slot], *, isolate: bool) -> list[Contest]:
+    """Find out which slots of a request compete."""
+    contests = []
+    suffixed = tuple(one for one, slot in enumerate(slots) if slot.suffix != NO_GROUP)
+    if isolate and len(suffixed) > 1:
+        contests.append(Contest(suffixed, None, 1, len(suffixed)))
+    for name in dict.fromkeys(name for slot in slots for name in slot.resources):
+        sharing = tuple(one for one, slot in enumerate(slots) if name in slot.resources)
+        amounts = [slots[one].resources[name] for one in sharing]
+        if len(sharing) > 1:
+            contests.append(Contest(sharing, name, min(amounts), sum(amounts)))
+    return contests
+
+
+class Competition:
+    """Answers whether anchors, or partial candidates, can still serve all competing slots."""
+
+    def __init__(
+        self, slots: Sequence[Slot], contests: Sequence[Contest], place_count: int
+    ) -> None:
+        self._slots = slots
+        self._contests = contests
+        self._place_count = place_count
+
+    def promising(self, anchor_count: int) -> Rows:
+        """Return the anchors (indices) that counting does not rule out, ascending."""
+        mask = np.ones(anchor_count, dtype=np.bool_)
+        for contest in self._contests:
+            mask &= self._enough(contest, anchor_count)
+        return np.flatnonzero(mask)
+
+    def _enough(self, contest: Contest, anchor_count: int) -> Mask:
+        distinct: dict[int, list[int]] = {}
+        for one in contest.slots:
+            distinct.setdefault(id(self._slots[one].options), []).append(one)
+        mask = np.ones(anchor_count, dtype=np.bool_)
+        for members in distinct.values():
+            options = self._slots[members[0]].options
+            mask &= options.sums(contest.places_for(options)) >= len(members)
+        options_of_all = [self._slots[members[0]].options for members in distinct.values()]
+        keys, first = np.unique(
+            np.concatenate([one.keys for one in options_of_all]), return_index=True
+        )
+        anchors = keys // self._place_count
+        served = np.concatenate([contest.places_for(one) for one in options_of_all])[first]
+        mask &= np.bincount(anchors, served, minlength=anchor_count) >= len(contest.slots)
+        if contest.resource_class is not None:
+            rooms = [one.room[contest.resource_class] for one in options_of_all]
+            room = np.concatenate(rooms)[first].astype(np.float64)
+            mask &= np.bincount(anchors, room, minlength=anchor_count) >= contest.total
+        return mask
+
+    def runs(self, anchors: Rows) -> Iterator[Rows]:
+        """Split anchors into runs: each with many combinations alone, the others together."""
+        if not self._contests:
+            yield anchors
+            return
+        combinations = sum(np.log(slot.options.counts[anchors]) for slot in self._slots)
+        alone = np.asarray(combinations) > np.log(_MANY_COMBINATIONS)
+        cuts = np.flatnonzero(alone[1:] | alone[:-1]) + 1
+        yield from np.split(anchors, cuts)
+
+    def may_match(self, anchor: int) -> bool:
+        """Judge exactly whether the competing slots can all be served under one anchor."""
+        nothing = np.full(len(self._slots), -1, dtype=np.int64)
+        return self.may_complete(anchor, nothing, range(len(self._slots)))
+
+    def may_complete(self, anchor: int, chosen: Rows, left: Sequence[int]) -> bool:
+        """Judge whether the slots that are left can all be served after some choices.
+
+        Args:
+            anchor: Index of the anchor.
+            chosen: Place by slot, int64, shape (slots,); those of `left` have no meaning.
+            left: Slots that are not filled yet.
+        """
+        open_slots = set(left)
+        return all(
+            assignable(*self._assignment(contest, anchor, chosen, open_slots))
+            for contest in self._contests
+        )
+
+    def _assignment(
+        self, contest: Contest, anchor: int, chosen: Rows, left: set[int]
+    ) -> tuple[list[list[int]], Mapping[int, int]]:
+        """Return the options of each open slot, and how many slots each place can serve."""
+        room: dict[int, int] = {}
+        lists: dict[int, list[int]] = {}
+        wanted = []
+        for one in contest.slots:
+            options = self._slots[one].options
+            if id(options) not in lists:
+                part = slice(options.starts[anchor], options.starts[anchor + 1])
+                lists[id(options)] = options.places[part].tolist()
+                units = (
+                    contest.places_for(options)
+                    if contest.resource_class is None
+                    else options.room[contest.resource_class]
+                )
+                room.update(zip(lists[id(options)], units[part].tolist(), strict=True))
+            if one in left:
+                wanted.append(lists[id(options)])
+        for one in contest.slots:
+            if one not in left:
+                place = int(chosen[one])
+                room[place] = room.get(place, 0) - self._taken(contest, one)
+        return wanted, {place: units // contest.least for place, units in room.items()}
+
+    def _taken(self, contest: Contest, slot: int) -> int:
+        if contest.resource_class is None:
+            return 1
+        return self._slots[slot].resources[contest.resource_class]

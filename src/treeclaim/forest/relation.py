@@ -1,0 +1,121 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Who can serve one slot of a request, and under which anchors.
+
+A slot is a place in a candidate that takes one provider: each suffixed group is one, each resource
+class of the unsuffixed group is one. A relation is a set of pairs (anchor root, provider); both
+are places of the canonical order. It holds the local pairs, provider and its own root, and the
+lent ones, a sharing provider and each root of a tree that has an aggregate in common with it
+(`anchors` of contract page 90, section 4).
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+
+from treeclaim.forest import filters
+from treeclaim.forest.columns import Rows
+from treeclaim.forest.forest import Forest
+from treeclaim.model.request import NO_GROUP, ProviderConditions, RequestGroup
+
+
+@dataclass(frozen=True, slots=True)
+class Relation:
+    """Pairs (anchor, provider) as places, sorted by anchor, then by provider; no pair twice.
+
+    Attributes:
+        anchor: int64, shape (pairs,).
+        provider: int64, shape (pairs,).
+    """
+
+    anchor: Rows
+    provider: Rows
+
+
+def suffixed_relation(forest: Forest, group: RequestGroup) -> Relation:
+    """Relate the providers that satisfy a whole suffixed group (page 90, sections 3.3 and 3.4)."""
+    rows = np.flatnonzero(filters.meeting(forest, group.conditions))
+    rows = filters.fitting_all(forest, group.resources, rows)
+    return _relate(forest, rows, _sharing(forest, rows))
+
+
+def unsuffixed_relation(forest: Forest, group: RequestGroup, resource_class: str) -> Relation:
+    """Relate the providers that may supply one class of the unsuffixed group (section 3.2).
+
+    That the anchor root is in no forbidden aggregate is for `anchors_allowed` to check. Required
+    traits are those of all providers of the group together; only where there is a single class
+    do they bind its provider alone.
+    """
+    conditions = group.conditions
+    rows = filters.fitting_rows(forest, resource_class, group.resources[resource_class])
+    allowed = filters.without_forbidden_traits(forest, conditions)
+    if len(group.resources) == 1:
+        allowed &= filters.with_traits(forest, conditions)
+    allowed &= ~filters.outcast(forest, conditions)
+    rows = rows[allowed[rows]]
+    member = filters.member(forest, conditions)
+    in_tree = filters.in_named_tree(forest, conditions)
+    local = rows[(member[rows] | member[forest.root.values[rows]]) & in_tree[rows]]
+    if conditions.in_tree is not None:
+        return _relate(forest, local, rows[:0])
+    return _relate(forest, local, _sharing(forest, rows[member[rows]]))
+
+
+def relations_of(forest: Forest, group: RequestGroup) -> list[Relation]:
+    """Return the relations of a group's slots: one if suffixed, else one for each class."""
+    if group.suffix != NO_GROUP:
+        return [suffixed_relation(forest, group)]
+    return [unsuffixed_relation(forest, group, name) for name in group.resources]
+
+
+def anchors_allowed(
+    forest: Forest,
+    required: Iterable[str],
+    forbidden: Iterable[str],
+    unsuffixed: ProviderConditions | None,
+) -> Rows:
+    """Return the places of the roots that may be anchors, ascending (page 90, `R` and `out(a)`)."""
+    mask = filters.with_traits(
+        forest,
+        ProviderConditions(
+            required=tuple(frozenset({name}) for name in required),
+            forbidden=frozenset(forbidden),
+        ),
+    )
+    mask &= forest.parent.values < 0
+    if unsuffixed is not None:
+        mask &= ~filters.outcast(forest, unsuffixed)
+    return np.sort(forest.order.place[np.flatnonzero(mask)])
+
+
+def _sharing(forest: Forest, rows: Rows) -> Rows:
+    trait_id = forest.catalogue.sharing_trait_id
+    if trait_id is None:
+        return rows[:0]
+    return np.intersect1d(rows, forest.rows_with_trait(trait_id), assume_unique=True)
+
+
+def _relate(forest: Forest, local: Rows, lent: Rows) -> Relation:
+    order = forest.order
+    provider = np.sort(order.place[local])
+    anchor = order.root[provider]
+    if not len(lent):
+        return Relation(anchor, provider)
+    # One number for a pair makes the union of pairs one call.
+    count = len(order.row)
+    keys = np.unique(np.concatenate([anchor * count + provider, _lent_keys(forest, lent)]))
+    return Relation(keys // count, keys % count)
+
+
+def _lent_keys(forest: Forest, lent: Rows) -> Rows:
+    order = forest.order
+    count = len(order.row)
+    roots_of: dict[str, Rows] = {}
+    keys = [np.empty(0, dtype=np.int64)]
+    for row in lent.tolist():
+        for aggregate in forest.aggregates(row):
+            if aggregate not in roots_of:
+                places = order.place[forest.rows_in_aggregate(aggregate)]
+                roots_of[aggregate] = order.root[places] * count
+            keys.append(roots_of[aggregate] + order.place[row])
+    return np.concatenate(keys)

@@ -1,0 +1,151 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Candidates as text with holes for the uuids."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from treeclaim.forest.columns import Rows
+from treeclaim.forest.slots import Slot
+from treeclaim.model.request import BodyForm
+
+Pattern = tuple[int, ...]
+"""For each slot the first slot that has the same provider."""
+
+_HOLE = b"-" * 36
+_MOST_COMPARISONS = 4_000_000
+_LARGEST_CODED_PATTERN = 15
+"""Slots up to which a pattern, read as the digits of a number, fits into an int64."""
+
+
+@dataclass(frozen=True, slots=True)
+class Template:
+    """The JSON of one candidate, followed by a comma, with holes of 36 characters.
+
+    Attributes:
+        text: Characters, uint8.
+        holes: By slot: where the uuid of its provider belongs.
+    """
+
+    text: npt.NDArray[np.uint8]
+    holes: dict[int, list[int]]
+
+    @classmethod
+    def of(cls, pattern: Pattern, slots: Sequence[Slot], form: BodyForm) -> "Template":
+        """Write the candidate of a pattern as a microversion shows it (page 90, section 5.1)."""
+        writer = _Writer()
+        writer.text(b'{"allocations":')
+        if form.list_allocations:
+            _write_list(writer, _supplies(pattern, slots))
+        else:
+            _write_object(writer, _supplies(pattern, slots))
+        if form.mappings:
+            _write_mappings(writer, pattern, slots)
+        writer.text(b"},")
+        return cls(np.frombuffer(bytes(writer.written), dtype=np.uint8), writer.holes)
+
+
+class _Writer:
+    def __init__(self) -> None:
+        self.written = bytearray()
+        self.holes: dict[int, list[int]] = {}
+
+    def text(self, text: bytes) -> None:
+        self.written += text
+
+    def uuid(self, slot: int) -> None:
+        self.written += b'"'
+        self.holes.setdefault(slot, []).append(len(self.written))
+        self.written += _HOLE + b'"'
+
+    def members(self, count: int) -> Iterator[int]:
+        """Yield the numbers of members, writing commas between them."""
+        for one in range(count):
+            if one:
+                self.written += b","
+            yield one
+
+
+def _supplies(pattern: Pattern, slots: Sequence[Slot]) -> list[tuple[int, bytes]]:
+    """Return, for each provider that gives something, its first slot and its resources' JSON."""
+    amounts: dict[int, dict[str, int]] = {}
+    for first, slot in zip(pattern, slots, strict=True):
+        for name, amount in slot.resources.items():
+            given = amounts.setdefault(first, {})
+            given[name] = given.get(name, 0) + amount
+    return [(first, _resources(given)) for first, given in amounts.items()]
+
+
+def _resources(amounts: dict[str, int]) -> bytes:
+    members = b",".join(b'"%s":%d' % (name.encode(), n) for name, n in amounts.items())
+    return b'"resources":{' + members + b"}"
+
+
+def _write_object(writer: _Writer, supplies: Sequence[tuple[int, bytes]]) -> None:
+    writer.text(b"{")
+    for one in writer.members(len(supplies)):
+        slot, resources = supplies[one]
+        writer.uuid(slot)
+        writer.text(b":{" + resources + b"}")
+    writer.text(b"}")
+
+
+def _write_list(writer: _Writer, supplies: Sequence[tuple[int, bytes]]) -> None:
+    writer.text(b"[")
+    for one in writer.members(len(supplies)):
+        slot, resources = supplies[one]
+        writer.text(b'{"resource_provider":{"uuid":')
+        writer.uuid(slot)
+        writer.text(b"}," + resources + b"}")
+    writer.text(b"]")
+
+
+def _write_mappings(writer: _Writer, pattern: Pattern, slots: Sequence[Slot]) -> None:
+    serving: dict[str, dict[int, None]] = {}
+    for first, slot in zip(pattern, slots, strict=True):
+        serving.setdefault(slot.suffix, {})[first] = None
+    suffixes = list(serving)
+    writer.text(b',"mappings":{')
+    for one in writer.members(len(suffixes)):
+        writer.text(b'"' + suffixes[one].encode() + b'":[')
+        providers = list(serving[suffixes[one]])
+        for provider in writer.members(len(providers)):
+            writer.uuid(providers[provider])
+        writer.text(b"]")
+    writer.text(b"}")
+
+
+def patterns_of(block: npt.NDArray[np.int64]) -> Iterator[tuple[Pattern, Rows | slice]]:
+    """Split a block of candidates (int64, shape (candidates, slots)) by pattern.
+
+    Yields:
+        The pattern, and which candidates have it.
+    """
+    if not len(block):
+        return
+    slots = block.shape[1]
+    step = max(_MOST_COMPARISONS // slots**2, 1)
+    for start in range(0, len(block), step):
+        part = block[start : start + step]
+        first = (part[:, :, None] == part[:, None, :]).argmax(axis=2)
+        if (first == first[0]).all():
+            yield tuple(first[0].tolist()), slice(start, start + len(part))
+            continue
+        pattern, which = _distinct(first)
+        for one, digits in enumerate(pattern.tolist()):
+            yield tuple(digits), start + np.flatnonzero(which == one)
+
+
+def _distinct(
+    patterns: npt.NDArray[np.int64],
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """Return the distinct rows, and which of them each row is."""
+    slots = patterns.shape[1]
+    if slots > _LARGEST_CODED_PATTERN:
+        distinct, which = np.unique(patterns, axis=0, return_inverse=True)
+        return distinct, which.reshape(-1)
+    codes = patterns @ (slots ** np.arange(slots, dtype=np.int64))
+    _, at, which = np.unique(codes, return_index=True, return_inverse=True)
+    return patterns[at], which

@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Keeps a Forest equal to the store: the one place where the two meet."""
+
+import threading
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+
+from treeclaim.forest.body import Answer
+from treeclaim.forest.forest import Forest
+from treeclaim.forest.search import search
+from treeclaim.model.changes import Cursor
+from treeclaim.model.request import BodyForm, CandidateRequest, SearchOptions
+from treeclaim.store import Store
+
+_WHOLE_ANSWER = 1_000_000
+"""Bytes of an answer that is made in one piece; longer ones are streamed."""
+
+
+class Replica:
+    """One worker's Forest, brought up to date before each use.
+
+    Every read first asks the change feed what was committed since the last one, so it reflects
+    all writes committed before it arrived. A lock lets one thread at a time use the Forest: under
+    Python's own lock a second one would gain nothing.
+    """
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._forest = Forest()
+        self._cursor: Cursor | None = None
+        self._lock = threading.Lock()
+
+    @contextmanager
+    def current(self) -> Iterator[Forest]:
+        """Give the Forest with everything committed so far; copy out what outlives the block.
+
+        Raises:
+            StoreUnavailableError: if the database does not answer.
+        """
+        with self._lock:
+            self._catch_up()
+            yield self._forest
+
+    def _catch_up(self) -> None:
+        changes = self._store.changes(self._cursor)
+        if changes is None:
+            return
+        # Should applying fail half-way, the next read must not trust this Forest.
+        self._cursor = None
+        self._forest.apply(changes)
+        self._cursor = changes.cursor
+
+    def answer(
+        self, request: CandidateRequest, options: SearchOptions, form: BodyForm
+    ) -> Iterable[bytes]:
+        """Return the JSON body that answers a request for candidates, in one or more pieces.
+
+        A short answer is made at once. For a long one the rest is made while it is sent, from
+        values copied out of the Forest, so that a slow client holds nobody up.
+
+        Raises:
+            TraitsNotFoundError, ResourceClassNotFoundError: for unknown names.
+            StoreUnavailableError: if the database does not answer.
+        """
+        with self.current() as forest:
+            answer = Answer(search(forest, request, options), form)
+            pieces = answer.pieces()
+            first: list[bytes] = []
+            size = 0
+            for piece in pieces:
+                first.append(piece)
+                size += len(piece)
+                if size > _WHOLE_ANSWER:
+                    answer.detach()
+                    return _chain(first, pieces)
+            return [b"".join(first)]
+
+
+def _chain(first: list[bytes], rest: Iterator[bytes]) -> Iterator[bytes]:
+    yield b"".join(first)
+    yield from rest
