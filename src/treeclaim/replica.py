@@ -63,14 +63,15 @@ class Replica:
             StoreUnavailableError: if the database does not answer.
         """
         with self.current() as forest:
-            answer = Answer(search(forest, request, options), form)
+            question = search(forest, request, options)
+            answer = Answer(question, form)
             pieces = answer.pieces()
             first: list[bytes] = []
             size = 0
             for piece in pieces:
                 first.append(piece)
                 size += len(piece)
-                if size > _WHOLE_ANSWER:
+                if size > _WHOLE_ANSWER and question.is_eager:
                     answer.detach()
                     return _chain(first, pieces)
             return [b"".join(first)]

@@ -18,7 +18,6 @@ from treeclaim.forest.summaries import Summaries
 from treeclaim.forest.templates import Pattern, Template, patterns_of
 from treeclaim.model.request import BodyForm
 
-
 _BLOCK = 2048
 """Candidates that are written together, where there are as many."""
 

@@ -30,7 +30,7 @@ import numpy.typing as npt
 from treeclaim.forest.columns import Mask, Rows
 from treeclaim.forest.feasibility import Competition
 from treeclaim.forest.rules import Rules
-from treeclaim.forest.slots import Slot
+from treeclaim.forest.slots import Options
 from treeclaim.forest.subtrees import Heads
 
 Choices = npt.NDArray[np.int64]
@@ -94,12 +94,12 @@ class Combiner:
 
     def __init__(
         self,
-        slots: Sequence[Slot],
+        options: Sequence[Options],
         heads: Sequence[Heads],
         rules: Rules,
         competition: Competition,
     ) -> None:
-        self._slots = slots
+        self._options = options
         self._heads = heads
         self._rules = rules
         self._competition = competition
@@ -114,7 +114,7 @@ class Combiner:
             yield from self._search(run, budget)
 
     def _search(self, anchors: Rows, budget: int) -> Iterator[Choices]:
-        shape = (len(anchors), len(self._slots))
+        shape = (len(anchors), len(self._options))
         start = Block(
             anchors,
             np.full(shape, -1, dtype=np.int64),
@@ -146,7 +146,7 @@ class Combiner:
             starts = self._heads[step.subtree].starts
             first, end = starts[block.anchor], starts[block.anchor + 1]
             return Window(first, end - first)
-        options = self._slots[step.slot].options
+        options = self._options[step.slot]
         first, end = options.starts[block.anchor], options.starts[block.anchor + 1]
         for subtree in step.within:
             low, high = self._rules.subtree_keys(block.anchor, block.heads[:, subtree])
@@ -162,7 +162,7 @@ class Combiner:
             grown.heads[:, step.subtree] = self._heads[step.subtree].places[option]
             room = {}
         else:
-            options = self._slots[step.slot].options
+            options = self._options[step.slot]
             grown.chosen[:, step.slot] = options.places[option]
             room = {name: options.room[name][option] for name in step.summed}
         kept = self._rules.allowed(step, grown.chosen, grown.heads, room)

@@ -69,9 +69,14 @@ class Competition:
     """Answers whether anchors, or partial candidates, can still serve all competing slots."""
 
     def __init__(
-        self, slots: Sequence[Slot], contests: Sequence[Contest], place_count: int
+        self,
+        slots: Sequence[Slot],
+        options: Sequence[Options],
+        contests: Sequence[Contest],
+        place_count: int,
     ) -> None:
         self._slots = slots
+        self._options = options
         self._contests = contests
         self._place_count = place_count
 
@@ -85,12 +90,12 @@ class Competition:
     def _enough(self, contest: Contest, anchor_count: int) -> Mask:
         distinct: dict[int, list[int]] = {}
         for one in contest.slots:
-            distinct.setdefault(id(self._slots[one].options), []).append(one)
+            distinct.setdefault(id(self._options[one]), []).append(one)
         mask = np.ones(anchor_count, dtype=np.bool_)
         for members in distinct.values():
-            options = self._slots[members[0]].options
+            options = self._options[members[0]]
             mask &= options.sums(contest.places_for(options)) >= len(members)
-        options_of_all = [self._slots[members[0]].options for members in distinct.values()]
+        options_of_all = [self._options[members[0]] for members in distinct.values()]
         keys, first = np.unique(
             np.concatenate([one.keys for one in options_of_all]), return_index=True
         )
@@ -108,7 +113,7 @@ class Competition:
         if not self._contests:
             yield anchors
             return
-        combinations = sum(np.log(slot.options.counts[anchors]) for slot in self._slots)
+        combinations = sum(np.log(options.counts[anchors]) for options in self._options)
         alone = np.asarray(combinations) > np.log(_MANY_COMBINATIONS)
         cuts = np.flatnonzero(alone[1:] | alone[:-1]) + 1
         yield from np.split(anchors, cuts)
@@ -140,7 +145,7 @@ class Competition:
         lists: dict[int, list[int]] = {}
         wanted = []
         for one in contest.slots:
-            options = self._slots[one].options
+            options = self._options[one]
             if id(options) not in lists:
                 part = slice(options.starts[anchor], options.starts[anchor + 1])
                 lists[id(options)] = options.places[part].tolist()

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which providers meet the conditions of one request group, as masks over all rows.
+"""Which providers meet the conditions of one request group.
+
+Each function narrows a list of ascending rows, and does nothing where its condition is not set.
 
 A name in a condition that is in no catalogue is the caller's error; `require_known_names` finds
 it before anything is searched.
@@ -57,62 +59,72 @@ def in_any_aggregate(forest: Forest, aggregates: Iterable[str]) -> Mask:
     return forest.mask_of(forest.rows_in_aggregate(one) for one in aggregates)
 
 
-def with_traits(forest: Forest, conditions: ProviderConditions) -> Mask:
-    """Return the living rows with all required and none of the forbidden traits themselves."""
-    mask = without_forbidden_traits(forest, conditions)
+def by_traits(forest: Forest, conditions: ProviderConditions, rows: Rows) -> Rows:
+    """Return those of some rows that have all required and no forbidden traits themselves."""
     for names in conditions.required:
-        mask &= with_any_trait(forest, names)
-    return mask
+        rows = rows[with_any_trait(forest, names)[rows]]
+    return without_forbidden_traits(forest, conditions, rows)
 
 
-def without_forbidden_traits(forest: Forest, conditions: ProviderConditions) -> Mask:
-    """Return the living rows that have none of the forbidden traits."""
-    mask: Mask = forest.alive.values.copy()
-    if conditions.forbidden:
-        mask &= ~with_any_trait(forest, conditions.forbidden)
-    return mask
+def without_forbidden_traits(forest: Forest, conditions: ProviderConditions, rows: Rows) -> Rows:
+    """Return those of some rows that have none of the forbidden traits."""
+    if not conditions.forbidden:
+        return rows
+    return rows[~with_any_trait(forest, conditions.forbidden)[rows]]
 
 
-def member(forest: Forest, conditions: ProviderConditions) -> Mask:
-    """Return the rows that are themselves members as `member_of` asks: `in` of page 90."""
-    mask = np.ones(forest.row_count, dtype=np.bool_)
+def members(forest: Forest, conditions: ProviderConditions, rows: Rows) -> Rows:
+    """Return those of some rows that are themselves members as `member_of` asks."""
     for aggregates in conditions.member_of:
-        mask &= in_any_aggregate(forest, aggregates)
-    return mask
+        rows = rows[in_any_aggregate(forest, aggregates)[rows]]
+    return rows
 
 
-def outcast(forest: Forest, conditions: ProviderConditions) -> Mask:
-    """Return the rows that are themselves in a forbidden aggregate: `out` of page 90."""
-    return in_any_aggregate(forest, conditions.forbidden_aggregates)
+def spanned(forest: Forest, conditions: ProviderConditions, rows: Rows) -> Rows:
+    """Return those of some rows that are members by themselves or by their root.
+
+    All of `member_of` must be met by the same one of the two (contract page 90, section 3.2).
+    """
+    if not conditions.member_of:
+        return rows
+    member = forest.mask_of([members(forest, conditions, np.arange(forest.row_count))])
+    roots: Rows = forest.root.values[rows]
+    return rows[member[rows] | member[roots]]
 
 
-def in_named_tree(forest: Forest, conditions: ProviderConditions) -> Mask:
-    """Return the rows of the tree that `in_tree` names; all rows where it names none."""
+def not_outcast(forest: Forest, conditions: ProviderConditions, rows: Rows) -> Rows:
+    """Return those of some rows that are themselves in no forbidden aggregate."""
+    if not conditions.forbidden_aggregates:
+        return rows
+    return rows[~in_any_aggregate(forest, conditions.forbidden_aggregates)[rows]]
+
+
+def in_named_tree(forest: Forest, conditions: ProviderConditions, rows: Rows) -> Rows:
+    """Return those of some rows that belong to the tree that `in_tree` names, if it names one."""
     if conditions.in_tree is None:
-        return np.ones(forest.row_count, dtype=np.bool_)
-    mask = np.zeros(forest.row_count, dtype=np.bool_)
+        return rows
     row = forest.row_of(conditions.in_tree)
-    if row is not None:
-        root = int(forest.root.values[row])
-        mask[root : int(forest.end.values[root])] = True
-    return mask
+    if row is None:
+        return rows[:0]
+    root = int(forest.root.values[row])
+    return rows[(rows >= root) & (rows < int(forest.end.values[root]))]
 
 
-def meeting(forest: Forest, conditions: ProviderConditions) -> Mask:
-    """Return the living rows that meet all conditions by themselves."""
-    return (
-        with_traits(forest, conditions)
-        & member(forest, conditions)
-        & ~outcast(forest, conditions)
-        & in_named_tree(forest, conditions)
-    )
+def meeting(forest: Forest, conditions: ProviderConditions, rows: Rows) -> Rows:
+    """Return those of some rows that meet all conditions by themselves."""
+    rows = in_named_tree(forest, conditions, rows)
+    rows = by_traits(forest, conditions, rows)
+    return not_outcast(forest, conditions, members(forest, conditions, rows))
 
 
-def fitting_all(forest: Forest, resources: Mapping[str, int], rows: Rows) -> Rows:
-    """Return those of some ascending rows where every amount fits, by class name."""
-    for name, amount in resources.items():
-        fitting = fitting_rows(forest, name, amount)
-        rows = rows[forest.mask_of([fitting])[rows]]
+def fitting(forest: Forest, resources: Mapping[str, int]) -> Rows:
+    """Return the rows where every amount fits, by class name, ascending; living rows if none."""
+    if not resources:
+        return forest.living_rows
+    (first, amount), *others = resources.items()
+    rows = fitting_rows(forest, first, amount)
+    for name, more in others:
+        rows = rows[forest.mask_of([fitting_rows(forest, name, more)])[rows]]
     return rows
 
 

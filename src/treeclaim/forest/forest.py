@@ -263,6 +263,12 @@ class Forest:
             )
         return self._order
 
+    @property
+    def living_rows(self) -> Rows:
+        """Return the rows of all providers, ascending."""
+        rows: Rows = np.flatnonzero(self.alive.values)
+        return rows
+
     def rows_with_trait(self, trait_id: int) -> Rows:
         """Return the rows of providers that have a trait, ascending."""
         return self._living(self._trait_rows.get(trait_id))

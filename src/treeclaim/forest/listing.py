@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Lists of providers (contract page 20, section 2)."""
 
+from dataclasses import replace
+
 import numpy as np
 
 from treeclaim.forest import filters
-from treeclaim.forest.columns import Mask
-from treeclaim.forest.forest import Forest
+from treeclaim.forest.columns import Rows
+from treeclaim.forest.forest import NO_ROW, Forest
 from treeclaim.model.request import ProviderQuery
 
 
@@ -19,33 +21,33 @@ def matching_providers(forest: Forest, query: ProviderQuery) -> list[int]:
             filter left nothing (section 2.6).
     """
     conditions = query.conditions
-    mask = _named(forest, query) & filters.in_named_tree(forest, conditions)
-    if conditions.in_tree is not None and not mask.any():
+    rows = filters.in_named_tree(forest, conditions, _named(forest, query))
+    if conditions.in_tree is not None and not len(rows):
         return []
     filters.require_known_traits(forest, frozenset[str]().union(*conditions.required))
-    for names in conditions.required:
-        mask &= filters.with_any_trait(forest, names)
-    if conditions.required and not mask.any():
+    rows = filters.by_traits(forest, replace(conditions, forbidden=frozenset()), rows)
+    if conditions.required and not len(rows):
         return []
     filters.require_known_traits(forest, conditions.forbidden)
-    mask &= filters.without_forbidden_traits(forest, conditions)
-    mask &= filters.member(forest, conditions)
-    if conditions.member_of and not mask.any():
+    rows = filters.without_forbidden_traits(forest, conditions, rows)
+    rows = filters.members(forest, conditions, rows)
+    if conditions.member_of and not len(rows):
         return []
-    mask &= ~filters.outcast(forest, conditions)
+    rows = filters.not_outcast(forest, conditions, rows)
     filters.require_known_classes(forest, query.resources)
-    rows = filters.fitting_all(forest, query.resources, np.flatnonzero(mask))
+    if query.resources:
+        rows = rows[forest.mask_of([filters.fitting(forest, query.resources)])[rows]]
     order = forest.order
     found: list[int] = order.row[np.sort(order.place[rows])].tolist()
     return found
 
 
-def _named(forest: Forest, query: ProviderQuery) -> Mask:
-    mask: Mask = forest.alive.values.copy()
+def _named(forest: Forest, query: ProviderQuery) -> Rows:
+    rows = forest.living_rows
     for wanted, row in (
         (query.name, None if query.name is None else forest.row_of_name(query.name)),
         (query.uuid, None if query.uuid is None else forest.row_of(query.uuid)),
     ):
         if wanted is not None:
-            mask &= forest.mask_of([] if row is None else [np.array([row])])
-    return mask
+            rows = rows[rows == (NO_ROW if row is None else row)]
+    return rows

@@ -26,12 +26,16 @@ class TreeOrder:
         place: Place by row, int64, shape (rows,); meaningless for dead rows.
         root: Place of the tree's root by place, int64, shape (living,).
         end: First place behind the subtree by place, int64, shape (living,).
+        roots: Places of the roots, ascending, int64.
+        is_row_order: True where ascending rows have ascending places.
     """
 
     row: Rows
     place: Rows
     root: Rows
     end: Rows
+    roots: Rows
+    is_row_order: bool
 
     @classmethod
     def of(
@@ -48,9 +52,12 @@ class TreeOrder:
         place = np.empty(len(ids), dtype=np.int64)
         place[by_tree] = np.arange(len(ids))
         sizes: Rows = ends[row] - row
+        root = place[roots[row]]
         return cls(
             row=row,
             place=place,
-            root=place[roots[row]],
+            root=root,
             end=np.arange(len(row)) + sizes,
+            roots=np.flatnonzero(root == np.arange(len(row))),
+            is_row_order=bool((row[1:] > row[:-1]).all()),
         )

@@ -34,8 +34,8 @@ class Relation:
 
 def suffixed_relation(forest: Forest, group: RequestGroup) -> Relation:
     """Relate the providers that satisfy a whole suffixed group (page 90, sections 3.3 and 3.4)."""
-    rows = np.flatnonzero(filters.meeting(forest, group.conditions))
-    rows = filters.fitting_all(forest, group.resources, rows)
+    rows = filters.fitting(forest, group.resources)
+    rows = filters.meeting(forest, group.conditions, rows)
     return _relate(forest, rows, _sharing(forest, rows))
 
 
@@ -48,17 +48,16 @@ def unsuffixed_relation(forest: Forest, group: RequestGroup, resource_class: str
     """
     conditions = group.conditions
     rows = filters.fitting_rows(forest, resource_class, group.resources[resource_class])
-    allowed = filters.without_forbidden_traits(forest, conditions)
     if len(group.resources) == 1:
-        allowed &= filters.with_traits(forest, conditions)
-    allowed &= ~filters.outcast(forest, conditions)
-    rows = rows[allowed[rows]]
-    member = filters.member(forest, conditions)
-    in_tree = filters.in_named_tree(forest, conditions)
-    local = rows[(member[rows] | member[forest.root.values[rows]]) & in_tree[rows]]
+        rows = filters.by_traits(forest, conditions, rows)
+    else:
+        rows = filters.without_forbidden_traits(forest, conditions, rows)
+    rows = filters.not_outcast(forest, conditions, rows)
+    local = filters.in_named_tree(forest, conditions, rows)
+    local = filters.spanned(forest, conditions, local)
     if conditions.in_tree is not None:
         return _relate(forest, local, rows[:0])
-    return _relate(forest, local, _sharing(forest, rows[member[rows]]))
+    return _relate(forest, local, filters.members(forest, conditions, _sharing(forest, rows)))
 
 
 def relations_of(forest: Forest, group: RequestGroup) -> list[Relation]:
@@ -75,29 +74,29 @@ def anchors_allowed(
     unsuffixed: ProviderConditions | None,
 ) -> Rows:
     """Return the places of the roots that may be anchors, ascending (page 90, `R` and `out(a)`)."""
-    mask = filters.with_traits(
-        forest,
-        ProviderConditions(
-            required=tuple(frozenset({name}) for name in required),
-            forbidden=frozenset(forbidden),
-        ),
+    traits = ProviderConditions(
+        required=tuple(frozenset({name}) for name in required), forbidden=frozenset(forbidden)
     )
-    mask &= forest.parent.values < 0
+    order = forest.order
+    rows = filters.by_traits(forest, traits, order.row[order.roots])
     if unsuffixed is not None:
-        mask &= ~filters.outcast(forest, unsuffixed)
-    return np.sort(forest.order.place[np.flatnonzero(mask)])
+        rows = filters.not_outcast(forest, unsuffixed, rows)
+    return order.place[rows]
 
 
 def _sharing(forest: Forest, rows: Rows) -> Rows:
     trait_id = forest.catalogue.sharing_trait_id
     if trait_id is None:
         return rows[:0]
-    return np.intersect1d(rows, forest.rows_with_trait(trait_id), assume_unique=True)
+    sharing = forest.rows_with_trait(trait_id)
+    return np.intersect1d(rows, sharing, assume_unique=True) if len(sharing) else rows[:0]
 
 
 def _relate(forest: Forest, local: Rows, lent: Rows) -> Relation:
     order = forest.order
-    provider = np.sort(order.place[local])
+    provider = order.place[local]
+    if not order.is_row_order:
+        provider = np.sort(provider)
     anchor = order.root[provider]
     if not len(lent):
         return Relation(anchor, provider)

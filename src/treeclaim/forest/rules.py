@@ -204,7 +204,7 @@ class _Planner:
     def fill(self, slots: Iterable[int]) -> None:
         unfilled = [one for one in slots if one not in self._filled]
         for one in sorted(
-            unfilled, key=lambda slot: (len(self._slots[slot].options.places), slot)
+            unfilled, key=lambda slot: (len(self._slots[slot].relation.provider), slot)
         ):
             earlier = tuple(self._filled)
             self._filled.append(one)

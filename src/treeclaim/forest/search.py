@@ -7,14 +7,14 @@ is left, lazily. Everything a `Search` holds is copied out of the Forest, so its
 drawn later, while the Forest moves on.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 
 from treeclaim.forest.columns import Mask, Rows
 from treeclaim.forest.combine import Choices, Combiner
-from treeclaim.forest.feasibility import Competition, contests_of
+from treeclaim.forest.feasibility import Competition, Contest, contests_of
 from treeclaim.forest.filters import require_known_names, with_any_trait
 from treeclaim.forest.forest import Forest
 from treeclaim.forest.relation import Relation, anchors_allowed, relations_of
@@ -30,6 +30,10 @@ _LARGEST_BLOCK = 8192
 _SMALLEST_BLOCK = 64
 
 
+_EAGER = 10_000
+"""Where more candidates than this are wanted, all anchors are made ready at once."""
+
+
 @dataclass(frozen=True, slots=True)
 class Search:
     """A question whose answers can be drawn.
@@ -39,9 +43,9 @@ class Search:
         request: The question.
         options: What the operator configured.
         slots: In the order of the columns of a candidate.
-        anchors: Indices of the anchors to draw candidates from, ascending, int64.
-        combiner: Draws candidates.
-        sharing: Which places are sharing providers.
+        anchors: Places of the roots under which each slot has some provider, ascending, int64.
+        contests: Which slots compete.
+        rules: What must hold between the providers of a candidate.
     """
 
     forest: Forest
@@ -49,15 +53,15 @@ class Search:
     options: SearchOptions
     slots: tuple[Slot, ...]
     anchors: Rows = field(repr=False)
-    combiner: Combiner = field(repr=False)
-    sharing: Mask = field(repr=False)
+    contests: tuple[Contest, ...] = field(repr=False)
+    rules: Rules = field(repr=False)
 
     def all_blocks(self) -> Iterator[Choices]:
         """Yield all candidates up to the operator's maximum, without the limit.
 
         No candidate comes twice. Each block holds places, int64, shape (candidates, slots).
         """
-        drawn = without_repeats(self._drawn(), self.sharing)
+        drawn = without_repeats(self._drawn(), _sharing_places(self.forest, self.slots))
         return first_candidates(drawn, self.options.maximum)
 
     def selected(self, blocks: Iterator[Choices]) -> Iterator[Choices]:
@@ -66,21 +70,68 @@ class Search:
             return sample(blocks, self.request.limit, np.random.default_rng())
         return first_candidates(blocks, self.request.limit)
 
-    def _drawn(self) -> Iterator[Choices]:
-        wanted = self._wanted()
-        if wanted is None:
-            return self.combiner.candidates(self.anchors, _LARGEST_BLOCK)
-        budget = min(max(wanted, _SMALLEST_BLOCK), _LARGEST_BLOCK)
-        if self.options.breadth_first:
-            return in_turn(self.combiner.candidates, self.anchors, budget)
-        return self.combiner.candidates(self.anchors, budget)
+    @property
+    def is_eager(self) -> bool:
+        """Tell whether everything is taken out of the Forest before the first candidate."""
+        wanted = self._wanted
+        return wanted is None or wanted > _EAGER or self.options.breadth_first
 
+    @property
     def _wanted(self) -> int | None:
         """Return how many candidates will be drawn at most; None for all there are."""
         limits = [self.request.limit, self.options.maximum]
         if self.options.randomize or not self.request.nested:
             limits = [self.options.maximum]
         return min((one for one in limits if one is not None), default=None)
+
+    def _drawn(self) -> Iterator[Choices]:
+        wanted = self._wanted
+        budget = _LARGEST_BLOCK
+        if wanted is not None:
+            budget = min(max(wanted, _SMALLEST_BLOCK), _LARGEST_BLOCK)
+        size = len(self.anchors) if self.is_eager else budget
+        start = 0
+        while start < len(self.anchors):
+            stage = self._stage(self.anchors[start : start + size])
+            if self.options.breadth_first:
+                yield from in_turn(stage.combiner.candidates, stage.live, budget)
+            else:
+                yield from stage.combiner.candidates(stage.live, budget)
+            start += size
+            size *= 2
+
+    def _stage(self, anchors: Rows) -> "_Stage":
+        """Make ready the candidates of some anchors; costs grow with their options alone."""
+        known: dict[int, Options] = {}
+        options = []
+        contested = {one.resource_class for one in self.contests}
+        for slot in self.slots:
+            if id(slot.relation) not in known:
+                names = [name for name in slot.resources if name in contested]
+                known[id(slot.relation)] = options_of(self.forest, slot.relation, anchors, names)
+            options.append(known[id(slot.relation)])
+        order = self.forest.order
+        competition = Competition(self.slots, options, self.contests, len(order.row))
+        live = competition.promising(len(anchors))
+        heads = []
+        for members in self.rules.lists:
+            found = heads_of([options[one] for one in members], len(anchors), order.end)
+            heads.append(found)
+            live = live[np.diff(found.starts)[live] > 0]
+        return _Stage(live, Combiner(options, heads, self.rules, competition))
+
+
+@dataclass(frozen=True, slots=True)
+class _Stage:
+    """Some anchors made ready.
+
+    Attributes:
+        live: Indices of the anchors that may have candidates, ascending, int64.
+        combiner: Draws their candidates.
+    """
+
+    live: Rows
+    combiner: Combiner
 
 
 def search(forest: Forest, request: CandidateRequest, options: SearchOptions) -> Search:
@@ -90,27 +141,15 @@ def search(forest: Forest, request: CandidateRequest, options: SearchOptions) ->
         TraitsNotFoundError, ResourceClassNotFoundError: if the request names what does not exist.
     """
     require_known_names(forest, request)
-    relations = _relations(forest, request.groups)
-    reached = _reached_anchors(forest, request, relations)
-    slots = _slots(forest, request.groups, relations, reached)
-    lists = _subtree_lists(request, slots)
-    place_count = len(forest.order.row)
-    competition = Competition(slots, contests_of(slots, isolate=request.isolate), place_count)
-    heads = [
-        heads_of([slots[one] for one in members], len(reached), forest.order.end)
-        for members in lists
-    ]
-    anchors = competition.promising(len(reached))
-    for one in heads:
-        anchors = anchors[np.diff(one.starts)[anchors] > 0]
+    slots = _slots(request.groups, _relations(forest, request.groups))
     return Search(
         forest=forest,
         request=request,
         options=options,
         slots=slots,
-        anchors=anchors,
-        combiner=Combiner(slots, heads, _rules(forest, request, slots, lists), competition),
-        sharing=_sharing_places(forest),
+        anchors=_reached_anchors(forest, request, slots),
+        contests=tuple(contests_of(slots, isolate=request.isolate)),
+        rules=_rules(forest, request, slots),
     )
 
 
@@ -137,9 +176,7 @@ def _asks_the_same(one: RequestGroup, other: RequestGroup) -> bool:
     )
 
 
-def _reached_anchors(
-    forest: Forest, request: CandidateRequest, relations: Sequence[Sequence[Relation]]
-) -> Rows:
+def _reached_anchors(forest: Forest, request: CandidateRequest, slots: Sequence[Slot]) -> Rows:
     """Return the places of the roots under which every slot has some provider, ascending."""
     unsuffixed = [group.conditions for group in request.groups if group.suffix == NO_GROUP]
     anchors = anchors_allowed(
@@ -148,7 +185,7 @@ def _reached_anchors(
         request.root_forbidden,
         unsuffixed[0] if unsuffixed else None,
     )
-    for relation in {id(one): one for found in relations for one in found}.values():
+    for relation in {id(slot.relation): slot.relation for slot in slots}.values():
         reached = np.zeros(len(forest.order.row), dtype=np.bool_)
         reached[relation.anchor] = True
         anchors = anchors[reached[anchors]]
@@ -156,23 +193,15 @@ def _reached_anchors(
 
 
 def _slots(
-    forest: Forest,
-    groups: Sequence[RequestGroup],
-    relations: Sequence[Sequence[Relation]],
-    anchors: Rows,
+    groups: Sequence[RequestGroup], relations: Sequence[Sequence[Relation]]
 ) -> tuple[Slot, ...]:
-    options: dict[int, Options] = {}
     slots = []
     for group, found in zip(groups, relations, strict=True):
-        resources = (
-            [group.resources]
-            if group.suffix != NO_GROUP
-            else [{name: amount} for name, amount in group.resources.items()]
-        )
+        resources: list[Mapping[str, int]] = [group.resources]
+        if group.suffix == NO_GROUP:
+            resources = [{name: amount} for name, amount in group.resources.items()]
         for given, relation in zip(resources, found, strict=True):
-            if id(relation) not in options:
-                options[id(relation)] = options_of(forest, relation, anchors, list(given))
-            slots.append(Slot(group.suffix, given, options[id(relation)]))
+            slots.append(Slot(group.suffix, given, relation))
     return tuple(slots)
 
 
@@ -188,8 +217,8 @@ def _rules(
     forest: Forest,
     request: CandidateRequest,
     slots: Sequence[Slot],
-    lists: Sequence[tuple[int, ...]],
 ) -> Rules:
+    lists = _subtree_lists(request, slots)
     unsuffixed = tuple(one for one, slot in enumerate(slots) if slot.suffix == NO_GROUP)
     groups = [group for group in request.groups if group.suffix == NO_GROUP]
     # The provider of a single class was chosen by its traits already.
@@ -205,7 +234,10 @@ def _rules(
     )
 
 
-def _sharing_places(forest: Forest) -> Mask:
+def _sharing_places(forest: Forest, slots: Sequence[Slot]) -> Mask | None:
+    """Return which places are sharing providers, None if no candidate can be of them alone."""
     trait_id = forest.catalogue.sharing_trait_id
-    rows = [] if trait_id is None else [forest.rows_with_trait(trait_id)]
-    return forest.mask_of(rows)[forest.order.row]
+    if trait_id is None:
+        return None
+    sharing = forest.mask_of([forest.rows_with_trait(trait_id)])[forest.order.row]
+    return sharing if all(sharing[slot.relation.provider].any() for slot in slots) else None

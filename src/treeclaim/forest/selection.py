@@ -30,7 +30,7 @@ def first_candidates(blocks: _Blocks, count: int | None) -> _Blocks:
         left -= len(block)
 
 
-def without_repeats(blocks: _Blocks, sharing: Mask) -> _Blocks:
+def without_repeats(blocks: _Blocks, sharing: Mask | None) -> _Blocks:
     """Leave out candidates that came before (contract page 90, section 3.1, last point).
 
     Only a candidate of nothing but sharing providers can be reached from several anchors: any
@@ -38,8 +38,11 @@ def without_repeats(blocks: _Blocks, sharing: Mask) -> _Blocks:
 
     Args:
         blocks: Candidates.
-        sharing: Which places are sharing providers, shape (places,).
+        sharing: Which places are sharing providers, shape (places,); None if none repeats.
     """
+    if sharing is None:
+        yield from blocks
+        return
     seen: set[bytes] = set()
     for block in blocks:
         reachable: Mask = np.logical_and.reduce(sharing[block], axis=1)

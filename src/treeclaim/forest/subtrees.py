@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from treeclaim.forest.columns import Rows
-from treeclaim.forest.slots import Slot
+from treeclaim.forest.slots import Options
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,22 +23,21 @@ class Heads:
     places: Rows
 
 
-def heads_of(slots: Sequence[Slot], anchor_count: int, ends: Rows) -> Heads:
+def heads_of(members: Sequence[Options], anchor_count: int, ends: Rows) -> Heads:
     """Find the options of any slot that have options of every slot in their subtree.
 
     Args:
-        slots: The slots of the list.
+        members: The options of the slots of the list.
         anchor_count: Number of anchors.
         ends: First place behind each place's subtree, int64, shape (places,).
     """
     place_count = len(ends)
-    keys = np.unique(np.concatenate([slot.options.keys for slot in slots]))
+    keys = np.unique(np.concatenate([one.keys for one in members]))
     base = keys // place_count * place_count
     behind = base + ends[keys - base]
     viable = np.ones(len(keys), dtype=np.bool_)
-    for slot in slots:
-        inside = slot.options.keys
-        viable &= np.searchsorted(inside, behind) > np.searchsorted(inside, keys)
+    for one in members:
+        viable &= np.searchsorted(one.keys, behind) > np.searchsorted(one.keys, keys)
     keys = keys[viable]
     anchors = keys // place_count
     return Heads(
