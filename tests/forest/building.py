@@ -1,0 +1,95 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Small Forests for tests, built from records."""
+
+import json
+import uuid
+
+from treeclaim.forest.body import Answer
+from treeclaim.forest.forest import Forest
+from treeclaim.forest.search import search
+from treeclaim.model.catalogue import Catalogue, CatalogueEntry
+from treeclaim.model.changes import Changes
+from treeclaim.model.inventory import Inventory
+from treeclaim.model.names import SHARING_TRAIT
+from treeclaim.model.provider import InventoryRecord, ProviderRecord
+from treeclaim.model.request import BodyForm, SearchOptions
+
+CLASSES = ("VCPU", "MEMORY_MB", "DISK_GB", "CUSTOM_DEVICE")
+TRAITS = (SHARING_TRAIT, "HW_NUMA_ROOT", "CUSTOM_FAST", "CUSTOM_SLOW")
+CATALOGUE = Catalogue.of(
+    [CatalogueEntry(number, name, 0.0) for number, name in enumerate(TRAITS, 1)],
+    [CatalogueEntry(number, name, 0.0) for number, name in enumerate(CLASSES)],
+)
+
+
+def provider_uuid(number):
+    return str(uuid.UUID(int=number))
+
+
+def record(number, parent=None, root=None, inventories=None, traits=(), aggregates=(), **given):
+    """A provider record; inventories are {class name: Inventory or total} or with (.., used)."""
+    made = []
+    for name, amount in (inventories or {}).items():
+        used = 0
+        if isinstance(amount, tuple):
+            amount, used = amount
+        inventory = amount if isinstance(amount, Inventory) else Inventory(total=amount)
+        made.append(InventoryRecord(CLASSES.index(name), inventory, used, 0.0))
+    values = {
+        "id": number,
+        "uuid": provider_uuid(number),
+        "name": f"provider {number}",
+        "generation": 0,
+        "parent_id": parent,
+        "root_id": root if root is not None else number,
+        "modified_at": 0.0,
+        "inventories": tuple(sorted(made, key=lambda one: one.class_id)),
+        "trait_ids": tuple(sorted(TRAITS.index(name) + 1 for name in traits)),
+        "aggregates": tuple(sorted(aggregates)),
+    }
+    return ProviderRecord(**(values | given))
+
+
+def complete(records):
+    return Changes(cursor={}, complete=True, records=records, removed=[], catalogue=CATALOGUE)
+
+
+def forest_of(records):
+    forest = Forest()
+    forest.apply(complete(records))
+    return forest
+
+
+def wide_trees(trees, children, units=1, resource_class="CUSTOM_DEVICE"):
+    """Trees whose root has VCPU and whose children are all alike."""
+    records = []
+    for _ in range(trees):
+        root = len(records) + 1
+        records.append(record(root, inventories={"VCPU": 64}))
+        for number in range(root + 1, root + 1 + children):
+            records.append(record(number, root, root, {resource_class: units}))
+    return records
+
+
+def body_of(forest, request, options=None, form=None):
+    pieces = Answer(search(forest, request, options or SearchOptions()), form or BodyForm())
+    return b"".join(pieces.pieces())
+
+
+def answer_of(forest, request, options=None, form=None):
+    return json.loads(body_of(forest, request, options, form))
+
+
+def roots_used(answer):
+    """The roots of the trees that candidates take from."""
+    summaries = answer["provider_summaries"]
+    return {
+        summaries[provider]["root_provider_uuid"]
+        for candidate in answer["allocation_requests"]
+        for provider in candidate["allocations"]
+    }
+
+
+def distinct(answer):
+    """The candidates as comparable values."""
+    return {json.dumps(one, sort_keys=True) for one in answer["allocation_requests"]}
