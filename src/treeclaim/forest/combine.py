@@ -32,6 +32,7 @@ from treeclaim.forest.feasibility import Competition
 from treeclaim.forest.rules import Rules
 from treeclaim.forest.slots import Options
 from treeclaim.forest.subtrees import Heads
+from treeclaim.forest.windows import Window
 
 Choices = npt.NDArray[np.int64]
 """Places chosen, shape (candidates, slots); one row is one candidate."""
@@ -61,32 +62,6 @@ class Block:
     def take(self, rows: Rows | slice | Mask) -> "Block":
         """Return some of the rows."""
         return Block(self.anchor[rows], self.chosen[rows], self.heads[rows])
-
-
-@dataclass(frozen=True, slots=True)
-class Window:
-    """Which options each row of a block has in a step: a range of option numbers per row.
-
-    Attributes:
-        first: int64, shape (n,).
-        counts: int64, shape (n,).
-    """
-
-    first: Rows
-    counts: Rows
-
-    def rows_within(self, budget: int) -> int:
-        """Return how many first rows have at most `budget` options together, at least one."""
-        fitting = int(np.searchsorted(np.cumsum(self.counts), budget, side="right"))
-        return max(fitting, 1)
-
-    def pairs(self, rows: int) -> tuple[Rows, Rows]:
-        """Return each (row, option number) of the first rows, in order."""
-        counts = self.counts[:rows]
-        row = np.repeat(np.arange(rows), counts)
-        before = np.cumsum(counts) - counts
-        option = np.arange(len(row)) + np.repeat(self.first[:rows] - before, counts)
-        return row, option
 
 
 class Combiner:
@@ -121,6 +96,7 @@ class Combiner:
             np.full((len(anchors), len(self._heads)), -1, dtype=np.int64),
         )
         waiting = [(0, start)]
+        surviving = 1.0
         dead_ends = 0
         while waiting:
             depth, block = waiting.pop()
@@ -129,10 +105,13 @@ class Combiner:
                 yield block.chosen
                 continue
             window = self._window(depth, block)
-            rows = window.rows_within(budget)
+            # The rules will throw out about as many pairs as they did the last time.
+            rows = window.rows_within(budget / surviving)
             if rows < len(block):
                 waiting.append((depth, block.take(slice(rows, None))))
-            grown = self._grow(depth, block, window, rows)
+            window = window.first_rows(rows)
+            grown = self._grow(depth, block.take(slice(rows)), window)
+            surviving = max(len(grown), 1) / max(window.size, 1)
             if dead_ends > _PATIENCE:
                 grown = grown.take(self._completable(depth + 1, grown))
             if len(grown):
@@ -144,28 +123,30 @@ class Combiner:
         step = self._rules.steps[depth]
         if step.slot is None:
             starts = self._heads[step.subtree].starts
-            first, end = starts[block.anchor], starts[block.anchor + 1]
-            return Window(first, end - first)
+            return Window(starts[block.anchor], starts[block.anchor + 1])
         options = self._options[step.slot]
         first, end = options.starts[block.anchor], options.starts[block.anchor + 1]
         for subtree in step.within:
             low, high = self._rules.subtree_keys(block.anchor, block.heads[:, subtree])
             first = np.maximum(first, np.searchsorted(options.keys, low))
             end = np.minimum(end, np.searchsorted(options.keys, high))
-        return Window(first, np.maximum(end - first, 0))
+        return Window(first, np.maximum(end, first))
 
-    def _grow(self, depth: int, block: Block, window: Window, rows: int) -> Block:
+    def _grow(self, depth: int, block: Block, window: Window) -> Block:
+        """Join a block with the options in its window; keep what the rules allow."""
         step = self._rules.steps[depth]
-        row, option = window.pairs(rows)
-        grown = block.take(row)
+        row, option = window.pairs()
         if step.slot is None:
+            grown = block.take(row)
             grown.heads[:, step.subtree] = self._heads[step.subtree].places[option]
-            room = {}
         else:
             options = self._options[step.slot]
+            free = self._rules.with_room(step, block.anchor, block.chosen, window, options)
+            if free is not None:
+                row, option = row[free], option[free]
+            grown = block.take(row)
             grown.chosen[:, step.slot] = options.places[option]
-            room = {name: options.room[name][option] for name in step.summed}
-        kept = self._rules.allowed(step, grown.chosen, grown.heads, room)
+        kept = self._rules.allowed(step, grown.chosen, grown.heads)
         return grown if kept is None else grown.take(kept)
 
     def _completable(self, depth: int, block: Block) -> Mask:

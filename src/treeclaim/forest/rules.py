@@ -13,7 +13,8 @@ import numpy as np
 import numpy.typing as npt
 
 from treeclaim.forest.columns import Mask, Rows
-from treeclaim.forest.slots import Amounts, Slot
+from treeclaim.forest.slots import Amounts, Options, Slot
+from treeclaim.forest.windows import Window
 from treeclaim.model.request import NO_GROUP
 
 _Places = npt.NDArray[np.int64]
@@ -25,12 +26,12 @@ class Summed:
 
     Attributes:
         amount: What this step's slot takes.
-        slots: The earlier slots, int64, shape (k,).
+        slots: The earlier slots.
         amounts: What each takes, int64, shape (k,).
     """
 
     amount: int
-    slots: Rows
+    slots: tuple[int, ...]
     amounts: Amounts
 
 
@@ -87,27 +88,64 @@ class Rules:
         base = anchors * len(self.ends)
         return base + heads, base + self.ends[heads]
 
-    def allowed(
-        self, step: Step, chosen: _Places, heads: _Places, room: Mapping[str, Amounts]
+    def with_room(
+        self, step: Step, anchors: Rows, chosen: _Places, window: Window, options: Options
     ) -> Mask | None:
-        """Tell which partial candidates may stay after a slot was filled; None for all.
+        """Tell which pairs of a partial candidate and an option respect earlier claims on it.
+
+        What earlier slots took is looked up among the options and marked there, so the work grows
+        with the partial candidates, not with the pairs.
 
         Args:
-            step: The step that filled it.
+            step: The step whose slot is to be filled.
+            anchors: Index of each partial candidate's anchor, shape (n,).
+            chosen: Places, shape (n, slots).
+            window: The options of each partial candidate.
+            options: The slot's options.
+
+        Returns:
+            One truth value per pair; None if all may stay.
+        """
+        verdicts: list[Mask] = []
+        if step.differs:
+            _, pair = self._claimed(step.differs, anchors, chosen, window, options)
+            free = np.ones(window.size, dtype=np.bool_)
+            free[pair] = False
+            verdicts.append(free)
+        for name, summed in step.summed.items():
+            at, pair = self._claimed(summed.slots, anchors, chosen, window, options)
+            amounts = summed.amounts[at % len(summed.slots)]
+            taken = np.bincount(pair, amounts, minlength=window.size)
+            _, option = window.pairs()
+            verdicts.append(taken + summed.amount <= options.room[name][option])
+        return _all_of(verdicts) if verdicts else None
+
+    def _claimed(
+        self,
+        slots: tuple[int, ...],
+        anchors: Rows,
+        chosen: _Places,
+        window: Window,
+        options: Options,
+    ) -> tuple[Rows, Rows]:
+        """Find the pairs whose option some earlier slots took; see `Window.pair_of`."""
+        keys = anchors[:, None] * len(self.ends) + chosen[:, slots]
+        option = np.searchsorted(options.keys, keys)
+        option[options.keys[np.minimum(option, len(options.keys) - 1)] != keys] = -1
+        return window.pair_of(option)
+
+    def allowed(self, step: Step, chosen: _Places, heads: _Places) -> Mask | None:
+        """Tell which partial candidates may stay after a step; None for all.
+
+        Args:
+            step: The step that was done.
             chosen: Places, shape (n, slots).
             heads: Places, shape (n, lists).
-            room: By class name, for the classes of `step.summed`: most units that the new
-                provider can give, shape (n,).
         """
         if step.slot is None:
             return self._covered(step, chosen, heads)
         new = chosen[:, [step.slot]]
         verdicts: list[Mask] = []
-        if step.differs:
-            verdicts.append(_each(chosen[:, step.differs] != new))
-        for name, summed in step.summed.items():
-            taken = (chosen[:, summed.slots] == new) @ summed.amounts
-            verdicts.append(taken + summed.amount <= room[name])
         if step.other_trees:
             others = chosen[:, step.other_trees]
             apart = self.roots[others] != self.roots[new]
@@ -250,7 +288,7 @@ class _Planner:
             if others:
                 summed[name] = Summed(
                     amount,
-                    np.array(others, dtype=np.int64),
+                    tuple(others),
                     np.array(amounts, dtype=np.int64),
                 )
         return summed
