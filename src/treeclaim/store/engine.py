@@ -1,0 +1,156 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Connections to the database, and all that differs between SQLite, PostgreSQL and MariaDB."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy.engine import URL, Connection, Engine, make_url
+from sqlalchemy.exc import DBAPIError, IntegrityError
+
+_SQLITE_WAIT = 30_000
+"""Milliseconds that a writer waits for another one on SQLite."""
+
+_RETRYABLE_MYSQL = {1205, 1213, 1020}
+"""Lock wait timeout, deadlock (also Galera's certification failure), record has changed."""
+
+_RETRYABLE_POSTGRESQL = {"40001", "40P01", "55P03"}
+"""Serialisation failure, deadlock, lock not available."""
+
+
+@dataclass(frozen=True, slots=True)
+class DatabaseSettings:
+    """How to reach the database; the options of `[placement_database]`.
+
+    Attributes:
+        url: SQLAlchemy URL.
+        sqlite_synchronous: False trades durability for speed on SQLite.
+        connection_recycle_time: Seconds after which a connection is replaced.
+        max_pool_size, max_overflow, pool_timeout: Of the connection pool; None for the default.
+        mysql_sql_mode: SQL mode of MariaDB and MySQL sessions; empty leaves the server's.
+        connection_debug: Above 0 logs SQL statements, above 50 results too.
+    """
+
+    url: str = field(repr=False)
+    sqlite_synchronous: bool = True
+    connection_recycle_time: int = 3600
+    max_pool_size: int | None = None
+    max_overflow: int | None = None
+    pool_timeout: int | None = None
+    mysql_sql_mode: str = "TRADITIONAL"
+    connection_debug: int = 0
+
+
+def make_engine(settings: DatabaseSettings) -> Engine:
+    """Create the engine; nothing is connected yet."""
+    url = _with_driver(make_url(settings.url))
+    options: dict[str, Any] = {
+        "pool_recycle": settings.connection_recycle_time,
+        "echo": settings.connection_debug > 0,
+    }
+    for name, value in (
+        ("pool_size", settings.max_pool_size),
+        ("max_overflow", settings.max_overflow),
+        ("pool_timeout", settings.pool_timeout),
+    ):
+        if value is not None:
+            options[name] = value
+    engine = sa.create_engine(url, **options)
+    if engine.dialect.name == "sqlite":
+        _prepare_sqlite(engine, synchronous=settings.sqlite_synchronous)
+    elif engine.dialect.name == "mysql" and settings.mysql_sql_mode:
+        _prepare_mysql(engine, settings.mysql_sql_mode)
+    return engine
+
+
+def _with_driver(url: URL) -> URL:
+    """Choose the drivers that are installed where a URL names none."""
+    drivers: Mapping[str, str] = {
+        "mysql": "mysql+pymysql",
+        "mariadb": "mysql+pymysql",
+        "mariadb+pymysql": "mysql+pymysql",
+        "postgresql": "postgresql+psycopg",
+        "postgres": "postgresql+psycopg",
+        "postgresql+psycopg2": "postgresql+psycopg",
+    }
+    return url.set(drivername=drivers.get(url.drivername, url.drivername))
+
+
+def _prepare_sqlite(engine: Engine, *, synchronous: bool) -> None:
+    @sa.event.listens_for(engine, "connect")
+    def _connected(connection: Any, _record: Any) -> None:
+        # The driver would begin transactions by itself, and too late for a snapshot.
+        connection.isolation_level = None
+        cursor = connection.cursor()
+        cursor.execute(f"PRAGMA busy_timeout = {_SQLITE_WAIT}")
+        cursor.execute("PRAGMA journal_mode = WAL")
+        cursor.execute(f"PRAGMA synchronous = {'FULL' if synchronous else 'OFF'}")
+        cursor.execute("PRAGMA foreign_keys = ON")
+        cursor.close()
+
+    @sa.event.listens_for(engine, "begin")
+    def _begun(connection: Connection) -> None:
+        writing = connection.get_execution_options().get("treeclaim_writing", False)
+        connection.exec_driver_sql("BEGIN IMMEDIATE" if writing else "BEGIN")
+
+
+def _prepare_mysql(engine: Engine, sql_mode: str) -> None:
+    @sa.event.listens_for(engine, "connect")
+    def _connected(connection: Any, _record: Any) -> None:
+        cursor = connection.cursor()
+        cursor.execute("SET SESSION sql_mode = %s", (sql_mode,))
+        cursor.close()
+
+
+def writing(engine: Engine) -> Engine:
+    """Return the engine with transactions fit for writing.
+
+    READ COMMITTED, where a statement sees what was committed while it waited for a lock; on
+    SQLite the one write lock is taken at the beginning.
+    """
+    if engine.dialect.name == "sqlite":
+        return engine.execution_options(treeclaim_writing=True)
+    return engine.execution_options(isolation_level="READ COMMITTED")
+
+
+def reading(engine: Engine) -> Engine:
+    """Return the engine with transactions that see one consistent snapshot."""
+    if engine.dialect.name == "sqlite":
+        return engine
+    return engine.execution_options(isolation_level="REPEATABLE READ")
+
+
+def autocommitting(engine: Engine) -> Any:
+    """Return a connection of the driver itself, outside the pool and without transactions.
+
+    Raises:
+        The driver's own errors.
+    """
+    try:
+        pooled = engine.raw_connection()
+    except DBAPIError as error:
+        raise error.orig or error from error
+    pooled.detach()
+    connection: Any = pooled.dbapi_connection
+    if engine.dialect.name == "postgresql":
+        connection.autocommit = True
+    elif engine.dialect.name == "mysql":
+        connection.autocommit(True)
+    return connection
+
+
+def is_retryable(error: DBAPIError) -> bool:
+    """Tell whether the same transaction may succeed if it is run again.
+
+    A broken uniqueness counts: another transaction was first, and what it wrote is seen now.
+    """
+    if isinstance(error, IntegrityError):
+        return True
+    original = error.orig
+    if getattr(original, "sqlstate", None) in _RETRYABLE_POSTGRESQL:
+        return True
+    number = original.args[0] if original is not None and original.args else None
+    if number in _RETRYABLE_MYSQL:
+        return True
+    return getattr(original, "sqlite_errorname", "").startswith("SQLITE_BUSY")

@@ -1,0 +1,13 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Runs the migrations on the connection that `treeclaim.store.schema` gives."""
+
+from alembic import context
+
+from treeclaim.store.tables import own
+
+context.configure(
+    connection=context.config.attributes["connection"],
+    target_metadata=own,
+    version_table="treeclaim_alembic_version",
+)
+context.run_migrations()

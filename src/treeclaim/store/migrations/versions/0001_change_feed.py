@@ -1,0 +1,38 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Streams and rows of the change feed."""
+
+import sqlalchemy as sa
+from alembic import op
+
+revision = "0001"
+down_revision = None
+branch_labels = None
+depends_on = None
+
+_OPTIONS = {"mysql_engine": "InnoDB", "mysql_charset": "utf8mb3"}
+
+
+def upgrade() -> None:
+    op.create_table(
+        "treeclaim_streams",
+        sa.Column("id", sa.Integer, primary_key=True, autoincrement=True),
+        sa.Column("position", sa.BigInteger, nullable=False),
+        sa.Column("pruned_to", sa.BigInteger, nullable=False),
+        sa.Column("used_at", sa.DateTime, nullable=False),
+        **_OPTIONS,
+    )
+    op.create_table(
+        "treeclaim_feed",
+        sa.Column("stream_id", sa.Integer, primary_key=True, autoincrement=False),
+        sa.Column("position", sa.BigInteger, primary_key=True, autoincrement=False),
+        sa.Column("kind", sa.String(16), primary_key=True),
+        sa.Column("object_id", sa.Integer, primary_key=True, autoincrement=False),
+        sa.Column("created_at", sa.DateTime, nullable=False),
+        **_OPTIONS,
+    )
+    op.create_index("treeclaim_feed_created_at_idx", "treeclaim_feed", ["created_at"])
+
+
+def downgrade() -> None:
+    op.drop_table("treeclaim_feed")
+    op.drop_table("treeclaim_streams")

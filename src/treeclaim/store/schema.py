@@ -1,0 +1,118 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The schema: made where it is missing, taken over where it is Placement's (contract page 85)."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import sqlalchemy as sa
+from alembic import command
+from alembic.config import Config
+from sqlalchemy.engine import Connection, Engine
+from sqlalchemy.exc import DBAPIError
+
+from treeclaim.model.errors import SchemaRevisionError, StoreUnavailableError
+from treeclaim.store.tables import PLACEMENT_REVISION, alembic_version, placement, streams
+
+_LOCK_NUMBER = 0x7472_6565
+_LOCK_NAME = "treeclaim schema"
+_LOCK_WAIT = 60
+"""Seconds that one process waits while another one makes the schema."""
+
+
+def sync(engine: Engine) -> None:
+    """Bring the schema to the newest revision; harmless if it is there, or if two do it at once.
+
+    Raises:
+        SchemaRevisionError: if the Placement tables are at another revision.
+        StoreUnavailableError: if the database does not answer.
+    """
+    try:
+        with engine.connect() as connection, _alone(connection):
+            found = version(connection)
+            if found is None:
+                placement.create_all(connection)
+                connection.execute(sa.insert(alembic_version), {"version_num": PLACEMENT_REVISION})
+            else:
+                _require_known(found)
+            _migrate(connection)
+            connection.commit()
+    except DBAPIError as error:
+        raise StoreUnavailableError(str(error.orig)) from error
+
+
+def require_ready(engine: Engine) -> None:
+    """Check that the schema is complete and of the right revision.
+
+    Raises:
+        SchemaRevisionError: if it is not; the message says what to do.
+        StoreUnavailableError: if the database does not answer.
+    """
+    try:
+        with engine.connect() as connection:
+            found = version(connection)
+            if found is None:
+                raise SchemaRevisionError(
+                    "The database has no Placement schema yet. Run 'treeclaim db sync', or set "
+                    "[placement_database]/sync_on_startup."
+                )
+            _require_known(found)
+            if not sa.inspect(connection).has_table(streams.name):
+                raise SchemaRevisionError(
+                    "The database has Placement's tables but not Treeclaim's own. Run "
+                    "'treeclaim db sync', or set [placement_database]/sync_on_startup."
+                )
+    except DBAPIError as error:
+        raise StoreUnavailableError(str(error.orig)) from error
+
+
+def version(connection: Connection) -> str | None:
+    """Return the revision of the Placement schema, None if there is none."""
+    if not sa.inspect(connection).has_table(alembic_version.name):
+        return None
+    found = connection.execute(sa.select(alembic_version.c.version_num)).scalar()
+    return None if found is None else str(found)
+
+
+def stamp(engine: Engine, revision: str) -> None:
+    """Record a revision of the Placement schema without changing any table."""
+    with engine.begin() as connection:
+        alembic_version.create(connection, checkfirst=True)
+        connection.execute(sa.delete(alembic_version))
+        connection.execute(sa.insert(alembic_version), {"version_num": revision})
+
+
+def _require_known(found: str) -> None:
+    if found != PLACEMENT_REVISION:
+        raise SchemaRevisionError(
+            f"The Placement schema in the database is at revision {found}; this program "
+            f"understands {PLACEMENT_REVISION} only. Bring it there with 'placement-manage db "
+            "sync' of the Placement release that belongs to it, and start again."
+        )
+
+
+def _migrate(connection: Connection) -> None:
+    """Bring Treeclaim's own tables to their newest revision."""
+    configuration = Config()
+    configuration.set_main_option("script_location", "treeclaim.store:migrations")
+    configuration.attributes["connection"] = connection
+    command.upgrade(configuration, "head")
+
+
+@contextmanager
+def _alone(connection: Connection) -> Iterator[None]:
+    """Let only one process at a time make the schema."""
+    kind = connection.dialect.name
+    if kind == "sqlite":
+        connection.execution_options(treeclaim_writing=True)
+        yield
+        return
+    if kind == "postgresql":
+        # Held until the transaction ends.
+        connection.execute(sa.select(sa.func.pg_advisory_xact_lock(_LOCK_NUMBER)))
+        yield
+        return
+    connection.execute(sa.select(sa.func.get_lock(_LOCK_NAME, _LOCK_WAIT)))
+    try:
+        yield
+    finally:
+        connection.execute(sa.select(sa.func.release_lock(_LOCK_NAME)))

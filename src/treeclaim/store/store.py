@@ -1,0 +1,156 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The store: runs operations in transactions and tells readers what changed."""
+
+import random
+import time
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Concatenate, ParamSpec, TypeVar
+
+from sqlalchemy.exc import DBAPIError, TimeoutError as PoolTimeoutError
+
+from treeclaim.model.changes import Changes, Cursor
+from treeclaim.model.errors import ConcurrentChangeError, StoreUnavailableError
+from treeclaim.store import feed, loading
+from treeclaim.store.engine import DatabaseSettings, is_retryable, make_engine, reading, writing
+from treeclaim.store.probe import Probe
+from treeclaim.store.transactions import (
+    ReadTransaction,
+    RetryTransactionError,
+    WriteTransaction,
+)
+
+Arguments = ParamSpec("Arguments")
+Result = TypeVar("Result")
+
+_ATTEMPTS = 12
+_FIRST_PAUSE = 0.005
+_LONGEST_PAUSE = 0.25
+
+
+class Store:
+    """The database, used by one process; threads may share it."""
+
+    def __init__(self, settings: DatabaseSettings, *, attempts: int = _ATTEMPTS) -> None:
+        self.engine = make_engine(settings)
+        self._attempts = max(attempts, 1)
+        self._writing = writing(self.engine)
+        self._reading = reading(self.engine)
+        self._streams = feed.StreamPool()
+        self._probe = Probe(self.engine)
+
+    def write(
+        self,
+        operation: Callable[Concatenate[WriteTransaction, Arguments], Result],
+        /,
+        *args: Arguments.args,
+        **kwargs: Arguments.kwargs,
+    ) -> Result:
+        """Run an operation in one transaction and commit it.
+
+        Deadlocks, failed serialisation, lock timeouts and lost races for a unique name make the
+        operation run again from the beginning, also when they come at COMMIT.
+
+        Raises:
+            ConcurrentChangeError: if all attempts met others.
+            StoreUnavailableError: if the database cannot be reached, or was lost on the way; if
+                that happened at COMMIT, nobody can know whether the operation was done.
+            TreeclaimError: what the operation itself raises; nothing was changed then.
+        """
+        pause = _FIRST_PAUSE
+        for attempt in range(self._attempts):
+            if attempt:
+                # Whoever met once would meet again without some chance in the waiting.
+                time.sleep(pause * random.random())  # noqa: S311
+                pause = min(2 * pause, _LONGEST_PAUSE)
+            try:
+                return self._write_once(operation, *args, **kwargs)
+            except RetryTransactionError:
+                continue
+            except DBAPIError as error:
+                if not is_retryable(error):
+                    raise StoreUnavailableError(_reason(error)) from error
+            except PoolTimeoutError as error:
+                raise StoreUnavailableError(str(error)) from error
+        raise ConcurrentChangeError
+
+    def _write_once(
+        self,
+        operation: Callable[Concatenate[WriteTransaction, Arguments], Result],
+        /,
+        *args: Arguments.args,
+        **kwargs: Arguments.kwargs,
+    ) -> Result:
+        with self._writing.connect() as connection, connection.begin() as outcome:
+            transaction = WriteTransaction(connection)
+            result = operation(transaction, *args, **kwargs)
+            if not transaction.touched_providers and not transaction.touched_catalogue:
+                return result
+            with self._streams.lend() as stream:
+                advanced = feed.append(transaction, stream)
+                outcome.commit()
+                stream.id, stream.position = advanced.id, advanced.position
+            return result
+
+    def read(
+        self,
+        operation: Callable[Concatenate[ReadTransaction, Arguments], Result],
+        /,
+        *args: Arguments.args,
+        **kwargs: Arguments.kwargs,
+    ) -> Result:
+        """Run an operation that only reads, in one snapshot.
+
+        Raises:
+            StoreUnavailableError: if the database does not answer.
+        """
+        try:
+            with self._reading.connect() as connection, connection.begin():
+                return operation(ReadTransaction(connection), *args, **kwargs)
+        except (DBAPIError, PoolTimeoutError) as error:
+            raise StoreUnavailableError(_reason(error)) from error
+
+    def changes(self, cursor: Cursor | None) -> Changes | None:
+        """Return what was committed since a cursor; None if nothing was.
+
+        The usual case, nothing new, costs one query over a few small rows. Everything else is
+        read in one snapshot, so that no transaction is seen half.
+
+        Raises:
+            StoreUnavailableError: if the database does not answer.
+        """
+        if cursor is not None and self._probe.positions() == cursor:
+            return None
+        return self.read(_changes, cursor)
+
+    def prune(self, keep: timedelta) -> int:
+        """Delete rows of the change feed older than `keep`; return how many."""
+        return self.write(feed.prune, keep)
+
+    def close(self) -> None:
+        """Close all connections."""
+        self._probe.close()
+        self.engine.dispose()
+
+
+def _changes(transaction: ReadTransaction, cursor: Cursor | None) -> Changes:
+    news = feed.news(transaction, cursor)
+    catalogue = loading.catalogue(transaction) if news.catalogue else None
+    if news.complete:
+        records = loading.every_provider(transaction)
+        return Changes(
+            news.cursor, complete=True, records=records, removed=(), catalogue=catalogue
+        )
+    records = loading.some_providers(transaction, news.provider_ids)
+    removed = news.provider_ids - {one.id for one in records}
+    return Changes(
+        news.cursor,
+        complete=False,
+        records=records,
+        removed=sorted(removed),
+        catalogue=catalogue,
+    )
+
+
+def _reason(error: Exception) -> str:
+    return str(getattr(error, "orig", None) or error)

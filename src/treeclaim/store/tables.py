@@ -1,0 +1,241 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The tables: those of the Placement service as they are, and Treeclaim's own beside them.
+
+Names, types, constraints and indexes are those of contract page 85. Own tables carry the prefix
+`treeclaim_`.
+"""
+
+from sqlalchemy import (
+    BigInteger,
+    Column,
+    DateTime,
+    Float,
+    ForeignKey,
+    Index,
+    Integer,
+    MetaData,
+    PrimaryKeyConstraint,
+    String,
+    Table,
+    Unicode,
+    UniqueConstraint,
+    text,
+)
+
+PLACEMENT_REVISION = "a082b8bb98d0"
+"""The only revision of the Placement schema that this program understands."""
+
+placement = MetaData()
+"""The tables of the Placement service."""
+
+own = MetaData()
+"""Treeclaim's own tables, which Alembic migrates; see `migrations`."""
+
+
+def _times() -> tuple[Column[object], Column[object]]:
+    return Column("created_at", DateTime), Column("updated_at", DateTime)
+
+
+def _mysql() -> dict[str, str]:
+    return {"mysql_engine": "InnoDB", "mysql_charset": "utf8mb3"}
+
+
+alembic_version = Table(
+    "alembic_version",
+    placement,
+    Column("version_num", String(32), nullable=False),
+    PrimaryKeyConstraint("version_num", name="alembic_version_pkc"),
+    **_mysql(),
+)
+
+resource_classes = Table(
+    "resource_classes",
+    placement,
+    *_times(),
+    Column("id", Integer, primary_key=True, autoincrement=False),
+    Column("name", String(255), nullable=False),
+    UniqueConstraint("name", name="uniq_resource_classes0name"),
+    **_mysql(),
+)
+
+traits = Table(
+    "traits",
+    placement,
+    *_times(),
+    Column("id", Integer, primary_key=True, autoincrement=True),
+    Column("name", Unicode(255), nullable=False),
+    UniqueConstraint("name", name="uniq_traits0name"),
+    **_mysql(),
+)
+
+resource_providers = Table(
+    "resource_providers",
+    placement,
+    *_times(),
+    Column("id", Integer, primary_key=True),
+    Column("uuid", String(36), nullable=False),
+    Column("name", Unicode(200)),
+    Column("generation", Integer),
+    Column("root_provider_id", Integer, ForeignKey("resource_providers.id")),
+    Column("parent_provider_id", Integer, ForeignKey("resource_providers.id")),
+    UniqueConstraint("uuid", name="uniq_resource_providers0uuid"),
+    UniqueConstraint("name", name="uniq_resource_providers0name"),
+    Index("resource_providers_root_provider_id_idx", "root_provider_id"),
+    Index("resource_providers_parent_provider_id_idx", "parent_provider_id"),
+    **_mysql(),
+)
+
+inventories = Table(
+    "inventories",
+    placement,
+    *_times(),
+    Column("id", Integer, primary_key=True),
+    Column("resource_provider_id", Integer, nullable=False),
+    Column("resource_class_id", Integer, nullable=False),
+    Column("total", Integer, nullable=False),
+    Column("reserved", Integer, nullable=False),
+    Column("min_unit", Integer, nullable=False),
+    Column("max_unit", Integer, nullable=False),
+    Column("step_size", Integer, nullable=False),
+    Column("allocation_ratio", Float, nullable=False),
+    UniqueConstraint(
+        "resource_provider_id",
+        "resource_class_id",
+        name="uniq_inventories0resource_provider_resource_class",
+    ),
+    Index("inventories_resource_class_id_idx", "resource_class_id"),
+    **_mysql(),
+)
+
+allocations = Table(
+    "allocations",
+    placement,
+    *_times(),
+    Column("id", Integer, primary_key=True),
+    Column("resource_provider_id", Integer, nullable=False),
+    Column("consumer_id", String(36), nullable=False),
+    Column("resource_class_id", Integer, nullable=False),
+    Column("used", Integer, nullable=False),
+    Index(
+        "allocations_resource_provider_class_used_idx",
+        "resource_provider_id",
+        "resource_class_id",
+        "used",
+    ),
+    Index("allocations_resource_class_id_idx", "resource_class_id"),
+    Index("allocations_consumer_id_idx", "consumer_id"),
+    **_mysql(),
+)
+
+placement_aggregates = Table(
+    "placement_aggregates",
+    placement,
+    *_times(),
+    Column("id", Integer, primary_key=True, autoincrement=True),
+    Column("uuid", String(36)),
+    UniqueConstraint("uuid", name="uniq_placement_aggregates0uuid"),
+    **_mysql(),
+)
+
+resource_provider_aggregates = Table(
+    "resource_provider_aggregates",
+    placement,
+    *_times(),
+    Column("resource_provider_id", Integer, primary_key=True, autoincrement=False),
+    Column("aggregate_id", Integer, primary_key=True, autoincrement=False),
+    Index("resource_provider_aggregates_aggregate_id_idx", "aggregate_id"),
+    **_mysql(),
+)
+
+resource_provider_traits = Table(
+    "resource_provider_traits",
+    placement,
+    *_times(),
+    Column("trait_id", Integer, ForeignKey("traits.id"), primary_key=True, autoincrement=False),
+    Column(
+        "resource_provider_id",
+        Integer,
+        ForeignKey("resource_providers.id"),
+        primary_key=True,
+        autoincrement=False,
+    ),
+    Index(
+        "resource_provider_traits_resource_provider_trait_idx", "resource_provider_id", "trait_id"
+    ),
+    **_mysql(),
+)
+
+projects = Table(
+    "projects",
+    placement,
+    *_times(),
+    Column("id", Integer, primary_key=True, autoincrement=True),
+    Column("external_id", String(255), nullable=False),
+    UniqueConstraint("external_id", name="uniq_projects0external_id"),
+    **_mysql(),
+)
+
+users = Table(
+    "users",
+    placement,
+    *_times(),
+    Column("id", Integer, primary_key=True, autoincrement=True),
+    Column("external_id", String(255), nullable=False),
+    UniqueConstraint("external_id", name="uniq_users0external_id"),
+    **_mysql(),
+)
+
+consumer_types = Table(
+    "consumer_types",
+    placement,
+    *_times(),
+    Column("id", Integer, primary_key=True, autoincrement=True),
+    Column("name", Unicode(255), nullable=False),
+    UniqueConstraint("name", name="uniq_consumer_types0name"),
+    **_mysql(),
+)
+
+consumers = Table(
+    "consumers",
+    placement,
+    *_times(),
+    Column("id", Integer, primary_key=True, autoincrement=True),
+    Column("uuid", String(36), nullable=False),
+    Column("project_id", Integer, nullable=False),
+    Column("user_id", Integer, nullable=False),
+    Column("generation", Integer, nullable=False, server_default=text("0")),
+    Column(
+        "consumer_type_id",
+        Integer,
+        ForeignKey("consumer_types.id", name="consumers_consumer_type_id_fkey"),
+    ),
+    UniqueConstraint("uuid", name="uniq_consumers0uuid"),
+    Index("consumers_project_id_uuid_idx", "project_id", "uuid"),
+    Index("consumers_project_id_user_id_uuid_idx", "project_id", "user_id", "uuid"),
+    Index("consumers_consumer_type_id_idx", "consumer_type_id"),
+    **_mysql(),
+)
+
+streams = Table(
+    "treeclaim_streams",
+    own,
+    Column("id", Integer, primary_key=True, autoincrement=True),
+    Column("position", BigInteger, nullable=False),
+    Column("pruned_to", BigInteger, nullable=False),
+    Column("used_at", DateTime, nullable=False),
+    **_mysql(),
+)
+"""Streams of the change feed; see `feed`."""
+
+feed = Table(
+    "treeclaim_feed",
+    own,
+    Column("stream_id", Integer, primary_key=True, autoincrement=False),
+    Column("position", BigInteger, primary_key=True, autoincrement=False),
+    Column("kind", String(16), primary_key=True),
+    Column("object_id", Integer, primary_key=True, autoincrement=False),
+    Column("created_at", DateTime, nullable=False),
+    Index("treeclaim_feed_created_at_idx", "created_at"),
+    **_mysql(),
+)
+"""What each committed transaction touched; see `feed`."""

@@ -1,0 +1,88 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Transactions: short, retried where that helps, and told to the change feed."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+from sqlalchemy import Executable
+from sqlalchemy.engine import Connection, CursorResult, Row
+
+IDS_AT_ONCE = 500
+"""Most values in one IN list; some databases have a limit."""
+
+
+class ReadTransaction:
+    """A consistent picture of the database."""
+
+    def __init__(self, connection: Connection) -> None:
+        self.connection = connection
+
+    def rows(self, statement: Executable, /, **values: Any) -> list[Row[Any]]:
+        """Return all rows of a query."""
+        return list(self.connection.execute(statement, values))
+
+    def row(self, statement: Executable, /, **values: Any) -> Row[Any] | None:
+        """Return the first row of a query, None if there is none."""
+        return self.connection.execute(statement, values).first()
+
+    def scalar(self, statement: Executable, /, **values: Any) -> Any:
+        """Return the first value of the first row, None if there is none."""
+        return self.connection.execute(statement, values).scalar()
+
+
+class WriteTransaction(ReadTransaction):
+    """Changes that come true together, or not at all.
+
+    Attributes:
+        now: Time of the transaction, naive UTC, for `created_at` and `updated_at`.
+        touched_providers: Ids of the providers whose picture in a Forest has changed.
+        touched_catalogue: True if a trait or resource class came, went or was renamed.
+    """
+
+    def __init__(self, connection: Connection) -> None:
+        super().__init__(connection)
+        self.now = utc_now()
+        self.touched_providers: set[int] = set()
+        self.touched_catalogue = False
+
+    def execute(self, statement: Executable, /, **values: Any) -> CursorResult[Any]:
+        """Execute a statement that changes something."""
+        return self.connection.execute(statement, values)
+
+    def execute_each(self, statement: Executable, values: Iterable[dict[str, Any]]) -> None:
+        """Execute a statement once for each set of values."""
+        every = list(values)
+        if every:
+            self.connection.execute(statement, every)
+
+    def touch_providers(self, ids: Iterable[int]) -> None:
+        """Say that these providers have changed or are gone."""
+        self.touched_providers.update(ids)
+
+    def touch_catalogue(self) -> None:
+        """Say that traits or resource classes have changed."""
+        self.touched_catalogue = True
+
+
+class RetryTransactionError(Exception):
+    """Something changed under a transaction's feet; it must be run again."""
+
+
+def utc_now() -> datetime:
+    """Return the present time as the tables hold it: naive UTC."""
+    return datetime.now(UTC).replace(tzinfo=None)
+
+
+def seconds(*times: datetime | None) -> float:
+    """Return the first time that is known, in seconds since the epoch; 0 if none is."""
+    for time in times:
+        if time is not None:
+            return time.replace(tzinfo=UTC).timestamp()
+    return 0.0
+
+
+def chunks(items: Sequence[int]) -> Iterator[Sequence[int]]:
+    """Split ids into pieces that fit into an IN list."""
+    for start in range(0, len(items), IDS_AT_ONCE):
+        yield items[start : start + IDS_AT_ONCE]
