@@ -1,0 +1,188 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What every answer of the service promises, whatever was asked.
+
+Contract page 00, sections 4 and 6 to 9. Each promise is a function from an
+`Answer` to the sentences that say how the answer breaks it; an empty list
+means that it keeps its promise.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from email.utils import parsedate_to_datetime
+from http import HTTPStatus
+from typing import Any
+
+REQUEST_ID = re.compile(r"^req-[a-fA-F0-9-]+$")
+RFC_1123 = re.compile(r"^[A-Z][a-z]{2}, \d\d [A-Z][a-z]{2} \d{4} \d\d:\d\d:\d\d GMT$")
+VERSION = re.compile(r"^placement 1\.(\d+)$")
+EXACT_VERSION = re.compile(r"^placement 1\.(\d+)$")
+VERSION_REFUSALS = ("Unacceptable version header", "invalid version string")
+ERROR_MEMBERS = {"status", "title", "detail", "code", "request_id", "max_version", "min_version"}
+CODES_SINCE = 23
+CACHE_HEADERS_SINCE = 15
+WRITES_WITH_CACHE_HEADERS = (
+    ("PUT", re.compile(r"^/resource_providers/[^/]+(/(inventories(/[^/]+)?|aggregates|traits))?$")),
+    ("PUT", re.compile(r"^/traits/[^/]+$")),
+    ("POST", re.compile(r"^/resource_providers/[^/]+/inventories$")),
+)
+WRITES_WITH_LOCATION = (
+    ("POST", re.compile(r"^/resource_(providers|classes)$")),
+    ("POST", re.compile(r"^/resource_providers/[^/]+/inventories$")),
+    ("PUT", re.compile(r"^/traits/[^/]+$")),
+)
+CLASS_PATH = re.compile(r"^/resource_classes/[^/]+$")
+ENSURE_CLASS_SINCE = 7
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """One answer and as much of its request as the promises depend on."""
+
+    method: str
+    path: str
+    asked_version: str
+    status: int
+    headers: Mapping[str, str]
+    text: str
+    document: Any
+    origin: str
+
+    @property
+    def minor(self) -> int | None:
+        """The negotiated minor version; None when negotiation failed or never happened."""
+        found = VERSION.match(self.headers.get("openstack-api-version", ""))
+        return int(found[1]) if found else None
+
+    @property
+    def failed(self) -> bool:
+        return self.status >= HTTPStatus.BAD_REQUEST
+
+    @property
+    def preflight(self) -> bool:
+        return self.method == "OPTIONS" and not self.failed
+
+
+def broken(answer: Answer) -> list[str]:
+    """Say every promise that `answer` breaks."""
+    return [sentence for promise in PROMISES for sentence in promise(answer)]
+
+
+def request_id(answer: Answer) -> Iterator[str]:
+    given = answer.headers.get("x-openstack-request-id", "")
+    if not REQUEST_ID.match(given):
+        yield f"x-openstack-request-id is {given!r}"
+
+
+def negotiated_version(answer: Answer) -> Iterator[str]:
+    if answer.minor is None:
+        refused = any(phrase in answer.text for phrase in VERSION_REFUSALS)
+        if not (refused or answer.preflight or answer.status == HTTPStatus.UNAUTHORIZED):
+            yield "openstack-api-version is missing"
+        return
+    asked = EXACT_VERSION.match(answer.asked_version)
+    if asked and int(asked[1]) != answer.minor:
+        yield f"asked for 1.{asked[1]}, answered as 1.{answer.minor}"
+    if not answer.failed and "openstack-api-version" not in answer.headers.get("vary", "").lower():
+        yield "vary does not name openstack-api-version"
+
+
+def error_document(answer: Answer) -> Iterator[str]:
+    if not answer.failed or answer.status == HTTPStatus.UNAUTHORIZED or answer.method == "HEAD":
+        return
+    if "json" not in answer.headers.get("content-type", ""):
+        return
+    if answer.headers["content-type"] != "application/json":
+        yield f"content-type of an error is {answer.headers['content-type']!r}"
+    if set(answer.document) != {"errors"} or len(answer.document["errors"]) != 1:
+        yield "an error document has exactly one error"
+        return
+    yield from _error(answer, answer.document["errors"][0])
+
+
+def _error(answer: Answer, error: Mapping[str, Any]) -> Iterator[str]:
+    if error.get("status") != answer.status:
+        yield f"the document says status {error.get('status')!r}"
+    if error.get("title") != HTTPStatus(answer.status).phrase:
+        yield f"the title is {error.get('title')!r}"
+    if error.get("request_id") != answer.headers.get("x-openstack-request-id"):
+        yield "the document names another request id than the header"
+    if set(error) - ERROR_MEMBERS:
+        yield f"unknown members {sorted(set(error) - ERROR_MEMBERS)}"
+    if ("code" in error) != (answer.minor is not None and answer.minor >= CODES_SINCE):
+        yield f"code is {error.get('code')!r} at minor version {answer.minor}"
+    if answer.minor is not None and {"max_version", "min_version"} & set(error):
+        yield "only a refused version has min_version and max_version"
+    if answer.status == HTTPStatus.NOT_FOUND:
+        if not str(error.get("detail")).startswith("The resource could not be found."):
+            yield f"the detail of a 404 begins {str(error.get('detail'))[:40]!r}"
+
+
+def content_type(answer: Answer) -> Iterator[str]:
+    given = answer.headers.get("content-type")
+    if answer.status == HTTPStatus.NO_CONTENT or (
+        answer.status == HTTPStatus.CREATED and not answer.path.endswith("/inventories")
+    ):
+        if given is not None or answer.text:
+            yield f"{answer.status} with content-type {given!r} and body {answer.text[:40]!r}"
+    elif not answer.failed and not answer.preflight and given != "application/json":
+        yield f"content-type is {given!r}"
+
+
+def cache_headers(answer: Answer) -> Iterator[str]:
+    """Contract page 00, section 8: present on these operations from 1.15, elsewhere never."""
+    control = answer.headers.get("cache-control")
+    modified = answer.headers.get("last-modified")
+    if not _cached(answer):
+        if control is not None or modified is not None:
+            yield f"cache headers {control!r}, {modified!r} where there must be none"
+        return
+    if control != "no-cache":
+        yield f"cache-control is {control!r}"
+    if modified is None:
+        if not answer.path.endswith("/inventories"):
+            yield "last-modified is missing"
+    elif not RFC_1123.match(modified) or parsedate_to_datetime(modified) is None:
+        yield f"last-modified is {modified!r}"
+
+
+def _cached(answer: Answer) -> bool:
+    if answer.failed or answer.minor is None or answer.minor < CACHE_HEADERS_SINCE:
+        return False
+    if answer.method == "GET":
+        return True
+    if answer.method == "POST" and answer.path == "/resource_providers":
+        return answer.status == HTTPStatus.OK
+    return any(
+        answer.method == method and path.match(answer.path)
+        for method, path in WRITES_WITH_CACHE_HEADERS
+    )
+
+
+def location(answer: Answer) -> Iterator[str]:
+    given = answer.headers.get("location")
+    expected = not answer.failed and _located(answer)
+    if (given is not None) != expected:
+        yield f"location is {given!r}"
+    elif given is not None and not given.startswith(f"{answer.origin}/"):
+        yield f"location {given!r} is not an absolute URL below {answer.origin}"
+
+
+def _located(answer: Answer) -> bool:
+    if answer.method == "PUT" and CLASS_PATH.match(answer.path):
+        return answer.minor is not None and answer.minor >= ENSURE_CLASS_SINCE
+    return any(
+        answer.method == method and path.match(answer.path) for method, path in WRITES_WITH_LOCATION
+    )
+
+
+PROMISES: tuple[Callable[[Answer], Iterator[str]], ...] = (
+    request_id,
+    negotiated_version,
+    error_document,
+    content_type,
+    cache_headers,
+    location,
+)

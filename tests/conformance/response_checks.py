@@ -1,0 +1,98 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the conformance suites can say about an answer beyond gabbi's own words.
+
+`response_promises: {kept: true}`
+    The default of every request: the answer keeps all of `promises.py`.
+    A suite that looks at an answer outside the API proper says `{kept: false}`.
+`response_error: {detail: ..., code: ..., no_code: true}`
+    The JSON error document: `detail` (one phrase or a list) is contained in
+    its detail, its code is `code`. Where no code is named, the code is
+    `placement.undefined_code`, from the microversion that has codes at all.
+`response_absent: [path, ...]`
+    JSON paths that match nothing in the body.
+"""
+
+from __future__ import annotations
+
+import urllib.parse
+from typing import Any, ClassVar
+
+import jsonpath_ng.ext
+from gabbi.handlers import base
+
+from tests.conformance import promises
+
+UNDEFINED = "placement.undefined_code"
+
+
+def answer_of(test: Any) -> promises.Answer:
+    """Read a gabbi test that has run as an answer."""
+    sent = {name.lower(): str(value) for name, value in test.test_data["request_headers"].items()}
+    path = urllib.parse.urlsplit(test.url).path
+    return promises.Answer(
+        method=test.test_data["method"].upper(),
+        path=path,
+        asked_version=sent.get("openstack-api-version", ""),
+        status=int(test.response["status"]),
+        headers=test.response,
+        text=_text(test.output),
+        document=test.response_data,
+        origin=f"{test.scheme}://{sent.get('host', test.netloc)}",
+    )
+
+
+def _text(output: str | bytes) -> str:
+    """The body as text; gabbi leaves a body without content type as bytes."""
+    return output.decode() if isinstance(output, bytes) else output
+
+
+class PromisesHandler(base.ResponseHandler):
+    """Every answer keeps the promises that do not depend on the question."""
+
+    test_key_suffix = "promises"
+    test_key_value: ClassVar[dict[str, bool]] = {"kept": True}
+
+    def action(self, test: Any, item: str, value: Any = None) -> None:
+        if item != "kept":
+            test.fail(f"unknown promise {item!r}")
+        if value:
+            broken = promises.broken(answer_of(test))
+            test.assertEqual([], broken, f"{test.test_data['method']} {test.url}: {test.output}")
+
+
+class ErrorHandler(base.ResponseHandler):
+    """The error document of a refused request."""
+
+    test_key_suffix = "error"
+    test_key_value: ClassVar[dict[str, Any]] = {}
+
+    def preprocess(self, test: Any) -> None:
+        expected = test.test_data["response_error"]
+        answer = answer_of(test)
+        if "code" not in expected and (answer.minor or 0) >= promises.CODES_SINCE:
+            self._compare_code(test, UNDEFINED)
+
+    def action(self, test: Any, item: str, value: Any = None) -> None:
+        if item == "code":
+            self._compare_code(test, value)
+        elif item == "detail":
+            detail = test.response_data["errors"][0]["detail"]
+            for phrase in [value] if isinstance(value, str) else value:
+                test.assertIn(test.replace_template(phrase), detail)
+        else:
+            test.fail(f"response_error knows no {item!r}")
+
+    def _compare_code(self, test: Any, code: str) -> None:
+        error = test.response_data["errors"][0]
+        test.assertEqual(code, error.get("code"), f"the error: {error}")
+
+
+class AbsentHandler(base.ResponseHandler):
+    """Members that a body must not have."""
+
+    test_key_suffix = "absent"
+    test_key_value: ClassVar[list[str]] = []
+
+    def action(self, test: Any, item: str, value: Any = None) -> None:
+        found = jsonpath_ng.ext.parse(item).find(test.response_data)
+        test.assertEqual([], [match.value for match in found], f"{item} in {test.output}")
