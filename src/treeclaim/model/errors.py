@@ -240,3 +240,7 @@ class StoreUnavailableError(TreeclaimError):
 
 class SchemaRevisionError(TreeclaimError):
     """The database is at another schema revision than this program understands."""
+
+
+class InvalidValueError(TreeclaimError):
+    """A value that the database cannot hold, such as a text with a NUL character."""

@@ -1,0 +1,62 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Puts the service together: database, replica, policy, and the layers around the pipeline."""
+
+from typing import TYPE_CHECKING
+
+import falcon
+from oslo_middleware import cors, http_proxy_to_wsgi
+
+from treeclaim.api.auth import KeystoneAuthentication, NoAuthentication
+from treeclaim.api.layers import RequestIds, RequestLog
+from treeclaim.api.pipeline import Pipeline
+from treeclaim.api.policy import Policy, make_enforcer
+from treeclaim.api.services import Services
+from treeclaim.config import Configuration
+from treeclaim.replica import Replica
+from treeclaim.store import Store, names, schema
+
+if TYPE_CHECKING:
+    from wsgiref.types import WSGIApplication
+
+
+def make_application(configuration: Configuration) -> "WSGIApplication":
+    """Start the service in this process: make it ready, and return what a WSGI server calls.
+
+    Raises:
+        SchemaRevisionError: if the database's schema is not the one understood.
+        StoreUnavailableError: if the database cannot be reached.
+    """
+    store = Store(configuration.database, attempts=configuration.claim_attempts)
+    if configuration.sync_on_startup:
+        schema.sync(store.engine)
+    schema.require_ready(store.engine)
+    store.write(names.sync_standard_names)
+    services = Services(
+        store=store,
+        replica=Replica(store),
+        policy=Policy(make_enforcer(configuration.options)),
+        search=configuration.search,
+        incomplete_project_id=configuration.incomplete_project_id,
+        incomplete_user_id=configuration.incomplete_user_id,
+    )
+    return _layered(_pipeline(services), configuration)
+
+
+def _pipeline(services: Services) -> "WSGIApplication":
+    application = falcon.App(media_type="application/json")
+    application.add_sink(Pipeline(services), prefix=r"/")
+    return application
+
+
+def _layered(application: "WSGIApplication", configuration: Configuration) -> "WSGIApplication":
+    """Wrap the layers around the pipeline; the last one is the first to see a request."""
+    if configuration.auth_strategy == "noauth2":
+        application = NoAuthentication(application)
+    else:
+        application = KeystoneAuthentication(application, configuration.options)
+    if configuration.cors_enabled:
+        application = cors.CORS(application, configuration.options)
+    application = RequestIds(application)
+    if configuration.proxy_headers:
+        application = http_proxy_to_wsgi.HTTPProxyToWSGI(application, configuration.options)
+    return RequestLog(application)

@@ -1,0 +1,115 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Microversions: negotiation, and the one table of what each of them changed.
+
+Code that behaves differently asks `version.has(Feature.X)`; this file alone says since when.
+Rules: contract page 10.
+"""
+
+from dataclasses import dataclass
+from enum import Enum
+from functools import lru_cache
+
+SERVICE_TYPE = "placement"
+
+
+class Feature(Enum):
+    """What a client sees from a microversion on; the value is the minor version.
+
+    Operations that are new in a microversion say so themselves (`Operation.since`).
+    """
+
+    AGGREGATES = 1
+    MEMBER_OF_FILTER = 3
+    RESOURCES_FILTER = 4
+    DELETE_ALL_INVENTORIES = 5
+    TRAITS = 6
+    ENSURE_RESOURCE_CLASS = 7
+    ALLOCATION_OWNERS_REQUIRED = 8
+    ALLOCATIONS_LINK = 11
+    ALLOCATIONS_BY_PROVIDER = 12
+    NESTED_PROVIDERS = 14
+    CACHE_HEADERS = 15
+    CANDIDATE_LIMIT = 16
+    CANDIDATE_TRAITS = 17
+    REQUIRED_FILTER = 18
+    AGGREGATE_GENERATION = 19
+    CREATED_PROVIDER_SHOWN = 20
+    CANDIDATE_MEMBER_OF = 21
+    FORBIDDEN_TRAITS = 22
+    ERROR_CODES = 23
+    REPEATED_MEMBER_OF = 24
+    GRANULAR_GROUPS = 25
+    ZERO_CAPACITY = 26
+    ALL_CLASSES_IN_SUMMARIES = 27
+    CONSUMER_GENERATIONS = 28
+    NESTED_CANDIDATES = 29
+    CANDIDATE_IN_TREE = 31
+    FORBIDDEN_AGGREGATES = 32
+    NAMED_GROUPS = 33
+    MAPPINGS = 34
+    ROOT_REQUIRED = 35
+    SAME_SUBTREE = 36
+    REPARENTING = 37
+    CONSUMER_TYPES = 38
+    ANY_TRAITS = 39
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Version:
+    """A microversion; they compare component by component, so that 1.10 is after 1.9."""
+
+    major: int
+    minor: int
+
+    def __str__(self) -> str:
+        """Write it as clients do."""
+        return f"{self.major}.{self.minor}"
+
+    def has(self, feature: Feature) -> bool:
+        """Tell whether a feature is there at this version."""
+        return self >= Version(1, feature.value)
+
+
+MINIMUM = Version(1, 0)
+MAXIMUM = Version(1, 39)
+
+
+class InvalidVersionError(Exception):
+    """The version header cannot be read; carries the version as it was sent."""
+
+
+class UnacceptableVersionError(Exception):
+    """The version is outside of what is served; carries the version as it was sent."""
+
+
+@lru_cache(maxsize=256)
+def negotiate(header: str | None) -> Version:
+    """Return the version that a header asks for (contract page 10, section 2).
+
+    Raises:
+        InvalidVersionError, UnacceptableVersionError.
+    """
+    asked = _asked(header or "")
+    if asked is None:
+        return MINIMUM
+    if asked == "latest":
+        return MAXIMUM
+    parts = asked.split(".")
+    try:
+        major, minor = (int(part) for part in parts)
+    except ValueError:
+        raise InvalidVersionError(asked) from None
+    version = Version(major, minor)
+    if not MINIMUM <= version <= MAXIMUM:
+        raise UnacceptableVersionError(asked)
+    return version
+
+
+def _asked(header: str) -> str | None:
+    """Return the text behind the last mention of this service, None if it is not mentioned."""
+    asked = None
+    for element in header.split(","):
+        service, _, version = element.strip().partition(" ")
+        if service.lower() == SERVICE_TYPE and version.strip():
+            asked = version.strip()
+    return asked

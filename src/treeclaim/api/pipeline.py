@@ -1,0 +1,175 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The way of a request: the stages of contract page 00, section 2, in their order."""
+
+import logging
+from http import HTTPStatus
+
+import falcon
+
+from treeclaim.api import routes
+from treeclaim.api.accept import JSON, best_match
+from treeclaim.api.error_documents import error_body
+from treeclaim.api.errors import ApiError, api_error, bad_request, not_found
+from treeclaim.api.identity import Identity, identity_of
+from treeclaim.api.microversions import (
+    MAXIMUM,
+    MINIMUM,
+    SERVICE_TYPE,
+    InvalidVersionError,
+    UnacceptableVersionError,
+    Version,
+    negotiate,
+)
+from treeclaim.api.operations import Call, Operation, write_reply
+from treeclaim.api.request_ids import request_id_of
+from treeclaim.api.services import Services
+from treeclaim.model.errors import TreeclaimError
+
+_LOG = logging.getLogger(__name__)
+
+VERSION_HEADER = "OpenStack-API-Version"
+VERSION_KEY = "treeclaim.version"
+"""Where the negotiated version is left in the WSGI environment, for the log."""
+
+
+class Pipeline:
+    """Answers every request that got past authentication."""
+
+    def __init__(self, services: Services) -> None:
+        self._services = services
+
+    def __call__(
+        self, request: falcon.Request, response: falcon.Response, **_arguments: str
+    ) -> None:
+        """Answer a request, whatever happens."""
+        version = None
+        try:
+            version = _negotiated(request)
+            request.env[VERSION_KEY] = str(version)
+            response.set_header(VERSION_HEADER, f"{SERVICE_TYPE} {version}")
+            response.append_header("Vary", VERSION_HEADER.lower())
+            call = self._call(request, version)
+            write_reply(call.operation.handler(call), call, response)
+        except ApiError as error:
+            _write_error(error, version, request, response)
+        except TreeclaimError as error:
+            _write_error(api_error(error), version, request, response)
+        except Exception as error:
+            _LOG.exception("Unexpected failure")
+            unexpected = ApiError(
+                HTTPStatus.INTERNAL_SERVER_ERROR, f"Unexpected API Error: {error}"
+            )
+            _write_error(unexpected, version, request, response)
+
+    def _call(self, request: falcon.Request, version: Version) -> Call:
+        """Let a request through the stages up to its handler."""
+        _require_sane_content(request)
+        route = routes.find(request.path)
+        if route is None:
+            raise not_found()
+        operation = route.operations.get(request.method)
+        if operation is None:
+            raise _not_allowed(request.method, route.operations)
+        _require_version_and_media_type(request, operation, version)
+        identity = identity_of(request.env)
+        self._require_allowed(request, operation, identity)
+        return Call(request, version, identity, self._services, route.arguments, operation)
+
+    def _require_allowed(
+        self, request: falcon.Request, operation: Operation, identity: Identity
+    ) -> None:
+        rule = operation.policy
+        if rule is None:
+            return
+        target = {"project_id": identity.project_id, "user_id": identity.user_id}
+        if rule == "placement:usages":
+            target = {"project_id": request.get_param("project_id", default=None)}
+        if not self._services.policy.allows(rule, identity, target):
+            raise ApiError(HTTPStatus.FORBIDDEN, f"Policy does not allow {rule} to be performed.")
+
+
+def _negotiated(request: falcon.Request) -> Version:
+    try:
+        return negotiate(request.get_header(VERSION_HEADER))
+    except InvalidVersionError as error:
+        raise bad_request(f"invalid version string: {error}") from error
+    except UnacceptableVersionError as error:
+        raise ApiError(
+            HTTPStatus.NOT_ACCEPTABLE,
+            f"Unacceptable version header: {error}",
+            members={"max_version": str(MAXIMUM), "min_version": str(MINIMUM)},
+        ) from error
+
+
+def _require_sane_content(request: falcon.Request) -> None:
+    """Stage 5: Content-Length and Content-Type, whatever the path."""
+    length = request.env.get("CONTENT_LENGTH")
+    if not length:
+        return
+    try:
+        has_body = int(length) > 0
+    except ValueError:
+        raise bad_request("content-length header must be an integer") from None
+    if has_body and not request.env.get("CONTENT_TYPE"):
+        raise bad_request("content-type header required when content-length > 0")
+
+
+def _not_allowed(method: str, operations: object) -> ApiError:
+    allowed = ", ".join(sorted(operations))  # type: ignore[call-overload]
+    return ApiError(
+        HTTPStatus.METHOD_NOT_ALLOWED,
+        f"The method {method} is not allowed for this resource.",
+        headers={"Allow": allowed},
+    )
+
+
+def _require_version_and_media_type(
+    request: falcon.Request, operation: Operation, version: Version
+) -> None:
+    """Stage 7; which of the two comes first depends on the operation."""
+    if operation.gate_first:
+        _require_version(operation, version)
+    _require_media_type(request, operation, version)
+    _require_version(operation, version)
+
+
+def _require_version(operation: Operation, version: Version) -> None:
+    if operation.exists_at(version):
+        return
+    if operation.missing == HTTPStatus.METHOD_NOT_ALLOWED:
+        raise ApiError(
+            operation.missing, f"The method {operation.method} is not allowed for this resource."
+        )
+    raise not_found()
+
+
+def _require_media_type(request: falcon.Request, operation: Operation, version: Version) -> None:
+    if operation.checks_accept and best_match(request.get_header("Accept"), (JSON,)) is None:
+        raise ApiError(HTTPStatus.NOT_ACCEPTABLE, "Only application/json is provided")
+    if not operation.needs_json(version):
+        return
+    given = request.env.get("CONTENT_TYPE") or None
+    if given is None or given.split(";")[0].strip() != JSON:
+        raise ApiError(
+            HTTPStatus.UNSUPPORTED_MEDIA_TYPE,
+            f"The media type {given} is not supported, use application/json",
+        )
+
+
+def _write_error(
+    error: ApiError,
+    version: Version | None,
+    request: falcon.Request,
+    response: falcon.Response,
+) -> None:
+    written = error_body(
+        error,
+        accept=request.get_header("Accept"),
+        version=version,
+        request_id=request_id_of(request.env),
+    )
+    response.status = error.status
+    response.content_type = written.content_type
+    response.data = b"" if request.method == "HEAD" else written.body
+    for name, value in error.headers.items():
+        response.set_header(name, value)

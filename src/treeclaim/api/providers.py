@@ -1,0 +1,223 @@
+# SPDX-License-Identifier: Apache-2.0
+"""/resource_providers (contract page 20)."""
+
+import uuid
+from http import HTTPStatus
+from typing import Any
+
+from treeclaim.api import parameters, schemas
+from treeclaim.api.errors import ApiError, api_error, bad_request
+from treeclaim.api.microversions import Feature
+from treeclaim.api.operations import Call, Operation, Reply, Versioned
+from treeclaim.api.rows import require_provider, require_row
+from treeclaim.api.timestamps import now
+from treeclaim.api.validation import require_query
+from treeclaim.forest.listing import matching_providers
+from treeclaim.model.errors import (
+    DuplicateProviderError,
+    InvalidParentError,
+    ProviderNotFoundError,
+    ResourceClassNotFoundError,
+)
+from treeclaim.model.names import normalised_uuid
+from treeclaim.model.provider import Provider
+from treeclaim.model.request import ProviderConditions, ProviderQuery
+from treeclaim.store import providers as store
+
+_QUERY = Versioned(schemas.provider_query)
+
+_LINKS = (
+    (None, "inventories"),
+    (None, "usages"),
+    (Feature.AGGREGATES, "aggregates"),
+    (Feature.TRAITS, "traits"),
+    (Feature.ALLOCATIONS_LINK, "allocations"),
+)
+"""Relations of a provider, and the feature that brought each."""
+
+
+def path_of(provider_uuid: str) -> str:
+    """Return the path of a provider."""
+    return f"/resource_providers/{provider_uuid}"
+
+
+def representation(provider: Provider, call: Call) -> dict[str, Any]:
+    """Return a provider as clients see it (section 1)."""
+    href = call.link(path_of(provider.uuid))
+    relations = [name for feature, name in _LINKS if feature is None or call.has(feature)]
+    shown: dict[str, Any] = {
+        "uuid": provider.uuid,
+        "name": provider.name,
+        "generation": provider.generation,
+        "links": [
+            {"rel": "self", "href": href},
+            *({"rel": name, "href": f"{href}/{name}"} for name in relations),
+        ],
+    }
+    if call.has(Feature.NESTED_PROVIDERS):
+        shown["parent_provider_uuid"] = provider.parent_uuid
+        shown["root_provider_uuid"] = provider.root_uuid
+    return shown
+
+
+def list_providers(call: Call) -> Reply:
+    """List the providers that match all filters (section 2)."""
+    query = _provider_query(call)
+    with call.services.replica.current() as forest:
+        try:
+            rows = matching_providers(forest, query)
+        except ResourceClassNotFoundError as error:
+            raise api_error(
+                error,
+                prefix="Invalid resource class in resources parameter: ",
+                status=HTTPStatus.BAD_REQUEST,
+            ) from error
+        found = [forest.provider(row) for row in rows]
+    return Reply(
+        body={"resource_providers": [representation(one, call) for one in found]},
+        modified_at=max((one.modified_at for one in found), default=now()),
+    )
+
+
+def _provider_query(call: Call) -> ProviderQuery:
+    pairs = call.query()
+    query = require_query(_QUERY.at(call.version), pairs)
+    membership = parameters.member_of(
+        [value for name, value in pairs if name == "member_of"], call.version
+    )
+    required = [value for name, value in pairs if name == "required"]
+    if not call.has(Feature.ANY_TRAITS):
+        required = required[-1:]
+    traits = parameters.Traits()
+    for value in required:
+        traits += parameters.required(value, call.version)
+    return ProviderQuery(
+        name=query.get("name") or None,
+        uuid=query.get("uuid"),
+        conditions=ProviderConditions(
+            required=traits.required,
+            forbidden=traits.forbidden,
+            member_of=membership.member_of,
+            forbidden_aggregates=membership.forbidden,
+            in_tree=query.get("in_tree"),
+        ),
+        resources=parameters.resources(query["resources"]) if "resources" in query else {},
+    )
+
+
+def create_provider(call: Call) -> Reply:
+    """Create a provider (section 3)."""
+    body = call.json()
+    name = body["name"]
+    if not name:
+        raise bad_request("A resource provider's name is required: the name is empty.")
+    given = body.get("uuid")
+    provider_uuid = str(uuid.uuid4()) if given is None else normalised_uuid(given)
+    try:
+        provider = call.services.store.write(
+            store.create,
+            uuid=str(provider_uuid),
+            name=name,
+            parent_uuid=body.get("parent_provider_uuid"),
+        )
+    except InvalidParentError as error:
+        raise api_error(
+            error, prefix=f'Unable to create resource provider "{name}", {provider_uuid}: '
+        ) from error
+    location = path_of(provider.uuid)
+    if not call.has(Feature.CREATED_PROVIDER_SHOWN):
+        return Reply(HTTPStatus.CREATED, location=location)
+    return Reply(
+        body=representation(provider, call), location=location, modified_at=provider.modified_at
+    )
+
+
+def show_provider(call: Call) -> Reply:
+    """Show a provider (section 4)."""
+    with call.services.replica.current() as forest:
+        provider = forest.provider(require_row(forest, call.arguments["uuid"]))
+    return Reply(body=representation(provider, call), modified_at=provider.modified_at)
+
+
+def update_provider(call: Call) -> Reply:
+    """Rename or move a provider (section 5)."""
+    provider_uuid = call.arguments["uuid"]
+    require_provider(call)
+    body = call.json()
+    parent = body.get("parent_provider_uuid", store.KeepParent.KEEP)
+    try:
+        provider = call.services.store.write(
+            store.update,
+            provider_uuid,
+            name=body["name"],
+            parent=parent,
+            may_reparent=call.has(Feature.REPARENTING),
+        )
+    except DuplicateProviderError as error:
+        raise ApiError(
+            HTTPStatus.CONFLICT,
+            f"Conflicting resource provider {body['name']} already exists.",
+            api_error(error).code,
+        ) from error
+    except InvalidParentError as error:
+        raise api_error(
+            error, prefix=f"Unable to save resource provider {provider_uuid}: "
+        ) from error
+    return Reply(body=representation(provider, call), modified_at=provider.modified_at)
+
+
+def delete_provider(call: Call) -> Reply:
+    """Delete a provider (section 6)."""
+    provider_uuid = call.arguments["uuid"]
+    try:
+        call.services.store.write(store.delete, provider_uuid)
+    except ProviderNotFoundError as error:
+        raise ApiError(
+            HTTPStatus.NOT_FOUND,
+            f"No resource provider with uuid {provider_uuid} found for delete",
+        ) from error
+    return Reply(HTTPStatus.NO_CONTENT)
+
+
+OPERATIONS = (
+    Operation(
+        "GET",
+        "/resource_providers",
+        list_providers,
+        policy="placement:resource_providers:list",
+        summary="List resource providers.",
+        query=_QUERY,
+        checks_accept=True,
+    ),
+    Operation(
+        "POST",
+        "/resource_providers",
+        create_provider,
+        policy="placement:resource_providers:create",
+        summary="Create a resource provider.",
+        body=Versioned(schemas.new_provider),
+    ),
+    Operation(
+        "GET",
+        "/resource_providers/{uuid}",
+        show_provider,
+        policy="placement:resource_providers:show",
+        summary="Show a resource provider.",
+        checks_accept=True,
+    ),
+    Operation(
+        "PUT",
+        "/resource_providers/{uuid}",
+        update_provider,
+        policy="placement:resource_providers:update",
+        summary="Rename or move a resource provider.",
+        body=Versioned(schemas.changed_provider),
+    ),
+    Operation(
+        "DELETE",
+        "/resource_providers/{uuid}",
+        delete_provider,
+        policy="placement:resource_providers:delete",
+        summary="Delete a resource provider.",
+    ),
+)

@@ -1,0 +1,29 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What handlers work with."""
+
+from dataclasses import dataclass
+
+from treeclaim.api.policy import Policy
+from treeclaim.model.request import SearchOptions
+from treeclaim.replica import Replica
+from treeclaim.store import Store
+
+
+@dataclass(frozen=True, slots=True)
+class Services:
+    """The parts of a running service.
+
+    Attributes:
+        store: The database.
+        replica: This worker's picture of it.
+        policy: Who may do what.
+        search: What the operator configured for searches.
+        incomplete_project_id, incomplete_user_id: Owners of claims made below 1.8.
+    """
+
+    store: Store
+    replica: Replica
+    policy: Policy
+    search: SearchOptions
+    incomplete_project_id: str
+    incomplete_user_id: str

@@ -1,0 +1,55 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The service as tests use it: in process, on an empty SQLite database of its own."""
+
+import shutil
+import tempfile
+from functools import cache
+from pathlib import Path
+
+import httpx
+
+from treeclaim import config
+from treeclaim.api.app import make_application as start
+from treeclaim.store import DatabaseSettings, Store, names, schema
+
+HEADERS = {
+    "x-auth-token": "admin",
+    "openstack-api-version": "placement 1.39",
+    "accept": "application/json",
+}
+
+
+@cache
+def _empty_database():
+    """A database with schema and standard names, made once and copied for each service."""
+    path = Path(tempfile.mkdtemp(prefix="treeclaim-tests-")) / "empty.db"
+    store = Store(DatabaseSettings(f"sqlite:///{path}"))
+    schema.sync(store.engine)
+    store.write(names.sync_standard_names)
+    store.close()
+    return path
+
+
+def make_application(folder, **overrides):
+    """Start the service with a fresh database in a folder.
+
+    Overrides are values by "group.option", dots written as they are:
+    `make_application(folder, **{"api.auth_strategy": "keystone"})`.
+    """
+    path = Path(folder) / "placement.db"
+    shutil.copyfile(_empty_database(), path)
+    values = {
+        "placement_database.connection": f"sqlite:///{path}",
+        "placement_database.sqlite_synchronous": False,
+        "api.auth_strategy": "noauth2",
+    }
+    return start(config.load(config_files=["/dev/null"], overrides=values | overrides))
+
+
+def client_of(application, **headers):
+    """An HTTP client whose requests go straight to a WSGI application."""
+    return httpx.Client(
+        transport=httpx.WSGITransport(app=application),
+        base_url="http://placement.example",
+        headers=HEADERS | headers,
+    )
