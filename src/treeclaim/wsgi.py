@@ -5,15 +5,28 @@ It is configured by the usual files and environment variables. The service start
 request or, where a server imports the module before forking, in each worker by itself.
 """
 
+import os
 import threading
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from treeclaim import config, logs
-from treeclaim.api.app import make_application
+from treeclaim.api.app import make_application as start
 
 if TYPE_CHECKING:
     from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
+
+
+CONFIG_FILES_VARIABLE = "TREECLAIM_CONFIG_FILES"
+"""Names configuration files to the workers of `treeclaim serve`."""
+
+
+def make_application() -> "WSGIApplication":
+    """Start the service now, configured by files and environment."""
+    files = os.environ.get(CONFIG_FILES_VARIABLE, "")
+    configuration = config.load(config_files=[one for one in files.split(os.pathsep) if one])
+    logs.set_up(configuration)
+    return start(configuration)
 
 
 class _Lazy:
@@ -26,19 +39,10 @@ class _Lazy:
     def __call__(
         self, environment: "WSGIEnvironment", start_response: "StartResponse"
     ) -> Iterable[bytes]:
-        if self._application is None:
-            self.start()
-        if self._application is None:
-            raise RuntimeError("the service did not start")
-        return self._application(environment, start_response)
-
-    def start(self) -> None:
-        """Start the service now."""
         with self._lock:
             if self._application is None:
-                configuration = config.load()
-                logs.set_up(configuration)
-                self._application = make_application(configuration)
+                self._application = make_application()
+        return self._application(environment, start_response)
 
 
 application = _Lazy()

@@ -1,1 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
+"""HTTP on Falcon: every operation of the Placement API."""

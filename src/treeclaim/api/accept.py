@@ -4,7 +4,7 @@
 from collections.abc import Sequence
 from functools import lru_cache
 
-from falcon import mediatypes
+from falcon import InvalidMediaRange, InvalidMediaType, mediatypes
 
 JSON = "application/json"
 
@@ -22,7 +22,7 @@ def best_match(accept: str | None, offers: Sequence[str]) -> str | None:
     for offer in offers:
         try:
             found = mediatypes.quality(offer, accept)
-        except (ValueError, mediatypes.errors.InvalidMediaRange):
+        except (ValueError, InvalidMediaRange, InvalidMediaType):
             return JSON if JSON in offers else None
         if found > quality:
             best, quality = offer, found

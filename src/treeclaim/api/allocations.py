@@ -137,7 +137,7 @@ def list_provider_allocations(call: Call) -> Reply:
         raise ApiError(
             HTTPStatus.NOT_FOUND, f"Resource provider '{provider_uuid}' not found: {error}"
         ) from error
-    shown = {}
+    shown: dict[str, dict[str, Any]] = {}
     for consumer_uuid, share in held.shares.items():
         shown[consumer_uuid] = {"resources": share.resources}
         if call.has(Feature.CONSUMER_GENERATIONS):

@@ -51,7 +51,7 @@ class KeystoneAuthentication:
 
     def __init__(self, application: "WSGIApplication", configuration: cfg.ConfigOpts) -> None:
         self._application = application
-        self._guarded = auth_token.AuthProtocol(
+        self._guarded = auth_token.AuthProtocol(  # type: ignore[no-untyped-call]
             _RequireUser(application), {"oslo_config_config": configuration}
         )
 

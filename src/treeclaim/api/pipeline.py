@@ -3,6 +3,7 @@
 
 import logging
 from http import HTTPStatus
+from typing import Any
 
 import falcon
 
@@ -38,10 +39,9 @@ class Pipeline:
     def __init__(self, services: Services) -> None:
         self._services = services
 
-    def __call__(
-        self, request: falcon.Request, response: falcon.Response, **_arguments: str
-    ) -> None:
-        """Answer a request, whatever happens."""
+    def __call__(self, req: falcon.Request, resp: falcon.Response, **_arguments: Any) -> None:
+        """Answer a request, whatever happens; Falcon calls this for every path."""
+        request, response = req, resp
         version = None
         try:
             version = _negotiated(request)
@@ -54,7 +54,7 @@ class Pipeline:
             _write_error(error, version, request, response)
         except TreeclaimError as error:
             _write_error(api_error(error), version, request, response)
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 - whatever it is, the client gets an answer
             _LOG.exception("Unexpected failure")
             unexpected = ApiError(
                 HTTPStatus.INTERNAL_SERVER_ERROR, f"Unexpected API Error: {error}"

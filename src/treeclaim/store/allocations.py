@@ -401,5 +401,5 @@ def of_provider(transaction: ReadTransaction, provider_uuid: str) -> ProviderAll
     )
 
 
-def _newest(rows: Sequence[sa.Row[Any]]) -> float:
+def _newest(rows: Sequence[Any]) -> float:
     return max(seconds(row.updated_at, row.created_at) for row in rows)

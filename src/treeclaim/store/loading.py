@@ -90,7 +90,7 @@ def catalogue(transaction: ReadTransaction) -> Catalogue:
     )
 
 
-def _entry(row: sa.Row[Any]) -> CatalogueEntry:
+def _entry(row: Any) -> CatalogueEntry:
     known = row.updated_at or row.created_at
     return CatalogueEntry(row.id, row.name, None if known is None else seconds(known))
 
@@ -127,11 +127,11 @@ def some_providers(
 
 
 def _records(
-    provider_rows: list[sa.Row[Any]],
-    inventory_rows: list[sa.Row[Any]],
-    usage_rows: list[sa.Row[Any]],
-    trait_rows: list[sa.Row[Any]],
-    aggregate_rows: list[sa.Row[Any]],
+    provider_rows: list[Any],
+    inventory_rows: list[Any],
+    usage_rows: list[Any],
+    trait_rows: list[Any],
+    aggregate_rows: list[Any],
 ) -> Iterator[ProviderRecord]:
     used = {(row[0], row[1]): int(row.used) for row in usage_rows}
     stocks = _stocks(inventory_rows, used)
@@ -158,7 +158,7 @@ def _records(
 
 
 def _stocks(
-    rows: list[sa.Row[Any]], used: Mapping[tuple[int, int], int]
+    rows: list[Any], used: Mapping[tuple[int, int], int]
 ) -> dict[int, list[InventoryRecord]]:
     stocks: dict[int, list[InventoryRecord]] = defaultdict(list)
     for row in rows:

@@ -12,13 +12,17 @@ from treeclaim.store.tables import resource_classes, traits
 from treeclaim.store.transactions import WriteTransaction
 
 
+def _standard_traits() -> set[str]:
+    return set(os_traits.get_traits())  # type: ignore[no-untyped-call]
+
+
 def sync_standard_names(transaction: WriteTransaction) -> int:
     """Insert the standard names that are missing; return how many.
 
     Where another process inserts them at the same time, the loser runs again and finds them.
     """
     known_traits = {row[0] for row in transaction.rows(sa.select(traits.c.name))}
-    new_traits = [name for name in sorted(os_traits.get_traits()) if name not in known_traits]
+    new_traits = [name for name in sorted(_standard_traits()) if name not in known_traits]
     transaction.execute_each(
         sa.insert(traits), ({"name": name, "created_at": transaction.now} for name in new_traits)
     )

@@ -114,7 +114,7 @@ def bump(transaction: WriteTransaction, provider: ProviderRow) -> int:
     return provider.generation
 
 
-def _provider(row: sa.Row[Any]) -> ProviderRow:
+def _provider(row: Any) -> ProviderRow:
     return ProviderRow(
         id=row.id,
         uuid=row.uuid,

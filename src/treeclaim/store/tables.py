@@ -5,6 +5,8 @@ Names, types, constraints and indexes are those of contract page 85. Own tables 
 `treeclaim_`.
 """
 
+from typing import Any
+
 from sqlalchemy import (
     BigInteger,
     Column,
@@ -32,11 +34,11 @@ own = MetaData()
 """Treeclaim's own tables, which Alembic migrates; see `migrations`."""
 
 
-def _times() -> tuple[Column[object], Column[object]]:
+def _times() -> tuple[Column[Any], Column[Any]]:
     return Column("created_at", DateTime), Column("updated_at", DateTime)
 
 
-def _mysql() -> dict[str, str]:
+def _mysql() -> dict[str, Any]:
     return {"mysql_engine": "InnoDB", "mysql_charset": "utf8mb3"}
 
 

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from sqlalchemy import Executable
-from sqlalchemy.engine import Connection, CursorResult, Row
+from sqlalchemy.engine import Connection, CursorResult
 
 IDS_AT_ONCE = 500
 """Most values in one IN list; some databases have a limit."""
@@ -18,11 +18,11 @@ class ReadTransaction:
     def __init__(self, connection: Connection) -> None:
         self.connection = connection
 
-    def rows(self, statement: Executable, /, **values: Any) -> list[Row[Any]]:
-        """Return all rows of a query."""
+    def rows(self, statement: Executable, /, **values: Any) -> list[Any]:
+        """Return all rows of a query; their values are attributes by column name."""
         return list(self.connection.execute(statement, values))
 
-    def row(self, statement: Executable, /, **values: Any) -> Row[Any] | None:
+    def row(self, statement: Executable, /, **values: Any) -> Any:
         """Return the first row of a query, None if there is none."""
         return self.connection.execute(statement, values).first()
 

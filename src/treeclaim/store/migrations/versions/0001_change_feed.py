@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Streams and rows of the change feed."""
 
+from typing import Any
+
 import sqlalchemy as sa
 from alembic import op
 
@@ -9,7 +11,7 @@ down_revision = None
 branch_labels = None
 depends_on = None
 
-_OPTIONS = {"mysql_engine": "InnoDB", "mysql_charset": "utf8mb3"}
+_OPTIONS: dict[str, Any] = {"mysql_engine": "InnoDB", "mysql_charset": "utf8mb3"}
 
 
 def upgrade() -> None:

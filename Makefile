@@ -1,0 +1,55 @@
+# SPDX-License-Identifier: Apache-2.0
+.DEFAULT_GOAL := help
+.PHONY: help install demo demo-keep serve test lint format bench lock clean
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/ready
+
+help:  ## show what can be made
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | sort
+
+# Packages come from the lock alone; the stamp makes a second run do nothing.
+$(READY): requirements/dev.txt pyproject.toml
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --requirement requirements/dev.txt
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	@touch $(READY)
+
+install: $(READY)  ## create .venv with everything
+
+demo: $(READY)  ## show the main job: load trees, ask, claim
+	@$(BIN)/treeclaim demo
+
+demo-keep: $(READY)  ## the same, and leave the service running
+	@$(BIN)/treeclaim demo --keep
+
+serve: $(READY)  ## run the service on SQLite in ./treeclaim.db, without authentication
+	OS_PLACEMENT_DATABASE__CONNECTION=sqlite:///treeclaim.db \
+	OS_PLACEMENT_DATABASE__SYNC_ON_STARTUP=true \
+	OS_API__AUTH_STRATEGY=noauth2 \
+	$(BIN)/treeclaim serve
+
+test: $(READY)  ## run all tests
+	$(BIN)/pytest -n 2 --dist loadfile
+
+lint: $(READY)  ## style, types, import rules
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+format: $(READY)  ## put the code into the common format
+	$(BIN)/ruff check --fix
+	$(BIN)/ruff format
+
+bench: $(READY)  ## a short, honest benchmark, against openstack-placement where it can be installed
+	$(BIN)/python -m bench --short
+
+lock: $(READY)  ## pin all packages anew
+	$(BIN)/pip-compile --quiet --upgrade --strip-extras --no-header --no-emit-index-url --no-emit-find-links --no-emit-trusted-host --no-emit-options --output-file requirements/runtime.txt pyproject.toml
+	$(BIN)/pip-compile --quiet --upgrade --strip-extras --allow-unsafe --extra dev --no-header --no-emit-index-url --no-emit-find-links --no-emit-trusted-host --no-emit-options --output-file requirements/dev.txt pyproject.toml
+
+clean:  ## remove what was made
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis build dist

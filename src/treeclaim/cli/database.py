@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`treeclaim db …`: the schema and its upkeep (contract page 05, section 4)."""
+
+import argparse
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any
+
+from treeclaim.cli.output import CommandError, add_config_options, configuration_of
+from treeclaim.model.errors import SchemaRevisionError, StoreUnavailableError
+from treeclaim.store import Store, names, schema
+
+_KEEP_HOURS = 24
+
+
+def add_to(commands: Any) -> None:
+    """Add the command and its parts."""
+    command = commands.add_parser("db", help="make, upgrade and tidy the database")
+    parts = command.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    sync = parts.add_parser("sync", help="bring the schema to the newest revision")
+    _finish(sync, _sync)
+    version = parts.add_parser("version", help="print the revision of the Placement schema")
+    _finish(version, _version)
+    stamp = parts.add_parser("stamp", help="record a revision without migrating")
+    stamp.add_argument("version", help="the revision")
+    _finish(stamp, _stamp)
+    prune = parts.add_parser("prune", help="delete what the change feed no longer needs")
+    prune.add_argument(
+        "--keep-hours", type=float, default=_KEEP_HOURS, help="how much of the feed to keep"
+    )
+    _finish(prune, _prune)
+
+
+def _finish(
+    command: argparse.ArgumentParser, run: Callable[[Store, argparse.Namespace], None]
+) -> None:
+    add_config_options(command)
+
+    def with_store(options: argparse.Namespace) -> int:
+        store = Store(configuration_of(options).database)
+        try:
+            run(store, options)
+        except (SchemaRevisionError, StoreUnavailableError) as error:
+            raise CommandError(str(error)) from error
+        finally:
+            store.close()
+        return 0
+
+    command.set_defaults(run=with_store)
+
+
+def _sync(store: Store, _options: argparse.Namespace) -> None:
+    schema.sync(store.engine)
+    store.write(names.sync_standard_names)
+
+
+def _version(store: Store, _options: argparse.Namespace) -> None:
+    with store.engine.connect() as connection:
+        print(schema.version(connection))
+
+
+def _stamp(store: Store, options: argparse.Namespace) -> None:
+    schema.stamp(store.engine, options.version)
+
+
+def _prune(store: Store, options: argparse.Namespace) -> None:
+    schema.require_ready(store.engine)
+    deleted = store.prune(timedelta(hours=options.keep_hours))
+    print(f"{deleted} rows of the change feed deleted")
