@@ -1,0 +1,183 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Reads contract page 95: models, and requests with their exact answers."""
+
+import re
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import yaml
+
+from tests.reference.world import Provider, Stock, World
+
+PAGE = Path(__file__).parents[2] / "docs" / "contract" / "95-worked-examples.md"
+
+_SECTION = re.compile(r"^## (\d+)\. (.*)$", re.MULTILINE)
+_MODEL = re.compile(r"```\n(.*?)```", re.DOTALL)
+_MODEL_LINE = re.compile(
+    r"(?P<indent> *)(?P<name>[\w.]+):\s*(?P<stock>\{.*\})?\s*"
+    r"(?:traits\[(?P<traits>[^\]]*)\])?\s*(?:aggs\[(?P<aggs>[^\]]*)\])?\s*"
+)
+_USED = re.compile(r"^Used before the requests: (.*)\.$", re.MULTILINE)
+_EXAMPLE = re.compile(
+    r"\*\*(?P<number>\d+\.\d+)\*\*\s+`GET /allocation_candidates\?(?P<query>[^`]*)`\s*"
+    r"(?:\(microversion (?P<version>[\d.]+)\))?(?P<rest>.*?)(?=\n\*\*\d|\Z)",
+    re.DOTALL,
+)
+_ROW = re.compile(
+    r"^\| (?P<number>\d+\.\d+) \| (?P<version>[\d.]+) \| `(?P<query>[^`]*)` \| "
+    r"(?P<candidates>\d+) \| (?P<summaries>\d+) \|$",
+    re.MULTILINE,
+)
+_CANDIDATE = re.compile(r"^- (?P<takes>\S.*?)(?:\s+mappings\{(?P<mappings>.*)\})?$", re.MULTILINE)
+_TAKES = re.compile(r"([\w.]+)\(([^)]*)\)")
+_EXACTLY = re.compile(r"Exactly (\d+) of the (\d+) candidates .*summaries \((\d+) entries\)")
+
+
+@dataclass(frozen=True)
+class Example:
+    """A request and its answer.
+
+    Attributes:
+        number: As on the page.
+        query: With <name> for uuids of providers and {A} for those of aggregates.
+        version: Microversion.
+        candidates: Expected (takes, mappings) pairs by name; None where only numbers are given.
+        candidate_count: How many.
+        summary_names: Keys of the summaries; None where the page does not list them.
+        summary_count: How many; None where unknown.
+        subset_of: Number of candidates without the limit, where the page says "N of M".
+    """
+
+    number: str
+    query: str
+    version: str
+    candidates: list | None
+    candidate_count: int
+    summary_names: set | None
+    summary_count: int | None
+    subset_of: int | None = None
+
+
+@dataclass
+class Section:
+    """A model with its examples."""
+
+    number: str
+    title: str
+    world: World
+    used: dict
+    examples: list = field(default_factory=list)
+
+
+def sections():
+    """Return all sections of the page."""
+    text = PAGE.read_text(encoding="utf-8")
+    starts = list(_SECTION.finditer(text))
+    ends = [one.start() for one in starts[1:]] + [len(text)]
+    return [
+        _section(start.group(1), start.group(2), text[start.end() : end])
+        for start, end in zip(starts, ends, strict=True)
+    ]
+
+
+def _section(number, title, text):
+    model = _MODEL.search(text)
+    used = _USED.search(text)
+    section = Section(number, title, _world(model.group(1)), _used(used.group(1) if used else ""))
+    for match in _EXAMPLE.finditer(text):
+        section.examples.append(_example(match))
+    for match in _ROW.finditer(text):
+        section.examples.append(
+            Example(
+                match["number"],
+                match["query"],
+                match["version"],
+                candidates=None,
+                candidate_count=int(match["candidates"]),
+                summary_names=None,
+                summary_count=int(match["summaries"]),
+            )
+        )
+    return section
+
+
+def _world(text):
+    providers = []
+    above = []
+    for line in text.rstrip("\n").split("\n"):
+        match = _MODEL_LINE.fullmatch(line)
+        assert match, f"cannot read the model line {line!r}"
+        depth = len(match["indent"]) // 2
+        del above[depth:]
+        # In YAML flow style a comma needs a colon and a blank between key and value.
+        stock = re.sub(r"(\b\w+) (?=[\d.]+[,}])", r"\1: ", match["stock"] or "{}")
+        providers.append(
+            Provider(
+                name=match["name"],
+                parent=above[-1] if above else None,
+                stock={
+                    name: Stock(**one) if isinstance(one, dict) else Stock(one)
+                    for name, one in yaml.safe_load(stock).items()
+                },
+                traits=frozenset(_listed(match["traits"])),
+                aggregates=frozenset(_listed(match["aggs"])),
+            )
+        )
+        above.append(match["name"])
+    return World(tuple(providers))
+
+
+def _listed(text):
+    return [one.strip() for one in (text or "").split(",") if one.strip()]
+
+
+def _used(text):
+    """Read `h1 VCPU:3, h2 VCPU:1`."""
+    used = {}
+    for part in _listed(text):
+        provider, amount = part.split(" ")
+        name, number = amount.split(":")
+        used.setdefault(provider, {})[name] = int(number)
+    return used
+
+
+def _example(match):
+    rest = match["rest"]
+    version = match["version"] or "1.39"
+    exactly = _EXACTLY.search(rest)
+    if exactly:
+        count, of, summaries = map(int, exactly.groups())
+        return Example(match["number"], match["query"], version, None, count, None, summaries, of)
+    candidates = [
+        _candidate(one)
+        for one in _CANDIDATE.finditer(rest)
+        if not one["takes"].startswith("(none")
+    ]
+    summaries = re.search(r"^provider_summaries: (.*)$", rest, re.MULTILINE)
+    names = set() if "(none:" in rest else None
+    if summaries:
+        names = {one.split(" ")[0] for one in re.split(r"[,;] ", summaries.group(1))}
+    return Example(
+        match["number"], match["query"], version, candidates, len(candidates), names, None
+    )
+
+
+def _candidate(match):
+    takes = frozenset(
+        (provider, *_amount(part))
+        for provider, amounts in _TAKES.findall(match["takes"])
+        for part in _listed(amounts)
+    )
+    if match["mappings"] is None:
+        mappings = frozenset({("", frozenset(provider for provider, _, _ in takes))})
+    else:
+        mappings = frozenset(
+            (suffix.strip().strip('"'), frozenset(_listed(providers)))
+            for suffix, providers in (one.split(":") for one in match["mappings"].split(";"))
+        )
+    return takes, mappings
+
+
+def _amount(text):
+    name, number = text.split(":")
+    return name, int(number)

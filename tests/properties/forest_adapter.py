@@ -1,0 +1,142 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Between the reference's values and the Forest's: worlds in, answers out."""
+
+import json
+import uuid
+from dataclasses import replace
+
+from tests.reference.candidates import SHARING
+from tests.reference.strategies import CLASSES, TRAITS
+from treeclaim.forest.body import Answer
+from treeclaim.forest.forest import Forest
+from treeclaim.forest.search import search
+from treeclaim.model.catalogue import Catalogue, CatalogueEntry
+from treeclaim.model.changes import Changes
+from treeclaim.model.inventory import Inventory
+from treeclaim.model.provider import InventoryRecord, ProviderRecord
+from treeclaim.model.request import (
+    BodyForm,
+    CandidateRequest,
+    ProviderConditions,
+    RequestGroup,
+    SearchOptions,
+)
+
+_TRAITS = (SHARING, *TRAITS)
+_NAMESPACE = uuid.UUID(int=7)
+CATALOGUE = Catalogue.of(
+    [CatalogueEntry(number, name, 0.0) for number, name in enumerate(_TRAITS)],
+    [CatalogueEntry(number, name, 0.0) for number, name in enumerate(CLASSES)],
+)
+
+
+def uuid_of(name):
+    """The uuid that stands for a provider's or an aggregate's name."""
+    return str(uuid.uuid5(_NAMESPACE, name))
+
+
+def forest_of(world):
+    """The Forest that holds a world."""
+    ids = {one.name: number for number, one in enumerate(world.providers, 1)}
+    parents = {one.name: one.parent for one in world.providers}
+
+    def root(name):
+        while parents[name] is not None:
+            name = parents[name]
+        return name
+
+    records = [
+        ProviderRecord(
+            id=ids[one.name],
+            uuid=uuid_of(one.name),
+            name=one.name,
+            generation=0,
+            parent_id=ids.get(one.parent),
+            root_id=ids[root(one.name)],
+            modified_at=0.0,
+            inventories=tuple(
+                sorted(
+                    (_inventory(name, stock) for name, stock in one.stock.items()),
+                    key=lambda inventory: inventory.class_id,
+                )
+            ),
+            trait_ids=tuple(sorted(map(_TRAITS.index, one.traits))),
+            aggregates=tuple(sorted(map(uuid_of, one.aggregates))),
+        )
+        for one in world.providers
+    ]
+    forest = Forest()
+    forest.apply(Changes({}, complete=True, records=records, removed=[], catalogue=CATALOGUE))
+    return forest
+
+
+def _inventory(name, stock):
+    inventory = Inventory(
+        stock.total,
+        stock.reserved,
+        stock.min_unit,
+        stock.max_unit,
+        stock.step_size,
+        stock.allocation_ratio,
+    )
+    return InventoryRecord(CLASSES.index(name), inventory, stock.used, 0.0)
+
+
+def candidate_request(request, limit=None):
+    """The search's form of a request."""
+    return CandidateRequest(
+        groups=tuple(
+            RequestGroup(
+                group.suffix,
+                group.resources,
+                ProviderConditions(
+                    required=group.required,
+                    forbidden=group.forbidden,
+                    member_of=tuple(frozenset(map(uuid_of, one)) for one in group.member_of),
+                    forbidden_aggregates=frozenset(map(uuid_of, group.not_member_of)),
+                    in_tree=None if group.in_tree is None else uuid_of(group.in_tree),
+                ),
+            )
+            for group in request.groups
+        ),
+        root_required=request.root_required,
+        root_forbidden=request.root_forbidden,
+        same_subtree=request.same_subtree,
+        isolate=request.isolate,
+        limit=limit,
+        nested=request.nested,
+    )
+
+
+class Found:
+    """An answer in the reference's terms."""
+
+    def __init__(self, world, body):
+        names = {uuid_of(one.name): one.name for one in world.providers}
+        document = json.loads(body)
+        self.listed = [
+            (
+                frozenset(
+                    (names[provider], name, amount)
+                    for provider, given in one["allocations"].items()
+                    for name, amount in given["resources"].items()
+                ),
+                frozenset(
+                    (suffix, frozenset(names[provider] for provider in providers))
+                    for suffix, providers in one["mappings"].items()
+                ),
+            )
+            for one in document["allocation_requests"]
+        ]
+        self.candidates = set(self.listed)
+        self.summaries = {
+            names[provider]: summary
+            for provider, summary in document["provider_summaries"].items()
+        }
+
+
+def ask(forest, request, limit=None, **options):
+    """The body that answers a request, as bytes."""
+    form = replace(BodyForm(), nested=request.nested)
+    question = search(forest, candidate_request(request, limit), SearchOptions(**options))
+    return b"".join(Answer(question, form).pieces())

@@ -1,0 +1,88 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The search gives exactly the candidates that the formal definition has, for any world.
+
+TREECLAIM_PROPERTY_EXAMPLES=N in the environment tries N worlds instead of the usual number.
+"""
+
+import os
+
+from hypothesis import HealthCheck, event, given, settings
+from hypothesis import strategies as st
+
+from tests.properties.forest_adapter import Found, ask, forest_of
+from tests.reference.candidates import Reference, TooMany
+from tests.reference.strategies import requests, worlds
+
+WORLDS = int(os.environ.get("TREECLAIM_PROPERTY_EXAMPLES", "400"))
+REQUESTS_EACH = 8
+MOST_COMBINATIONS = 3000
+
+
+@st.composite
+def questions(draw):
+    """A world and some requests."""
+    world = draw(worlds())
+    return world, [draw(requests(world)) for _ in range(REQUESTS_EACH)]
+
+
+@settings(
+    max_examples=WORLDS,
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
+)
+@given(questions())
+def test_the_candidates_and_summaries_are_those_of_the_definition(question):
+    world, asked = question
+    reference = Reference(world)
+    forest = forest_of(world)
+    for request in asked:
+        try:
+            expected = reference.candidates(request, MOST_COMBINATIONS)
+        except TooMany:
+            continue
+        event("some candidates" if expected else "no candidate")
+        compare(world, reference, forest, request, expected)
+
+
+def compare(world, reference, forest, request, expected):
+    body = ask(forest, request)
+    found = Found(world, body)
+    assert found.candidates == expected, difference(world, request, found.candidates, expected)
+    assert len(found.listed) == len(expected), "a candidate comes twice"
+    summaries = reference.summaries(expected, expected, nested=request.nested)
+    assert found.summaries.keys() == summaries, (str(world), request)
+    for name, summary in found.summaries.items():
+        assert summary["resources"] == {
+            one: {
+                "capacity": int((stock.total - stock.reserved) * stock.allocation_ratio),
+                "used": stock.used,
+            }
+            for one, stock in reference.P[name].stock.items()
+        }
+        assert set(summary["traits"]) == reference.P[name].traits
+    assert ask(forest, request) == body, "the same question has another answer"
+    for limit in {1, max(len(expected) // 2, 1)}:
+        compare_limited(world, reference, forest, request, expected, limit)
+
+
+def compare_limited(world, reference, forest, request, expected, limit):
+    for options in ({}, {"breadth_first": True}, {"randomize": True}):
+        found = Found(world, ask(forest, request, limit, **options))
+        where = (str(world), request, limit, options)
+        assert found.candidates <= expected, where
+        assert len(found.listed) == len(found.candidates) == min(limit, len(expected)), where
+        summaries = reference.summaries(expected, found.candidates, nested=request.nested)
+        assert found.summaries.keys() == summaries, where
+
+
+def difference(world, request, found, expected):
+    """Show a disagreement so that one can see it."""
+    return "\n".join(
+        [
+            "The search and the definition disagree.",
+            str(world),
+            str(request),
+            f"only the search has {sorted(map(str, found - expected))}",
+            f"only the definition has {sorted(map(str, expected - found))}",
+        ]
+    )

@@ -1,0 +1,131 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Worlds and requests of every kind, for hypothesis."""
+
+from hypothesis import strategies as st
+
+from tests.reference.candidates import SHARING
+from tests.reference.world import Group, Provider, Request, Stock, World
+
+CLASSES = ("VCPU", "MEMORY_MB", "DISK_GB", "FPGA")
+TRAITS = ("HW_NUMA_ROOT", "STORAGE_DISK_SSD", "CUSTOM_FAST")
+AGGREGATES = ("A", "B", "C")
+UNKNOWN = "unknown"
+"""Name of no provider, and of no aggregate that anybody is in."""
+
+
+@st.composite
+def stocks(draw):
+    """An inventory; mostly generous, sometimes full, overcommitted or picky."""
+    total = draw(st.integers(1, 12))
+    picky = draw(st.integers(0, 3)) == 0
+    return Stock(
+        total=total,
+        reserved=draw(st.integers(0, total)) if picky else 0,
+        min_unit=draw(st.integers(1, 2)) if picky else 1,
+        max_unit=draw(st.integers(1, 6)) if picky else 2147483647,
+        step_size=draw(st.sampled_from([1, 1, 2, 3])) if picky else 1,
+        allocation_ratio=draw(st.sampled_from([1.0, 1.0, 0.5, 1.25, 1.5, 16.0])),
+        used=draw(st.one_of(st.just(0), st.integers(0, 14))),
+    )
+
+
+@st.composite
+def worlds(draw):
+    """A few trees up to depth 4, with sharing providers at roots and below."""
+    providers = []
+    depth = {}
+    for number in range(draw(st.integers(1, 9))):
+        possible = [None] + [one.name for one in providers if depth[one.name] < 4]
+        parent = draw(st.sampled_from(possible)) if draw(st.integers(0, 3)) else None
+        traits = draw(st.sets(st.sampled_from(TRAITS), max_size=2))
+        if draw(st.integers(0, 3)) == 0:
+            traits = traits | {SHARING}
+        one = Provider(
+            name=f"p{number}",
+            parent=parent,
+            stock=draw(st.dictionaries(st.sampled_from(CLASSES), stocks(), max_size=3)),
+            traits=frozenset(traits),
+            aggregates=frozenset(draw(st.sets(st.sampled_from(AGGREGATES), max_size=2))),
+        )
+        providers.append(one)
+        depth[one.name] = 1 if parent is None else depth[parent] + 1
+    return World(tuple(providers))
+
+
+def seldom(strategy, otherwise):
+    """Draw from a strategy now and then."""
+    return st.integers(0, 3).flatmap(lambda die: strategy if die == 0 else st.just(otherwise))
+
+
+required_sets = st.lists(
+    st.frozensets(st.sampled_from((*TRAITS, SHARING)), min_size=1, max_size=2), max_size=2
+)
+aggregate_names = st.sampled_from((*AGGREGATES, UNKNOWN))
+
+
+@st.composite
+def groups(draw, suffix, world, *, resourceless=False):
+    """A request group."""
+    required = tuple(draw(seldom(required_sets, [])))
+    forbidden = draw(seldom(st.frozensets(st.sampled_from(TRAITS), max_size=2), frozenset()))
+    names = [one.name for one in world.providers]
+    return Group(
+        suffix=suffix,
+        resources={}
+        if resourceless
+        else draw(
+            st.dictionaries(
+                st.sampled_from(CLASSES), st.integers(1, 3), min_size=1, max_size=3 - bool(suffix)
+            )
+        ),
+        required=tuple(s for s in required if not s <= forbidden),
+        forbidden=forbidden,
+        member_of=tuple(
+            draw(
+                seldom(
+                    st.lists(st.frozensets(aggregate_names, min_size=1, max_size=2), max_size=2),
+                    [],
+                )
+            )
+        ),
+        not_member_of=draw(seldom(st.frozensets(aggregate_names, max_size=2), frozenset())),
+        in_tree=draw(seldom(st.sampled_from([*names, UNKNOWN]), None)),
+    )
+
+
+@st.composite
+def requests(draw, world):
+    """A request that every check of the API would let through."""
+    made = []
+    if draw(st.booleans()):
+        made.append(draw(groups("", world)))
+    suffixes = [f"_{letter}" for letter in "XYZ"[: draw(st.integers(0 if made else 1, 3))]]
+    made += [draw(groups(suffix, world)) for suffix in suffixes]
+    if suffixes and len(made) == 1 and draw(st.booleans()):
+        # Ask twice for the same, so that groups compete.
+        made.append(Group("_W", made[-1].resources, made[-1].required, made[-1].forbidden))
+        suffixes.append("_W")
+    bare = []
+    if draw(st.integers(0, 2)) == 0:
+        bare.append("_R")
+        made.append(draw(groups("_R", world, resourceless=True)))
+    named = suffixes + bare
+    lists = draw(
+        st.lists(st.lists(st.sampled_from(named), min_size=1, unique=True), max_size=2)
+        if named
+        else st.just([])
+    )
+    if bare and not any("_R" in one for one in lists):
+        lists.append(["_R", *named[:1]] if draw(st.booleans()) else ["_R"])
+    root_required = draw(seldom(st.frozensets(st.sampled_from(TRAITS), max_size=1), frozenset()))
+    root_forbidden = draw(
+        seldom(st.frozensets(st.sampled_from((*TRAITS, SHARING)), max_size=1), frozenset())
+    )
+    return Request(
+        groups=tuple(made),
+        root_required=root_required,
+        root_forbidden=root_forbidden - root_required,
+        same_subtree=tuple(tuple(dict.fromkeys(one)) for one in lists),
+        isolate=draw(st.booleans()),
+        nested=draw(st.integers(0, 5)) > 0,
+    )
