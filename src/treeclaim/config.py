@@ -12,9 +12,10 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl
 
+from keystonemiddleware import opts as keystone_opts
 from oslo_config import cfg
 from oslo_log import log
-from oslo_middleware import cors
+from oslo_middleware import cors, http_proxy_to_wsgi
 from oslo_policy import opts as policy_opts
 from sqlalchemy.engine import make_url
 from sqlalchemy.exc import ArgumentError
@@ -108,20 +109,13 @@ _DATABASE = (
     cfg.IntOpt("pool_timeout", help="Seconds to wait for a connection."),
     cfg.BoolOpt("sync_on_startup", default=False, help="Bring the schema up to date at start."),
 )
-_MIDDLEWARE = (
-    cfg.BoolOpt(
-        "enable_proxy_headers_parsing",
-        default=False,
-        help="Honour X-Forwarded-* and Forwarded headers.",
-    ),
-)
 _GROUPS: Mapping[str | None, Sequence[cfg.Opt]] = {
     None: _DEFAULT,
     "api": _API,
     "placement": _PLACEMENT,
     "workarounds": _WORKAROUNDS,
     "placement_database": _DATABASE,
-    "oslo_middleware": _MIDDLEWARE,
+    "oslo_middleware": tuple(http_proxy_to_wsgi.OPTS),
 }
 
 _CORS_HEADERS = [
@@ -229,6 +223,8 @@ def _register(options: cfg.ConfigOpts) -> None:
         allow_methods=_CORS_METHODS,
     )
     options.register_opts(cors.CORS_OPTS, group="cors")
+    for group, some in keystone_opts.list_auth_token_opts():
+        options.register_opts(some, group=group)
 
 
 def _arguments(config_dirs: Sequence[str]) -> list[str]:
