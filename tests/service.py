@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The service as tests use it: in process, on an empty SQLite database of its own."""
 
+import configparser
 import shutil
 import tempfile
 from functools import cache
@@ -31,19 +32,28 @@ def _empty_database():
 
 
 def make_application(folder, **overrides):
-    """Start the service with a fresh database in a folder.
+    """Start the service with a fresh database and a configuration file, both in a folder.
 
     Overrides are values by "group.option", dots written as they are:
     `make_application(folder, **{"api.auth_strategy": "keystone"})`.
     """
-    path = Path(folder) / "placement.db"
-    shutil.copyfile(_empty_database(), path)
+    folder = Path(folder)
+    shutil.copyfile(_empty_database(), folder / "placement.db")
     values = {
-        "placement_database.connection": f"sqlite:///{path}",
+        "placement_database.connection": f"sqlite:///{folder / 'placement.db'}",
         "placement_database.sqlite_synchronous": False,
         "api.auth_strategy": "noauth2",
     }
-    return start(config.load(config_files=["/dev/null"], overrides=values | overrides))
+    file = configparser.RawConfigParser()
+    for name, value in (values | overrides).items():
+        group, option = name.split(".", 1)
+        if not file.has_section(group):
+            file[group] = {}
+        file[group][option] = ",".join(value) if isinstance(value, list) else str(value)
+    path = folder / "placement.conf"
+    with path.open("w") as output:
+        file.write(output)
+    return start(config.load(config_files=[str(path)]))
 
 
 def client_of(application, **headers):

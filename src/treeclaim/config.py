@@ -9,10 +9,8 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 from urllib.parse import parse_qsl
 
-from keystonemiddleware import opts as keystone_opts
 from oslo_config import cfg
 from oslo_log import log
 from oslo_middleware import cors, http_proxy_to_wsgi
@@ -183,7 +181,6 @@ def load(
     *,
     config_files: Sequence[str] = (),
     config_dirs: Sequence[str] = (),
-    overrides: Mapping[str, Any] | None = None,
 ) -> Configuration:
     """Read the configuration.
 
@@ -191,7 +188,6 @@ def load(
         config_files: Files named by the caller. Without any, the directory in
             OS_PLACEMENT_CONFIG_DIR counts, else the usual places.
         config_dirs: Directories with more files.
-        overrides: Values by "group.option" that win over everything.
 
     Raises:
         ConfigurationError: if something is missing, unreadable or impossible.
@@ -204,9 +200,6 @@ def load(
             project=PROJECT,
             default_config_files=_files(config_files),
         )
-        for name, value in (overrides or {}).items():
-            group, _, option = name.rpartition(".")
-            options.set_override(option, value, group=group or None)
         return _configuration(options)
     except (cfg.Error, ValueError) as error:
         raise ConfigurationError(str(error)) from error
@@ -223,8 +216,6 @@ def _register(options: cfg.ConfigOpts) -> None:
         allow_methods=_CORS_METHODS,
     )
     options.register_opts(cors.CORS_OPTS, group="cors")
-    for group, some in keystone_opts.list_auth_token_opts():
-        options.register_opts(some, group=group)
 
 
 def _arguments(config_dirs: Sequence[str]) -> list[str]:

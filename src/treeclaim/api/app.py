@@ -45,7 +45,7 @@ def make_application(configuration: Configuration) -> "WSGIApplication":
 def _pipeline(services: Services) -> "WSGIApplication":
     application = falcon.App()
     # A response without a body has no content type at all.
-    application.resp_options.default_media_type = None
+    application.resp_options.default_media_type = None  # type: ignore[assignment]
     application.add_sink(Pipeline(services), prefix=r"/")
     return application
 
