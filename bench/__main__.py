@@ -1,0 +1,107 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`python -m bench`: measure Treeclaim, and a peer beside it."""
+
+import argparse
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+import orjson
+from rich.console import Console
+
+from bench import servers
+from bench.endpoint import Endpoint
+from bench.measure import Row, measure_claims, measure_searches
+from bench.report import show
+from bench.worlds import ALONE, SHORT, World
+
+OURS = "treeclaim"
+PEER = "openstack-placement"
+
+
+def main() -> int:
+    """Measure what the options ask for."""
+    options = _options()
+    console = Console()
+    rows: list[Row] = []
+    peer = None if options.no_peer else PEER
+    if options.versus:
+        peer = options.versus
+    for make in SHORT:
+        world = make()
+        console.print(f"Measuring {world.name}")
+        with _endpoints(world, options, console) as endpoints:
+            rows += measure_searches(world, endpoints, options.rounds)
+            if world.claim:
+                rows += measure_claims(world, endpoints, options.claims)
+    for make in ALONE:
+        world = make()
+        console.print(f"Measuring {world.name}, Treeclaim alone")
+        with ExitStack() as stack:
+            ours = _ours(stack, world, console)
+            rows += measure_searches(world, [ours], options.rounds)
+    show(console, rows, OURS, peer)
+    if options.json:
+        document = [one.as_json() for one in rows]
+        options.json.write_bytes(orjson.dumps(document, option=orjson.OPT_INDENT_2))
+    return 0
+
+
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
+    parser.add_argument("--short", action="store_true", help="few rounds (the default)")
+    parser.add_argument("--rounds", type=int, default=9, help="answers measured per case")
+    parser.add_argument("--claims", type=int, default=200, help="claims per case")
+    parser.add_argument("--no-peer", action="store_true", help="measure Treeclaim alone")
+    parser.add_argument(
+        "--versus",
+        metavar="URL",
+        help="an endpoint to compare with instead of an openstack-placement started here; the "
+        "worlds are loaded into it, so it should be empty",
+    )
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write all figures to a file")
+    return parser.parse_args()
+
+
+@contextmanager
+def _endpoints(
+    world: World, options: argparse.Namespace, console: Console
+) -> Iterator[list[Endpoint]]:
+    with ExitStack() as stack:
+        endpoints = [_ours(stack, world, console)]
+        if options.versus:
+            endpoints.append(Endpoint(options.versus, options.versus))
+            endpoints[-1].load(world)
+        elif not options.no_peer:
+            endpoints.append(_peer(stack, world, console))
+        yield endpoints
+
+
+def _ours(stack: ExitStack, world: World, console: Console) -> Endpoint:
+    return _started(stack, world, console, OURS, servers.treeclaim)
+
+
+def _peer(stack: ExitStack, world: World, console: Console) -> Endpoint:
+    try:
+        servers.peer_environment()
+    except subprocess.CalledProcessError:
+        raise SystemExit(f"{PEER} cannot be installed here; use --no-peer") from None
+    return _started(stack, world, console, PEER, servers.openstack_placement)
+
+
+def _started(
+    stack: ExitStack, world: World, console: Console, name: str, start: Callable[..., object]
+) -> Endpoint:
+    folder = stack.enter_context(servers.new_folder())
+    url, process = stack.enter_context(start(Path(folder)))  # type: ignore[arg-type,var-annotated]
+    endpoint = Endpoint(name, url)
+    endpoint.load(world)
+    memory = servers.memory_of(process) / 1e6
+    console.print(f"  {name}: {len(world.providers)} providers loaded, {memory:.0f} MB resident")
+    return endpoint
+
+
+if __name__ == "__main__":
+    sys.exit(main())

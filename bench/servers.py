@@ -1,0 +1,114 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Starts servers to measure: Treeclaim, and openstack-placement in an environment of its own."""
+
+import os
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+import httpx
+import psutil
+
+_START_SECONDS = 60
+
+
+@contextmanager
+def treeclaim(folder: Path) -> Iterator[tuple[str, psutil.Process]]:
+    """Run Treeclaim on SQLite in a folder, one worker; yield its URL and process."""
+    port = _free_port()
+    command = [sys.executable, "-m", "treeclaim", "serve", "--port", str(port)]
+    with _running(command, _environment(folder / "treeclaim.db"), port, folder) as process:
+        yield f"http://127.0.0.1:{port}", process
+
+
+def peer_environment() -> Path:
+    """Return the folder of the peer's virtual environment, made if it is missing."""
+    base = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache"))
+    folder = Path(os.environ.get("TREECLAIM_PEER", base / "treeclaim-bench" / "placement"))
+    if not (folder / "ready").exists():
+        subprocess.run([sys.executable, "-m", "venv", str(folder)], check=True)
+        pip = [str(folder / "bin" / "python"), "-m", "pip", "install", "--quiet"]
+        subprocess.run([*pip, "openstack-placement", "gunicorn", "pymysql"], check=True)
+        (folder / "ready").touch()
+    return folder
+
+
+@contextmanager
+def openstack_placement(folder: Path) -> Iterator[tuple[str, psutil.Process]]:
+    """Run openstack-placement on SQLite in a folder, one worker; yield its URL and process."""
+    programs = peer_environment() / "bin"
+    environment = _environment(folder / "placement.db")
+    sync = [str(programs / "placement-manage"), "db", "sync"]
+    subprocess.run(sync, check=True, env=environment, capture_output=True)
+    port = _free_port()
+    command = [
+        str(programs / "gunicorn"),
+        "--workers=1",
+        "--threads=4",
+        "--timeout=600",
+        f"--bind=127.0.0.1:{port}",
+        "placement.wsgi.api:application",
+    ]
+    with _running(command, environment, port, folder) as process:
+        yield f"http://127.0.0.1:{port}", process
+
+
+def _environment(database: Path) -> dict[str, str]:
+    return os.environ | {
+        "OS_PLACEMENT_DATABASE__CONNECTION": f"sqlite:///{database}",
+        "OS_PLACEMENT_DATABASE__SYNC_ON_STARTUP": "true",
+        "OS_API__AUTH_STRATEGY": "noauth2",
+    }
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+    return port
+
+
+@contextmanager
+def _running(
+    command: list[str], environment: Mapping[str, str], port: int, folder: Path
+) -> Iterator[psutil.Process]:
+    log = folder / f"server-{port}.log"
+    with log.open("wb") as output:
+        process = subprocess.Popen(
+            command, env=environment, stdout=output, stderr=subprocess.STDOUT, cwd=folder
+        )
+    try:
+        _wait(f"http://127.0.0.1:{port}/", process, log)
+        yield psutil.Process(process.pid)
+    finally:
+        process.terminate()
+        process.wait(timeout=60)
+
+
+def _wait(url: str, process: "subprocess.Popen[bytes]", log: Path) -> None:
+    deadline = time.monotonic() + _START_SECONDS
+    while True:
+        try:
+            httpx.get(url, timeout=5)
+        except httpx.HTTPError:
+            if process.poll() is not None or time.monotonic() > deadline:
+                raise SystemExit(f"a server did not start:\n{log.read_text()}") from None
+            time.sleep(0.1)
+        else:
+            return
+
+
+def memory_of(process: psutil.Process) -> int:
+    """Return the resident bytes of a server with its children."""
+    family = [process, *process.children(recursive=True)]
+    return int(sum(one.memory_info().rss for one in family))
+
+
+def new_folder() -> "tempfile.TemporaryDirectory[str]":
+    """Return a temporary folder for databases and logs."""
+    return tempfile.TemporaryDirectory(prefix="treeclaim-bench-")
