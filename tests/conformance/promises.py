@@ -20,11 +20,15 @@ RFC_1123 = re.compile(r"^[A-Z][a-z]{2}, \d\d [A-Z][a-z]{2} \d{4} \d\d:\d\d:\d\d 
 VERSION = re.compile(r"^placement 1\.(\d+)$")
 EXACT_VERSION = re.compile(r"^placement 1\.(\d+)$")
 VERSION_REFUSALS = ("Unacceptable version header", "invalid version string")
+NOT_FOUND_OPENING = "The resource could not be found."
 ERROR_MEMBERS = {"status", "title", "detail", "code", "request_id", "max_version", "min_version"}
 CODES_SINCE = 23
 CACHE_HEADERS_SINCE = 15
 WRITES_WITH_CACHE_HEADERS = (
-    ("PUT", re.compile(r"^/resource_providers/[^/]+(/(inventories(/[^/]+)?|aggregates|traits))?$")),
+    (
+        "PUT",
+        re.compile(r"^/resource_providers/[^/]+(/(inventories(/[^/]+)?|aggregates|traits))?$"),
+    ),
     ("PUT", re.compile(r"^/traits/[^/]+$")),
     ("POST", re.compile(r"^/resource_providers/[^/]+/inventories$")),
 )
@@ -115,9 +119,9 @@ def _error(answer: Answer, error: Mapping[str, Any]) -> Iterator[str]:
         yield f"code is {error.get('code')!r} at minor version {answer.minor}"
     if answer.minor is not None and {"max_version", "min_version"} & set(error):
         yield "only a refused version has min_version and max_version"
-    if answer.status == HTTPStatus.NOT_FOUND:
-        if not str(error.get("detail")).startswith("The resource could not be found."):
-            yield f"the detail of a 404 begins {str(error.get('detail'))[:40]!r}"
+    detail = str(error.get("detail"))
+    if answer.status == HTTPStatus.NOT_FOUND and not detail.startswith(NOT_FOUND_OPENING):
+        yield f"the detail of a 404 begins {detail[:40]!r}"
 
 
 def content_type(answer: Answer) -> Iterator[str]:
@@ -174,7 +178,8 @@ def _located(answer: Answer) -> bool:
     if answer.method == "PUT" and CLASS_PATH.match(answer.path):
         return answer.minor is not None and answer.minor >= ENSURE_CLASS_SINCE
     return any(
-        answer.method == method and path.match(answer.path) for method, path in WRITES_WITH_LOCATION
+        answer.method == method and path.match(answer.path)
+        for method, path in WRITES_WITH_LOCATION
     )
 
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The services that the conformance suites talk to: gabbi fixtures, one class a configuration.
+"""The services that the conformance suites talk to: how they are started and emptied.
 
-Each suite (YAML file) names one of these and thereby gets an empty database
-with that configuration. By default the service is a WSGI application in this
+Each suite (YAML file) names one class of `fixtures.py` and thereby gets an
+empty database with that configuration. By default the service is a WSGI application in this
 process. With `TREECLAIM_CONFORMANCE_URL` in the environment the suites talk
 to any Placement API endpoint instead; `TREECLAIM_CONFORMANCE_RESET` is then a
 shell command that makes that endpoint fresh and empty before each suite. It
@@ -27,42 +27,6 @@ Application = Callable[[dict[str, Any], Callable[..., Any]], Iterable[bytes]]
 
 URL = os.environ.get("TREECLAIM_CONFORMANCE_URL")
 RESET = os.environ.get("TREECLAIM_CONFORMANCE_RESET")
-PREFIX = "/placement"
-OPERATION_RULES = (
-    "resource_providers:list",
-    "resource_providers:create",
-    "resource_providers:show",
-    "resource_providers:update",
-    "resource_providers:delete",
-    "resource_classes:list",
-    "resource_classes:create",
-    "resource_classes:show",
-    "resource_classes:update",
-    "resource_classes:delete",
-    "resource_providers:inventories:list",
-    "resource_providers:inventories:create",
-    "resource_providers:inventories:show",
-    "resource_providers:inventories:update",
-    "resource_providers:inventories:delete",
-    "resource_providers:aggregates:list",
-    "resource_providers:aggregates:update",
-    "resource_providers:usages",
-    "usages",
-    "traits:list",
-    "traits:show",
-    "traits:update",
-    "traits:delete",
-    "resource_providers:traits:list",
-    "resource_providers:traits:update",
-    "resource_providers:traits:delete",
-    "allocations:manage",
-    "allocations:list",
-    "allocations:update",
-    "allocations:delete",
-    "resource_providers:allocations:list",
-    "allocation_candidates:list",
-    "reshaper:reshape",
-)
 
 
 class NoServiceError(RuntimeError):
@@ -148,94 +112,3 @@ class FreshService(GabbiFixture):
 def _environment_name(option: str) -> str:
     group, _, name = option.partition(".")
     return f"OS_{group.upper()}__{name.upper()}"
-
-
-class OldDefaultsService(FreshService):
-    """The deprecated policy defaults stay in force."""
-
-    options: ClassVar[Mapping[str, str]] = {"oslo_policy.enforce_new_defaults": "false"}
-
-
-class NewDefaultsService(FreshService):
-    """Only the new policy defaults are in force."""
-
-    options: ClassVar[Mapping[str, str]] = {"oslo_policy.enforce_new_defaults": "true"}
-
-
-class OpenPolicyService(FreshService):
-    """A policy file that opens every operation to every caller."""
-
-    def more_options(self) -> Mapping[str, str]:
-        policy = Path(self.folder.name) / "policy.yaml"
-        policy.write_text("".join(f'"placement:{rule}": "@"\n' for rule in OPERATION_RULES))
-        return {"oslo_policy.policy_file": str(policy)}
-
-
-class TraitsOnlyPolicyService(FreshService):
-    """A policy file that overrides single operation rules and leaves the others."""
-
-    def more_options(self) -> Mapping[str, str]:
-        policy = Path(self.folder.name) / "policy.yaml"
-        policy.write_text(
-            '"placement:traits:list": "role:curious"\n"placement:resource_classes:list": "!"\n'
-        )
-        return {"oslo_policy.policy_file": str(policy)}
-
-
-class KeystoneService(FreshService):
-    """Tokens are validated by Keystone; none is running at the configured address."""
-
-    options: ClassVar[Mapping[str, str]] = {
-        "api.auth_strategy": "keystone",
-        "keystone_authtoken.www_authenticate_uri": "http://identity.example/v3",
-        "keystone_authtoken.auth_url": "http://127.0.0.1:1/v3",
-        "keystone_authtoken.auth_type": "password",
-        "keystone_authtoken.username": "placement",
-        "keystone_authtoken.password": "secret",
-        "keystone_authtoken.project_name": "service",
-        "keystone_authtoken.user_domain_name": "Default",
-        "keystone_authtoken.project_domain_name": "Default",
-    }
-
-
-class CrossOriginService(FreshService):
-    """Browsers at two origins may use the service."""
-
-    options: ClassVar[Mapping[str, str]] = {
-        "cors.allowed_origin": "http://dashboard.example,https://other.example:8443"
-    }
-
-
-class ProxyHeadersService(FreshService):
-    """The service believes what a proxy says of the original request."""
-
-    options: ClassVar[Mapping[str, str]] = {"oslo_middleware.enable_proxy_headers_parsing": "true"}
-
-
-class NamedIncompleteService(FreshService):
-    """Consumers written without project and user get configured names."""
-
-    options: ClassVar[Mapping[str, str]] = {
-        "placement.incomplete_consumer_project_id": "lost-project",
-        "placement.incomplete_consumer_user_id": "lost-user",
-    }
-
-
-class MountedService(FreshService):
-    """The service lives below a prefix; a client asks for `/placement/...`."""
-
-    only_in_process: ClassVar[bool] = True
-
-    def mount(self, application: Application) -> Application:
-        def mounted(environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
-            environ["SCRIPT_NAME"] = PREFIX
-            environ["PATH_INFO"] = environ["PATH_INFO"].removeprefix(PREFIX)
-            return application(environ, start_response)
-
-        return mounted
-
-
-class InProcessService(FreshService):
-    """A service that no web server stands before."""
-
-    only_in_process: ClassVar[bool] = True

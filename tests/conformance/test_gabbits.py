@@ -4,6 +4,7 @@
 A suite is a sequence; naming a single request runs those before it too.
 """
 
+import sys
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,10 @@ from gabbi import driver
 # pytest collects this function, which gabbi feeds with the requests.
 from gabbi.driver import test_pytest  # noqa: F401
 
-from tests.conformance import response_checks, services
+from tests.conformance import fixtures, response_checks, services
+
+# A request that is run alone runs those before it, each from within the next.
+sys.setrecursionlimit(max(sys.getrecursionlimit(), 20_000))
 
 SUITES = Path(__file__).parent / "gabbits"
 HANDLERS = [
@@ -29,7 +33,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         url=services.URL,
         intercept=None if services.URL else services.intercept,
         test_loader_name="conformance",
-        fixture_module=services,
+        fixture_module=fixtures,
         response_handlers=HANDLERS,
         cert_validate=False,
         metafunc=metafunc,

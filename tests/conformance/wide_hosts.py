@@ -1,0 +1,128 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Worlds of hosts with many alike children, each below another configuration of the search.
+
+Contract page 90, section 6. The ids are made from the place of a provider, so
+that suites can name them: host `h` is `aaaaaaaa-0000-4000-8000-0000000000hh`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import ClassVar
+
+import httpx
+
+from tests.conformance.services import FreshService
+
+UNITS = "CUSTOM_UNIT"
+
+
+def host_uuid(number: int) -> str:
+    return f"aaaaaaaa-0000-4000-8000-{number:012d}"
+
+
+def child_uuid(host: int, number: int) -> str:
+    return f"bbbbbbbb-0000-4000-8000-{host:06d}{number:06d}"
+
+
+def create(client: httpx.Client, uuid: str, name: str, parent: str | None) -> None:
+    body = {"uuid": uuid, "name": name, "parent_provider_uuid": parent}
+    client.post("/resource_providers", json=body).raise_for_status()
+
+
+def stock(client: httpx.Client, uuid: str, resource_class: str, total: int) -> None:
+    body = {"resource_provider_generation": 0, "inventories": {resource_class: {"total": total}}}
+    client.put(f"/resource_providers/{uuid}/inventories", json=body).raise_for_status()
+
+
+def plant(client: httpx.Client, host: int, children: int, resource_class: str, total: int) -> None:
+    """Create one host with VCPU, and children that offer `total` of a class each."""
+    create(client, host_uuid(host), f"host {host}", None)
+    stock(client, host_uuid(host), "VCPU", 8)
+    for number in range(1, children + 1):
+        uuid = child_uuid(host, number)
+        create(client, uuid, f"child {host}-{number}", host_uuid(host))
+        stock(client, uuid, resource_class, total)
+
+
+class EightByEight(FreshService):
+    """Two hosts of eight children with eight units each, and a third with one unit each.
+
+    The children of host 3 offer `CUSTOM_SINGLE`, those of hosts 1 and 2 `CUSTOM_UNIT`.
+    """
+
+    def prepare(self) -> None:
+        with self.client() as client:
+            for name in (UNITS, "CUSTOM_SINGLE"):
+                client.put(f"/resource_classes/{name}").raise_for_status()
+            for host in (1, 2):
+                plant(client, host, 8, UNITS, 8)
+            plant(client, 3, 8, "CUSTOM_SINGLE", 1)
+
+
+class BreadthFirstHosts(EightByEight):
+    options: ClassVar[Mapping[str, str]] = {
+        "placement.allocation_candidates_generation_strategy": "breadth-first"
+    }
+
+
+class DepthFirstCappedHosts(EightByEight):
+    options: ClassVar[Mapping[str, str]] = {
+        "placement.allocation_candidates_generation_strategy": "depth-first",
+        "placement.max_allocation_candidates": "100000",
+    }
+
+
+class BreadthFirstCappedHosts(EightByEight):
+    options: ClassVar[Mapping[str, str]] = {
+        "placement.allocation_candidates_generation_strategy": "breadth-first",
+        "placement.max_allocation_candidates": "100000",
+    }
+
+
+class BreadthFirstTightlyCappedHosts(EightByEight):
+    options: ClassVar[Mapping[str, str]] = {
+        "placement.allocation_candidates_generation_strategy": "breadth-first",
+        "placement.max_allocation_candidates": "8000",
+    }
+
+
+class UncappedHosts(EightByEight):
+    options: ClassVar[Mapping[str, str]] = {"placement.max_allocation_candidates": "-1"}
+
+
+class RandomizedHosts(EightByEight):
+    options: ClassVar[Mapping[str, str]] = {"placement.randomize_allocation_candidates": "true"}
+
+
+class OneUnitChildren(FreshService):
+    """Pairs of hosts with 21, 32, 48 and 64 children of one unit each, capped at 1000.
+
+    The children of hosts 21 and 121 offer `CUSTOM_UNIT_21`, and so on. Only
+    in process: an enumeration of the full product would never end.
+    """
+
+    only_in_process: ClassVar[bool] = True
+    cap: ClassVar[int] = 1000
+
+    def more_options(self) -> Mapping[str, str]:
+        return {
+            "placement.allocation_candidates_generation_strategy": "breadth-first",
+            "placement.max_allocation_candidates": str(self.cap),
+        }
+
+    def prepare(self) -> None:
+        with self.client() as client:
+            for size in (8, 21, 32, 48, 64):
+                name = f"{UNITS}_{size}"
+                client.put(f"/resource_classes/{name}").raise_for_status()
+                for host in (size, size + 100):
+                    plant(client, host, size, name, 1)
+
+
+class OneUnitChildrenCappedAtHundred(OneUnitChildren):
+    cap: ClassVar[int] = 100
+
+
+class OneUnitChildrenCappedAtTen(OneUnitChildren):
+    cap: ClassVar[int] = 10
