@@ -130,8 +130,10 @@ class Forest:
     def _has_shape_of(self, row: int, record: ProviderRecord) -> bool:
         parent = int(self.parent.values[row])
         parent_id = None if parent == NO_ROW else int(self.id.values[parent])
+        # Some databases give the id of a deleted provider to a new one.
         return (
-            parent_id == record.parent_id
+            self.uuid_of(row) == record.uuid
+            and parent_id == record.parent_id
             and int(self.id.values[self.root.values[row]]) == record.root_id
             and self._traits[row] == record.trait_ids
             and self._aggregates[row] == record.aggregates

@@ -1,0 +1,193 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Real database servers for tests: started once, on free loopback ports, in temporary folders."""
+
+import atexit
+import os
+import pwd
+import shutil
+import socket
+import subprocess
+import tempfile
+import time
+import uuid
+from contextlib import contextmanager
+from functools import cache
+from pathlib import Path
+
+import sqlalchemy as sa
+
+KINDS = ("sqlite", "postgresql", "mariadb")
+_START_SECONDS = 60
+
+
+class MissingServerError(Exception):
+    """A server's programs are not installed; the message says how to get them."""
+
+
+@cache
+def server_of(kind):
+    """Return the running server of a kind; started when first asked for."""
+    return {"sqlite": Sqlite, "postgresql": Postgresql, "mariadb": Mariadb}[kind]()
+
+
+class Sqlite:
+    """No server at all."""
+
+    @contextmanager
+    def database(self, folder):
+        """Yield the URL of a new database."""
+        yield f"sqlite:///{folder / 'placement.db'}"
+
+
+class _Server:
+    """A server process with databases made and dropped in it."""
+
+    user = ""
+    """Account to run as where the tests run as root, which servers refuse."""
+
+    def __init__(self):
+        self.port = _free_port()
+        self.folder = Path(tempfile.mkdtemp(prefix="treeclaim-server-"))
+        self.account = self.user if os.geteuid() == 0 else None
+        if self.account:
+            shutil.chown(self.folder, self.account)
+        self.process = None
+        atexit.register(self.stop)
+        self.start()
+
+    def run(self, *command):
+        subprocess.run(command, check=True, capture_output=True, **self._identity())
+
+    def spawn(self, *command):
+        with (self.folder / "log").open("ab") as log:
+            self.process = subprocess.Popen(command, stdout=log, stderr=log, **self._identity())
+        deadline = time.monotonic() + _START_SECONDS
+        while not self.answers():
+            if self.process.poll() is not None or time.monotonic() > deadline:
+                raise RuntimeError((self.folder / "log").read_text(errors="replace"))
+            time.sleep(0.05)
+
+    def _identity(self):
+        if not self.account:
+            return {"cwd": self.folder}
+        entry = pwd.getpwnam(self.account)
+        return {
+            "cwd": self.folder,
+            "user": entry.pw_uid,
+            "group": entry.pw_gid,
+            "extra_groups": [],
+        }
+
+    def answers(self):
+        try:
+            engine = sa.create_engine(self.url(self.first_database))
+            with engine.connect():
+                return True
+        except sa.exc.DBAPIError:
+            return False
+        finally:
+            engine.dispose()
+
+    def stop(self):
+        if self.process is not None:
+            self.process.terminate()
+            self.process.wait(timeout=30)
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    @contextmanager
+    def database(self, _folder):
+        """Yield the URL of a new, empty database."""
+        name = f"test_{uuid.uuid4().hex[:12]}"
+        self._administer(f"CREATE DATABASE {name}")
+        try:
+            yield self.url(name)
+        finally:
+            self._administer(self.drop.format(name=name))
+
+    def _administer(self, statement):
+        engine = sa.create_engine(self.url(self.first_database), isolation_level="AUTOCOMMIT")
+        with engine.connect() as connection:
+            connection.exec_driver_sql(statement)
+        engine.dispose()
+
+
+class Postgresql(_Server):
+    """PostgreSQL, the newest that is installed."""
+
+    user = "postgres"
+    first_database = "postgres"
+    drop = "DROP DATABASE {name} WITH (FORCE)"
+
+    def start(self):
+        programs = _newest_postgresql()
+        data = self.folder / "data"
+        self.run(str(programs / "initdb"), "-D", str(data), "-U", "postgres", "-A", "trust")
+        self.spawn(
+            str(programs / "postgres"),
+            "-D",
+            str(data),
+            "-p",
+            str(self.port),
+            "-c",
+            "listen_addresses=127.0.0.1",
+            "-c",
+            f"unix_socket_directories={self.folder}",
+            "-c",
+            "max_connections=200",
+        )
+
+    def url(self, name):
+        return f"postgresql+psycopg://postgres@127.0.0.1:{self.port}/{name}"
+
+
+class Mariadb(_Server):
+    """MariaDB."""
+
+    user = "mysql"
+    first_database = "mysql"
+    drop = "DROP DATABASE {name}"
+
+    def start(self):
+        install, server = (_program(one) for one in ("mariadb-install-db", "mariadbd"))
+        data = self.folder / "data"
+        self.run(
+            install,
+            "--no-defaults",
+            f"--datadir={data}",
+            "--auth-root-authentication-method=normal",
+            "--skip-test-db",
+        )
+        self.spawn(
+            server,
+            "--no-defaults",
+            f"--datadir={data}",
+            f"--port={self.port}",
+            "--bind-address=127.0.0.1",
+            f"--socket={self.folder / 'socket'}",
+            f"--pid-file={self.folder / 'pid'}",
+            "--max-connections=300",
+            "--innodb-lock-wait-timeout=5",
+        )
+
+    def url(self, name):
+        return f"mysql+pymysql://root@127.0.0.1:{self.port}/{name}?charset=utf8"
+
+
+def _newest_postgresql():
+    found = sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb"))
+    if not found:
+        raise MissingServerError("PostgreSQL is not installed: apt-get install postgresql")
+    return found[-1].parent
+
+
+def _program(name):
+    found = shutil.which(name, path=os.environ["PATH"] + ":/usr/sbin:/usr/local/sbin")
+    if found is None:
+        raise MissingServerError("MariaDB is not installed: apt-get install mariadb-server")
+    return found
+
+
+def _free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]

@@ -1,0 +1,28 @@
+# SPDX-License-Identifier: Apache-2.0
+"""An empty database on each of the three systems."""
+
+import pytest
+
+from tests.databases import KINDS, MissingServerError, server_of
+from treeclaim.store import DatabaseSettings, Store, names, schema
+
+
+@pytest.fixture(params=KINDS)
+def database_url(request, tmp_path):
+    """The URL of an empty database."""
+    try:
+        server = server_of(request.param)
+    except MissingServerError as missing:
+        pytest.skip(str(missing))
+    with server.database(tmp_path) as url:
+        yield url
+
+
+@pytest.fixture
+def store(database_url):
+    """A store with schema and standard names."""
+    made = Store(DatabaseSettings(database_url))
+    schema.sync(made.engine)
+    made.write(names.sync_standard_names)
+    yield made
+    made.close()

@@ -1,0 +1,88 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Many claim at once, from several processes; nothing is ever overbooked, nothing is lost."""
+
+import multiprocessing
+import random
+import uuid
+
+from treeclaim.model.claim import ConsumerClaim
+from treeclaim.model.errors import CapacityExceededError
+from treeclaim.model.inventory import Inventory
+from treeclaim.replica import Replica
+from treeclaim.store import DatabaseSettings, Store, allocations, inventories, providers
+
+WORKERS = 4
+ROUNDS = 20
+SPAWN = multiprocessing.get_context("spawn")
+
+
+def new_provider(store, name, total):
+    one = str(uuid.uuid4())
+    store.write(providers.create, uuid=one, name=name, parent_uuid=None)
+    stock = {"DISK_GB": Inventory(total=total)}
+    store.write(inventories.replace_all, one, 0, stock, zero_capacity_allowed=True)
+    return one
+
+
+def claim(store, consumer, amounts, generation):
+    wanted = {provider: {"DISK_GB": amount} for provider, amount in amounts.items()}
+    store.write(
+        allocations.replace,
+        [ConsumerClaim(consumer, wanted, "project", "user", generation, "INSTANCE")],
+    )
+
+
+def claim_at_random(url, seed, uuids, answers):
+    """Claim, shrink and give back; report what this worker holds in the end."""
+    chance = random.Random(seed)
+    store = Store(DatabaseSettings(url))
+    held = {}
+    refused = 0
+    for _ in range(ROUNDS):
+        if held and chance.random() < 0.4:
+            consumer = chance.choice(sorted(held))
+            if chance.random() < 0.5:
+                store.write(allocations.delete, consumer)
+                del held[consumer]
+                continue
+            amounts = dict.fromkeys(held[consumer][0], 1)
+            generation = held[consumer][1]
+        else:
+            consumer, generation = str(uuid.uuid4()), None
+            chosen = chance.sample(uuids, chance.randint(1, 2))
+            amounts = {provider: chance.randint(1, 4) for provider in chosen}
+        try:
+            claim(store, consumer, amounts, generation)
+        except CapacityExceededError:
+            refused += 1
+        else:
+            held[consumer] = (amounts, (generation or 0) + 1)
+    answers.put(([amounts for amounts, _ in held.values()], refused))
+    store.close()
+
+
+def test_concurrent_claims_queue_up_and_never_overbook(store, database_url):
+    totals = {new_provider(store, f"pool {number}", 12 + number): 12 + number for number in (0, 1)}
+    answers = SPAWN.Queue()
+    workers = [
+        SPAWN.Process(target=claim_at_random, args=(database_url, seed, sorted(totals), answers))
+        for seed in range(WORKERS)
+    ]
+    for one in workers:
+        one.start()
+    replica = Replica(store)
+    while any(one.is_alive() for one in workers) and answers.qsize() < WORKERS:
+        with replica.current() as forest:
+            for uuid_, total in totals.items():
+                (stock,) = forest.inventories(forest.row_of(uuid_))
+                assert stock.used <= total
+    results = [answers.get(timeout=120) for _ in workers]
+    for one in workers:
+        one.join()
+        assert one.exitcode == 0
+    with replica.current() as forest:
+        for uuid_ in totals:
+            (stock,) = forest.inventories(forest.row_of(uuid_))
+            promised = sum(amounts.get(uuid_, 0) for held, _ in results for amounts in held)
+            assert stock.used == promised
+    assert sum(refused for _, refused in results) > 0
