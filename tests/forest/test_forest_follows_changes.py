@@ -128,6 +128,15 @@ def test_a_forest_that_followed_changes_equals_one_loaded_afresh(batches, compac
         forest_module._FEWEST_DEAD_ROWS = few
 
 
+def test_a_new_provider_may_have_the_id_of_a_deleted_one():
+    old, new = record(1), record(1, uuid=provider_uuid(2), name="another")
+    forest = forest_of([old])
+    forest.apply(Changes(cursor={}, complete=False, records=[new], removed=[], catalogue=None))
+    assert_equal_to_fresh(forest, [new])
+    assert forest.row_of(old.uuid) is None
+    assert listed(forest, ProviderQuery(name=old.name)) == []
+
+
 def assert_equal_to_fresh(forest, records):
     fresh = forest_of(records)
     assert forest.records() == fresh.records() == sorted(records, key=lambda one: one.id)

@@ -104,11 +104,11 @@ def test_a_reader_sees_everything_that_concurrent_writers_commit(store, database
     while any(one.is_alive() for one in writers):
         # What a reader sees is a state that was committed: a fresh load can only be newer.
         with replica.current() as forest:
-            seen = {one.id: one.generation for one in forest.records()}
+            seen = {one.uuid: one.generation for one in forest.records()}
         fresh = Forest()
         fresh.apply(store.changes(None))
         for one in fresh.records():
-            assert seen.get(one.id, 0) <= one.generation
+            assert seen.get(one.uuid, 0) <= one.generation
     for one in writers:
         one.join()
         assert one.exitcode == 0
