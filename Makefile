@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 .DEFAULT_GOAL := help
-.PHONY: help install demo demo-keep serve test lint format bench lock clean
+.PHONY: help install demo demo-keep serve test lint format bench lock openapi clean
 
 PYTHON ?= python3
 VENV := .venv
@@ -50,6 +50,9 @@ bench: $(READY)  ## a short, honest benchmark, against openstack-placement where
 lock: $(READY)  ## pin all packages anew
 	$(BIN)/pip-compile --quiet --upgrade --strip-extras --no-header --no-emit-index-url --no-emit-find-links --no-emit-trusted-host --no-emit-options --output-file requirements/runtime.txt pyproject.toml
 	$(BIN)/pip-compile --quiet --upgrade --strip-extras --allow-unsafe --extra dev --no-header --no-emit-index-url --no-emit-find-links --no-emit-trusted-host --no-emit-options --output-file requirements/dev.txt pyproject.toml
+
+openapi: $(READY)  ## write docs/openapi.json anew
+	$(BIN)/python -c 'import json; from treeclaim.api.openapi import description; print(json.dumps(description(), indent=1))' > docs/openapi.json
 
 clean:  ## remove what was made
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis build dist

@@ -29,10 +29,8 @@ def provider_uuid(number):
 def record(number, parent=None, root=None, inventories=None, traits=(), aggregates=(), **given):
     """A provider record; inventories are {class name: Inventory or total} or with (.., used)."""
     made = []
-    for name, amount in (inventories or {}).items():
-        used = 0
-        if isinstance(amount, tuple):
-            amount, used = amount
+    for name, given_amount in (inventories or {}).items():
+        amount, used = given_amount if isinstance(given_amount, tuple) else (given_amount, 0)
         inventory = amount if isinstance(amount, Inventory) else Inventory(total=amount)
         made.append(InventoryRecord(CLASSES.index(name), inventory, used, 0.0))
     values = {
@@ -66,8 +64,10 @@ def wide_trees(trees, children, units=1, resource_class="CUSTOM_DEVICE"):
     for _ in range(trees):
         root = len(records) + 1
         records.append(record(root, inventories={"VCPU": 64}))
-        for number in range(root + 1, root + 1 + children):
-            records.append(record(number, root, root, {resource_class: units}))
+        records += [
+            record(number, root, root, {resource_class: units})
+            for number in range(root + 1, root + 1 + children)
+        ]
     return records
 
 

@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, event, given, settings
 from hypothesis import strategies as st
 
 from tests.properties.forest_adapter import Found, ask, forest_of
-from tests.reference.candidates import Reference, TooMany
+from tests.reference.candidates import Reference, TooManyError
 from tests.reference.strategies import requests, worlds
 
 WORLDS = int(os.environ.get("TREECLAIM_PROPERTY_EXAMPLES", "400"))
@@ -38,7 +38,7 @@ def test_the_candidates_and_summaries_are_those_of_the_definition(question):
     for request in asked:
         try:
             expected = reference.candidates(request, MOST_COMBINATIONS)
-        except TooMany:
+        except TooManyError:
             continue
         event("some candidates" if expected else "no candidate")
         compare(world, reference, forest, request, expected)

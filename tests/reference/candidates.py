@@ -10,7 +10,7 @@ import math
 SHARING = "MISC_SHARES_VIA_AGGREGATE"
 
 
-class TooMany(Exception):
+class TooManyError(Exception):
     """More combinations than anyone wants to try."""
 
 
@@ -109,7 +109,7 @@ class Reference:
         """The set of (alloc, map) as frozen values.
 
         Raises:
-            TooMany: if more combinations would have to be tried.
+            TooManyError: if more combinations would have to be tried.
         """
         found = set()
         tried = 0
@@ -123,7 +123,7 @@ class Reference:
             ]
             tried += math.prod(map(len, solutions))
             if tried > most:
-                raise TooMany
+                raise TooManyError
             for sigma in itertools.product(*solutions):
                 candidate = self._combined(request, sigma)
                 if candidate is not None:

@@ -17,9 +17,13 @@ if TYPE_CHECKING:
 _ADMIN = "admin"
 
 
-def _is_root(environment: "WSGIEnvironment", *, empty_too: bool) -> bool:
+_OPEN_PATHS = ("/", "/openapi.json")
+"""What everybody may see: the version document and the description of the API."""
+
+
+def _is_open(environment: "WSGIEnvironment", *, empty_too: bool) -> bool:
     path = environment.get("PATH_INFO", "")
-    return path == "/" or (empty_too and path == "")
+    return path in _OPEN_PATHS or (empty_too and path == "")
 
 
 class NoAuthentication:
@@ -32,7 +36,7 @@ class NoAuthentication:
         self, environment: "WSGIEnvironment", start_response: "StartResponse"
     ) -> Iterable[bytes]:
         """Set the identity from the token, or answer 401."""
-        if _is_root(environment, empty_too=False):
+        if _is_open(environment, empty_too=False):
             return self._application(environment, start_response)
         token = environment.get("HTTP_X_AUTH_TOKEN")
         if token is None:
@@ -59,7 +63,7 @@ class KeystoneAuthentication:
         self, environment: "WSGIEnvironment", start_response: "StartResponse"
     ) -> Iterable[bytes]:
         """Let the version document through, and everything else with a valid token."""
-        if _is_root(environment, empty_too=True):
+        if _is_open(environment, empty_too=True):
             return self._application(environment, start_response)
         answer: Iterable[bytes] = self._guarded(environment, start_response)
         return answer

@@ -5,7 +5,7 @@ The pipeline (`app`) and the API description (`openapi`) are made from these dec
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Any
 
@@ -119,7 +119,6 @@ class Operation:
         body_until: Minor version up to which a body is read; later it is ignored.
         gate_first: True where "does not exist at this version" is judged before media types.
         missing: Status below `since`.
-        responses: By status: what it means, and the schema of the body for a version if any.
         checks_accept: True where the Accept header must admit JSON.
     """
 
@@ -134,7 +133,6 @@ class Operation:
     body_until: int | None = None
     gate_first: bool = False
     missing: HTTPStatus = HTTPStatus.NOT_FOUND
-    responses: Mapping[HTTPStatus, Schema | None] = field(default_factory=dict)
     checks_accept: bool = False
 
     def needs_json(self, version: Version) -> bool:

@@ -10,6 +10,7 @@ from treeclaim.api import (
     allocations,
     candidates,
     inventories,
+    openapi,
     providers,
     reshaper,
     resource_classes,
@@ -30,6 +31,7 @@ OPERATIONS: tuple[Operation, ...] = (
     *usages.OPERATIONS,
     *candidates.OPERATIONS,
     *reshaper.OPERATIONS,
+    *openapi.OPERATIONS,
 )
 
 
