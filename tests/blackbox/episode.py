@@ -1,0 +1,212 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One world from planting to its end, on both endpoints."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from random import Random
+
+from tests.blackbox import comparison, known_differences, reads, worlds, writes
+from tests.blackbox.comparison import Difference, Exchange
+from tests.blackbox.endpoint import Endpoint
+from tests.blackbox.pools import Pool
+from tests.blackbox.requests import (
+    Body,
+    ConsumerGeneration,
+    Open,
+    ProviderGeneration,
+    Request,
+    filled,
+)
+
+WRONG_GENERATION = 4711
+OK = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """A difference that nothing explains, and the writes that went before it."""
+
+    history: tuple[Request, ...]
+    exchange: Exchange
+    differences: tuple[Difference, ...]
+
+
+@dataclass(slots=True)
+class Sides:
+    """Both endpoints. What a request leaves open is looked up at theirs."""
+
+    ours: Endpoint
+    theirs: Endpoint
+
+    def clear(self) -> None:
+        self.ours.clear()
+        self.theirs.clear()
+
+    def exchange(self, request: Request) -> Exchange:
+        """Send one request to both."""
+        request = self._without_leftovers(request)
+        body = filled(request.body, self._fill)
+        request = replace(request, body=body)
+        return Exchange(request, self.ours.send(request, body), self.theirs.send(request, body))
+
+    def _fill(self, place: Open) -> int | None:
+        match place:
+            case ProviderGeneration(provider, offset):
+                found = self.theirs.get(f"/resource_providers/{provider}")
+                return offset + (found["generation"] if found else 0)
+            case ConsumerGeneration(wrong=True):
+                return WRONG_GENERATION
+            case ConsumerGeneration(consumer):
+                return self._consumer_generation(consumer)
+
+    def _consumer_generation(self, consumer: str) -> int | None:
+        found = self.theirs.get(f"/allocations/{consumer}")
+        generation: int | None = found.get("consumer_generation")
+        return generation
+
+    def _without_leftovers(self, request: Request) -> Request:
+        """Take a consumer that is never used again where theirs would leave a record behind.
+
+        Contract page 70, section 3.3, compatibility note: a new consumer is
+        kept, without allocations, when a provider is unknown or nothing is
+        allocated; every later answer about it would differ.
+        """
+        if not _allocates(request):
+            return request
+        if not self._leaves_record(request):
+            return request
+        text_of = {name: _once(name, request) for name in _consumers(request)}
+        new = {
+            name: new for name, new in text_of.items() if self._consumer_generation(name) is None
+        }
+        return _renamed(request, new)
+
+    def _leaves_record(self, request: Request) -> bool:
+        claims = list(_claims(request))
+        if any(not allocations for allocations in claims):
+            return True
+        named = {uuid for allocations in claims for uuid in _providers(allocations)}
+        return any(
+            self.theirs.get(f"/resource_providers/{uuid}") is None for uuid in sorted(named)
+        )
+
+
+def _allocates(request: Request) -> bool:
+    routed = request.route.startswith("/allocations") or request.route == "/reshaper"
+    return routed and request.method in {"PUT", "POST"} and isinstance(request.body, dict)
+
+
+def _consumers(request: Request) -> list[str]:
+    if request.method == "PUT":
+        return [request.route.removeprefix("/allocations/")]
+    body = request.body["allocations"] if request.route == "/reshaper" else request.body
+    return [name for name in body if name.count("-")] if isinstance(body, dict) else []
+
+
+def _claims(request: Request) -> Iterator[Body]:
+    if request.method == "PUT":
+        yield request.body.get("allocations")
+        return
+    source = request.body.get("allocations") if request.route == "/reshaper" else request.body
+    for entry in source.values() if isinstance(source, dict) else ():
+        if isinstance(entry, dict):
+            yield entry.get("allocations")
+
+
+def _providers(allocations: Body) -> list[str]:
+    if isinstance(allocations, dict):
+        return list(allocations)
+    if not isinstance(allocations, list):
+        return []
+    items = [item for item in allocations if isinstance(item, dict)]
+    return [item["resource_provider"]["uuid"] for item in items if "resource_provider" in item]
+
+
+def _once(consumer: str, request: Request) -> str:
+    """An id that belongs to this request alone, the same whenever it is replayed."""
+    return str(uuid.uuid5(uuid.UUID(consumer), str(request)))
+
+
+def _renamed(request: Request, names: dict[str, str]) -> Request:
+    """The request with other consumers."""
+
+    def rename(body: Body) -> Body:
+        if isinstance(body, ConsumerGeneration):
+            return replace(body, consumer=names.get(body.consumer, body.consumer))
+        if isinstance(body, dict):
+            return {names.get(key, key): rename(value) for key, value in body.items()}
+        return body
+
+    path = request.path
+    for old, new in names.items():
+        path = path.replace(old, new)
+    return replace(request, path=path, body=rename(request.body))
+
+
+def unexplained(exchange: Exchange, note: Callable[[str], None]) -> list[Difference]:
+    """The differences of an exchange, unless they are known; `note` hears of those by name."""
+    found = comparison.differences(exchange)
+    known = known_differences.recognised(exchange) if found else None
+    if known is not None:
+        note(known.name)
+        return []
+    return found
+
+
+@dataclass(slots=True)
+class Episode:
+    """One random world: planted, then read and written in turns.
+
+    `note` hears of known differences and `count` of every request, by "reads" or "writes".
+    """
+
+    sides: Sides
+    random: Random
+    note: Callable[[str], None]
+    count: Callable[[str], None]
+
+    def run(self, write_count: int, reads_for_each: int) -> Iterator[Finding]:
+        """Yield what differs; a world ends with a write whose answers differ."""
+        self.sides.clear()
+        pool = Pool(self.random)
+        history: list[Request] = []
+        planting = list(worlds.plant(pool))
+        changes = (writes.write(pool) for _ in range(max(0, write_count - len(planting))))
+        for request in (*planting, *changes):
+            exchange = self.sides.exchange(request)
+            self.count("writes")
+            found = unexplained(exchange, self.note)
+            if found:
+                yield Finding(tuple(history), replace_request(exchange, request), tuple(found))
+                return
+            history.append(request)
+            for _ in range(reads_for_each):
+                yield from self._read(reads.read(pool), history)
+
+    def _read(self, request: Request, history: Sequence[Request]) -> Iterator[Finding]:
+        exchange = self.sides.exchange(request)
+        self.count("reads")
+        found = unexplained(exchange, self.note)
+        if exchange.limited and not found and exchange.ours.status == OK:
+            found = self._limited(exchange)
+        if found:
+            yield Finding(tuple(history), exchange, tuple(found))
+
+    def _limited(self, exchange: Exchange) -> list[Difference]:
+        """What a limit leaves must be among what there is without it."""
+        if exchange.request.route != "/allocation_candidates":
+            return []
+        parts = [
+            part for part in exchange.request.query.split("&") if not part.startswith("limit=")
+        ]
+        whole = replace(exchange.request, path=f"{exchange.request.route}?{'&'.join(parts)}")
+        answer = self.sides.ours.send(whole)
+        return comparison.outside(exchange.ours, answer)
+
+
+def replace_request(exchange: Exchange, request: Request) -> Exchange:
+    """The exchange with the request as it was meant, open places and all."""
+    return replace(exchange, request=request)

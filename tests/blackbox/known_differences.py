@@ -1,0 +1,209 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Differences between an existing deployment and the contract that are meant.
+
+"Theirs" is OpenStack Placement. The contract names most of these itself
+(page 90, section 7, notes N1 to N8); the others are answers that break a rule
+of the contract. Everything else that differs is a fault of ours.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from tests.blackbox import canonical, pools
+from tests.blackbox.comparison import Difference, Exchange, differences
+
+OK, BAD_REQUEST, SERVER_ERROR = 200, 400, 500
+CANDIDATES = "/allocation_candidates"
+LARGEST_INTEGER = 2**63 - 1
+GROUP_KEY = re.compile(r"^(resources|required|member_of|in_tree)(.*)$")
+PROVIDER = re.compile(r"^/resource_providers/[^/]+$")
+
+
+@dataclass(frozen=True, slots=True)
+class KnownDifference:
+    """A difference that is meant: `applies` recognises the exchanges that show it."""
+
+    name: str
+    reason: str
+    applies: Callable[[Exchange, list[Difference]], bool]
+
+
+def recognised(exchange: Exchange) -> KnownDifference | None:
+    """The known difference that explains how the answers differ; None when nothing does."""
+    found = differences(exchange)
+    return next((known for known in KNOWN if known.applies(exchange, found)), None)
+
+
+def _values(exchange: Exchange, name: str) -> list[str]:
+    return [value for key, value in exchange.parameters if key == name]
+
+
+def _groups(exchange: Exchange) -> dict[str, dict[str, list[str]]]:
+    """The values of each group's parameters, by suffix and name."""
+    groups: dict[str, dict[str, list[str]]] = {}
+    for key, value in exchange.parameters:
+        matched = GROUP_KEY.match(key)
+        if matched:
+            groups.setdefault(matched[2], {}).setdefault(matched[1], []).append(value)
+    return groups
+
+
+def _classes(group: dict[str, list[str]]) -> set[str]:
+    values = group.get("resources", [])
+    return {part.partition(":")[0] for part in values[-1].split(",")} if values else set()
+
+
+def _both_found(exchange: Exchange) -> bool:
+    return (
+        exchange.request.route == CANDIDATES
+        and exchange.ours.status == exchange.theirs.status == OK
+    )
+
+
+def _theirs_lack_candidates(exchange: Exchange) -> bool:
+    """Theirs are some of ours, and everything of theirs is right."""
+    documents = (exchange.ours.document, exchange.theirs.document)
+    ours, theirs = (canonical.candidates(document) for document in documents)
+    if exchange.limited:
+        return theirs.total() < ours.total()
+    return theirs < ours
+
+
+def anchor_lost(exchange: Exchange, _: list[Difference]) -> bool:
+    groups = _groups(exchange)
+    return (
+        _both_found(exchange)
+        and len(groups) > 1
+        and "resources" in groups.get("", {})
+        and _theirs_lack_candidates(exchange)
+    )
+
+
+def amounts_inflated(exchange: Exchange, _: list[Difference]) -> bool:
+    groups = _groups(exchange)
+    own = _classes(groups.pop("", {}))
+    shared = any(own & _classes(group) for group in groups.values())
+    policy = _values(exchange, "group_policy")
+    return _both_found(exchange) and shared and (not policy or policy[0] == "isolate")
+
+
+def resourceless_group(exchange: Exchange, _: list[Difference]) -> bool:
+    for group in _groups(exchange).values():
+        if "resources" in group:
+            continue
+        required = ",".join(group.get("required", []))
+        positive = any(not name.startswith("!") for name in required.split(",") if name)
+        members = any(not value.startswith("!") for value in group.get("member_of", []))
+        if "in_tree" in group or not (positive or members):
+            return _both_found(exchange)
+    return False
+
+
+def sharing_child(exchange: Exchange, _: list[Difference]) -> bool:
+    asked = exchange.request.route == CANDIDATES and "resources" in _groups(exchange).get("", {})
+    return asked and exchange.ours.status == OK and exchange.theirs.status == SERVER_ERROR
+
+
+def earlier_repetition(exchange: Exchange, _: list[Difference]) -> bool:
+    repeated = any(len(_values(exchange, name)) > 1 for name in ("limit", "group_policy"))
+    return (
+        exchange.request.route == CANDIDATES
+        and repeated
+        and exchange.ours.status == BAD_REQUEST
+        and exchange.theirs.status in {OK, SERVER_ERROR}
+    )
+
+
+def amount_beyond_storage(exchange: Exchange, _: list[Difference]) -> bool:
+    amounts = [
+        int(found) for found in re.findall(r":(\d+)", " ".join(v for _, v in exchange.parameters))
+    ]
+    return exchange.theirs.status == SERVER_ERROR and any(n > LARGEST_INTEGER for n in amounts)
+
+
+def unknown_name_unnoticed(exchange: Exchange, _: list[Difference]) -> bool:
+    unknown = ("No such trait", "No such resource class")
+    return (
+        exchange.request.route in {CANDIDATES, "/resource_providers"}
+        and exchange.ours.status == BAD_REQUEST
+        and exchange.theirs.status == OK
+        and any(phrase in canonical.detail(exchange.ours) for phrase in unknown)
+        and not any(exchange.theirs.document.values())
+    )
+
+
+def unknown_name_order(exchange: Exchange, _: list[Difference]) -> bool:
+    """Of several unknown names in one request either may be told."""
+    named = (pools.UNKNOWN_CLASS, pools.UNKNOWN_TRAIT)
+    said = (canonical.detail(exchange.ours), canonical.detail(exchange.theirs))
+    return (
+        exchange.request.route == CANDIDATES
+        and exchange.ours.status == exchange.theirs.status == BAD_REQUEST
+        and all("No such" in text and any(name in text for name in named) for text in said)
+    )
+
+
+def parent_without_time(exchange: Exchange, found: list[Difference]) -> bool:
+    return (
+        exchange.request.method == "PUT"
+        and PROVIDER.match(exchange.request.route) is not None
+        and [difference.what for difference in found] == ["header last-modified"]
+        and "last-modified" in exchange.ours.headers
+    )
+
+
+KNOWN = (
+    KnownDifference(
+        "N1",
+        "page 90, section 7: an unsuffixed group served by sharing providers that are reachable"
+        " from several anchors keeps one arbitrary anchor when suffixed groups join it",
+        anchor_lost,
+    ),
+    KnownDifference(
+        "N2",
+        "page 90, section 7: a class in the unsuffixed and in a suffixed group inflates amounts"
+        " across candidates, or loses candidates",
+        amounts_inflated,
+    ),
+    KnownDifference(
+        "N3",
+        "page 90, section 7: resourceless groups with only forbidden traits, only forbidden"
+        " aggregates or only in_tree have no candidates, and in_tree does nothing in others",
+        resourceless_group,
+    ),
+    KnownDifference(
+        "N4",
+        "page 90, section 7: a non-root sharing provider used from a foreign anchor is a 500",
+        sharing_child,
+    ),
+    KnownDifference(
+        "N5",
+        "page 90, section 7: of a repeated limit or group_policy only the last is validated",
+        earlier_repetition,
+    ),
+    KnownDifference(
+        "N6",
+        "page 90, section 7: an amount beyond the integers of the database is a 500",
+        amount_beyond_storage,
+    ),
+    KnownDifference(
+        "N8",
+        "page 90, section 2 step G and section 7; page 20, section 2.6: once the answer is known"
+        " to be empty, unknown names go unreported",
+        unknown_name_unnoticed,
+    ),
+    KnownDifference(
+        "one unknown name of several",
+        "page 90, section 2: within one step the order of the parameters is that of the query",
+        unknown_name_order,
+    ),
+    KnownDifference(
+        "no time of an unmoved provider",
+        "page 00, section 8: PUT of a provider always sends Last-Modified; theirs does not when"
+        " the provider has a parent and keeps it",
+        parent_without_time,
+    ),
+)
