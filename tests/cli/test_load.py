@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`treeclaim load`: a file is applied once, and again without effect; bad files are explained."""
+
+from pathlib import Path
+
+import pytest
+
+from treeclaim.client.apply import apply_topology
+from treeclaim.client.client import Client
+from treeclaim.client.topology import TopologyError, aggregate_uuid, read_topology
+
+EXAMPLE = Path(__file__).parents[2] / "examples" / "topology.yaml"
+
+
+@pytest.fixture
+def client(fresh_service):
+    """The package's client, in process."""
+    made = Client("http://placement.example", "admin")
+    headers = made._http.headers
+    made._http.close()
+    made._http = fresh_service()
+    made._http.headers.update(headers)
+    return made
+
+
+def topology(tmp_path, text):
+    path = tmp_path / "topology.yaml"
+    path.write_text(text)
+    return read_topology(path)
+
+
+def test_the_example_is_loaded_once_and_unchanged_the_second_time(client):
+    planned = read_topology(EXAMPLE)
+    first = apply_topology(client, planned)
+    assert len(first.created) == len(planned) == len(client.providers())
+    second = apply_topology(client, planned)
+    assert len(second.unchanged) == len(planned)
+    assert not second.created
+    assert not second.updated
+
+
+def test_what_differs_is_changed_and_the_rest_is_left_alone(client, tmp_path):
+    apply_topology(client, topology(tmp_path, "providers: [{name: a, inventories: {VCPU: 8}}]"))
+    changed = """
+providers:
+  - {name: b}
+  - {name: a, inventories: {VCPU: {total: 8, reserved: 2}}, traits: [CUSTOM_X], aggregates: [g]}
+"""
+    outcome = apply_topology(client, topology(tmp_path, changed))
+    assert (outcome.created, outcome.updated) == (["b"], ["a"])
+    (a,) = client.providers(name="a")
+    path = f"/resource_providers/{a['uuid']}"
+    assert client.get(f"{path}/inventories")["inventories"]["VCPU"]["reserved"] == 2
+    assert client.get(f"{path}/traits")["traits"] == ["CUSTOM_X"]
+    assert client.get(f"{path}/aggregates")["aggregates"] == [aggregate_uuid("g")]
+
+
+def test_a_provider_is_moved_to_the_parent_that_the_file_gives_it(client, tmp_path):
+    apply_topology(client, topology(tmp_path, "providers: [{name: a}, {name: b}]"))
+    apply_topology(client, topology(tmp_path, "providers: [{name: a, children: [{name: b}]}]"))
+    (a,), (b,) = client.providers(name="a"), client.providers(name="b")
+    assert b["parent_provider_uuid"] == a["uuid"]
+
+
+def test_a_dry_run_changes_nothing(client):
+    outcome = apply_topology(client, read_topology(EXAMPLE), dry_run=True)
+    assert outcome.created
+    assert client.providers() == []
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("providers: {}", "a list 'providers' is expected"),
+        ("[", "topology.yaml"),
+        ("providers: [{}]", "a name is needed"),
+        ("providers: [7]", "a mapping is expected"),
+        ("providers: [{name: a, tratis: []}]", "unknown ['tratis']"),
+        ("providers: [{name: a, count: 0}]", "count must be"),
+        ("providers: [{name: a, count: 2}]", "several providers"),
+        ("providers: [{name: '{x}'}]", "a name is needed"),
+        ("providers: [{name: a, inventories: {VCPU: many}}]", "a total or a mapping"),
+        ("providers: [{name: a, inventories: {VCPU: {total: 1, ratio: 2}}}]", "unknown ['ratio']"),
+        ("providers: [{name: a, children: [{name: b, x: 1}]}]", "providers[0].children[0]"),
+    ],
+)
+def test_a_bad_file_is_refused_with_the_place_and_the_reason(tmp_path, text, said):
+    with pytest.raises(TopologyError) as refused:
+        topology(tmp_path, text)
+    assert said in str(refused.value)

@@ -1,0 +1,52 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the pages say exists, and what exists is on the pages."""
+
+import argparse
+import re
+from pathlib import Path
+
+from treeclaim.cli.main import parser
+from treeclaim.config import list_options
+
+ROOT = Path(__file__).parents[2]
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").glob("*.md")]
+
+
+def commands(command, prefix="treeclaim"):
+    """All commands, as a person types them."""
+    for action in command._actions:
+        if isinstance(action, argparse._SubParsersAction):
+            for name, inner in action.choices.items():
+                deeper = list(commands(inner, f"{prefix} {name}"))
+                yield from deeper or [f"{prefix} {name}"]
+
+
+def test_every_command_is_on_the_page_about_operation():
+    page = (ROOT / "docs" / "operate.md").read_text()
+    assert [one for one in commands(parser()) if f"`{one}`" not in page] == []
+
+
+def test_every_option_is_on_the_page_about_operation():
+    page = (ROOT / "docs" / "operate.md").read_text()
+    options = [
+        f"`[{group or 'DEFAULT'}]/{option.name}`"
+        for group, some in list_options()
+        for option in some
+    ]
+    assert [one for one in options if one not in page] == []
+
+
+def test_every_make_target_that_a_page_names_exists():
+    targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
+    named = {
+        target
+        for page in PAGES
+        for target in re.findall(r"(?:`|^)make ([a-z-]+)", page.read_text(), re.MULTILINE)
+    }
+    assert named <= targets
+
+
+def test_every_link_to_a_file_leads_somewhere():
+    for page in PAGES:
+        for target in re.findall(r"\]\((?!https?:)([^)#]+)\)", page.read_text()):
+            assert (page.parent / target).exists(), (page, target)
