@@ -161,8 +161,8 @@ def replace_inventory(call: Call) -> Reply:
     except InventoryNotFoundError as error:
         raise ApiError(
             HTTPStatus.BAD_REQUEST,
-            f"{_cannot_update(provider_uuid)}No inventory record with resource class "
-            f"{resource_class} for resource provider {provider_uuid} exists",
+            "No inventory record with resource class for resource provider "
+            f"{provider_uuid}: No inventory of class {resource_class} found.",
         ) from error
     return Reply(body=shown(inventory) | {_GENERATION: generation}, modified_at=now())
 

@@ -65,7 +65,9 @@ def required(value: str, version: Version, *, any_allowed: bool = True) -> Trait
     """
     if value.startswith("in:"):
         if not version.has(Feature.ANY_TRAITS) or not any_allowed:
-            raise bad_request(f"The format '{_ANY_FORM}' only supported since microversion 1.39.")
+            raise invalid_query(
+                f"The format '{_ANY_FORM}' only supported since microversion 1.39. Got: {value}"
+            )
         return _any_of(value)
     wanted, forbidden = [], set()
     for element in value.split(","):
