@@ -223,7 +223,16 @@ class CapacityExceededError(TreeclaimError):
 
 
 class ConcurrentChangeError(TreeclaimError):
-    """Others changed the same rows again and again; all attempts are used up."""
+    """Others changed the same rows again and again; all attempts are used up.
+
+    Clients match different phrases in different places; the text has them all.
+    """
+
+    def __init__(self) -> None:
+        super().__init__(
+            "update conflict: Update conflict: Another thread concurrently updated the resource "
+            "provider data; it was updated by another process. Please retry your update"
+        )
 
 
 class AllocationsNotFoundError(TreeclaimError):

@@ -7,13 +7,15 @@ from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy.engine import URL, Connection, Engine, make_url
-from sqlalchemy.exc import DBAPIError, IntegrityError
+from sqlalchemy.exc import DataError, DBAPIError, IntegrityError
 
 _SQLITE_WAIT = 30_000
 """Milliseconds that a writer waits for another one on SQLite."""
 
 _RETRYABLE_MYSQL = {1205, 1213, 1020}
 """Lock wait timeout, deadlock (also Galera's certification failure), record has changed."""
+
+_MYSQL_INCORRECT_STRING = 1366
 
 _RETRYABLE_POSTGRESQL = {"40001", "40P01", "55P03"}
 """Serialisation failure, deadlock, lock not available."""
@@ -138,6 +140,12 @@ def autocommitting(engine: Engine) -> Any:
     elif engine.dialect.name == "mysql":
         connection.autocommit(True)
     return connection
+
+
+def is_refused_value(error: DBAPIError) -> bool:
+    """Tell whether the database cannot hold a value, such as a text with a NUL character."""
+    number = error.orig.args[0] if error.orig is not None and error.orig.args else None
+    return isinstance(error, DataError) or number == _MYSQL_INCORRECT_STRING
 
 
 def is_retryable(error: DBAPIError) -> bool:

@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The store: runs operations in transactions and tells readers what changed."""
 
+import logging
 import random
+import threading
 import time
 from collections.abc import Callable
 from datetime import timedelta
@@ -11,9 +13,21 @@ from sqlalchemy.exc import DBAPIError
 from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 
 from treeclaim.model.changes import Changes, Cursor
-from treeclaim.model.errors import ConcurrentChangeError, StoreUnavailableError
+from treeclaim.model.errors import (
+    ConcurrentChangeError,
+    InvalidValueError,
+    StoreUnavailableError,
+    TreeclaimError,
+)
 from treeclaim.store import feed, loading
-from treeclaim.store.engine import DatabaseSettings, is_retryable, make_engine, reading, writing
+from treeclaim.store.engine import (
+    DatabaseSettings,
+    is_refused_value,
+    is_retryable,
+    make_engine,
+    reading,
+    writing,
+)
 from treeclaim.store.probe import Probe
 from treeclaim.store.transactions import (
     ReadTransaction,
@@ -23,6 +37,14 @@ from treeclaim.store.transactions import (
 
 Arguments = ParamSpec("Arguments")
 Result = TypeVar("Result")
+
+_LOG = logging.getLogger(__name__)
+
+KEEP = timedelta(hours=24)
+"""How much of the change feed is kept; a reader that is further behind loads everything."""
+
+_PRUNE_EVERY = 3600.0
+"""Seconds between two prunings by one process."""
 
 _ATTEMPTS = 12
 _FIRST_PAUSE = 0.005
@@ -39,6 +61,7 @@ class Store:
         self._reading = reading(self.engine)
         self._streams = feed.StreamPool()
         self._probe = Probe(self.engine)
+        self._prune_at = time.monotonic() + _PRUNE_EVERY
 
     def write(
         self,
@@ -65,14 +88,17 @@ class Store:
                 time.sleep(pause * random.random())  # noqa: S311
                 pause = min(2 * pause, _LONGEST_PAUSE)
             try:
-                return self._write_once(operation, *args, **kwargs)
+                result = self._write_once(operation, *args, **kwargs)
             except RetryTransactionError:
                 continue
             except DBAPIError as error:
                 if not is_retryable(error):
-                    raise StoreUnavailableError(_reason(error)) from error
+                    raise _translated(error) from error
             except PoolTimeoutError as error:
-                raise StoreUnavailableError(str(error)) from error
+                raise _translated(error) from error
+            else:
+                self._prune_now_and_then()
+                return result
         raise ConcurrentChangeError
 
     def _write_once(
@@ -109,7 +135,7 @@ class Store:
             with self._reading.connect() as connection, connection.begin():
                 return operation(ReadTransaction(connection), *args, **kwargs)
         except (DBAPIError, PoolTimeoutError) as error:
-            raise StoreUnavailableError(_reason(error)) from error
+            raise _translated(error) from error
 
     def changes(self, cursor: Cursor | None) -> Changes | None:
         """Return what was committed since a cursor; None if nothing was.
@@ -127,6 +153,19 @@ class Store:
     def prune(self, keep: timedelta) -> int:
         """Delete rows of the change feed older than `keep`; return how many."""
         return self.write(feed.prune, keep)
+
+    def _prune_now_and_then(self) -> None:
+        """Keep the feed short without anybody's doing, beside the writes."""
+        if time.monotonic() < self._prune_at:
+            return
+        self._prune_at = time.monotonic() + _PRUNE_EVERY
+        threading.Thread(target=self._prune_quietly, daemon=True).start()
+
+    def _prune_quietly(self) -> None:
+        try:
+            self.prune(KEEP)
+        except TreeclaimError as error:
+            _LOG.warning("The change feed was not pruned: %s", error)
 
     def close(self) -> None:
         """Close all connections."""
@@ -153,5 +192,9 @@ def _changes(transaction: ReadTransaction, cursor: Cursor | None) -> Changes:
     )
 
 
-def _reason(error: Exception) -> str:
-    return str(getattr(error, "orig", None) or error)
+def _translated(error: DBAPIError | PoolTimeoutError) -> TreeclaimError:
+    """Say in the model's words what the database would not do."""
+    reason = str(getattr(error, "orig", None) or error)
+    if isinstance(error, DBAPIError) and is_refused_value(error):
+        return InvalidValueError(f"The database cannot hold a value: {reason}")
+    return StoreUnavailableError(reason)
