@@ -19,6 +19,7 @@ PROVIDER_KEY = "^[0-9a-fA-F-]{36}$"
 CUSTOM_NAME: Schema = {"type": "string", "pattern": "^CUSTOM_[A-Z0-9_]+$", "maxLength": 255}
 _DASHED_UUID: Schema = {
     "type": "string",
+    "format": "uuid",
     "pattern": "^[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}$",
 }
 
@@ -175,7 +176,7 @@ def _claim(version: Version, least: int) -> Schema:
     if version.has(Feature.CONSUMER_GENERATIONS):
         required["consumer_generation"] = {"type": ["integer", "null"]}
     if version.has(Feature.CONSUMER_TYPES):
-        required["consumer_type"] = SHORT_TEXT | {"pattern": CLASS_NAME}
+        required["consumer_type"] = {"type": "string", "pattern": CLASS_NAME} | SHORT_TEXT
     optional = {"mappings": _MAPPINGS} if version.has(Feature.MAPPINGS) else {}
     return record(required, optional)
 
@@ -209,7 +210,8 @@ def usage_query(version: Version) -> Schema:
     """Return the schema of the query of GET /usages."""
     optional = {"user_id": SHORT_TEXT}
     if version.has(Feature.CONSUMER_TYPES):
-        optional["consumer_type"] = SHORT_TEXT | {"pattern": "^[A-Z0-9_]+$|^all|^unknown$"}
+        pattern = "^[A-Z0-9_]+$|^all|^unknown$"
+        optional["consumer_type"] = {"type": "string", "pattern": pattern} | SHORT_TEXT
     return record({"project_id": SHORT_TEXT}, optional)
 
 
