@@ -1,0 +1,70 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A replica shows every write committed before a read, and a long answer is of one moment."""
+
+import json
+import uuid
+
+import pytest
+
+from treeclaim import replica as replica_module
+from treeclaim.model.claim import ConsumerClaim
+from treeclaim.model.inventory import Inventory
+from treeclaim.model.request import BodyForm, CandidateRequest, RequestGroup, SearchOptions
+from treeclaim.replica import Replica
+from treeclaim.store import DatabaseSettings, Store, allocations, inventories, providers, schema
+from treeclaim.store.names import sync_standard_names
+
+REQUEST = CandidateRequest((RequestGroup("", {"VCPU": 1}),))
+
+
+@pytest.fixture
+def store(tmp_path):
+    """A store with twenty hosts."""
+    made = Store(DatabaseSettings(f"sqlite:///{tmp_path / 'placement.db'}"))
+    schema.sync(made.engine)
+    made.write(sync_standard_names)
+    for number in range(20):
+        one = str(uuid.UUID(int=number + 1))
+        made.write(providers.create, uuid=one, name=f"host {number}", parent_uuid=None)
+        stock = {"VCPU": Inventory(total=8)}
+        made.write(inventories.replace_all, one, 0, stock, zero_capacity_allowed=True)
+    yield made
+    made.close()
+
+
+def claim(store, provider):
+    wanted = {provider: {"VCPU": 8}}
+    claimed = ConsumerClaim(str(uuid.uuid4()), wanted, "project", "user", None, "INSTANCE")
+    store.write(allocations.replace, [claimed])
+
+
+def pieces_of(replica):
+    return iter(replica.answer(REQUEST, SearchOptions(), BodyForm()))
+
+
+def test_a_claim_is_seen_by_the_next_search(store):
+    replica = Replica(store)
+    before = json.loads(b"".join(pieces_of(replica)))
+    taken = str(uuid.UUID(int=3))
+    claim(store, taken)
+    after = json.loads(b"".join(pieces_of(replica)))
+    assert len(before["allocation_requests"]) == 20
+    assert len(after["allocation_requests"]) == 19
+    assert taken not in after["provider_summaries"]
+
+
+def test_a_long_answer_is_of_the_moment_when_it_was_asked_for(store, monkeypatch):
+    replica = Replica(store)
+    expected = b"".join(pieces_of(replica))
+    monkeypatch.setattr(replica_module, "_WHOLE_ANSWER", 100)
+    pieces = pieces_of(replica)
+    begun = next(pieces)
+    claim(store, str(uuid.UUID(int=3)))
+    gone = str(uuid.UUID(int=4))
+    store.write(inventories.delete_all, gone)
+    store.write(providers.delete, gone)
+    with replica.current() as forest:
+        assert len(forest) == 19
+    rest = b"".join(pieces)
+    assert rest
+    assert begun + rest == expected
