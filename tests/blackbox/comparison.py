@@ -14,21 +14,17 @@ from tests.blackbox.requests import Request
 
 WHOLE_TREES = 29
 MOST_SHOWN = 3
+# What says why a request is refused; phrases that merely open many refusals are left out.
 PHRASES = (
     "The resource could not be found",
     "The method ",
     "Only application/json is provided",
     "The media type ",
     "Malformed JSON",
-    "JSON does not validate",
-    "Invalid query string parameters",
     "Additional properties are not allowed",
     "does not match any of the regexes",
     "is a required property",
-    "Failed validating 'pattern'",
-    "Failed validating 'format'",
-    "Failed validating 'minimum'",
-    "Failed validating 'maximum'",
+    "Failed validating",
     "is not one of ['none', 'isolate']",
     "No resource provider with uuid",
     "found for delete",
@@ -40,8 +36,6 @@ PHRASES = (
     "Conflicting resource provider",
     "It has child resource providers",
     "Resource provider has allocations.",
-    "Unable to create inventory for resource provider",
-    "Unable to update inventory for resource provider",
     "The reserved value is greater than",
     "greater than or equal to total",
     "No inventory of class",
@@ -49,8 +43,6 @@ PHRASES = (
     "Unable to delete inventory of class",
     "Unknown resource class in inventory",
     "resource provider generation conflict",
-    "Update conflict",
-    "update conflict",
     "in use",
     "Resource provider's generation already changed",
     "No such trait",
@@ -65,12 +57,10 @@ PHRASES = (
     "Conflicting resource class already exists",
     "consumer generation conflict - expected",
     "that does not exist",
-    "Unable to allocate inventory",
     "The requested amount would violate inventory constraints",
     "The requested amount would exceed the capacity",
     "No allocations for consumer",
     "in inventories not found",
-    "malformed reshaper data",
     "Badly formed resources parameter",
     "expected positive integer amount",
     "requires amount >= 1",
@@ -96,7 +86,6 @@ PHRASES = (
     "Conflicting required and forbidden traits found in root_required",
     "Conflicting required and forbidden traits found in the following traits keys",
     'The "group_policy" parameter is required',
-    "Invalid resource class in resources parameter",
 )
 
 
@@ -165,10 +154,11 @@ def _members(what: str, ours: Any, theirs: Any) -> list[Difference]:
 
 
 def _phrases(ours: Answer, theirs: Answer) -> list[Difference]:
-    """Contract phrases that only one of the two refusals has."""
+    """Refusals of which each has phrases of the contract, and none that the other has too."""
     said = [canonical.detail(answer) for answer in (ours, theirs)]
     found = [{phrase for phrase in PHRASES if phrase in text} for text in said]
-    return [] if found[0] == found[1] else [Difference("phrase", said[0], said[1])]
+    alike = found[0] & found[1] or found[0] == found[1]
+    return [] if alike else [Difference("phrase", said[0], said[1])]
 
 
 def _candidates(exchange: Exchange) -> list[Difference]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from random import Random
 
 from tests.blackbox import comparison, known_differences, reads, worlds, writes
@@ -34,12 +34,19 @@ class Finding:
     differences: tuple[Difference, ...]
 
 
+def _ids() -> Iterator[str]:
+    """Ids that nobody has used, also not an earlier run with the same seed."""
+    while True:
+        yield str(uuid.uuid4())
+
+
 @dataclass(slots=True)
 class Sides:
     """Both endpoints. What a request leaves open is looked up at theirs."""
 
     ours: Endpoint
     theirs: Endpoint
+    once: Iterator[str] = field(default_factory=_ids)
 
     def clear(self) -> None:
         self.ours.clear()
@@ -78,11 +85,9 @@ class Sides:
             return request
         if not self._leaves_record(request):
             return request
-        text_of = {name: _once(name, request) for name in _consumers(request)}
-        new = {
-            name: new for name, new in text_of.items() if self._consumer_generation(name) is None
-        }
-        return _renamed(request, new)
+        known = self._consumer_generation
+        fresh = {name: next(self.once) for name in _consumers(request) if known(name) is None}
+        return _renamed(request, fresh)
 
     def _leaves_record(self, request: Request) -> bool:
         claims = list(_claims(request))
@@ -123,11 +128,6 @@ def _providers(allocations: Body) -> list[str]:
         return []
     items = [item for item in allocations if isinstance(item, dict)]
     return [item["resource_provider"]["uuid"] for item in items if "resource_provider" in item]
-
-
-def _once(consumer: str, request: Request) -> str:
-    """An id that belongs to this request alone, the same whenever it is replayed."""
-    return str(uuid.uuid5(uuid.UUID(consumer), str(request)))
 
 
 def _renamed(request: Request, names: dict[str, str]) -> Request:

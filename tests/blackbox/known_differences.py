@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from tests.blackbox import canonical, pools
 from tests.blackbox.comparison import Difference, Exchange, differences
 
-OK, BAD_REQUEST, SERVER_ERROR = 200, 400, 500
+OK, BAD_REQUEST, CONFLICT, SERVER_ERROR = 200, 400, 409, 500
 CANDIDATES = "/allocation_candidates"
 LARGEST_INTEGER = 2**63 - 1
 GROUP_KEY = re.compile(r"^(resources|required|member_of|in_tree)(.*)$")
@@ -113,7 +113,7 @@ def earlier_repetition(exchange: Exchange, _: list[Difference]) -> bool:
         exchange.request.route == CANDIDATES
         and repeated
         and exchange.ours.status == BAD_REQUEST
-        and exchange.theirs.status in {OK, SERVER_ERROR}
+        and exchange.theirs.status in {OK, BAD_REQUEST, SERVER_ERROR}
     )
 
 
@@ -152,6 +152,21 @@ def parent_without_time(exchange: Exchange, found: list[Difference]) -> bool:
         and PROVIDER.match(exchange.request.route) is not None
         and [difference.what for difference in found] == ["header last-modified"]
         and "last-modified" in exchange.ours.headers
+    )
+
+
+def claim_refused_otherwise(exchange: Exchange, _: list[Difference]) -> bool:
+    said = (canonical.detail(exchange.ours), canonical.detail(exchange.theirs))
+    return exchange.ours.status == exchange.theirs.status == CONFLICT and all(
+        "Unable to allocate inventory" in text for text in said
+    )
+
+
+def no_inventories_without_time(exchange: Exchange, found: list[Difference]) -> bool:
+    return (
+        exchange.request.route.endswith("/inventories")
+        and [difference.what for difference in found] == ["header last-modified"]
+        and exchange.ours.document.get("inventories") == {}
     )
 
 
@@ -205,5 +220,16 @@ KNOWN = (
         "page 00, section 8: PUT of a provider always sends Last-Modified; theirs does not when"
         " the provider has a parent and keeps it",
         parent_without_time,
+    ),
+    KnownDifference(
+        "another reason against a claim",
+        "page 70, section 3.3: a missing inventory comes before units, units before capacity;"
+        " theirs tells the first reason that it meets, record by record",
+        claim_refused_otherwise,
+    ),
+    KnownDifference(
+        "no time of no inventories",
+        "page 00, section 8: without inventories Last-Modified may be omitted",
+        no_inventories_without_time,
     ),
 )
