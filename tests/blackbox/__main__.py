@@ -63,7 +63,7 @@ def main() -> int:
     options = arguments()
     totals: Counter[str] = Counter()
     seen: Counter[tuple[str, ...]] = Counter()
-    with Endpoint(options.ours) as ours, Endpoint(options.theirs) as theirs:
+    with Endpoint.at(options.ours) as ours, Endpoint.at(options.theirs) as theirs:
         sides = Sides(ours, theirs)
         for finding in compare(options, sides, totals):
             seen[finding.exchange.signature] += 1

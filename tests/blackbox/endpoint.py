@@ -33,9 +33,14 @@ class Answer:
 class Endpoint:
     """A running service; it belongs to the comparison alone."""
 
-    def __init__(self, url: str, timeout: float = 60.0) -> None:
-        self.url = url.rstrip("/")
-        self.client = httpx.Client(base_url=self.url, headers=ADMIN, timeout=timeout)
+    def __init__(self, client: httpx.Client) -> None:
+        self.client = client
+        self.client.headers.update(ADMIN)
+
+    @classmethod
+    def at(cls, url: str, timeout: float = 60.0) -> Self:
+        """The endpoint at an address."""
+        return cls(httpx.Client(base_url=url.rstrip("/"), timeout=timeout))
 
     def __enter__(self) -> Self:
         return self
@@ -69,7 +74,7 @@ class Endpoint:
         while providers:
             left = [uuid for uuid in providers if not self._removed(uuid)]
             if left == providers:
-                raise EndpointError(f"{self.url} keeps the providers {left}")
+                raise EndpointError(f"{self.client.base_url} keeps the providers {left}")
             providers = left
         for entry in self.get("/resource_classes")["resource_classes"]:
             if entry["name"].startswith(CUSTOM):

@@ -1,0 +1,160 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The comparison itself: it sees what differs, forgives what is free, and repeats itself."""
+
+import json
+from collections import Counter
+from random import Random
+
+import pytest
+
+from tests.blackbox import comparison, known_differences, reads, worlds, writes
+from tests.blackbox.comparison import Exchange
+from tests.blackbox.endpoint import Answer, Endpoint
+from tests.blackbox.episode import Episode, Finding, Sides
+from tests.blackbox.pools import Pool
+from tests.blackbox.requests import Request
+from tests.blackbox.shrinking import minimal, shrunk
+from tests.service import client_of, make_application
+
+SEARCH_OPTIONS = {
+    "placement.allocation_candidates_generation_strategy": "breadth-first",
+    "workarounds.optimize_for_wide_provider_trees": "true",
+}
+
+
+def answer(document, status=200, **headers):
+    given = {"content-type": "application/json"} | headers
+    return Answer(status, given, json.dumps(document), document)
+
+
+def found(ours, theirs, path="/resource_providers", method="GET"):
+    return comparison.differences(Exchange(Request(method, path), ours, theirs))
+
+
+def refusal(status, detail, code="placement.undefined_code"):
+    return answer({"errors": [{"status": status, "detail": detail, "code": code}]}, status)
+
+
+def candidates(*names):
+    entries = [{"allocations": {name: {"resources": {"VCPU": 1}}}} for name in names]
+    return answer({"allocation_requests": entries, "provider_summaries": {}})
+
+
+def test_the_order_of_sets_is_free():
+    assert not found(answer({"traits": ["A", "B"]}), answer({"traits": ["B", "A"]}))
+
+
+def test_a_missing_member_of_a_set_is_a_difference():
+    assert found(answer({"traits": ["A", "B"]}), answer({"traits": ["B"]}))
+
+
+def test_the_order_of_candidates_is_free_and_their_number_is_not():
+    path = "/allocation_candidates?resources=VCPU:1"
+    assert not found(candidates("a", "b"), candidates("b", "a"), path)
+    assert found(candidates("a", "a"), candidates("a"), path)
+
+
+def test_under_a_limit_only_the_number_of_candidates_counts():
+    path = "/allocation_candidates?resources=VCPU:1&limit=1"
+    assert not found(candidates("a"), candidates("b"), path)
+    assert found(candidates("a"), candidates(), path)
+
+
+def test_a_limited_candidate_that_the_unlimited_answer_lacks_is_a_difference():
+    assert not comparison.outside(candidates("a"), candidates("a", "b"))
+    assert comparison.outside(candidates("c"), candidates("a", "b"))
+
+
+@pytest.mark.parametrize("header", ["last-modified", "location", "allow", "cache-control"])
+def test_a_header_that_only_one_side_sends_is_a_difference(header):
+    assert found(answer({}, **{header: "/x"}), answer({}))
+
+
+def test_another_status_code_or_reason_of_a_refusal_is_a_difference():
+    missing = refusal(404, "No such trait(s): X.")
+    assert found(missing, refusal(400, "No such trait(s): X."))
+    assert found(missing, refusal(404, "No such trait(s): X.", "placement.other"))
+    assert found(missing, refusal(404, "No resource provider with uuid X found"))
+    assert not found(missing, refusal(404, "Excuse me. No such trait(s): X. Sorry."))
+
+
+def test_a_known_difference_is_recognised_by_its_request_and_no_other():
+    path = "/allocation_candidates?resources=VCPU:1&required1=CUSTOM_X&resources1=VCPU:1"
+    ours, theirs = refusal(400, "No such trait(s): CUSTOM_X."), candidates()
+    unnoticed = known_differences.recognised(Exchange(Request("GET", path), ours, theirs))
+    assert unnoticed is not None
+    assert unnoticed.name == "N8"
+    assert known_differences.recognised(Exchange(Request("GET", path), theirs, ours)) is None
+
+
+def test_a_shrunk_history_has_nothing_that_could_be_left_out():
+    needed = {3, 14, 15}
+    assert list(minimal(range(40), lambda history: needed <= set(history))) == [3, 14, 15]
+
+
+def requests_of(seed):
+    pool = Pool(Random(seed))
+    planted = [str(request) for request in worlds.plant(pool)]
+    return planted + [str(kind(pool)) for _ in range(200) for kind in (reads.read, writes.write)]
+
+
+def test_the_same_seed_makes_the_same_requests():
+    assert requests_of(7) == requests_of(7)
+    assert requests_of(7) != requests_of(8)
+
+
+@pytest.fixture
+def sides(tmp_path):
+    """Two services, of which the one searches with every other option than the default."""
+    services = []
+    for name, options in (("ours", SEARCH_OPTIONS), ("theirs", {})):
+        folder = tmp_path / name
+        folder.mkdir()
+        services.append(Endpoint(client_of(make_application(folder, **options))))
+    with services[0], services[1]:
+        yield Sides(*services)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_options_of_the_search_change_no_answer(sides, seed):
+    totals = Counter()
+    episode = Episode(
+        sides, Random(seed), note=lambda name: totals.update([name]), count=lambda _: None
+    )
+    findings = list(episode.run(60, 5))
+    assert not findings, "\n".join(
+        f"{finding.exchange.request}: {[str(one) for one in finding.differences]}"
+        for finding in findings
+    )
+    assert not totals
+
+
+def test_a_difference_is_found_and_shrunk_to_the_write_that_makes_it(sides):
+    sides.exchange(Request("PUT", "/traits/CUSTOM_GOLD"))
+    send = sides.ours.send
+    hidden = Request("GET", "/traits?associated=true")
+
+    def forgetful(request, body=None):
+        said = send(request, body)
+        traits = (said.document or {}).get("traits", [])
+        return answer({"traits": []}) if request.path == hidden.path and traits else said
+
+    sides.ours.send = forgetful
+    uuid = "aaaaaaaa-0000-4000-8000-000000000001"
+    history = [
+        Request("PUT", "/traits/CUSTOM_LEAD"),
+        Request("PUT", "/traits/CUSTOM_GOLD"),
+        Request("POST", "/resource_providers", body={"name": "one", "uuid": uuid}),
+        Request("POST", "/resource_providers", body={"name": "two"}),
+        Request(
+            "PUT",
+            f"/resource_providers/{uuid}/traits",
+            body={"resource_provider_generation": 0, "traits": ["CUSTOM_GOLD"]},
+        ),
+    ]
+    for request in history:
+        sides.exchange(request)
+    exchange = sides.exchange(hidden)
+    finding = Finding(tuple(history), exchange, tuple(comparison.differences(exchange)))
+    assert finding.differences
+    assert list(shrunk(finding, sides).history) == [history[1], history[2], history[4]]
