@@ -21,6 +21,7 @@ from treeclaim.model.errors import (
 )
 from treeclaim.model.names import normalised_uuid
 from treeclaim.store import allocations as store
+from treeclaim.store import holdings
 
 UNKNOWN_TYPE = "unknown"
 """Shown for a consumer that never got a type."""
@@ -28,7 +29,7 @@ UNKNOWN_TYPE = "unknown"
 
 def show_allocations(call: Call) -> Reply:
     """Show what a consumer holds (section 2)."""
-    held = call.services.store.read(store.of_consumer, call.arguments["consumer_uuid"])
+    held = call.services.store.read(holdings.of_consumer, call.arguments["consumer_uuid"])
     if held is None:
         return Reply(body={"allocations": {}}, modified_at=now())
     body: dict[str, Any] = {
@@ -132,7 +133,7 @@ def list_provider_allocations(call: Call) -> Reply:
     """Show what consumers hold on a provider (section 6)."""
     provider_uuid = call.arguments["uuid"]
     try:
-        held = call.services.store.read(store.of_provider, provider_uuid)
+        held = call.services.store.read(holdings.of_provider, provider_uuid)
     except ProviderNotFoundError as error:
         raise ApiError(
             HTTPStatus.NOT_FOUND, f"Resource provider '{provider_uuid}' not found: {error}"
