@@ -36,17 +36,23 @@ def main() -> int:
             rows += measure_searches(world, endpoints, options.rounds)
             if world.claim:
                 rows += measure_claims(world, endpoints, options.claims)
+        _write(rows, options.json)
     for make in ALONE:
         world = make()
         console.print(f"Measuring {world.name}, Treeclaim alone")
         with ExitStack() as stack:
             ours = _ours(stack, world, console)
             rows += measure_searches(world, [ours], options.rounds)
+        _write(rows, options.json)
     show(console, rows, OURS, peer)
-    if options.json:
-        document = [one.as_json() for one in rows]
-        options.json.write_bytes(orjson.dumps(document, option=orjson.OPT_INDENT_2))
     return 0
+
+
+def _write(rows: list[Row], file: Path | None) -> None:
+    """Write what is known so far, so that a run that is stopped leaves something."""
+    if file is not None:
+        document = [one.as_json() for one in rows]
+        file.write_bytes(orjson.dumps(document, option=orjson.OPT_INDENT_2))
 
 
 def _options() -> argparse.Namespace:

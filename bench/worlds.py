@@ -152,7 +152,7 @@ SHORT: tuple[Callable[[], World], ...] = (
     lambda: flat(1000),
     lambda: nested(1000),
     lambda: sharing(1000),
-    lambda: wide(10, 8, 4, units=4),
+    lambda: wide(2, 8, 4, units=4),
 )
 """Worlds that are measured against a peer."""
 

@@ -1,9 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """Fixtures that all tests share."""
 
+import os
+
+import hypothesis
 import pytest
 
 from tests.service import client_of, make_application
+
+# What is judged automatically tries the same examples each time; people's runs try new ones.
+hypothesis.settings.register_profile("judged", derandomize=True)
+if os.environ.get("CI"):
+    hypothesis.settings.load_profile("judged")
 
 
 @pytest.fixture
