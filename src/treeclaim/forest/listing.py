@@ -21,7 +21,7 @@ def matching_providers(forest: Forest, query: ProviderQuery) -> list[int]:
             filter left nothing (section 2.6).
     """
     conditions = query.conditions
-    rows = filters.in_named_tree(forest, conditions, _named(forest, query))
+    rows = filters.in_named_tree(forest, conditions, forest.living_rows)
     if conditions.in_tree is not None and not len(rows):
         return []
     filters.require_known_traits(forest, frozenset[str]().union(*conditions.required))
@@ -37,13 +37,14 @@ def matching_providers(forest: Forest, query: ProviderQuery) -> list[int]:
     filters.require_known_classes(forest, query.resources)
     if query.resources:
         rows = rows[forest.mask_of([filters.fitting(forest, query.resources)])[rows]]
+    rows = _named(forest, query, rows)
     order = forest.order
     found: list[int] = order.row[np.sort(order.place[rows])].tolist()
     return found
 
 
-def _named(forest: Forest, query: ProviderQuery) -> Rows:
-    rows = forest.living_rows
+def _named(forest: Forest, query: ProviderQuery, rows: Rows) -> Rows:
+    """Return those of some rows that have the name and the uuid asked for, if any."""
     for wanted, row in (
         (query.name, None if query.name is None else forest.row_of_name(query.name)),
         (query.uuid, None if query.uuid is None else forest.row_of(query.uuid)),

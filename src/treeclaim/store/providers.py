@@ -148,12 +148,12 @@ def update(
         InvalidParentError: as section 5.1 lists.
     """
     provider = locked(transaction, uuid)
-    other = transaction.row(_NAMED, name=name)
-    if other is not None and other.id != provider.id:
-        raise DuplicateProviderError(name=name)
     parent_id = provider.parent_id
     if not isinstance(parent, KeepParent):
         parent_id = _moved(transaction, provider, parent, may_reparent=may_reparent)
+    other = transaction.row(_NAMED, name=name)
+    if other is not None and other.id != provider.id:
+        raise DuplicateProviderError(name=name)
     transaction.execute(
         _UPDATE, provider_id=provider.id, new_name=name, new_parent=parent_id, at=transaction.now
     )
