@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Who may do what: oslo.policy with the rules of contract page 05, section 2."""
 
+import time
 from collections.abc import Mapping
 from typing import Any
 
@@ -103,19 +104,23 @@ def enforcer_for_tools() -> oslo_policy.Enforcer:
     return make_enforcer(configuration)
 
 
+_MOST_REMEMBERED = 10_000
+_LOOK_EVERY = 1.0
+"""Seconds after which a changed policy file is noticed."""
+
+
 class Policy:
     """Decides, and remembers its decisions until a policy file changes."""
 
     def __init__(self, enforcer: oslo_policy.Enforcer) -> None:
         self._enforcer = enforcer
         self._rules: object = None
+        self._look_at = 0.0
         self._known: dict[tuple[object, ...], bool] = {}
 
     def allows(self, rule: str, identity: Identity, target: Mapping[str, str | None]) -> bool:
         """Tell whether a rule lets the caller act on a target."""
-        self._enforcer.load_rules()
-        if self._enforcer.rules is not self._rules:
-            self._rules, self._known = self._enforcer.rules, {}
+        self._follow_files()
         key = (rule, identity, *sorted(target.items()))
         if key not in self._known:
             if len(self._known) > _MOST_REMEMBERED:
@@ -127,5 +132,11 @@ class Policy:
             )
         return self._known[key]
 
-
-_MOST_REMEMBERED = 10_000
+    def _follow_files(self) -> None:
+        """Look for changed policy files, but not at each request: it costs more than a search."""
+        if time.monotonic() < self._look_at:
+            return
+        self._look_at = time.monotonic() + _LOOK_EVERY
+        self._enforcer.load_rules()
+        if self._enforcer.rules is not self._rules:
+            self._rules, self._known = self._enforcer.rules, {}
