@@ -4,7 +4,7 @@
 import argparse
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
@@ -41,7 +41,8 @@ def main() -> int:
         world = make()
         console.print(f"Measuring {world.name}, Treeclaim alone")
         with ExitStack() as stack:
-            ours = _ours(stack, world, console)
+            folder = Path(stack.enter_context(servers.new_folder()))
+            ours = _ours(stack, folder, world, console)
             rows += measure_searches(world, [ours], options.rounds)
         _write(rows, options.json)
     show(console, rows, OURS, peer)
@@ -58,7 +59,7 @@ def _write(rows: list[Row], file: Path | None) -> None:
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
     parser.add_argument("--short", action="store_true", help="few rounds (the default)")
-    parser.add_argument("--rounds", type=int, default=9, help="answers measured per case")
+    parser.add_argument("--rounds", type=int, default=5, help="turns of five answers per case")
     parser.add_argument("--claims", type=int, default=200, help="claims per case")
     parser.add_argument("--no-peer", action="store_true", help="measure Treeclaim alone")
     parser.add_argument(
@@ -76,37 +77,33 @@ def _endpoints(
     world: World, options: argparse.Namespace, console: Console
 ) -> Iterator[list[Endpoint]]:
     with ExitStack() as stack:
-        endpoints = [_ours(stack, world, console)]
+        folder = Path(stack.enter_context(servers.new_folder()))
+        endpoints = [_ours(stack, folder, world, console)]
         if options.versus:
             endpoints.append(Endpoint(options.versus, options.versus))
             endpoints[-1].load(world)
         elif not options.no_peer:
-            endpoints.append(_peer(stack, world, console))
+            endpoints.append(_peer(stack, folder))
         yield endpoints
 
 
-def _ours(stack: ExitStack, world: World, console: Console) -> Endpoint:
-    return _started(stack, world, console, OURS, servers.treeclaim)
+def _ours(stack: ExitStack, folder: Path, world: World, console: Console) -> Endpoint:
+    url, process = stack.enter_context(servers.treeclaim(folder))
+    endpoint = Endpoint(OURS, url)
+    endpoint.load(world)
+    memory = servers.memory_of(process) / 1e6
+    console.print(f"  {len(world.providers)} providers loaded, {memory:.0f} MB resident")
+    return endpoint
 
 
-def _peer(stack: ExitStack, world: World, console: Console) -> Endpoint:
+def _peer(stack: ExitStack, folder: Path) -> Endpoint:
+    """Start the peer on a copy of our database, which it understands as its own."""
     try:
         servers.peer_environment()
     except subprocess.CalledProcessError:
         raise SystemExit(f"{PEER} cannot be installed here; use --no-peer") from None
-    return _started(stack, world, console, PEER, servers.openstack_placement)
-
-
-def _started(
-    stack: ExitStack, world: World, console: Console, name: str, start: Callable[..., object]
-) -> Endpoint:
-    folder = stack.enter_context(servers.new_folder())
-    url, process = stack.enter_context(start(Path(folder)))  # type: ignore[arg-type,var-annotated]
-    endpoint = Endpoint(name, url)
-    endpoint.load(world)
-    memory = servers.memory_of(process) / 1e6
-    console.print(f"  {name}: {len(world.providers)} providers loaded, {memory:.0f} MB resident")
-    return endpoint
+    url, _ = stack.enter_context(servers.openstack_placement(folder))
+    return Endpoint(PEER, url)
 
 
 if __name__ == "__main__":

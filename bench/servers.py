@@ -3,6 +3,7 @@
 
 import os
 import socket
+import sqlite3
 import subprocess
 import sys
 import tempfile
@@ -15,6 +16,8 @@ import httpx
 import psutil
 
 _START_SECONDS = 60
+_OURS = "treeclaim.db"
+_PEERS = "placement.db"
 
 
 @contextmanager
@@ -22,7 +25,7 @@ def treeclaim(folder: Path) -> Iterator[tuple[str, psutil.Process]]:
     """Run Treeclaim on SQLite in a folder, one worker; yield its URL and process."""
     port = _free_port()
     command = [sys.executable, "-m", "treeclaim", "serve", "--port", str(port)]
-    with _running(command, _environment(folder / "treeclaim.db"), port, folder) as process:
+    with _running(command, _environment(folder / _OURS), port, folder) as process:
         yield f"http://127.0.0.1:{port}", process
 
 
@@ -40,9 +43,14 @@ def peer_environment() -> Path:
 
 @contextmanager
 def openstack_placement(folder: Path) -> Iterator[tuple[str, psutil.Process]]:
-    """Run openstack-placement on SQLite in a folder, one worker; yield its URL and process."""
+    """Run openstack-placement, one worker, on a copy of Treeclaim's database in the same folder.
+
+    Yields:
+        Its URL and process.
+    """
     programs = peer_environment() / "bin"
-    environment = _environment(folder / "placement.db")
+    _copy_database(folder / _OURS, folder / _PEERS)
+    environment = _environment(folder / _PEERS)
     sync = [str(programs / "placement-manage"), "db", "sync"]
     subprocess.run(sync, check=True, env=environment, capture_output=True)
     port = _free_port()
@@ -56,6 +64,13 @@ def openstack_placement(folder: Path) -> Iterator[tuple[str, psutil.Process]]:
     ]
     with _running(command, environment, port, folder) as process:
         yield f"http://127.0.0.1:{port}", process
+
+
+def _copy_database(source: Path, target: Path) -> None:
+    """Copy a SQLite database in use, and give it back the journal that the peer would choose."""
+    with sqlite3.connect(source) as ours, sqlite3.connect(target) as copy:
+        ours.backup(copy)
+        copy.execute("PRAGMA journal_mode=DELETE")
 
 
 def _environment(database: Path) -> dict[str, str]:
