@@ -59,7 +59,7 @@ def _write(rows: list[Row], file: Path | None) -> None:
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
     parser.add_argument("--short", action="store_true", help="few rounds (the default)")
-    parser.add_argument("--rounds", type=int, default=5, help="turns of five answers per case")
+    parser.add_argument("--rounds", type=int, default=3, help="turns of ten answers per case")
     parser.add_argument("--claims", type=int, default=200, help="claims per case")
     parser.add_argument("--no-peer", action="store_true", help="measure Treeclaim alone")
     parser.add_argument(

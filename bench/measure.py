@@ -11,7 +11,7 @@ import orjson
 from bench.endpoint import Endpoint, claims_per_second, median, percentile_95
 from bench.worlds import World
 
-_IN_A_ROW = 5
+_IN_A_ROW = 10
 """Answers that an endpoint gives before it is the other one's turn."""
 
 

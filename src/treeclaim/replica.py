@@ -12,7 +12,7 @@ from treeclaim.model.changes import Cursor
 from treeclaim.model.request import BodyForm, CandidateRequest, SearchOptions
 from treeclaim.store import Store
 
-_WHOLE_ANSWER = 1_000_000
+_WHOLE_ANSWER = 16_000_000
 """Bytes of an answer that is made in one piece; longer ones are streamed."""
 
 
@@ -66,7 +66,7 @@ class Replica:
             question = search(forest, request, options)
             answer = Answer(question, form)
             pieces = answer.pieces()
-            first: list[bytes] = []
+            first: list[bytes | memoryview] = []
             size = 0
             for piece in pieces:
                 first.append(piece)
@@ -77,6 +77,6 @@ class Replica:
             return [b"".join(first)]
 
 
-def _chain(first: list[bytes], rest: Iterator[bytes]) -> Iterator[bytes]:
+def _chain(first: list[bytes | memoryview], rest: Iterator[bytes | memoryview]) -> Iterator[bytes]:
     yield b"".join(first)
-    yield from rest
+    yield from map(bytes, rest)

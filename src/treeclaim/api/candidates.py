@@ -1,30 +1,29 @@
 # SPDX-License-Identifier: Apache-2.0
 """GET /allocation_candidates (contract page 90)."""
 
+from functools import cache, lru_cache
 from http import HTTPStatus
 
 from treeclaim.api import schemas
 from treeclaim.api.candidate_parameters import candidate_request
 from treeclaim.api.errors import api_error
-from treeclaim.api.microversions import Feature
+from treeclaim.api.microversions import Feature, Version
 from treeclaim.api.operations import Call, Operation, Reply, Versioned
 from treeclaim.api.timestamps import now
+from treeclaim.api.validation import query_pairs
 from treeclaim.model.errors import ResourceClassNotFoundError, TraitsNotFoundError
-from treeclaim.model.request import BodyForm
+from treeclaim.model.request import BodyForm, CandidateRequest
+
+_REMEMBERED = 1024
+"""Questions kept in the form in which the search wants them."""
 
 _QUERY = Versioned(schemas.candidate_query)
 
 
 def list_candidates(call: Call) -> Reply:
     """Answer which combinations of providers satisfy a request."""
-    request = candidate_request(call.query(), call.version, _QUERY.at(call.version))
-    form = BodyForm(
-        list_allocations=not call.has(Feature.ALLOCATIONS_BY_PROVIDER),
-        mappings=call.has(Feature.MAPPINGS),
-        traits=call.has(Feature.CANDIDATE_TRAITS),
-        all_classes=call.has(Feature.ALL_CLASSES_IN_SUMMARIES),
-        nested=call.has(Feature.NESTED_CANDIDATES),
-    )
+    request = _request(call.request.query_string, call.version)
+    form = _form(call.version)
     services = call.services
     try:
         body = services.replica.answer(request, services.search, form)
@@ -37,6 +36,23 @@ def list_candidates(call: Call) -> Reply:
     except TraitsNotFoundError as error:
         raise api_error(error) from error
     return Reply(body=body, modified_at=now(), is_ready_made=True)
+
+
+@lru_cache(_REMEMBERED)
+def _request(query_string: str, version: Version) -> CandidateRequest:
+    """Read a query. Schedulers ask few different questions, so what is read is kept."""
+    return candidate_request(query_pairs(query_string), version, _QUERY.at(version))
+
+
+@cache
+def _form(version: Version) -> BodyForm:
+    return BodyForm(
+        list_allocations=not version.has(Feature.ALLOCATIONS_BY_PROVIDER),
+        mappings=version.has(Feature.MAPPINGS),
+        traits=version.has(Feature.CANDIDATE_TRAITS),
+        all_classes=version.has(Feature.ALL_CLASSES_IN_SUMMARIES),
+        nested=version.has(Feature.NESTED_CANDIDATES),
+    )
 
 
 OPERATIONS = (

@@ -15,7 +15,7 @@ from treeclaim.forest.combine import Choices
 from treeclaim.forest.search import Search
 from treeclaim.forest.selection import gathered
 from treeclaim.forest.summaries import Summaries
-from treeclaim.forest.templates import Pattern, Template, patterns_of
+from treeclaim.forest.templates import patterns_of, template_of
 from treeclaim.model.request import BodyForm
 
 _BLOCK = 2048
@@ -31,17 +31,18 @@ class Answer:
         self._row = search.forest.order.row
         self._uuids = search.forest.uuid.values.view(np.uint8).reshape(-1, 36)
         self._summaries = Summaries(search, form)
-        self._templates: dict[Pattern, Template] = {}
 
-    def pieces(self) -> Iterator[bytes]:
+    def pieces(self) -> Iterator[bytes | memoryview]:
         """Yield the body: first the candidates, then the summaries of the trees they use."""
         yield b'{"allocation_requests":['
-        separator = b""
+        is_first = True
         for block in self._blocks():
             self._summaries.note(block)
             for piece in self._written(block):
-                yield separator + piece
-                separator = b","
+                if not is_first:
+                    yield b","
+                yield piece
+                is_first = False
         yield b'],"provider_summaries":{'
         yield from self._summaries.pieces()
         yield b"}}"
@@ -52,7 +53,7 @@ class Answer:
 
     def _blocks(self) -> Iterator[Choices]:
         blocks = self._search.all_blocks()
-        if not self._search.request.nested:
+        if not self._search.plan.request.nested:
             # Below 1.29 the summaries are of every candidate there is, whatever the limit.
             every = list(blocks)
             for block in every:
@@ -60,15 +61,10 @@ class Answer:
             blocks = iter(every)
         return gathered(self._search.selected(blocks), _BLOCK)
 
-    def _template(self, pattern: Pattern) -> Template:
-        if pattern not in self._templates:
-            self._templates[pattern] = Template.of(pattern, self._search.slots, self._form)
-        return self._templates[pattern]
-
-    def _written(self, block: Choices) -> Iterator[bytes]:
+    def _written(self, block: Choices) -> Iterator[memoryview]:
         """Write a block of candidates, those with the same pattern together."""
         for pattern, rows in patterns_of(block):
-            template = self._template(pattern)
+            template = template_of(self._search.plan, pattern, self._form)
             places = block[rows]
             text = np.empty((len(places), len(template.text)), dtype=np.uint8)
             text[:] = template.text
@@ -77,4 +73,4 @@ class Answer:
                 for hole in holes:
                     text[:, hole : hole + 36] = uuids
             if len(places):
-                yield text.tobytes()[:-1]
+                yield text.reshape(-1)[:-1].data

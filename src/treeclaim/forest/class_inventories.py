@@ -14,6 +14,32 @@ _GREATEST_FREE = 2**62
 _NEVER_FREE = -(2**62)
 
 
+class _Limits:
+    """The strictest min_unit, max_unit and step_size that a column ever held.
+
+    Most classes have the same ones everywhere, and then no search has to look at them.
+    """
+
+    __slots__ = ("_greatest_min", "_least_max", "_steps")
+
+    def __init__(self) -> None:
+        self._greatest_min = 1
+        self._least_max = MAXIMUM_INTEGER
+        self._steps: set[int] = set()
+
+    def note(self, inventory: Inventory) -> None:
+        """Take an inventory into account."""
+        self._greatest_min = max(self._greatest_min, inventory.min_unit)
+        self._least_max = min(self._least_max, inventory.max_unit)
+        self._steps.add(inventory.step_size)
+
+    def admit_everywhere(self, amount: int) -> bool:
+        """Tell whether no inventory refuses an amount but for its free room."""
+        return self._greatest_min <= amount <= self._least_max and all(
+            amount % step == 0 for step in self._steps
+        )
+
+
 class ClassInventories:
     """The inventories of one resource class, one slot each, in order of provider row.
 
@@ -23,6 +49,7 @@ class ClassInventories:
     """
 
     __slots__ = (
+        "_limits",
         "allocation_ratio",
         "free",
         "max_unit",
@@ -46,6 +73,7 @@ class ClassInventories:
         self.used = Column(np.int64)
         self.free = Column(np.int64)
         self.modified_at = Column(np.float64)
+        self._limits = _Limits()
 
     def __len__(self) -> int:
         """Return the number of slots, those of dead rows included."""
@@ -64,6 +92,8 @@ class ClassInventories:
         self.used.extend([record.used for record in records])
         self.free.extend([_free(record) for record in records])
         self.modified_at.extend([record.modified_at for record in records])
+        for one in inventories:
+            self._limits.note(one)
 
     def refresh(self, slot: int, record: InventoryRecord) -> None:
         """Write new amounts into a slot."""
@@ -77,6 +107,7 @@ class ClassInventories:
         self.used.values[slot] = record.used
         self.free.values[slot] = _free(record)
         self.modified_at.values[slot] = record.modified_at
+        self._limits.note(inventory)
 
     def bury(self, slot: int) -> None:
         """Mark a slot as belonging to a dead row: nothing ever fits there again."""
@@ -109,12 +140,14 @@ class ClassInventories:
         """
         if amount > MAXIMUM_INTEGER:
             return np.empty(0, dtype=np.int64)
-        slots: Rows = np.flatnonzero(
-            (self.free.values >= amount)
-            & (self.min_unit.values <= amount)
-            & (self.max_unit.values >= amount)
-        )
-        kept: Rows = slots[amount % self.step_size.values[slots] == 0]
+        slots: Rows = (self.free.values >= amount).nonzero()[0]
+        if self._limits.admit_everywhere(amount):
+            return slots
+        kept: Rows = slots[
+            (self.min_unit.values[slots] <= amount)
+            & (self.max_unit.values[slots] >= amount)
+            & (amount % self.step_size.values[slots] == 0)
+        ]
         return kept
 
     def rows(self, slots: npt.NDArray[np.int64]) -> Rows:

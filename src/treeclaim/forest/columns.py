@@ -21,6 +21,18 @@ Mask = npt.NDArray[np.bool_]
 _FIRST_CAPACITY = 64
 
 
+def merged(parts: Sequence[Rows]) -> Rows:
+    """Return the distinct numbers of some ascending arrays, ascending."""
+    numbers: Rows = np.concatenate(parts)
+    # A stable sort takes ascending runs as they are.
+    numbers.sort(kind="stable")
+    is_new = np.empty(len(numbers), dtype=np.bool_)
+    is_new[:1] = True
+    np.not_equal(numbers[1:], numbers[:-1], out=is_new[1:])
+    distinct: Rows = numbers[is_new]
+    return distinct
+
+
 class Column:
     """A one-dimensional numpy array with room to grow.
 

@@ -109,8 +109,8 @@ class Combiner:
             rows = window.rows_within(budget / surviving)
             if rows < len(block):
                 waiting.append((depth, block.take(slice(rows, None))))
-            window = window.first_rows(rows)
-            grown = self._grow(depth, block.take(slice(rows)), window)
+                block, window = block.take(slice(rows)), window.first_rows(rows)
+            grown = self._grow(depth, block, window)
             surviving = max(len(grown), 1) / max(window.size, 1)
             if dead_ends > _PATIENCE:
                 grown = grown.take(self._completable(depth + 1, grown))
@@ -123,14 +123,15 @@ class Combiner:
         step = self._rules.steps[depth]
         if step.slot is None:
             starts = self._heads[step.subtree].starts
-            return Window(starts[block.anchor], starts[block.anchor + 1])
+            first = starts[block.anchor]
+            return Window(first, starts[block.anchor + 1] - first)
         options = self._options[step.slot]
         first, end = options.starts[block.anchor], options.starts[block.anchor + 1]
         for subtree in step.within:
             low, high = self._rules.subtree_keys(block.anchor, block.heads[:, subtree])
             first = np.maximum(first, np.searchsorted(options.keys, low))
             end = np.minimum(end, np.searchsorted(options.keys, high))
-        return Window(first, np.maximum(end, first))
+        return Window(first, np.maximum(end - first, 0))
 
     def _grow(self, depth: int, block: Block, window: Window) -> Block:
         """Join a block with the options in its window; keep what the rules allow."""

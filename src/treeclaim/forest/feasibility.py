@@ -15,54 +15,23 @@ smallest amount asked. What they let through still passes all rules.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
 from treeclaim.forest.assignment import assignable
 from treeclaim.forest.columns import Mask, Rows
-from treeclaim.forest.slots import Amounts, Options, Slot
-from treeclaim.model.request import NO_GROUP
+from treeclaim.forest.plan import Contest, Want
+from treeclaim.forest.slots import Amounts, Options
 
 _MANY_COMBINATIONS = 20_000
 """A tree with more combinations than this is searched by itself, and judged exactly first."""
 
 
-@dataclass(frozen=True, slots=True)
-class Contest:
-    """Slots that compete.
-
-    Attributes:
-        slots: At least two.
-        resource_class: What they share; None where each needs a provider of its own.
-        least: The smallest amount asked for (1 without a class).
-        total: The sum of the amounts.
-    """
-
-    slots: tuple[int, ...]
-    resource_class: str | None
-    least: int
-    total: int
-
-    def places_for(self, options: Options) -> Amounts:
-        """Return how many of the slots each option could serve, int64, shape (options,)."""
-        if self.resource_class is None:
-            return np.ones(len(options.places), dtype=np.int64)
-        return options.room[self.resource_class] // self.least
-
-
-def contests_of(slots: Sequence[Slot], *, isolate: bool) -> list[Contest]:
-    """Find out which slots of a request compete."""
-    contests = []
-    suffixed = tuple(one for one, slot in enumerate(slots) if slot.suffix != NO_GROUP)
-    if isolate and len(suffixed) > 1:
-        contests.append(Contest(suffixed, None, 1, len(suffixed)))
-    for name in dict.fromkeys(name for slot in slots for name in slot.resources):
-        sharing = tuple(one for one, slot in enumerate(slots) if name in slot.resources)
-        amounts = [slots[one].resources[name] for one in sharing]
-        if len(sharing) > 1:
-            contests.append(Contest(sharing, name, min(amounts), sum(amounts)))
-    return contests
+def _places_for(contest: Contest, options: Options) -> Amounts:
+    """Return how many of the slots each option could serve, int64, shape (options,)."""
+    if contest.resource_class is None:
+        return np.ones(len(options.places), dtype=np.int64)
+    return options.room[contest.resource_class] // contest.least
 
 
 class Competition:
@@ -70,12 +39,12 @@ class Competition:
 
     def __init__(
         self,
-        slots: Sequence[Slot],
+        wants: Sequence[Want],
         options: Sequence[Options],
         contests: Sequence[Contest],
         place_count: int,
     ) -> None:
-        self._slots = slots
+        self._wants = wants
         self._options = options
         self._contests = contests
         self._place_count = place_count
@@ -94,13 +63,13 @@ class Competition:
         mask = np.ones(anchor_count, dtype=np.bool_)
         for members in distinct.values():
             options = self._options[members[0]]
-            mask &= options.sums(contest.places_for(options)) >= len(members)
+            mask &= options.sums(_places_for(contest, options)) >= len(members)
         options_of_all = [self._options[members[0]] for members in distinct.values()]
         keys, first = np.unique(
             np.concatenate([one.keys for one in options_of_all]), return_index=True
         )
         anchors = keys // self._place_count
-        served = np.concatenate([contest.places_for(one) for one in options_of_all])[first]
+        served = np.concatenate([_places_for(contest, one) for one in options_of_all])[first]
         mask &= np.bincount(anchors, served, minlength=anchor_count) >= len(contest.slots)
         if contest.resource_class is not None:
             rooms = [one.room[contest.resource_class] for one in options_of_all]
@@ -120,8 +89,8 @@ class Competition:
 
     def may_match(self, anchor: int) -> bool:
         """Judge exactly whether the competing slots can all be served under one anchor."""
-        nothing = np.full(len(self._slots), -1, dtype=np.int64)
-        return self.may_complete(anchor, nothing, range(len(self._slots)))
+        nothing = np.full(len(self._wants), -1, dtype=np.int64)
+        return self.may_complete(anchor, nothing, range(len(self._wants)))
 
     def may_complete(self, anchor: int, chosen: Rows, left: Sequence[int]) -> bool:
         """Judge whether the slots that are left can all be served after some choices.
@@ -150,7 +119,7 @@ class Competition:
                 part = slice(options.starts[anchor], options.starts[anchor + 1])
                 lists[id(options)] = options.places[part].tolist()
                 units = (
-                    contest.places_for(options)
+                    _places_for(contest, options)
                     if contest.resource_class is None
                     else options.room[contest.resource_class]
                 )
@@ -166,4 +135,4 @@ class Competition:
     def _taken(self, contest: Contest, slot: int) -> int:
         if contest.resource_class is None:
             return 1
-        return self._slots[slot].resources[contest.resource_class]
+        return self._wants[slot].resources[contest.resource_class]

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from treeclaim.forest import filters
-from treeclaim.forest.columns import Rows
+from treeclaim.forest.columns import Rows, merged
 from treeclaim.forest.forest import Forest
 from treeclaim.model.request import NO_GROUP, ProviderConditions, RequestGroup
 
@@ -102,7 +102,7 @@ def _relate(forest: Forest, local: Rows, lent: Rows) -> Relation:
         return Relation(anchor, provider)
     # One number for a pair makes the union of pairs one call.
     count = len(order.row)
-    keys = np.unique(np.concatenate([anchor * count + provider, _lent_keys(forest, lent)]))
+    keys = merged([anchor * count + provider, _lent_keys(forest, lent)])
     return Relation(keys // count, keys % count)
 
 

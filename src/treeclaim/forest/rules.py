@@ -3,63 +3,21 @@
 
 Every rule of contract page 90, section 3.5, and the traits of the unsuffixed group (section 3.2),
 as an array operation over many partial candidates. Which earlier slots a step has to look at is
-worked out once for a request, in `plan_steps`.
+worked out before, in `plan`.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
 from treeclaim.forest.columns import Mask, Rows
-from treeclaim.forest.slots import Amounts, Options, Slot
+from treeclaim.forest.plan import Step
+from treeclaim.forest.slots import Options
 from treeclaim.forest.windows import Window
-from treeclaim.model.request import NO_GROUP
 
 _Places = npt.NDArray[np.int64]
-
-
-@dataclass(frozen=True, slots=True)
-class Summed:
-    """Earlier slots that may take the same class from the same provider.
-
-    Attributes:
-        amount: What this step's slot takes.
-        slots: The earlier slots.
-        amounts: What each takes, int64, shape (k,).
-    """
-
-    amount: int
-    slots: tuple[int, ...]
-    amounts: Amounts
-
-
-@dataclass(frozen=True, slots=True)
-class Step:
-    """One step of the search: guess the head of a same_subtree list, or fill a slot.
-
-    Attributes:
-        slot: The slot to fill; None to guess a head.
-        subtree: The list whose head is guessed; -1 where a slot is filled.
-        covers: Where a head is guessed: earlier slots that must lie in its subtree.
-        within: The lists that the slot is named in.
-        completes: Those of them whose last slot this is.
-        differs: Earlier slots whose provider must be another one.
-        summed: By class name: earlier slots whose amounts add up with this one's.
-        other_trees: Earlier slots that must be the same provider or in another tree (below 1.29).
-        completes_unsuffixed: True if it fills the last slot of the unsuffixed group.
-    """
-
-    slot: int | None
-    subtree: int = -1
-    covers: tuple[int, ...] = ()
-    within: tuple[int, ...] = ()
-    completes: tuple[int, ...] = ()
-    differs: tuple[int, ...] = ()
-    summed: Mapping[str, Summed] = field(default_factory=dict)
-    other_trees: tuple[int, ...] = ()
-    completes_unsuffixed: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +25,7 @@ class Rules:
     """The steps of a search and what it needs to judge them.
 
     Attributes:
-        steps: In order.
+        steps: See `Plan.steps`.
         lists: Slots of each same_subtree list.
         unsuffixed: Slots of the unsuffixed group.
         required: For each set of required traits of the unsuffixed group that its providers
@@ -151,7 +109,7 @@ class Rules:
             apart = self.roots[others] != self.roots[new]
             verdicts.append(_each((others == new) | apart))
         verdicts.extend(self._has_head(subtree, chosen, heads) for subtree in step.completes)
-        if step.completes_unsuffixed:
+        if step.completes_unsuffixed and self.required:
             group = chosen[:, self.unsuffixed]
             verdicts.extend(_some(has[group]) for has in self.required)
         return _all_of(verdicts) if verdicts else None
@@ -185,110 +143,3 @@ def _some(truths: npt.NDArray[np.bool_]) -> Mask:
 def _all_of(verdicts: Sequence[Mask]) -> Mask:
     agreed: Mask = np.logical_and.reduce(verdicts)
     return agreed
-
-
-def plan_steps(
-    slots: Sequence[Slot],
-    lists: Sequence[tuple[int, ...]],
-    *,
-    isolate: bool,
-    nested: bool,
-) -> tuple[Step, ...]:
-    """Put heads and slots into an order that prunes early, with what each step must look at.
-
-    Each head comes before those slots of its list that are not filled yet; the slots that are in
-    no list come last. Among slots that could come next, those with fewest options are first.
-    """
-    planner = _Planner(slots, lists, isolate=isolate, nested=nested)
-    for subtree in range(len(lists)):
-        planner.guess_head(subtree)
-        planner.fill(lists[subtree])
-    planner.fill(range(len(slots)))
-    return tuple(planner.steps)
-
-
-class _Planner:
-    """Appends steps; knows what is filled and guessed so far."""
-
-    def __init__(
-        self,
-        slots: Sequence[Slot],
-        lists: Sequence[tuple[int, ...]],
-        *,
-        isolate: bool,
-        nested: bool,
-    ) -> None:
-        self.steps: list[Step] = []
-        self._slots = slots
-        self._lists = lists
-        self._isolate = isolate
-        self._nested = nested
-        self._filled: list[int] = []
-        self._guessed: list[int] = []
-        self._unsuffixed = {one for one, slot in enumerate(slots) if slot.suffix == NO_GROUP}
-
-    def guess_head(self, subtree: int) -> None:
-        members = self._lists[subtree]
-        self._guessed.append(subtree)
-        self.steps.append(
-            Step(
-                slot=None,
-                subtree=subtree,
-                covers=tuple(one for one in members if one in self._filled),
-                completes=(subtree,) if set(members) <= set(self._filled) else (),
-            )
-        )
-
-    def fill(self, slots: Iterable[int]) -> None:
-        unfilled = [one for one in slots if one not in self._filled]
-        for one in sorted(
-            unfilled, key=lambda slot: (len(self._slots[slot].relation.provider), slot)
-        ):
-            earlier = tuple(self._filled)
-            self._filled.append(one)
-            self.steps.append(self._step(one, earlier))
-
-    def _step(self, new: int, earlier: tuple[int, ...]) -> Step:
-        slot = self._slots[new]
-        differs = tuple(one for one in earlier if self._isolated(new, one))
-        return Step(
-            slot=new,
-            within=tuple(one for one in self._guessed if new in self._lists[one]),
-            completes=self._completed_by((new,)),
-            differs=differs,
-            summed=self._summed(slot, [one for one in earlier if one not in differs]),
-            other_trees=tuple(
-                one
-                for one in earlier
-                if not self._nested and slot.resources and self._slots[one].resources
-            ),
-            completes_unsuffixed=(
-                new in self._unsuffixed and self._unsuffixed <= set(self._filled)
-            ),
-        )
-
-    def _completed_by(self, new: Sequence[int]) -> tuple[int, ...]:
-        """Return the guessed lists that are whole now, and were not before these slots."""
-        filled = set(self._filled)
-        return tuple(
-            one
-            for one in self._guessed
-            if set(self._lists[one]) <= filled and set(self._lists[one]) & set(new)
-        )
-
-    def _isolated(self, one: int, other: int) -> bool:
-        suffixes = (self._slots[one].suffix, self._slots[other].suffix)
-        return self._isolate and NO_GROUP not in suffixes
-
-    def _summed(self, slot: Slot, earlier: Sequence[int]) -> dict[str, Summed]:
-        summed = {}
-        for name, amount in slot.resources.items():
-            others = [one for one in earlier if name in self._slots[one].resources]
-            amounts = [self._slots[one].resources[name] for one in others]
-            if others:
-                summed[name] = Summed(
-                    amount,
-                    tuple(others),
-                    np.array(amounts, dtype=np.int64),
-                )
-        return summed

@@ -7,22 +7,23 @@ is left, lazily. Everything a `Search` holds is copied out of the Forest, so its
 drawn later, while the Forest moves on.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 
 from treeclaim.forest.columns import Mask, Rows
 from treeclaim.forest.combine import Choices, Combiner
-from treeclaim.forest.feasibility import Competition, Contest, contests_of
+from treeclaim.forest.feasibility import Competition
 from treeclaim.forest.filters import require_known_names, with_any_trait
 from treeclaim.forest.forest import Forest
+from treeclaim.forest.plan import Plan, plan_of
 from treeclaim.forest.relation import Relation, anchors_allowed, relations_of
-from treeclaim.forest.rules import Rules, plan_steps
+from treeclaim.forest.rules import Rules
 from treeclaim.forest.selection import first_candidates, in_turn, sample, without_repeats
-from treeclaim.forest.slots import Options, Slot, options_of
+from treeclaim.forest.slots import Options, options_of
 from treeclaim.forest.subtrees import heads_of
-from treeclaim.model.request import NO_GROUP, CandidateRequest, RequestGroup, SearchOptions
+from treeclaim.model.request import NO_GROUP, CandidateRequest, SearchOptions
 
 _LARGEST_BLOCK = 8192
 """Partial candidates that are extended together at most."""
@@ -40,20 +41,18 @@ class Search:
 
     Attributes:
         forest: Where the names and summaries of the providers found are.
-        request: The question.
+        plan: The question.
         options: What the operator configured.
-        slots: In the order of the columns of a candidate.
+        relations: Who may take each slot, and under which anchor.
         anchors: Places of the roots under which each slot has some provider, ascending, int64.
-        contests: Which slots compete.
         rules: What must hold between the providers of a candidate.
     """
 
     forest: Forest
-    request: CandidateRequest
+    plan: Plan
     options: SearchOptions
-    slots: tuple[Slot, ...]
+    relations: tuple[Relation, ...] = field(repr=False)
     anchors: Rows = field(repr=False)
-    contests: tuple[Contest, ...] = field(repr=False)
     rules: Rules = field(repr=False)
 
     def all_blocks(self) -> Iterator[Choices]:
@@ -61,14 +60,14 @@ class Search:
 
         No candidate comes twice. Each block holds places, int64, shape (candidates, slots).
         """
-        drawn = without_repeats(self._drawn(), _sharing_places(self.forest, self.slots))
+        drawn = without_repeats(self._drawn(), _sharing_places(self.forest, self.relations))
         return first_candidates(drawn, self.options.maximum)
 
     def selected(self, blocks: Iterator[Choices]) -> Iterator[Choices]:
         """Yield those of all candidates that the limit and the operator's options ask for."""
         if self.options.randomize:
-            return sample(blocks, self.request.limit, np.random.default_rng())
-        return first_candidates(blocks, self.request.limit)
+            return sample(blocks, self.plan.request.limit, np.random.default_rng())
+        return first_candidates(blocks, self.plan.request.limit)
 
     @property
     def is_eager(self) -> bool:
@@ -79,8 +78,8 @@ class Search:
     @property
     def _wanted(self) -> int | None:
         """Return how many candidates will be drawn at most; None for all there are."""
-        limits = [self.request.limit, self.options.maximum]
-        if self.options.randomize or not self.request.nested:
+        limits = [self.plan.request.limit, self.options.maximum]
+        if self.options.randomize or not self.plan.request.nested:
             limits = [self.options.maximum]
         return min((one for one in limits if one is not None), default=None)
 
@@ -104,14 +103,14 @@ class Search:
         """Make ready the candidates of some anchors; costs grow with their options alone."""
         known: dict[int, Options] = {}
         options = []
-        contested = {one.resource_class for one in self.contests}
-        for slot in self.slots:
-            if id(slot.relation) not in known:
-                names = [name for name in slot.resources if name in contested]
-                known[id(slot.relation)] = options_of(self.forest, slot.relation, anchors, names)
-            options.append(known[id(slot.relation)])
+        contested = {one.resource_class for one in self.plan.contests}
+        for want, relation in zip(self.plan.wants, self.relations, strict=True):
+            if id(relation) not in known:
+                names = [name for name in want.resources if name in contested]
+                known[id(relation)] = options_of(self.forest, relation, anchors, names)
+            options.append(known[id(relation)])
         order = self.forest.order
-        competition = Competition(self.slots, options, self.contests, len(order.row))
+        competition = Competition(self.plan.wants, options, self.plan.contests, len(order.row))
         live = competition.promising(len(anchors))
         heads = []
         for members in self.rules.lists:
@@ -141,42 +140,22 @@ def search(forest: Forest, request: CandidateRequest, options: SearchOptions) ->
         TraitsNotFoundError, ResourceClassNotFoundError: if the request names what does not exist.
     """
     require_known_names(forest, request)
-    slots = _slots(request.groups, _relations(forest, request.groups))
+    plan = plan_of(request)
+    found = [relations_of(forest, group) for group in plan.groups]
+    relations = tuple(found[want.group][want.part] for want in plan.wants)
     return Search(
         forest=forest,
-        request=request,
+        plan=plan,
         options=options,
-        slots=slots,
-        anchors=_reached_anchors(forest, request, slots),
-        contests=tuple(contests_of(slots, isolate=request.isolate)),
-        rules=_rules(forest, request, slots),
+        relations=relations,
+        anchors=_reached_anchors(forest, request, [one for some in found for one in some]),
+        rules=_rules(forest, plan, relations),
     )
 
 
-def _relations(forest: Forest, groups: Sequence[RequestGroup]) -> list[list[Relation]]:
-    """Relate each group's slots; groups that ask for the same share the same relations."""
-    known: list[tuple[RequestGroup, list[Relation]]] = []
-    relations = []
-    for group in groups:
-        for other, found in known:
-            if _asks_the_same(group, other):
-                relations.append(found)
-                break
-        else:
-            known.append((group, relations_of(forest, group)))
-            relations.append(known[-1][1])
-    return relations
-
-
-def _asks_the_same(one: RequestGroup, other: RequestGroup) -> bool:
-    return (
-        NO_GROUP not in (one.suffix, other.suffix)
-        and one.resources == other.resources
-        and one.conditions == other.conditions
-    )
-
-
-def _reached_anchors(forest: Forest, request: CandidateRequest, slots: Sequence[Slot]) -> Rows:
+def _reached_anchors(
+    forest: Forest, request: CandidateRequest, relations: Sequence[Relation]
+) -> Rows:
     """Return the places of the roots under which every slot has some provider, ascending."""
     unsuffixed = [group.conditions for group in request.groups if group.suffix == NO_GROUP]
     anchors = anchors_allowed(
@@ -185,59 +164,29 @@ def _reached_anchors(forest: Forest, request: CandidateRequest, slots: Sequence[
         request.root_forbidden,
         unsuffixed[0] if unsuffixed else None,
     )
-    for relation in {id(slot.relation): slot.relation for slot in slots}.values():
+    for relation in relations:
         reached = np.zeros(len(forest.order.row), dtype=np.bool_)
         reached[relation.anchor] = True
         anchors = anchors[reached[anchors]]
     return anchors
 
 
-def _slots(
-    groups: Sequence[RequestGroup], relations: Sequence[Sequence[Relation]]
-) -> tuple[Slot, ...]:
-    slots = []
-    for group, found in zip(groups, relations, strict=True):
-        resources: list[Mapping[str, int]] = [group.resources]
-        if group.suffix == NO_GROUP:
-            resources = [{name: amount} for name, amount in group.resources.items()]
-        for given, relation in zip(resources, found, strict=True):
-            slots.append(Slot(group.suffix, given, relation))
-    return tuple(slots)
-
-
-def _subtree_lists(request: CandidateRequest, slots: Sequence[Slot]) -> list[tuple[int, ...]]:
-    """Return the slots of each same_subtree list; lists of one say nothing."""
-    by_suffix = {slot.suffix: index for index, slot in enumerate(slots)}
-    lists = {frozenset(suffixes) for suffixes in request.same_subtree}
-    members = [tuple(sorted(by_suffix[one] for one in suffixes)) for suffixes in lists]
-    return sorted(one for one in members if len(one) > 1)
-
-
-def _rules(
-    forest: Forest,
-    request: CandidateRequest,
-    slots: Sequence[Slot],
-) -> Rules:
-    lists = _subtree_lists(request, slots)
-    unsuffixed = tuple(one for one, slot in enumerate(slots) if slot.suffix == NO_GROUP)
-    groups = [group for group in request.groups if group.suffix == NO_GROUP]
-    # The provider of a single class was chosen by its traits already.
-    required = groups[0].conditions.required if len(unsuffixed) > 1 else ()
+def _rules(forest: Forest, plan: Plan, relations: Sequence[Relation]) -> Rules:
     order = forest.order
     return Rules(
-        steps=plan_steps(slots, lists, isolate=request.isolate, nested=request.nested),
-        lists=tuple(lists),
-        unsuffixed=unsuffixed,
-        required=tuple(with_any_trait(forest, names)[order.row] for names in required),
+        steps=plan.steps([len(one.provider) for one in relations]),
+        lists=plan.lists,
+        unsuffixed=plan.unsuffixed,
+        required=tuple(with_any_trait(forest, names)[order.row] for names in plan.required),
         roots=order.root,
         ends=order.end,
     )
 
 
-def _sharing_places(forest: Forest, slots: Sequence[Slot]) -> Mask | None:
+def _sharing_places(forest: Forest, relations: Sequence[Relation]) -> Mask | None:
     """Return which places are sharing providers, None if no candidate can be of them alone."""
     trait_id = forest.catalogue.sharing_trait_id
     if trait_id is None:
         return None
     sharing = forest.mask_of([forest.rows_with_trait(trait_id)])[forest.order.row]
-    return sharing if all(sharing[slot.relation.provider].any() for slot in slots) else None
+    return sharing if all(sharing[one.provider].any() for one in relations) else None

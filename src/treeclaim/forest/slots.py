@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The slots of a request, and their options under some anchors."""
+"""The options of the slots of a request under some anchors."""
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -10,48 +11,40 @@ import numpy.typing as npt
 from treeclaim.forest.columns import Rows
 from treeclaim.forest.forest import Forest
 from treeclaim.forest.relation import Relation
+from treeclaim.forest.windows import Window
 
 Amounts = npt.NDArray[np.int64]
 """Units of one resource class, int64."""
 
 
-@dataclass(frozen=True, slots=True)
-class Slot:
-    """A place in a candidate that takes one provider.
-
-    Attributes:
-        suffix: The group's suffix, "" for a slot of the unsuffixed group.
-        resources: What the provider gives here: amounts by class name; empty for a resourceless
-            group.
-        relation: Who may take it under which anchor; slots that ask the same have the same one.
-    """
-
-    suffix: str
-    resources: Mapping[str, int]
-    relation: Relation
-
-
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Options:
     """The providers that may take a slot, for some anchors.
 
     Attributes:
         starts: Where each anchor's options begin, int64, shape (anchors + 1,).
         places: Providers, ascending within an anchor, int64, shape (options,).
-        keys: `anchor * places in all + provider`, ascending, int64, shape (options,).
+        place_count: Number of places there are in all.
         room: By name of the class, for those that several slots ask for: most units that one
             candidate may take, int64, shape (options,).
     """
 
     starts: Rows
     places: Rows
-    keys: Rows
+    place_count: int
     room: Mapping[str, Amounts]
 
     @property
     def counts(self) -> Rows:
         """Return the number of options of each anchor, int64, shape (anchors,)."""
-        return np.diff(self.starts)
+        counts: Rows = self.starts[1:] - self.starts[:-1]
+        return counts
+
+    @cached_property
+    def keys(self) -> Rows:
+        """Return `anchor * place_count + provider`, ascending, int64, shape (options,)."""
+        anchors: Rows = np.arange(len(self.starts) - 1).repeat(self.counts)
+        return anchors * self.place_count + self.places
 
     def sums(self, numbers: Amounts) -> Amounts:
         """Return, for each anchor, the sum of one number per option."""
@@ -72,22 +65,22 @@ def options_of(
         contested: Names of the classes that several slots ask for, this one among them.
     """
     order = forest.order
-    first, end = np.searchsorted(relation.anchor, [anchors[0], anchors[-1] + 1])
-    pair_anchor, places = relation.anchor[first:end], relation.provider[first:end]
-    index = np.searchsorted(anchors, pair_anchor)
-    wanted = anchors[index] == pair_anchor
-    if not wanted.all():
-        index, places = index[wanted], places[wanted]
+    first = relation.anchor.searchsorted(anchors)
+    window = Window(first, relation.anchor.searchsorted(anchors, side="right") - first)
     starts = np.zeros(len(anchors) + 1, dtype=np.int64)
-    np.cumsum(np.bincount(index, minlength=len(anchors)), out=starts[1:])
+    window.counts.cumsum(out=starts[1:])
+    if first[-1] + window.counts[-1] - first[0] == starts[-1]:
+        places = relation.provider[first[0] : first[0] + starts[-1]]
+    else:
+        places = relation.provider[window.pairs()[1]]
     return Options(
         starts=starts,
         places=places,
-        keys=index * len(order.row) + places,
+        place_count=len(order.row),
         room={name: _room(forest, name, order.row[places]) for name in contested},
     )
 
 
 def _room(forest: Forest, resource_class: str, rows: Rows) -> Amounts:
     columns = forest.classes[forest.catalogue.resource_classes[resource_class].id]
-    return columns.room(np.searchsorted(columns.row.values, rows))
+    return columns.room(columns.row.values.searchsorted(rows))

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from treeclaim.forest.columns import Rows
+from treeclaim.forest.columns import Rows, merged
 from treeclaim.forest.slots import Options
 
 
@@ -32,7 +32,7 @@ def heads_of(members: Sequence[Options], anchor_count: int, ends: Rows) -> Heads
         ends: First place behind each place's subtree, int64, shape (places,).
     """
     place_count = len(ends)
-    keys = np.unique(np.concatenate([one.keys for one in members]))
+    keys = merged([one.keys for one in members])
     base = keys // place_count * place_count
     behind = base + ends[keys - base]
     viable = np.ones(len(keys), dtype=np.bool_)

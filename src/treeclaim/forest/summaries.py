@@ -26,9 +26,10 @@ class Summaries:
         self._forest = search.forest
         self._form = form
         self._order = search.forest.order
-        self._giving = [one for one, slot in enumerate(search.slots) if slot.resources]
-        self._slots = search.slots
-        self._requested = {name for slot in search.slots for name in slot.resources}
+        wants = search.plan.wants
+        self._giving = [one for one, want in enumerate(wants) if want.resources]
+        self._relations = search.relations
+        self._requested = {name for want in wants for name in want.resources}
         places = len(self._order.row)
         self._tree_used: Mask = np.zeros(places, dtype=np.bool_)
         self._provider_used: Mask = np.zeros(places, dtype=np.bool_)
@@ -46,7 +47,7 @@ class Summaries:
         """Write the summaries of all trees that could still be used, as they are now."""
         possible = np.zeros(len(self._order.row), dtype=np.bool_)
         for one in self._giving:
-            possible[self._order.root[self._slots[one].relation.provider]] = True
+            possible[self._order.root[self._relations[one].provider]] = True
         roots = np.flatnonzero(possible)
         self._detached = {int(root): self._written(roots[[i]]) for i, root in enumerate(roots)}
 

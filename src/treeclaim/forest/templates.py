@@ -3,17 +3,19 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
 
 from treeclaim.forest.columns import Rows
-from treeclaim.forest.slots import Slot
+from treeclaim.forest.plan import Plan, Want
 from treeclaim.model.request import BodyForm
 
 Pattern = tuple[int, ...]
 """For each slot the first slot that has the same provider."""
 
+_REMEMBERED = 512
 _HOLE = b"-" * 36
 _MOST_COMPARISONS = 4_000_000
 _LARGEST_CODED_PATTERN = 15
@@ -32,19 +34,20 @@ class Template:
     text: npt.NDArray[np.uint8]
     holes: dict[int, list[int]]
 
-    @classmethod
-    def of(cls, pattern: Pattern, slots: Sequence[Slot], form: BodyForm) -> "Template":
-        """Write the candidate of a pattern as a microversion shows it (page 90, section 5.1)."""
-        writer = _Writer()
-        writer.text(b'{"allocations":')
-        if form.list_allocations:
-            _write_list(writer, _supplies(pattern, slots))
-        else:
-            _write_object(writer, _supplies(pattern, slots))
-        if form.mappings:
-            _write_mappings(writer, pattern, slots)
-        writer.text(b"},")
-        return cls(np.frombuffer(bytes(writer.written), dtype=np.uint8), writer.holes)
+
+@lru_cache(_REMEMBERED)
+def template_of(plan: Plan, pattern: Pattern, form: BodyForm) -> Template:
+    """Write the candidate of a pattern as a microversion shows it (page 90, section 5.1)."""
+    writer = _Writer()
+    writer.text(b'{"allocations":')
+    if form.list_allocations:
+        _write_list(writer, _supplies(pattern, plan.wants))
+    else:
+        _write_object(writer, _supplies(pattern, plan.wants))
+    if form.mappings:
+        _write_mappings(writer, pattern, plan.wants)
+    writer.text(b"},")
+    return Template(np.frombuffer(bytes(writer.written), dtype=np.uint8), writer.holes)
 
 
 class _Writer:
@@ -68,11 +71,11 @@ class _Writer:
             yield one
 
 
-def _supplies(pattern: Pattern, slots: Sequence[Slot]) -> list[tuple[int, bytes]]:
+def _supplies(pattern: Pattern, wants: Sequence[Want]) -> list[tuple[int, bytes]]:
     """Return, for each provider that gives something, its first slot and its resources' JSON."""
     amounts: dict[int, dict[str, int]] = {}
-    for first, slot in zip(pattern, slots, strict=True):
-        for name, amount in slot.resources.items():
+    for first, want in zip(pattern, wants, strict=True):
+        for name, amount in want.resources.items():
             given = amounts.setdefault(first, {})
             given[name] = given.get(name, 0) + amount
     return [(first, _resources(given)) for first, given in amounts.items()]
@@ -102,10 +105,10 @@ def _write_list(writer: _Writer, supplies: Sequence[tuple[int, bytes]]) -> None:
     writer.text(b"]")
 
 
-def _write_mappings(writer: _Writer, pattern: Pattern, slots: Sequence[Slot]) -> None:
+def _write_mappings(writer: _Writer, pattern: Pattern, wants: Sequence[Want]) -> None:
     serving: dict[str, dict[int, None]] = {}
-    for first, slot in zip(pattern, slots, strict=True):
-        serving.setdefault(slot.suffix, {})[first] = None
+    for first, want in zip(pattern, wants, strict=True):
+        serving.setdefault(want.suffix, {})[first] = None
     suffixes = list(serving)
     writer.text(b',"mappings":{')
     for one in writer.members(len(suffixes)):

@@ -45,9 +45,11 @@ class RequestGroup:
     conditions: ProviderConditions = field(default_factory=ProviderConditions)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class CandidateRequest:
     """A validated question for allocation candidates.
+
+    Requests are equal by identity, so that what is known of one can be kept for it.
 
     Attributes:
         groups: All request groups, in the order of the query.

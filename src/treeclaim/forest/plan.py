@@ -1,0 +1,290 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What can be said of a request before any provider is looked at.
+
+Schedulers ask the same few questions all day, one for each flavor, so all of this is worked out
+once for each and kept.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+
+import numpy as np
+import numpy.typing as npt
+
+from treeclaim.model.request import NO_GROUP, CandidateRequest, RequestGroup
+
+_REMEMBERED = 1024
+_MOST_ORDERS = 16
+
+
+@dataclass(frozen=True, slots=True)
+class Want:
+    """What a slot asks for. A slot is a place in a candidate that takes one provider.
+
+    Attributes:
+        suffix: The group's suffix, "" for a slot of the unsuffixed group.
+        resources: What the provider gives here: amounts by class name; empty for a resourceless
+            group.
+        group: Which of `Plan.groups` has the conditions.
+        part: Which slot of that group it is.
+    """
+
+    suffix: str
+    resources: Mapping[str, int]
+    group: int
+    part: int
+
+
+@dataclass(frozen=True, slots=True)
+class Contest:
+    """Slots that compete.
+
+    Attributes:
+        slots: At least two.
+        resource_class: What they share; None where each needs a provider of its own.
+        least: The smallest amount asked for (1 without a class).
+        total: The sum of the amounts.
+    """
+
+    slots: tuple[int, ...]
+    resource_class: str | None
+    least: int
+    total: int
+
+
+@dataclass(frozen=True, slots=True)
+class Summed:
+    """Earlier slots that may take the same class from the same provider.
+
+    Attributes:
+        amount: What this step's slot takes.
+        slots: The earlier slots.
+        amounts: What each takes, int64, shape (k,).
+    """
+
+    amount: int
+    slots: tuple[int, ...]
+    amounts: npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One step of the search: guess the head of a same_subtree list, or fill a slot.
+
+    Attributes:
+        slot: The slot to fill; None to guess a head.
+        subtree: The list whose head is guessed; -1 where a slot is filled.
+        covers: Where a head is guessed: earlier slots that must lie in its subtree.
+        within: The lists that the slot is named in.
+        completes: Those of them whose last slot this is.
+        differs: Earlier slots whose provider must be another one.
+        summed: By class name: earlier slots whose amounts add up with this one's.
+        other_trees: Earlier slots that must be the same provider or in another tree (below 1.29).
+        completes_unsuffixed: True if it fills the last slot of the unsuffixed group.
+    """
+
+    slot: int | None
+    subtree: int = -1
+    covers: tuple[int, ...] = ()
+    within: tuple[int, ...] = ()
+    completes: tuple[int, ...] = ()
+    differs: tuple[int, ...] = ()
+    summed: Mapping[str, Summed] = field(default_factory=dict)
+    other_trees: tuple[int, ...] = ()
+    completes_unsuffixed: bool = False
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Plan:
+    """A request in the form in which the search works on it. Plans are equal by identity.
+
+    Attributes:
+        request: What was asked.
+        groups: Its groups; of several that ask for the same, one.
+        wants: What each slot asks for, in the order of the columns of a candidate.
+        lists: The slots of each same_subtree list; lists of one slot say nothing.
+        contests: Which slots compete.
+        unsuffixed: The slots of the unsuffixed group.
+        required: The sets of traits that the providers of the unsuffixed group must cover
+            together.
+    """
+
+    request: CandidateRequest
+    groups: tuple[RequestGroup, ...]
+    wants: tuple[Want, ...]
+    lists: tuple[tuple[int, ...], ...]
+    contests: tuple[Contest, ...]
+    unsuffixed: tuple[int, ...]
+    required: tuple[frozenset[str], ...]
+    _steps: dict[tuple[int, ...], tuple["Step", ...]] = field(default_factory=dict, repr=False)
+
+    def steps(self, sizes: Sequence[int]) -> tuple["Step", ...]:
+        """Put heads and slots into an order that prunes early, with what each must look at.
+
+        Each head comes before those slots of its list that are not filled yet; the slots that are
+        in no list come last. Among slots that could come next, those with fewest options are
+        first.
+
+        Args:
+            sizes: How many providers may take each slot.
+        """
+        # The steps depend on the order of the sizes alone.
+        order = tuple(sorted(range(len(sizes)), key=lambda slot: (sizes[slot], slot)))
+        known = self._steps.get(order)
+        if known is None:
+            planner = _Planner(self, sizes)
+            for subtree, members in enumerate(self.lists):
+                planner.guess_head(subtree)
+                planner.fill(members)
+            planner.fill(range(len(self.wants)))
+            known = tuple(planner.steps)
+            if len(self._steps) >= _MOST_ORDERS:
+                self._steps.clear()
+            self._steps[order] = known
+        return known
+
+
+@lru_cache(_REMEMBERED)
+def plan_of(request: CandidateRequest) -> Plan:
+    """Return the plan of a request; the same one for the same request."""
+    groups, wants = _wants(request.groups)
+    unsuffixed = tuple(one for one, want in enumerate(wants) if want.suffix == NO_GROUP)
+    conditions = [group.conditions for group in request.groups if group.suffix == NO_GROUP]
+    return Plan(
+        request=request,
+        groups=groups,
+        wants=wants,
+        lists=_subtree_lists(request, wants),
+        contests=tuple(_contests(wants, isolate=request.isolate)),
+        unsuffixed=unsuffixed,
+        # The provider of a single class is chosen by its traits in the first place.
+        required=conditions[0].required if len(unsuffixed) > 1 else (),
+    )
+
+
+def _wants(
+    groups: Sequence[RequestGroup],
+) -> tuple[tuple[RequestGroup, ...], tuple[Want, ...]]:
+    distinct: list[RequestGroup] = []
+    wants = []
+    for group in groups:
+        same = (one for one, other in enumerate(distinct) if _asks_the_same(group, other))
+        number = next(same, len(distinct))
+        if number == len(distinct):
+            distinct.append(group)
+        resources: list[Mapping[str, int]] = [group.resources]
+        if group.suffix == NO_GROUP:
+            resources = [{name: amount} for name, amount in group.resources.items()]
+        wants += [Want(group.suffix, one, number, part) for part, one in enumerate(resources)]
+    return tuple(distinct), tuple(wants)
+
+
+def _asks_the_same(one: RequestGroup, other: RequestGroup) -> bool:
+    return (
+        NO_GROUP not in (one.suffix, other.suffix)
+        and one.resources == other.resources
+        and one.conditions == other.conditions
+    )
+
+
+def _subtree_lists(
+    request: CandidateRequest, wants: Sequence[Want]
+) -> tuple[tuple[int, ...], ...]:
+    by_suffix = {want.suffix: index for index, want in enumerate(wants)}
+    lists = {frozenset(suffixes) for suffixes in request.same_subtree}
+    members = [tuple(sorted(by_suffix[one] for one in suffixes)) for suffixes in lists]
+    return tuple(sorted(one for one in members if len(one) > 1))
+
+
+def _contests(wants: Sequence[Want], *, isolate: bool) -> list[Contest]:
+    """Find out which slots compete."""
+    contests = []
+    suffixed = tuple(one for one, want in enumerate(wants) if want.suffix != NO_GROUP)
+    if isolate and len(suffixed) > 1:
+        contests.append(Contest(suffixed, None, 1, len(suffixed)))
+    for name in dict.fromkeys(name for want in wants for name in want.resources):
+        sharing = tuple(one for one, want in enumerate(wants) if name in want.resources)
+        amounts = [wants[one].resources[name] for one in sharing]
+        if len(sharing) > 1:
+            contests.append(Contest(sharing, name, min(amounts), sum(amounts)))
+    return contests
+
+
+class _Planner:
+    """Appends steps; knows what is filled and guessed so far."""
+
+    def __init__(self, plan: Plan, sizes: Sequence[int]) -> None:
+        self.steps: list[Step] = []
+        self._wants = plan.wants
+        self._sizes = sizes
+        self._lists = plan.lists
+        self._isolate = plan.request.isolate
+        self._nested = plan.request.nested
+        self._filled: list[int] = []
+        self._guessed: list[int] = []
+        self._unsuffixed = set(plan.unsuffixed)
+
+    def guess_head(self, subtree: int) -> None:
+        members = self._lists[subtree]
+        self._guessed.append(subtree)
+        self.steps.append(
+            Step(
+                slot=None,
+                subtree=subtree,
+                covers=tuple(one for one in members if one in self._filled),
+                completes=(subtree,) if set(members) <= set(self._filled) else (),
+            )
+        )
+
+    def fill(self, slots: Iterable[int]) -> None:
+        unfilled = [one for one in slots if one not in self._filled]
+        for one in sorted(unfilled, key=lambda slot: (self._sizes[slot], slot)):
+            earlier = tuple(self._filled)
+            self._filled.append(one)
+            self.steps.append(self._step(one, earlier))
+
+    def _step(self, new: int, earlier: tuple[int, ...]) -> Step:
+        slot = self._wants[new]
+        differs = tuple(one for one in earlier if self._isolated(new, one))
+        return Step(
+            slot=new,
+            within=tuple(one for one in self._guessed if new in self._lists[one]),
+            completes=self._completed_by((new,)),
+            differs=differs,
+            summed=self._summed(slot, [one for one in earlier if one not in differs]),
+            other_trees=tuple(
+                one
+                for one in earlier
+                if not self._nested and slot.resources and self._wants[one].resources
+            ),
+            completes_unsuffixed=(
+                new in self._unsuffixed and self._unsuffixed <= set(self._filled)
+            ),
+        )
+
+    def _completed_by(self, new: Sequence[int]) -> tuple[int, ...]:
+        """Return the guessed lists that are whole now, and were not before these slots."""
+        filled = set(self._filled)
+        return tuple(
+            one
+            for one in self._guessed
+            if set(self._lists[one]) <= filled and set(self._lists[one]) & set(new)
+        )
+
+    def _isolated(self, one: int, other: int) -> bool:
+        suffixes = (self._wants[one].suffix, self._wants[other].suffix)
+        return self._isolate and NO_GROUP not in suffixes
+
+    def _summed(self, slot: Want, earlier: Sequence[int]) -> dict[str, Summed]:
+        summed = {}
+        for name, amount in slot.resources.items():
+            others = [one for one in earlier if name in self._wants[one].resources]
+            amounts = [self._wants[one].resources[name] for one in others]
+            if others:
+                summed[name] = Summed(
+                    amount,
+                    tuple(others),
+                    np.array(amounts, dtype=np.int64),
+                )
+        return summed
