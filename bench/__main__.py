@@ -31,6 +31,8 @@ def main() -> int:
         peer = options.versus
     for make in SHORT:
         world = make()
+        if options.only not in world.name:
+            continue
         console.print(f"Measuring {world.name}")
         with _endpoints(world, options, console) as endpoints:
             rows += measure_searches(world, endpoints, options.rounds)
@@ -39,6 +41,8 @@ def main() -> int:
         _write(rows, options.json)
     for make in ALONE:
         world = make()
+        if options.only not in world.name:
+            continue
         console.print(f"Measuring {world.name}, Treeclaim alone")
         with ExitStack() as stack:
             folder = Path(stack.enter_context(servers.new_folder()))
@@ -61,6 +65,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--short", action="store_true", help="few rounds (the default)")
     parser.add_argument("--rounds", type=int, default=3, help="turns of ten answers per case")
     parser.add_argument("--claims", type=int, default=200, help="claims per case")
+    parser.add_argument("--only", metavar="TEXT", default="", help="worlds with this in the name")
     parser.add_argument("--no-peer", action="store_true", help="measure Treeclaim alone")
     parser.add_argument(
         "--versus",

@@ -1,18 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """An endpoint under measurement: loads worlds into it, asks it, claims from it."""
 
-import http.client
 import threading
 import time
 import uuid
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Any
-from urllib.parse import urlsplit
+from http import HTTPStatus
 
 import httpx
 
+from bench.connection import Connection
 from bench.worlds import BenchProvider, World
 
 _THREADS = 4
@@ -54,12 +53,10 @@ class Endpoint:
         client: httpx.Client = self._local.client
         return client
 
-    def _connection(self) -> http.client.HTTPConnection:
-        """Return a connection that adds little of its own to what is timed."""
+    def _connection(self) -> Connection:
         if not hasattr(self._local, "connection"):
-            address = urlsplit(self.url).netloc
-            self._local.connection = http.client.HTTPConnection(address, timeout=_TIMEOUT)
-        connection: http.client.HTTPConnection = self._local.connection
+            self._local.connection = Connection(self.url, self._headers, _TIMEOUT)
+        connection: Connection = self._local.connection
         return connection
 
     def load(self, world: World) -> None:
@@ -103,15 +100,12 @@ class Endpoint:
         path = f"/allocation_candidates?{query}"
         if limit is not None:
             path += f"&limit={limit}"
-        prefix = urlsplit(self.url).path.rstrip("/")
         connection = self._connection()
         start = time.perf_counter()
-        connection.request("GET", prefix + path, headers=self._headers)
-        response = connection.getresponse()
-        body = response.read()
+        status, body = connection.get(path)
         taken = time.perf_counter() - start
-        if response.status != http.HTTPStatus.OK:
-            raise SystemExit(f"{self.name} answered {response.status}: {body.decode()}")
+        if status != HTTPStatus.OK:
+            raise SystemExit(f"{self.name} answered {status}: {body.decode()}")
         return Answer(taken, body)
 
     def claim(self, provider: str, amounts: dict[str, int]) -> bool:

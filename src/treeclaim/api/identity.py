@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Who calls: read from the headers that the authentication layer set (contract page 05, §1)."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 
@@ -42,23 +43,45 @@ class Identity:
         }
 
 
+_HEADERS = (
+    ("X_USER_ID", "X_USER"),
+    ("X_PROJECT_ID", "X_TENANT_ID", "X_TENANT"),
+    ("X_ROLES", "X_ROLE"),
+    ("OPENSTACK_SYSTEM_SCOPE",),
+    ("X_DOMAIN_ID",),
+    ("X_SERVICE_USER_ID",),
+    ("X_SERVICE_PROJECT_ID",),
+    ("X_SERVICE_ROLES",),
+)
+"""For each attribute of an identity the header it is read from, and what older ones are called."""
+
+_KEYS = tuple(tuple(f"HTTP_{name}" for name in names) for names in _HEADERS)
+
+
 def identity_of(environment: Mapping[str, Any]) -> Identity:
     """Read the identity from a WSGI environment."""
+    return _identity(tuple(_first(environment, keys) for keys in _KEYS))
+
+
+@lru_cache(maxsize=1024)
+def _identity(headers: tuple[str | None, ...]) -> Identity:
+    """Return the identity that some headers, in the order of `_HEADERS`, tell of."""
+    user, project, roles, scope, domain, service_user, service_project, service_roles = headers
     return Identity(
-        user_id=_first(environment, "X_USER_ID", "X_USER"),
-        project_id=_first(environment, "X_PROJECT_ID", "X_TENANT_ID", "X_TENANT"),
-        roles=_roles(_first(environment, "X_ROLES", "X_ROLE")),
-        system_scope=_first(environment, "OPENSTACK_SYSTEM_SCOPE") or None,
-        domain_id=_first(environment, "X_DOMAIN_ID") or None,
-        service_user_id=_first(environment, "X_SERVICE_USER_ID"),
-        service_project_id=_first(environment, "X_SERVICE_PROJECT_ID"),
-        service_roles=_roles(_first(environment, "X_SERVICE_ROLES")),
+        user_id=user,
+        project_id=project,
+        roles=_roles(roles),
+        system_scope=scope or None,
+        domain_id=domain or None,
+        service_user_id=service_user,
+        service_project_id=service_project,
+        service_roles=_roles(service_roles),
     )
 
 
-def _first(environment: Mapping[str, Any], *names: str) -> str | None:
-    for name in names:
-        value = environment.get(f"HTTP_{name}")
+def _first(environment: Mapping[str, Any], keys: Sequence[str]) -> str | None:
+    for key in keys:
+        value = environment.get(key)
         if value is not None:
             return str(value)
     return None

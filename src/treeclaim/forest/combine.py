@@ -83,10 +83,51 @@ class Combiner:
         """Yield the candidates of some anchors (indices, ascending), anchor after anchor."""
         if not len(anchors):
             return
+        if self._rules.are_free:
+            yield from self._products(anchors, budget)
+            return
         for run in self._competition.runs(anchors):
             if len(run) == 1 and not self._competition.may_match(int(run[0])):
                 continue
             yield from self._search(run, budget)
+
+    def _products(self, anchors: Rows, budget: int) -> Iterator[Choices]:
+        """Combine slots that do not concern each other: every choice is a candidate."""
+        counts = np.array([self._options[slot].counts[anchors] for slot in self._rules.slots])
+        sizes = np.multiply.reduce(counts, axis=0, dtype=np.float64)
+        done = 0
+        while done < len(anchors):
+            rest = sizes[done:]
+            if rest[0] > budget:
+                yield from self._search(anchors[done : done + 1], budget)
+                done += 1
+                continue
+            end = done + max(int(rest.cumsum().searchsorted(budget, side="right")), 1)
+            yield self._product(anchors[done:end], counts[:, done:end], sizes[done:end])
+            done = end
+
+    def _product(
+        self, anchors: Rows, counts: npt.NDArray[np.int64], sizes: npt.NDArray[np.float64]
+    ) -> Choices:
+        """Write all choices of some anchors: the n-th of an anchor is n in mixed radix.
+
+        Args:
+            anchors: Indices.
+            counts: Options of each step and anchor, shape (steps, anchors).
+            sizes: Choices of each anchor, shape (anchors,).
+        """
+        whole = sizes.astype(np.int64)
+        row, number = Window(np.zeros_like(whole), whole).pairs()
+        chosen = np.empty((len(row), len(counts)), dtype=np.int64)
+        is_single = len(row) == len(anchors)  # No anchor has less than one choice.
+        for slot, count in zip(self._rules.slots[::-1], counts[::-1], strict=True):
+            options = self._options[slot]
+            first = options.starts[anchors]
+            if not is_single:
+                number, digit = np.divmod(number, count[row])
+                first = first[row] + digit
+            chosen[:, slot] = options.places[first]
+        return chosen
 
     def _search(self, anchors: Rows, budget: int) -> Iterator[Choices]:
         shape = (len(anchors), len(self._options))

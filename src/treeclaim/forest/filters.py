@@ -36,9 +36,10 @@ def require_known_names(forest: Forest, request: CandidateRequest) -> None:
 
 def require_known_traits(forest: Forest, names: Iterable[str]) -> None:
     """Raise TraitsNotFoundError if some of these traits do not exist."""
-    missing = sorted(set(names) - forest.catalogue.traits.keys())
+    known = forest.catalogue.traits
+    missing = {name for name in names if name not in known}
     if missing:
-        raise TraitsNotFoundError(missing)
+        raise TraitsNotFoundError(sorted(missing))
 
 
 def require_known_classes(forest: Forest, resources: Mapping[str, int]) -> None:

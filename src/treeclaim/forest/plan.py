@@ -94,6 +94,11 @@ class Step:
     other_trees: tuple[int, ...] = ()
     completes_unsuffixed: bool = False
 
+    @property
+    def is_bound(self) -> bool:
+        """Tell whether what fills the slot depends on the slots that were filled before."""
+        return bool(self.differs or self.summed or self.other_trees)
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Plan:

@@ -41,6 +41,16 @@ class Rules:
     roots: Rows
     ends: Rows
 
+    @property
+    def are_free(self) -> bool:
+        """Tell whether no choice for one slot says anything about another one."""
+        return not (self.lists or self.required or any(step.is_bound for step in self.steps))
+
+    @property
+    def slots(self) -> list[int]:
+        """Return the slots in the order in which they are filled."""
+        return [step.slot for step in self.steps if step.slot is not None]
+
     def subtree_keys(self, anchors: Rows, heads: Rows) -> tuple[Rows, Rows]:
         """Return the keys (see `Options.keys`) where the heads' subtrees begin and end."""
         base = anchors * len(self.ends)

@@ -186,7 +186,7 @@ def _rules(forest: Forest, plan: Plan, relations: Sequence[Relation]) -> Rules:
 def _sharing_places(forest: Forest, relations: Sequence[Relation]) -> Mask | None:
     """Return which places are sharing providers, None if no candidate can be of them alone."""
     trait_id = forest.catalogue.sharing_trait_id
-    if trait_id is None:
+    if trait_id is None or not len(forest.rows_with_trait(trait_id)):
         return None
     sharing = forest.mask_of([forest.rows_with_trait(trait_id)])[forest.order.row]
     return sharing if all(sharing[one.provider].any() for one in relations) else None

@@ -66,10 +66,14 @@ def gathered(blocks: _Blocks, size: int) -> _Blocks:
         waiting.append(block)
         count += len(block)
         if count >= size:
-            yield np.concatenate(waiting)
+            yield _together(waiting)
             waiting, count = [], 0
     if waiting:
-        yield np.concatenate(waiting)
+        yield _together(waiting)
+
+
+def _together(blocks: list[npt.NDArray[np.int64]]) -> npt.NDArray[np.int64]:
+    return blocks[0] if len(blocks) == 1 else np.concatenate(blocks)
 
 
 def sample(blocks: _Blocks, count: int | None, generator: np.random.Generator) -> _Blocks:
