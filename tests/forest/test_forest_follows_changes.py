@@ -20,7 +20,7 @@ from treeclaim.forest.forest import Forest
 from treeclaim.forest.listing import matching_providers
 from treeclaim.model.changes import Changes
 from treeclaim.model.inventory import Inventory
-from treeclaim.model.request import CandidateRequest, ProviderQuery, RequestGroup
+from treeclaim.model.request import CandidateRequest, ProviderQuery, RequestGroup, SubtreeList
 
 AGGREGATES = tuple(provider_uuid(1000 + number) for number in range(3))
 
@@ -106,7 +106,7 @@ REQUESTS = (
     CandidateRequest((RequestGroup("", {"VCPU": 1, "DISK_GB": 2}),)),
     CandidateRequest(
         (RequestGroup("_A", {"VCPU": 1}), RequestGroup("_B", {"CUSTOM_DEVICE": 1})),
-        same_subtree=(("_A", "_B"),),
+        same_subtree=(SubtreeList(("_A", "_B")),),
     ),
 )
 

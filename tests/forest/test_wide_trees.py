@@ -25,11 +25,15 @@ from treeclaim.model.request import (
 )
 
 
+def suffixes_of(groups, isolate=True):
+    return frozenset(group.suffix for group in groups if group.suffix and isolate)
+
+
 def request_for(groups, *, isolate=False, limit=None, root_too=True):
     asked = [RequestGroup(f"_{number}", {"CUSTOM_DEVICE": 1}) for number in range(groups)]
     if root_too:
         asked.insert(0, RequestGroup("", {"VCPU": 1}))
-    return CandidateRequest(tuple(asked), isolate=isolate, limit=limit)
+    return CandidateRequest(tuple(asked), isolated=suffixes_of(asked, isolate), limit=limit)
 
 
 # Contract page 90, section 6: two hosts (or one) with eight children each.
@@ -109,7 +113,8 @@ def test_groups_that_only_some_children_can_serve_do_not_run_into_endless_dead_e
         for number in range(12)
     ]
     forest = forest_of(records)
-    request = CandidateRequest((*plain, *picky), isolate=True, limit=50)
+    asked = (*plain, *picky)
+    request = CandidateRequest(asked, isolated=suffixes_of(asked), limit=50)
     assert len(distinct(answer_of(forest, request))) == 50
 
 

@@ -2,11 +2,11 @@
 """Between the reference's values and the Forest's: worlds in, answers out."""
 
 import json
-import uuid
 from dataclasses import replace
 
 from tests.reference.candidates import SHARING
 from tests.reference.strategies import CLASSES, TRAITS
+from tests.reference.world import uuid_of
 from treeclaim.forest.body import Answer
 from treeclaim.forest.forest import Forest
 from treeclaim.forest.search import search
@@ -20,19 +20,15 @@ from treeclaim.model.request import (
     ProviderConditions,
     RequestGroup,
     SearchOptions,
+    SplitPolicy,
+    SubtreeList,
 )
 
 _TRAITS = (SHARING, *TRAITS)
-_NAMESPACE = uuid.UUID(int=7)
 CATALOGUE = Catalogue.of(
     [CatalogueEntry(number, name, 0.0) for number, name in enumerate(_TRAITS)],
     [CatalogueEntry(number, name, 0.0) for number, name in enumerate(CLASSES)],
 )
-
-
-def uuid_of(name):
-    """The uuid that stands for a provider's or an aggregate's name."""
-    return str(uuid.uuid5(_NAMESPACE, name))
 
 
 def forest_of(world):
@@ -86,25 +82,27 @@ def candidate_request(request, limit=None):
     """The search's form of a request."""
     return CandidateRequest(
         groups=tuple(
-            RequestGroup(
-                group.suffix,
-                group.resources,
-                ProviderConditions(
-                    required=group.required,
-                    forbidden=group.forbidden,
-                    member_of=tuple(frozenset(map(uuid_of, one)) for one in group.member_of),
-                    forbidden_aggregates=frozenset(map(uuid_of, group.not_member_of)),
-                    in_tree=None if group.in_tree is None else uuid_of(group.in_tree),
-                ),
-            )
+            RequestGroup(group.suffix, group.resources, _conditions(group))
             for group in request.groups
         ),
-        root_required=request.root_required,
-        root_forbidden=request.root_forbidden,
-        same_subtree=request.same_subtree,
-        isolate=request.isolate,
+        root=_conditions(request.root),
+        same_subtree=tuple(SubtreeList(*one) for one in request.same_subtree),
+        isolated=request.isolated,
+        can_split=request.can_split,
+        split_policy=SplitPolicy(request.split_policy),
         limit=limit,
         nested=request.nested,
+    )
+
+
+def _conditions(group):
+    return ProviderConditions(
+        required=group.required,
+        forbidden=group.forbidden,
+        member_of=tuple(frozenset(map(uuid_of, one)) for one in group.member_of),
+        forbidden_aggregates=frozenset(map(uuid_of, group.not_member_of)),
+        in_tree=tuple(map(uuid_of, group.in_tree)),
+        in_subtree=tuple(map(uuid_of, group.in_subtree)),
     )
 
 

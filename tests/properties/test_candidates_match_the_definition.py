@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from tests.properties.forest_adapter import Found, ask, forest_of
 from tests.reference.candidates import Reference, TooManyError
-from tests.reference.strategies import requests, worlds
+from tests.reference.strategies import extended_requests, requests, worlds
 
 WORLDS = int(os.environ.get("TREECLAIM_PROPERTY_EXAMPLES", "400"))
 REQUESTS_EACH = 8
@@ -19,20 +19,32 @@ MOST_COMBINATIONS = 3000
 
 
 @st.composite
-def questions(draw):
+def questions(draw, kind):
     """A world and some requests."""
     world = draw(worlds())
-    return world, [draw(requests(world)) for _ in range(REQUESTS_EACH)]
+    return world, [draw(kind(world)) for _ in range(REQUESTS_EACH)]
 
 
-@settings(
+many_worlds = settings(
     max_examples=WORLDS,
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )
-@given(questions())
+
+
+@many_worlds
+@given(questions(requests))
 def test_the_candidates_and_summaries_are_those_of_the_definition(question):
-    world, asked = question
+    compare_all(*question)
+
+
+@many_worlds
+@given(questions(extended_requests))
+def test_so_they_are_with_the_parameters_of_the_extension(question):
+    compare_all(*question)
+
+
+def compare_all(world, asked):
     reference = Reference(world)
     forest = forest_of(world)
     for request in asked:
@@ -41,6 +53,8 @@ def test_the_candidates_and_summaries_are_those_of_the_definition(question):
         except TooManyError:
             continue
         event("some candidates" if expected else "no candidate")
+        if any(len(providers) > 1 for _, mapping in expected for _, providers in mapping):
+            event("a group with several providers")
         compare(world, reference, forest, request, expected)
 
 

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The candidates of a request by brute force: contract page 90, section 4, line by line.
 
+What is beyond that page (parameters of the extension) is from page 97, section 2.
+
 Names and order follow the page. It is meant to be read beside it, not to be fast.
 """
 
@@ -62,7 +64,10 @@ class Reference:
         return bool(self.aggs(p) & g.not_member_of)
 
     def in_tree(self, p, g):
-        return g.in_tree is None or (g.in_tree in self.P and self.root(p) == self.root(g.in_tree))
+        return not g.in_tree or self.root(p) in {self.root(q) for q in g.in_tree if q in self.P}
+
+    def in_subtree(self, p, g):
+        return not g.in_subtree or not set(g.in_subtree).isdisjoint(self.anc(p))
 
     def suffixed(self, g, a):
         """Solutions of a suffixed group: (A, V)."""
@@ -71,6 +76,7 @@ class Reference:
             for p in self.P
             if a in self.anchors(p)
             and self.in_tree(p, g)
+            and self.in_subtree(p, g)
             and self.is_in(p, g)
             and not self.is_out(p, g)
             and all(self.fit(p, c, n) for c, n in g.resources.items())
@@ -78,15 +84,13 @@ class Reference:
             and not g.forbidden & self.traits(p)
         ]
 
-    def use(self, p, c, a, g):
+    def may_use(self, p, a, g):
         return (
-            self.fit(p, c, g.resources[c])
-            and self.in_tree(p, g)
+            self.in_tree(p, g)
+            and self.in_subtree(p, g)
             and (
                 self.root(p) == a
-                or (
-                    p in self.S and g.in_tree is None and self.is_in(p, g) and a in self.anchors(p)
-                )
+                or (p in self.S and not g.in_tree and self.is_in(p, g) and a in self.anchors(p))
             )
             and (self.is_in(p, g) or self.is_in(a, g))
             and not self.is_out(p, g)
@@ -94,16 +98,31 @@ class Reference:
             and not g.forbidden & self.traits(p)
         )
 
-    def unsuffixed(self, g, a):
-        """Solutions of the unsuffixed group: (A, V)."""
-        choices = [[p for p in self.P if self.use(p, c, a, g)] for c in g.resources]
+    def unsuffixed(self, g, a, request, taken):
+        """Solutions of the unsuffixed group: (A, V), beside what the other groups take."""
+        choices = []
+        for c, n in g.resources.items():
+            providers = [p for p in self.P if c in self.P[p].stock and self.may_use(p, a, g)]
+            if c in request.can_split:
+                providers.sort(key=lambda p: self.order(p, a))
+                choices.append(list(divisions(self, c, n, providers, request, taken)))
+            else:
+                choices.append([{(p, c): n} for p in providers if self.fit(p, c, n)])
         solutions = []
-        for f in itertools.product(*choices):
-            traits = frozenset().union(*(self.traits(p) for p in f))
+        for parts in itertools.product(*choices):
+            amounts = {key: n for part in parts for key, n in part.items()}
+            V = frozenset(p for p, _ in amounts)
+            traits = frozenset().union(*(self.traits(p) for p in V))
             if all(s & traits for s in g.required):
-                pairs = zip(f, g.resources.items(), strict=True)
-                solutions.append((frozenset((p, c, n) for p, (c, n) in pairs), frozenset(f)))
+                solutions.append((frozenset((p, c, n) for (p, c), n in amounts.items()), V))
         return solutions
+
+    def order(self, p, a):
+        """The place of p in a vector of parts: pre-order of the tree, then sharing ones by uuid."""
+        if self.root(p) != a:
+            return (1, self.P[p].uuid)
+        created = list(self.P)
+        return (0, [created.index(one) for one in reversed(self.anc(p))])
 
     def candidates(self, request, most=math.inf):
         """The set of (alloc, map) as frozen values.
@@ -116,33 +135,46 @@ class Reference:
         for a, p in self.P.items():
             if p.parent is not None:
                 continue
-            if not request.root_required <= p.traits or request.root_forbidden & p.traits:
+            if not self._may_be_root(a, request.root):
                 continue
-            solutions = [
-                self.suffixed(g, a) if g.suffix else self.unsuffixed(g, a) for g in request.groups
-            ]
+            suffixed = [g for g in request.groups if g.suffix]
+            plain = [g for g in request.groups if not g.suffix]
+            solutions = [self.suffixed(g, a) for g in suffixed]
             tried += math.prod(map(len, solutions))
             if tried > most:
                 raise TooManyError
             for sigma in itertools.product(*solutions):
-                candidate = self._combined(request, sigma)
-                if candidate is not None:
-                    found.add(candidate)
+                rest = [self.unsuffixed(g, a, request, total(sigma)) for g in plain]
+                tried += math.prod(map(len, rest))
+                if tried > most:
+                    raise TooManyError
+                for tau in itertools.product(*rest):
+                    candidate = self._combined(request, [*suffixed, *plain], [*sigma, *tau])
+                    if candidate is not None:
+                        found.add(candidate)
         return found
 
-    def _combined(self, request, sigma):
-        V = {g.suffix: v for g, (_, v) in zip(request.groups, sigma, strict=True)}
-        alloc = {}
-        for A, _ in sigma:
-            for p, c, n in A:
-                alloc[p, c] = alloc.get((p, c), 0) + n
-        if request.isolate:
-            chosen = [v for suffix, v in V.items() if suffix]
-            if len(set(chosen)) < len(chosen):
+    def _may_be_root(self, a, g):
+        return (
+            all(s & self.traits(a) for s in g.required)
+            and not g.forbidden & self.traits(a)
+            and self.is_in(a, g)
+            and not self.is_out(a, g)
+        )
+
+    def _combined(self, request, groups, sigma):
+        V = {g.suffix: v for g, (_, v) in zip(groups, sigma, strict=True)}
+        alloc = total(sigma)
+        for one in request.isolated:
+            if any(V[one] & v for suffix, v in V.items() if suffix not in ("", one)):
                 return None
-        for L in request.same_subtree:
-            X = set().union(*(V[suffix] for suffix in L))
-            if not any(all(x in self.anc(y) for y in X) for x in X):
+        for plain, outside in request.same_subtree:
+            X = set().union(*(V[suffix] for suffix in plain))
+            heads = [x for x in X if all(x in self.anc(y) for y in X)]
+            if not heads:
+                return None
+            Y = set().union(*(V[suffix] for suffix in outside))
+            if any(heads[0] in self.anc(y) for y in Y):
                 return None
         for (p, c), n in alloc.items():
             stock = self.P[p].stock[c]
@@ -167,3 +199,42 @@ class Reference:
             return {p for p in self.P if self.root(p) in trees}
         used = {p for alloc, _ in candidates for p, _, _ in alloc}
         return {p for p in used if self.root(p) in trees}
+
+
+def total(sigma):
+    """The sums of what some solutions take."""
+    alloc = {}
+    for A, _ in sigma:
+        for p, c, n in A:
+            alloc[p, c] = alloc.get((p, c), 0) + n
+    return alloc
+
+
+def divisions(reference, c, n, providers, request, taken):
+    """One division for each minimal viable set of these providers, in the order of its parts."""
+    viable = {}
+    for size in range(1, len(providers) + 1):
+        for P in itertools.combinations(providers, size):
+            if any(set(Q) < set(P) for Q in viable):
+                continue
+            vectors = [
+                vector
+                for vector in itertools.product(
+                    *(parts(reference, p, c, n, taken.get((p, c), 0)) for p in P)
+                )
+                if sum(vector) == n
+            ]
+            if vectors:
+                viable[P] = vectors
+    for P, vectors in viable.items():
+        best = max(vectors)
+        if request.split_policy == "even":
+            best = max(vectors, key=lambda vector: (min(vector) - max(vector), vector))
+        yield {(p, c): a for p, a in zip(P, best, strict=True)}
+
+
+def parts(reference, p, c, n, taken):
+    """The amounts up to n that p can give beside what was taken of it."""
+    stock = reference.P[p].stock[c]
+    room = min(math.trunc(reference.cap(p, c)) - stock.used, stock.max_unit) - taken
+    return [a for a in range(1, n + 1) if reference.fit(p, c, a) and a <= room]

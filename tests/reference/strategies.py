@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Worlds and requests of every kind, for hypothesis."""
 
+from dataclasses import replace
+
 from hypothesis import strategies as st
 
 from tests.reference.candidates import SHARING
@@ -89,7 +91,7 @@ def groups(draw, suffix, world, *, resourceless=False):
             )
         ),
         not_member_of=draw(seldom(st.frozensets(aggregate_names, max_size=2), frozenset())),
-        in_tree=draw(seldom(st.sampled_from([*names, UNKNOWN]), None)),
+        in_tree=draw(seldom(st.sampled_from([*names, UNKNOWN]).map(lambda one: (one,)), ())),
     )
 
 
@@ -117,15 +119,83 @@ def requests(draw, world):
     )
     if bare and not any("_R" in one for one in lists):
         lists.append(["_R", *named[:1]] if draw(st.booleans()) else ["_R"])
-    root_required = draw(seldom(st.frozensets(st.sampled_from(TRAITS), max_size=1), frozenset()))
-    root_forbidden = draw(
+    wanted = draw(seldom(st.frozensets(st.sampled_from(TRAITS), max_size=1), frozenset()))
+    unwanted = draw(
         seldom(st.frozensets(st.sampled_from((*TRAITS, SHARING)), max_size=1), frozenset())
     )
     return Request(
         groups=tuple(made),
-        root_required=root_required,
-        root_forbidden=root_forbidden - root_required,
-        same_subtree=tuple(tuple(dict.fromkeys(one)) for one in lists),
-        isolate=draw(st.booleans()),
+        root=Group(
+            required=tuple(frozenset({one}) for one in wanted), forbidden=unwanted - wanted
+        ),
+        same_subtree=tuple((tuple(dict.fromkeys(one)), ()) for one in lists),
+        isolated=frozenset(named if draw(st.booleans()) else ()),
         nested=draw(st.integers(0, 5)) > 0,
     )
+
+
+@st.composite
+def extended_requests(draw, world):
+    """A request that uses what page 97, section 2, adds, and little else."""
+    request = draw(requests(world))
+    made = [draw(extended_groups(group, world)) for group in request.groups]
+    suffixes = [group.suffix for group in made if group.suffix]
+    lists = request.same_subtree
+    if suffixes:
+        outside = st.sets(st.sampled_from(suffixes), max_size=2)
+        lists = tuple(
+            (inside, tuple(sorted(draw(outside) - set(inside))))
+            for inside, _ in lists
+            if "_R" in inside or draw(st.booleans())
+        )
+    split = draw(splits(made))
+    return replace(
+        request,
+        groups=tuple(
+            replace(group, resources={name: n + split.get(name, 0) for name, n in found.items()})
+            if not group.suffix and (found := group.resources)
+            else group
+            for group in made
+        ),
+        nested=True,
+        root=draw(seldom(extended_roots(), Group())),
+        same_subtree=lists,
+        isolated=draw(st.frozensets(st.sampled_from(suffixes), max_size=2))
+        if suffixes
+        else frozenset(),
+        can_split=frozenset(split),
+        split_policy=draw(st.sampled_from(["pack", "even"])),
+    )
+
+
+@st.composite
+def extended_groups(draw, group, world):
+    """A group, mostly without its usual conditions, sometimes with those of the extension."""
+    names = st.lists(
+        st.sampled_from([*(one.name for one in world.providers), UNKNOWN]), min_size=1, max_size=4
+    ).map(tuple)
+    plain = Group(group.suffix, group.resources)
+    return replace(
+        draw(seldom(st.just(group), plain)),
+        in_tree=draw(seldom(names, ())),
+        in_subtree=draw(seldom(names, ())),
+    )
+
+
+@st.composite
+def extended_roots(draw):
+    """Conditions on the anchor root."""
+    members = st.lists(st.frozensets(aggregate_names, min_size=1, max_size=3), max_size=2)
+    return Group(
+        required=tuple(draw(seldom(required_sets, []))),
+        forbidden=draw(seldom(st.frozensets(st.sampled_from(TRAITS), max_size=1), frozenset())),
+        member_of=tuple(draw(members)),
+        not_member_of=draw(seldom(st.frozensets(aggregate_names, max_size=1), frozenset())),
+    )
+
+
+@st.composite
+def splits(draw, groups):
+    """The classes to split, each with what is added to its amount to make that necessary."""
+    classes = sorted({name for group in groups if not group.suffix for name in group.resources})
+    return {name: draw(st.integers(0, 9)) for name in classes if draw(st.booleans())}

@@ -1,7 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """Worlds and requests as plain values; nothing here comes from the service's own code."""
 
+import uuid
 from dataclasses import dataclass, field
+
+_NAMESPACE = uuid.UUID(int=7)
+
+
+def uuid_of(name):
+    """The uuid that stands for a provider's or an aggregate's name."""
+    return str(uuid.uuid5(_NAMESPACE, name))
 
 
 @dataclass(frozen=True)
@@ -27,6 +35,11 @@ class Provider:
     traits: frozenset[str] = frozenset()
     aggregates: frozenset[str] = frozenset()
 
+    @property
+    def uuid(self):
+        """The uuid that the name stands for."""
+        return uuid_of(self.name)
+
     def __str__(self):
         stock = ", ".join(f"{name}: {one}" for name, one in self.stock.items())
         return (
@@ -45,18 +58,23 @@ class Group:
     forbidden: frozenset[str] = frozenset()
     member_of: tuple[frozenset[str], ...] = ()
     not_member_of: frozenset[str] = frozenset()
-    in_tree: str | None = None
+    in_tree: tuple[str, ...] = ()
+    in_subtree: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
 class Request:
-    """A request for candidates."""
+    """A request for candidates.
+
+    A same_subtree constraint is a pair of suffixes: the plain ones and those with "!".
+    """
 
     groups: tuple[Group, ...]
-    root_required: frozenset[str] = frozenset()
-    root_forbidden: frozenset[str] = frozenset()
-    same_subtree: tuple[tuple[str, ...], ...] = ()
-    isolate: bool = False
+    root: Group = Group()
+    same_subtree: tuple[tuple[tuple[str, ...], tuple[str, ...]], ...] = ()
+    isolated: frozenset[str] = frozenset()
+    can_split: frozenset[str] = frozenset()
+    split_policy: str = "pack"
     nested: bool = True
 
 

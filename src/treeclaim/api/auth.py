@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 _ADMIN = "admin"
 
 
-_OPEN_PATHS = ("/", "/openapi.json")
+_OPEN_PATHS = ("/", "/treeclaim", "/openapi.json")
 """What everybody may see: the version document and the description of the API."""
 
 

@@ -1,11 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The query of GET /allocation_candidates to a request (contract page 90, sections 1 and 2)."""
+"""The query of GET /allocation_candidates to a request (contract page 90, sections 1 and 2).
+
+What the extension reads differently is in `extension_parameters`.
+"""
 
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from treeclaim.api import errors, parameters
+from treeclaim.api import extension_parameters as extension
 from treeclaim.api.errors import bad_request
 from treeclaim.api.microversions import Feature, Version
 from treeclaim.api.validation import Checker, invalid_query
@@ -14,9 +18,10 @@ from treeclaim.model.request import (
     CandidateRequest,
     ProviderConditions,
     RequestGroup,
+    SubtreeList,
 )
 
-_GROUPED = re.compile(r"(resources|required|member_of|in_tree)(.*)", re.DOTALL)
+_GROUPED = re.compile(r"(resources|required|member_of|in_tree|in_subtree)(.*)", re.DOTALL)
 _FIRST_COUNTS = ("limit", "group_policy")
 
 
@@ -28,7 +33,8 @@ class _Group:
     traits: parameters.Traits = field(default_factory=parameters.Traits)
     member_of: list[str] = field(default_factory=list)
     membership: parameters.Membership = field(default_factory=parameters.Membership)
-    in_tree: str | None = None
+    in_tree: tuple[str, ...] = ()
+    in_subtree: tuple[str, ...] = ()
 
 
 def candidate_request(
@@ -43,24 +49,29 @@ def candidate_request(
     for name, value in pairs:
         values.setdefault(name, []).append(value)
     _check_names(values, checker)
-    root = _root_required(values, version)
-    subtrees = _same_subtree(values)
+    root = _root(values, version)
+    subtrees = _same_subtree(values, version)
     groups = _groups(pairs, version)
     _check_completeness(groups, subtrees, version)
     _check_conflicts(groups, version)
-    isolate = values.get("group_policy", ["none"])[0] == "isolate"
-    suffixed = [suffix for suffix in groups if suffix != NO_GROUP]
-    if len(suffixed) > 1 and "group_policy" not in values:
+    suffixed = frozenset(groups) - {NO_GROUP}
+    if len(suffixed) > 1 and "group_policy" not in values and not version.extended:
         raise bad_request(
             'The "group_policy" parameter is required when specifying more than one '
             '"resources{N}" parameter.'
         )
+    isolated = suffixed if values.get("group_policy", ["none"])[0] == "isolate" else frozenset()
+    if version.extended:
+        isolated |= extension.isolated(values, suffixed)
     return CandidateRequest(
         groups=tuple(_request_group(suffix, group) for suffix, group in groups.items()),
-        root_required=frozenset[str]().union(*root.required),
-        root_forbidden=root.forbidden,
+        root=root,
         same_subtree=subtrees,
-        isolate=isolate,
+        isolated=isolated,
+        can_split=extension.can_split(
+            values, groups[NO_GROUP].resources if NO_GROUP in groups else ()
+        ),
+        split_policy=extension.split_policy(values),
         limit=int(values["limit"][0]) if "limit" in values else None,
         nested=version.has(Feature.NESTED_CANDIDATES),
     )
@@ -79,8 +90,15 @@ def _check_names(values: Mapping[str, list[str]], checker: Checker) -> None:
                 raise invalid_query(problem)
 
 
+def _root(values: Mapping[str, list[str]], version: Version) -> ProviderConditions:
+    """Step B: what the anchor root must be."""
+    if version.extended:
+        return extension.root(values, version)
+    traits = _root_required(values, version)
+    return ProviderConditions(required=traits.required, forbidden=traits.forbidden)
+
+
 def _root_required(values: Mapping[str, list[str]], version: Version) -> parameters.Traits:
-    """Step B: the traits of the root."""
     given = values.get("root_required", [])
     if len(given) > 1:
         raise bad_request(
@@ -99,8 +117,10 @@ def _root_required(values: Mapping[str, list[str]], version: Version) -> paramet
     return root
 
 
-def _same_subtree(values: Mapping[str, list[str]]) -> tuple[tuple[str, ...], ...]:
+def _same_subtree(values: Mapping[str, list[str]], version: Version) -> tuple[SubtreeList, ...]:
     """Step B: the lists of suffixes."""
+    if version.extended:
+        return extension.same_subtree(values)
     lists = []
     for value in values.get("same_subtree", []):
         suffixes = [one.strip() for one in value.split(",")]
@@ -109,7 +129,7 @@ def _same_subtree(values: Mapping[str, list[str]]) -> tuple[tuple[str, ...], ...
                 "Empty string (unsuffixed group) can not be specified in `same_subtree` ",
                 errors.BAD_VALUE,
             )
-        lists.append(tuple(dict.fromkeys(suffixes)))
+        lists.append(SubtreeList(tuple(dict.fromkeys(suffixes))))
     return tuple(lists)
 
 
@@ -129,8 +149,10 @@ def _groups(pairs: list[tuple[str, str]], version: Version) -> dict[str, _Group]
         elif kind == "member_of":
             group.member_of.append(value)
             group.membership = parameters.member_of(group.member_of, version, suffix)
+        elif version.extended:
+            setattr(group, kind, extension.uuids(kind, value))
         else:
-            group.in_tree = _in_tree(value)
+            group.in_tree = (_in_tree(value),)
     return groups
 
 
@@ -156,7 +178,7 @@ def _in_tree(value: str) -> str:
 
 
 def _check_completeness(
-    groups: Mapping[str, _Group], subtrees: tuple[tuple[str, ...], ...], version: Version
+    groups: Mapping[str, _Group], subtrees: tuple[SubtreeList, ...], version: Version
 ) -> None:
     """Step D: which groups may do without resources."""
     if version.has(Feature.SAME_SUBTREE):
@@ -183,15 +205,13 @@ def _check_completeness(
         )
 
 
-def _check_resourceless(
-    groups: Mapping[str, _Group], subtrees: tuple[tuple[str, ...], ...]
-) -> None:
+def _check_resourceless(groups: Mapping[str, _Group], subtrees: tuple[SubtreeList, ...]) -> None:
     if not any(group.resources for group in groups.values()):
         raise bad_request(
             "There must be at least one resources or resources[$S] parameter.",
             errors.MISSING_VALUE,
         )
-    named = {suffix for suffixes in subtrees for suffix in suffixes}
+    named = {suffix for one in subtrees for suffix in (*one.inside, *one.outside)}
     missing = [
         suffix for suffix, group in groups.items() if not group.resources and suffix not in named
     ]
@@ -238,5 +258,6 @@ def _request_group(suffix: str, group: _Group) -> RequestGroup:
             member_of=group.membership.member_of,
             forbidden_aggregates=group.membership.forbidden,
             in_tree=group.in_tree,
+            in_subtree=group.in_subtree,
         ),
     )

@@ -5,7 +5,7 @@ Code that behaves differently asks `version.has(Feature.X)`; this file alone say
 Rules: contract page 10.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from functools import lru_cache
 
@@ -56,14 +56,26 @@ class Feature(Enum):
 
 @dataclass(frozen=True, slots=True, order=True)
 class Version:
-    """A microversion; they compare component by component, so that 1.10 is after 1.9."""
+    """A microversion; they compare component by component, so that 1.10 is after 1.9.
+
+    Attributes:
+        major, minor: Of the Placement API.
+        extended: True where the client asked for the `treeclaim` extension too (page 97).
+    """
 
     major: int
     minor: int
+    extended: bool = False
 
     def __str__(self) -> str:
         """Write it as clients do."""
         return f"{self.major}.{self.minor}"
+
+    @property
+    def header(self) -> str:
+        """Return the header that tells the client which version it was answered at."""
+        extension = f", {EXTENSION} {EXTENSION_VERSION}" if self.extended else ""
+        return f"{SERVICE_TYPE} {self}{extension}"
 
     def has(self, feature: Feature) -> bool:
         """Tell whether a feature is there at this version."""
@@ -72,6 +84,11 @@ class Version:
 
 MINIMUM = Version(1, 0)
 MAXIMUM = Version(1, 39)
+
+EXTENSION = "treeclaim"
+"""Service type by which a client asks for the extension."""
+
+EXTENSION_VERSION = "1.0"
 
 
 class InvalidVersionError(Exception):
@@ -82,14 +99,31 @@ class UnacceptableVersionError(Exception):
     """The version is outside of what is served; carries the version as it was sent."""
 
 
+class UnacceptableExtensionError(Exception):
+    """The version of the extension, or what it is combined with, is not served; says which."""
+
+
 @lru_cache(maxsize=256)
 def negotiate(header: str | None) -> Version:
     """Return the version that a header asks for (contract page 10, section 2).
 
     Raises:
-        InvalidVersionError, UnacceptableVersionError.
+        InvalidVersionError, UnacceptableVersionError, UnacceptableExtensionError.
     """
-    asked = _asked(header or "")
+    version = _placement_version(_asked(header or "", SERVICE_TYPE))
+    extension = _asked(header or "", EXTENSION)
+    if extension is None:
+        return version
+    if extension not in ("latest", EXTENSION_VERSION):
+        raise UnacceptableExtensionError(f"{EXTENSION} {extension}")
+    if version != MAXIMUM:
+        raise UnacceptableExtensionError(
+            f"{EXTENSION} {extension} needs {SERVICE_TYPE} {MAXIMUM}, not {version}"
+        )
+    return replace(version, extended=True)
+
+
+def _placement_version(asked: str | None) -> Version:
     if asked is None:
         return MINIMUM
     if asked == "latest":
@@ -105,11 +139,11 @@ def negotiate(header: str | None) -> Version:
     return version
 
 
-def _asked(header: str) -> str | None:
-    """Return the text behind the last mention of this service, None if it is not mentioned."""
+def _asked(header: str, service_type: str) -> str | None:
+    """Return the text behind the last mention of a service, None if it is not mentioned."""
     asked = None
     for element in header.split(","):
         service, _, version = element.strip().partition(" ")
-        if service.lower() == SERVICE_TYPE and version.strip():
+        if service.lower() == service_type and version.strip():
             asked = version.strip()
     return asked

@@ -120,6 +120,7 @@ class Operation:
         gate_first: True where "does not exist at this version" is judged before media types.
         missing: Status below `since`.
         checks_accept: True where the Accept header must admit JSON.
+        extension: True for what exists only in the `treeclaim` extension (page 97).
     """
 
     method: str
@@ -134,6 +135,7 @@ class Operation:
     gate_first: bool = False
     missing: HTTPStatus = HTTPStatus.NOT_FOUND
     checks_accept: bool = False
+    extension: bool = False
 
     def needs_json(self, version: Version) -> bool:
         """Tell whether the operation reads a JSON body at a version."""

@@ -13,10 +13,11 @@ from treeclaim.api.error_documents import error_body
 from treeclaim.api.errors import ApiError, api_error, bad_request, not_found
 from treeclaim.api.identity import Identity, identity_of
 from treeclaim.api.microversions import (
+    EXTENSION_VERSION,
     MAXIMUM,
     MINIMUM,
-    SERVICE_TYPE,
     InvalidVersionError,
+    UnacceptableExtensionError,
     UnacceptableVersionError,
     Version,
     negotiate,
@@ -46,7 +47,7 @@ class Pipeline:
         try:
             version = _negotiated(request)
             request.env[VERSION_KEY] = str(version)
-            response.set_header(VERSION_HEADER, f"{SERVICE_TYPE} {version}")
+            response.set_header(VERSION_HEADER, version.header)
             response.append_header("Vary", VERSION_HEADER.lower())
             call = self._call(request, version)
             write_reply(call.operation.handler(call), call, response)
@@ -65,7 +66,7 @@ class Pipeline:
         """Let a request through the stages up to its handler."""
         _require_sane_content(request)
         route = routes.find(request.path)
-        if route is None:
+        if route is None or (route.is_extension and not version.extended):
             raise not_found()
         operation = route.operations.get(request.method)
         if operation is None:
@@ -98,6 +99,12 @@ def _negotiated(request: falcon.Request) -> Version:
             HTTPStatus.NOT_ACCEPTABLE,
             f"Unacceptable version header: {error}",
             members={"max_version": str(MAXIMUM), "min_version": str(MINIMUM)},
+        ) from error
+    except UnacceptableExtensionError as error:
+        raise ApiError(
+            HTTPStatus.NOT_ACCEPTABLE,
+            f"Unacceptable version header: {error}",
+            members={"max_version": EXTENSION_VERSION, "min_version": EXTENSION_VERSION},
         ) from error
 
 

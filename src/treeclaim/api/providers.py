@@ -99,7 +99,7 @@ def _provider_query(call: Call) -> ProviderQuery:
             forbidden=traits.forbidden,
             member_of=membership.member_of,
             forbidden_aggregates=membership.forbidden,
-            in_tree=query.get("in_tree"),
+            in_tree=(query["in_tree"],) if "in_tree" in query else (),
         ),
         resources=parameters.resources(query["resources"]) if "resources" in query else {},
     )

@@ -47,6 +47,11 @@ class Route:
     operations: Mapping[str, Operation]
     arguments: Mapping[str, str]
 
+    @property
+    def is_extension(self) -> bool:
+        """Tell whether the path exists only for who asked for the extension."""
+        return any(one.extension for one in self.operations.values())
+
 
 def _pattern(path: str) -> re.Pattern[str]:
     return re.compile(re.sub(r"\\{(\w+)\\}", r"(?P<\1>[^/]+)", re.escape(path)), re.DOTALL)

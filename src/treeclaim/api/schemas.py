@@ -230,6 +230,14 @@ def candidate_query(version: Version) -> Schema:
     ):
         if version.has(feature):
             scalars[name] = schema
+    if version.extended:
+        scalars |= {
+            "root_member_of": STRING,
+            "isolate": STRING,
+            "can_split": STRING,
+            "split_policy": {"type": "string", "enum": ["pack", "even"]},
+        }
+        grouped.append("in_subtree")
     for feature, name in (
         (Feature.CANDIDATE_TRAITS, "required"),
         (Feature.CANDIDATE_MEMBER_OF, "member_of"),

@@ -14,6 +14,7 @@ import numpy as np
 from treeclaim.forest.combine import Choices
 from treeclaim.forest.search import Search
 from treeclaim.forest.selection import gathered
+from treeclaim.forest.splitting import Splitter
 from treeclaim.forest.summaries import Summaries
 from treeclaim.forest.templates import patterns_of, template_of
 from treeclaim.model.request import BodyForm
@@ -36,16 +37,28 @@ class Answer:
         """Yield the body: first the candidates, then the summaries of the trees they use."""
         yield b'{"allocation_requests":['
         is_first = True
-        for block in self._blocks():
-            self._summaries.note(block)
-            for piece in self._written(block):
-                if not is_first:
-                    yield b","
-                yield piece
-                is_first = False
+        for piece in self._split() if self._search.plan.split else self._whole():
+            if not is_first:
+                yield b","
+            yield piece
+            is_first = False
         yield b'],"provider_summaries":{'
         yield from self._summaries.pieces()
         yield b"}}"
+
+    def _whole(self) -> Iterator[memoryview]:
+        for block in self._blocks():
+            self._summaries.note(block)
+            yield from self._written(block)
+
+    def _split(self) -> Iterator[bytes]:
+        plan, forest = self._search.plan, self._search.forest
+        found = Splitter(self._search).selected()
+        places = {place for one in found for place in (*one.places(plan), *one.chosen)}
+        uuids = {place: forest.uuid_of(int(self._row[place])) for place in places}
+        for one in found:
+            self._summaries.note_places(one.places(plan))
+            yield one.written(plan, uuids)
 
     def detach(self) -> None:
         """Copy what the rest needs out of the Forest, which may change before it is drawn."""

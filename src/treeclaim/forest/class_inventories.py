@@ -150,6 +150,14 @@ class ClassInventories:
         ]
         return kept
 
+    def giving(self, amount: int) -> npt.NDArray[np.int64]:
+        """Return the slots where some part of an amount fits, from 1 to all of it, ascending."""
+        step = self.step_size.values.astype(np.int64)
+        least = -(-np.maximum(self.min_unit.values, 1) // step) * step
+        most = np.minimum(np.minimum(self.free.values, self.max_unit.values), amount)
+        slots: Rows = (most // step * step >= least).nonzero()[0]
+        return slots
+
     def rows(self, slots: npt.NDArray[np.int64]) -> Rows:
         """Return the provider rows of slots."""
         rows: Rows = self.row.values[slots]

@@ -23,6 +23,7 @@ ends.
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -36,6 +37,19 @@ from treeclaim.forest.windows import Window
 
 Choices = npt.NDArray[np.int64]
 """Places chosen, shape (candidates, slots); one row is one candidate."""
+
+
+class Anchored(NamedTuple):
+    """Some candidates.
+
+    Attributes:
+        anchor: Index of the anchor of each, int64, shape (candidates,).
+        chosen: Places, int64, shape (candidates, slots).
+    """
+
+    anchor: Rows
+    chosen: Choices
+
 
 _PATIENCE = 64
 """Dead ends in a row after which partial candidates are examined closely."""
@@ -81,6 +95,10 @@ class Combiner:
 
     def candidates(self, anchors: Rows, budget: int) -> Iterator[Choices]:
         """Yield the candidates of some anchors (indices, ascending), anchor after anchor."""
+        return (anchored.chosen for anchored in self.blocks(anchors, budget))
+
+    def blocks(self, anchors: Rows, budget: int) -> Iterator[Anchored]:
+        """Yield the same with the index of the anchor of each."""
         if not len(anchors):
             return
         if self._rules.are_free:
@@ -91,7 +109,7 @@ class Combiner:
                 continue
             yield from self._search(run, budget)
 
-    def _products(self, anchors: Rows, budget: int) -> Iterator[Choices]:
+    def _products(self, anchors: Rows, budget: int) -> Iterator[Anchored]:
         """Combine slots that do not concern each other: every choice is a candidate."""
         counts = np.array([self._options[slot].counts[anchors] for slot in self._rules.slots])
         sizes = np.multiply.reduce(counts, axis=0, dtype=np.float64)
@@ -108,7 +126,7 @@ class Combiner:
 
     def _product(
         self, anchors: Rows, counts: npt.NDArray[np.int64], sizes: npt.NDArray[np.float64]
-    ) -> Choices:
+    ) -> Anchored:
         """Write all choices of some anchors: the n-th of an anchor is n in mixed radix.
 
         Args:
@@ -127,9 +145,9 @@ class Combiner:
                 number, digit = np.divmod(number, count[row])
                 first = first[row] + digit
             chosen[:, slot] = options.places[first]
-        return chosen
+        return Anchored(anchors[row], chosen)
 
-    def _search(self, anchors: Rows, budget: int) -> Iterator[Choices]:
+    def _search(self, anchors: Rows, budget: int) -> Iterator[Anchored]:
         shape = (len(anchors), len(self._options))
         start = Block(
             anchors,
@@ -143,7 +161,7 @@ class Combiner:
             depth, block = waiting.pop()
             if depth == len(self._rules.steps):
                 dead_ends = 0
-                yield block.chosen
+                yield Anchored(block.anchor, block.chosen)
                 continue
             window = self._window(depth, block)
             # The rules will throw out about as many pairs as they did the last time.

@@ -7,7 +7,7 @@ A name in a condition that is in no catalogue is the caller's error; `require_kn
 it before anything is searched.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 
@@ -26,7 +26,8 @@ def require_known_names(forest: Forest, request: CandidateRequest) -> None:
 
     The order is that of contract page 90, section 2, step G.
     """
-    require_known_traits(forest, request.root_required | request.root_forbidden)
+    root = request.root
+    require_known_traits(forest, root.forbidden.union(*root.required))
     for group in request.groups:
         require_known_classes(forest, group.resources)
         required = frozenset[str]().union(*group.conditions.required)
@@ -101,19 +102,33 @@ def not_outcast(forest: Forest, conditions: ProviderConditions, rows: Rows) -> R
 
 
 def in_named_tree(forest: Forest, conditions: ProviderConditions, rows: Rows) -> Rows:
-    """Return those of some rows that belong to the tree that `in_tree` names, if it names one."""
-    if conditions.in_tree is None:
+    """Return those of some rows that belong to a tree that `in_tree` names."""
+    if not conditions.in_tree:
         return rows
-    row = forest.row_of(conditions.in_tree)
-    if row is None:
-        return rows[:0]
-    root = int(forest.root.values[row])
-    return rows[(rows >= root) & (rows < int(forest.end.values[root]))]
+    named = [forest.row_of(uuid) for uuid in conditions.in_tree]
+    return _below(forest, [int(forest.root.values[row]) for row in named if row is not None], rows)
+
+
+def in_named_subtree(forest: Forest, conditions: ProviderConditions, rows: Rows) -> Rows:
+    """Return those of some rows that are providers that `in_subtree` names, or below them."""
+    if not conditions.in_subtree:
+        return rows
+    named = [forest.row_of(uuid) for uuid in conditions.in_subtree]
+    return _below(forest, [row for row in named if row is not None], rows)
+
+
+def _below(forest: Forest, heads: Sequence[int], rows: Rows) -> Rows:
+    inside = np.zeros(len(rows), dtype=np.bool_)
+    for head in heads:
+        # A subtree is an interval of rows.
+        inside |= (rows >= head) & (rows < int(forest.end.values[head]))
+    return rows[inside]
 
 
 def meeting(forest: Forest, conditions: ProviderConditions, rows: Rows) -> Rows:
     """Return those of some rows that meet all conditions by themselves."""
     rows = in_named_tree(forest, conditions, rows)
+    rows = in_named_subtree(forest, conditions, rows)
     rows = by_traits(forest, conditions, rows)
     return not_outcast(forest, conditions, members(forest, conditions, rows))
 
@@ -127,6 +142,14 @@ def fitting(forest: Forest, resources: Mapping[str, int]) -> Rows:
     for name, more in others:
         rows = rows[forest.mask_of([fitting_rows(forest, name, more)])[rows]]
     return rows
+
+
+def giving_rows(forest: Forest, resource_class: str, amount: int) -> Rows:
+    """Return the rows where some part of an amount of one class fits, ascending."""
+    columns = forest.classes.get(forest.catalogue.resource_classes[resource_class].id)
+    if columns is None:
+        return np.empty(0, dtype=np.int64)
+    return columns.rows(columns.giving(amount))
 
 
 def fitting_rows(forest: Forest, resource_class: str, amount: int) -> Rows:

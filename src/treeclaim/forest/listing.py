@@ -22,7 +22,7 @@ def matching_providers(forest: Forest, query: ProviderQuery) -> list[int]:
     """
     conditions = query.conditions
     rows = filters.in_named_tree(forest, conditions, forest.living_rows)
-    if conditions.in_tree is not None and not len(rows):
+    if conditions.in_tree and not len(rows):
         return []
     filters.require_known_traits(forest, frozenset[str]().union(*conditions.required))
     rows = filters.by_traits(forest, replace(conditions, forbidden=frozenset()), rows)

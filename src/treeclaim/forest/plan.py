@@ -5,8 +5,8 @@ Schedulers ask the same few questions all day, one for each flavor, so all of th
 once for each and kept.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Container, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
 import numpy as np
@@ -76,7 +76,9 @@ class Step:
         slot: The slot to fill; None to guess a head.
         subtree: The list whose head is guessed; -1 where a slot is filled.
         covers: Where a head is guessed: earlier slots that must lie in its subtree.
+        spares: Where a head is guessed: earlier slots that must not lie in its subtree.
         within: The lists that the slot is named in.
+        avoids: The lists that the slot must be outside of.
         completes: Those of them whose last slot this is.
         differs: Earlier slots whose provider must be another one.
         summed: By class name: earlier slots whose amounts add up with this one's.
@@ -87,7 +89,9 @@ class Step:
     slot: int | None
     subtree: int = -1
     covers: tuple[int, ...] = ()
+    spares: tuple[int, ...] = ()
     within: tuple[int, ...] = ()
+    avoids: tuple[int, ...] = ()
     completes: tuple[int, ...] = ()
     differs: tuple[int, ...] = ()
     summed: Mapping[str, Summed] = field(default_factory=dict)
@@ -108,20 +112,25 @@ class Plan:
         request: What was asked.
         groups: Its groups; of several that ask for the same, one.
         wants: What each slot asks for, in the order of the columns of a candidate.
-        lists: The slots of each same_subtree list; lists of one slot say nothing.
+        lists: The slots inside of each same_subtree list; lists that say nothing are left out.
+        outside: For each of them the slots that must be outside.
         contests: Which slots compete.
         unsuffixed: The slots of the unsuffixed group.
         required: The sets of traits that the providers of the unsuffixed group must cover
             together.
+        split: Amounts of the classes of the unsuffixed group that several providers may give;
+            no slot is for them.
     """
 
     request: CandidateRequest
     groups: tuple[RequestGroup, ...]
     wants: tuple[Want, ...]
     lists: tuple[tuple[int, ...], ...]
+    outside: tuple[tuple[int, ...], ...]
     contests: tuple[Contest, ...]
     unsuffixed: tuple[int, ...]
     required: tuple[frozenset[str], ...]
+    split: Mapping[str, int]
     _steps: dict[tuple[int, ...], tuple["Step", ...]] = field(default_factory=dict, repr=False)
 
     def steps(self, sizes: Sequence[int]) -> tuple["Step", ...]:
@@ -153,19 +162,40 @@ class Plan:
 @lru_cache(_REMEMBERED)
 def plan_of(request: CandidateRequest) -> Plan:
     """Return the plan of a request; the same one for the same request."""
-    groups, wants = _wants(request.groups)
+    split, required = _split(request)
+    asked = request.groups if not split else tuple(_without(split, one) for one in request.groups)
+    groups, wants = _wants(asked)
     unsuffixed = tuple(one for one, want in enumerate(wants) if want.suffix == NO_GROUP)
-    conditions = [group.conditions for group in request.groups if group.suffix == NO_GROUP]
+    lists = _subtree_lists(request, wants)
     return Plan(
         request=request,
         groups=groups,
         wants=wants,
-        lists=_subtree_lists(request, wants),
-        contests=tuple(_contests(wants, isolate=request.isolate)),
+        lists=tuple(inside for inside, _ in lists),
+        outside=tuple(outside for _, outside in lists),
+        contests=tuple(_contests(wants, request.isolated)),
         unsuffixed=unsuffixed,
         # The provider of a single class is chosen by its traits in the first place.
-        required=conditions[0].required if len(unsuffixed) > 1 else (),
+        required=required if split or len(unsuffixed) > 1 else (),
+        split=split,
     )
+
+
+def _split(request: CandidateRequest) -> tuple[Mapping[str, int], tuple[frozenset[str], ...]]:
+    """Return the amounts to split, and the traits that the unsuffixed group requires."""
+    for group in request.groups:
+        if group.suffix == NO_GROUP:
+            names = [name for name in group.resources if name in request.can_split]
+            return {name: group.resources[name] for name in names}, group.conditions.required
+    return {}, ()
+
+
+def _without(split: Mapping[str, int], group: RequestGroup) -> RequestGroup:
+    """Return a group without what is split, and without traits that can be judged only then."""
+    if group.suffix != NO_GROUP:
+        return group
+    resources = {name: n for name, n in group.resources.items() if name not in split}
+    return replace(group, resources=resources, conditions=replace(group.conditions, required=()))
 
 
 def _wants(
@@ -195,19 +225,23 @@ def _asks_the_same(one: RequestGroup, other: RequestGroup) -> bool:
 
 def _subtree_lists(
     request: CandidateRequest, wants: Sequence[Want]
-) -> tuple[tuple[int, ...], ...]:
+) -> list[tuple[tuple[int, ...], tuple[int, ...]]]:
+    """Return the slots inside and outside of each list that says something."""
     by_suffix = {want.suffix: index for index, want in enumerate(wants)}
-    lists = {frozenset(suffixes) for suffixes in request.same_subtree}
-    members = [tuple(sorted(by_suffix[one] for one in suffixes)) for suffixes in lists]
-    return tuple(sorted(one for one in members if len(one) > 1))
+
+    def slots(suffixes: Iterable[str]) -> tuple[int, ...]:
+        return tuple(sorted({by_suffix[one] for one in suffixes}))
+
+    lists = {(slots(one.inside), slots(one.outside)) for one in request.same_subtree}
+    return sorted(one for one in lists if len(one[0]) > 1 or one[1])
 
 
-def _contests(wants: Sequence[Want], *, isolate: bool) -> list[Contest]:
+def _contests(wants: Sequence[Want], isolated: Container[str]) -> list[Contest]:
     """Find out which slots compete."""
     contests = []
-    suffixed = tuple(one for one, want in enumerate(wants) if want.suffix != NO_GROUP)
-    if isolate and len(suffixed) > 1:
-        contests.append(Contest(suffixed, None, 1, len(suffixed)))
+    alone = tuple(one for one, want in enumerate(wants) if want.suffix in isolated)
+    if len(alone) > 1:
+        contests.append(Contest(alone, None, 1, len(alone)))
     for name in dict.fromkeys(name for want in wants for name in want.resources):
         sharing = tuple(one for one, want in enumerate(wants) if name in want.resources)
         amounts = [wants[one].resources[name] for one in sharing]
@@ -224,7 +258,8 @@ class _Planner:
         self._wants = plan.wants
         self._sizes = sizes
         self._lists = plan.lists
-        self._isolate = plan.request.isolate
+        self._outside = plan.outside
+        self._isolated = plan.request.isolated
         self._nested = plan.request.nested
         self._filled: list[int] = []
         self._guessed: list[int] = []
@@ -238,6 +273,7 @@ class _Planner:
                 slot=None,
                 subtree=subtree,
                 covers=tuple(one for one in members if one in self._filled),
+                spares=tuple(one for one in self._outside[subtree] if one in self._filled),
                 completes=(subtree,) if set(members) <= set(self._filled) else (),
             )
         )
@@ -251,10 +287,11 @@ class _Planner:
 
     def _step(self, new: int, earlier: tuple[int, ...]) -> Step:
         slot = self._wants[new]
-        differs = tuple(one for one in earlier if self._isolated(new, one))
+        differs = tuple(one for one in earlier if self._are_apart(new, one))
         return Step(
             slot=new,
             within=tuple(one for one in self._guessed if new in self._lists[one]),
+            avoids=tuple(one for one in self._guessed if new in self._outside[one]),
             completes=self._completed_by((new,)),
             differs=differs,
             summed=self._summed(slot, [one for one in earlier if one not in differs]),
@@ -277,9 +314,9 @@ class _Planner:
             if set(self._lists[one]) <= filled and set(self._lists[one]) & set(new)
         )
 
-    def _isolated(self, one: int, other: int) -> bool:
-        suffixes = (self._wants[one].suffix, self._wants[other].suffix)
-        return self._isolate and NO_GROUP not in suffixes
+    def _are_apart(self, one: int, other: int) -> bool:
+        suffixes = {self._wants[one].suffix, self._wants[other].suffix}
+        return NO_GROUP not in suffixes and not suffixes.isdisjoint(self._isolated)
 
     def _summed(self, slot: Want, earlier: Sequence[int]) -> dict[str, Summed]:
         summed = {}

@@ -8,7 +8,6 @@ lent ones, a sharing provider and each root of a tree that has an aggregate in c
 (`anchors` of contract page 90, section 4).
 """
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -46,16 +45,27 @@ def unsuffixed_relation(forest: Forest, group: RequestGroup, resource_class: str
     traits are those of all providers of the group together; only where there is a single class
     do they bind its provider alone.
     """
-    conditions = group.conditions
     rows = filters.fitting_rows(forest, resource_class, group.resources[resource_class])
     if len(group.resources) == 1:
-        rows = filters.by_traits(forest, conditions, rows)
-    else:
-        rows = filters.without_forbidden_traits(forest, conditions, rows)
+        rows = filters.by_traits(forest, group.conditions, rows)
+    return _of_unsuffixed(forest, group.conditions, rows)
+
+
+def split_relation(
+    forest: Forest, conditions: ProviderConditions, resource_class: str, amount: int
+) -> Relation:
+    """Relate the providers that may give some part of an amount to the unsuffixed group."""
+    rows = filters.giving_rows(forest, resource_class, amount)
+    return _of_unsuffixed(forest, conditions, rows)
+
+
+def _of_unsuffixed(forest: Forest, conditions: ProviderConditions, rows: Rows) -> Relation:
+    rows = filters.without_forbidden_traits(forest, conditions, rows)
+    rows = filters.in_named_subtree(forest, conditions, rows)
     rows = filters.not_outcast(forest, conditions, rows)
     local = filters.in_named_tree(forest, conditions, rows)
     local = filters.spanned(forest, conditions, local)
-    if conditions.in_tree is not None:
+    if conditions.in_tree:
         return _relate(forest, local, rows[:0])
     return _relate(forest, local, filters.members(forest, conditions, _sharing(forest, rows)))
 
@@ -68,17 +78,17 @@ def relations_of(forest: Forest, group: RequestGroup) -> list[Relation]:
 
 
 def anchors_allowed(
-    forest: Forest,
-    required: Iterable[str],
-    forbidden: Iterable[str],
-    unsuffixed: ProviderConditions | None,
+    forest: Forest, root: ProviderConditions, unsuffixed: ProviderConditions | None
 ) -> Rows:
-    """Return the places of the roots that may be anchors, ascending (page 90, `R` and `out(a)`)."""
-    traits = ProviderConditions(
-        required=tuple(frozenset({name}) for name in required), forbidden=frozenset(forbidden)
-    )
+    """Return the places of the roots that may be anchors, ascending (page 90, `R` and `out(a)`).
+
+    Args:
+        forest: Where to look.
+        root: What an anchor must be itself.
+        unsuffixed: The conditions of the unsuffixed group, if there is one.
+    """
     order = forest.order
-    rows = filters.by_traits(forest, traits, order.row[order.roots])
+    rows = filters.meeting(forest, root, order.row[order.roots])
     if unsuffixed is not None:
         rows = filters.not_outcast(forest, unsuffixed, rows)
     return order.place[rows]

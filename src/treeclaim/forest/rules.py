@@ -44,7 +44,8 @@ class Rules:
     @property
     def are_free(self) -> bool:
         """Tell whether no choice for one slot says anything about another one."""
-        return not (self.lists or self.required or any(step.is_bound for step in self.steps))
+        is_bound = self.lists or self.required or any(step.is_bound for step in self.steps)
+        return bool(self.steps) and not is_bound
 
     @property
     def slots(self) -> list[int]:
@@ -118,6 +119,8 @@ class Rules:
             others = chosen[:, step.other_trees]
             apart = self.roots[others] != self.roots[new]
             verdicts.append(_each((others == new) | apart))
+        if step.avoids:
+            verdicts.append(_each(~self._is_below(new, heads[:, step.avoids])))
         verdicts.extend(self._has_head(subtree, chosen, heads) for subtree in step.completes)
         if step.completes_unsuffixed and self.required:
             group = chosen[:, self.unsuffixed]
@@ -125,13 +128,19 @@ class Rules:
         return _all_of(verdicts) if verdicts else None
 
     def _covered(self, step: Step, chosen: _Places, heads: _Places) -> Mask | None:
-        if not step.covers:
+        if not (step.covers or step.spares):
             return None
         head = heads[:, [step.subtree]]
-        covered = chosen[:, step.covers]
-        verdicts = [_each((covered >= head) & (covered < self.ends[head]))]
+        verdicts = [
+            _each(self._is_below(chosen[:, step.covers], head)),
+            _each(~self._is_below(chosen[:, step.spares], head)),
+        ]
         verdicts.extend(self._has_head(subtree, chosen, heads) for subtree in step.completes)
         return _all_of(verdicts)
+
+    def _is_below(self, places: _Places, heads: _Places) -> npt.NDArray[np.bool_]:
+        below: npt.NDArray[np.bool_] = (places >= heads) & (places < self.ends[heads])
+        return below
 
     def _has_head(self, subtree: int, chosen: _Places, heads: _Places) -> Mask:
         members = chosen[:, self.lists[subtree]]

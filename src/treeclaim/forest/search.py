@@ -18,7 +18,7 @@ from treeclaim.forest.feasibility import Competition
 from treeclaim.forest.filters import require_known_names, with_any_trait
 from treeclaim.forest.forest import Forest
 from treeclaim.forest.plan import Plan, plan_of
-from treeclaim.forest.relation import Relation, anchors_allowed, relations_of
+from treeclaim.forest.relation import Relation, anchors_allowed, relations_of, split_relation
 from treeclaim.forest.rules import Rules
 from treeclaim.forest.selection import first_candidates, in_turn, sample, without_repeats
 from treeclaim.forest.slots import Options, options_of
@@ -44,6 +44,7 @@ class Search:
         plan: The question.
         options: What the operator configured.
         relations: Who may take each slot, and under which anchor.
+        split_relations: Who may give a part of each class to split, and under which anchor.
         anchors: Places of the roots under which each slot has some provider, ascending, int64.
         rules: What must hold between the providers of a candidate.
     """
@@ -52,6 +53,7 @@ class Search:
     plan: Plan
     options: SearchOptions
     relations: tuple[Relation, ...] = field(repr=False)
+    split_relations: tuple[Relation, ...] = field(repr=False)
     anchors: Rows = field(repr=False)
     rules: Rules = field(repr=False)
 
@@ -73,7 +75,9 @@ class Search:
     def is_eager(self) -> bool:
         """Tell whether everything is taken out of the Forest before the first candidate."""
         wanted = self._wanted
-        return wanted is None or wanted > _EAGER or self.options.breadth_first
+        return not self.plan.split and (
+            wanted is None or wanted > _EAGER or self.options.breadth_first
+        )
 
     @property
     def _wanted(self) -> int | None:
@@ -84,18 +88,34 @@ class Search:
         return min((one for one in limits if one is not None), default=None)
 
     def _drawn(self) -> Iterator[Choices]:
+        if not self.options.breadth_first:
+            yield from (chosen for _, chosen in self.anchored_blocks(self.anchors))
+        elif len(self.anchors):
+            stage = self._stage(self.anchors)
+            yield from in_turn(stage.combiner.candidates, stage.live, self._budget)
+
+    @property
+    def _budget(self) -> int:
+        """Return how many partial candidates are extended together."""
         wanted = self._wanted
-        budget = _LARGEST_BLOCK
-        if wanted is not None:
-            budget = min(max(wanted, _SMALLEST_BLOCK), _LARGEST_BLOCK)
-        size = len(self.anchors) if self.is_eager else budget
+        if wanted is None:
+            return _LARGEST_BLOCK
+        return min(max(wanted, _SMALLEST_BLOCK), _LARGEST_BLOCK)
+
+    def anchored_blocks(self, anchors: Rows) -> Iterator[tuple[Rows, Choices]]:
+        """Yield all candidates of some anchors (places), one anchor after the other.
+
+        Yields:
+            The place of the anchor of each candidate, and the places chosen for its slots.
+        """
+        budget = self._budget
+        size = len(anchors) if self.is_eager else budget
         start = 0
-        while start < len(self.anchors):
-            stage = self._stage(self.anchors[start : start + size])
-            if self.options.breadth_first:
-                yield from in_turn(stage.combiner.candidates, stage.live, budget)
-            else:
-                yield from stage.combiner.candidates(stage.live, budget)
+        while start < len(anchors):
+            some = anchors[start : start + size]
+            stage = self._stage(some)
+            for anchor, chosen in stage.combiner.blocks(stage.live, budget):
+                yield some[anchor], chosen
             start += size
             size *= 2
 
@@ -143,13 +163,26 @@ def search(forest: Forest, request: CandidateRequest, options: SearchOptions) ->
     plan = plan_of(request)
     found = [relations_of(forest, group) for group in plan.groups]
     relations = tuple(found[want.group][want.part] for want in plan.wants)
+    split = _split_relations(forest, plan)
     return Search(
         forest=forest,
         plan=plan,
         options=options,
         relations=relations,
-        anchors=_reached_anchors(forest, request, [one for some in found for one in some]),
+        split_relations=split,
+        anchors=_reached_anchors(
+            forest, request, [*(one for some in found for one in some), *split]
+        ),
         rules=_rules(forest, plan, relations),
+    )
+
+
+def _split_relations(forest: Forest, plan: Plan) -> tuple[Relation, ...]:
+    if not plan.split:
+        return ()
+    (conditions,) = [one.conditions for one in plan.request.groups if one.suffix == NO_GROUP]
+    return tuple(
+        split_relation(forest, conditions, name, amount) for name, amount in plan.split.items()
     )
 
 
@@ -158,12 +191,7 @@ def _reached_anchors(
 ) -> Rows:
     """Return the places of the roots under which every slot has some provider, ascending."""
     unsuffixed = [group.conditions for group in request.groups if group.suffix == NO_GROUP]
-    anchors = anchors_allowed(
-        forest,
-        request.root_required,
-        request.root_forbidden,
-        unsuffixed[0] if unsuffixed else None,
-    )
+    anchors = anchors_allowed(forest, request.root, unsuffixed[0] if unsuffixed else None)
     for relation in relations:
         reached = np.zeros(len(forest.order.row), dtype=np.bool_)
         reached[relation.anchor] = True
@@ -173,11 +201,13 @@ def _reached_anchors(
 
 def _rules(forest: Forest, plan: Plan, relations: Sequence[Relation]) -> Rules:
     order = forest.order
+    # Where something is split, the unsuffixed group is not whole before that is done.
+    required = () if plan.split else plan.required
     return Rules(
         steps=plan.steps([len(one.provider) for one in relations]),
         lists=plan.lists,
         unsuffixed=plan.unsuffixed,
-        required=tuple(with_any_trait(forest, names)[order.row] for names in plan.required),
+        required=tuple(with_any_trait(forest, names)[order.row] for names in required),
         roots=order.root,
         ends=order.end,
     )

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Which providers the summaries of an answer show, and their JSON (page 90, sections 4 and 5.2)."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
@@ -38,6 +38,10 @@ class Summaries:
     def note(self, block: Choices) -> None:
         """Note the trees that returned candidates use."""
         self._tree_used[self._order.root[block[:, self._giving]]] = True
+
+    def note_places(self, places: Sequence[int]) -> None:
+        """Note the trees of some providers that a returned candidate uses."""
+        self._tree_used[self._order.root[places]] = True
 
     def note_unlimited(self, block: Choices) -> None:
         """Note the providers that candidates use which may yet be cut off by the limit."""

@@ -6,6 +6,7 @@ The terms are those of contract page 90, section 4, and page 20, section 2.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from enum import StrEnum
 
 NO_GROUP = ""
 """Suffix of the unsuffixed group."""
@@ -20,14 +21,18 @@ class ProviderConditions:
         forbidden: Traits that rule a provider out.
         member_of: Each set needs at least one of its aggregates (uuids, literally).
         forbidden_aggregates: Aggregates that rule a provider out.
-        in_tree: Uuid of any provider of the only tree wanted; None for no restriction.
+        in_tree: Each the uuid of any provider of a tree; one of these trees is wanted. Empty for
+            no restriction.
+        in_subtree: Uuids of providers; what is wanted is one of them or a descendant of one.
+            Empty for no restriction.
     """
 
     required: tuple[frozenset[str], ...] = ()
     forbidden: frozenset[str] = frozenset()
     member_of: tuple[frozenset[str], ...] = ()
     forbidden_aggregates: frozenset[str] = frozenset()
-    in_tree: str | None = None
+    in_tree: tuple[str, ...] = ()
+    in_subtree: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +50,26 @@ class RequestGroup:
     conditions: ProviderConditions = field(default_factory=ProviderConditions)
 
 
+@dataclass(frozen=True, slots=True)
+class SubtreeList:
+    """One `same_subtree` constraint.
+
+    Attributes:
+        inside: Suffixes of groups of which one's provider is above, or is, those of all.
+        outside: Suffixes of groups whose providers are not below that one (page 97, section 2).
+    """
+
+    inside: tuple[str, ...]
+    outside: tuple[str, ...] = ()
+
+
+class SplitPolicy(StrEnum):
+    """How an amount is divided over a chosen set of providers (page 97, section 2)."""
+
+    PACK = "pack"
+    EVEN = "even"
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class CandidateRequest:
     """A validated question for allocation candidates.
@@ -53,19 +78,21 @@ class CandidateRequest:
 
     Attributes:
         groups: All request groups, in the order of the query.
-        root_required: Traits that the anchor root must have.
-        root_forbidden: Traits that the anchor root must not have.
-        same_subtree: Lists of suffixes whose providers share a subtree.
-        isolate: True for `group_policy=isolate`.
+        root: What the anchor root must be.
+        same_subtree: Which groups' providers share a subtree.
+        isolated: Suffixes of groups whose provider serves no other suffixed group.
+        can_split: Classes of the unsuffixed group that several providers may give together.
+        split_policy: How.
         limit: Most candidates wanted, None for all.
         nested: False below 1.29: no two providers of one tree in a candidate.
     """
 
     groups: tuple[RequestGroup, ...]
-    root_required: frozenset[str] = frozenset()
-    root_forbidden: frozenset[str] = frozenset()
-    same_subtree: tuple[tuple[str, ...], ...] = ()
-    isolate: bool = False
+    root: ProviderConditions = field(default_factory=ProviderConditions)
+    same_subtree: tuple[SubtreeList, ...] = ()
+    isolated: frozenset[str] = frozenset()
+    can_split: frozenset[str] = frozenset()
+    split_policy: SplitPolicy = SplitPolicy.PACK
     limit: int | None = None
     nested: bool = True
 

@@ -1,0 +1,68 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Divisions against all vectors of parts there are (contract page 97, section 2, `can_split`)."""
+
+import itertools
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from treeclaim.forest.division import Share, even, is_viable, minimal_sets, pack
+
+steps = st.sampled_from([1, 1, 2, 3, 4])
+
+
+@st.composite
+def shares(draw):
+    """Up to six shares, mostly with the same step."""
+    common = draw(steps)
+    made = []
+    for place in range(draw(st.integers(1, 6))):
+        step = draw(st.one_of(st.just(common), steps))
+        bounds = draw(st.integers(0, 5)), draw(st.integers(1, 9))
+        made.append(Share.of(place, bounds, step))
+    return tuple(one for one in made if one is not None)
+
+
+def vectors(some, amount):
+    """All vectors of parts that sum to an amount."""
+    choices = [range(one.least, one.most + 1, one.step) for one in some]
+    return [one for one in itertools.product(*choices) if sum(one) == amount]
+
+
+@given(shares(), st.integers(1, 30))
+def test_the_minimal_sets_are_the_viable_ones_without_a_smaller_one(some, amount):
+    viable = [
+        subset
+        for size in range(1, len(some) + 1)
+        for subset in itertools.combinations(some, size)
+        if vectors(subset, amount)
+    ]
+    minimal = [one for one in viable if not any(set(other) < set(one) for other in viable)]
+    found = list(minimal_sets(some, amount))
+    assert sorted(found, key=str) == sorted(minimal, key=str)
+    assert [len(one) for one in found] == sorted(len(one) for one in found)
+
+
+@given(shares(), st.integers(1, 30))
+def test_a_viable_set_is_divided_as_the_policy_says(some, amount):
+    possible = vectors(some, amount)
+    assert is_viable(some, amount) == bool(possible or (not some and amount == 0))
+    if possible:
+        assert pack(some, amount) == max(possible)
+        assert even(some, amount) == max(
+            possible, key=lambda vector: (min(vector) - max(vector), vector)
+        )
+
+
+def test_large_amounts_are_divided_without_trying_them_all():
+    hosts = tuple(Share(place, 1, 300_000 + place, 1) for place in range(16))
+    first = next(minimal_sets(hosts, 2_000_000))
+    assert len(first) == 7
+    assert sum(even(first, 2_000_000)) == sum(pack(first, 2_000_000)) == 2_000_000
+    lopsided = (Share(0, 1, 1_000, 1), Share(1, 1, 10**9, 1))
+    assert even(lopsided, 10**6) == (1_000, 999_000)
+
+
+def test_sets_that_hold_a_smaller_one_are_not_searched_to_the_end():
+    many = tuple(Share(place, 1, 1, 1) for place in range(64))
+    assert sum(1 for _ in minimal_sets(many, 2)) == 64 * 63 // 2
