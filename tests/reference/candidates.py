@@ -130,7 +130,14 @@ class Reference:
         Raises:
             TooManyError: if more combinations would have to be tried.
         """
-        found = set()
+        return {candidate for _, candidate in self.anchored(request, most)}
+
+    def matching(self, request, most=math.inf):
+        """The anchors that have some candidate."""
+        return {a for a, _ in self.anchored(request, most)}
+
+    def anchored(self, request, most):
+        """All candidates with the anchors from which they are reached."""
         tried = 0
         for a, p in self.P.items():
             if p.parent is not None:
@@ -151,8 +158,7 @@ class Reference:
                 for tau in itertools.product(*rest):
                     candidate = self._combined(request, [*suffixed, *plain], [*sigma, *tau])
                     if candidate is not None:
-                        found.add(candidate)
-        return found
+                        yield a, candidate
 
     def _may_be_root(self, a, g):
         return (

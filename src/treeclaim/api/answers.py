@@ -6,6 +6,7 @@ from typing import Any
 
 from treeclaim.api.schemas import INTEGER, STRING, mapping, record
 from treeclaim.api.validation import Schema
+from treeclaim.model.reasons import Reason
 
 _OK, _CREATED, _EMPTY = HTTPStatus.OK, HTTPStatus.CREATED, HTTPStatus.NO_CONTENT
 
@@ -89,7 +90,37 @@ ERROR: Schema = record(
 
 BODIES: dict[tuple[str, HTTPStatus], Schema] = {
     ("show_versions", _OK): record({"versions": {"type": "array"}}),
+    ("show_extension_versions", _OK): record({"versions": {"type": "array"}}),
     ("show_description", _OK): {"type": "object"},
+    ("explain_candidates", _OK): record(
+        {
+            "feasible": {"type": "boolean"},
+            "fits_when_empty": {"type": "boolean"},
+            "trees": record({"considered": INTEGER, "matching": INTEGER}),
+            "funnel": {
+                "type": "array",
+                "items": record(
+                    {
+                        "group": _TEXT_OR_NULL,
+                        "reason": {"enum": [one.value for one in Reason]},
+                        "detail": {"type": "object"},
+                        "trees_before": INTEGER,
+                        "trees_after": INTEGER,
+                    }
+                ),
+            },
+            "nearest": {
+                "type": "array",
+                "items": record(
+                    {
+                        "root_provider": record({"uuid": STRING, "name": STRING}),
+                        "blocked_by": {"type": "array"},
+                    }
+                ),
+            },
+            "advice": _STRINGS,
+        }
+    ),
     ("list_providers", _OK): record({"resource_providers": {"type": "array", "items": _PROVIDER}}),
     ("create_provider", _OK): _PROVIDER,
     ("show_provider", _OK): _PROVIDER,

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """GET /allocation_candidates (contract page 90)."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cache, lru_cache
 from http import HTTPStatus
 
@@ -25,8 +27,16 @@ def list_candidates(call: Call) -> Reply:
     request = _request(call.request.query_string, call.version)
     form = _form(call.version)
     services = call.services
-    try:
+    with refusing_unknown_names():
         body = services.replica.answer(request, services.search, form)
+    return Reply(body=body, modified_at=now(), is_ready_made=True)
+
+
+@contextmanager
+def refusing_unknown_names() -> Iterator[None]:
+    """Answer 400 where a query names what does not exist (page 90, section 2, step G)."""
+    try:
+        yield
     except ResourceClassNotFoundError as error:
         raise api_error(
             error,
@@ -35,7 +45,6 @@ def list_candidates(call: Call) -> Reply:
         ) from error
     except TraitsNotFoundError as error:
         raise api_error(error) from error
-    return Reply(body=body, modified_at=now(), is_ready_made=True)
 
 
 @lru_cache(_REMEMBERED)

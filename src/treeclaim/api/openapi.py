@@ -5,6 +5,7 @@ It describes the newest microversion; `x-since` says from which one an operation
 """
 
 import re
+from dataclasses import replace
 from functools import cache
 from http import HTTPStatus
 from typing import Any
@@ -50,7 +51,11 @@ def _operation(operation: Operation) -> dict[str, Any]:
         "operationId": operation.handler.__name__,
         "summary": operation.summary,
         "x-since": f"{MINIMUM.major}.{operation.since}",
-        "parameters": [_VERSION, *_path_parameters(operation), *_query_parameters(operation)],
+        "parameters": [
+            _version(operation),
+            *_path_parameters(operation),
+            *_query_parameters(operation),
+        ],
         "responses": _responses(operation),
     }
     if operation.policy is not None:
@@ -65,12 +70,14 @@ def _operation(operation: Operation) -> dict[str, Any]:
     return described
 
 
-_VERSION: Schema = {
-    "name": "OpenStack-API-Version",
-    "in": "header",
-    "required": True,
-    "schema": {"type": "string", "const": f"placement {MAXIMUM}"},
-}
+def _version(operation: Operation) -> Schema:
+    version = replace(MAXIMUM, extended=operation.extension)
+    return {
+        "name": "OpenStack-API-Version",
+        "in": "header",
+        "required": True,
+        "schema": {"type": "string", "const": version.header},
+    }
 
 
 def _path_parameters(operation: Operation) -> list[Schema]:

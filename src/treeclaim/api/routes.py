@@ -9,6 +9,7 @@ from treeclaim.api import (
     aggregates,
     allocations,
     candidates,
+    explain,
     inventories,
     openapi,
     providers,
@@ -30,6 +31,7 @@ OPERATIONS: tuple[Operation, ...] = (
     *allocations.OPERATIONS,
     *usages.OPERATIONS,
     *candidates.OPERATIONS,
+    *explain.OPERATIONS,
     *reshaper.OPERATIONS,
     *openapi.OPERATIONS,
 )

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """All inventories of one resource class as columns."""
 
+import copy
 from collections.abc import Sequence
 
 import numpy as np
@@ -9,6 +10,7 @@ import numpy.typing as npt
 from treeclaim.forest.columns import Column, Rows
 from treeclaim.model.inventory import MAXIMUM_INTEGER, Inventory
 from treeclaim.model.provider import InventoryRecord
+from treeclaim.model.request import STRICT, Leniency
 
 _GREATEST_FREE = 2**62
 _NEVER_FREE = -(2**62)
@@ -133,14 +135,17 @@ class ClassInventories:
             allocation_ratio=float(self.allocation_ratio.values[slot]),
         )
 
-    def fitting(self, amount: int) -> npt.NDArray[np.int64]:
+    def fitting(self, amount: int, leniency: Leniency = STRICT) -> npt.NDArray[np.int64]:
         """Return the slots where this amount fits (contract page 90, section 3.1), ascending.
 
         An amount above the storage range fits nowhere, as no max_unit can admit it.
         """
+        least = _NEVER_FREE + 1 if leniency.though_full else amount
+        slots: Rows = (self.free.values >= least).nonzero()[0]
+        if leniency.any_amount:
+            return slots
         if amount > MAXIMUM_INTEGER:
-            return np.empty(0, dtype=np.int64)
-        slots: Rows = (self.free.values >= amount).nonzero()[0]
+            return slots[:0]
         if self._limits.admit_everywhere(amount):
             return slots
         kept: Rows = slots[
@@ -149,6 +154,14 @@ class ClassInventories:
             & (amount % self.step_size.values[slots] == 0)
         ]
         return kept
+
+    def emptied(self) -> "ClassInventories":
+        """Return the same inventories as if nothing were allocated."""
+        other = copy.copy(self)
+        other.free = Column(np.int64)
+        is_dead = self.free.values == _NEVER_FREE
+        other.free.extend(np.where(is_dead, _NEVER_FREE, self.free.values + self.used.values))
+        return other
 
     def giving(self, amount: int) -> npt.NDArray[np.int64]:
         """Return the slots where some part of an amount fits, from 1 to all of it, ascending."""
@@ -174,4 +187,4 @@ class ClassInventories:
 def _free(record: InventoryRecord) -> int:
     capacity = record.inventory.capacity
     whole = _GREATEST_FREE if capacity > _GREATEST_FREE else int(capacity)
-    return max(whole - record.used, _NEVER_FREE)
+    return max(whole - record.used, _NEVER_FREE + 1)

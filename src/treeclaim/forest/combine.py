@@ -109,6 +109,19 @@ class Combiner:
                 continue
             yield from self._search(run, budget)
 
+    def matching(self, anchors: Rows, budget: int) -> Rows:
+        """Return those of some anchors (indices, ascending) that have any candidate."""
+        if not len(anchors) or self._rules.are_free:
+            return anchors
+        found = np.zeros(int(anchors[-1]) + 1, dtype=np.bool_)
+        for run in self._competition.runs(anchors):
+            if len(run) == 1 and not self._competition.may_match(int(run[0])):
+                continue
+            for block in self._search(run, budget, found):
+                found[block.anchor] = True
+        matching: Rows = np.flatnonzero(found)
+        return matching
+
     def _products(self, anchors: Rows, budget: int) -> Iterator[Anchored]:
         """Combine slots that do not concern each other: every choice is a candidate."""
         counts = np.array([self._options[slot].counts[anchors] for slot in self._rules.slots])
@@ -147,7 +160,10 @@ class Combiner:
             chosen[:, slot] = options.places[first]
         return Anchored(anchors[row], chosen)
 
-    def _search(self, anchors: Rows, budget: int) -> Iterator[Anchored]:
+    def _search(
+        self, anchors: Rows, budget: int, enough: Mask | None = None
+    ) -> Iterator[Anchored]:
+        """Search; of anchors that the caller marks as having enough, nothing more is drawn."""
         shape = (len(anchors), len(self._options))
         start = Block(
             anchors,
@@ -159,6 +175,10 @@ class Combiner:
         dead_ends = 0
         while waiting:
             depth, block = waiting.pop()
+            if enough is not None:
+                block = block.take(~enough[block.anchor])
+                if not len(block):
+                    continue
             if depth == len(self._rules.steps):
                 dead_ends = 0
                 yield Anchored(block.anchor, block.chosen)

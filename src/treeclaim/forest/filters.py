@@ -14,7 +14,7 @@ import numpy as np
 from treeclaim.forest.columns import Mask, Rows
 from treeclaim.forest.forest import Forest
 from treeclaim.model.errors import ResourceClassNotFoundError, TraitsNotFoundError
-from treeclaim.model.request import CandidateRequest, ProviderConditions
+from treeclaim.model.request import STRICT, CandidateRequest, ProviderConditions, RequestGroup
 
 
 def require_known_names(forest: Forest, request: CandidateRequest) -> None:
@@ -133,14 +133,14 @@ def meeting(forest: Forest, conditions: ProviderConditions, rows: Rows) -> Rows:
     return not_outcast(forest, conditions, members(forest, conditions, rows))
 
 
-def fitting(forest: Forest, resources: Mapping[str, int]) -> Rows:
-    """Return the rows where every amount fits, by class name, ascending; living rows if none."""
-    if not resources:
+def fitting(forest: Forest, group: RequestGroup) -> Rows:
+    """Return the rows where every amount of a group fits, ascending; living rows if none."""
+    if not group.resources:
         return forest.living_rows
-    (first, amount), *others = resources.items()
-    rows = fitting_rows(forest, first, amount)
-    for name, more in others:
-        rows = rows[forest.mask_of([fitting_rows(forest, name, more)])[rows]]
+    first, *others = group.resources
+    rows = fitting_rows(forest, group, first)
+    for name in others:
+        rows = rows[forest.mask_of([fitting_rows(forest, group, name)])[rows]]
     return rows
 
 
@@ -152,9 +152,10 @@ def giving_rows(forest: Forest, resource_class: str, amount: int) -> Rows:
     return columns.rows(columns.giving(amount))
 
 
-def fitting_rows(forest: Forest, resource_class: str, amount: int) -> Rows:
-    """Return the rows where an amount of one class fits, ascending."""
+def fitting_rows(forest: Forest, group: RequestGroup, resource_class: str) -> Rows:
+    """Return the rows where the amount that a group wants of one class fits, ascending."""
     columns = forest.classes.get(forest.catalogue.resource_classes[resource_class].id)
     if columns is None:
         return np.empty(0, dtype=np.int64)
-    return columns.rows(columns.fitting(amount))
+    leniency = group.leniency.get(resource_class, STRICT)
+    return columns.rows(columns.fitting(group.resources[resource_class], leniency))

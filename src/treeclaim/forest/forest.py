@@ -16,6 +16,7 @@ The order of rows thus depends on history. What clients see is ordered by `TreeO
 which depends on the data alone, so that every worker gives the same answer.
 """
 
+import copy
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -366,6 +367,12 @@ class Forest:
         if None in fragments:
             return [self.summary(row) for row in range(first, end)]
         return cast("list[bytes]", fragments)
+
+    def emptied(self) -> "Forest":
+        """Return the same providers as if nothing were allocated, to be searched at once."""
+        other = copy.copy(self)
+        other.classes = {number: one.emptied() for number, one in self.classes.items()}
+        return other
 
     def record(self, row: int) -> ProviderRecord:
         """Return a row as the record it was made of."""

@@ -8,7 +8,7 @@ import numpy as np
 from treeclaim.forest import filters
 from treeclaim.forest.columns import Rows
 from treeclaim.forest.forest import NO_ROW, Forest
-from treeclaim.model.request import ProviderQuery
+from treeclaim.model.request import ProviderQuery, RequestGroup
 
 
 def matching_providers(forest: Forest, query: ProviderQuery) -> list[int]:
@@ -36,7 +36,11 @@ def matching_providers(forest: Forest, query: ProviderQuery) -> list[int]:
     rows = filters.not_outcast(forest, conditions, rows)
     filters.require_known_classes(forest, query.resources)
     if query.resources:
-        rows = rows[forest.mask_of([filters.fitting(forest, query.resources)])[rows]]
+        rows = rows[
+            forest.mask_of([filters.fitting(forest, RequestGroup(resources=query.resources))])[
+                rows
+            ]
+        ]
     rows = _named(forest, query, rows)
     order = forest.order
     found: list[int] = order.row[np.sort(order.place[rows])].tolist()

@@ -5,7 +5,7 @@ Schedulers ask the same few questions all day, one for each flavor, so all of th
 once for each and kept.
 """
 
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
@@ -173,7 +173,7 @@ def plan_of(request: CandidateRequest) -> Plan:
         wants=wants,
         lists=tuple(inside for inside, _ in lists),
         outside=tuple(outside for _, outside in lists),
-        contests=tuple(_contests(wants, request.isolated)),
+        contests=tuple(_contests(wants, request)),
         unsuffixed=unsuffixed,
         # The provider of a single class is chosen by its traits in the first place.
         required=required if split or len(unsuffixed) > 1 else (),
@@ -220,6 +220,7 @@ def _asks_the_same(one: RequestGroup, other: RequestGroup) -> bool:
         NO_GROUP not in (one.suffix, other.suffix)
         and one.resources == other.resources
         and one.conditions == other.conditions
+        and one.leniency == other.leniency
     )
 
 
@@ -236,12 +237,14 @@ def _subtree_lists(
     return sorted(one for one in lists if len(one[0]) > 1 or one[1])
 
 
-def _contests(wants: Sequence[Want], isolated: Container[str]) -> list[Contest]:
+def _contests(wants: Sequence[Want], request: CandidateRequest) -> list[Contest]:
     """Find out which slots compete."""
     contests = []
-    alone = tuple(one for one, want in enumerate(wants) if want.suffix in isolated)
+    alone = tuple(one for one, want in enumerate(wants) if want.suffix in request.isolated)
     if len(alone) > 1:
         contests.append(Contest(alone, None, 1, len(alone)))
+    if not request.sums_groups:
+        return contests
     for name in dict.fromkeys(name for want in wants for name in want.resources):
         sharing = tuple(one for one, want in enumerate(wants) if name in want.resources)
         amounts = [wants[one].resources[name] for one in sharing]
@@ -260,6 +263,7 @@ class _Planner:
         self._lists = plan.lists
         self._outside = plan.outside
         self._isolated = plan.request.isolated
+        self._sums_groups = plan.request.sums_groups
         self._nested = plan.request.nested
         self._filled: list[int] = []
         self._guessed: list[int] = []
@@ -319,7 +323,9 @@ class _Planner:
         return NO_GROUP not in suffixes and not suffixes.isdisjoint(self._isolated)
 
     def _summed(self, slot: Want, earlier: Sequence[int]) -> dict[str, Summed]:
-        summed = {}
+        summed: dict[str, Summed] = {}
+        if not self._sums_groups:
+            return summed
         for name, amount in slot.resources.items():
             others = [one for one in earlier if name in self._wants[one].resources]
             amounts = [self._wants[one].resources[name] for one in others]

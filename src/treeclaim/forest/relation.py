@@ -33,7 +33,7 @@ class Relation:
 
 def suffixed_relation(forest: Forest, group: RequestGroup) -> Relation:
     """Relate the providers that satisfy a whole suffixed group (page 90, sections 3.3 and 3.4)."""
-    rows = filters.fitting(forest, group.resources)
+    rows = filters.fitting(forest, group)
     rows = filters.meeting(forest, group.conditions, rows)
     return _relate(forest, rows, _sharing(forest, rows))
 
@@ -45,7 +45,7 @@ def unsuffixed_relation(forest: Forest, group: RequestGroup, resource_class: str
     traits are those of all providers of the group together; only where there is a single class
     do they bind its provider alone.
     """
-    rows = filters.fitting_rows(forest, resource_class, group.resources[resource_class])
+    rows = filters.fitting_rows(forest, group, resource_class)
     if len(group.resources) == 1:
         rows = filters.by_traits(forest, group.conditions, rows)
     return _of_unsuffixed(forest, group.conditions, rows)

@@ -119,6 +119,13 @@ class Search:
             start += size
             size *= 2
 
+    def matching_anchors(self) -> Rows:
+        """Return the places of the roots under which there is some candidate, ascending."""
+        if not len(self.anchors) or not self.plan.wants:
+            return self.anchors
+        stage = self._stage(self.anchors)
+        return self.anchors[stage.combiner.matching(stage.live, _LARGEST_BLOCK)]
+
     def _stage(self, anchors: Rows) -> "_Stage":
         """Make ready the candidates of some anchors; costs grow with their options alone."""
         known: dict[int, Options] = {}

@@ -91,6 +91,11 @@ class Splitter:
         wanted = [one for one in (options.maximum, limit) if one is not None]
         return list(islice(self._distinct(), min(wanted, default=None)))
 
+    def has_candidate(self, anchor: int) -> bool:
+        """Tell whether there is some candidate under an anchor, given by its place."""
+        found = self._of_anchor(np.array([anchor], dtype=np.int64))
+        return next(found, None) is not None
+
     def _distinct(self) -> Iterator[SplitCandidate]:
         """Yield the candidates; one of sharing providers alone may come from several anchors."""
         seen: set[SplitCandidate] = set()

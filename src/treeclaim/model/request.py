@@ -36,6 +36,22 @@ class ProviderConditions:
 
 
 @dataclass(frozen=True, slots=True)
+class Leniency:
+    """What is overlooked when an amount is compared with an inventory, to explain a search.
+
+    Attributes:
+        any_amount: min_unit, max_unit and step_size.
+        though_full: That too little is free.
+    """
+
+    any_amount: bool = False
+    though_full: bool = False
+
+
+STRICT = Leniency()
+
+
+@dataclass(frozen=True, slots=True)
 class RequestGroup:
     """One bundle of `resources`, `required`, `member_of` and `in_tree` of a request.
 
@@ -43,11 +59,13 @@ class RequestGroup:
         suffix: What was appended to the parameters' names; "" for the unsuffixed group.
         resources: Amount of each resource class, by name; empty for a resourceless group.
         conditions: What its providers must be.
+        leniency: By class name; classes that are not named are judged strictly.
     """
 
     suffix: str = NO_GROUP
     resources: Mapping[str, int] = field(default_factory=dict)
     conditions: ProviderConditions = field(default_factory=ProviderConditions)
+    leniency: Mapping[str, Leniency] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +101,7 @@ class CandidateRequest:
         isolated: Suffixes of groups whose provider serves no other suffixed group.
         can_split: Classes of the unsuffixed group that several providers may give together.
         split_policy: How.
+        sums_groups: False to overlook that groups take from the same provider together.
         limit: Most candidates wanted, None for all.
         nested: False below 1.29: no two providers of one tree in a candidate.
     """
@@ -93,6 +112,7 @@ class CandidateRequest:
     isolated: frozenset[str] = frozenset()
     can_split: frozenset[str] = frozenset()
     split_policy: SplitPolicy = SplitPolicy.PACK
+    sums_groups: bool = True
     limit: int | None = None
     nested: bool = True
 

@@ -1,0 +1,231 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A request as a list of single constraints, each of which can be left out.
+
+Explaining a search is searching again with fewer constraints. So nothing here judges a provider:
+what a constraint means is said once, in the search.
+"""
+
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from treeclaim.model.reasons import Reason
+from treeclaim.model.request import (
+    NO_GROUP,
+    CandidateRequest,
+    Leniency,
+    ProviderConditions,
+    RequestGroup,
+    SubtreeList,
+)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Constraint:
+    """One thing that a request asks for. Constraints are equal by identity.
+
+    Attributes:
+        reason: What is wrong with a tree that does not meet it.
+        group: Suffix of the group it belongs to; None for a constraint on the root or on several
+            groups.
+        value: The part of the request that it stands for.
+        detail: What to tell about it.
+        text: As the client wrote it, or in words.
+    """
+
+    reason: Reason
+    group: str | None
+    value: Any
+    detail: Mapping[str, Any] = field(default_factory=dict)
+    text: str = ""
+
+
+def constraints_of(request: CandidateRequest) -> list[Constraint]:
+    """Take a request apart, in the order in which the search judges."""
+    found = [*_of_root(request.root)]
+    for group in request.groups:
+        found += _of_resources(group, request.can_split)
+        found += _of_conditions(group)
+    found += _between(request)
+    return found
+
+
+def _of_root(root: ProviderConditions) -> Iterator[Constraint]:
+    for names in root.required:
+        yield Constraint(
+            Reason.ROOT_TRAIT, None, names, _traits(names), f"root_required={_any_of(names)}"
+        )
+    for name in sorted(root.forbidden):
+        yield Constraint(
+            Reason.ROOT_TRAIT, None, name, {"forbidden_trait": name}, f"root_required=!{name}"
+        )
+    for aggregates in root.member_of:
+        yield Constraint(
+            Reason.ROOT_MEMBER_OF,
+            None,
+            aggregates,
+            {"aggregates": sorted(aggregates)},
+            f"root_member_of={_any_of(aggregates)}",
+        )
+    for one in sorted(root.forbidden_aggregates):
+        yield Constraint(
+            Reason.ROOT_MEMBER_OF,
+            None,
+            one,
+            {"forbidden_aggregate": one},
+            f"root_member_of=!{one}",
+        )
+
+
+def _of_resources(group: RequestGroup, can_split: Collection[str]) -> Iterator[Constraint]:
+    for name, amount in group.resources.items():
+        detail = {"resource_class": name, "requested": amount}
+        asked = f"resources{group.suffix}={name}:{amount}"
+        yield Constraint(Reason.NO_INVENTORY, group.suffix, name, {"resource_class": name}, asked)
+        if name not in can_split or group.suffix != NO_GROUP:
+            text = f"the limits of min_unit, max_unit and step_size for {asked}"
+            yield Constraint(Reason.AMOUNT_UNIT, group.suffix, name, detail, text)
+        text = f"the limit of free capacity for {asked}"
+        yield Constraint(Reason.CAPACITY, group.suffix, name, detail, text)
+
+
+def _of_conditions(group: RequestGroup) -> Iterator[Constraint]:
+    conditions, suffix = group.conditions, group.suffix
+    if conditions.in_tree:
+        detail = {"providers": list(conditions.in_tree)}
+        text = f"in_tree{suffix}={_any_of(conditions.in_tree)}"
+        yield Constraint(Reason.NOT_IN_TREE, suffix, conditions.in_tree, detail, text)
+    if conditions.in_subtree:
+        detail = {"providers": list(conditions.in_subtree)}
+        text = f"in_subtree{suffix}={_any_of(conditions.in_subtree)}"
+        yield Constraint(Reason.NOT_IN_SUBTREE, suffix, conditions.in_subtree, detail, text)
+    for names in conditions.required:
+        text = f"required{suffix}={_any_of(names)}"
+        yield Constraint(Reason.TRAIT_MISSING, suffix, names, _traits(names), text)
+    for name in sorted(conditions.forbidden):
+        text = f"required{suffix}=!{name}"
+        yield Constraint(Reason.TRAIT_FORBIDDEN, suffix, name, {"trait": name}, text)
+    for aggregates in conditions.member_of:
+        detail = {"aggregates": sorted(aggregates)}
+        text = f"member_of{suffix}={_any_of(aggregates)}"
+        yield Constraint(Reason.NOT_MEMBER_OF, suffix, aggregates, detail, text)
+    for one in sorted(conditions.forbidden_aggregates):
+        text = f"member_of{suffix}=!{one}"
+        yield Constraint(Reason.FORBIDDEN_MEMBER_OF, suffix, one, {"aggregate": one}, text)
+
+
+def _between(request: CandidateRequest) -> Iterator[Constraint]:
+    for one in request.same_subtree:
+        names = [*one.inside, *(f"!{suffix}" for suffix in one.outside)]
+        if len(one.inside) > 1 or one.outside:
+            text = f"same_subtree={','.join(names)}"
+            yield Constraint(Reason.SAME_SUBTREE, None, one, {"groups": names}, text)
+    suffixed = [group.suffix for group in request.groups if group.suffix != NO_GROUP]
+    if request.isolated and len(suffixed) > 1:
+        names = [one for one in suffixed if one in request.isolated]
+        everybody = len(names) == len(suffixed)
+        text = "group_policy=isolate" if everybody else f"isolate={','.join(names)}"
+        yield Constraint(Reason.ISOLATE, None, request.isolated, {"groups": names}, text)
+    shared = _shared_classes(request)
+    if shared:
+        text = "counting what the groups take of a provider together"
+        detail = {"resource_classes": shared}
+        yield Constraint(Reason.COMBINED_CAPACITY, None, None, detail, text)
+
+
+def _shared_classes(request: CandidateRequest) -> list[str]:
+    """Return the classes that several groups ask for."""
+    counts: dict[str, int] = {}
+    for group in request.groups:
+        for name in group.resources:
+            counts[name] = counts.get(name, 0) + 1
+    return [name for name, count in counts.items() if count > 1]
+
+
+def _traits(names: Collection[str]) -> dict[str, Any]:
+    return {"trait": next(iter(names))} if len(names) == 1 else {"any_trait": sorted(names)}
+
+
+def _any_of(names: Collection[str]) -> str:
+    return next(iter(names)) if len(names) == 1 else "in:" + ",".join(sorted(names))
+
+
+def reduced(
+    request: CandidateRequest,
+    kept: Collection[Constraint],
+    groups: Collection[str] | None = None,
+) -> CandidateRequest:
+    """Return a request with only some of its constraints and, if given, only some groups."""
+    of_reason: dict[Reason, list[Constraint]] = {}
+    for one in kept:
+        of_reason.setdefault(one.reason, []).append(one)
+    left = [
+        _reduced_group(group, of_reason)
+        for group in request.groups
+        if groups is None or group.suffix in groups
+    ]
+    suffixes = {group.suffix for group in left}
+    return replace(
+        request,
+        groups=tuple(left),
+        root=_reduced_root(request.root, of_reason),
+        same_subtree=_reduced_lists(of_reason, suffixes),
+        isolated=request.isolated & suffixes if Reason.ISOLATE in of_reason else frozenset(),
+        can_split=request.can_split & _classes_to_split(of_reason),
+        sums_groups=Reason.COMBINED_CAPACITY in of_reason,
+        limit=None,
+    )
+
+
+def _classes_to_split(of_reason: Mapping[Reason, list[Constraint]]) -> set[str]:
+    return {one.value for one in of_reason.get(Reason.CAPACITY, []) if one.group == NO_GROUP}
+
+
+def _reduced_lists(
+    of_reason: Mapping[Reason, list[Constraint]], suffixes: Collection[str]
+) -> tuple[SubtreeList, ...]:
+    lists = (one.value for one in of_reason.get(Reason.SAME_SUBTREE, []))
+    return tuple(one for one in lists if set(one.inside) | set(one.outside) <= set(suffixes))
+
+
+def _reduced_root(
+    root: ProviderConditions, of_reason: Mapping[Reason, list[Constraint]]
+) -> ProviderConditions:
+    traits = {id(one.value) for one in of_reason.get(Reason.ROOT_TRAIT, [])}
+    members = {id(one.value) for one in of_reason.get(Reason.ROOT_MEMBER_OF, [])}
+    return ProviderConditions(
+        required=tuple(one for one in root.required if id(one) in traits),
+        forbidden=frozenset(one for one in root.forbidden if id(one) in traits),
+        member_of=tuple(one for one in root.member_of if id(one) in members),
+        forbidden_aggregates=frozenset(
+            one for one in root.forbidden_aggregates if id(one) in members
+        ),
+    )
+
+
+def _reduced_group(
+    group: RequestGroup, of_reason: Mapping[Reason, list[Constraint]]
+) -> RequestGroup:
+    def kept(reason: Reason) -> list[Any]:
+        return [one.value for one in of_reason.get(reason, []) if one.group == group.suffix]
+
+    classes = kept(Reason.NO_INVENTORY)
+    return RequestGroup(
+        suffix=group.suffix,
+        resources={name: n for name, n in group.resources.items() if name in classes},
+        leniency={
+            name: Leniency(
+                any_amount=name not in kept(Reason.AMOUNT_UNIT),
+                though_full=name not in kept(Reason.CAPACITY),
+            )
+            for name in classes
+        },
+        conditions=ProviderConditions(
+            required=tuple(kept(Reason.TRAIT_MISSING)),
+            forbidden=frozenset(kept(Reason.TRAIT_FORBIDDEN)),
+            member_of=tuple(kept(Reason.NOT_MEMBER_OF)),
+            forbidden_aggregates=frozenset(kept(Reason.FORBIDDEN_MEMBER_OF)),
+            in_tree=next(iter(kept(Reason.NOT_IN_TREE)), ()),
+            in_subtree=next(iter(kept(Reason.NOT_IN_SUBTREE)), ()),
+        ),
+    )
