@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Every worked example of contract page 95, over HTTP."""
 
+import json
 import re
 import uuid
 
@@ -91,16 +92,21 @@ def put(client, path, body):
     assert response.is_success, (path, body, response.text)
 
 
-def asked(client, query, version):
-    """Ask a request of the page and return the body of the answer."""
+def answered(client, query, versions):
+    """Ask a request of the page and return the body of the answer, as bytes."""
     query = re.sub(r"<([\w.]+)>", lambda name: uuid_of("provider", name.group(1)), query)
     query = re.sub(r"\{([A-Z])\}", lambda name: uuid_of("aggregate", name.group(1)), query)
     response = client.get(
         f"/allocation_candidates?{query}",
-        headers={"openstack-api-version": f"placement {version}"},
+        headers={"openstack-api-version": versions},
     )
     assert response.status_code == 200, response.text
-    return response.json()
+    return response.content
+
+
+def asked(client, query, version):
+    """Ask a request of the page and return the body of the answer."""
+    return json.loads(answered(client, query, f"placement {version}"))
 
 
 def in_names(section, body, *, mappings_shown):
@@ -155,6 +161,15 @@ def test_the_answer_is_the_one_on_the_page(services, number, example):
         assert summaries.keys() == names
     if example.summary_count is not None:
         assert len(summaries) == example.summary_count
+
+
+@pytest.mark.parametrize(
+    ("number", "example"), EXAMPLES, ids=[example.number for _, example in EXAMPLES]
+)
+def test_the_extension_changes_no_answer_if_it_is_not_used(services, number, example):
+    client = services(number)
+    plain = answered(client, example.query, "placement 1.39")
+    assert answered(client, example.query, "placement 1.39, treeclaim 1.0") == plain
 
 
 def test_the_page_has_all_its_examples():
