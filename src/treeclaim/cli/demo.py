@@ -23,8 +23,8 @@ from treeclaim.cli.load import summary
 from treeclaim.cli.output import CommandError
 from treeclaim.cli.serve import PORT
 from treeclaim.cli.tables import candidate_table, usage_table
+from treeclaim.client import Client, ClientError
 from treeclaim.client.apply import apply_topology
-from treeclaim.client.client import Client, ClientError
 from treeclaim.client.topology import TopologyError, read_topology
 
 _TOKEN = "admin"  # noqa: S105

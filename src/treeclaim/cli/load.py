@@ -10,8 +10,8 @@ from rich.console import Console
 
 from treeclaim.cli.output import CommandError
 from treeclaim.cli.serve import PORT
+from treeclaim.client import Client, ClientError
 from treeclaim.client.apply import Outcome, apply_topology
-from treeclaim.client.client import Client, ClientError
 from treeclaim.client.topology import TopologyError, read_topology
 
 

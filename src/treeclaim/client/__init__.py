@@ -1,6 +1,23 @@
 # SPDX-License-Identifier: Apache-2.0
 """A client of any Placement API endpoint."""
 
-from treeclaim.client.client import Client, ClientError
+from treeclaim.client.client import Client
+from treeclaim.client.errors import ClientError, FlavorError, UnsupportedFeatureError
+from treeclaim.client.flavors import Flavor, query_of
+from treeclaim.client.queries import CandidateQuery
+from treeclaim.client.transport import PlainTransport, SessionTransport
+from treeclaim.client.versions import Need, ServerVersions
 
-__all__ = ["Client", "ClientError"]
+__all__ = [
+    "CandidateQuery",
+    "Client",
+    "ClientError",
+    "Flavor",
+    "FlavorError",
+    "Need",
+    "PlainTransport",
+    "ServerVersions",
+    "SessionTransport",
+    "UnsupportedFeatureError",
+    "query_of",
+]

@@ -2,36 +2,53 @@
 """Calls to a Placement API endpoint, whoever serves it."""
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
 from http import HTTPStatus
 from types import TracebackType
 from typing import Any, Self
+from urllib.parse import urlencode
 
-import httpx
+import orjson
 
-_VERSION = "placement 1.39"
-_TIMEOUT = 60.0
+from treeclaim.client import bodies
+from treeclaim.client.errors import ClientError
+from treeclaim.client.queries import CandidateQuery
+from treeclaim.client.transport import Answer, PlainTransport, Transport
+from treeclaim.client.versions import LATEST_MINOR, Need, ServerVersions
+
 _ATTEMPTS = 5
 _CONCURRENT = "placement.concurrent_update"
-
-
-class ClientError(Exception):
-    """A call was refused or failed; the message says which and why."""
-
-    def __init__(self, message: str, status: int | None = None) -> None:
-        super().__init__(message)
-        self.status = status
+_CONCURRENT_WORDS = ("generation conflict", "concurrently", "concurrent")
+"""How servers below 1.23, without codes, tell of another one's change."""
 
 
 class Client:
-    """A connection to one endpoint, by plain URL and token."""
+    """A connection to one endpoint.
 
-    def __init__(self, endpoint: str, token: str) -> None:
-        headers = {
-            "X-Auth-Token": token,
-            "OpenStack-API-Version": _VERSION,
-            "Accept": "application/json",
-        }
-        self._http = httpx.Client(base_url=endpoint.rstrip("/"), headers=headers, timeout=_TIMEOUT)
+    It asks for the highest version that both sides know, and writes each body in that version's
+    form.
+    """
+
+    def __init__(
+        self,
+        endpoint: str | None = None,
+        token: str = "",
+        *,
+        transport: Transport | None = None,
+        highest_minor: int = LATEST_MINOR,
+    ) -> None:
+        """Connect by URL and token, or by a transport.
+
+        Args:
+            endpoint: URL; None if a transport is given.
+            token: Sent with every call to the endpoint.
+            transport: How calls travel instead.
+            highest_minor: Highest microversion 1.N to use.
+        """
+        if transport is None and endpoint is None:
+            raise ClientError("neither an endpoint nor a session was given")
+        self._transport = transport or PlainTransport(endpoint or "", token)
+        self._highest_minor = highest_minor
 
     def __enter__(self) -> Self:
         """Use the client in a with statement."""
@@ -44,28 +61,55 @@ class Client:
         traceback: TracebackType | None,
     ) -> None:
         """Close the connections."""
-        self._http.close()
+        self._transport.close()
 
-    def call(self, method: str, path: str, **options: Any) -> httpx.Response:
-        """Make a call.
+    @cached_property
+    def versions(self) -> ServerVersions:
+        """The versions that the server has and this client may use; asked once.
+
+        Raises:
+            ClientError: if the endpoint is no Placement API.
+        """
+        try:
+            document = orjson.loads(self._send("GET", "/", {}).text)
+            highest = max(_minor(one["max_version"]) for one in document["versions"])
+        except (ValueError, KeyError, TypeError) as error:
+            raise ClientError(f"this is not the version document of Placement: {error}") from error
+        minor = min(highest, self._highest_minor)
+        is_extended = minor == LATEST_MINOR and (
+            self._send("GET", "/treeclaim", {}).status == HTTPStatus.OK
+        )
+        return ServerVersions(minor, extension=is_extended)
+
+    def call(self, method: str, path: str, *, json: Any = None, extended: bool = False) -> Answer:
+        """Make a call at the highest version.
+
+        Args:
+            method: Of HTTP.
+            path: With the query string.
+            json: The body; None for none.
+            extended: True to ask for the extension too.
 
         Raises:
             ClientError: if the endpoint cannot be reached or answers with an error.
         """
-        try:
-            response = self._http.request(method, path, **options)
-        except httpx.HTTPError as error:
-            raise ClientError(f"{method} {path}: {error}") from error
-        if response.is_error:
-            raise ClientError(
-                f"{method} {path}: {response.status_code} {_detail(response)}",
-                response.status_code,
-            )
-        return response
+        versions = self.versions
+        plain = ServerVersions(versions.minor, extension=False)
+        headers = {"OpenStack-API-Version": (versions if extended else plain).header}
+        answer = self._send(method, path, headers, json)
+        if answer.status >= HTTPStatus.BAD_REQUEST:
+            raise ClientError(f"{method} {path}: {answer.status} {_detail(answer)}", answer.status)
+        return answer
+
+    def _send(
+        self, method: str, path: str, headers: Mapping[str, str], json: Any = None
+    ) -> Answer:
+        return self._transport.send(method, path, {"Accept": "application/json", **headers}, json)
 
     def get(self, path: str, **parameters: str) -> Any:
         """Return the JSON of a GET."""
-        return self.call("GET", path, params=parameters or None).json()
+        query = f"?{urlencode(parameters)}" if parameters else ""
+        return orjson.loads(self.call("GET", path + query).text)
 
     def providers(self, **filters: str) -> list[dict[str, Any]]:
         """List providers."""
@@ -81,9 +125,27 @@ class Client:
         for name in resource_classes:
             self.call("PUT", f"/resource_classes/{name}")
 
-    def candidates(self, query: str) -> dict[str, Any]:
-        """Ask for allocation candidates with a query string."""
-        found: dict[str, Any] = self.call("GET", f"/allocation_candidates?{query}").json()
+    def candidates(self, query: str | CandidateQuery) -> dict[str, Any]:
+        """Ask for allocation candidates.
+
+        Raises:
+            UnsupportedFeatureError: before anything is sent, if the server is too old.
+        """
+        return self._ask("/allocation_candidates", query)
+
+    def explain(self, query: str | CandidateQuery) -> dict[str, Any]:
+        """Ask why there are no candidates; needs the extension (contract page 97, section 3)."""
+        self.versions.require(Need("explain", LATEST_MINOR, extension=True))
+        return self._ask("/allocation_candidates/explain", query)
+
+    def _ask(self, path: str, query: str | CandidateQuery) -> dict[str, Any]:
+        parsed = CandidateQuery.parsed(query) if isinstance(query, str) else query
+        needs = parsed.needs()
+        self.versions.require(Need("allocation candidates", 10), *needs)
+        is_extended = path.endswith("explain") or any(one.extension for one in needs)
+        found: dict[str, Any] = orjson.loads(
+            self.call("GET", f"{path}?{parsed}", extended=is_extended).text
+        )
         return found
 
     def claim(
@@ -93,7 +155,7 @@ class Client:
         *,
         project_id: str,
         user_id: str,
-        consumer_type: str,
+        consumer_type: str = "INSTANCE",
     ) -> None:
         """Claim a candidate for a consumer; whatever it held before is replaced.
 
@@ -102,18 +164,40 @@ class Client:
         Raises:
             ClientError: if the resources are gone, or the claim is refused for another reason.
         """
+        owner = bodies.Owner(project_id, user_id, consumer_type)
 
         def attempt() -> None:
             present = self.get(f"/allocations/{consumer_uuid}")
-            body = dict(allocation_request) | {
-                "project_id": project_id,
-                "user_id": user_id,
-                "consumer_type": consumer_type,
-                "consumer_generation": present.get("consumer_generation"),
-            }
+            body = bodies.claim(allocation_request, owner, present, self.versions.minor)
             self.call("PUT", f"/allocations/{consumer_uuid}", json=body)
 
         retried(attempt)
+
+    def move(self, source: str, target: str) -> None:
+        """Give all allocations of one consumer to another one, in one transaction.
+
+        Raises:
+            ClientError: if the source holds nothing, or the move is refused.
+        """
+        self.versions.require(Need("moving allocations", 13))
+
+        def attempt() -> None:
+            held = self.get(f"/allocations/{source}")
+            if not held["allocations"]:
+                raise ClientError(f"consumer {source} holds nothing")
+            receiver = self.get(f"/allocations/{target}")
+            body = bodies.move((source, held), (target, receiver), self.versions.minor)
+            self.call("POST", "/allocations", json=body)
+
+        retried(attempt)
+
+    def release(self, consumer_uuid: str) -> None:
+        """Give back everything that a consumer holds.
+
+        Raises:
+            ClientError: if it holds nothing.
+        """
+        self.call("DELETE", f"/allocations/{consumer_uuid}")
 
 
 def retried(attempt: Callable[[], None]) -> None:
@@ -122,16 +206,23 @@ def retried(attempt: Callable[[], None]) -> None:
         try:
             attempt()
         except ClientError as error:
-            met_another = error.status == HTTPStatus.CONFLICT and _CONCURRENT in str(error)
-            if not met_another or not left:
+            if not (error.status == HTTPStatus.CONFLICT and _met_another(str(error)) and left):
                 raise
         else:
             return
 
 
-def _detail(response: httpx.Response) -> str:
+def _met_another(message: str) -> bool:
+    return _CONCURRENT in message or any(word in message for word in _CONCURRENT_WORDS)
+
+
+def _minor(version: str) -> int:
+    return int(version.partition(".")[2])
+
+
+def _detail(answer: Answer) -> str:
     try:
-        error = response.json()["errors"][0]
+        error = orjson.loads(answer.text)["errors"][0]
         return f"{error['detail']} ({error.get('code', 'no code')})"
     except (ValueError, KeyError, IndexError, TypeError):
-        return response.text[:200]
+        return answer.text[:200]

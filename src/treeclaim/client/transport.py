@@ -1,0 +1,93 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How a client's calls travel: by plain URL and token, or by a keystoneauth1 session."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import httpx
+from keystoneauth1 import adapter, exceptions, session
+
+from treeclaim.client.errors import ClientError
+
+SERVICE_TYPE = "placement"
+_TIMEOUT = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """An HTTP response.
+
+    Attributes:
+        status: HTTP status.
+        headers: By lower-case name.
+        text: The body.
+    """
+
+    status: int
+    headers: Mapping[str, str]
+    text: str
+
+
+class Transport(Protocol):
+    """Sends requests to one endpoint."""
+
+    def send(self, method: str, path: str, headers: Mapping[str, str], json: Any) -> Answer:
+        """Send a request; `json` None for no body.
+
+        Raises:
+            ClientError: if there is no answer.
+        """
+        ...
+
+    def close(self) -> None:
+        """Close the connections."""
+        ...
+
+
+class PlainTransport:
+    """A URL and a token."""
+
+    def __init__(self, endpoint: str, token: str) -> None:
+        self._http = httpx.Client(
+            base_url=endpoint.rstrip("/"), headers={"X-Auth-Token": token}, timeout=_TIMEOUT
+        )
+
+    def send(self, method: str, path: str, headers: Mapping[str, str], json: Any) -> Answer:
+        """Send a request."""
+        try:
+            answer = self._http.request(method, path, headers=dict(headers), json=json)
+        except httpx.HTTPError as error:
+            raise ClientError(f"{method} {path}: {error}") from error
+        return Answer(answer.status_code, answer.headers, answer.text)
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._http.close()
+
+
+class SessionTransport:
+    """A keystoneauth1 session, which finds the endpoint in the catalogue and renews its token."""
+
+    def __init__(self, source: session.Session, **options: Any) -> None:
+        """Use a session.
+
+        Args:
+            source: The session.
+            options: For `keystoneauth1.adapter.Adapter`: region_name, interface, endpoint_override.
+        """
+        self._adapter = adapter.Adapter(source, service_type=SERVICE_TYPE, **options)
+
+    def send(self, method: str, path: str, headers: Mapping[str, str], json: Any) -> Answer:
+        """Send a request."""
+        body = {} if json is None else {"json": json}
+        try:
+            answer = self._adapter.request(
+                path, method, headers=dict(headers), raise_exc=False, **body
+            )
+        except exceptions.ClientException as error:
+            raise ClientError(f"{method} {path}: {error}") from error
+        return Answer(answer.status_code, answer.headers, answer.text)
+
+    def close(self) -> None:
+        """Leave the session to its owner."""
