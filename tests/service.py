@@ -11,6 +11,7 @@ import httpx
 
 from treeclaim import config
 from treeclaim.api.app import make_application as start
+from treeclaim.client.transport import Answer
 from treeclaim.store import DatabaseSettings, Store, names, schema
 
 HEADERS = {
@@ -63,3 +64,28 @@ def client_of(application, **headers):
         base_url="http://placement.example",
         headers=HEADERS | headers,
     )
+
+
+class InProcess:
+    """The package's client's way to a service in this process.
+
+    Attributes:
+        sent: Method and path of each call.
+        before: Called with them before a call is sent.
+    """
+
+    def __init__(self, http):
+        self.sent = []
+        self.before = lambda method, path: None
+        self._http = http
+
+    def send(self, method, path, headers, json):
+        """Send a request."""
+        self.sent.append((method, path))
+        self.before(method, path)
+        answer = self._http.request(method, path, headers=headers, json=json)
+        return Answer(answer.status_code, answer.headers, answer.text)
+
+    def close(self):
+        """Close the client."""
+        self._http.close()

@@ -5,8 +5,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.service import InProcess
+from treeclaim.client import Client
 from treeclaim.client.apply import apply_topology
-from treeclaim.client.client import Client
 from treeclaim.client.topology import TopologyError, aggregate_uuid, read_topology
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "topology.yaml"
@@ -15,12 +16,7 @@ EXAMPLE = Path(__file__).parents[2] / "examples" / "topology.yaml"
 @pytest.fixture
 def client(fresh_service):
     """The package's client, in process."""
-    made = Client("http://placement.example", "admin")
-    headers = made._http.headers
-    made._http.close()
-    made._http = fresh_service()
-    made._http.headers.update(headers)
-    return made
+    return Client(transport=InProcess(fresh_service()))
 
 
 def topology(tmp_path, text):

@@ -19,6 +19,7 @@ from urllib.parse import quote
 
 from rich.console import Console
 
+from treeclaim.cli.explanation import explanation
 from treeclaim.cli.load import summary
 from treeclaim.cli.output import CommandError
 from treeclaim.cli.serve import PORT
@@ -69,6 +70,20 @@ QUESTIONS = (
         "A forbidden trait: the same, but on no licensed host",
         "resources=VCPU:2,DISK_GB:500&required=STORAGE_DISK_SSD,!CUSTOM_LICENSED&limit=12",
     ),
+    Question(
+        "Beyond Placement: more VCPUs than a NUMA node has, from several nodes of a host",
+        "resources=VCPU:80&can_split=VCPU&split_policy=even&limit=4",
+    ),
+    Question(
+        "Beyond Placement: two virtual functions and a third that shares its port with nobody",
+        "resources_A=SRIOV_NET_VF:1&resources_B=SRIOV_NET_VF:1&resources_ALONE=SRIOV_NET_VF:1"
+        "&isolate=_ALONE&limit=4",
+    ),
+)
+HOPELESS = Question(
+    "No candidate, and why: a GPU and a network port near to the same NUMA node",
+    "resources_GPU=VGPU:1&resources_NET=SRIOV_NET_VF:1&required_NUMA=HW_NUMA_ROOT"
+    "&same_subtree=_NUMA,_GPU,_NET",
 )
 _CLAIMED = QUESTIONS[1]
 """The question whose first candidate is claimed."""
@@ -111,6 +126,8 @@ def _show(console: Console, client: Client) -> None:
     for question in QUESTIONS:
         answer = client.candidates(question.query)
         console.print(candidate_table(question.title, question.query, answer, names))
+    console.print(f"[italic]{HOPELESS.title}[/]")
+    console.print(explanation(client.explain(f"{HOPELESS.query}&nearest=2"), HOPELESS.query))
     chosen = client.candidates(_CLAIMED.query)
     if not chosen["allocation_requests"]:
         console.print("There is no candidate to claim; the topology was changed.")

@@ -2,15 +2,13 @@
 """`treeclaim load`: provider trees from a file into any Placement API endpoint."""
 
 import argparse
-import os
 from pathlib import Path
 from typing import Any
 
 from rich.console import Console
 
+from treeclaim.cli.endpoint import add_endpoint_options, client_of
 from treeclaim.cli.output import CommandError
-from treeclaim.cli.serve import PORT
-from treeclaim.client import Client, ClientError
 from treeclaim.client.apply import Outcome, apply_topology
 from treeclaim.client.topology import TopologyError, read_topology
 
@@ -19,16 +17,7 @@ def add_to(commands: Any) -> None:
     """Add the command."""
     command = commands.add_parser("load", help="load provider trees from a file")
     command.add_argument("file", type=Path, help="a topology in YAML; see docs/loading.md")
-    command.add_argument(
-        "--endpoint",
-        default=os.environ.get("TREECLAIM_ENDPOINT", f"http://127.0.0.1:{PORT}"),
-        help="URL of the Placement API (or TREECLAIM_ENDPOINT)",
-    )
-    command.add_argument(
-        "--token",
-        default=os.environ.get("OS_TOKEN", "admin"),
-        help="token to send (or OS_TOKEN)",
-    )
+    add_endpoint_options(command)
     command.add_argument(
         "--dry-run", action="store_true", help="say what would be done, and do nothing"
     )
@@ -40,11 +29,11 @@ def run(options: argparse.Namespace) -> int:
     console = Console()
     try:
         planned = read_topology(options.file)
-        with Client(options.endpoint, options.token) as client, console.status("Loading") as show:
+        with client_of(options) as client, console.status("Loading") as show:
             outcome = apply_topology(
                 client, planned, dry_run=options.dry_run, progress=show.update
             )
-    except (TopologyError, ClientError) as error:
+    except TopologyError as error:
         raise CommandError(str(error)) from error
     console.print(summary(outcome, dry_run=options.dry_run))
     return 0

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Sequence
 
 from treeclaim import __version__
-from treeclaim.cli import database, demo, load, serve
+from treeclaim.cli import candidates, database, demo, load, serve, tree
 from treeclaim.cli.output import CommandError
 
 
@@ -31,6 +31,6 @@ def parser() -> argparse.ArgumentParser:
     )
     top.add_argument("--version", action="version", version=f"treeclaim {__version__}")
     commands = top.add_subparsers(title="commands", metavar="COMMAND", required=True)
-    for module in (serve, database, load, demo):
+    for module in (serve, database, load, candidates, tree, demo):
         module.add_to(commands)
     return top

@@ -6,7 +6,7 @@ from typing import Any
 
 from rich.table import Table
 
-from treeclaim.client.client import Client
+from treeclaim.client import Client
 
 _BAR = 20
 

@@ -1,0 +1,148 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`candidates`, `explain`, `claim`, `release` and `tree` as a person runs them."""
+
+import json
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import httpx
+import pytest
+
+COMMAND = [sys.executable, "-m", "treeclaim"]
+EXAMPLE = Path(__file__).parents[2] / "examples" / "topology.yaml"
+
+
+@pytest.fixture(scope="module")
+def environment(tmp_path_factory):
+    """The environment of commands that talk to a service with the example topology."""
+    folder = tmp_path_factory.mktemp("service")
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    usual = {"PATH": os.environ["PATH"], "HOME": str(folder), "COLUMNS": "200"}
+    service = subprocess.Popen(
+        [*COMMAND, "serve", "--port", str(port)],
+        env=usual
+        | {
+            "OS_PLACEMENT_CONFIG_DIR": str(folder),
+            "OS_PLACEMENT_DATABASE__CONNECTION": f"sqlite:///{folder / 'placement.db'}",
+            "OS_PLACEMENT_DATABASE__SYNC_ON_STARTUP": "true",
+            "OS_API__AUTH_STRATEGY": "noauth2",
+        },
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    endpoint = f"http://127.0.0.1:{port}"
+    with httpx.Client(transport=httpx.HTTPTransport(retries=10)) as client:
+        client.get(endpoint)
+    environment = usual | {"TREECLAIM_ENDPOINT": endpoint}
+    assert run(environment, "load", str(EXAMPLE)).returncode == 0
+    yield environment
+    service.send_signal(signal.SIGTERM)
+    service.wait(timeout=60)
+
+
+def run(environment, *arguments):
+    return subprocess.run(
+        [*COMMAND, *arguments],
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+
+
+def test_candidates_come_as_a_table(environment):
+    shown = run(
+        environment,
+        "candidates",
+        "resources_CPU=VCPU:4",
+        "resources_FPGA=FPGA:1",
+        "same_subtree=_CPU,_FPGA",
+    )
+    assert shown.returncode == 0, shown.stderr
+    assert "4 candidates" in shown.stdout
+    assert "host-0_numa0: 4 VCPU" in shown.stdout
+    assert "\x1b[" not in shown.stdout, "colours are for terminals"
+
+
+def test_candidates_come_as_json(environment):
+    shown = run(environment, "candidates", "resources=VGPU:1", "--limit", "2", "--json")
+    assert len(json.loads(shown.stdout)["allocation_requests"]) == 2
+
+
+def test_a_flavor_is_a_question(environment, tmp_path):
+    file = tmp_path / "flavor.yaml"
+    file.write_text("{vcpus: 2, ram: 512, extra_specs: {'resources_GPU:VGPU': '1', 'hw:x': y}}")
+    for arguments in (
+        ["--flavor-file", str(file)],
+        ["--flavor", "vcpus=2", "ram=512", "resources_GPU:VGPU=1"],
+    ):
+        shown = run(environment, "candidates", *arguments)
+        assert shown.returncode == 0, shown.stderr
+        assert "1 VGPU" in shown.stdout
+        assert "512 MEMORY_MB" in shown.stdout
+
+
+def test_explain_shows_funnel_nearest_trees_and_advice(environment):
+    shown = run(
+        environment,
+        "explain",
+        "resources_GPU=VGPU:1",
+        "resources_FPGA=FPGA:1",
+        "required_NUMA=HW_NUMA_ROOT",
+        "same_subtree=_NUMA,_GPU,_FPGA",
+    )
+    assert shown.returncode == 0, shown.stderr
+    assert "None of" in shown.stdout
+    assert "same_subtree groups=" in shown.stdout
+    assert "█" in shown.stdout
+    assert "host-0" in shown.stdout
+    assert "→ Without same_subtree=" in shown.stdout
+    document = json.loads(run(environment, "explain", "resources=VGPU:100", "--json").stdout)
+    assert document["feasible"] is False
+
+
+def test_what_is_claimed_is_used_until_it_is_released(environment):
+    claimed = run(environment, "claim", "resources=VGPU:2", "--number", "2")
+    assert claimed.returncode == 0, claimed.stderr
+    consumer = claimed.stdout.strip()
+    assert re.fullmatch("[0-9a-f-]{36}", consumer)
+    tree = run(environment, "tree", "host-1").stdout
+    assert re.search(r"VGPU █+░+ 2/7", tree)
+    assert "HW_NUMA_ROOT" in tree
+    assert "host-0" not in tree
+    assert run(environment, "release", consumer).returncode == 0
+    again = run(environment, "release", consumer)
+    assert (again.returncode, "404" in again.stderr) == (1, True)
+    assert re.search(r"VGPU ░+ 0/7", run(environment, "tree").stdout)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["candidates"], "nothing was asked for"),
+        (["candidates", "VCPU"], "NAME=VALUE"),
+        (["candidates", "resources=MCPU:1"], "MCPU"),
+        (["candidates", "--flavor", "vcpus=many"], "flavor"),
+        (["candidates", "--flavor", "resources:VGPU=some"], "resources:VGPU"),
+        (["candidates", "--flavor-file", "nowhere.yaml"], "nowhere.yaml"),
+        (["claim", "resources=VGPU:1000"], "only 0 candidates"),
+        (["claim", "resources=VGPU:1", "--number", "0"], "counts from 1"),
+        (["tree", "nobody"], "nobody"),
+        (["explain", "resources=VGPU:1", "--endpoint", "http://127.0.0.1:9"], "127.0.0.1"),
+        (["tree", "--os-cloud", "nowhere", "--endpoint", ""], "cloud"),
+    ],
+    ids=lambda one: " ".join(one).replace(":", " ") if isinstance(one, list) else "",
+)
+def test_what_goes_wrong_is_told_in_a_line(environment, arguments, told):
+    refused = run(environment, *arguments)
+    assert refused.returncode == 1
+    assert told in refused.stderr
+    assert "Traceback" not in refused.stderr

@@ -1,0 +1,162 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The client against a real service, at each form that its bodies have."""
+
+import threading
+import uuid
+
+import pytest
+from keystoneauth1 import session, token_endpoint
+
+from tests.service import InProcess, client_of, make_application
+from treeclaim.client import Client, ClientError, SessionTransport, UnsupportedFeatureError
+from treeclaim.client.transport import Answer
+
+HOST = str(uuid.UUID(int=1))
+MINORS = (0, 7, 8, 11, 12, 27, 28, 33, 34, 37, 38, 39)
+
+
+@pytest.fixture
+def application(tmp_path):
+    made = make_application(tmp_path)
+    with Client(transport=InProcess(client_of(made))) as client:
+        body = {"name": "host", "uuid": HOST}
+        client.call("POST", "/resource_providers", json=body)
+        client.call(
+            "PUT",
+            f"/resource_providers/{HOST}/inventories",
+            json={"resource_provider_generation": 0, "inventories": {"VCPU": {"total": 4}}},
+        )
+    return made
+
+
+def client_at(application, minor=39):
+    transport = InProcess(client_of(application))
+    return Client(transport=transport, highest_minor=minor), transport
+
+
+def held(client, consumer):
+    found = client.get(f"/allocations/{consumer}")["allocations"]
+    return {uuid: one["resources"] for uuid, one in found.items()}
+
+
+CANDIDATE = {"allocations": {HOST: {"resources": {"VCPU": 2}}}}
+LISTED = {"allocations": [{"resource_provider": {"uuid": HOST}, "resources": {"VCPU": 2}}]}
+WHO = {"project_id": "p", "user_id": "u"}
+
+
+@pytest.mark.parametrize("minor", MINORS)
+def test_a_candidate_is_claimed_and_released_at_each_form_of_the_body(application, minor):
+    client, _ = client_at(application, minor)
+    candidate = LISTED if minor < 12 else CANDIDATE
+    if minor >= 10:
+        (candidate,) = client.candidates("resources=VCPU:2")["allocation_requests"]
+    consumer = str(uuid.uuid4())
+    client.claim(consumer, candidate, **WHO)
+    assert held(client, consumer) == {HOST: {"VCPU": 2}}
+    client.claim(consumer, CANDIDATE, **WHO)
+    client.release(consumer)
+    assert held(client, consumer) == {}
+    with pytest.raises(ClientError, match="404"):
+        client.release(consumer)
+
+
+@pytest.mark.parametrize("minor", [one for one in MINORS if one >= 13])
+def test_all_allocations_move_to_another_consumer(application, minor):
+    client, _ = client_at(application, minor)
+    source, target = str(uuid.uuid4()), str(uuid.uuid4())
+    client.claim(source, CANDIDATE, **WHO)
+    client.move(source, target)
+    assert (held(client, source), held(client, target)) == ({}, {HOST: {"VCPU": 2}})
+    with pytest.raises(ClientError, match="holds nothing"):
+        client.move(source, target)
+
+
+def test_moving_needs_a_version_that_has_it(application):
+    client, transport = client_at(application, 12)
+    with pytest.raises(UnsupportedFeatureError, match=r"needs placement 1\.13"):
+        client.move(str(uuid.uuid4()), str(uuid.uuid4()))
+    assert [path for _, path in transport.sent if path != "/"] == []
+
+
+def test_what_the_server_cannot_do_is_refused_before_it_is_sent(application):
+    client, transport = client_at(application, 20)
+    for query in ("resources1=VCPU:1", "resources=VCPU:1&can_split=VCPU"):
+        with pytest.raises(UnsupportedFeatureError, match=r"the server has placement 1\.20 only"):
+            client.candidates(query)
+    with pytest.raises(UnsupportedFeatureError, match="treeclaim"):
+        client.explain("resources=VCPU:1")
+    assert [path for _, path in transport.sent if path != "/"] == []
+
+
+def test_the_extension_is_asked_for_where_it_is_needed(application):
+    client, _ = client_at(application)
+    assert client.versions.extension
+    assert client.explain("resources=VCPU:100")["feasible"] is False
+    assert client.candidates("resources=VCPU:3&can_split=VCPU")["allocation_requests"]
+
+
+def test_a_claim_that_met_another_one_is_tried_again(application):
+    client, transport = client_at(application)
+    consumer = str(uuid.uuid4())
+    other, _ = client_at(application)
+    left = [1, 2]
+
+    def interfere(method, path):
+        if method == "PUT" and left:
+            amount = left.pop()
+            other.claim(consumer, {"allocations": {HOST: {"resources": {"VCPU": amount}}}}, **WHO)
+
+    transport.before = interfere
+    client.claim(consumer, CANDIDATE, **WHO)
+    assert held(client, consumer) == {HOST: {"VCPU": 2}}
+    assert [method for method, _ in transport.sent].count("PUT") == 3
+
+
+def test_a_claim_for_which_there_is_no_room_is_not_tried_again(application):
+    client, transport = client_at(application)
+    with pytest.raises(ClientError, match="409"):
+        client.claim(str(uuid.uuid4()), {"allocations": {HOST: {"resources": {"VCPU": 5}}}}, **WHO)
+    assert [method for method, _ in transport.sent].count("PUT") == 1
+
+
+def test_many_clients_never_claim_more_than_there_is(application):
+    taken = []
+
+    def claim():
+        client, _ = client_at(application)
+        consumer = str(uuid.uuid4())
+        try:
+            client.claim(consumer, {"allocations": {HOST: {"resources": {"VCPU": 1}}}}, **WHO)
+        except ClientError as error:
+            assert error.status == 409
+        else:
+            taken.append(consumer)
+
+    threads = [threading.Thread(target=claim) for _ in range(8)]
+    for one in threads:
+        one.start()
+    for one in threads:
+        one.join()
+    client, _ = client_at(application)
+    usages = client.get(f"/resource_providers/{HOST}/usages")["usages"]
+    assert usages == {"VCPU": len(taken)} == {"VCPU": 4}
+
+
+def test_an_endpoint_that_is_something_else_is_an_error():
+    class Elsewhere:
+        def send(self, *_arguments):
+            return Answer(200, {}, "<html>")
+
+        def close(self):
+            pass
+
+    with pytest.raises(ClientError, match="not the version document"):
+        Client(transport=Elsewhere()).candidates("resources=VCPU:1")
+
+
+def test_nobody_there_is_a_client_error():
+    with pytest.raises(ClientError):
+        Client("http://127.0.0.1:9", "token").providers()
+    source = session.Session(auth=token_endpoint.Token("http://127.0.0.1:9", "token"))
+    with pytest.raises(ClientError):
+        Client(transport=SessionTransport(source)).providers()

@@ -1,0 +1,114 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Flavors and the versions that their queries need (contract page 97, section 4)."""
+
+import pytest
+
+from treeclaim.client import CandidateQuery, Flavor, FlavorError, query_of
+from treeclaim.client.versions import ServerVersions, UnsupportedFeatureError
+
+
+def parameters(**extra_specs):
+    flavor = Flavor(vcpus=2, ram=512, disk=10, extra_specs=extra_specs)
+    return dict(query_of(flavor).parameters)
+
+
+def test_sizes_become_the_unsuffixed_group():
+    assert parameters() == {"resources": "VCPU:2,MEMORY_MB:512,DISK_GB:10"}
+
+
+def test_what_is_not_asked_for_is_left_out():
+    assert query_of(Flavor(vcpus=1)).parameters == (("resources", "VCPU:1"),)
+
+
+@pytest.mark.parametrize(
+    ("specs", "expected"),
+    [
+        ({"resources:VCPU": "4"}, {"resources": "VCPU:4,MEMORY_MB:512,DISK_GB:10"}),
+        ({"resources:DISK_GB": "0"}, {"resources": "VCPU:2,MEMORY_MB:512"}),
+        ({"resources1:VGPU": "1"}, {"resources1": "VGPU:1"}),
+        (
+            {"resources_GPU:VGPU": "1", "trait_GPU:CUSTOM_A": "required"},
+            {"required_GPU": "CUSTOM_A"},
+        ),
+        (
+            {"trait:CUSTOM_A": "required", "trait:CUSTOM_B": "forbidden"},
+            {"required": "CUSTOM_A,!CUSTOM_B"},
+        ),
+        ({"group_policy": "isolate"}, {"group_policy": "isolate"}),
+        ({"same_subtree": "_A,_B"}, {"same_subtree": "_A,_B"}),
+        ({"root_required": "CUSTOM_A"}, {"root_required": "CUSTOM_A"}),
+        ({"member_of_A": "in:x,y", "in_tree1": "z"}, {"member_of_A": "in:x,y", "in_tree1": "z"}),
+        (
+            {"can_split": "VCPU", "split_policy": "even"},
+            {"can_split": "VCPU", "split_policy": "even"},
+        ),
+        ({"in_subtree_A": "x", "isolate": "_A", "root_member_of": "y"}, {"isolate": "_A"}),
+    ],
+    ids=str,
+)
+def test_extra_specs_become_parameters(specs, expected):
+    assert expected.items() <= parameters(**specs).items()
+
+
+@pytest.mark.parametrize(
+    "key", ["hw:cpu_policy", "quota:vif", "resources", "trait", "os:secure_boot"]
+)
+def test_other_keys_are_left_alone(key):
+    assert parameters(**{key: "required"}) == parameters()
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("resources:vcpu", "1"),
+        ("resources01:VGPU", "1"),
+        ("resourcesGPU:VGPU", "1"),
+        ("resources_GPU!:VGPU", "1"),
+        ("resources:VGPU", "one"),
+        ("resources:VGPU", "-1"),
+        ("resources:VGPU", "0"),
+        ("resources1:VCPU", "0"),
+        ("trait:CUSTOM_A", "maybe"),
+        ("trait_A:custom", "required"),
+        ("member_of01", "x"),
+        ("in_tree_!", "x"),
+    ],
+)
+def test_keys_that_cannot_be_read_are_named(key, value):
+    with pytest.raises(FlavorError, match="extra spec") as caught:
+        parameters(**{key: value})
+    assert repr(key) in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("query", "minor", "is_extended"),
+    [
+        ("resources=VCPU:1", 10, False),
+        ("resources=VCPU:1&limit=1", 16, False),
+        ("resources=VCPU:1&required=A", 17, False),
+        ("resources=VCPU:1&member_of=x", 21, False),
+        ("resources=VCPU:1&required=!A", 22, False),
+        ("resources1=VCPU:1", 25, False),
+        ("resources1=VCPU:1&resources2=VCPU:1&group_policy=none", 25, False),
+        ("resources=VCPU:1&in_tree=x", 31, False),
+        ("resources=VCPU:1&member_of=!x", 32, False),
+        ("resources_A=VCPU:1", 33, False),
+        ("resources=VCPU:1&root_required=A", 35, False),
+        ("resources_A=VCPU:1&same_subtree=_A", 36, False),
+        ("resources=VCPU:1&required=in:A,B", 39, False),
+        ("resources_A=VCPU:1&resources_B=VCPU:1", 39, True),
+        ("resources=VCPU:1&root_required=in:A,B", 39, True),
+        ("resources=VCPU:1&in_tree=in:x,y", 39, True),
+        ("resources_A=VCPU:1&same_subtree=_A,!_B", 39, True),
+        ("resources=VCPU:1&can_split=VCPU", 39, True),
+        ("resources=VCPU:1&in_subtree=x", 39, True),
+        ("resources=VCPU:1&root_member_of=x", 39, True),
+    ],
+    ids=lambda one: str(one).replace(":", " "),
+)
+def test_a_query_knows_what_it_needs(query, minor, is_extended):
+    needs = CandidateQuery.parsed(query).needs()
+    ServerVersions(minor, is_extended).require(*needs)
+    with pytest.raises(UnsupportedFeatureError, match="needs") as caught:
+        ServerVersions(minor if is_extended else minor - 1, extension=False).require(*needs)
+    assert "the server has placement 1." in str(caught.value)
