@@ -7,13 +7,16 @@ from contextlib import contextmanager
 
 from treeclaim.forest.body import Answer
 from treeclaim.forest.forest import Forest
-from treeclaim.forest.search import search
+from treeclaim.forest.search import Search, search
 from treeclaim.model.changes import Cursor
 from treeclaim.model.request import BodyForm, CandidateRequest, SearchOptions
 from treeclaim.store import Store
 
 _WHOLE_ANSWER = 16_000_000
 """Bytes of an answer that is made in one piece; longer ones are streamed."""
+
+_MOST_PREPARED = 16
+"""Questions whose preparation is kept; each holds some numbers for each provider that fits."""
 
 
 class Replica:
@@ -28,6 +31,7 @@ class Replica:
         self._store = store
         self._forest = Forest()
         self._cursor: Cursor | None = None
+        self._prepared: dict[CandidateRequest, Search] = {}
         self._lock = threading.Lock()
 
     @contextmanager
@@ -47,6 +51,7 @@ class Replica:
             return
         # Should applying fail half-way, the next read must not trust this Forest.
         self._cursor = None
+        self._prepared.clear()
         self._forest.apply(changes)
         self._cursor = changes.cursor
 
@@ -63,7 +68,7 @@ class Replica:
             StoreUnavailableError: if the database does not answer.
         """
         with self.current() as forest:
-            question = search(forest, request, options)
+            question = self._search(forest, request, options)
             answer = Answer(question, form)
             pieces = answer.pieces()
             first: list[bytes | memoryview] = []
@@ -75,6 +80,16 @@ class Replica:
                     answer.detach()
                     return _chain(first, pieces)
             return [b"".join(first)]
+
+    def _search(self, forest: Forest, request: CandidateRequest, options: SearchOptions) -> Search:
+        """Prepare a search; between two changes, the same question is prepared once."""
+        known = self._prepared.get(request)
+        if known is not None and known.options is options:
+            return known
+        if len(self._prepared) >= _MOST_PREPARED:
+            self._prepared.clear()
+        prepared = self._prepared[request] = search(forest, request, options)
+        return prepared
 
 
 def _chain(first: list[bytes | memoryview], rest: Iterator[bytes | memoryview]) -> Iterator[bytes]:

@@ -51,6 +51,8 @@ class Competition:
 
     def promising(self, anchor_count: int) -> Rows:
         """Return the anchors (indices) that counting does not rule out, ascending."""
+        if not self._contests:
+            return np.arange(anchor_count)
         mask = np.ones(anchor_count, dtype=np.bool_)
         for contest in self._contests:
             mask &= self._enough(contest, anchor_count)

@@ -127,6 +127,8 @@ def _below(forest: Forest, heads: Sequence[int], rows: Rows) -> Rows:
 
 def meeting(forest: Forest, conditions: ProviderConditions, rows: Rows) -> Rows:
     """Return those of some rows that meet all conditions by themselves."""
+    if conditions.is_empty:
+        return rows
     rows = in_named_tree(forest, conditions, rows)
     rows = in_named_subtree(forest, conditions, rows)
     rows = by_traits(forest, conditions, rows)

@@ -60,6 +60,8 @@ def split_relation(
 
 
 def _of_unsuffixed(forest: Forest, conditions: ProviderConditions, rows: Rows) -> Relation:
+    if conditions.is_empty:
+        return _relate(forest, rows, _sharing(forest, rows))
     rows = filters.without_forbidden_traits(forest, conditions, rows)
     rows = filters.in_named_subtree(forest, conditions, rows)
     rows = filters.not_outcast(forest, conditions, rows)

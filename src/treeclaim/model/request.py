@@ -34,6 +34,18 @@ class ProviderConditions:
     in_tree: tuple[str, ...] = ()
     in_subtree: tuple[str, ...] = ()
 
+    @property
+    def is_empty(self) -> bool:
+        """Tell whether any provider will do."""
+        return not (
+            self.required
+            or self.forbidden
+            or self.member_of
+            or self.forbidden_aggregates
+            or self.in_tree
+            or self.in_subtree
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class Leniency:
