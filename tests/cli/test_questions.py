@@ -68,7 +68,7 @@ def test_candidates_come_as_a_table(environment):
     )
     assert shown.returncode == 0, shown.stderr
     assert "4 candidates" in shown.stdout
-    assert "host-0_numa0: 4 VCPU" in shown.stdout
+    assert "host-1_numa0: 4 VCPU" in shown.stdout
     assert "\x1b[" not in shown.stdout, "colours are for terminals"
 
 
@@ -103,7 +103,7 @@ def test_explain_shows_funnel_nearest_trees_and_advice(environment):
     assert "None of" in shown.stdout
     assert "same_subtree groups=" in shown.stdout
     assert "█" in shown.stdout
-    assert "host-0" in shown.stdout
+    assert "host-1" in shown.stdout
     assert "→ Without same_subtree=" in shown.stdout
     document = json.loads(run(environment, "explain", "resources=VGPU:100", "--json").stdout)
     assert document["feasible"] is False
@@ -114,10 +114,10 @@ def test_what_is_claimed_is_used_until_it_is_released(environment):
     assert claimed.returncode == 0, claimed.stderr
     consumer = claimed.stdout.strip()
     assert re.fullmatch("[0-9a-f-]{36}", consumer)
-    tree = run(environment, "tree", "host-1").stdout
+    tree = run(environment, "tree", "host-2").stdout
     assert re.search(r"VGPU █+░+ 2/7", tree)
     assert "HW_NUMA_ROOT" in tree
-    assert "host-0" not in tree
+    assert "host-1" not in tree
     assert run(environment, "release", consumer).returncode == 0
     again = run(environment, "release", consumer)
     assert (again.returncode, "404" in again.stderr) == (1, True)

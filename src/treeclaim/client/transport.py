@@ -49,8 +49,9 @@ class PlainTransport:
     """A URL and a token."""
 
     def __init__(self, endpoint: str, token: str) -> None:
+        self._endpoint = endpoint.rstrip("/")
         self._http = httpx.Client(
-            base_url=endpoint.rstrip("/"), headers={"X-Auth-Token": token}, timeout=_TIMEOUT
+            base_url=self._endpoint, headers={"X-Auth-Token": token}, timeout=_TIMEOUT
         )
 
     def send(self, method: str, path: str, headers: Mapping[str, str], json: Any) -> Answer:
@@ -58,7 +59,7 @@ class PlainTransport:
         try:
             answer = self._http.request(method, path, headers=dict(headers), json=json)
         except httpx.HTTPError as error:
-            raise ClientError(f"{method} {path}: {error}") from error
+            raise ClientError(f"{method} {self._endpoint}{path}: {error}") from error
         return Answer(answer.status_code, answer.headers, answer.text)
 
     def close(self) -> None:
