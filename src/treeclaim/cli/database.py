@@ -6,7 +6,8 @@ from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 
-from treeclaim.cli.output import CommandError, add_config_options, configuration_of
+from treeclaim.cli.configuration import add_config_options, configuration_of
+from treeclaim.cli.output import CommandError
 from treeclaim.model.errors import SchemaRevisionError, StoreUnavailableError
 from treeclaim.store import Store, names, schema
 

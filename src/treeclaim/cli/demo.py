@@ -21,8 +21,7 @@ from rich.console import Console
 
 from treeclaim.cli.explanation import explanation
 from treeclaim.cli.load import summary
-from treeclaim.cli.output import CommandError
-from treeclaim.cli.serve import PORT
+from treeclaim.cli.output import PORT, CommandError
 from treeclaim.cli.tables import candidate_table, usage_table
 from treeclaim.client import Client, ClientError
 from treeclaim.client.apply import apply_topology

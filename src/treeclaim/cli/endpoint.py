@@ -10,8 +10,7 @@ from typing import Any
 from keystoneauth1 import session
 from keystoneauth1.identity import generic
 
-from treeclaim.cli.output import CommandError
-from treeclaim.cli.serve import PORT
+from treeclaim.cli.output import PORT, CommandError
 from treeclaim.client import Client, ClientError, PlainTransport, SessionTransport
 from treeclaim.client.transport import Transport
 

@@ -4,15 +4,30 @@
 import argparse
 import sys
 from collections.abc import Sequence
+from importlib import import_module
 
 from treeclaim import __version__
-from treeclaim.cli import candidates, database, demo, load, serve, tree
 from treeclaim.cli.output import CommandError
+
+_MODULES = {
+    "serve": "serve",
+    "db": "database",
+    "load": "load",
+    "candidates": "candidates",
+    "explain": "candidates",
+    "claim": "candidates",
+    "release": "candidates",
+    "tree": "tree",
+    "demo": "demo",
+}
+"""The module of each command. Only that of the command given is imported: a client of a service
+has no use for the service, which takes seconds to import."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command; return the exit code."""
-    options = parser().parse_args(arguments)
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    options = parser(given[0] if given else None).parse_args(given)
     try:
         return int(options.run(options))
     except CommandError as error:
@@ -22,8 +37,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 130
 
 
-def parser() -> argparse.ArgumentParser:
-    """Return the parser of all commands."""
+def parser(command: str | None = None) -> argparse.ArgumentParser:
+    """Return the parser of one command, or of all if there is none of that name."""
     top = argparse.ArgumentParser(
         prog="treeclaim",
         description="Trees of resource providers: candidates in milliseconds, claims that never "
@@ -31,6 +46,7 @@ def parser() -> argparse.ArgumentParser:
     )
     top.add_argument("--version", action="version", version=f"treeclaim {__version__}")
     commands = top.add_subparsers(title="commands", metavar="COMMAND", required=True)
-    for module in (serve, database, load, candidates, tree, demo):
-        module.add_to(commands)
+    wanted = [_MODULES[command]] if command in _MODULES else list(dict.fromkeys(_MODULES.values()))
+    for name in wanted:
+        import_module(f"treeclaim.cli.{name}").add_to(commands)
     return top

@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """What commands have in common."""
 
-import argparse
-
-from treeclaim import config
+PORT = 8778
+"""The conventional port of the Placement API."""
 
 
 class CommandError(Exception):
@@ -12,29 +11,3 @@ class CommandError(Exception):
     def __init__(self, message: str, exit_code: int = 1) -> None:
         super().__init__(message)
         self.exit_code = exit_code
-
-
-def add_config_options(command: argparse.ArgumentParser) -> None:
-    """Add the options that name configuration files."""
-    command.add_argument(
-        "--config-file",
-        action="append",
-        default=[],
-        metavar="PATH",
-        help="a configuration file; may be repeated, later ones win",
-    )
-    command.add_argument(
-        "--config-dir",
-        action="append",
-        default=[],
-        metavar="DIR",
-        help="a directory with more configuration files",
-    )
-
-
-def configuration_of(options: argparse.Namespace) -> config.Configuration:
-    """Load the configuration that a command's options name."""
-    try:
-        return config.load(config_files=options.config_file, config_dirs=options.config_dir)
-    except config.ConfigurationError as error:
-        raise CommandError(str(error)) from error

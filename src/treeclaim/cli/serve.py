@@ -7,13 +7,11 @@ import socket
 from pathlib import Path
 from typing import Any
 
-from treeclaim.cli.output import CommandError, add_config_options, configuration_of
+from treeclaim.cli.configuration import add_config_options, configuration_of
+from treeclaim.cli.output import PORT, CommandError
 from treeclaim.model.errors import SchemaRevisionError, StoreUnavailableError
 from treeclaim.store import Store, schema
 from treeclaim.wsgi import CONFIG_FILES_VARIABLE
-
-PORT = 8778
-"""The conventional port of the Placement API."""
 
 _THREADS = 4
 
