@@ -14,7 +14,7 @@ from rich.console import Console
 from bench import servers
 from bench.endpoint import Endpoint
 from bench.measure import Row, measure_claims, measure_searches
-from bench.report import show
+from bench.report import markdown, show
 from bench.worlds import ALONE, SHORT, World
 
 OURS = "treeclaim"
@@ -50,6 +50,8 @@ def main() -> int:
             rows += measure_searches(world, [ours], options.rounds)
         _write(rows, options.json)
     show(console, rows, OURS, peer)
+    if options.markdown is not None:
+        options.markdown.write_text(markdown(rows, OURS, peer))
     return 0
 
 
@@ -74,6 +76,7 @@ def _options() -> argparse.Namespace:
         "worlds are loaded into it, so it should be empty",
     )
     parser.add_argument("--json", type=Path, metavar="FILE", help="write all figures to a file")
+    parser.add_argument("--markdown", type=Path, metavar="FILE", help="write a table to a file")
     return parser.parse_args()
 
 

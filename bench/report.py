@@ -118,3 +118,32 @@ def _find(rows: Sequence[Row], case: str, endpoint: str | None) -> Row | None:
 
 def _figure(value: float | None, form: str) -> str:
     return "" if value is None else form.format(value)
+
+
+def markdown(rows: Sequence[Row], ours: str, peer: str | None) -> str:
+    """Return the figures side by side as a Markdown table."""
+    lines = [
+        f"| case | MB | {ours} | {peer or 'peer'} | ratio |",
+        "| --- | ---: | ---: | ---: | ---: |",
+    ]
+    for row in rows:
+        if row.endpoint != ours:
+            continue
+        other = _find(rows, row.case, peer)
+        ratio = _faster(row, other) or _more_claims(row, other)
+        size = None if row.body_bytes is None else row.body_bytes / 1e6
+        cells = (
+            row.case,
+            _figure(size, "{:.2f}"),
+            _speed(row),
+            "" if other is None else _speed(other),
+            _figure(ratio, "{:.0f} x"),
+        )
+        lines.append(f"| {' | '.join(cells)} |")
+    return "\n".join(lines) + "\n"
+
+
+def _speed(row: Row) -> str:
+    if row.claims_per_second is not None:
+        return f"{row.claims_per_second:.0f} claims/s"
+    return _figure(row.median_ms, "{:.2f} ms")

@@ -146,3 +146,35 @@ def test_what_goes_wrong_is_told_in_a_line(environment, arguments, told):
     assert refused.returncode == 1
     assert told in refused.stderr
     assert "Traceback" not in refused.stderr
+
+
+def test_a_cloud_of_clouds_yaml_is_an_endpoint_too(environment, tmp_path):
+    (tmp_path / "clouds.yaml").write_text(
+        f"""
+clouds:
+  here:
+    auth_type: admin_token
+    auth: {{endpoint: "{environment["TREECLAIM_ENDPOINT"]}", token: admin}}
+"""
+    )
+    elsewhere = environment | {"OS_CLIENT_CONFIG_FILE": str(tmp_path / "clouds.yaml")}
+    del elsewhere["TREECLAIM_ENDPOINT"]
+    shown = run(elsewhere, "candidates", "resources=VGPU:1", "--os-cloud", "here", "--json")
+    assert shown.returncode == 0, shown.stderr
+    assert json.loads(shown.stdout)["allocation_requests"]
+    refused = run(elsewhere, "tree", "--os-cloud", "nowhere")
+    assert (refused.returncode, "nowhere" in refused.stderr) == (1, True)
+
+
+def test_the_usual_variables_name_a_cloud(environment):
+    elsewhere = environment | {
+        "OS_AUTH_URL": "http://127.0.0.1:9/v3",
+        "OS_USERNAME": "somebody",
+        "OS_PASSWORD": "secret",
+        "OS_PROJECT_NAME": "admin",
+    }
+    del elsewhere["TREECLAIM_ENDPOINT"]
+    refused = run(elsewhere, "tree")
+    assert refused.returncode == 1
+    assert "127.0.0.1" in refused.stderr
+    assert "Traceback" not in refused.stderr

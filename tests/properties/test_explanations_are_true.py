@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from tests.properties.forest_adapter import candidate_request, forest_of
 from tests.reference.candidates import Reference, TooManyError
+from tests.reference.funnel import funnel
 from tests.reference.strategies import extended_requests, requests, worlds
 from tests.reference.world import Group, Provider, Request, Stock, World, uuid_of
 from treeclaim.forest.explain import Focus, explained
@@ -55,17 +56,22 @@ def check(world, request, told):
     assert told["feasible"] == bool(matching), where
     empty = Reference(emptied(world)).matching(request, MOST_COMBINATIONS)
     assert told["fits_when_empty"] == bool(empty), where
-    check_funnel(told, where)
+    check_funnel(world, request, told, where)
     check_nearest(told, {uuid_of(one) for one in matching}, where)
     check_advice(world, request, told, where)
 
 
-def check_funnel(told, where):
+def check_funnel(world, request, told, where):
+    expected = list(funnel(world, request, MOST_COMBINATIONS))
+    assert len(told["funnel"]) == len(expected), (where, expected)
     left = told["trees"]["considered"]
-    for step in told["funnel"]:
+    for step, (reason, group, before, after) in zip(told["funnel"], expected, strict=True):
         assert step["reason"] in set(Reason), where
-        assert step["trees_before"] == left > step["trees_after"], where
-        left = step["trees_after"]
+        if step["reason"] != Reason.NO_COMMON_TREE:
+            assert (step["reason"], step["group"]) == (reason, group), (where, expected)
+        assert (step["trees_before"], step["trees_after"]) == (before, after), (where, expected)
+        assert left == before
+        left = after
     assert left == told["trees"]["matching"], where
 
 

@@ -182,15 +182,20 @@ class Reference:
             Y = set().union(*(V[suffix] for suffix in outside))
             if any(heads[0] in self.anc(y) for y in Y):
                 return None
-        for (p, c), n in alloc.items():
-            stock = self.P[p].stock[c]
-            if stock.used + n > math.trunc(self.cap(p, c)) or n > stock.max_unit:
-                return None
+        if not self.fits_together(alloc):
+            return None
         if not request.nested:
             used = {p for p, _ in alloc}
             if len({self.root(p) for p in used}) < len(used):
                 return None
         return frozenset((p, c, n) for (p, c), n in alloc.items()), frozenset(V.items())
+
+    def fits_together(self, alloc):
+        for (p, c), n in alloc.items():
+            stock = self.P[p].stock[c]
+            if stock.used + n > math.trunc(self.cap(p, c)) or n > stock.max_unit:
+                return False
+        return True
 
     def summaries(self, candidates, returned, *, nested=True):
         """The names of the providers in the summaries.

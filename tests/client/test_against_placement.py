@@ -1,0 +1,75 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The client against openstack-placement itself, at each form that its bodies have.
+
+The other service runs as a black box, from a virtual environment of its own that the benchmark uses
+too. Where that cannot be made, the tests are skipped and say so.
+"""
+
+import subprocess
+import uuid
+
+import pytest
+
+from bench import servers
+from treeclaim.client import Client, ClientError, UnsupportedFeatureError
+
+HOST = str(uuid.uuid4())
+WHO = {"project_id": "p", "user_id": "u"}
+FORMS = (1, 8, 12, 28, 34, 38, 39)
+
+
+@pytest.fixture(scope="module")
+def endpoint(tmp_path_factory):
+    """The URL of an openstack-placement with one host."""
+    try:
+        servers.peer_environment()
+    except (subprocess.CalledProcessError, OSError) as error:
+        pytest.skip(f"openstack-placement cannot be installed here: {error}")
+    with servers.openstack_placement(tmp_path_factory.mktemp("placement")) as (url, _):
+        with Client(url, "admin") as client:
+            body = {"name": "host", "uuid": HOST}
+            client.call("POST", "/resource_providers", json=body)
+            client.call(
+                "PUT",
+                f"/resource_providers/{HOST}/inventories",
+                json={"resource_provider_generation": 0, "inventories": {"VCPU": {"total": 4}}},
+            )
+        yield url
+
+
+def held(client, consumer):
+    found = client.get(f"/allocations/{consumer}")["allocations"]
+    return {provider: one["resources"] for provider, one in found.items()}
+
+
+@pytest.mark.parametrize("minor", FORMS)
+def test_claims_moves_and_releases(endpoint, minor):
+    with Client(endpoint, "admin", highest_minor=minor) as client:
+        candidate = {"allocations": {HOST: {"resources": {"VCPU": 2}}}}
+        if minor >= 10:
+            (candidate,) = client.candidates("resources=VCPU:2")["allocation_requests"]
+        source, target = str(uuid.uuid4()), str(uuid.uuid4())
+        client.claim(source, candidate, **WHO)
+        assert held(client, source) == {HOST: {"VCPU": 2}}
+        if minor >= 13:
+            client.move(source, target)
+            assert held(client, source) == {}
+            source = target
+        client.release(source)
+        assert held(client, source) == {}
+        with pytest.raises(ClientError, match="404"):
+            client.release(source)
+
+
+def test_what_it_does_not_have_is_refused_before_it_is_sent(endpoint):
+    with Client(endpoint, "admin") as client:
+        assert not client.versions.extension
+        with pytest.raises(UnsupportedFeatureError, match="can_split needs treeclaim"):
+            client.candidates("resources=VCPU:1&can_split=VCPU")
+        with pytest.raises(UnsupportedFeatureError, match="explain needs treeclaim"):
+            client.explain("resources=VCPU:1")
+
+
+def test_a_claim_without_room_is_an_error(endpoint):
+    with Client(endpoint, "admin") as client, pytest.raises(ClientError, match="409"):
+        client.claim(str(uuid.uuid4()), {"allocations": {HOST: {"resources": {"VCPU": 5}}}}, **WHO)

@@ -1,0 +1,142 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The funnel of an explanation by brute force (contract page 97, section 3).
+
+Constraints are added one after the other, and each time the definition tells which trees match.
+"""
+
+from dataclasses import replace
+
+from tests.reference.candidates import Reference
+from tests.reference.world import Group, uuid_of
+
+
+class Lenient(Reference):
+    """The definition, where some comparisons of amounts with inventories are left out.
+
+    `judged` holds (suffix, class, "units" or "room") for each comparison that is made.
+    """
+
+    def __init__(self, world, judged, *, sums_groups):
+        super().__init__(world)
+        self.judged = judged
+        self.sums_groups = sums_groups
+        self.suffix = ""
+
+    def suffixed(self, g, a):
+        self.suffix = g.suffix
+        return super().suffixed(g, a)
+
+    def unsuffixed(self, g, a, request, taken):
+        self.suffix = ""
+        return super().unsuffixed(g, a, request, taken)
+
+    def fit(self, p, c, n):
+        stock = self.P[p].stock.get(c)
+        if stock is None:
+            return False
+        units = stock.min_unit <= n <= stock.max_unit and n % stock.step_size == 0
+        room = stock.used + n <= self.cap(p, c)
+        if c in self.splitting and not self.suffix:
+            return units and room
+        return (units or (self.suffix, c, "units") not in self.judged) and (
+            room or (self.suffix, c, "room") not in self.judged
+        )
+
+    def fits_together(self, alloc):
+        return not self.sums_groups or super().fits_together(alloc)
+
+    def trees(self, request, most):
+        self.splitting = request.can_split
+        return len(self.matching(request, most))
+
+
+def funnel(world, request, most):
+    """Yield (reason, group, trees before, trees after) of each step that rules something out."""
+    before = sum(one.parent is None for one in world.providers)
+    for reason, group, less, judged, sums_groups in prefixes(request):
+        after = Lenient(world, judged, sums_groups=sums_groups).trees(less, most)
+        if after < before:
+            yield reason, group, before, after
+        before = after
+        if not after:
+            return
+
+
+def prefixes(request):
+    """Yield reason, group and what is asked so far, for each constraint."""
+    less = replace(
+        request,
+        groups=(),
+        root=Group(),
+        same_subtree=(),
+        isolated=frozenset(),
+        can_split=frozenset(),
+    )
+    judged = set()
+    for reason, root in grown(Group(), request.root, "root_trait", "root_trait", "root_member_of"):
+        less = replace(less, root=root)
+        yield reason, None, less, frozenset(judged), False
+    for group in request.groups:
+        others = less.groups
+        asked = Group(group.suffix)
+        for reason, name, more in stocked(asked, group, request):
+            asked = more
+            if reason == "amount_unit":
+                judged.add((group.suffix, name, "units"))
+            if reason == "capacity":
+                judged.add((group.suffix, name, "room"))
+                if not group.suffix and name in request.can_split:
+                    less = replace(less, can_split=less.can_split | {name})
+            less = replace(less, groups=(*others, asked))
+            yield reason, group.suffix, less, frozenset(judged), False
+        for reason, more in placed(asked, group):
+            asked = more
+            less = replace(less, groups=(*others, asked))
+            yield reason, group.suffix, less, frozenset(judged), False
+        less = replace(less, groups=(*others, asked))
+    for one in request.same_subtree:
+        if len(one[0]) > 1 or one[1]:
+            less = replace(less, same_subtree=(*less.same_subtree, one))
+            yield "same_subtree", None, less, frozenset(judged), False
+    if request.isolated:
+        less = replace(less, isolated=request.isolated)
+        yield "isolate", None, less, frozenset(judged), False
+    yield "combined_capacity", None, less, frozenset(judged), True
+
+
+def stocked(bare, group, request):
+    """Add the classes of a group: that there is any, its units, and its room."""
+    for name, amount in group.resources.items():
+        bare = replace(bare, resources={**bare.resources, name: amount})
+        yield "no_inventory", name, bare
+        if group.suffix or name not in request.can_split:
+            yield "amount_unit", name, bare
+        yield "capacity", name, bare
+
+
+def placed(bare, group):
+    """Add the conditions of a group."""
+    if group.in_tree:
+        bare = replace(bare, in_tree=group.in_tree)
+        yield "not_in_tree", bare
+    if group.in_subtree:
+        bare = replace(bare, in_subtree=group.in_subtree)
+        yield "not_in_subtree", bare
+    names = ("trait_missing", "trait_forbidden", "not_member_of", "forbidden_member_of")
+    yield from grown(bare, group, *names)
+
+
+def grown(bare, group, required, forbidden, member_of, not_member_of=None):
+    """Add traits and aggregates one after the other."""
+    for one in group.required:
+        bare = replace(bare, required=(*bare.required, one))
+        yield required, bare
+    for one in sorted(group.forbidden):
+        bare = replace(bare, forbidden=bare.forbidden | {one})
+        yield forbidden, bare
+    for one in group.member_of:
+        bare = replace(bare, member_of=(*bare.member_of, one))
+        yield member_of, bare
+    for one in sorted(group.not_member_of, key=uuid_of):
+        bare = replace(bare, not_member_of=bare.not_member_of | {one})
+        yield not_member_of or member_of, bare
