@@ -19,6 +19,9 @@ from treeclaim.model.request import BodyForm, CandidateRequest
 _REMEMBERED = 1024
 """Questions kept in the form in which the search wants them."""
 
+_LONGEST_REMEMBERED = 16_384
+"""Characters; longer queries are read each time, so that nobody can fill the memory with them."""
+
 _QUERY = Versioned(schemas.candidate_query)
 
 
@@ -47,10 +50,18 @@ def refusing_unknown_names() -> Iterator[None]:
         raise api_error(error) from error
 
 
-@lru_cache(_REMEMBERED)
 def _request(query_string: str, version: Version) -> CandidateRequest:
     """Read a query. Schedulers ask few different questions, so what is read is kept."""
+    if len(query_string) > _LONGEST_REMEMBERED:
+        return _read(query_string, version)
+    return _remembered(query_string, version)
+
+
+def _read(query_string: str, version: Version) -> CandidateRequest:
     return candidate_request(query_pairs(query_string), version, _QUERY.at(version))
+
+
+_remembered = lru_cache(_REMEMBERED)(_read)
 
 
 @cache

@@ -5,7 +5,8 @@ Explaining a search is searching again with fewer constraints. So nothing here j
 what a constraint means is said once, in the search.
 """
 
-from collections.abc import Collection, Iterator, Mapping
+from collections import Counter
+from collections.abc import Collection, Hashable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -16,7 +17,6 @@ from treeclaim.model.request import (
     Leniency,
     ProviderConditions,
     RequestGroup,
-    SubtreeList,
 )
 
 
@@ -150,49 +150,41 @@ def _any_of(names: Collection[str]) -> str:
     return next(iter(names)) if len(names) == 1 else "in:" + ",".join(sorted(names))
 
 
+_Parts = dict[tuple[Reason, str | None], list[Any]]
+"""What is kept of a request, by reason and group."""
+
+
 def reduced(
     request: CandidateRequest,
     kept: Collection[Constraint],
     groups: Collection[str] | None = None,
 ) -> CandidateRequest:
     """Return a request with only some of its constraints and, if given, only some groups."""
-    of_reason: dict[Reason, list[Constraint]] = {}
+    parts: _Parts = {}
     for one in kept:
-        of_reason.setdefault(one.reason, []).append(one)
+        parts.setdefault((one.reason, one.group), []).append(one.value)
     left = [
-        _reduced_group(group, of_reason)
+        _reduced_group(group, parts)
         for group in request.groups
         if groups is None or group.suffix in groups
     ]
     suffixes = {group.suffix for group in left}
+    lists = parts.get((Reason.SAME_SUBTREE, None), [])
     return replace(
         request,
         groups=tuple(left),
-        root=_reduced_root(request.root, of_reason),
-        same_subtree=_reduced_lists(of_reason, suffixes),
-        isolated=request.isolated & suffixes if Reason.ISOLATE in of_reason else frozenset(),
-        can_split=request.can_split & _classes_to_split(of_reason),
-        sums_groups=Reason.COMBINED_CAPACITY in of_reason,
+        root=_reduced_root(request.root, parts),
+        same_subtree=tuple(one for one in lists if set(one.inside) | set(one.outside) <= suffixes),
+        isolated=request.isolated & suffixes if (Reason.ISOLATE, None) in parts else frozenset(),
+        can_split=request.can_split.intersection(parts.get((Reason.CAPACITY, NO_GROUP), [])),
+        sums_groups=(Reason.COMBINED_CAPACITY, None) in parts,
         limit=None,
     )
 
 
-def _classes_to_split(of_reason: Mapping[Reason, list[Constraint]]) -> set[str]:
-    return {one.value for one in of_reason.get(Reason.CAPACITY, []) if one.group == NO_GROUP}
-
-
-def _reduced_lists(
-    of_reason: Mapping[Reason, list[Constraint]], suffixes: Collection[str]
-) -> tuple[SubtreeList, ...]:
-    lists = (one.value for one in of_reason.get(Reason.SAME_SUBTREE, []))
-    return tuple(one for one in lists if set(one.inside) | set(one.outside) <= set(suffixes))
-
-
-def _reduced_root(
-    root: ProviderConditions, of_reason: Mapping[Reason, list[Constraint]]
-) -> ProviderConditions:
-    traits = {id(one.value) for one in of_reason.get(Reason.ROOT_TRAIT, [])}
-    members = {id(one.value) for one in of_reason.get(Reason.ROOT_MEMBER_OF, [])}
+def _reduced_root(root: ProviderConditions, parts: _Parts) -> ProviderConditions:
+    traits = {id(one) for one in parts.get((Reason.ROOT_TRAIT, None), [])}
+    members = {id(one) for one in parts.get((Reason.ROOT_MEMBER_OF, None), [])}
     return ProviderConditions(
         required=tuple(one for one in root.required if id(one) in traits),
         forbidden=frozenset(one for one in root.forbidden if id(one) in traits),
@@ -203,21 +195,18 @@ def _reduced_root(
     )
 
 
-def _reduced_group(
-    group: RequestGroup, of_reason: Mapping[Reason, list[Constraint]]
-) -> RequestGroup:
+def _reduced_group(group: RequestGroup, parts: _Parts) -> RequestGroup:
     def kept(reason: Reason) -> list[Any]:
-        return [one.value for one in of_reason.get(reason, []) if one.group == group.suffix]
+        return parts.get((reason, group.suffix), [])
 
-    classes = kept(Reason.NO_INVENTORY)
+    classes, units, capacity = map(
+        kept, (Reason.NO_INVENTORY, Reason.AMOUNT_UNIT, Reason.CAPACITY)
+    )
     return RequestGroup(
         suffix=group.suffix,
         resources={name: n for name, n in group.resources.items() if name in classes},
         leniency={
-            name: Leniency(
-                any_amount=name not in kept(Reason.AMOUNT_UNIT),
-                though_full=name not in kept(Reason.CAPACITY),
-            )
+            name: Leniency(any_amount=name not in units, though_full=name not in capacity)
             for name in classes
         },
         conditions=ProviderConditions(
@@ -228,4 +217,36 @@ def _reduced_group(
             in_tree=next(iter(kept(Reason.NOT_IN_TREE)), ()),
             in_subtree=next(iter(kept(Reason.NOT_IN_SUBTREE)), ()),
         ),
+    )
+
+
+def essence_of(request: CandidateRequest) -> Hashable:
+    """Return what tells apart requests that different trees match.
+
+    Groups that ask for the same are interchangeable unless something names them; and where nothing
+    binds groups together, asking twice is like asking once.
+    """
+    named = {suffix for one in request.same_subtree for suffix in (*one.inside, *one.outside)}
+    everybody = {group.suffix for group in request.groups if group.suffix != NO_GROUP}
+    if request.isolated != everybody:
+        named |= request.isolated
+    asked = [
+        (
+            group.suffix if group.suffix in named or group.suffix == NO_GROUP else "_",
+            tuple(group.resources.items()),
+            tuple(group.leniency.items()),
+            group.conditions,
+        )
+        for group in request.groups
+    ]
+    is_bound = request.sums_groups or request.isolated or request.same_subtree
+    counts = Counter(asked) if is_bound else dict.fromkeys(asked, 1)
+    return (
+        frozenset(counts.items()),
+        request.root,
+        frozenset(request.same_subtree),
+        request.isolated & named,
+        bool(request.isolated),
+        request.can_split,
+        request.sums_groups,
     )

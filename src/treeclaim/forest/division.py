@@ -10,7 +10,8 @@ question is whether a few numbers, one of each range, sum to the amount.
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import lru_cache
 from itertools import count
 
 
@@ -37,6 +38,8 @@ class Share:
 
 
 Shares = tuple[Share, ...]
+
+_REMEMBERED = 1024
 
 
 def is_viable(shares: Sequence[Share], amount: int) -> bool:
@@ -67,6 +70,8 @@ def _reaches(ranges: Sequence[tuple[int, int, int]], amount: int) -> bool:
 
 def minimal_sets(shares: Sequence[Share], amount: int) -> Iterator[Shares]:
     """Yield the minimal viable sets, small ones first, lazily; each in the order of the shares."""
+    if sum(one.most for one in shares) < amount:
+        return
     judge = _Uniform(amount) if len({one.step for one in shares}) == 1 else _Mixed(amount)
     for size in range(1, len(shares) + 1):
         finder = _Finder(shares, amount, size, judge)
@@ -166,6 +171,21 @@ def _range(shares: Sequence[Share]) -> range:
 
 def pack(shares: Sequence[Share], amount: int) -> tuple[int, ...]:
     """Divide an amount over a viable set so that the vector of parts is the greatest there is."""
+    return _pack(_placeless(shares), amount)
+
+
+def even(shares: Sequence[Share], amount: int) -> tuple[int, ...]:
+    """Divide an amount over a viable set so that the parts differ least; then as `pack` does."""
+    return _even(_placeless(shares), amount)
+
+
+def _placeless(shares: Sequence[Share]) -> Shares:
+    """Forget where the shares are: equal hardware is divided equally, and only once."""
+    return tuple(replace(one, place=0) for one in shares)
+
+
+@lru_cache(_REMEMBERED)
+def _pack(shares: Shares, amount: int) -> tuple[int, ...]:
     parts = []
     for number, one in enumerate(shares):
         rest = shares[number + 1 :]
@@ -180,8 +200,9 @@ def pack(shares: Sequence[Share], amount: int) -> tuple[int, ...]:
     return tuple(parts)
 
 
-def even(shares: Sequence[Share], amount: int) -> tuple[int, ...]:
-    """Divide an amount over a viable set so that the parts differ least; then as `pack` does.
+@lru_cache(_REMEMBERED)
+def _even(shares: Shares, amount: int) -> tuple[int, ...]:
+    """Find the narrowest window in which there is a division.
 
     No division's greatest part is below `top`, and none's smallest is above `bottom`. So the
     parts lie in a window that holds both, and the narrowest window with a division is wanted. With
@@ -193,7 +214,7 @@ def even(shares: Sequence[Share], amount: int) -> tuple[int, ...]:
     bottom = min(bottom - 1, *(one.most for one in shares))
     for width in count(max(top - bottom, 0)):
         windows = (_within(shares, low, low + width) for low in range(bottom, top - width - 1, -1))
-        found = [pack(one, amount) for one in windows if one and is_viable(one, amount)]
+        found = [_pack(one, amount) for one in windows if one and is_viable(one, amount)]
         if found:
             return max(found)
     raise AssertionError

@@ -7,14 +7,14 @@ tree is blocked by what must be left out for it to match. Each of these searches
 trees have a candidate at all, for all trees at once, and none is made twice.
 """
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from treeclaim.forest.columns import Mask, Rows
-from treeclaim.forest.constraints import Constraint, constraints_of, reduced
+from treeclaim.forest.constraints import Constraint, constraints_of, essence_of, reduced
 from treeclaim.forest.forest import Forest
 from treeclaim.forest.search import Search, search
 from treeclaim.forest.splitting import Splitter
@@ -72,20 +72,18 @@ class _Trees:
         self.forest = forest
         self.request = request
         self.constraints = list(constraints_of(request) if constraints is None else constraints)
-        self._known: dict[tuple[frozenset[Constraint], frozenset[str] | None], Mask] = {}
+        self._known: dict[Hashable, Mask] = {}
 
     def matching(
         self, kept: Collection[Constraint], groups: Collection[str] | None = None
     ) -> Mask:
         """Tell for each root, in canonical order, whether its tree has a candidate."""
-        key = (frozenset(kept), None if groups is None else frozenset(groups))
-        if key not in self._known:
-            asked = reduced(
-                self.request, [one for one in self.constraints if one in key[0]], groups
-            )
+        asked = reduced(self.request, kept, groups)
+        essence = essence_of(asked)
+        if essence not in self._known:
             found = matching_anchors(search(self.forest, asked, SearchOptions()))
-            self._known[key] = np.isin(self.forest.order.roots, found)
-        return self._known[key]
+            self._known[essence] = np.isin(self.forest.order.roots, found)
+        return self._known[essence]
 
     def of_group(self, suffix: str) -> list[Constraint]:
         """Return the constraints of one group."""

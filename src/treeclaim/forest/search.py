@@ -124,7 +124,9 @@ class Search:
         if not len(self.anchors) or not self.plan.wants:
             return self.anchors
         stage = self._stage(self.anchors)
-        return self.anchors[stage.combiner.matching(stage.live, _LARGEST_BLOCK)]
+        # One candidate of each is enough, so small blocks get there sooner.
+        budget = max(2 * len(stage.live), _SMALLEST_BLOCK)
+        return self.anchors[stage.combiner.matching(stage.live, budget)]
 
     def _stage(self, anchors: Rows) -> "_Stage":
         """Make ready the candidates of some anchors; costs grow with their options alone."""
