@@ -9,6 +9,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import orjson
+import psutil
 from rich.console import Console
 
 from bench import servers
@@ -91,7 +92,7 @@ def _endpoints(
             endpoints.append(Endpoint(options.versus, options.versus))
             endpoints[-1].load(world)
         elif not options.no_peer:
-            endpoints.append(_peer(stack, folder))
+            endpoints.append(_peer(stack, folder, console))
         yield endpoints
 
 
@@ -99,19 +100,24 @@ def _ours(stack: ExitStack, folder: Path, world: World, console: Console) -> End
     url, process = stack.enter_context(servers.treeclaim(folder))
     endpoint = Endpoint(OURS, url)
     endpoint.load(world)
-    memory = servers.memory_of(process) / 1e6
-    console.print(f"  {len(world.providers)} providers loaded, {memory:.0f} MB resident")
+    console.print(f"  {len(world.providers)} providers loaded")
+    _show_memory(OURS, process, console)
     return endpoint
 
 
-def _peer(stack: ExitStack, folder: Path) -> Endpoint:
+def _peer(stack: ExitStack, folder: Path, console: Console) -> Endpoint:
     """Start the peer on a copy of our database, which it understands as its own."""
     try:
         servers.peer_environment()
     except subprocess.CalledProcessError:
         raise SystemExit(f"{PEER} cannot be installed here; use --no-peer") from None
-    url, _ = stack.enter_context(servers.openstack_placement(folder))
+    url, process = stack.enter_context(servers.openstack_placement(folder))
+    _show_memory(PEER, process, console)
     return Endpoint(PEER, url)
+
+
+def _show_memory(name: str, process: psutil.Process, console: Console) -> None:
+    console.print(f"  {name}: {servers.memory_of(process) / 1e6:.0f} MB resident")
 
 
 if __name__ == "__main__":

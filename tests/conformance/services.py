@@ -48,7 +48,42 @@ def dispatch(environ: dict[str, Any], start_response: Callable[..., Any]) -> Ite
     if Current.application is None:
         raise NoServiceError
     environ["PATH_INFO"] = environ["PATH_INFO"].encode().decode("latin-1")
+    require_unchanged_by_extension(environ, Current.application)
     return Current.application(environ, start_response)
+
+
+def require_unchanged_by_extension(environ: Mapping[str, Any], application: Application) -> None:
+    """Send a read at 1.39 with the extension too: nothing may change (contract page 97).
+
+    Answers that are random by configuration, and refusals, which the extension may lift, are left
+    out.
+    """
+    is_read = environ["REQUEST_METHOD"] == "GET"
+    if not is_read or environ.get("HTTP_OPENSTACK_API_VERSION") not in _LATEST:
+        return
+    plain = answered(application, environ)
+    extended = environ | {"HTTP_OPENSTACK_API_VERSION": "placement 1.39, treeclaim 1.0"}
+    if plain[0].startswith("200") and plain == answered(application, environ):
+        assert plain == answered(application, extended)
+
+
+_LATEST = ("placement 1.39", "placement latest")
+_CHANGING_HEADERS = ("openstack-api-version", "x-openstack-request-id", "last-modified")
+
+
+def answered(
+    application: Application, environ: Mapping[str, Any]
+) -> tuple[str, frozenset[tuple[str, str]], bytes]:
+    """Status, headers but for those that change each time, and body of an answer."""
+    begun: list[tuple[str, list[tuple[str, str]]]] = []
+
+    def start(status: str, headers: list[tuple[str, str]], _error: Any = None) -> None:
+        begun.append((status, headers))
+
+    body = b"".join(application(dict(environ), start))
+    status, headers = begun[0]
+    kept = ((name.lower(), value) for name, value in headers)
+    return status, frozenset(one for one in kept if one[0] not in _CHANGING_HEADERS), body
 
 
 def intercept() -> Application:
