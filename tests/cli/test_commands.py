@@ -5,12 +5,11 @@ import os
 import signal
 import socket
 import subprocess
-import sys
 
 import httpx
 import pytest
 
-COMMAND = [sys.executable, "-m", "treeclaim"]
+from tests.cli.processes import COMMAND, run
 
 
 @pytest.fixture
@@ -23,17 +22,6 @@ def environment(tmp_path):
         "OS_PLACEMENT_DATABASE__CONNECTION": f"sqlite:///{tmp_path / 'placement.db'}",
         "OS_API__AUTH_STRATEGY": "noauth2",
     }
-
-
-def run(environment, *arguments):
-    return subprocess.run(
-        [*COMMAND, *arguments],
-        env=environment,
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
 
 
 def test_db_sync_makes_the_schema_and_is_harmless_to_repeat(environment):

@@ -7,13 +7,13 @@ import re
 import signal
 import socket
 import subprocess
-import sys
 from pathlib import Path
 
 import httpx
 import pytest
 
-COMMAND = [sys.executable, "-m", "treeclaim"]
+from tests.cli.processes import COMMAND, run
+
 EXAMPLE = Path(__file__).parents[2] / "examples" / "topology.yaml"
 
 
@@ -45,17 +45,6 @@ def environment(tmp_path_factory):
     yield environment
     service.send_signal(signal.SIGTERM)
     service.wait(timeout=60)
-
-
-def run(environment, *arguments):
-    return subprocess.run(
-        [*COMMAND, *arguments],
-        env=environment,
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
 
 
 def test_candidates_come_as_a_table(environment):

@@ -1,0 +1,19 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Commands as processes of their own."""
+
+import subprocess
+import sys
+
+COMMAND = [sys.executable, "-m", "treeclaim"]
+
+
+def run(environment, *arguments):
+    """Run a command to its end."""
+    return subprocess.run(
+        [*COMMAND, *arguments],
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
