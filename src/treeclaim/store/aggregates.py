@@ -2,12 +2,13 @@
 """Aggregates of providers (contract page 40)."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import sqlalchemy as sa
 
 from treeclaim.store.provider_rows import bump, locked, require_generation
 from treeclaim.store.tables import placement_aggregates, resource_provider_aggregates
-from treeclaim.store.transactions import ReadTransaction, WriteTransaction
+from treeclaim.store.transactions import ReadTransaction, RetryTransactionError, WriteTransaction
 
 _KNOWN = sa.select(placement_aggregates.c.id, placement_aggregates.c.uuid).where(
     placement_aggregates.c.uuid.in_(sa.bindparam("uuids", expanding=True))
@@ -66,17 +67,22 @@ def replace(
 
 def _ids(transaction: WriteTransaction, uuids: Sequence[str]) -> set[int]:
     """Return the ids of aggregates; those nobody used before come into being."""
-    known = _known(transaction, uuids)
-    missing = [one for one in uuids if one not in known]
-    if missing:
-        transaction.execute_each(
-            _NEW, ({"uuid": one, "created_at": transaction.now} for one in missing)
-        )
-        known |= _known(transaction, missing)
-    return {known[one] for one in uuids}
+    known = {row.uuid: row.id for row in _known(transaction, uuids)}
+    return {known[one] if one in known else _found_or_made(transaction, one) for one in uuids}
 
 
-def _known(transaction: ReadTransaction, uuids: Sequence[str]) -> dict[str, int]:
-    if not uuids:
-        return {}
-    return {row.uuid: row.id for row in transaction.rows(_KNOWN, uuids=list(uuids))}
+def _known(transaction: ReadTransaction, uuids: Sequence[str]) -> Sequence[Any]:
+    return transaction.rows(_KNOWN, uuids=list(uuids)) if uuids else ()
+
+
+def _found_or_made(transaction: WriteTransaction, uuid: str) -> int:
+    """Return the id of an aggregate that does not exist in exactly this spelling.
+
+    Where the database's collation takes two spellings for the same, they are one aggregate.
+    """
+    for row in _known(transaction, [uuid]):
+        return int(row.id)
+    result = transaction.execute(_NEW, uuid=uuid, created_at=transaction.now)
+    if not result.inserted_primary_key:
+        raise RetryTransactionError
+    return int(result.inserted_primary_key[0])
