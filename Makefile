@@ -32,7 +32,7 @@ serve: $(READY)  ## run the service on SQLite in ./treeclaim.db, without authent
 	$(BIN)/treeclaim serve
 
 test: $(READY)  ## run all tests
-	$(BIN)/pytest -n 2 --dist loadfile
+	$(BIN)/pytest -n 2 --dist loadfile $(TEST_OPTIONS)
 
 lint: $(READY)  ## style, types, import rules
 	$(BIN)/ruff check

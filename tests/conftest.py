@@ -6,12 +6,28 @@ import os
 import hypothesis
 import pytest
 
+from tests.databases import KINDS
 from tests.service import client_of, make_application
 
 # What is judged automatically tries the same examples each time; people's runs try new ones.
 hypothesis.settings.register_profile("judged", derandomize=True)
 if os.environ.get("CI"):
     hypothesis.settings.load_profile("judged")
+
+
+def pytest_addoption(parser):
+    """Let the HTTP suites run on every database; on SQLite alone they take a third of the time."""
+    parser.addoption(
+        "--databases",
+        choices=["sqlite", "all"],
+        default="sqlite",
+        help="databases under the HTTP conformance suites",
+    )
+
+
+def kinds_wanted(config):
+    """The kinds of database that the HTTP suites run on."""
+    return KINDS if config.getoption("--databases") == "all" else KINDS[:1]
 
 
 @pytest.fixture

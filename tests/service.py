@@ -1,15 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The service as tests use it: in process, on an empty SQLite database of its own."""
+"""The service as tests use it: in process, on an empty database of its own."""
 
 import configparser
 import shutil
 import tempfile
+from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 
 import httpx
 
+from tests.databases import server_of
 from treeclaim import config
+from treeclaim.api.app import application_of, start_services
 from treeclaim.api.app import make_application as start
 from treeclaim.client.transport import Answer
 from treeclaim.store import DatabaseSettings, Store, names, schema
@@ -25,23 +28,47 @@ HEADERS = {
 def _empty_database():
     """A database with schema and standard names, made once and copied for each service."""
     path = Path(tempfile.mkdtemp(prefix="treeclaim-tests-")) / "empty.db"
-    store = Store(DatabaseSettings(f"sqlite:///{path}"))
-    schema.sync(store.engine)
-    store.write(names.sync_standard_names)
-    store.close()
+    schema_on(f"sqlite:///{path}")
     return path
 
 
 def make_application(folder, **overrides):
-    """Start the service with a fresh database and a configuration file, both in a folder.
+    """Start the service with a fresh SQLite database and a configuration file, both in a folder.
 
     Overrides are values by "group.option", dots written as they are:
     `make_application(folder, **{"api.auth_strategy": "keystone"})`.
     """
-    folder = Path(folder)
-    shutil.copyfile(_empty_database(), folder / "placement.db")
+    shutil.copyfile(_empty_database(), Path(folder) / "placement.db")
+    return start(_configuration(Path(folder), f"sqlite:///{folder}/placement.db", overrides))
+
+
+@contextmanager
+def application_on(kind, folder, **overrides):
+    """The service on an empty database of a kind, stopped in the end; see `make_application`."""
+    if kind == "sqlite":
+        yield make_application(folder, **overrides)
+        return
+    with server_of(kind).database(folder) as url:
+        schema_on(url)
+        configuration = _configuration(Path(folder), url, overrides)
+        services = start_services(configuration)
+        try:
+            yield application_of(services, configuration)
+        finally:
+            services.store.close()
+
+
+def schema_on(url):
+    """Make schema and standard names in an empty database."""
+    store = Store(DatabaseSettings(url))
+    schema.sync(store.engine)
+    store.write(names.sync_standard_names)
+    store.close()
+
+
+def _configuration(folder, url, overrides):
     values = {
-        "placement_database.connection": f"sqlite:///{folder / 'placement.db'}",
+        "placement_database.connection": url,
         "placement_database.sqlite_synchronous": False,
         "api.auth_strategy": "noauth2",
     }
@@ -54,7 +81,7 @@ def make_application(folder, **overrides):
     path = folder / "placement.conf"
     with path.open("w") as output:
         file.write(output)
-    return start(config.load(config_files=[str(path)]))
+    return config.load(config_files=[str(path)])
 
 
 def client_of(application, **headers):

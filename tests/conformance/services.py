@@ -17,6 +17,7 @@ import subprocess
 import tempfile
 import unittest
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -37,6 +38,7 @@ class Current:
     """The service of the suite that runs now; gabbi wants its application at collection."""
 
     application: ClassVar[Application | None] = None
+    database: ClassVar[str] = "sqlite"
 
 
 def dispatch(environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
@@ -98,6 +100,7 @@ class FreshService(GabbiFixture):
     only_in_process: ClassVar[bool] = False
 
     def start_fixture(self) -> None:
+        self.resources = ExitStack()
         self.folder = tempfile.TemporaryDirectory(ignore_cleanup_errors=True)
         options = {"api.auth_strategy": "noauth2", **self.options, **self.more_options()}
         if URL:
@@ -108,6 +111,7 @@ class FreshService(GabbiFixture):
 
     def stop_fixture(self) -> None:
         Current.application = None
+        self.resources.close()
         self.folder.cleanup()
 
     def more_options(self) -> Mapping[str, str]:
@@ -129,9 +133,14 @@ class FreshService(GabbiFixture):
         return httpx.Client(transport=transport, base_url=base_url, headers=headers)
 
     def _application(self, options: Mapping[str, str]) -> Application:
-        from tests.service import make_application
+        from tests.databases import MissingServerError
+        from tests.service import application_on
 
-        return self.mount(make_application(Path(self.folder.name), **options))
+        service = application_on(Current.database, Path(self.folder.name), **options)
+        try:
+            return self.mount(self.resources.enter_context(service))
+        except MissingServerError as missing:
+            raise unittest.SkipTest(str(missing)) from missing
 
     def _reset(self, options: Mapping[str, str]) -> None:
         if self.only_in_process:

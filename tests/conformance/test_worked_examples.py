@@ -4,11 +4,14 @@
 import json
 import re
 import uuid
+from contextlib import ExitStack
 
 import pytest
 
 from tests.conformance.worked_examples import sections
-from tests.service import client_of, make_application
+from tests.conftest import kinds_wanted
+from tests.databases import MissingServerError, server_of
+from tests.service import application_on, client_of
 
 SECTIONS = {one.number: one for one in sections()}
 EXAMPLES = [(section.number, one) for section in SECTIONS.values() for one in section.examples]
@@ -20,14 +23,26 @@ def uuid_of(kind, name):
     return str(uuid.uuid5(_NAMESPACE, f"{kind} {name}"))
 
 
+def pytest_generate_tests(metafunc):
+    """Ask on each database that is wanted."""
+    if "kind" in metafunc.fixturenames:
+        metafunc.parametrize("kind", kinds_wanted(metafunc.config), scope="module")
+
+
 @pytest.fixture(scope="module")
-def services(tmp_path_factory):
+def services(kind, tmp_path_factory):
     """A function that returns a client of the service that holds a section's model."""
+    try:
+        server_of(kind)
+    except MissingServerError as missing:
+        pytest.skip(str(missing))
     built = {}
+    resources = ExitStack()
 
     def service_of(number):
         if number not in built:
-            client = client_of(make_application(tmp_path_factory.mktemp(f"section{number}")))
+            folder = tmp_path_factory.mktemp(f"section{number}")
+            client = client_of(resources.enter_context(application_on(kind, folder)))
             build(client, SECTIONS[number])
             built[number] = client
         return built[number]
@@ -35,6 +50,7 @@ def services(tmp_path_factory):
     yield service_of
     for client in built.values():
         client.close()
+    resources.close()
 
 
 def build(client, section):

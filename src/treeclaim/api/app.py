@@ -26,12 +26,22 @@ def make_application(configuration: Configuration) -> "WSGIApplication":
         SchemaRevisionError: if the database's schema is not the one understood.
         StoreUnavailableError: if the database cannot be reached.
     """
+    return application_of(start_services(configuration), configuration)
+
+
+def start_services(configuration: Configuration) -> Services:
+    """Make ready all that handlers need; whoever stops it closes the store.
+
+    Raises:
+        SchemaRevisionError: if the database's schema is not the one understood.
+        StoreUnavailableError: if the database cannot be reached.
+    """
     store = Store(configuration.database, attempts=configuration.claim_attempts)
     if configuration.sync_on_startup:
         schema.sync(store.engine)
     schema.require_ready(store.engine)
     store.write(names.sync_standard_names)
-    services = Services(
+    return Services(
         store=store,
         replica=Replica(store),
         policy=Policy(make_enforcer(configuration.options)),
@@ -39,6 +49,10 @@ def make_application(configuration: Configuration) -> "WSGIApplication":
         incomplete_project_id=configuration.incomplete_project_id,
         incomplete_user_id=configuration.incomplete_user_id,
     )
+
+
+def application_of(services: Services, configuration: Configuration) -> "WSGIApplication":
+    """Return what a WSGI server calls, over services that are ready."""
     return _layered(_pipeline(services), configuration)
 
 
