@@ -12,6 +12,7 @@ from pathlib import Path
 from urllib.parse import parse_qsl
 
 from oslo_config import cfg
+from oslo_log import _options as log_options
 from oslo_log import log
 from oslo_middleware import cors, http_proxy_to_wsgi
 from oslo_policy import opts as policy_opts
@@ -23,6 +24,7 @@ from treeclaim.store import DatabaseSettings
 
 PROJECT = "placement"
 CONFIG_DIR_VARIABLE = "OS_PLACEMENT_CONFIG_DIR"
+_LAST_PORT = 65535
 _NOBODY = "00000000-0000-0000-0000-000000000000"
 
 _DEFAULT = (
@@ -107,12 +109,46 @@ _DATABASE = (
     cfg.IntOpt("pool_timeout", help="Seconds to wait for a connection."),
     cfg.BoolOpt("sync_on_startup", default=False, help="Bring the schema up to date at start."),
 )
+_TREECLAIM = (
+    cfg.StrOpt(
+        "admin_listen",
+        default="127.0.0.1:8779",
+        help="Address and port for liveness, readiness and metrics; empty for none. Nobody is "
+        "asked for a token there, so it should not be reachable for everybody.",
+    ),
+    cfg.StrOpt(
+        "metrics_of_resources",
+        default="none",
+        choices=("none", "cloud", "aggregates"),
+        help="Whether the metrics have capacity and usage by resource class: of the whole cloud, "
+        "and of each aggregate too. Each scrape sums up all inventories and claims then.",
+    ),
+    cfg.IntOpt(
+        "max_body_bytes",
+        default=16 * 1024 * 1024,
+        min=1024,
+        help="Longest body of a request; a longer one is refused unread, with 413.",
+    ),
+    cfg.IntOpt(
+        "max_request_groups",
+        default=512,
+        min=1,
+        help="Most request groups in one question for candidates.",
+    ),
+    cfg.BoolOpt(
+        "tracing",
+        default=False,
+        help="Send OpenTelemetry traces; needs the extra 'tracing'. Where they go is said by the "
+        "OTEL_* environment variables of OpenTelemetry.",
+    ),
+)
 _GROUPS: Mapping[str | None, Sequence[cfg.Opt]] = {
     None: _DEFAULT,
     "api": _API,
     "placement": _PLACEMENT,
     "workarounds": _WORKAROUNDS,
     "placement_database": _DATABASE,
+    "treeclaim": _TREECLAIM,
     "oslo_middleware": tuple(http_proxy_to_wsgi.OPTS),
 }
 
@@ -141,6 +177,19 @@ class ConfigurationError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
+class Address:
+    """Where a server listens.
+
+    Attributes:
+        host: Name or address, IPv6 without brackets.
+        port: From 0 (any) to 65535.
+    """
+
+    host: str
+    port: int
+
+
+@dataclass(frozen=True, slots=True)
 class Configuration:
     """What the operator configured.
 
@@ -156,6 +205,10 @@ class Configuration:
         incomplete_project_id, incomplete_user_id: Owners of claims made below 1.8.
         cors_enabled: Whether cross-origin requests are answered.
         proxy_headers: Whether headers of a proxy in front are honoured.
+        admin: Where liveness, readiness and metrics are served; None for nowhere.
+        metrics_of_resources: `none`, `cloud` or `aggregates`.
+        max_body_bytes, max_request_groups: Limits of a request.
+        tracing: Whether traces are sent.
     """
 
     options: cfg.ConfigOpts
@@ -170,6 +223,28 @@ class Configuration:
     incomplete_user_id: str
     cors_enabled: bool
     proxy_headers: bool
+    admin: Address | None
+    metrics_of_resources: str
+    max_body_bytes: int
+    max_request_groups: int
+    tracing: bool
+
+
+@dataclass(frozen=True, slots=True)
+class EffectiveOption:
+    """The value that an option has.
+
+    Attributes:
+        name: `[group]/option`.
+        value: Secrets are not shown.
+        source: A file, the environment, or "default".
+        is_default: Whether nobody set it.
+    """
+
+    name: str
+    value: str
+    source: str
+    is_default: bool
 
 
 def list_options() -> list[tuple[str | None, list[cfg.Opt]]]:
@@ -254,7 +329,55 @@ def _configuration(options: cfg.ConfigOpts) -> Configuration:
         incomplete_user_id=placement.incomplete_consumer_user_id,
         cors_enabled=bool(options.cors.allowed_origin),
         proxy_headers=options.oslo_middleware.enable_proxy_headers_parsing,
+        admin=_address("[treeclaim]/admin_listen", options.treeclaim.admin_listen),
+        metrics_of_resources=options.treeclaim.metrics_of_resources,
+        max_body_bytes=options.treeclaim.max_body_bytes,
+        max_request_groups=options.treeclaim.max_request_groups,
+        tracing=options.treeclaim.tracing,
     )
+
+
+def _address(name: str, text: str) -> Address | None:
+    if not text:
+        return None
+    host, _, port = text.rpartition(":")
+    if not host or not port.isdigit() or int(port) > _LAST_PORT:
+        raise ConfigurationError(f"{name}: {text!r} is not an address and a port, 127.0.0.1:8779")
+    return Address(host.removeprefix("[").removesuffix("]"), int(port))
+
+
+OptionGroups = Sequence[tuple[str | None, Sequence[cfg.Opt]]]
+
+
+def effective_options(options: cfg.ConfigOpts, more: OptionGroups) -> list[EffectiveOption]:
+    """Return what is configured, by name.
+
+    Args:
+        options: Of the service.
+        more: Options by group of libraries that read their own when they are first used.
+    """
+    for group, some in more:
+        options.register_opts(some, group=group)
+    libraries = [*log_options.list_opts(), *policy_opts.list_opts(), ("cors", cors.CORS_OPTS)]
+    found = []
+    for group, some in [*list_options(), *libraries, *more]:
+        where = options if group is None else options[group]
+        # A library lists some options that it registers only where it needs them.
+        registered = [option for option in some if option.dest in where]
+        found += [_effective(options, group, one, where[one.dest]) for one in registered]
+    return sorted(found, key=lambda one: one.name)
+
+
+def _effective(
+    options: cfg.ConfigOpts, group: str | None, option: cfg.Opt, value: object
+) -> EffectiveOption:
+    location = options.get_location(option.dest, group)
+    name = f"[{group or 'DEFAULT'}]/{option.name}"
+    shown = "****" if option.secret and value else str(value)
+    if location is None or not location.location.is_user_controlled:
+        return EffectiveOption(name, shown, "default", is_default=True)
+    source = location.detail or location.location.name
+    return EffectiveOption(name, shown, source, is_default=False)
 
 
 def _check_all(options: cfg.ConfigOpts) -> None:

@@ -56,6 +56,13 @@ class _Batches(QueueListener):
         super().__init__(lines, *handlers, respect_handler_level=True)
         self._lines = lines
 
+    def prepare(self, record: logging.LogRecord) -> logging.LogRecord:
+        """Say who called, in the way oslo.log has it."""
+        caller = record.__dict__.pop("caller", None)
+        if caller is not None:
+            record.context = caller.context()
+        return record
+
     def dequeue(self, block: bool) -> Any:  # noqa: FBT001 - the base class has it so
         try:
             return self._lines.get_nowait()

@@ -1,14 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """Keeps a Forest equal to the store: the one place where the two meet."""
 
+import os
 import threading
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from time import perf_counter
 
+from treeclaim import metrics
 from treeclaim.forest.body import Answer
 from treeclaim.forest.forest import Forest
 from treeclaim.forest.search import Search, search
-from treeclaim.model.changes import Cursor
+from treeclaim.model.changes import Changes, Cursor
 from treeclaim.model.request import BodyForm, CandidateRequest, SearchOptions
 from treeclaim.store import Store
 
@@ -46,6 +49,7 @@ class Replica:
             yield self._forest
 
     def _catch_up(self) -> None:
+        begin = perf_counter()
         changes = self._store.changes(self._cursor)
         if changes is None:
             return
@@ -54,6 +58,7 @@ class Replica:
         self._prepared.clear()
         self._forest.apply(changes)
         self._cursor = changes.cursor
+        _count(changes, len(self._forest.living_rows), perf_counter() - begin)
 
     def answer(
         self, request: CandidateRequest, options: SearchOptions, form: BodyForm
@@ -67,19 +72,13 @@ class Replica:
             TraitsNotFoundError, ResourceClassNotFoundError: for unknown names.
             StoreUnavailableError: if the database does not answer.
         """
-        with self.current() as forest:
-            question = self._search(forest, request, options)
-            answer = Answer(question, form)
-            pieces = answer.pieces()
-            first: list[bytes | memoryview] = []
-            size = 0
-            for piece in pieces:
-                first.append(piece)
-                size += len(piece)
-                if size > _WHOLE_ANSWER and question.is_eager:
-                    answer.detach()
-                    return _chain(first, pieces)
-            return [b"".join(first)]
+        with self._lock:
+            with metrics.phase("feed"):
+                self._catch_up()
+            with metrics.phase("filter"):
+                question = self._search(self._forest, request, options)
+            with metrics.phase("answer"):
+                return _written(question, form)
 
     def _search(self, forest: Forest, request: CandidateRequest, options: SearchOptions) -> Search:
         """Prepare a search; between two changes, the same question is prepared once."""
@@ -92,6 +91,34 @@ class Replica:
         return prepared
 
 
-def _chain(first: list[bytes | memoryview], rest: Iterator[bytes | memoryview]) -> Iterator[bytes]:
+def _written(question: Search, form: BodyForm) -> Iterable[bytes]:
+    answer = Answer(question, form)
+    pieces = answer.pieces()
+    first: list[bytes | memoryview] = []
+    size = 0
+    for piece in pieces:
+        first.append(piece)
+        size += len(piece)
+        if size > _WHOLE_ANSWER and question.is_eager:
+            answer.detach()
+            return _chain(first, pieces, answer)
+    metrics.CANDIDATES.inc(answer.candidates)
+    return [b"".join(first)]
+
+
+def _count(changes: Changes, providers: int, seconds: float) -> None:
+    if changes.complete:
+        metrics.FOREST_LOAD_SECONDS.observe(seconds)
+    else:
+        metrics.FOREST_CHANGED.inc(len(changes.records) + len(changes.removed))
+    worker = str(os.getpid())
+    metrics.FOREST_PROVIDERS.labels(worker).set(providers)
+    metrics.FEED_POSITION.labels(worker).set(sum(changes.cursor.values()))
+
+
+def _chain(
+    first: list[bytes | memoryview], rest: Iterator[bytes | memoryview], answer: Answer
+) -> Iterator[bytes]:
     yield b"".join(first)
     yield from map(bytes, rest)
+    metrics.CANDIDATES.inc(answer.candidates)

@@ -17,3 +17,16 @@ def run(environment, *arguments):
         timeout=120,
         check=False,
     )
+
+
+def run_placement(environment, name, *arguments):
+    """Run `placement-manage` or `placement-status` to its end."""
+    call = f"import sys; from treeclaim.cli.placement_names import {name}; sys.exit({name}())"
+    return subprocess.run(
+        [sys.executable, "-c", call, *arguments],
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )

@@ -7,13 +7,14 @@ import falcon
 from oslo_middleware import cors, http_proxy_to_wsgi
 
 from treeclaim.api.auth import KeystoneAuthentication, NoAuthentication
-from treeclaim.api.layers import RequestIds, RequestLog
+from treeclaim.api.layers import RequestIds, RequestRecord
 from treeclaim.api.pipeline import Pipeline
 from treeclaim.api.policy import Policy, make_enforcer
-from treeclaim.api.services import Services
+from treeclaim.api.services import Limits, Services
 from treeclaim.config import Configuration
 from treeclaim.replica import Replica
 from treeclaim.store import Store, names, schema
+from treeclaim.store.engine import await_database
 
 if TYPE_CHECKING:
     from wsgiref.types import WSGIApplication
@@ -37,6 +38,9 @@ def start_services(configuration: Configuration) -> Services:
         StoreUnavailableError: if the database cannot be reached.
     """
     store = Store(configuration.database, attempts=configuration.claim_attempts)
+    await_database(
+        store.engine, attempts=configuration.max_retries, pause=configuration.retry_interval
+    )
     if configuration.sync_on_startup:
         schema.sync(store.engine)
     schema.require_ready(store.engine)
@@ -46,6 +50,7 @@ def start_services(configuration: Configuration) -> Services:
         replica=Replica(store),
         policy=Policy(make_enforcer(configuration.options)),
         search=configuration.search,
+        limits=Limits(configuration.max_body_bytes, configuration.max_request_groups),
         incomplete_project_id=configuration.incomplete_project_id,
         incomplete_user_id=configuration.incomplete_user_id,
     )
@@ -75,4 +80,9 @@ def _layered(application: "WSGIApplication", configuration: Configuration) -> "W
     application = RequestIds(application)
     if configuration.proxy_headers:
         application = http_proxy_to_wsgi.HTTPProxyToWSGI(application, configuration.options)
-    return RequestLog(application)
+    if configuration.tracing:
+        # The libraries are an extra.
+        from treeclaim.api.tracing import Tracing  # noqa: PLC0415
+
+        application = Tracing(application)
+    return RequestRecord(application)

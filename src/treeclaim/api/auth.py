@@ -8,6 +8,7 @@ import orjson
 from keystonemiddleware import auth_token
 from oslo_config import cfg
 
+from treeclaim.api.callers import IDENTITY_KEY
 from treeclaim.api.identity import identity_of
 from treeclaim.api.request_ids import request_id_of
 
@@ -47,6 +48,7 @@ class NoAuthentication:
             environment.setdefault("HTTP_X_PROJECT_ID", project or user)
         if "HTTP_X_ROLES" not in environment:
             environment["HTTP_X_ROLES"] = _ADMIN if user == _ADMIN else ""
+        environment[IDENTITY_KEY] = identity_of(environment)
         return self._application(environment, start_response)
 
 
@@ -78,8 +80,10 @@ class _RequireUser:
     def __call__(
         self, environment: "WSGIEnvironment", start_response: "StartResponse"
     ) -> Iterable[bytes]:
-        if identity_of(environment).user_id is None:
+        identity = identity_of(environment)
+        if identity.user_id is None:
             return unauthorized(environment, start_response)
+        environment[IDENTITY_KEY] = identity
         return self._application(environment, start_response)
 
 

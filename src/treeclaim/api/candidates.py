@@ -8,9 +8,10 @@ from http import HTTPStatus
 
 from treeclaim.api import schemas
 from treeclaim.api.candidate_parameters import candidate_request
-from treeclaim.api.errors import api_error
+from treeclaim.api.errors import api_error, bad_request
 from treeclaim.api.microversions import Feature, Version
 from treeclaim.api.operations import Call, Operation, Reply, Versioned
+from treeclaim.api.services import Limits
 from treeclaim.api.timestamps import now
 from treeclaim.api.validation import query_pairs
 from treeclaim.model.errors import ResourceClassNotFoundError, TraitsNotFoundError
@@ -28,11 +29,25 @@ _QUERY = Versioned(schemas.candidate_query)
 def list_candidates(call: Call) -> Reply:
     """Answer which combinations of providers satisfy a request."""
     request = _request(call.request.query_string, call.version)
+    require_few_groups(request, call.services.limits)
     form = _form(call.version)
     services = call.services
     with refusing_unknown_names():
         body = services.replica.answer(request, services.search, form)
     return Reply(body=body, modified_at=now(), is_ready_made=True)
+
+
+def require_few_groups(request: CandidateRequest, limits: Limits) -> None:
+    """Refuse a question that nobody asks in earnest.
+
+    Raises:
+        ApiError: 400.
+    """
+    if len(request.groups) > limits.request_groups:
+        raise bad_request(
+            f"Invalid query string parameters: {len(request.groups)} request groups are more than "
+            f"{limits.request_groups} ([treeclaim]/max_request_groups)."
+        )
 
 
 @contextmanager

@@ -5,7 +5,7 @@ from functools import lru_cache
 
 from treeclaim.api import parameters, schemas
 from treeclaim.api.candidate_parameters import candidate_request
-from treeclaim.api.candidates import refusing_unknown_names
+from treeclaim.api.candidates import refusing_unknown_names, require_few_groups
 from treeclaim.api.errors import bad_request
 from treeclaim.api.microversions import Version
 from treeclaim.api.operations import Call, Operation, Reply, Versioned
@@ -32,6 +32,7 @@ _QUERY = Versioned(_schema)
 def explain_candidates(call: Call) -> Reply:
     """Tell why a request for candidates finds what it finds."""
     request, focus = _asked(call.request.query_string, call.version)
+    require_few_groups(request, call.services.limits)
     with call.services.replica.current() as forest, refusing_unknown_names():
         if focus.tree is not None and forest.row_of(focus.tree) is None:
             raise bad_request(f"Invalid query string parameters: 'tree' {focus.tree} is unknown.")

@@ -1,11 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The outermost WSGI layers: request ids, and one log line for each request."""
+"""The outermost WSGI layers: request ids, and a record of each request."""
 
 import logging
 from collections.abc import Callable, Iterable
+from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
-from treeclaim.api.pipeline import VERSION_KEY
+from treeclaim import metrics
+from treeclaim.api.callers import caller_of
+from treeclaim.api.pipeline import OPERATION_KEY, VERSION_KEY
 from treeclaim.api.request_ids import HEADER, assign_request_id
 
 if TYPE_CHECKING:
@@ -34,8 +37,8 @@ class RequestIds:
         return self._application(environment, start)
 
 
-class RequestLog:
-    """Writes one line for each request (contract page 05, section 3.1)."""
+class RequestRecord:
+    """Counts and times each request, and writes one line for it (page 05, section 3.1)."""
 
     def __init__(self, application: "WSGIApplication") -> None:
         self._application = application
@@ -43,30 +46,45 @@ class RequestLog:
     def __call__(
         self, environment: "WSGIEnvironment", start_response: "StartResponse"
     ) -> Iterable[bytes]:
-        """Answer, and log."""
-        if not _LOG.isEnabledFor(logging.INFO):
-            return self._application(environment, start_response)
+        """Answer, count and log."""
+        begin = perf_counter()
 
         def start(
             status: str, headers: list[tuple[str, str]], exc_info: Any = None, /
         ) -> Callable[[bytes], object]:
-            _log(environment, status, headers)
+            code = status.split(" ", 1)[0]
+            _count(environment, code, perf_counter() - begin)
+            if _LOG.isEnabledFor(logging.INFO):
+                _log(environment, code, headers)
             return start_response(status, headers, exc_info)
 
         return self._application(environment, start)
 
 
-def _log(environment: "WSGIEnvironment", status: str, headers: list[tuple[str, str]]) -> None:
+def _count(environment: "WSGIEnvironment", code: str, seconds: float) -> None:
+    operation = environment.get(OPERATION_KEY)
+    # What nobody provides is counted together: callers could make up any number of paths.
+    method, path = ("-", "-") if operation is None else (operation.method, operation.path)
+    metrics.REQUESTS.labels(method, path, code).inc()
+    metrics.REQUEST_SECONDS.labels(method, path).observe(seconds)
+
+
+def _log(environment: "WSGIEnvironment", code: str, headers: list[tuple[str, str]]) -> None:
     length = next((value for name, value in headers if name.lower() == "content-length"), "-")
     path = environment.get("SCRIPT_NAME", "") + environment.get("PATH_INFO", "")
     if environment.get("QUERY_STRING"):
         path += "?" + environment["QUERY_STRING"]
+    microversion = environment.get(VERSION_KEY, "-")
     _LOG.info(
         '%s "%s %s" status: %s len: %s microversion: %s',
         environment.get("REMOTE_ADDR", "-"),
         environment.get("REQUEST_METHOD", "-"),
         path,
-        status.split(" ", 1)[0],
+        code,
         length,
-        environment.get(VERSION_KEY, "-"),
+        microversion,
+        extra={
+            "caller": caller_of(environment),
+            "extra": {"status": code, "microversion": microversion},
+        },
     )

@@ -12,6 +12,7 @@ from typing import Any
 import falcon
 import orjson
 
+from treeclaim.api.errors import ApiError
 from treeclaim.api.identity import Identity
 from treeclaim.api.microversions import Feature, Version
 from treeclaim.api.services import Services
@@ -73,8 +74,14 @@ class Call:
         """Read, parse and check the body by the operation's schema for this version.
 
         Raises:
-            ApiError: 400.
+            ApiError: 400, or 413 for a body that is too long; it is not read then.
         """
+        longest = self.services.limits.body_bytes
+        if (self.request.content_length or 0) > longest:
+            raise ApiError(
+                HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
+                f"The body is longer than {longest} bytes ([treeclaim]/max_body_bytes).",
+            )
         body = parsed_json(self.request.bounded_stream.read())
         if self.operation.body is not None:
             require_body(self.operation.body.at(self.version), body)

@@ -7,8 +7,10 @@ from typing import Any
 
 import falcon
 
+from treeclaim import metrics
 from treeclaim.api import routes
 from treeclaim.api.accept import JSON, best_match
+from treeclaim.api.callers import caller_of
 from treeclaim.api.error_documents import error_body
 from treeclaim.api.errors import ApiError, api_error, bad_request, not_found
 from treeclaim.api.identity import Identity, identity_of
@@ -34,6 +36,10 @@ VERSION_KEY = "treeclaim.version"
 """Where the negotiated version is left in the WSGI environment, for the log."""
 
 
+OPERATION_KEY = "treeclaim.operation"
+"""Where the operation is left, once it is known, for metrics and traces."""
+
+
 class Pipeline:
     """Answers every request that got past authentication."""
 
@@ -56,7 +62,8 @@ class Pipeline:
         except TreeclaimError as error:
             _write_error(api_error(error), version, request, response)
         except Exception as error:  # noqa: BLE001 - whatever it is, the client gets an answer
-            _LOG.exception("Unexpected failure")
+            who = caller_of(request.env)
+            _LOG.exception("Unexpected failure", extra={"context": who.context()})
             unexpected = ApiError(
                 HTTPStatus.INTERNAL_SERVER_ERROR, f"Unexpected API Error: {error}"
             )
@@ -71,6 +78,7 @@ class Pipeline:
         operation = route.operations.get(request.method)
         if operation is None:
             raise _not_allowed(request.method, route.operations)
+        request.env[OPERATION_KEY] = operation
         _require_version_and_media_type(request, operation, version)
         identity = identity_of(request.env)
         self._require_allowed(request, operation, identity)
@@ -163,6 +171,11 @@ def _require_media_type(request: falcon.Request, operation: Operation, version: 
         )
 
 
+def _path(request: falcon.Request) -> str:
+    operation = request.env.get(OPERATION_KEY)
+    return "-" if operation is None else str(operation.path)
+
+
 def _write_error(
     error: ApiError,
     version: Version | None,
@@ -175,6 +188,8 @@ def _write_error(
         version=version,
         request_id=request_id_of(request.env),
     )
+    if error.status == HTTPStatus.CONFLICT:
+        metrics.CONFLICTS.labels(_path(request), error.code).inc()
     response.status = error.status
     response.content_type = written.content_type
     response.data = b"" if request.method == "HEAD" else written.body

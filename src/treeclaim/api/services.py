@@ -10,6 +10,19 @@ from treeclaim.store import Store
 
 
 @dataclass(frozen=True, slots=True)
+class Limits:
+    """What is too much for one request.
+
+    Attributes:
+        body_bytes: Longest body.
+        request_groups: Most request groups in a question for candidates.
+    """
+
+    body_bytes: int
+    request_groups: int
+
+
+@dataclass(frozen=True, slots=True)
 class Services:
     """The parts of a running service.
 
@@ -18,6 +31,7 @@ class Services:
         replica: This worker's picture of it.
         policy: Who may do what.
         search: What the operator configured for searches.
+        limits: What is too much for one request.
         incomplete_project_id, incomplete_user_id: Owners of claims made below 1.8.
     """
 
@@ -25,5 +39,6 @@ class Services:
     replica: Replica
     policy: Policy
     search: SearchOptions
+    limits: Limits
     incomplete_project_id: str
     incomplete_user_id: str

@@ -6,10 +6,13 @@ from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 
+from treeclaim.cli import data_migrations
 from treeclaim.cli.configuration import add_config_options, configuration_of
 from treeclaim.cli.output import CommandError
+from treeclaim.config import Configuration
 from treeclaim.model.errors import SchemaRevisionError, StoreUnavailableError
 from treeclaim.store import Store, names, schema
+from treeclaim.store.engine import await_database
 
 _KEEP_HOURS = 24
 
@@ -25,6 +28,13 @@ def add_to(commands: Any) -> None:
     stamp = parts.add_parser("stamp", help="record a revision without migrating")
     stamp.add_argument("version", help="the revision")
     _finish(stamp, _stamp)
+    migrations = parts.add_parser(
+        "online_data_migrations", help="fill in what rows from before a rule lack"
+    )
+    migrations.add_argument(
+        "--max-count", metavar="N", help="migrate at most N records, then stop"
+    )
+    _finish(migrations, data_migrations.run)
     prune = parts.add_parser("prune", help="delete what the change feed no longer needs")
     prune.add_argument(
         "--keep-hours", type=float, default=_KEEP_HOURS, help="how much of the feed to keep"
@@ -33,38 +43,42 @@ def add_to(commands: Any) -> None:
 
 
 def _finish(
-    command: argparse.ArgumentParser, run: Callable[[Store, argparse.Namespace], None]
+    command: argparse.ArgumentParser,
+    run: Callable[[Store, Configuration, argparse.Namespace], int | None],
 ) -> None:
     add_config_options(command)
 
     def with_store(options: argparse.Namespace) -> int:
-        store = Store(configuration_of(options).database)
+        configuration = configuration_of(options)
+        store = Store(configuration.database)
         try:
-            run(store, options)
+            return run(store, configuration, options) or 0
         except (SchemaRevisionError, StoreUnavailableError) as error:
             raise CommandError(str(error)) from error
         finally:
             store.close()
-        return 0
 
     command.set_defaults(run=with_store)
 
 
-def _sync(store: Store, _options: argparse.Namespace) -> None:
+def _sync(store: Store, configuration: Configuration, _options: argparse.Namespace) -> None:
+    await_database(
+        store.engine, attempts=configuration.max_retries, pause=configuration.retry_interval
+    )
     schema.sync(store.engine)
     store.write(names.sync_standard_names)
 
 
-def _version(store: Store, _options: argparse.Namespace) -> None:
+def _version(store: Store, _configuration: Configuration, _options: argparse.Namespace) -> None:
     with store.engine.connect() as connection:
         print(schema.version(connection))
 
 
-def _stamp(store: Store, options: argparse.Namespace) -> None:
+def _stamp(store: Store, _configuration: Configuration, options: argparse.Namespace) -> None:
     schema.stamp(store.engine, options.version)
 
 
-def _prune(store: Store, options: argparse.Namespace) -> None:
+def _prune(store: Store, _configuration: Configuration, options: argparse.Namespace) -> None:
     schema.require_ready(store.engine)
     deleted = store.prune(timedelta(hours=options.keep_hours))
     print(f"{deleted} rows of the change feed deleted")

@@ -12,6 +12,10 @@ from treeclaim.cli.output import CommandError
 _MODULES = {
     "serve": "serve",
     "db": "database",
+    "upgrade": "upgrade",
+    "config": "configured",
+    "policy": "configured",
+    "admin": "admin",
     "load": "load",
     "candidates": "candidates",
     "explain": "candidates",

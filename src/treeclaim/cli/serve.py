@@ -4,13 +4,19 @@
 import argparse
 import os
 import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from treeclaim.cli.configuration import add_config_options, configuration_of
 from treeclaim.cli.output import PORT, CommandError
+from treeclaim.config import Configuration
 from treeclaim.model.errors import SchemaRevisionError, StoreUnavailableError
 from treeclaim.store import Store, schema
+from treeclaim.store.engine import await_database
 from treeclaim.wsgi import CONFIG_FILES_VARIABLE
 
 _THREADS = 4
@@ -35,20 +41,40 @@ def run(options: argparse.Namespace) -> int:
         raise CommandError("--workers and --threads take a number of at least 1")
     if options.config_dir:
         raise CommandError("--config-dir is not possible here; name the files by --config-file")
-    _check_database(options)
+    configuration = configuration_of(options)
+    _check_database(configuration)
     _check_address(options.host, options.port)
     if options.config_file:
         files = [str(Path(one).resolve()) for one in options.config_file]
         os.environ[CONFIG_FILES_VARIABLE] = os.pathsep.join(files)
-    _serve(options)
+    with _admin(configuration, options):
+        _serve(options)
     return 0
 
 
-def _check_database(options: argparse.Namespace) -> None:
+@contextmanager
+def _admin(configuration: Configuration, options: argparse.Namespace) -> Iterator[None]:
+    """Run the admin listener beside the workers; without it the service works as well."""
+    if configuration.admin is None:
+        yield
+        return
+    files = [part for one in options.config_file for part in ("--config-file", one)]
+    command = [sys.executable, "-m", "treeclaim", "admin", "--until-input-ends", *files]
+    process = subprocess.Popen(command, stdin=subprocess.PIPE)  # noqa: S603 - ourselves
+    try:
+        yield
+    finally:
+        process.terminate()
+        process.wait()
+
+
+def _check_database(configuration: Configuration) -> None:
     """Find out here what would make every worker fail, and sync the schema only once."""
-    configuration = configuration_of(options)
     store = Store(configuration.database)
     try:
+        await_database(
+            store.engine, attempts=configuration.max_retries, pause=configuration.retry_interval
+        )
         if configuration.sync_on_startup:
             schema.sync(store.engine)
         schema.require_ready(store.engine)

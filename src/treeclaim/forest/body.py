@@ -24,9 +24,14 @@ _BLOCK = 2048
 
 
 class Answer:
-    """The body that answers one search, written piece by piece."""
+    """The body that answers one search, written piece by piece.
+
+    Attributes:
+        candidates: How many were written so far.
+    """
 
     def __init__(self, search: Search, form: BodyForm) -> None:
+        self.candidates = 0
         self._search = search
         self._form = form
         self._row = search.forest.order.row
@@ -48,6 +53,7 @@ class Answer:
 
     def _whole(self) -> Iterator[memoryview]:
         for block in self._blocks():
+            self.candidates += len(block)
             self._summaries.note(block)
             yield from self._written(block)
 
@@ -56,6 +62,7 @@ class Answer:
         found = Splitter(self._search).selected()
         places = {place for one in found for place in (*one.places(plan), *one.chosen)}
         uuids = {place: forest.uuid_of(int(self._row[place])) for place in places}
+        self.candidates = len(found)
         for one in found:
             self._summaries.note_places(one.places(plan))
             yield one.written(plan, uuids)

@@ -185,6 +185,29 @@ def _update(
         raise RetryTransactionError
 
 
+def record_incomplete(
+    transaction: WriteTransaction, uuids: Sequence[str], project_id: str, user_id: str
+) -> None:
+    """Insert consumers that hold allocations already, with generation 0 and the owners given."""
+    if not uuids:
+        return
+    ids = _Ids(transaction)
+    project, user = ids.of(projects, project_id), ids.of(users, user_id)
+    transaction.execute_each(
+        _INSERT,
+        (
+            {
+                "uuid": uuid,
+                "project_id": project,
+                "user_id": user,
+                "generation": 0,
+                "created_at": transaction.now,
+            }
+            for uuid in uuids
+        ),
+    )
+
+
 def rows_without_owner(transaction: ReadTransaction) -> int:
     """Count the consumers that hold allocations but have no row."""
     missing = (

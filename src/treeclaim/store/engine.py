@@ -1,13 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
 """Connections to the database, and all that differs between SQLite, PostgreSQL and MariaDB."""
 
+import logging
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from itertools import count
 from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy.engine import URL, Connection, Engine, make_url
 from sqlalchemy.exc import DataError, DBAPIError, IntegrityError
+
+from treeclaim.model.errors import StoreUnavailableError
+
+_LOG = logging.getLogger(__name__)
 
 _SQLITE_WAIT = 30_000
 """Milliseconds that a writer waits for another one on SQLite."""
@@ -64,6 +71,30 @@ def make_engine(settings: DatabaseSettings) -> Engine:
     elif engine.dialect.name == "mysql" and settings.mysql_sql_mode:
         _prepare_mysql(engine, settings.mysql_sql_mode)
     return engine
+
+
+def await_database(engine: Engine, *, attempts: int, pause: float) -> None:
+    """Wait until the database can be reached, as `max_retries` and `retry_interval` say.
+
+    Args:
+        engine: Of the database. SQLite has nobody to wait for.
+        attempts: Attempts after the first; -1 for endless ones.
+        pause: Seconds between them.
+
+    Raises:
+        StoreUnavailableError: if it could not be reached.
+    """
+    for attempt in count():
+        try:
+            with engine.connect():
+                return
+        except DBAPIError as error:
+            if engine.dialect.name == "sqlite" or attempt == attempts:
+                raise StoreUnavailableError(str(error.orig)) from error
+            _LOG.warning(
+                "The database cannot be reached, next attempt in %s s: %s", pause, error.orig
+            )
+        time.sleep(pause)
 
 
 def _with_driver(url: URL) -> URL:

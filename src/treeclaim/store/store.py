@@ -12,6 +12,7 @@ from typing import Concatenate, ParamSpec, TypeVar
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 
+from treeclaim import metrics
 from treeclaim.model.changes import Changes, Cursor
 from treeclaim.model.errors import (
     ConcurrentChangeError,
@@ -84,6 +85,7 @@ class Store:
         pause = _FIRST_PAUSE
         for attempt in range(self._attempts):
             if attempt:
+                metrics.RETRIES.inc()
                 # Whoever met once would meet again without some chance in the waiting.
                 time.sleep(pause * random.random())  # noqa: S311
                 pause = min(2 * pause, _LONGEST_PAUSE)
@@ -150,6 +152,14 @@ class Store:
             return None
         return self.read(_changes, cursor)
 
+    def positions(self) -> Cursor:
+        """Return how far each stream of the change feed has come.
+
+        Raises:
+            StoreUnavailableError: if the database does not answer.
+        """
+        return self._probe.positions()
+
     def prune(self, keep: timedelta) -> int:
         """Delete rows of the change feed older than `keep`; return how many."""
         return self.write(feed.prune, keep)
@@ -197,4 +207,5 @@ def _translated(error: DBAPIError | PoolTimeoutError) -> TreeclaimError:
     reason = str(getattr(error, "orig", None) or error)
     if isinstance(error, DBAPIError) and is_refused_value(error):
         return InvalidValueError(f"The database cannot hold a value: {reason}")
+    metrics.UNAVAILABLE.inc()
     return StoreUnavailableError(reason)

@@ -1,0 +1,74 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`treeclaim upgrade check`: is anything to be done first? (contract page 05, section 4.2)."""
+
+import argparse
+import sys
+import traceback
+from typing import Any
+
+from oslo_config import cfg
+from oslo_upgradecheck import common_checks
+from oslo_upgradecheck.upgradecheck import Code, Result, UpgradeCommands
+
+from treeclaim.cli.configuration import add_config_options, configuration_of
+from treeclaim.store import Store, consumers
+from treeclaim.store.data_migrations import providers_without_root
+
+_REMEDY = 'Run the "placement-manage db online_data_migrations" command.'
+_UNEXPECTED = 255
+
+
+def add_to(commands: Any) -> None:
+    """Add the command and its part."""
+    command = commands.add_parser("upgrade", help="look whether an upgrade needs something first")
+    parts = command.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    check = parts.add_parser("check", help="print what was found; exit code 0, 1 or 2")
+    add_config_options(check)
+    check.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Check; return 0 if all is well, 1 for a warning, 2 for a failure, 255 for a surprise."""
+    configuration = configuration_of(options)
+    store = Store(configuration.database)
+    try:
+        return int(_Checks(store, configuration.options).check())
+    except Exception:  # noqa: BLE001 - whatever it is, this exit code stands for it
+        traceback.print_exc(file=sys.stderr)
+        return _UNEXPECTED
+    finally:
+        store.close()
+
+
+class _Checks(UpgradeCommands):
+    """The checks and their names, which tools look for."""
+
+    def __init__(self, store: Store, options: cfg.ConfigOpts) -> None:
+        self._store = store
+        self._upgrade_checks = (
+            ("Missing Root Provider IDs", _Checks._roots),
+            ("Incomplete Consumers", _Checks._consumers),
+            (
+                "Policy File JSON to YAML Migration",
+                (common_checks.check_policy_json, {"conf": options}),
+            ),
+        )
+
+    def _roots(self) -> Result:
+        if not self._store.read(providers_without_root):
+            return Result(Code.SUCCESS)
+        return Result(
+            Code.FAILURE,
+            "There is at least one resource provider table record which misses its root "
+            f"provider id. {_REMEDY}",
+        )
+
+    def _consumers(self) -> Result:
+        missing = self._store.read(consumers.rows_without_owner)
+        if not missing:
+            return Result(Code.SUCCESS)
+        return Result(
+            Code.WARNING,
+            f"There are {missing} incomplete consumers table records for existing allocations. "
+            f"{_REMEDY}",
+        )

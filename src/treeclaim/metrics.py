@@ -1,0 +1,106 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the service counts and times about itself, for Prometheus.
+
+The numbers of all worker processes lie in files of one folder, so that the admin listener, a
+process of its own, can show their sums (prometheus_client's multiprocess mode). The folder is the
+one in PROMETHEUS_MULTIPROC_DIR; without it each process that was not started by another one of
+ours makes a temporary one, which its children find in the environment.
+"""
+
+import atexit
+import os
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from time import perf_counter
+
+FOLDER_VARIABLE = "PROMETHEUS_MULTIPROC_DIR"
+
+
+def _provide_folder() -> None:
+    """Make the folder before the library looks for it, which it does when it is imported."""
+    if os.environ.get(FOLDER_VARIABLE):
+        return
+    folder = tempfile.mkdtemp(prefix="treeclaim-metrics-")
+    os.environ[FOLDER_VARIABLE] = folder
+    owner = os.getpid()
+
+    def remove() -> None:
+        if os.getpid() == owner:
+            shutil.rmtree(folder, ignore_errors=True)
+
+    atexit.register(remove)
+
+
+_provide_folder()
+
+from prometheus_client import Counter, Gauge, Histogram  # noqa: E402 - see above
+
+_FAST = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
+"""Upper bounds in seconds: from an answer out of memory to a hopeless database."""
+
+_LOAD = (0.1, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0)
+
+REQUESTS = Counter(
+    "treeclaim_requests",
+    "Requests answered, by method, route and status.",
+    ["method", "route", "status"],
+)
+REQUEST_SECONDS = Histogram(
+    "treeclaim_request_seconds",
+    "Time from a request's arrival to the beginning of its answer.",
+    ["method", "route"],
+    buckets=_FAST,
+)
+SEARCH_SECONDS = Histogram(
+    "treeclaim_search_seconds",
+    "Time of a search for candidates by phase: feed (catching up with the database), filter "
+    "(providers that fit), answer (combining and writing).",
+    ["phase"],
+    buckets=_FAST,
+)
+CANDIDATES = Counter("treeclaim_candidates", "Candidates returned.")
+CONFLICTS = Counter(
+    "treeclaim_conflicts", "Requests answered by 409, by error code.", ["route", "code"]
+)
+RETRIES = Counter(
+    "treeclaim_transaction_retries",
+    "Write transactions that were run again because they met others.",
+)
+UNAVAILABLE = Counter(
+    "treeclaim_database_failures", "Transactions that failed because the database was away."
+)
+FOREST_PROVIDERS = Gauge(
+    "treeclaim_forest_providers",
+    "Resource providers in a worker's Forest.",
+    ["worker"],
+    multiprocess_mode="livemax",
+)
+FOREST_CHANGED = Counter(
+    "treeclaim_forest_changed_providers", "Providers that were loaded again because they changed."
+)
+FOREST_LOAD_SECONDS = Histogram(
+    "treeclaim_forest_load_seconds", "Time of loading everything.", buckets=_LOAD
+)
+FEED_POSITION = Gauge(
+    "treeclaim_feed_position",
+    "Commits that a worker's Forest has seen, over all streams of the change feed.",
+    ["worker"],
+    multiprocess_mode="livemax",
+)
+
+
+phase_listeners: list[Callable[[str, float], None]] = []
+"""Called with each phase of a search and its seconds, when it ends; traces are made so."""
+
+
+@contextmanager
+def phase(name: str) -> Iterator[None]:
+    """Time one phase of a search."""
+    begin = perf_counter()
+    yield
+    seconds = perf_counter() - begin
+    SEARCH_SECONDS.labels(name).observe(seconds)
+    for listener in phase_listeners:
+        listener(name, seconds)
