@@ -372,7 +372,7 @@ def _effective(
     options: cfg.ConfigOpts, group: str | None, option: cfg.Opt, value: object
 ) -> EffectiveOption:
     location = options.get_location(option.dest, group)
-    name = f"[{group or 'DEFAULT'}]/{option.name}"
+    name = f"[{group or 'DEFAULT'}]/{option.dest}"
     shown = "****" if option.secret and value else str(value)
     if location is None or not location.location.is_user_controlled:
         return EffectiveOption(name, shown, "default", is_default=True)

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Logging as oslo.log configures it."""
 
-import atexit
 import logging
 import time
 from collections.abc import Sequence
 from logging.handlers import QueueHandler, QueueListener
+from multiprocessing.util import Finalize
 from queue import Empty, SimpleQueue
 from typing import Any
 
@@ -36,7 +36,8 @@ def _write_requests_behind() -> None:
     lines: SimpleQueue[Any] = SimpleQueue()
     listener = _Batches(lines, logging.getLogger().handlers)
     listener.start()
-    atexit.register(listener.stop)
+    # Processes that a server forked end without the exit handlers of the interpreter.
+    Finalize(None, listener.stop, exitpriority=0)
     requests = logging.getLogger(_REQUESTS)
     requests.handlers = [_AsItIs(lines)]
     requests.propagate = False

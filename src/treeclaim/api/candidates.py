@@ -17,10 +17,10 @@ from treeclaim.api.validation import query_pairs
 from treeclaim.model.errors import ResourceClassNotFoundError, TraitsNotFoundError
 from treeclaim.model.request import BodyForm, CandidateRequest
 
-_REMEMBERED = 1024
+_REMEMBERED = 256
 """Questions kept in the form in which the search wants them."""
 
-_LONGEST_REMEMBERED = 16_384
+_LONGEST_REMEMBERED = 8_192
 """Characters; longer queries are read each time, so that nobody can fill the memory with them."""
 
 _QUERY = Versioned(schemas.candidate_query)

@@ -5,6 +5,7 @@ import argparse
 import sys
 from typing import Any
 
+from keystoneauth1 import loading
 from keystonemiddleware.opts import list_auth_token_opts
 from oslo_config import cfg, generator
 from oslo_policy import generator as policy_generator
@@ -12,8 +13,9 @@ from oslo_policy import generator as policy_generator
 from treeclaim.api.policy import make_enforcer
 from treeclaim.cli.configuration import add_config_options, configuration_of
 from treeclaim.cli.output import CommandError
-from treeclaim.config import PROJECT, Configuration, effective_options
+from treeclaim.config import PROJECT, Configuration, OptionGroups, effective_options
 
+_KEYSTONE = "keystone_authtoken"
 _NAMESPACES = (
     "placement.conf",
     "keystonemiddleware.auth_token",
@@ -67,7 +69,17 @@ def _check(options: argparse.Namespace) -> int:
 
 def _print_options(configuration: Configuration, *, with_defaults: bool) -> None:
     print("# Files: " + (", ".join(configuration.options.config_file or []) or "none"))
-    libraries = list_auth_token_opts()  # type: ignore[no-untyped-call]
-    for one in effective_options(configuration.options, libraries):
+    for one in effective_options(configuration.options, _keystone_options(configuration)):
         if with_defaults or not one.is_default:
             print(f"{one.name} = {one.value}  # {one.source}")
+
+
+def _keystone_options(configuration: Configuration) -> OptionGroups:
+    """Return the options of keystonemiddleware, and of the way it authenticates itself."""
+    own: OptionGroups = list_auth_token_opts()  # type: ignore[no-untyped-call]
+    options = configuration.options
+    options.register_opts(loading.get_auth_common_conf_options(), group=_KEYSTONE)
+    plugin = options[_KEYSTONE].auth_type
+    if plugin is None:
+        return own
+    return [*own, (_KEYSTONE, loading.get_auth_plugin_conf_options(plugin))]

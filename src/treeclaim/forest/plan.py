@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from treeclaim.model.request import NO_GROUP, CandidateRequest, RequestGroup
 
-_REMEMBERED = 1024
+_REMEMBERED = 256
 _MOST_ORDERS = 16
 
 

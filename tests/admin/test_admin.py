@@ -1,0 +1,165 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The admin listener: alive, ready, and what it counts."""
+
+import os
+import re
+import signal
+import subprocess
+import time
+from contextlib import contextmanager
+
+import httpx
+import pytest
+
+from tests.cli.processes import COMMAND, run
+from tests.databases import free_port, new_server_of
+from tests.service import HEADERS
+
+PROVIDER = "6f5a2c54-3c06-4a5b-a1b2-7e0ce0b8d601"
+AGGREGATE = "0a3c2d7e-91c5-4cbe-a8f3-5dfbc2c0a001"
+
+
+@pytest.fixture
+def environment(tmp_path):
+    """The environment of a service with an admin listener on a port of its own."""
+    return {
+        "PATH": os.environ["PATH"],
+        "HOME": str(tmp_path),
+        "OS_PLACEMENT_CONFIG_DIR": str(tmp_path),
+        "OS_PLACEMENT_DATABASE__CONNECTION": f"sqlite:///{tmp_path / 'placement.db'}",
+        "OS_PLACEMENT_DATABASE__SYNC_ON_STARTUP": "true",
+        "OS_API__AUTH_STRATEGY": "noauth2",
+        "OS_TREECLAIM__ADMIN_LISTEN": f"127.0.0.1:{free_port()}",
+    }
+
+
+@contextmanager
+def serving(environment, *arguments):
+    """A running service; yields a client of its API and one of its admin listener."""
+    port = free_port()
+    process = subprocess.Popen(
+        [*COMMAND, "serve", "--port", str(port), *arguments],
+        env=environment,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    api = httpx.Client(base_url=f"http://127.0.0.1:{port}", headers=HEADERS)
+    admin = httpx.Client(base_url=f"http://{environment['OS_TREECLAIM__ADMIN_LISTEN']}")
+    try:
+        for one, path in ((api, "/"), (admin, "/live")):
+            until(lambda one=one, path=path: one.get(path).status_code == 200)
+        yield api, admin
+    finally:
+        api.close()
+        admin.close()
+        process.send_signal(signal.SIGTERM)
+        process.wait(timeout=30)
+
+
+def until(holds, seconds=60):
+    """Wait until something holds; connections refused mean that it does not yet."""
+    deadline = time.monotonic() + seconds
+    while True:
+        try:
+            if holds():
+                return
+        except httpx.TransportError:
+            pass
+        assert time.monotonic() < deadline, "it never came to hold"
+        time.sleep(0.05)
+
+
+def value_of(admin, sample):
+    """The value of a sample with these labels, None if there is none."""
+    for line in admin.get("/metrics").text.splitlines():
+        if line.startswith(sample + " "):
+            return float(line.rsplit(" ", 1)[1])
+    return None
+
+
+def test_alive_ready_and_counting(environment):
+    environment["OS_TREECLAIM__METRICS_OF_RESOURCES"] = "aggregates"
+    with serving(environment, "--workers", "2") as (api, admin):
+        assert admin.get("/live").text == "alive\n"
+        assert admin.get("/ready").text == "ready\n"
+        path = f"/resource_providers/{PROVIDER}"
+        api.post("/resource_providers", json={"name": "host", "uuid": PROVIDER})
+        body = {
+            "resource_provider_generation": 0,
+            "inventories": {"VCPU": {"total": 10, "reserved": 2, "allocation_ratio": 4.0}},
+        }
+        assert api.put(f"{path}/inventories", json=body).status_code == 200
+        assert api.put(f"{path}/inventories", json=body).status_code == 409
+        body = {"resource_provider_generation": 1, "aggregates": [AGGREGATE]}
+        assert api.put(f"{path}/aggregates", json=body).status_code == 200
+        body = {
+            "allocations": {PROVIDER: {"resources": {"VCPU": 3}}},
+            "project_id": "p",
+            "user_id": "u",
+            "consumer_generation": None,
+            "consumer_type": "INSTANCE",
+        }
+        assert api.put(f"/allocations/{AGGREGATE}", json=body).status_code == 204
+        for _ in range(5):
+            assert api.get("/allocation_candidates?resources=VCPU:1").status_code == 200
+        api.get("/made/up")
+        api.get("/made/up/too")
+
+        route = 'method="GET",route="/allocation_candidates"'
+        assert value_of(admin, f'treeclaim_requests_total{{{route},status="200"}}') == 5
+        assert value_of(admin, f"treeclaim_request_seconds_count{{{route}}}") == 5
+        unknown = 'treeclaim_requests_total{method="-",route="-",status="404"}'
+        assert value_of(admin, unknown) == 2
+        for phase in ("feed", "filter", "answer"):
+            assert value_of(admin, f'treeclaim_search_seconds_count{{phase="{phase}"}}') == 5
+        assert value_of(admin, "treeclaim_candidates_total") == 5
+        conflict = 'code="placement.concurrent_update",route="/resource_providers/{uuid}/'
+        assert value_of(admin, f'treeclaim_conflicts_total{{{conflict}inventories"}}') == 1
+        text = admin.get("/metrics").text
+        seen = re.findall(r"^treeclaim_feed_position\{.*\} (.+)$", text, re.MULTILINE)
+        assert max(map(float, seen)) == value_of(admin, "treeclaim_feed_committed")
+        assert re.search(r"^treeclaim_forest_providers\{.*\} 1.0$", text, re.MULTILINE)
+        labels = 'resource_class="VCPU"'
+        ours = f'aggregate="{AGGREGATE}",{labels}'
+        for kind, amount in (("capacity", 32), ("reserved", 2), ("used", 3)):
+            assert value_of(admin, f"treeclaim_resource_{kind}{{{labels}}}") == amount
+            assert value_of(admin, f"treeclaim_aggregate_resource_{kind}{{{ours}}}") == amount
+
+
+def test_nothing_but_the_three_pages_is_there(environment):
+    with serving(environment) as (api, admin):
+        assert admin.get("/resource_providers").status_code == 404
+        assert api.get("/metrics").status_code == 404
+        assert "treeclaim_resource_capacity" not in admin.get("/metrics").text
+
+
+def test_a_lost_database_is_noticed_and_so_is_its_return(environment):
+    server = new_server_of("postgresql")
+    try:
+        with server.database(None) as url:
+            environment["OS_PLACEMENT_DATABASE__CONNECTION"] = url
+            with serving(environment) as (_api, admin):
+                assert admin.get("/ready").status_code == 200
+                server.kill()
+                until(lambda: admin.get("/ready").status_code == 503)
+                assert "not ready" in admin.get("/ready").text
+                assert admin.get("/live").status_code == 200
+                server.start()
+                until(lambda: admin.get("/ready").status_code == 200)
+    finally:
+        server.stop()
+
+
+def test_a_taken_address_does_not_keep_the_service_down(environment):
+    with serving(environment), serving(environment) as (api, _):
+        assert api.get("/").status_code == 200
+
+
+def test_the_listener_alone_says_why_it_cannot_run(environment):
+    refused = run(environment | {"OS_TREECLAIM__ADMIN_LISTEN": ""}, "admin")
+    assert refused.returncode == 1
+    assert "[treeclaim]/admin_listen is empty" in refused.stderr
+    taken = environment | {"OS_TREECLAIM__ADMIN_LISTEN": "192.0.2.1:1"}
+    refused = run(taken, "admin")
+    assert refused.returncode == 1
+    assert "cannot listen on 192.0.2.1:1" in refused.stderr

@@ -1,0 +1,124 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Limits against misuse: too much is refused before it costs anything."""
+
+import io
+import tracemalloc
+from wsgiref.util import setup_testing_defaults
+
+import pytest
+
+from tests.service import client_of, make_application
+
+LONGEST = 4096
+
+
+@pytest.fixture
+def application(tmp_path):
+    """A service with small limits."""
+    return make_application(
+        tmp_path,
+        **{"treeclaim.max_body_bytes": LONGEST, "treeclaim.max_request_groups": 5},
+    )
+
+
+class _Endless(io.RawIOBase):
+    """A body without an end, which counts what was taken of it."""
+
+    def __init__(self):
+        self.taken = 0
+
+    def readable(self):
+        return True
+
+    def read(self, size=-1):
+        assert size >= 0, "somebody wants all of it"
+        self.taken += size
+        return b"x" * size
+
+
+def call(application, body, **environment):
+    """Call a WSGI application; returns the status."""
+    found = []
+    full = {
+        "REQUEST_METHOD": "PUT",
+        "PATH_INFO": "/traits/CUSTOM_ONE",
+        "wsgi.input": body,
+        "CONTENT_TYPE": "application/json",
+        "HTTP_X_AUTH_TOKEN": "admin",
+        "HTTP_OPENSTACK_API_VERSION": "placement 1.39",
+    } | environment
+    setup_testing_defaults(full)
+    list(application(full, lambda status, _headers, _info=None: found.append(status)))
+    return int(found[0][:3])
+
+
+def test_a_body_that_is_too_long_is_refused_unread(application):
+    body = _Endless()
+    path = "/allocations/6f5a2c54-3c06-4a5b-a1b2-7e0ce0b8d601"
+    assert call(application, body, PATH_INFO=path, CONTENT_LENGTH=str(LONGEST + 1)) == 413
+    assert body.taken == 0
+    with client_of(application) as client:
+        refused = client.put(
+            path, content=b"x" * (LONGEST + 1), headers={"content-type": "application/json"}
+        )
+    assert refused.json()["errors"][0]["status"] == 413
+    assert str(LONGEST) in refused.json()["errors"][0]["detail"]
+
+
+def test_who_has_no_token_gets_no_body_read(application):
+    body = _Endless()
+    environment = {"PATH_INFO": "/reshaper", "REQUEST_METHOD": "POST", "CONTENT_LENGTH": "1000"}
+    assert call(application, body, **environment, HTTP_X_AUTH_TOKEN="user") == 403
+    assert body.taken == 0
+
+
+def test_a_body_of_the_greatest_length_is_read(application):
+    with client_of(application) as client:
+        body = b'{"name": "host"}'.ljust(LONGEST)
+        given = client.post(
+            "/resource_providers", content=body, headers={"content-type": "application/json"}
+        )
+        assert given.status_code == 200
+
+
+def test_more_groups_than_anybody_asks_for_are_refused(application):
+    with client_of(application) as client:
+
+        def ask(count):
+            groups = "&".join(f"resources{one}=VCPU:1" for one in range(1, count + 1))
+            return client.get(f"/allocation_candidates?{groups}&group_policy=none")
+
+        assert ask(5).status_code == 200
+        refused = ask(6)
+        assert refused.status_code == 400
+        assert "max_request_groups" in refused.json()["errors"][0]["detail"]
+
+
+def test_refused_questions_do_not_fill_the_memory(application):
+    with client_of(application) as client:
+
+        def refuse(number):
+            wanted = ",".join(f"CUSTOM_{number}_{one}" for one in range(350))
+            answer = client.get(f"/allocation_candidates?resources=VCPU:1&required={wanted}")
+            assert answer.status_code == 400
+
+        tracemalloc.start()
+        try:
+            # What is kept of questions is full after so many.
+            for number in range(300):
+                refuse(number)
+            before = tracemalloc.get_traced_memory()[0]
+            for number in range(300):
+                refuse(1000 + number)
+            grown = tracemalloc.get_traced_memory()[0] - before
+        finally:
+            tracemalloc.stop()
+    # Each query alone is six thousand characters, and what is read from it ten times that.
+    assert grown < 500_000
+
+
+@pytest.mark.parametrize("path", ["/metrics", "/nix", "/resource_providers", "/traits/X/y"])
+def test_without_a_token_nobody_learns_what_exists(application, path):
+    with client_of(application) as client:
+        del client.headers["x-auth-token"]
+        assert client.get(path).status_code == 401
