@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 .DEFAULT_GOAL := help
-.PHONY: help install demo demo-keep serve test lint format bench lock openapi clean
+.PHONY: help install demo demo-keep serve test lint audit format bench lock openapi clean
 
 PYTHON ?= python3
 VENV := .venv
@@ -39,6 +39,9 @@ lint: $(READY)  ## style, types, import rules
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+
+audit: $(READY)  ## look for known vulnerabilities of the pinned packages; needs the network
+	$(BIN)/pip-audit --requirement requirements/runtime.txt --no-deps --disable-pip --progress-spinner off
 
 format: $(READY)  ## put the code into the common format
 	$(BIN)/ruff check --fix

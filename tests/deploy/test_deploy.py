@@ -1,0 +1,181 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The files in deploy/, checked as far as it goes without a cluster and a container registry."""
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import kubernetes_validate
+import pytest
+import yaml
+from prometheus_client import REGISTRY
+
+from treeclaim import metrics  # noqa: F401 - defines the metrics
+from treeclaim.cli.main import parser
+from treeclaim.config import list_options
+
+ROOT = Path(__file__).parents[2]
+DEPLOY = ROOT / "deploy"
+KNOWN = {
+    f"OS_{(group or 'DEFAULT').upper()}__{option.name.upper()}"
+    for group, options in list_options()
+    for option in options
+} | {"OS_KEYSTONE_AUTHTOKEN__PASSWORD", "OS_DEFAULT__USE_JSON"}
+
+
+def test_kubernetes_knows_every_object_and_field():
+    documents = list(yaml.safe_load_all((DEPLOY / "kubernetes.yaml").read_text()))
+    assert {one["kind"] for one in documents} >= {"Deployment", "Service", "Secret", "ConfigMap"}
+    for one in documents:
+        kubernetes_validate.validate(one, "1.30", strict=True)
+
+
+def test_what_kubernetes_starts_exists():
+    documents = {
+        one["kind"]: one for one in yaml.safe_load_all((DEPLOY / "kubernetes.yaml").read_text())
+    }
+    (container,) = documents["Deployment"]["spec"]["template"]["spec"]["containers"]
+    options = parser("serve").parse_args(container["args"])
+    assert options.config_file == ["/etc/placement/placement.conf"]
+    assert set(documents["Secret"]["stringData"]) <= KNOWN
+
+
+def test_the_configuration_in_the_manifest_is_accepted(tmp_path):
+    documents = {
+        one["kind"]: one for one in yaml.safe_load_all((DEPLOY / "kubernetes.yaml").read_text())
+    }
+    path = tmp_path / "placement.conf"
+    path.write_text(documents["ConfigMap"]["data"]["placement.conf"])
+    environment = {"PATH": os.environ["PATH"]} | documents["Secret"]["stringData"]
+    subprocess.run(
+        [sys.executable, "-m", "treeclaim", "config", "check", "--config-file", str(path)],
+        check=True,
+        env=environment,
+    )
+
+
+@pytest.mark.skipif(not shutil.which("systemd-analyze"), reason="systemd is not installed")
+def test_systemd_understands_the_unit(tmp_path):
+    unit = (DEPLOY / "treeclaim.service").read_text()
+    # The program and the account are the operator's; everything else is judged as it is.
+    unit = unit.replace("/opt/treeclaim/bin/treeclaim", sys.executable)
+    unit = unit.replace("User=placement", "User=root").replace("Group=placement", "Group=root")
+    path = tmp_path / "treeclaim.service"
+    path.write_text(unit)
+    judged = subprocess.run(
+        ["systemd-analyze", "verify", "--recursive-errors=no", str(path)],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert judged.returncode == 0, judged.stderr
+    assert "treeclaim.service" not in judged.stderr
+
+
+def test_compose_refers_to_what_exists():
+    compose = yaml.safe_load((DEPLOY / "compose.yaml").read_text())
+    service = compose["services"]["treeclaim"]
+    assert (DEPLOY / service["build"]["context"] / service["build"]["dockerfile"]).exists()
+    assert set(service["environment"]) <= KNOWN
+    assert set(service["depends_on"]) <= set(compose["services"])
+    volumes = [
+        one.split(":")[0]
+        for part in compose["services"].values()
+        for one in part.get("volumes", [])
+    ]
+    assert set(volumes) == set(compose["volumes"])
+
+
+def test_the_container_file_copies_what_exists_and_drops_its_rights():
+    text = (DEPLOY / "Containerfile").read_text().replace("\\\n", " ")
+    lines = [line.split() for line in text.splitlines() if line and not line.startswith("#")]
+    for words in lines:
+        if words[0] == "COPY" and not words[1].startswith("--from"):
+            assert all((ROOT / one).exists() for one in words[1:-1]), words
+    users = [words[1] for words in lines if words[0] == "USER"]
+    assert users[-1:] == ["8778"]
+    command = json.loads(text.split("\nCMD ")[-1].splitlines()[0])
+    parser("serve").parse_args(command)
+
+
+def test_the_dashboard_asks_for_metrics_that_exist():
+    dashboard = json.loads((DEPLOY / "grafana-dashboard.json").read_text())
+    asked = {
+        name
+        for panel in dashboard["panels"]
+        for target in panel["targets"]
+        for name in re.findall(r"treeclaim_\w+", target["expr"])
+    }
+    known = {
+        name for family in REGISTRY.collect() for name in _samples(family.name, family.type)
+    } | {"treeclaim_feed_committed", "treeclaim_resource_used", "treeclaim_resource_capacity"}
+    assert asked <= known
+
+
+def _samples(name, kind):
+    if kind == "counter":
+        return [f"{name}_total"]
+    if kind == "histogram":
+        return [f"{name}_{part}" for part in ("bucket", "sum", "count")]
+    return [name]
+
+
+def test_wheels_have_what_they_promise(tmp_path):
+    for source in (ROOT, DEPLOY / "placement-names"):
+        copy = tmp_path / source.name
+        shutil.copytree(
+            source,
+            copy,
+            ignore=shutil.ignore_patterns(".venv", ".git", "build", "*.egg-info", ".hypothesis"),
+        )
+        subprocess.run(
+            [
+                sys.executable,
+                "-m",
+                "build",
+                "--no-isolation",
+                "--outdir",
+                str(tmp_path / "dist"),
+                copy,
+            ],
+            check=True,
+            capture_output=True,
+        )
+    wheels = sorted((tmp_path / "dist").glob("*.whl"))
+    assert len(wheels) == 2
+    assert len(list((tmp_path / "dist").glob("*.tar.gz"))) == 2
+    target = tmp_path / "installed"
+    pip = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--no-index"]
+    subprocess.run([*pip, "--target", str(target), *wheels], check=True)
+    environment = {
+        "PATH": os.environ["PATH"],
+        "PYTHONPATH": str(target),
+        "OS_PLACEMENT_DATABASE__CONNECTION": f"sqlite:///{tmp_path / 'placement.db'}",
+        "OS_API__AUTH_STRATEGY": "noauth2",
+    }
+    for command in (["placement-manage", "db", "sync"], ["placement-status", "upgrade", "check"]):
+        subprocess.run([target / "bin" / command[0], *command[1:]], check=True, env=environment)
+    served = subprocess.run(
+        [
+            sys.executable,
+            "-c",
+            (
+                "import treeclaim\n"
+                "from wsgiref.util import setup_testing_defaults\n"
+                "from placement.wsgi.api import application\n"
+                "request = {}\n"
+                "setup_testing_defaults(request)\n"
+                "print(b''.join(application(request, lambda *_: None)), treeclaim.__file__)"
+            ),
+        ],
+        check=True,
+        env=environment,
+        capture_output=True,
+        text=True,
+    )
+    assert "max_version" in served.stdout
+    assert str(target) in served.stdout
