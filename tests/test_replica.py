@@ -53,9 +53,40 @@ def test_a_claim_is_seen_by_the_next_search(store):
     assert taken not in after["provider_summaries"]
 
 
-def test_a_long_answer_is_of_the_moment_when_it_was_asked_for(store, monkeypatch):
+def test_an_answer_is_kept_until_something_changes(store, monkeypatch):
     replica = Replica(store)
-    expected = b"".join(pieces_of(replica))
+    first = b"".join(pieces_of(replica))
+    searched = []
+    search = replica_module.search
+    monkeypatch.setattr(
+        replica_module, "search", lambda *args: searched.append(args) or search(*args)
+    )
+    assert b"".join(pieces_of(replica)) == first
+    assert searched == []
+    claim(store, str(uuid.UUID(int=3)))
+    assert b"".join(pieces_of(replica)) != first
+    assert len(searched) == 1
+
+
+def test_a_random_sample_is_drawn_anew(store):
+    replica = Replica(store)
+    options = SearchOptions(randomize=True)
+    drawn = {b"".join(replica.answer(REQUEST, options, BodyForm())) for _ in range(20)}
+    assert len(drawn) > 1
+
+
+def test_many_different_questions_do_not_fill_the_memory(store, monkeypatch):
+    monkeypatch.setattr(replica_module, "_MOST_KEPT", 5)
+    replica = Replica(store)
+    for amount in range(1, 9):
+        request = CandidateRequest((RequestGroup("", {"VCPU": amount}),))
+        list(replica.answer(request, SearchOptions(), BodyForm()))
+        assert len(replica._answers) <= 5
+
+
+def test_a_long_answer_is_of_the_moment_when_it_was_asked_for(store, monkeypatch):
+    expected = b"".join(pieces_of(Replica(store)))
+    replica = Replica(store)
     monkeypatch.setattr(replica_module, "_WHOLE_ANSWER", 100)
     pieces = pieces_of(replica)
     begun = next(pieces)

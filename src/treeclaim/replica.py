@@ -5,6 +5,7 @@ import os
 import threading
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from time import perf_counter
 
 from treeclaim import metrics
@@ -18,8 +19,9 @@ from treeclaim.store import Store
 _WHOLE_ANSWER = 16_000_000
 """Bytes of an answer that is made in one piece; longer ones are streamed."""
 
-_MOST_PREPARED = 16
-"""Questions whose preparation is kept; each holds some numbers for each provider that fits."""
+_MOST_KEPT = 256
+_MOST_BYTES_KEPT = 32_000_000
+"""Answers, and their bytes, that are kept until something changes."""
 
 
 class Replica:
@@ -34,7 +36,8 @@ class Replica:
         self._store = store
         self._forest = Forest()
         self._cursor: Cursor | None = None
-        self._prepared: dict[CandidateRequest, Search] = {}
+        self._answers: dict[_Question, _KeptAnswer] = {}
+        self._kept = 0
         self._lock = threading.Lock()
 
     @contextmanager
@@ -55,7 +58,8 @@ class Replica:
             return
         # Should applying fail half-way, the next read must not trust this Forest.
         self._cursor = None
-        self._prepared.clear()
+        self._answers.clear()
+        self._kept = 0
         self._forest.apply(changes)
         self._cursor = changes.cursor
         _count(changes, len(self._forest.living_rows), perf_counter() - begin)
@@ -65,34 +69,59 @@ class Replica:
     ) -> Iterable[bytes]:
         """Return the JSON body that answers a request for candidates, in one or more pieces.
 
-        A short answer is made at once. For a long one the rest is made while it is sent, from
+        A short answer is made at once, and kept until something changes: schedulers ask the same
+        few questions again and again. For a long one the rest is made while it is sent, from
         values copied out of the Forest, so that a slow client holds nobody up.
 
         Raises:
             TraitsNotFoundError, ResourceClassNotFoundError: for unknown names.
             StoreUnavailableError: if the database does not answer.
         """
+        asked = (request, options, form)
         with self._lock:
             with metrics.phase("feed"):
                 self._catch_up()
-            with metrics.phase("filter"):
-                question = self._search(self._forest, request, options)
-            with metrics.phase("answer"):
-                return _written(question, form)
+            known = self._answers.get(asked)
+            if known is None:
+                with metrics.phase("filter"):
+                    question = search(self._forest, request, options)
+                with metrics.phase("answer"):
+                    answer = Answer(question, form)
+                    pieces = _written(question, answer)
+                if not isinstance(pieces, bytes):
+                    return pieces
+                known = _KeptAnswer(pieces, answer.candidates)
+                if not options.randomize:
+                    self._keep(asked, known)
+        metrics.CANDIDATES.inc(known.candidates)
+        return [known.body]
 
-    def _search(self, forest: Forest, request: CandidateRequest, options: SearchOptions) -> Search:
-        """Prepare a search; between two changes, the same question is prepared once."""
-        known = self._prepared.get(request)
-        if known is not None and known.options is options:
-            return known
-        if len(self._prepared) >= _MOST_PREPARED:
-            self._prepared.clear()
-        prepared = self._prepared[request] = search(forest, request, options)
-        return prepared
+    def _keep(self, asked: "_Question", answer: "_KeptAnswer") -> None:
+        size = len(answer.body)
+        if len(self._answers) >= _MOST_KEPT or self._kept + size > _MOST_BYTES_KEPT:
+            self._answers.clear()
+            self._kept = 0
+        self._answers[asked] = answer
+        self._kept += size
 
 
-def _written(question: Search, form: BodyForm) -> Iterable[bytes]:
-    answer = Answer(question, form)
+_Question = tuple[CandidateRequest, SearchOptions, BodyForm]
+
+
+@dataclass(frozen=True, slots=True)
+class _KeptAnswer:
+    """An answer that holds until something changes.
+
+    Attributes:
+        body: JSON.
+        candidates: How many are in it.
+    """
+
+    body: bytes
+    candidates: int
+
+
+def _written(question: Search, answer: Answer) -> bytes | Iterator[bytes]:
     pieces = answer.pieces()
     first: list[bytes | memoryview] = []
     size = 0
@@ -102,8 +131,7 @@ def _written(question: Search, form: BodyForm) -> Iterable[bytes]:
         if size > _WHOLE_ANSWER and question.is_eager:
             answer.detach()
             return _chain(first, pieces, answer)
-    metrics.CANDIDATES.inc(answer.candidates)
-    return [b"".join(first)]
+    return b"".join(first)
 
 
 def _count(changes: Changes, providers: int, seconds: float) -> None:

@@ -10,7 +10,7 @@ import threading
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from treeclaim import config, logs
+from treeclaim import allocator, config, logs
 from treeclaim.api.app import make_application as start
 
 if TYPE_CHECKING:
@@ -26,6 +26,7 @@ def make_application() -> "WSGIApplication":
     files = os.environ.get(CONFIG_FILES_VARIABLE, "")
     configuration = config.load(config_files=[one for one in files.split(os.pathsep) if one])
     logs.set_up(configuration)
+    allocator.keep_large_blocks()
     return start(configuration)
 
 

@@ -361,11 +361,21 @@ class Forest:
             self._summaries[row] = fragment
         return fragment
 
-    def summaries(self, first: int, end: int) -> list[bytes]:
-        """Return the summaries of a range of rows; see `summary`."""
-        fragments = self._summaries[first:end]
+    def summaries(self, ranges: Sequence[tuple[int, int]]) -> list[bytes]:
+        """Return the summaries of some ranges of rows (first, end); see `summary`."""
+        known = self._summaries
+        fragments: list[bytes | None] = []
+        for first, end in ranges:
+            # A range of one is what a tree without children is: a thousand of them are usual.
+            if end - first == 1:
+                fragments.append(known[first])
+            else:
+                fragments += known[first:end]
         if None in fragments:
-            return [self.summary(row) for row in range(first, end)]
+            for first, end in ranges:
+                for row in range(first, end):
+                    self.summary(row)
+            return self.summaries(ranges)
         return cast("list[bytes]", fragments)
 
     def emptied(self) -> "Forest":

@@ -81,14 +81,9 @@ class Summaries:
         end = first + self._order.end[roots] - roots
         # Trees that lie next to each other are taken together.
         cuts = np.flatnonzero(first[1:] != end[:-1])
-        fragments = []
-        for start, stop in zip(
-            first[np.concatenate([[0], cuts + 1])].tolist(),
-            end[np.concatenate([cuts, [-1]])].tolist(),
-            strict=True,
-        ):
-            fragments += self._forest.summaries(start, stop)
-        return fragments
+        starts = first[np.concatenate([[0], cuts + 1])]
+        ends = end[np.concatenate([cuts, [-1]])]
+        return self._forest.summaries(list(zip(starts.tolist(), ends.tolist(), strict=True)))
 
     def _older_form(self, row: int) -> bytes:
         return summary_fragment(
