@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Keeps a Forest equal to the store: the one place where the two meet."""
 
+import gc
 import os
 import threading
 from collections.abc import Iterable, Iterator
@@ -52,6 +53,13 @@ class Replica:
             yield self._forest
 
     def _catch_up(self) -> None:
+        if self._cursor is None:
+            with _made_to_stay():
+                self._follow()
+        else:
+            self._follow()
+
+    def _follow(self) -> None:
         begin = perf_counter()
         changes = self._store.changes(self._cursor)
         if changes is None:
@@ -103,6 +111,21 @@ class Replica:
             self._kept = 0
         self._answers[asked] = answer
         self._kept += size
+
+
+@contextmanager
+def _made_to_stay() -> Iterator[None]:
+    """Spare the garbage collector the objects that are made meanwhile.
+
+    A Forest holds some objects for each provider, in no cycles and for long. Looking through them
+    again and again took a quarter of the time of loading them, and made answers wait afterwards.
+    """
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 _Question = tuple[CandidateRequest, SearchOptions, BodyForm]

@@ -97,6 +97,10 @@ class ClassInventories:
         for one in inventories:
             self._limits.note(one)
 
+    def slot_of(self, row: int) -> int:
+        """Return the slot of a row that has one; rows ascend with the slots."""
+        return int(self.row.values.searchsorted(row))
+
     def refresh(self, slot: int, record: InventoryRecord) -> None:
         """Write new amounts into a slot."""
         inventory = record.inventory

@@ -86,7 +86,7 @@ class Forest:
         self._names: list[str] = []
         self._traits: list[tuple[int, ...]] = []
         self._aggregates: list[tuple[str, ...]] = []
-        self._slots: list[tuple[tuple[int, int], ...]] = []
+        self._class_ids: list[tuple[int, ...]] = []
         self._summaries: list[bytes | None] = []
         self._shared: dict[tuple[Any, ...], Any] = {}
         self._trait_rows: dict[int, Column] = {}
@@ -138,13 +138,7 @@ class Forest:
             and int(self.id.values[self.root.values[row]]) == record.root_id
             and self._traits[row] == record.trait_ids
             and self._aggregates[row] == record.aggregates
-            and len(self._slots[row]) == len(record.inventories)
-            and all(
-                class_id == inventory.class_id
-                for (class_id, _), inventory in zip(
-                    self._slots[row], record.inventories, strict=True
-                )
-            )
+            and self._class_ids[row] == tuple(one.class_id for one in record.inventories)
         )
 
     def _refresh(self, row: int, record: ProviderRecord) -> None:
@@ -156,7 +150,7 @@ class Forest:
                 del self._row_by_name[self._names[row]]
             self._names[row] = record.name
         self._row_by_name[record.name] = row
-        for (class_id, slot), inventory in zip(self._slots[row], record.inventories, strict=True):
+        for (class_id, slot), inventory in zip(self._slots(row), record.inventories, strict=True):
             self.classes[class_id].refresh(slot, inventory)
         self._summaries[row] = None
 
@@ -183,7 +177,7 @@ class Forest:
 
     def _bury(self, row: int) -> None:
         self.alive.values[row] = False
-        for class_id, slot in self._slots[row]:
+        for class_id, slot in self._slots(row):
             self.classes[class_id].bury(slot)
         del self._row_by_id[int(self.id.values[row])]
         for index, key in (
@@ -229,18 +223,21 @@ class Forest:
     def _append_inventories(self, first: int, planned: Sequence[PlannedRow]) -> None:
         rows: dict[int, list[int]] = defaultdict(list)
         records: dict[int, list[InventoryRecord]] = defaultdict(list)
-        filled = {class_id: len(columns) for class_id, columns in self.classes.items()}
         for row, one in enumerate(planned, first):
-            slots = []
+            class_ids = tuple(inventory.class_id for inventory in one.record.inventories)
+            self._class_ids.append(self._shared.setdefault(class_ids, class_ids))
             for inventory in one.record.inventories:
-                class_id = inventory.class_id
-                slots.append((class_id, filled.get(class_id, 0) + len(rows[class_id])))
-                rows[class_id].append(row)
-                records[class_id].append(inventory)
-            self._slots.append(tuple(slots))
+                rows[inventory.class_id].append(row)
+                records[inventory.class_id].append(inventory)
         for class_id, class_rows in rows.items():
             columns = self.classes.setdefault(class_id, ClassInventories())
             columns.extend(class_rows, records[class_id])
+
+    def _slots(self, row: int) -> list[tuple[int, int]]:
+        """Return where a row's inventories are: class id and slot, in order of class id."""
+        return [
+            (class_id, self.classes[class_id].slot_of(row)) for class_id in self._class_ids[row]
+        ]
 
     def _append_groups(self, first: int, planned: Sequence[PlannedRow]) -> None:
         by_trait = defaultdict(list)
@@ -329,7 +326,7 @@ class Forest:
                 used=int(columns.used.values[slot]),
                 modified_at=float(columns.modified_at.values[slot]),
             )
-            for class_id, slot in self._slots[row]
+            for class_id, slot in self._slots(row)
             for columns in (self.classes[class_id],)
         ]
 
@@ -397,7 +394,7 @@ class Forest:
             modified_at=float(self.modified_at.values[row]),
             inventories=tuple(
                 self.classes[class_id].record(slot, class_id)
-                for class_id, slot in self._slots[row]
+                for class_id, slot in self._slots(row)
             ),
             trait_ids=self._traits[row],
             aggregates=self._aggregates[row],

@@ -2,7 +2,7 @@
 """Providers as a Forest needs them, loaded by a few queries over sets."""
 
 from collections import defaultdict
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any
 
 import sqlalchemy as sa
@@ -99,11 +99,11 @@ def every_provider(transaction: ReadTransaction) -> list[ProviderRecord]:
     """Load all providers."""
     return list(
         _records(
-            transaction.rows(_PROVIDERS),
-            transaction.rows(_INVENTORIES),
-            transaction.rows(_USAGE),
-            transaction.rows(_TRAITS),
-            transaction.rows(_AGGREGATES),
+            transaction.each(_PROVIDERS),
+            transaction.each(_INVENTORIES),
+            transaction.each(_USAGE),
+            transaction.each(_TRAITS),
+            transaction.each(_AGGREGATES),
         )
     )
 
@@ -127,11 +127,11 @@ def some_providers(
 
 
 def _records(
-    provider_rows: list[Any],
-    inventory_rows: list[Any],
-    usage_rows: list[Any],
-    trait_rows: list[Any],
-    aggregate_rows: list[Any],
+    provider_rows: Iterable[Any],
+    inventory_rows: Iterable[Any],
+    usage_rows: Iterable[Any],
+    trait_rows: Iterable[Any],
+    aggregate_rows: Iterable[Any],
 ) -> Iterator[ProviderRecord]:
     used = {(row[0], row[1]): int(row.used) for row in usage_rows}
     stocks = _stocks(inventory_rows, used)
@@ -158,7 +158,7 @@ def _records(
 
 
 def _stocks(
-    rows: list[Any], used: Mapping[tuple[int, int], int]
+    rows: Iterable[Any], used: Mapping[tuple[int, int], int]
 ) -> dict[int, list[InventoryRecord]]:
     stocks: dict[int, list[InventoryRecord]] = defaultdict(list)
     for row in rows:

@@ -8,6 +8,9 @@ from typing import Any
 from sqlalchemy import Executable
 from sqlalchemy.engine import Connection, CursorResult
 
+_ROWS_AT_ONCE = 10_000
+"""Rows of a large result that are in memory together."""
+
 IDS_AT_ONCE = 500
 """Most values in one IN list; some databases have a limit."""
 
@@ -20,7 +23,12 @@ class ReadTransaction:
 
     def rows(self, statement: Executable, /, **values: Any) -> list[Any]:
         """Return all rows of a query; their values are attributes by column name."""
-        return list(self.connection.execute(statement, values))
+        return list(self.connection.execute(statement, values).all())
+
+    def each(self, statement: Executable) -> Iterator[Any]:
+        """Yield the rows of a query whose result is as large as the database."""
+        for some in self.connection.execute(statement).partitions(_ROWS_AT_ONCE):
+            yield from some
 
     def row(self, statement: Executable, /, **values: Any) -> Any:
         """Return the first row of a query, None if there is none."""
