@@ -77,31 +77,17 @@ class Rules:
         """
         verdicts: list[Mask] = []
         if step.differs:
-            _, pair = self._claimed(step.differs, anchors, chosen, window, options)
+            _, pair = _claimed(step.differs, anchors, chosen, window, options)
             free = np.ones(window.size, dtype=np.bool_)
             free[pair] = False
             verdicts.append(free)
         for name, summed in step.summed.items():
-            at, pair = self._claimed(summed.slots, anchors, chosen, window, options)
+            at, pair = _claimed(summed.slots, anchors, chosen, window, options)
             amounts = summed.amounts[at % len(summed.slots)]
             taken = np.bincount(pair, amounts, minlength=window.size)
             _, option = window.pairs()
             verdicts.append(taken + summed.amount <= options.room[name][option])
         return _all_of(verdicts) if verdicts else None
-
-    def _claimed(
-        self,
-        slots: tuple[int, ...],
-        anchors: Rows,
-        chosen: _Places,
-        window: Window,
-        options: Options,
-    ) -> tuple[Rows, Rows]:
-        """Find the pairs whose option some earlier slots took; see `Window.pair_of`."""
-        keys = anchors[:, None] * len(self.ends) + chosen[:, slots]
-        option = np.searchsorted(options.keys, keys)
-        option[options.keys[np.minimum(option, len(options.keys) - 1)] != keys] = -1
-        return window.pair_of(option)
 
     def allowed(self, step: Step, chosen: _Places, heads: _Places) -> Mask | None:
         """Tell which partial candidates may stay after a step; None for all.
@@ -145,6 +131,17 @@ class Rules:
     def _has_head(self, subtree: int, chosen: _Places, heads: _Places) -> Mask:
         members = chosen[:, self.lists[subtree]]
         return _some(members == heads[:, [subtree]])
+
+
+def _claimed(
+    slots: tuple[int, ...],
+    anchors: Rows,
+    chosen: _Places,
+    window: Window,
+    options: Options,
+) -> tuple[Rows, Rows]:
+    """Find the pairs whose option some earlier slots took; see `Window.pair_of`."""
+    return window.pair_of(options.option_of(anchors, chosen[:, slots]))
 
 
 def _each(truths: npt.NDArray[np.bool_]) -> Mask:

@@ -46,6 +46,32 @@ class Options:
         anchors: Rows = np.arange(len(self.starts) - 1).repeat(self.counts)
         return anchors * self.place_count + self.places
 
+    @cached_property
+    def _by_place(self) -> Rows | None:
+        """Return the option by place, -1 for none; None if a place is an option of two anchors.
+
+        Only sharing providers are.
+        """
+        numbers = np.arange(len(self.places))
+        found = np.full(self.place_count, -1, dtype=np.int64)
+        found[self.places] = numbers
+        return found if (found[self.places] == numbers).all() else None
+
+    def option_of(self, anchors: Rows, places: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+        """Return the numbers of options, -1 where a place is none.
+
+        Args:
+            anchors: Index of the anchor of each row, int64, shape (n,).
+            places: int64, shape (n, k).
+        """
+        # A table of all places is worth its making only if there is as much to look up.
+        if places.size > self.place_count and self._by_place is not None:
+            return self._by_place[places]
+        keys = anchors[:, None] * self.place_count + places
+        option = np.searchsorted(self.keys, keys)
+        option[self.keys[np.minimum(option, len(self.keys) - 1)] != keys] = -1
+        return option
+
     def sums(self, numbers: Amounts) -> Amounts:
         """Return, for each anchor, the sum of one number per option."""
         total = np.zeros(len(numbers) + 1, dtype=np.int64)

@@ -129,6 +129,9 @@ def patterns_of(block: npt.NDArray[np.int64]) -> Iterator[tuple[Pattern, Rows | 
     if not len(block):
         return
     slots = block.shape[1]
+    if _all_differ(block):
+        yield tuple(range(slots)), slice(None)
+        return
     step = max(_MOST_COMPARISONS // slots**2, 1)
     for start in range(0, len(block), step):
         part = block[start : start + step]
@@ -139,6 +142,12 @@ def patterns_of(block: npt.NDArray[np.int64]) -> Iterator[tuple[Pattern, Rows | 
         pattern, which = _distinct(first)
         for one, digits in enumerate(pattern.tolist()):
             yield tuple(digits), start + np.flatnonzero(which == one)
+
+
+def _all_differ(block: npt.NDArray[np.int64]) -> bool:
+    """Tell whether no candidate has a provider twice, the usual case where there are many slots."""
+    ordered = np.sort(block, axis=1)
+    return bool((ordered[:, 1:] != ordered[:, :-1]).all())
 
 
 def _distinct(
