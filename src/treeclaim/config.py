@@ -135,6 +135,12 @@ _TREECLAIM = (
         min=1,
         help="Most request groups in one question for candidates.",
     ),
+    cfg.FloatOpt(
+        "search_seconds",
+        default=30.0,
+        min=0.0,
+        help="Seconds after which a search for candidates is given up, with 400; 0 for never.",
+    ),
     cfg.BoolOpt(
         "tracing",
         default=False,
@@ -323,6 +329,7 @@ def _configuration(options: cfg.ConfigOpts) -> Configuration:
             maximum=None if maximum < 0 else maximum,
             breadth_first=(placement.allocation_candidates_generation_strategy == "breadth-first"),
             randomize=placement.randomize_allocation_candidates,
+            seconds=options.treeclaim.search_seconds or None,
         ),
         claim_attempts=max(placement.allocation_conflict_retry_count, 1),
         incomplete_project_id=placement.incomplete_consumer_project_id,

@@ -122,3 +122,30 @@ def test_without_a_token_nobody_learns_what_exists(application, path):
     with client_of(application) as client:
         del client.headers["x-auth-token"]
         assert client.get(path).status_code == 401
+
+
+def test_a_search_without_end_is_given_up_with_advice(tmp_path):
+    """Even amounts do not fill odd rooms: counting does not show it, and there is much to try."""
+    application = make_application(tmp_path, **{"treeclaim.search_seconds": 0.2})
+    with client_of(application) as client:
+        root = "00000000-0000-0000-0000-00000000000a"
+        client.post("/resource_providers", json={"name": "root", "uuid": root})
+        for number in range(24):
+            child = f"00000000-0000-0000-0000-{number + 16:012d}"
+            body = {"name": f"child {number}", "uuid": child, "parent_provider_uuid": root}
+            assert client.post("/resource_providers", json=body).status_code == 200
+            body = {"resource_provider_generation": 0, "inventories": {"VGPU": {"total": 99}}}
+            assert client.put(f"/resource_providers/{child}/inventories", json=body).is_success
+        amounts = [18 + 2 * (one % 15) for one in range(73)]
+        amounts.append(24 * 98 + 2 - sum(amounts))
+        groups = "&".join(f"resources{one}=VGPU:{units}" for one, units in enumerate(amounts, 1))
+        for path in ("", "/explain"):
+            given_up = client.get(
+                f"/allocation_candidates{path}?{groups}&group_policy=none&limit=1",
+                headers={"openstack-api-version": "placement 1.39, treeclaim 1.0"},
+            )
+            assert given_up.status_code == 400
+            detail = given_up.json()["errors"][0]["detail"]
+            assert "given up after 0.2 seconds" in detail
+            assert "search_seconds" in detail
+        assert client.get("/allocation_candidates?resources1=VGPU:1&limit=1").status_code == 200

@@ -70,6 +70,7 @@ _STATUS: dict[type[model.TreeclaimError], tuple[HTTPStatus, str]] = {
     model.CapacityExceededError: (HTTPStatus.CONFLICT, UNDEFINED),
     model.ConcurrentChangeError: (HTTPStatus.CONFLICT, CONCURRENT_UPDATE),
     model.AllocationsNotFoundError: (HTTPStatus.NOT_FOUND, UNDEFINED),
+    model.SearchGivenUpError: (HTTPStatus.BAD_REQUEST, UNDEFINED),
     model.InvalidValueError: (HTTPStatus.BAD_REQUEST, UNDEFINED),
     model.StoreUnavailableError: (HTTPStatus.SERVICE_UNAVAILABLE, UNDEFINED),
 }

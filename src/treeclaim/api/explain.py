@@ -36,7 +36,8 @@ def explain_candidates(call: Call) -> Reply:
     with call.services.replica.current() as forest, refusing_unknown_names():
         if focus.tree is not None and forest.row_of(focus.tree) is None:
             raise bad_request(f"Invalid query string parameters: 'tree' {focus.tree} is unknown.")
-        return Reply(body=explained(forest, request, focus), modified_at=now())
+        found = explained(forest, request, focus, call.services.search.seconds)
+        return Reply(body=found, modified_at=now())
 
 
 @lru_cache(_REMEMBERED)

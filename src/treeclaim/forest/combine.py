@@ -29,6 +29,7 @@ import numpy as np
 import numpy.typing as npt
 
 from treeclaim.forest.columns import Mask, Rows
+from treeclaim.forest.deadline import Deadline
 from treeclaim.forest.feasibility import Competition
 from treeclaim.forest.rules import Rules
 from treeclaim.forest.slots import Options
@@ -50,6 +51,9 @@ class Anchored(NamedTuple):
     anchor: Rows
     chosen: Choices
 
+
+_LARGEST_BLOCK = 65_536
+"""Partial candidates that are extended together at most, where the search runs into dead ends."""
 
 _PATIENCE = 64
 """Dead ends in a row after which partial candidates are examined closely."""
@@ -87,11 +91,13 @@ class Combiner:
         heads: Sequence[Heads],
         rules: Rules,
         competition: Competition,
+        deadline: Deadline,
     ) -> None:
         self._options = options
         self._heads = heads
         self._rules = rules
         self._competition = competition
+        self._deadline = deadline
 
     def candidates(self, anchors: Rows, budget: int) -> Iterator[Choices]:
         """Yield the candidates of some anchors (indices, ascending), anchor after anchor."""
@@ -105,8 +111,6 @@ class Combiner:
             yield from self._products(anchors, budget)
             return
         for run in self._competition.runs(anchors):
-            if len(run) == 1 and not self._competition.may_match(int(run[0])):
-                continue
             yield from self._search(run, budget)
 
     def matching(self, anchors: Rows, budget: int) -> Rows:
@@ -115,8 +119,6 @@ class Combiner:
             return anchors
         found = np.zeros(int(anchors[-1]) + 1, dtype=np.bool_)
         for run in self._competition.runs(anchors):
-            if len(run) == 1 and not self._competition.may_match(int(run[0])):
-                continue
             for block in self._search(run, budget, found):
                 found[block.anchor] = True
         matching: Rows = np.flatnonzero(found)
@@ -174,6 +176,7 @@ class Combiner:
         surviving = 1.0
         dead_ends = 0
         while waiting:
+            self._deadline.check()
             depth, block = waiting.pop()
             if enough is not None:
                 block = block.take(~enough[block.anchor])
@@ -197,6 +200,8 @@ class Combiner:
                 waiting.append((depth + 1, grown))
             else:
                 dead_ends += 1
+                # Nothing came of so few: look at more at a time.
+                budget = min(2 * budget, _LARGEST_BLOCK)
 
     def _window(self, depth: int, block: Block) -> Window:
         step = self._rules.steps[depth]

@@ -15,6 +15,7 @@ import numpy as np
 
 from treeclaim.forest.columns import Mask, Rows
 from treeclaim.forest.constraints import Constraint, constraints_of, essence_of, reduced
+from treeclaim.forest.deadline import Deadline
 from treeclaim.forest.forest import Forest
 from treeclaim.forest.search import Search, search
 from treeclaim.forest.splitting import Splitter
@@ -40,14 +41,24 @@ class Focus:
     tree: str | None = None
 
 
-def explained(forest: Forest, request: CandidateRequest, focus: Focus) -> dict[str, Any]:
+def explained(
+    forest: Forest, request: CandidateRequest, focus: Focus, seconds: float | None = None
+) -> dict[str, Any]:
     """Return the whole explanation as a document.
 
+    Args:
+        forest: Where to search.
+        request: What is to be explained.
+        focus: What the caller wants to know more of.
+        seconds: How long that may take; None for as long as it likes.
+
     Raises:
+        SearchGivenUpError: if it took longer.
         TraitsNotFoundError, ResourceClassNotFoundError: if the request names what does not exist.
     """
-    trees = _Trees(forest, request)
-    empty = _Trees(forest.emptied(), request, trees.constraints)
+    deadline = Deadline(seconds)
+    trees = _Trees(forest, request, list(constraints_of(request)), deadline)
+    empty = _Trees(forest.emptied(), request, trees.constraints, deadline)
     matching = trees.matching(trees.constraints)
     feasible = bool(matching.any())
     return {
@@ -67,11 +78,13 @@ class _Trees:
         self,
         forest: Forest,
         request: CandidateRequest,
-        constraints: Sequence[Constraint] | None = None,
+        constraints: list[Constraint],
+        deadline: Deadline,
     ) -> None:
         self.forest = forest
         self.request = request
-        self.constraints = list(constraints_of(request) if constraints is None else constraints)
+        self.constraints = constraints
+        self._deadline = deadline
         self._known: dict[Hashable, Mask] = {}
 
     def matching(
@@ -81,7 +94,7 @@ class _Trees:
         asked = reduced(self.request, kept, groups)
         essence = essence_of(asked)
         if essence not in self._known:
-            found = matching_anchors(search(self.forest, asked, SearchOptions()))
+            found = matching_anchors(search(self.forest, asked, SearchOptions(), self._deadline))
             self._known[essence] = np.isin(self.forest.order.roots, found)
         return self._known[essence]
 

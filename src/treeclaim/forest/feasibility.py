@@ -10,8 +10,9 @@ Counting answers for all trees at once with a few array operations: the options 
 competitors together must have enough room. What counting lets through is judged exactly, by
 augmenting paths, but only for a tree whose combinations are too many to be tried quickly.
 
-Both are necessary conditions, never too strict: a provider's room is counted in units of the
-smallest amount asked. What they let through still passes all rules.
+There a provider's room is counted in units of the smallest amount asked; where the amounts differ,
+packing judges it besides (see `packing`). All are necessary conditions, never too strict. What they
+let through still passes all rules.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -20,11 +21,15 @@ import numpy as np
 
 from treeclaim.forest.assignment import assignable
 from treeclaim.forest.columns import Mask, Rows
+from treeclaim.forest.packing import Packing
 from treeclaim.forest.plan import Contest, Want
 from treeclaim.forest.slots import Amounts, Options
 
 _MANY_COMBINATIONS = 20_000
 """A tree with more combinations than this is searched by itself, and judged exactly first."""
+
+_SOME_COMBINATIONS = 500
+"""A tree with more combinations than this is judged exactly before it is searched with others."""
 
 
 def _places_for(contest: Contest, options: Options) -> Amounts:
@@ -42,9 +47,24 @@ class Competition:
         wants: Sequence[Want],
         options: Sequence[Options],
         contests: Sequence[Contest],
+        lists: Sequence[Sequence[int]],
         place_count: int,
     ) -> None:
+        """Take what a search has.
+
+        Args:
+            wants: What each slot asks for.
+            options: The options of each slot.
+            contests: Which slots compete.
+            lists: Slots of each same_subtree list. The head of a list leaves them few options, so
+                they do not count where combinations do.
+            place_count: Number of places there are in all.
+        """
         self._wants = wants
+        self._loose = sorted(set(range(len(wants))).difference(*lists))
+        contested = {id(options[slot]): options[slot] for one in contests for slot in one.slots}
+        self._contested = list(contested.values())
+        self._packing = Packing(wants, options, contests)
         self._options = options
         self._contests = contests
         self._place_count = place_count
@@ -80,14 +100,39 @@ class Competition:
         return mask
 
     def runs(self, anchors: Rows) -> Iterator[Rows]:
-        """Split anchors into runs: each with many combinations alone, the others together."""
+        """Split anchors into runs: each with many combinations alone, the others together.
+
+        Those that cannot match, as far as is judged before the search, are left out.
+        """
         if not self._contests:
             yield anchors
             return
-        combinations = sum(np.log(options.counts[anchors]) for options in self._options)
-        alone = np.asarray(combinations) > np.log(_MANY_COMBINATIONS)
+        combinations = np.zeros(len(anchors))
+        for slot in self._loose:
+            combinations += np.log(self._options[slot].counts[anchors])
+        hopeful = np.ones(len(anchors), dtype=np.bool_)
+        judged: dict[bytes, bool] = {}
+        for at in np.flatnonzero(combinations > np.log(_SOME_COMBINATIONS)).tolist():
+            likeness = self._likeness(int(anchors[at]))
+            if likeness not in judged:
+                judged[likeness] = self.may_match(int(anchors[at]))
+            hopeful[at] = judged[likeness]
+        alone = (combinations > np.log(_MANY_COMBINATIONS))[hopeful]
         cuts = np.flatnonzero(alone[1:] | alone[:-1]) + 1
-        yield from np.split(anchors, cuts)
+        yield from (run for run in np.split(anchors[hopeful], cuts) if len(run))
+
+    def _likeness(self, anchor: int) -> bytes:
+        """Return what the judgement of an anchor depends on: the same for trees that are alike."""
+        parts = []
+        base = None
+        for options in self._contested:
+            part = slice(options.starts[anchor], options.starts[anchor + 1])
+            places = options.places[part]
+            if base is None and len(places):
+                base = places[0]
+            parts.append((places if base is None else places - base).tobytes())
+            parts.extend(room[part].tobytes() for room in options.room.values())
+        return b"|".join(parts)
 
     def may_match(self, anchor: int) -> bool:
         """Judge exactly whether the competing slots can all be served under one anchor."""
@@ -106,7 +151,7 @@ class Competition:
         return all(
             assignable(*self._assignment(contest, anchor, chosen, open_slots))
             for contest in self._contests
-        )
+        ) and self._packing.may_complete(anchor, chosen, left)
 
     def _assignment(
         self, contest: Contest, anchor: int, chosen: Rows, left: set[int]

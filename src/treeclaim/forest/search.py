@@ -14,6 +14,7 @@ import numpy as np
 
 from treeclaim.forest.columns import Mask, Rows
 from treeclaim.forest.combine import Choices, Combiner
+from treeclaim.forest.deadline import Deadline
 from treeclaim.forest.feasibility import Competition
 from treeclaim.forest.filters import require_known_names, with_any_trait
 from treeclaim.forest.forest import Forest
@@ -24,6 +25,9 @@ from treeclaim.forest.selection import first_candidates, in_turn, sample, withou
 from treeclaim.forest.slots import Options, options_of
 from treeclaim.forest.subtrees import heads_of
 from treeclaim.model.request import NO_GROUP, CandidateRequest, SearchOptions
+
+_FRUITLESS_STRIDE = 8
+"""How much further the search reaches after trees under which there was nothing."""
 
 _LARGEST_BLOCK = 8192
 """Partial candidates that are extended together at most."""
@@ -47,6 +51,7 @@ class Search:
         split_relations: Who may give a part of each class to split, and under which anchor.
         anchors: Places of the roots under which each slot has some provider, ascending, int64.
         rules: What must hold between the providers of a candidate.
+        deadline: When it is given up.
     """
 
     forest: Forest
@@ -56,6 +61,7 @@ class Search:
     split_relations: tuple[Relation, ...] = field(repr=False)
     anchors: Rows = field(repr=False)
     rules: Rules = field(repr=False)
+    deadline: Deadline = field(repr=False)
 
     def all_blocks(self) -> Iterator[Choices]:
         """Yield all candidates up to the operator's maximum, without the limit.
@@ -114,10 +120,15 @@ class Search:
         while start < len(anchors):
             some = anchors[start : start + size]
             stage = self._stage(some)
+            is_fruitless = True
             for anchor, chosen in stage.combiner.blocks(stage.live, budget):
+                is_fruitless = False
                 yield some[anchor], chosen
             start += size
-            size *= 2
+            # Where nothing is found small steps only make the way longer.
+            size *= _FRUITLESS_STRIDE if is_fruitless else 2
+            if is_fruitless:
+                budget = min(budget * _FRUITLESS_STRIDE, _LARGEST_BLOCK)
 
     def matching_anchors(self) -> Rows:
         """Return the places of the roots under which there is some candidate, ascending."""
@@ -139,14 +150,15 @@ class Search:
                 known[id(relation)] = options_of(self.forest, relation, anchors, names)
             options.append(known[id(relation)])
         order = self.forest.order
-        competition = Competition(self.plan.wants, options, self.plan.contests, len(order.row))
+        plan = self.plan
+        competition = Competition(plan.wants, options, plan.contests, plan.lists, len(order.row))
         live = competition.promising(len(anchors))
         heads = []
         for members in self.rules.lists:
             found = heads_of([options[one] for one in members], len(anchors), order.end)
             heads.append(found)
             live = live[np.diff(found.starts)[live] > 0]
-        return _Stage(live, Combiner(options, heads, self.rules, competition))
+        return _Stage(live, Combiner(options, heads, self.rules, competition, self.deadline))
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,8 +174,19 @@ class _Stage:
     combiner: Combiner
 
 
-def search(forest: Forest, request: CandidateRequest, options: SearchOptions) -> Search:
+def search(
+    forest: Forest,
+    request: CandidateRequest,
+    options: SearchOptions,
+    deadline: Deadline | None = None,
+) -> Search:
     """Prepare the answer to a request; the work that grows with the answer is left for later.
+
+    Args:
+        forest: Where to search.
+        request: What is asked.
+        options: What the operator configured.
+        deadline: When to give up; by default as the options say, from now on.
 
     Raises:
         TraitsNotFoundError, ResourceClassNotFoundError: if the request names what does not exist.
@@ -183,6 +206,7 @@ def search(forest: Forest, request: CandidateRequest, options: SearchOptions) ->
             forest, request, [*(one for some in found for one in some), *split]
         ),
         rules=_rules(forest, plan, relations),
+        deadline=deadline or Deadline(options.seconds),
     )
 
 

@@ -136,6 +136,7 @@ class Splitter:
         if any(next(draw(), None) is None for draw in choices):
             return
         for divisions in _product(choices):
+            self._search.deadline.check()
             parts = tuple(
                 (split.name, place, units)
                 for split, division in zip(self._classes, divisions, strict=True)

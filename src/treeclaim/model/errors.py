@@ -243,6 +243,18 @@ class AllocationsNotFoundError(TreeclaimError):
         self.consumer_uuid = consumer_uuid
 
 
+class SearchGivenUpError(TreeclaimError):
+    """A search took longer than the operator allows."""
+
+    def __init__(self, seconds: float) -> None:
+        super().__init__(
+            f"The search for allocation candidates was given up after {seconds:g} seconds: the "
+            "question has too many combinations that nearly fit. Ask for fewer groups, or narrow "
+            "them by required, member_of, in_tree or limit. ([treeclaim]/search_seconds)"
+        )
+        self.seconds = seconds
+
+
 class StoreUnavailableError(TreeclaimError):
     """The database cannot be reached or does not answer; nothing was changed as far as known."""
 

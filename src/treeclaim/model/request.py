@@ -137,11 +137,13 @@ class SearchOptions:
         maximum: Most candidates generated for one request; None for no cap.
         breadth_first: Visit the trees in turn instead of one after the other.
         randomize: Return a random sample under a limit, else a shuffled list.
+        seconds: How long a search may take; None for as long as it likes.
     """
 
     maximum: int | None = None
     breadth_first: bool = False
     randomize: bool = False
+    seconds: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
