@@ -3,7 +3,9 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import sqlalchemy as sa
 from sqlalchemy.engine import URL, Connection, Engine, make_url
@@ -63,6 +65,30 @@ def make_engine(settings: DatabaseSettings) -> Engine:
         _prepare_sqlite(engine, synchronous=settings.sqlite_synchronous)
     elif engine.dialect.name == "mysql" and settings.mysql_sql_mode:
         _prepare_mysql(engine, settings.mysql_sql_mode)
+    return engine
+
+
+def make_engine_that_only_reads(settings: DatabaseSettings) -> Engine:
+    """Create an engine whose connections can change nothing, not even create a file of SQLite.
+
+    Raises:
+        SQLAlchemyError: if the URL is not one of a database.
+        ImportError: if its driver is not installed.
+    """
+    url = _with_driver(make_url(settings.url))
+    if url.get_backend_name() == "sqlite":
+        if url.database and url.database != ":memory:":
+            path = f"file:{quote(str(Path(url.database).absolute()))}"
+            url = url.set(database=path).update_query_dict({"mode": "ro", "uri": "true"})
+        return sa.create_engine(url)
+    if url.get_backend_name() == "postgresql":
+        return sa.create_engine(url, execution_options={"postgresql_readonly": True})
+    engine = sa.create_engine(url)
+
+    @sa.event.listens_for(engine, "begin")
+    def _begun(connection: Connection) -> None:
+        connection.exec_driver_sql("START TRANSACTION READ ONLY")
+
     return engine
 
 

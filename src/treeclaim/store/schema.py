@@ -13,6 +13,9 @@ from sqlalchemy.exc import DBAPIError
 from treeclaim.model.errors import SchemaRevisionError, StoreUnavailableError
 from treeclaim.store.tables import PLACEMENT_REVISION, alembic_version, placement, streams
 
+OWN_VERSION_TABLE = "treeclaim_alembic_version"
+"""Where the revision of Treeclaim's own tables is; beside Placement's `alembic_version`."""
+
 _LOCK_NUMBER = 0x7472_6565
 _LOCK_NAME = "treeclaim schema"
 _LOCK_WAIT = 60
@@ -92,10 +95,16 @@ def _require_known(found: str) -> None:
 
 def _migrate(connection: Connection) -> None:
     """Bring Treeclaim's own tables to their newest revision."""
-    configuration = Config()
-    configuration.set_main_option("script_location", "treeclaim.store:migrations")
+    configuration = own_migrations()
     configuration.attributes["connection"] = connection
     command.upgrade(configuration, "head")
+
+
+def own_migrations() -> Config:
+    """Return Alembic's configuration for Treeclaim's own tables, without a connection."""
+    configuration = Config()
+    configuration.set_main_option("script_location", "treeclaim.store:migrations")
+    return configuration
 
 
 @contextmanager
