@@ -13,6 +13,7 @@ _MODULES = {
     "serve": "serve",
     "db": "database",
     "load": "load",
+    "copy": "copy",
     "candidates": "candidates",
     "explain": "candidates",
     "claim": "candidates",
