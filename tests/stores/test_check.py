@@ -7,6 +7,9 @@ import sys
 import pytest
 import sqlalchemy as sa
 
+from tests.databases import GaleraNode, MissingServerError
+from tests.service import schema_on
+from treeclaim.model.errors import SchemaRevisionError
 from treeclaim.store import DatabaseSettings, schema
 from treeclaim.store.check import check
 from treeclaim.store.engine import make_engine
@@ -311,6 +314,23 @@ def test_settings_are_judged(judged, level, word):
     assert all(one.remedy for one in found if one.level)
 
 
+def test_a_node_of_a_cluster_is_told_by_its_own_words(tmp_path):
+    try:
+        server = GaleraNode()
+    except MissingServerError as missing:
+        pytest.skip(str(missing))
+    try:
+        with server.database(tmp_path) as url:
+            schema_on(url)
+            assert [one[:2] for one in trouble(url)] == [(Level.WARNING, "galera")]
+            waiting = f"{url}&init_command=SET SESSION wsrep_sync_wait=1"
+            assert trouble(waiting) == []
+            race(url)
+            assert trouble(waiting) == []
+    finally:
+        server.stop()
+
+
 def test_what_does_not_answer_is_one_error(tmp_path):
     for url in (
         f"sqlite:///{tmp_path / 'none.db'}",
@@ -349,6 +369,29 @@ def test_two_processes_may_make_the_schema_at_once_and_again(database_url):
         metadata.reflect(engine)
         metadata.drop_all(engine)
         engine.dispose()
+
+
+def test_an_attempt_that_was_cut_off_is_finished_by_the_next_one(store, database_url):
+    whole = dump(database_url)
+    execute(
+        database_url,
+        "DELETE FROM alembic_version",
+        "DROP TABLE users",
+        "DELETE FROM treeclaim_alembic_version",
+        "DROP TABLE treeclaim_feed",
+    )
+    schema.sync(store.engine)
+    whole["treeclaim_feed"][1] = []
+    assert dump(database_url) == whole
+    assert trouble(database_url) == []
+
+
+def test_tables_in_use_without_a_revision_are_not_taken_for_known_ones(store, database_url):
+    execute(database_url, "DELETE FROM alembic_version", provider(1, root=1))
+    before = dump(database_url)
+    with pytest.raises(SchemaRevisionError, match="db stamp a082b8bb98d0"):
+        schema.sync(store.engine)
+    assert dump(database_url) == before
 
 
 def race(url):

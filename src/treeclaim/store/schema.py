@@ -12,7 +12,13 @@ from sqlalchemy.exc import DBAPIError
 
 from treeclaim.model.errors import SchemaRevisionError, StoreUnavailableError
 from treeclaim.store.engine import writing
-from treeclaim.store.tables import PLACEMENT_REVISION, alembic_version, placement, streams
+from treeclaim.store.tables import (
+    PLACEMENT_REVISION,
+    alembic_version,
+    placement,
+    resource_providers,
+    streams,
+)
 
 OWN_VERSION_TABLE = "treeclaim_alembic_version"
 """Where the revision of Treeclaim's own tables is; beside Placement's `alembic_version`."""
@@ -36,6 +42,7 @@ def sync(engine: Engine) -> None:
         with writing(engine).connect() as connection, _alone(connection):
             found = version(connection)
             if found is None:
+                _require_empty(connection)
                 placement.create_all(connection)
                 connection.execute(sa.insert(alembic_version), {"version_num": PLACEMENT_REVISION})
             else:
@@ -93,6 +100,20 @@ def _require_known(found: str) -> None:
             f"The Placement schema in the database is at revision {found}; this program "
             f"understands {PLACEMENT_REVISION} only. Bring it there with 'placement-manage db "
             "sync' of the Placement release that belongs to it, and start again."
+        )
+
+
+def _require_empty(connection: Connection) -> None:
+    """Refuse tables of an unknown revision; empty ones are of an attempt that was cut off."""
+    name = resource_providers.name
+    if (
+        sa.inspect(connection).has_table(name)
+        and connection.execute(sa.select(resource_providers.c.id).limit(1)).first()
+    ):
+        raise SchemaRevisionError(
+            "The database has resource providers, but no revision in alembic_version. If its "
+            f"tables are known to be those of revision {PLACEMENT_REVISION}, run 'treeclaim db "
+            f"stamp {PLACEMENT_REVISION}' first."
         )
 
 
