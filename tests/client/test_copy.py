@@ -176,6 +176,20 @@ def test_what_the_target_refuses_is_told_and_the_rest_is_copied(clients):
     assert "409" in outcome.refused[0]
 
 
+def test_a_name_that_the_target_has_given_away_does_not_stop_the_others(clients):
+    source, target = clients
+    fill(source, 3, 1, 3)
+    target.call("POST", "/resource_providers", json={"name": "host 1"})
+    outcome = copy(source, target, silent)
+    assert (outcome.providers, outcome.consumers) == (4, 2)
+    # The provider, its child, and the consumer of both.
+    assert len(outcome.refused) == 3
+    assert {named("host 1"), named("host 1 child 0"), named("consumer 1")} == {
+        line.split()[1].rstrip(":") for line in outcome.refused
+    }
+    assert len(outcome.differences) == 3
+
+
 def test_an_unknown_standard_name_stops_before_anything_is_written(clients):
     source, target = clients
     fill(source, 2, 1, 0)

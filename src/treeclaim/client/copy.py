@@ -3,6 +3,7 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from http import HTTPStatus
 from typing import Any
 
 from treeclaim.client import bodies
@@ -23,6 +24,7 @@ _CUSTOM = "CUSTOM_"
 _UNKNOWN = "unknown"
 """How a consumer without a type is shown; nobody can write it."""
 
+_REFUSALS = {HTTPStatus.BAD_REQUEST, HTTPStatus.NOT_FOUND, HTTPStatus.CONFLICT}
 _BEFORE_TYPES = 37
 _AGGREGATE_GENERATIONS = 19
 """Minor versions: the last without consumer types; the first whose body of aggregates has a
@@ -67,12 +69,7 @@ def copy(source: Client, target: Client, progress: Progress, *, threads: int = 4
     )
     outcome = CopyOutcome()
     _copy_names(target, wanted, present)
-    for number, provider in enumerate(wanted.providers.values(), 1):
-        if _copy_provider(target, provider, present.providers.get(provider.uuid)):
-            outcome.providers += 1
-        else:
-            outcome.unchanged += 1
-        progress("writing providers", number, len(wanted.providers))
+    _copy_providers(target, wanted, present, outcome, progress)
     _copy_consumers(target, wanted, present, outcome, progress)
     outcome.differences = compare(source, target, progress, threads=threads)
     return outcome
@@ -115,6 +112,28 @@ def _require_standard_names(wanted: Contents, missing: set[str]) -> None:
             f"the target does not know these standard names: {', '.join(unknown)}; install newer "
             "os-traits and os-resource-classes there and restart it"
         )
+
+
+def _copy_providers(
+    target: Client, wanted: Contents, present: Contents, outcome: CopyOutcome, progress: Progress
+) -> None:
+    """Make or change providers; one that is refused does not stop the others."""
+    for number, provider in enumerate(wanted.providers.values(), 1):
+        try:
+            if _copy_provider(target, provider, present.providers.get(provider.uuid)):
+                outcome.providers += 1
+            else:
+                outcome.unchanged += 1
+        except ClientError as error:
+            _require_refusal(error)
+            outcome.refused.append(f"provider {provider.uuid} ({provider.name}): {error}")
+        progress("writing providers", number, len(wanted.providers))
+
+
+def _require_refusal(error: ClientError) -> None:
+    """Raise an error again that is not about one object, but about the service or the rights."""
+    if error.status not in _REFUSALS:
+        raise error
 
 
 def _copy_provider(target: Client, wanted: Provider, present: Provider | None) -> bool:
@@ -167,14 +186,13 @@ def _copy_consumers(
             try:
                 _claim(untyped if one.kind in {None, _UNKNOWN} else target, one)
             except ClientError as error:
-                if error.status is None:
-                    raise
+                _require_refusal(error)
                 refused.append((one, error))
             else:
                 outcome.consumers += 1
                 progress("writing consumers", outcome.consumers, total)
         if len(refused) == len(waiting):
-            outcome.refused = [f"consumer {one.uuid}: {error}" for one, error in refused]
+            outcome.refused += [f"consumer {one.uuid}: {error}" for one, error in refused]
             return
         waiting = [one for one, _ in refused]
 
