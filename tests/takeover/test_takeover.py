@@ -138,8 +138,10 @@ def age(database):
     with engine.begin() as connection:
         for statement in (
             f"DELETE FROM consumers WHERE uuid = '{CONSUMERS[3]}'",
-            "UPDATE inventories SET total = 5 WHERE resource_provider_id = "
-            f"(SELECT id FROM resource_providers WHERE uuid = '{named('host 2 cell 1')}')",
+            (
+                "UPDATE inventories SET total = 5 WHERE resource_provider_id = "
+                f"(SELECT id FROM resource_providers WHERE uuid = '{named('host 2 cell 1')}')"
+            ),
             "UPDATE resource_providers SET updated_at = NULL",
         ):
             assert connection.exec_driver_sql(statement).rowcount
