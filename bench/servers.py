@@ -18,14 +18,26 @@ import psutil
 _START_SECONDS = 60
 _OURS = "treeclaim.db"
 _PEERS = "placement.db"
+_PEER_PACKAGES = ("openstack-placement", "gunicorn", "pymysql", "psycopg2-binary")
 
 
 @contextmanager
 def treeclaim(folder: Path) -> Iterator[tuple[str, psutil.Process]]:
     """Run Treeclaim on SQLite in a folder, one worker; yield its URL and process."""
+    with treeclaim_on(f"sqlite:///{folder / _OURS}", folder) as running:
+        yield running
+
+
+@contextmanager
+def treeclaim_on(database: str, folder: Path) -> Iterator[tuple[str, psutil.Process]]:
+    """Run Treeclaim, one worker, on a database; its log is in a folder.
+
+    Yields:
+        Its URL and process.
+    """
     port = _free_port()
     command = [sys.executable, "-m", "treeclaim", "serve", "--port", str(port)]
-    with _running(command, _environment(folder / _OURS), port, folder) as process:
+    with _running(command, _environment(database), port, folder) as process:
         yield f"http://127.0.0.1:{port}", process
 
 
@@ -33,11 +45,13 @@ def peer_environment() -> Path:
     """Return the folder of the peer's virtual environment, made if it is missing."""
     base = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache"))
     folder = Path(os.environ.get("TREECLAIM_PEER", base / "treeclaim-bench" / "placement"))
-    if not (folder / "ready").exists():
+    ready = folder / "ready"
+    if not ready.exists():
         subprocess.run([sys.executable, "-m", "venv", str(folder)], check=True)
+    if not ready.exists() or ready.read_text().split() != list(_PEER_PACKAGES):
         pip = [str(folder / "bin" / "python"), "-m", "pip", "install", "--quiet"]
-        subprocess.run([*pip, "openstack-placement", "gunicorn", "pymysql"], check=True)
-        (folder / "ready").touch()
+        subprocess.run([*pip, *_PEER_PACKAGES], check=True)
+        ready.write_text("\n".join(_PEER_PACKAGES))
     return folder
 
 
@@ -48,11 +62,20 @@ def openstack_placement(folder: Path) -> Iterator[tuple[str, psutil.Process]]:
     Yields:
         Its URL and process.
     """
-    programs = peer_environment() / "bin"
     _copy_database(folder / _OURS, folder / _PEERS)
-    environment = _environment(folder / _PEERS)
-    sync = [str(programs / "placement-manage"), "db", "sync"]
-    subprocess.run(sync, check=True, env=environment, capture_output=True)
+    with openstack_placement_on(f"sqlite:///{folder / _PEERS}", folder) as running:
+        yield running
+
+
+@contextmanager
+def openstack_placement_on(database: str, folder: Path) -> Iterator[tuple[str, psutil.Process]]:
+    """Run openstack-placement, one worker, on a database; its log is in a folder.
+
+    Yields:
+        Its URL and process.
+    """
+    programs = peer_environment() / "bin"
+    environment = _environment(database.replace("postgresql+psycopg:", "postgresql+psycopg2:"))
     port = _free_port()
     command = [
         str(programs / "gunicorn"),
@@ -73,9 +96,9 @@ def _copy_database(source: Path, target: Path) -> None:
         copy.execute("PRAGMA journal_mode=DELETE")
 
 
-def _environment(database: Path) -> dict[str, str]:
+def _environment(database: str) -> dict[str, str]:
     return os.environ | {
-        "OS_PLACEMENT_DATABASE__CONNECTION": f"sqlite:///{database}",
+        "OS_PLACEMENT_DATABASE__CONNECTION": database,
         "OS_PLACEMENT_DATABASE__SYNC_ON_STARTUP": "true",
         "OS_API__AUTH_STRATEGY": "noauth2",
     }

@@ -185,10 +185,34 @@ class Mariadb(_Server):
             "--max-connections=300",
             "--innodb-lock-wait-timeout=5",
             *options,
+            *self.more_options(),
         )
+
+    def more_options(self):
+        """Options beyond those of a plain server."""
+        return ()
 
     def url(self, name):
         return f"mysql+pymysql://root@127.0.0.1:{self.port}/{name}?charset=utf8"
+
+
+class GaleraNode(Mariadb):
+    """MariaDB as the only node of a Galera cluster."""
+
+    def more_options(self):
+        """Options that make it found a cluster, on a free port for replication."""
+        library = Path("/usr/lib/galera/libgalera_smm.so")
+        if not library.exists():
+            raise MissingServerError("Galera is not installed: apt-get install galera-4")
+        port = free_port()
+        return (
+            "--wsrep-on=ON",
+            f"--wsrep-provider={library}",
+            "--wsrep-cluster-address=gcomm://",
+            "--wsrep-node-address=127.0.0.1",
+            f"--wsrep-provider-options=base_port={port};gmcast.listen_addr=tcp://127.0.0.1:{port}",
+            "--binlog-format=ROW",
+        )
 
 
 def newest_postgresql():

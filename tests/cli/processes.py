@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Commands as processes of their own."""
 
+import os
 import subprocess
 import sys
 
@@ -8,10 +9,11 @@ COMMAND = [sys.executable, "-m", "treeclaim"]
 
 
 def run(environment, *arguments):
-    """Run a command to its end."""
+    """Run a command to its end; its code is that which the tests import."""
+    path = {"PYTHONPATH": os.environ["PYTHONPATH"]} if "PYTHONPATH" in os.environ else {}
     return subprocess.run(
         [*COMMAND, *arguments],
-        env=environment,
+        env=path | environment,
         capture_output=True,
         text=True,
         timeout=120,

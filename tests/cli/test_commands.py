@@ -41,6 +41,20 @@ def test_a_database_at_another_revision_is_refused_with_advice(environment):
     assert "a082b8bb98d0" in refused.stderr
 
 
+def test_db_check_says_by_its_exit_code_whether_a_database_can_be_taken_over(environment):
+    assert run(environment, "db", "check").returncode == 2
+    run(environment, "db", "sync")
+    fine = run(environment, "db", "check")
+    assert (fine.returncode, "can be used" in fine.stdout) == (0, True), fine.stdout
+    unsafe = environment | {"OS_PLACEMENT_DATABASE__SQLITE_SYNCHRONOUS": "false"}
+    assert run(unsafe, "db", "check").returncode == 1
+    run(environment, "db", "stamp", "cafe00000000")
+    refused = run(environment, "db", "check")
+    assert refused.returncode == 2
+    assert "cafe00000000" in refused.stdout
+    assert "placement-manage db sync" in refused.stdout
+
+
 def test_serve_without_a_schema_says_what_to_do(environment):
     refused = run(environment, "serve")
     assert refused.returncode == 1

@@ -6,15 +6,30 @@ from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 
+from rich.console import Console
+from rich.text import Text
+
 from treeclaim.cli import data_migrations
 from treeclaim.cli.configuration import add_config_options, configuration_of
 from treeclaim.cli.output import CommandError
 from treeclaim.config import Configuration
 from treeclaim.model.errors import SchemaRevisionError, StoreUnavailableError
 from treeclaim.store import Store, names, schema
+from treeclaim.store.check import check
 from treeclaim.store.engine import await_database
+from treeclaim.store.findings import Level
 
 _KEEP_HOURS = 24
+_MARKS = {
+    Level.OK: ("ok     ", "green"),
+    Level.WARNING: ("warning", "yellow"),
+    Level.ERROR: ("error  ", "bold red"),
+}
+_VERDICTS = {
+    Level.OK: "The database can be used.",
+    Level.WARNING: "The database can be used; look at the warnings.",
+    Level.ERROR: "The database cannot be used as it is.",
+}
 
 
 def add_to(commands: Any) -> None:
@@ -40,6 +55,13 @@ def add_to(commands: Any) -> None:
         "--keep-hours", type=float, default=_KEEP_HOURS, help="how much of the feed to keep"
     )
     _finish(prune, _prune)
+    look = parts.add_parser(
+        "check",
+        help="say whether the database can be taken over; nothing is changed; exit code 1 for "
+        "warnings, 2 for errors",
+    )
+    add_config_options(look)
+    look.set_defaults(run=_check)
 
 
 def _finish(
@@ -82,3 +104,17 @@ def _prune(store: Store, _configuration: Configuration, options: argparse.Namesp
     schema.require_ready(store.engine)
     deleted = store.prune(timedelta(hours=options.keep_hours))
     print(f"{deleted} rows of the change feed deleted")
+
+
+def _check(options: argparse.Namespace) -> int:
+    """Print what is found, and a verdict; nothing is changed."""
+    found = check(configuration_of(options).database)
+    console = Console(highlight=False, soft_wrap=True)
+    for one in found:
+        mark, style = _MARKS[one.level]
+        console.print(Text.assemble((mark, style), f" {one.subject}: {one.text}"))
+        if one.remedy:
+            console.print(Text(f"        → {one.remedy}"))
+    worst = max(one.level for one in found)
+    console.print(Text(_VERDICTS[worst]))
+    return int(worst)

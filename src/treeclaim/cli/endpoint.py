@@ -52,6 +52,21 @@ def client_of(options: argparse.Namespace) -> Iterator[Client]:
         raise CommandError(str(error)) from error
 
 
+@contextmanager
+def client_at(url: str | None, token: str, cloud: str | None) -> Iterator[Client]:
+    """Give a client for a URL and token, or for a cloud of clouds.yaml where there is no URL.
+
+    Raises:
+        CommandError: for whatever a call in the block fails with.
+    """
+    transport = PlainTransport(url, token) if url else _of_cloud(cloud or "")
+    try:
+        with Client(transport=transport) as client:
+            yield client
+    except ClientError as error:
+        raise CommandError(str(error)) from error
+
+
 def _transport(options: argparse.Namespace) -> Transport:
     if options.endpoint:
         return PlainTransport(options.endpoint, options.token)

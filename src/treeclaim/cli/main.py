@@ -17,6 +17,7 @@ _MODULES = {
     "policy": "configured",
     "admin": "admin",
     "load": "load",
+    "copy": "copy",
     "candidates": "candidates",
     "explain": "candidates",
     "claim": "candidates",

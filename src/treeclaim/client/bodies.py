@@ -5,6 +5,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+NOBODY = "00000000-0000-0000-0000-000000000000"
+"""Project and user of claims whose owner nobody knows."""
+
 _OWNERS, _BY_PROVIDER, _GENERATIONS, _MAPPINGS, _TYPES = 8, 12, 28, 34, 38
 """Minor versions from which a body names project and user, is keyed by provider, carries the
 consumer's generation, may carry mappings, and names the consumer's type."""
@@ -35,7 +38,7 @@ def claim(
         present: What GET of the consumer says.
         minor: Microversion 1.N.
     """
-    amounts = _by_provider(candidate["allocations"])
+    amounts = by_provider(candidate["allocations"])
     if minor < _BY_PROVIDER:
         body: dict[str, Any] = {
             "allocations": [
@@ -74,8 +77,8 @@ def move(
     }
 
 
-def _by_provider(allocations: Any) -> dict[str, dict[str, int]]:
-    """Return amounts by provider and class, whatever the form of the allocations."""
+def by_provider(allocations: Any) -> dict[str, dict[str, int]]:
+    """Return amounts by provider and class, whatever the version's form of the allocations."""
     if isinstance(allocations, Mapping):
         return {uuid: dict(one["resources"]) for uuid, one in allocations.items()}
     return {one["resource_provider"]["uuid"]: dict(one["resources"]) for one in allocations}

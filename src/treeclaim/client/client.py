@@ -63,6 +63,12 @@ class Client:
         """Close the connections."""
         self._transport.close()
 
+    def limited_to(self, highest_minor: int) -> "Client":
+        """Return a client of the same endpoint, over the same transport, for an older version."""
+        return Client(
+            transport=self._transport, highest_minor=min(highest_minor, self._highest_minor)
+        )
+
     @cached_property
     def versions(self) -> ServerVersions:
         """The versions that the server has and this client may use; asked once.

@@ -6,7 +6,9 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from itertools import count
+from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import sqlalchemy as sa
 from sqlalchemy.engine import URL, Connection, Engine, make_url
@@ -95,6 +97,30 @@ def await_database(engine: Engine, *, attempts: int, pause: float) -> None:
                 "The database cannot be reached, next attempt in %s s: %s", pause, error.orig
             )
         time.sleep(pause)
+
+
+def make_engine_that_only_reads(settings: DatabaseSettings) -> Engine:
+    """Create an engine whose connections can change nothing, not even create a file of SQLite.
+
+    Raises:
+        SQLAlchemyError: if the URL is not one of a database.
+        ImportError: if its driver is not installed.
+    """
+    url = _with_driver(make_url(settings.url))
+    if url.get_backend_name() == "sqlite":
+        if url.database and url.database != ":memory:":
+            path = f"file:{quote(str(Path(url.database).absolute()))}"
+            url = url.set(database=path).update_query_dict({"mode": "ro", "uri": "true"})
+        return sa.create_engine(url)
+    if url.get_backend_name() == "postgresql":
+        return sa.create_engine(url, execution_options={"postgresql_readonly": True})
+    engine = sa.create_engine(url)
+
+    @sa.event.listens_for(engine, "begin")
+    def _begun(connection: Connection) -> None:
+        connection.exec_driver_sql("START TRANSACTION READ ONLY")
+
+    return engine
 
 
 def _with_driver(url: URL) -> URL:

@@ -63,7 +63,7 @@ _ON_PROVIDER = (
     )
     .select_from(allocations)
     .join(resource_classes, resource_classes.c.id == allocations.c.resource_class_id)
-    .outerjoin(consumer_rows, consumer_rows.c.uuid == allocations.c.consumer_id)
+    .join(consumer_rows, consumer_rows.c.uuid == allocations.c.consumer_id)
     .where(allocations.c.resource_provider_id == sa.bindparam("provider_id"))
     .order_by(allocations.c.id)
 )
@@ -97,6 +97,8 @@ def of_consumer(transaction: ReadTransaction, consumer_uuid: str) -> ConsumerAll
 
 def of_provider(transaction: ReadTransaction, provider_uuid: str) -> ProviderAllocations:
     """Return what consumers hold on a provider (section 6).
+
+    Consumers without a row of their own, which old databases have, are left out.
 
     Raises:
         ProviderNotFoundError.

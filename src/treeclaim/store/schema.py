@@ -11,10 +11,21 @@ from sqlalchemy.engine import Connection, Engine
 from sqlalchemy.exc import DBAPIError
 
 from treeclaim.model.errors import SchemaRevisionError, StoreUnavailableError
-from treeclaim.store.tables import PLACEMENT_REVISION, alembic_version, placement, streams
+from treeclaim.store.engine import writing
+from treeclaim.store.tables import (
+    PLACEMENT_REVISION,
+    alembic_version,
+    placement,
+    resource_providers,
+    streams,
+)
+
+OWN_VERSION_TABLE = "treeclaim_alembic_version"
+"""Where the revision of Treeclaim's own tables is; beside Placement's `alembic_version`."""
 
 _LOCK_NUMBER = 0x7472_6565
-_LOCK_NAME = "treeclaim schema"
+_LOCK_NAME = "treeclaim schema "
+_LONGEST_LOCK_NAME = 64
 _LOCK_WAIT = 60
 """Seconds that one process waits while another one makes the schema."""
 
@@ -27,9 +38,11 @@ def sync(engine: Engine) -> None:
         StoreUnavailableError: if the database does not answer.
     """
     try:
-        with engine.connect() as connection, _alone(connection):
+        # Writing's isolation: what the one before made must be seen after waiting for the lock.
+        with writing(engine).connect() as connection, _alone(connection):
             found = version(connection)
             if found is None:
+                _require_empty(connection)
                 placement.create_all(connection)
                 connection.execute(sa.insert(alembic_version), {"version_num": PLACEMENT_REVISION})
             else:
@@ -90,12 +103,32 @@ def _require_known(found: str) -> None:
         )
 
 
+def _require_empty(connection: Connection) -> None:
+    """Refuse tables of an unknown revision; empty ones are of an attempt that was cut off."""
+    name = resource_providers.name
+    if (
+        sa.inspect(connection).has_table(name)
+        and connection.execute(sa.select(resource_providers.c.id).limit(1)).first()
+    ):
+        raise SchemaRevisionError(
+            "The database has resource providers, but no revision in alembic_version. If its "
+            f"tables are known to be those of revision {PLACEMENT_REVISION}, run 'treeclaim db "
+            f"stamp {PLACEMENT_REVISION}' first."
+        )
+
+
 def _migrate(connection: Connection) -> None:
     """Bring Treeclaim's own tables to their newest revision."""
-    configuration = Config()
-    configuration.set_main_option("script_location", "treeclaim.store:migrations")
+    configuration = own_migrations()
     configuration.attributes["connection"] = connection
     command.upgrade(configuration, "head")
+
+
+def own_migrations() -> Config:
+    """Return Alembic's configuration for Treeclaim's own tables, without a connection."""
+    configuration = Config()
+    configuration.set_main_option("script_location", "treeclaim.store:migrations")
+    return configuration
 
 
 @contextmanager
@@ -103,7 +136,7 @@ def _alone(connection: Connection) -> Iterator[None]:
     """Let only one process at a time make the schema."""
     kind = connection.dialect.name
     if kind == "sqlite":
-        connection.execution_options(treeclaim_writing=True)
+        # A writing transaction is alone from its beginning.
         yield
         return
     if kind == "postgresql":
@@ -111,8 +144,14 @@ def _alone(connection: Connection) -> Iterator[None]:
         connection.execute(sa.select(sa.func.pg_advisory_xact_lock(_LOCK_NUMBER)))
         yield
         return
-    connection.execute(sa.select(sa.func.get_lock(_LOCK_NAME, _LOCK_WAIT)))
+    # The name counts for the whole server, so the database belongs to it.
+    name = sa.func.left(sa.func.concat(_LOCK_NAME, sa.func.database()), _LONGEST_LOCK_NAME)
+    if connection.execute(sa.select(sa.func.get_lock(name, _LOCK_WAIT))).scalar() != 1:
+        raise StoreUnavailableError(
+            f"Another process has been making the schema for {_LOCK_WAIT} seconds. Run 'treeclaim "
+            "db sync' again when it has ended."
+        )
     try:
         yield
     finally:
-        connection.execute(sa.select(sa.func.release_lock(_LOCK_NAME)))
+        connection.execute(sa.select(sa.func.release_lock(name)))

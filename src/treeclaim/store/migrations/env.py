@@ -3,11 +3,12 @@
 
 from alembic import context
 
+from treeclaim.store.schema import OWN_VERSION_TABLE
 from treeclaim.store.tables import own
 
 context.configure(
     connection=context.config.attributes["connection"],
     target_metadata=own,
-    version_table="treeclaim_alembic_version",
+    version_table=OWN_VERSION_TABLE,
 )
 context.run_migrations()

@@ -15,24 +15,29 @@ _OPTIONS: dict[str, Any] = {"mysql_engine": "InnoDB", "mysql_charset": "utf8mb3"
 
 
 def upgrade() -> None:
-    op.create_table(
-        "treeclaim_streams",
-        sa.Column("id", sa.Integer, primary_key=True, autoincrement=True),
-        sa.Column("position", sa.BigInteger, nullable=False),
-        sa.Column("pruned_to", sa.BigInteger, nullable=False),
-        sa.Column("used_at", sa.DateTime, nullable=False),
-        **_OPTIONS,
-    )
-    op.create_table(
-        "treeclaim_feed",
-        sa.Column("stream_id", sa.Integer, primary_key=True, autoincrement=False),
-        sa.Column("position", sa.BigInteger, primary_key=True, autoincrement=False),
-        sa.Column("kind", sa.String(16), primary_key=True),
-        sa.Column("object_id", sa.Integer, primary_key=True, autoincrement=False),
-        sa.Column("created_at", sa.DateTime, nullable=False),
-        **_OPTIONS,
-    )
-    op.create_index("treeclaim_feed_created_at_idx", "treeclaim_feed", ["created_at"])
+    # MariaDB commits each statement by itself: an attempt that was cut off goes on from here.
+    present = sa.inspect(op.get_bind()).get_table_names()
+    if "treeclaim_streams" not in present:
+        op.create_table(
+            "treeclaim_streams",
+            sa.Column("id", sa.Integer, primary_key=True, autoincrement=True),
+            sa.Column("position", sa.BigInteger, nullable=False),
+            sa.Column("pruned_to", sa.BigInteger, nullable=False),
+            sa.Column("used_at", sa.DateTime, nullable=False),
+            **_OPTIONS,
+        )
+    if "treeclaim_feed" not in present:
+        op.create_table(
+            "treeclaim_feed",
+            sa.Column("stream_id", sa.Integer, primary_key=True, autoincrement=False),
+            sa.Column("position", sa.BigInteger, primary_key=True, autoincrement=False),
+            sa.Column("kind", sa.String(16), primary_key=True),
+            sa.Column("object_id", sa.Integer, primary_key=True, autoincrement=False),
+            sa.Column("created_at", sa.DateTime, nullable=False),
+            **_OPTIONS,
+        )
+    if not sa.inspect(op.get_bind()).get_indexes("treeclaim_feed"):
+        op.create_index("treeclaim_feed_created_at_idx", "treeclaim_feed", ["created_at"])
 
 
 def downgrade() -> None:

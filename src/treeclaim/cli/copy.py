@@ -1,0 +1,105 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`treeclaim copy`: all that one Placement API endpoint holds, to another one."""
+
+import argparse
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+from treeclaim.cli.endpoint import client_at
+from treeclaim.cli.output import CommandError
+from treeclaim.client.contents import Progress as Report
+from treeclaim.client.copy import CopyOutcome, compare, copy
+
+_THREADS = 4
+_MOST_SHOWN = 50
+
+
+def add_to(commands: Any) -> None:
+    """Add the command."""
+    command = commands.add_parser(
+        "copy",
+        help="copy everything from one Placement API endpoint to another, and compare the two",
+    )
+    for end in ("from", "to"):
+        _add_end(command, end)
+    command.add_argument(
+        "--compare", action="store_true", help="only compare the two; nothing is written"
+    )
+    command.add_argument(
+        "--threads", type=int, default=_THREADS, help="requests that read, made at once"
+    )
+    command.set_defaults(run=run)
+
+
+def _add_end(command: argparse.ArgumentParser, end: str) -> None:
+    upper = end.upper()
+    where = command.add_mutually_exclusive_group(required=True)
+    where.add_argument(f"--{end}", dest=f"{end}_url", metavar="URL", help="URL of the endpoint")
+    where.add_argument(
+        f"--{end}-cloud", metavar="NAME", help="a cloud of clouds.yaml; needs treeclaim[cloud]"
+    )
+    command.add_argument(
+        f"--{end}-token",
+        default=os.environ.get(f"TREECLAIM_{upper}_TOKEN", os.environ.get("OS_TOKEN", "admin")),
+        metavar="TOKEN",
+        help=f"token to send to --{end} (or TREECLAIM_{upper}_TOKEN, or OS_TOKEN)",
+    )
+
+
+def run(options: argparse.Namespace) -> int:
+    """Copy and compare; the exit code is 1 if anything differs in the end."""
+    if options.threads < 1:
+        raise CommandError("--threads takes a number of at least 1")
+    with (
+        client_at(options.from_url, options.from_token, options.from_cloud) as source,
+        client_at(options.to_url, options.to_token, options.to_cloud) as target,
+        _bars() as report,
+    ):
+        if options.compare:
+            outcome = CopyOutcome(
+                differences=compare(source, target, report, threads=options.threads)
+            )
+        else:
+            outcome = copy(source, target, report, threads=options.threads)
+    _say(outcome, only_compared=options.compare)
+    return 1 if outcome.refused or outcome.differences else 0
+
+
+def _say(outcome: CopyOutcome, *, only_compared: bool) -> None:
+    if not only_compared:
+        print(
+            f"{outcome.providers} providers and {outcome.consumers} consumers written, "
+            f"{outcome.unchanged} equal already"
+        )
+    for title, lines in (("refused", outcome.refused), ("differs", outcome.differences)):
+        for line in lines[:_MOST_SHOWN]:
+            print(f"{title}: {line}")
+        if len(lines) > _MOST_SHOWN:
+            print(f"{title}: and {len(lines) - _MOST_SHOWN} more")
+    if not outcome.differences:
+        print("The target has everything that the source has.")
+
+
+@contextmanager
+def _bars() -> Iterator[Report]:
+    """Give a function that shows how far each stage is, on standard error."""
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeRemainingColumn(),
+    )
+    with Progress(*columns, console=Console(stderr=True)) as bars:
+        stages: dict[str, Any] = {}
+
+        def report(stage: str, done: int, total: int) -> None:
+            if stage not in stages:
+                stages[stage] = bars.add_task(stage)
+            bars.update(stages[stage], completed=done, total=total)
+
+        yield report

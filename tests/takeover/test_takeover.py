@@ -1,0 +1,243 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A database that openstack-placement filled is served by Treeclaim, and goes back again.
+
+The other service runs as a black box, from a virtual environment of its own that the benchmark uses
+too. Where that cannot be made, the tests are skipped and say so.
+"""
+
+import subprocess
+import uuid
+
+import pytest
+import sqlalchemy as sa
+
+from bench import servers
+from tests.blackbox.endpoint import Endpoint
+from tests.blackbox.requests import ConsumerGeneration, ProviderGeneration, Request, filled
+from tests.databases import KINDS, MissingServerError, server_of
+from tests.takeover.recording import changed, record
+from treeclaim.cli.main import main
+
+SPACE = uuid.UUID("5a4b1f0e-7a0b-4c0e-9d11-0c7c3d0a9f55")
+PROJECTS = ("p1", "p2", "00000000-0000-0000-0000-000000000000")
+
+
+def named(name):
+    return str(uuid.uuid5(SPACE, name))
+
+
+CONSUMERS = [named(f"consumer {number}") for number in range(8)]
+
+
+class Writer:
+    """Writes to one service, and expects each write to be taken."""
+
+    def __init__(self, endpoint):
+        self.endpoint = endpoint
+
+    def generation(self, place):
+        if isinstance(place, ProviderGeneration):
+            path = f"/resource_providers/{place.provider}"
+            return self.endpoint.send(Request("GET", path)).document["generation"]
+        found = self.endpoint.send(Request("GET", f"/allocations/{place.consumer}"))
+        return found.document.get("consumer_generation")
+
+    def write(self, method, path, body=None, minor=39):
+        request = Request(method, path, minor)
+        answer = self.endpoint.send(request, filled(body, self.generation))
+        assert answer.status < 300, (request, answer.text)
+
+    def provider(self, name, parent=None, *, stock=None, traits=(), aggregates=()):
+        own = named(name)
+        body = {"name": name, "uuid": own}
+        if parent:
+            body["parent_provider_uuid"] = named(parent)
+        self.write("POST", "/resource_providers", body)
+        path, generation = f"/resource_providers/{own}", ProviderGeneration(own)
+        if stock:
+            body = {
+                "resource_provider_generation": generation,
+                "inventories": {name: {"total": total} for name, total in stock.items()},
+            }
+            self.write("PUT", f"{path}/inventories", body)
+        if traits:
+            body = {"resource_provider_generation": generation, "traits": list(traits)}
+            self.write("PUT", f"{path}/traits", body)
+        if aggregates:
+            body = {
+                "resource_provider_generation": generation,
+                "aggregates": [named(one) for one in aggregates],
+            }
+            self.write("PUT", f"{path}/aggregates", body)
+
+    def claim(self, number, held, project="p1", kind="INSTANCE"):
+        consumer = CONSUMERS[number]
+        body = self.holding(consumer, held, project, kind)
+        self.write("PUT", f"/allocations/{consumer}", body)
+
+    @staticmethod
+    def holding(consumer, held, project="p1", kind="INSTANCE"):
+        return {
+            "allocations": {named(name): {"resources": amounts} for name, amounts in held.items()},
+            "project_id": project,
+            "user_id": "u1",
+            "consumer_generation": ConsumerGeneration(consumer),
+            "consumer_type": kind,
+        }
+
+    def move(self, source, target, held):
+        """Give what one consumer holds to another one, in one request."""
+        body = {
+            CONSUMERS[target]: self.holding(CONSUMERS[target], held, kind="MIGRATION"),
+            CONSUMERS[source]: self.holding(CONSUMERS[source], {}),
+        }
+        self.write("POST", "/allocations", body)
+
+
+def fill(writer):
+    """The world as it is before the takeover."""
+    for name in ("CUSTOM_FAST", "CUSTOM_PF"):
+        writer.write("PUT", f"/traits/{name}")
+    for name in ("CUSTOM_FPGA", "CUSTOM_OLD"):
+        writer.write("PUT", f"/resource_classes/{name}")
+    for number in (1, 2):
+        host = f"host {number}"
+        writer.provider(
+            host,
+            stock={"MEMORY_MB": 4096},
+            traits=["HW_CPU_X86_AVX2", *["CUSTOM_FAST"] * (number - 1)],
+            aggregates=["rack", *["zone"] * (number - 1)],
+        )
+        for cell in (0, 1):
+            writer.provider(f"{host} cell {cell}", host, stock={"VCPU": 8})
+        writer.provider(
+            f"{host} card", f"{host} cell 0", stock={"CUSTOM_FPGA": 2}, traits=["CUSTOM_PF"]
+        )
+    writer.provider(
+        "storage",
+        stock={"DISK_GB": 1000},
+        traits=["MISC_SHARES_VIA_AGGREGATE"],
+        aggregates=["rack"],
+    )
+    writer.provider("flat host", stock={"VCPU": 4, "MEMORY_MB": 1024, "DISK_GB": 50})
+    writer.claim(0, {"host 1 cell 0": {"VCPU": 2}, "host 1": {"MEMORY_MB": 512}})
+    writer.claim(1, {"host 2 cell 1": {"VCPU": 8}, "storage": {"DISK_GB": 20}}, "p2")
+    writer.claim(2, {"host 1 card": {"CUSTOM_FPGA": 1}}, "p2", "MIGRATION")
+    # A claim as old clients made it, without project and user.
+    body = {
+        "allocations": [
+            {"resource_provider": {"uuid": named("flat host")}, "resources": {"VCPU": 1}}
+        ]
+    }
+    writer.write("PUT", f"/allocations/{CONSUMERS[3]}", body, minor=0)
+
+
+def age(database):
+    """Make some rows older than the rules, as databases of many releases have them."""
+    engine = sa.create_engine(database)
+    with engine.begin() as connection:
+        for statement in (
+            f"DELETE FROM consumers WHERE uuid = '{CONSUMERS[3]}'",
+            (
+                "UPDATE inventories SET total = 5 WHERE resource_provider_id = "
+                f"(SELECT id FROM resource_providers WHERE uuid = '{named('host 2 cell 1')}')"
+            ),
+            "UPDATE resource_providers SET updated_at = NULL",
+        ):
+            assert connection.exec_driver_sql(statement).rowcount
+    engine.dispose()
+
+
+def change(writer):
+    """Everything that a service can be asked to write."""
+    writer.write("PUT", "/resource_classes/CUSTOM_NEW")
+    writer.write("DELETE", "/resource_classes/CUSTOM_OLD")
+    writer.write("PUT", "/traits/CUSTOM_NEW")
+    writer.provider("host 3", stock={"MEMORY_MB": 8192}, traits=["CUSTOM_NEW"])
+    writer.provider("host 3 cell", "host 3", stock={"VCPU": 16, "CUSTOM_NEW": 3})
+    writer.provider("short-lived", "host 3", stock={"VCPU": 1}, aggregates=["rack"])
+    writer.write("DELETE", f"/resource_providers/{named('short-lived')}")
+    path = f"/resource_providers/{named('host 2')}"
+    writer.write("PUT", path, {"name": "host two"})
+    generation = ProviderGeneration(named("host 2"))
+    body = {"resource_provider_generation": generation, "traits": ["CUSTOM_NEW"]}
+    writer.write("PUT", f"{path}/traits", body)
+    body = {"resource_provider_generation": generation, "total": 9000, "reserved": 100}
+    writer.write("PUT", f"{path}/inventories/MEMORY_MB", body)
+    body = {"name": "host 2 card", "parent_provider_uuid": named("host 2 cell 1")}
+    writer.write("PUT", f"/resource_providers/{named('host 2 card')}", body)
+    writer.claim(4, {"host 3 cell": {"VCPU": 3, "CUSTOM_NEW": 1}, "host 3": {"MEMORY_MB": 1}})
+    writer.move(0, 5, {"host 1 cell 0": {"VCPU": 2}, "host 1": {"MEMORY_MB": 512}})
+    writer.write("DELETE", f"/allocations/{CONSUMERS[2]}")
+
+
+def change_again(writer):
+    """What the first service writes in the end."""
+    writer.provider("host 4", stock={"VCPU": 2, "CUSTOM_NEW": 1}, traits=["CUSTOM_NEW"])
+    writer.claim(6, {"host 4": {"VCPU": 1}, "host 3": {"MEMORY_MB": 7}})
+    writer.claim(4, {"host 3 cell": {"VCPU": 1}})
+    writer.write("DELETE", f"/allocations/{CONSUMERS[1]}")
+
+
+@pytest.fixture(params=KINDS)
+def database(request, tmp_path):
+    """The URL of an empty database, if there is something to fill it."""
+    try:
+        servers.peer_environment()
+        server = server_of(request.param)
+    except (subprocess.CalledProcessError, OSError) as error:
+        pytest.skip(f"openstack-placement cannot be installed here: {error}")
+    except MissingServerError as missing:
+        pytest.skip(str(missing))
+    with server.database(tmp_path) as url:
+        yield url
+
+
+def answers(endpoint):
+    return record(endpoint, CONSUMERS, PROJECTS)
+
+
+def test_a_database_is_taken_over_and_given_back(database, tmp_path, monkeypatch, capsys):
+    (tmp_path / "placement.conf").touch()
+    monkeypatch.setenv("OS_PLACEMENT_CONFIG_DIR", str(tmp_path))
+    with placement(database, tmp_path) as endpoint:
+        fill(Writer(endpoint))
+        age(database)
+        filled_by_placement = answers(endpoint)
+    monkeypatch.setenv("OS_PLACEMENT_DATABASE__CONNECTION", database)
+    assert main(["db", "check"]) == 1
+    assert "consumers: 1 that hold allocations but have no record" in capsys.readouterr().out
+    assert main(["db", "sync"]) == 0
+    with ours(database, tmp_path) as endpoint:
+        assert changed(filled_by_placement, answers(endpoint)) == []
+        change(Writer(endpoint))
+        changed_by_treeclaim = answers(endpoint)
+    with placement(database, tmp_path) as endpoint:
+        assert changed(changed_by_treeclaim, answers(endpoint)) == []
+        change_again(Writer(endpoint))
+        changed_by_placement = answers(endpoint)
+    assert main(["db", "check"]) < 2, capsys.readouterr().out
+    with ours(database, tmp_path) as endpoint:
+        assert changed(changed_by_placement, answers(endpoint)) == []
+
+
+class _Service:
+    def __init__(self, running):
+        self.running = running
+
+    def __enter__(self):
+        url, _ = self.running.__enter__()
+        self.endpoint = Endpoint.at(url)
+        return self.endpoint
+
+    def __exit__(self, *error):
+        self.endpoint.client.close()
+        self.running.__exit__(*error)
+
+
+def placement(database, folder):
+    return _Service(servers.openstack_placement_on(database, folder))
+
+
+def ours(database, folder):
+    return _Service(servers.treeclaim_on(database, folder))
