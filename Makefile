@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 .DEFAULT_GOAL := help
-.PHONY: help install demo demo-keep serve test lint audit format bench lock openapi clean
+.PHONY: help install demo demo-keep serve test lint audit format bench bench-full lock openapi clean
 
 PYTHON ?= python3
 VENV := .venv
@@ -48,7 +48,10 @@ format: $(READY)  ## put the code into the common format
 	$(BIN)/ruff format
 
 bench: $(READY)  ## a short, honest benchmark, against openstack-placement where it can be installed
-	$(BIN)/python -m bench --short
+	$(BIN)/python -m bench
+
+bench-full: $(READY)  ## the whole benchmark, about an hour; its table and plots go to docs/benchmarks
+	$(BIN)/python -m bench --full --json docs/benchmarks/full.json --markdown docs/benchmarks/full.md --plots docs/benchmarks
 
 lock: $(READY)  ## pin all packages anew
 	$(BIN)/pip-compile --quiet --upgrade --strip-extras --no-header --no-emit-index-url --no-emit-find-links --no-emit-trusted-host --no-emit-options --output-file requirements/runtime.txt pyproject.toml

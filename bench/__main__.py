@@ -4,19 +4,25 @@
 import argparse
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from pathlib import Path
 
+import httpx
 import orjson
 import psutil
 from rich.console import Console
 
-from bench import servers
+from bench import cases, servers
+from bench.bulk import write_world
 from bench.endpoint import Endpoint
-from bench.measure import Row, measure_claims, measure_searches
+from bench.http_loading import load_world
+from bench.measure import Row, measure_loads, measure_searches
+from bench.plots import draw
 from bench.report import markdown, show
-from bench.worlds import ALONE, SHORT, World
+from bench.worlds import World, nested
+from tests.databases import KINDS, server_of
 
 OURS = "treeclaim"
 PEER = "openstack-placement"
@@ -24,50 +30,109 @@ PEER = "openstack-placement"
 
 def main() -> int:
     """Measure what the options ask for."""
-    options = _options()
-    console = Console()
-    rows: list[Row] = []
-    peer = None if options.no_peer else PEER
-    if options.versus:
-        peer = options.versus
-    for make in SHORT:
-        world = make()
-        if options.only not in world.name:
-            continue
-        console.print(f"Measuring {world.name}")
-        with _endpoints(world, options, console) as endpoints:
-            rows += measure_searches(world, endpoints, options.rounds)
-            if world.claim:
-                rows += measure_claims(world, endpoints, options.claims)
-        _write(rows, options.json)
-    for make in ALONE:
-        world = make()
-        if options.only not in world.name:
-            continue
-        console.print(f"Measuring {world.name}, Treeclaim alone")
-        with ExitStack() as stack:
-            folder = Path(stack.enter_context(servers.new_folder()))
-            ours = _ours(stack, folder, world, console)
-            rows += measure_searches(world, [ours], options.rounds)
-        _write(rows, options.json)
-    show(console, rows, OURS, peer)
-    if options.markdown is not None:
-        options.markdown.write_text(markdown(rows, OURS, peer))
+    bench = Bench(_options())
+    bench.run()
     return 0
 
 
-def _write(rows: list[Row], file: Path | None) -> None:
-    """Write what is known so far, so that a run that is stopped leaves something."""
-    if file is not None:
-        document = [one.as_json() for one in rows]
-        file.write_bytes(orjson.dumps(document, option=orjson.OPT_INDENT_2))
+class Bench:
+    """One run: worlds, endpoints, rows."""
+
+    def __init__(self, options: argparse.Namespace) -> None:
+        self._options = options
+        self._console = Console()
+        self._rows: list[Row] = []
+        self._peer = None if options.no_peer else options.versus or PEER
+
+    def run(self) -> None:
+        """Measure, and report."""
+        options = self._options
+        compared, alone = (
+            (cases.FULL, cases.FULL_ALONE) if options.full else (cases.SHORT, cases.SHORT_ALONE)
+        )
+        for make in compared:
+            self._measure(make, self._peer)
+        for make in alone:
+            self._measure(make, None)
+        if options.full:
+            for trees in cases.SCALING:
+                self._measure(lambda trees=trees: _scaling(trees), None)
+        show(self._console, self._rows, OURS, self._peer)
+        if options.markdown is not None:
+            options.markdown.write_text(markdown(self._rows, OURS, self._peer))
+        if options.plots is not None:
+            draw(self._rows, OURS, self._peer, options.plots)
+
+    def _measure(self, make: Callable[[], World], peer: str | None) -> None:
+        world = make()
+        if self._options.only not in world.name:
+            return
+        self._console.print(f"Measuring {world.name}, {len(world.providers)} providers")
+        with self._endpoints(world, peer) as endpoints:
+            for row in measure_searches(world, endpoints, self._options.rounds):
+                self._keep(row)
+            if peer is not None and not self._options.searches_only:
+                for row in measure_loads(world, endpoints, self._options.steps):
+                    self._keep(row)
+
+    def _keep(self, row: Row) -> None:
+        """Write what is known so far, so that a run that is stopped leaves something."""
+        self._rows.append(row)
+        if self._options.json is not None:
+            document = [one.as_json() for one in self._rows]
+            self._options.json.write_bytes(orjson.dumps(document, option=orjson.OPT_INDENT_2))
+
+    @contextmanager
+    def _endpoints(self, world: World, peer: str | None) -> Iterator[list[Endpoint]]:
+        with ExitStack() as stack:
+            endpoints = [self._started(stack, OURS, world)]
+            if peer == PEER:
+                endpoints.append(self._started(stack, PEER, world))
+            elif peer is not None:
+                load_world(peer, world)
+                endpoints.append(Endpoint(peer, peer))
+            yield endpoints
+
+    def _started(self, stack: ExitStack, name: str, world: World) -> Endpoint:
+        """Start a server on a database of its own that holds the world."""
+        folder = Path(stack.enter_context(servers.new_folder()))
+        server = server_of(self._options.database)
+        database = stack.enter_context(server.database(folder))
+        write_world(database, world)
+        start = servers.treeclaim_on if name == OURS else servers.openstack_placement_on
+        try:
+            running = start(database, folder, self._options.workers)
+            url, process = stack.enter_context(running)
+        except subprocess.CalledProcessError:
+            raise SystemExit(f"{PEER} cannot be installed here; use --no-peer") from None
+        self._first_answer(name, url, process)
+        return Endpoint(name, url)
+
+    def _first_answer(self, name: str, url: str, process: psutil.Process) -> None:
+        headers = {"X-Auth-Token": "admin", "OpenStack-API-Version": "placement 1.39"}
+        first = httpx.get(
+            f"{url}/allocation_candidates?resources=VCPU:1&limit=1", headers=headers, timeout=600
+        )
+        memory = servers.memory_of(process) / 1e6
+        self._console.print(
+            f"  {name}: first answer after {first.elapsed.total_seconds():.2f} s, "
+            f"{memory:.0f} MB resident"
+        )
+
+
+def _scaling(trees: int) -> World:
+    """Return a world for the plot of sizes."""
+    return replace(nested(trees), name=f"scaling {trees} x 7", limits=(10, 1000))
 
 
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
-    parser.add_argument("--short", action="store_true", help="few rounds (the default)")
+    parser.add_argument("--full", action="store_true", help="all worlds; takes about an hour")
+    parser.add_argument("--database", choices=KINDS, default="sqlite", help="both use")
+    parser.add_argument("--workers", type=int, default=1, help="processes of each service")
     parser.add_argument("--rounds", type=int, default=3, help="turns of ten answers per case")
-    parser.add_argument("--claims", type=int, default=200, help="claims per case")
+    parser.add_argument("--steps", type=int, default=100, help="steps of each load")
+    parser.add_argument("--searches-only", action="store_true", help="no claims, no other reads")
     parser.add_argument("--only", metavar="TEXT", default="", help="worlds with this in the name")
     parser.add_argument("--no-peer", action="store_true", help="measure Treeclaim alone")
     parser.add_argument(
@@ -78,46 +143,8 @@ def _options() -> argparse.Namespace:
     )
     parser.add_argument("--json", type=Path, metavar="FILE", help="write all figures to a file")
     parser.add_argument("--markdown", type=Path, metavar="FILE", help="write a table to a file")
+    parser.add_argument("--plots", type=Path, metavar="FOLDER", help="draw SVG plots")
     return parser.parse_args()
-
-
-@contextmanager
-def _endpoints(
-    world: World, options: argparse.Namespace, console: Console
-) -> Iterator[list[Endpoint]]:
-    with ExitStack() as stack:
-        folder = Path(stack.enter_context(servers.new_folder()))
-        endpoints = [_ours(stack, folder, world, console)]
-        if options.versus:
-            endpoints.append(Endpoint(options.versus, options.versus))
-            endpoints[-1].load(world)
-        elif not options.no_peer:
-            endpoints.append(_peer(stack, folder, console))
-        yield endpoints
-
-
-def _ours(stack: ExitStack, folder: Path, world: World, console: Console) -> Endpoint:
-    url, process = stack.enter_context(servers.treeclaim(folder))
-    endpoint = Endpoint(OURS, url)
-    endpoint.load(world)
-    console.print(f"  {len(world.providers)} providers loaded")
-    _show_memory(OURS, process, console)
-    return endpoint
-
-
-def _peer(stack: ExitStack, folder: Path, console: Console) -> Endpoint:
-    """Start the peer on a copy of our database, which it understands as its own."""
-    try:
-        servers.peer_environment()
-    except subprocess.CalledProcessError:
-        raise SystemExit(f"{PEER} cannot be installed here; use --no-peer") from None
-    url, process = stack.enter_context(servers.openstack_placement(folder))
-    _show_memory(PEER, process, console)
-    return Endpoint(PEER, url)
-
-
-def _show_memory(name: str, process: psutil.Process, console: Console) -> None:
-    console.print(f"  {name}: {servers.memory_of(process) / 1e6:.0f} MB resident")
 
 
 if __name__ == "__main__":

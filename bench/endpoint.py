@@ -1,22 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
-"""An endpoint under measurement: loads worlds into it, asks it, claims from it."""
+"""An endpoint under measurement: asks it, claims from it."""
 
 import threading
 import time
 import uuid
-from collections.abc import Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Sequence
 from dataclasses import dataclass
 from http import HTTPStatus
+from typing import Any
 
 import httpx
 
 from bench.connection import Connection
-from bench.worlds import BenchProvider, World
 
-_THREADS = 4
-_TIMEOUT = 300.0
-_ATTEMPTS = 20
+_TIMEOUT = 600.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,47 +56,12 @@ class Endpoint:
         connection: Connection = self._local.connection
         return connection
 
-    def load(self, world: World) -> None:
-        """Create a world's providers, level by level."""
-        waiting = list(world.providers)
-        known: set[str | None] = {None}
-        with ThreadPoolExecutor(_THREADS) as pool:
-            while waiting:
-                level = [one for one in waiting if one.parent in known]
-                list(pool.map(self._create, level))
-                known.update(one.uuid for one in level)
-                waiting = [one for one in waiting if one.uuid not in known]
+    def get(self, path: str) -> Answer:
+        """Read something; only success counts.
 
-    def _insist(self, method: str, path: str, body: object) -> None:
-        """Make a write that must succeed; some services answer 5xx when two writers meet."""
-        for _ in range(_ATTEMPTS):
-            response = self._client().request(method, path, json=body)
-            if not response.is_server_error:
-                break
-        response.raise_for_status()
-
-    def _create(self, one: BenchProvider) -> None:
-        body = {"name": one.name, "uuid": one.uuid, "parent_provider_uuid": one.parent}
-        self._insist("POST", "/resource_providers", body)
-        path, generation = f"/resource_providers/{one.uuid}", 0
-        if one.inventories:
-            inventories = {name: {"total": total} for name, total in one.inventories.items()}
-            self._put(f"{path}/inventories", generation, "inventories", inventories)
-            generation += 1
-        if one.traits:
-            self._put(f"{path}/traits", generation, "traits", one.traits)
-            generation += 1
-        if one.aggregates:
-            self._put(f"{path}/aggregates", generation, "aggregates", one.aggregates)
-
-    def _put(self, path: str, generation: int, name: str, value: object) -> None:
-        self._insist("PUT", path, {name: value, "resource_provider_generation": generation})
-
-    def ask(self, query: str, limit: int | None) -> Answer:
-        """Ask for candidates."""
-        path = f"/allocation_candidates?{query}"
-        if limit is not None:
-            path += f"&limit={limit}"
+        Raises:
+            SystemExit: with what the endpoint answered instead.
+        """
         connection = self._connection()
         start = time.perf_counter()
         status, body = connection.get(path)
@@ -107,6 +69,23 @@ class Endpoint:
         if status != HTTPStatus.OK:
             raise SystemExit(f"{self.name} answered {status}: {body.decode()}")
         return Answer(taken, body)
+
+    def ask(self, query: str, limit: int | None) -> Answer:
+        """Ask for candidates."""
+        end = "" if limit is None else f"&limit={limit}"
+        return self.get(f"/allocation_candidates?{query}{end}")
+
+    def claim_candidate(self, candidate: dict[str, Any]) -> bool:
+        """Claim what a candidate offers for a new consumer; tell whether it was taken."""
+        body = {
+            "allocations": candidate["allocations"],
+            "mappings": candidate["mappings"],
+            "project_id": "bench",
+            "user_id": "bench",
+            "consumer_generation": None,
+            "consumer_type": "INSTANCE",
+        }
+        return self._client().put(f"/allocations/{uuid.uuid4()}", json=body).is_success
 
     def claim(self, provider: str, amounts: dict[str, int]) -> bool:
         """Claim for a new consumer; tell whether it was taken."""
@@ -118,16 +97,6 @@ class Endpoint:
             "consumer_type": "INSTANCE",
         }
         return self._client().put(f"/allocations/{uuid.uuid4()}", json=body).is_success
-
-
-def claims_per_second(endpoint: Endpoint, world: World, clients: int, claims: int) -> float:
-    """Let some clients claim from different providers; return completed claims per second."""
-    providers = [one.uuid for one in world.providers]
-    turns: Iterable[str] = (providers[number % len(providers)] for number in range(claims))
-    with ThreadPoolExecutor(clients) as pool:
-        start = time.perf_counter()
-        taken = sum(pool.map(lambda one: endpoint.claim(one, world.claim), turns))
-        return taken / (time.perf_counter() - start)
 
 
 def median(numbers: Sequence[float]) -> float:

@@ -1,18 +1,25 @@
 # SPDX-License-Identifier: Apache-2.0
 """Measures one world at one or two endpoints, in turn, so that a drifting machine hits both."""
 
+import itertools
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
 import orjson
 
-from bench.endpoint import Endpoint, claims_per_second, median, percentile_95
+from bench import loads
+from bench.endpoint import Endpoint, median, percentile_95
 from bench.worlds import World
 
 _IN_A_ROW = 10
 """Answers that an endpoint gives before it is the other one's turn."""
+
+_LARGEST_COMPARED = 50_000_000
+"""Bytes of answers up to which they are read and compared."""
+
+_QUESTIONS = 100_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +33,7 @@ class Row:
         body_bytes: Length of an answer.
         candidates: In one answer.
         candidates_per_second: At the median latency.
-        claims_per_second: Completed claims.
+        per_second: Completed claims, pairs or refreshes.
         orjson_ms: What `orjson.dumps` takes for the same body from ready objects.
     """
 
@@ -37,7 +44,7 @@ class Row:
     body_bytes: int | None = None
     candidates: int | None = None
     candidates_per_second: float | None = None
-    claims_per_second: float | None = None
+    per_second: float | None = None
     orjson_ms: float | None = None
 
     def as_json(self) -> dict[str, Any]:
@@ -45,34 +52,62 @@ class Row:
         return asdict(self)
 
 
-def measure_searches(world: World, endpoints: Sequence[Endpoint], rounds: int) -> list[Row]:
-    """Ask a world's question with each of its limits."""
-    rows = []
+def measure_searches(world: World, endpoints: Sequence[Endpoint], rounds: int) -> Iterator[Row]:
+    """Ask a world's question with each of its limits.
+
+    The same question again and again, as a scheduler asks for one flavor, and a new one each time
+    ("new questions"), which nobody can have the answer to ready.
+    """
     for limit in world.limits:
         case = f"{world.name}, " + ("no limit" if limit is None else f"limit={limit}")
-        seconds: dict[str, list[float]] = {one.name: [] for one in endpoints}
-        bodies: dict[str, bytes] = {}
-        for one in endpoints:
-            bodies[one.name] = one.ask(world.query, limit).body
+        bodies = {one.name: one.ask(world.query, limit).body for one in endpoints}
         _require_same(case, limit, bodies)
-        for _ in range(rounds):
-            for one in endpoints:
-                for _ in range(_IN_A_ROW):
-                    seconds[one.name].append(one.ask(world.query, limit).seconds)
-        rows += [_row(case, one, seconds[one.name], bodies[one.name]) for one in endpoints]
-    return rows
+        yield from _asked(
+            case, endpoints, rounds, bodies, question=lambda _: world.query, limit=limit
+        )
+        if world.has_questions:
+            case += ", new questions"
+            yield from _asked(
+                case, endpoints, rounds, bodies, question=world.question, limit=limit
+            )
+
+
+def _asked(
+    case: str,
+    endpoints: Sequence[Endpoint],
+    rounds: int,
+    bodies: dict[str, bytes],
+    *,
+    question: Callable[[int], str],
+    limit: int | None,
+) -> Iterator[Row]:
+    seconds: dict[str, list[float]] = {one.name: [] for one in endpoints}
+    numbers = {one.name: itertools.count(1) for one in endpoints}
+    for _ in range(rounds):
+        for one in endpoints:
+            for _ in range(_IN_A_ROW):
+                query = question(next(numbers[one.name]) % _QUESTIONS)
+                seconds[one.name].append(one.ask(query, limit).seconds)
+    for one in endpoints:
+        yield _row(case, one, seconds[one.name], bodies[one.name])
 
 
 def _row(case: str, endpoint: Endpoint, seconds: list[float], body: bytes) -> Row:
+    middle = median(seconds)
+    known = {
+        "case": case,
+        "endpoint": endpoint.name,
+        "median_ms": middle * 1000,
+        "p95_ms": percentile_95(seconds) * 1000,
+        "body_bytes": len(body),
+    }
+    if len(body) > _LARGEST_COMPARED:
+        count = body.count(b'{"allocations":')
+        return Row(**known, candidates=count, candidates_per_second=count / middle)
     document = orjson.loads(body)
     count = len(document["allocation_requests"])
-    middle = median(seconds)
     return Row(
-        case=case,
-        endpoint=endpoint.name,
-        median_ms=middle * 1000,
-        p95_ms=percentile_95(seconds) * 1000,
-        body_bytes=len(body),
+        **known,
         candidates=count,
         candidates_per_second=count / middle,
         orjson_ms=_orjson_ms(document),
@@ -90,6 +125,8 @@ def _orjson_ms(document: object) -> float:
 
 def _require_same(case: str, limit: int | None, bodies: dict[str, bytes]) -> None:
     """Check that all endpoints give the same answer, or under a limit as many candidates."""
+    if len(bodies) == 1:
+        return
     seen = [orjson.loads(body)["allocation_requests"] for body in bodies.values()]
     if limit is None:
         answers = {tuple(sorted(map(_canonical, found))) for found in seen}
@@ -105,12 +142,37 @@ def _canonical(candidate: dict[str, Any]) -> bytes:
     return orjson.dumps(candidate | {"mappings": mappings}, option=orjson.OPT_SORT_KEYS)
 
 
-def measure_claims(world: World, endpoints: Sequence[Endpoint], claims: int) -> list[Row]:
-    """Claim from a world's providers, with one client and with sixteen."""
-    rows = []
-    for clients in (1, 16):
-        case = f"claims on {world.name}, {clients} client" + ("s" if clients > 1 else "")
+def measure_loads(world: World, endpoints: Sequence[Endpoint], steps: int) -> Iterator[Row]:
+    """Let clients claim, search and claim, refresh, and read."""
+
+    def measured(case: str, make: Callable[[Endpoint], loads.Step], clients: int) -> Iterator[Row]:
         for one in endpoints:
-            rate = claims_per_second(one, world, clients, claims)
-            rows.append(Row(case=case, endpoint=one.name, claims_per_second=rate))
-    return rows
+            rate = loads.per_second(make(one), clients, steps)
+            yield Row(case=f"{world.name}: {case}", endpoint=one.name, per_second=rate)
+
+    if world.claim:
+        yield from measured("claims, 1 client", lambda one: loads.claims(one, world), 1)
+        yield from measured("claims, 16 clients", lambda one: loads.claims(one, world), 16)
+        yield from measured(
+            "claims on one provider, 16 clients", lambda one: loads.claims_on_one(one, world), 16
+        )
+        yield from measured(
+            "search and claim, 16 clients", lambda one: loads.pairs(one, world), 16
+        )
+        yield from _searches_under_claims(world, endpoints)
+    yield from measured("refreshes of a host", lambda one: loads.refreshes(one, world), 1)
+    for name in loads.reads(endpoints[0], world):
+        yield from measured(name, lambda one, name=name: loads.reads(one, world)[name], 1)
+
+
+def _searches_under_claims(world: World, endpoints: Sequence[Endpoint]) -> Iterator[Row]:
+    """Time searches while another client claims as fast as it can."""
+    for one in endpoints:
+        with loads.in_background(loads.claims(one, world)):
+            seconds = [one.ask(world.query, 10).seconds for _ in range(5 * _IN_A_ROW)]
+        yield Row(
+            case=f"{world.name}: limit=10 while one client claims",
+            endpoint=one.name,
+            median_ms=median(seconds) * 1000,
+            p95_ms=percentile_95(seconds) * 1000,
+        )

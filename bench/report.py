@@ -34,10 +34,10 @@ def _faster(ours: Row, peer: Row | None) -> float | None:
     return peer.median_ms / ours.median_ms
 
 
-def _more_claims(ours: Row, peer: Row | None) -> float | None:
-    if peer is None or not peer.claims_per_second or not ours.claims_per_second:
+def _more_done(ours: Row, peer: Row | None) -> float | None:
+    if peer is None or not peer.per_second or not ours.per_second:
         return None
-    return ours.claims_per_second / peer.claims_per_second
+    return ours.per_second / peer.per_second
 
 
 def _milliseconds(ours: Row, _peer: Row | None) -> float | None:
@@ -51,14 +51,46 @@ def _times_orjson(ours: Row, _peer: Row | None) -> float | None:
 
 
 FLOORS = (
-    Floor("flat 1000, no limit", "50 x faster", _faster, lambda one: one >= 50),
-    Floor("nested 1000 x 7, no limit", "50 x faster", _faster, lambda one: one >= 50),
-    Floor("flat 1000, limit=10", "100 x faster", _faster, lambda one: one >= 100),
-    Floor("nested 1000 x 7, limit=10", "100 x faster", _faster, lambda one: one >= 100),
+    *(
+        Floor(f"{world}, {limit}", f"{factor} x faster", _faster, lambda one, f=factor: one >= f)
+        for world, limit, factor in (
+            ("flat 1000", "no limit", 75),
+            ("flat 1000", "limit=10", 100),
+            ("nested 1000 x 7", "no limit", 150),
+            ("nested 1000 x 7", "limit=10", 100),
+            ("sharing 1000", "no limit", 150),
+            ("flat 10000", "limit=10", 300),
+            ("flat 10000", "limit=1000", 300),
+            ("nested 10000 x 7", "limit=10", 300),
+            ("nested 10000 x 7", "limit=1000", 300),
+        )
+    ),
     Floor("flat 10000, no limit", "< 3 x orjson", _times_orjson, lambda one: one < 3),
-    Floor("wide 2 x 64, 64 groups, limit=1000", "< 100 ms", _milliseconds, lambda one: one < 100),
-    Floor("wide 2 x 63, 64 groups, limit=1000", "< 10 ms", _milliseconds, lambda one: one < 10),
-    Floor("claims on flat 1000, 1 client", "5 x the claims", _more_claims, lambda one: one >= 5),
+    Floor("nested 100000 x 7, limit=1000", "< 50 ms", _milliseconds, lambda one: one < 50),
+    Floor("wide 2 x 64, 64 groups, limit=1000", "< 30 ms", _milliseconds, lambda one: one < 30),
+    Floor("wide 2 x 63, 64 groups, limit=1000", "< 3 ms", _milliseconds, lambda one: one < 3),
+    Floor("flat 1000: claims, 1 client", "5 x the claims", _more_done, lambda one: one >= 5),
+    Floor(
+        "flat 1000: search and claim, 16 clients",
+        "10 x the pairs",
+        _more_done,
+        lambda one: one >= 10,
+    ),
+    Floor("flat 1000: refreshes of a host", "20 x as many", _more_done, lambda one: one >= 20),
+    Floor(
+        "nested 1000 x 7: refreshes of a host", "20 x as many", _more_done, lambda one: one >= 20
+    ),
+    *(
+        Floor(f"flat 1000: {name}", "10 x as many", _more_done, lambda one: one >= 10)
+        for name in (
+            "list of all providers",
+            "list by name",
+            "show provider",
+            "inventories",
+            "usages",
+            "allocations",
+        )
+    ),
 )
 
 
@@ -78,14 +110,14 @@ def _measured(rows: Sequence[Row], ours: str, peer: str | None) -> Table:
         "candidates",
         "MB",
         "cand./s",
-        "claims/s",
+        "per s",
     )
     for name in (*columns, "ratio"):
         table.add_column(name, justify="left" if name in columns[:2] else "right")
     for before, row in pairwise([None, *rows]):
         assert row is not None
         other = _find(rows, row.case, peer) if row.endpoint == ours else None
-        ratio = _faster(row, other) or _more_claims(row, other)
+        ratio = _faster(row, other) or _more_done(row, other)
         table.add_row(
             "" if before is not None and before.case == row.case else row.case,
             row.endpoint,
@@ -94,7 +126,7 @@ def _measured(rows: Sequence[Row], ours: str, peer: str | None) -> Table:
             _figure(row.candidates, "{}"),
             _figure(None if row.body_bytes is None else row.body_bytes / 1e6, "{:.2f}"),
             _figure(row.candidates_per_second, "{:,.0f}"),
-            _figure(row.claims_per_second, "{:.0f}"),
+            _figure(row.per_second, "{:.0f}"),
             _figure(ratio, "{:.0f} x"),
         )
     return table
@@ -130,7 +162,7 @@ def markdown(rows: Sequence[Row], ours: str, peer: str | None) -> str:
         if row.endpoint != ours:
             continue
         other = _find(rows, row.case, peer)
-        ratio = _faster(row, other) or _more_claims(row, other)
+        ratio = _faster(row, other) or _more_done(row, other)
         size = None if row.body_bytes is None else row.body_bytes / 1e6
         cells = (
             row.case,
@@ -144,6 +176,6 @@ def markdown(rows: Sequence[Row], ours: str, peer: str | None) -> str:
 
 
 def _speed(row: Row) -> str:
-    if row.claims_per_second is not None:
-        return f"{row.claims_per_second:.0f} claims/s"
+    if row.per_second is not None:
+        return f"{row.per_second:.0f}/s"
     return _figure(row.median_ms, "{:.2f} ms")

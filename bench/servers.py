@@ -3,7 +3,6 @@
 
 import os
 import socket
-import sqlite3
 import subprocess
 import sys
 import tempfile
@@ -16,27 +15,21 @@ import httpx
 import psutil
 
 _START_SECONDS = 60
-_OURS = "treeclaim.db"
-_PEERS = "placement.db"
 _PEER_PACKAGES = ("openstack-placement", "gunicorn", "pymysql", "psycopg2-binary")
 
 
 @contextmanager
-def treeclaim(folder: Path) -> Iterator[tuple[str, psutil.Process]]:
-    """Run Treeclaim on SQLite in a folder, one worker; yield its URL and process."""
-    with treeclaim_on(f"sqlite:///{folder / _OURS}", folder) as running:
-        yield running
-
-
-@contextmanager
-def treeclaim_on(database: str, folder: Path) -> Iterator[tuple[str, psutil.Process]]:
-    """Run Treeclaim, one worker, on a database; its log is in a folder.
+def treeclaim_on(
+    database: str, folder: Path, workers: int = 1
+) -> Iterator[tuple[str, psutil.Process]]:
+    """Run Treeclaim on a database; its log is in a folder.
 
     Yields:
         Its URL and process.
     """
     port = _free_port()
     command = [sys.executable, "-m", "treeclaim", "serve", "--port", str(port)]
+    command += ["--workers", str(workers)]
     with _running(command, _environment(database), port, folder) as process:
         yield f"http://127.0.0.1:{port}", process
 
@@ -56,20 +49,10 @@ def peer_environment() -> Path:
 
 
 @contextmanager
-def openstack_placement(folder: Path) -> Iterator[tuple[str, psutil.Process]]:
-    """Run openstack-placement, one worker, on a copy of Treeclaim's database in the same folder.
-
-    Yields:
-        Its URL and process.
-    """
-    _copy_database(folder / _OURS, folder / _PEERS)
-    with openstack_placement_on(f"sqlite:///{folder / _PEERS}", folder) as running:
-        yield running
-
-
-@contextmanager
-def openstack_placement_on(database: str, folder: Path) -> Iterator[tuple[str, psutil.Process]]:
-    """Run openstack-placement, one worker, on a database; its log is in a folder.
+def openstack_placement_on(
+    database: str, folder: Path, workers: int = 1
+) -> Iterator[tuple[str, psutil.Process]]:
+    """Run openstack-placement on a database; its log is in a folder.
 
     Yields:
         Its URL and process.
@@ -79,9 +62,10 @@ def openstack_placement_on(database: str, folder: Path) -> Iterator[tuple[str, p
     port = _free_port()
     command = [
         str(programs / "gunicorn"),
-        "--workers=1",
+        f"--workers={workers}",
         "--threads=4",
         "--timeout=600",
+        "--keep-alive=300",
         f"--bind=127.0.0.1:{port}",
         "placement.wsgi.api:application",
     ]
@@ -89,18 +73,12 @@ def openstack_placement_on(database: str, folder: Path) -> Iterator[tuple[str, p
         yield f"http://127.0.0.1:{port}", process
 
 
-def _copy_database(source: Path, target: Path) -> None:
-    """Copy a SQLite database in use, and give it back the journal that the peer would choose."""
-    with sqlite3.connect(source) as ours, sqlite3.connect(target) as copy:
-        ours.backup(copy)
-        copy.execute("PRAGMA journal_mode=DELETE")
-
-
 def _environment(database: str) -> dict[str, str]:
     return os.environ | {
         "OS_PLACEMENT_DATABASE__CONNECTION": database,
         "OS_PLACEMENT_DATABASE__SYNC_ON_STARTUP": "true",
         "OS_API__AUTH_STRATEGY": "noauth2",
+        "OS_TREECLAIM__ADMIN_LISTEN": "",
     }
 
 

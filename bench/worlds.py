@@ -3,7 +3,6 @@
 
 import random
 import uuid
-from collections.abc import Callable
 from dataclasses import dataclass, field
 
 SHARING = "MISC_SHARES_VIA_AGGREGATE"
@@ -17,6 +16,7 @@ class BenchProvider:
         uuid, name: Its identity.
         parent: Uuid of the parent, None for a root.
         inventories: Totals by resource class.
+        used: What is claimed already, by resource class.
         traits, aggregates: Names, uuids.
     """
 
@@ -26,6 +26,7 @@ class BenchProvider:
     inventories: dict[str, int] = field(default_factory=dict)
     traits: tuple[str, ...] = ()
     aggregates: tuple[str, ...] = ()
+    used: dict[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,15 +47,30 @@ class World:
     limits: tuple[int | None, ...]
     claim: dict[str, int] = field(default_factory=dict)
 
+    def question(self, number: int) -> str:
+        """Return the query, with another amount of memory for each number."""
+        return self.query.replace("MEMORY_MB:512", f"MEMORY_MB:{512 + number}")
 
-class _Maker:
+    @property
+    def has_questions(self) -> bool:
+        """Tell whether the query can be varied."""
+        return "MEMORY_MB:512" in self.query
+
+
+class WorldMaker:
     """Makes providers with uuids from a seed."""
 
     def __init__(self, seed: int) -> None:
         self._random = random.Random(seed)
-        self.made: list[BenchProvider] = []
+        self._made: list[BenchProvider] = []
+
+    @property
+    def providers(self) -> tuple[BenchProvider, ...]:
+        """Return what was added."""
+        return tuple(self._made)
 
     def uuid(self) -> str:
+        """Return a new one."""
         return str(uuid.UUID(int=self._random.getrandbits(128), version=4))
 
     def add(
@@ -64,9 +80,12 @@ class _Maker:
         parent: str | None = None,
         traits: tuple[str, ...] = (),
         aggregates: tuple[str, ...] = (),
+        *,
+        used: dict[str, int] | None = None,
     ) -> str:
-        one = BenchProvider(self.uuid(), name, parent, inventories, traits, aggregates)
-        self.made.append(one)
+        """Add a provider; return its uuid."""
+        one = BenchProvider(self.uuid(), name, parent, inventories, traits, aggregates, used or {})
+        self._made.append(one)
         return one.uuid
 
 
@@ -76,7 +95,7 @@ _FLAT_QUERY = "resources=VCPU:1,MEMORY_MB:512,DISK_GB:10"
 
 def flat(hosts: int, seed: int = 1) -> World:
     """Hosts without children."""
-    maker = _Maker(seed)
+    maker = WorldMaker(seed)
     aggregates = [maker.uuid() for _ in range(5)]
     for number in range(hosts):
         maker.add(
@@ -87,7 +106,7 @@ def flat(hosts: int, seed: int = 1) -> World:
         )
     return World(
         f"flat {hosts}",
-        tuple(maker.made),
+        maker.providers,
         _FLAT_QUERY,
         (None, 10, 1000),
         {"VCPU": 1, "MEMORY_MB": 512, "DISK_GB": 10},
@@ -96,7 +115,7 @@ def flat(hosts: int, seed: int = 1) -> World:
 
 def nested(trees: int, seed: int = 2) -> World:
     """Trees of seven: a host, two NUMA nodes, two devices on each."""
-    maker = _Maker(seed)
+    maker = WorldMaker(seed)
     for number in range(trees):
         root = maker.add(f"nested-{number}", {"DISK_GB": 2_000})
         for node in range(2):
@@ -112,12 +131,12 @@ def nested(trees: int, seed: int = 2) -> World:
         "resources_COMPUTE=VCPU:1,MEMORY_MB:512&resources_ACCEL=FPGA:1"
         "&group_policy=none&same_subtree=_COMPUTE,_ACCEL"
     )
-    return World(f"nested {trees} x 7", tuple(maker.made), query, (None, 10, 1000))
+    return World(f"nested {trees} x 7", maker.providers, query, (None, 10, 1000))
 
 
 def sharing(hosts: int, hosts_per_pool: int = 50, seed: int = 3) -> World:
     """Hosts without disks, and pools that lend them some."""
-    maker = _Maker(seed)
+    maker = WorldMaker(seed)
     for pool in range(-(-hosts // hosts_per_pool)):
         aggregate = maker.uuid()
         maker.add(
@@ -129,12 +148,20 @@ def sharing(hosts: int, hosts_per_pool: int = 50, seed: int = 3) -> World:
                 {"VCPU": 64, "MEMORY_MB": 262_144},
                 aggregates=(aggregate,),
             )
-    return World(f"sharing {hosts}", tuple(maker.made), _FLAT_QUERY, (None, 10))
+    return World(f"sharing {hosts}", maker.providers, _FLAT_QUERY, (None, 10))
 
 
-def wide(trees: int, children: int, groups: int, units: int = 1, seed: int = 4) -> World:
+def wide(
+    trees: int,
+    children: int,
+    groups: int,
+    units: int = 1,
+    *,
+    seed: int = 4,
+    limits: tuple[int | None, ...] = (1000,),
+) -> World:
     """Trees of equal children, and as many groups that each want one unit of a child."""
-    maker = _Maker(seed)
+    maker = WorldMaker(seed)
     for number in range(trees):
         root = maker.add(f"wide-{number}", {"VCPU": 64})
         for child in range(children):
@@ -142,23 +169,7 @@ def wide(trees: int, children: int, groups: int, units: int = 1, seed: int = 4) 
     wanted = "&".join(f"resources{number}=FPGA:1" for number in range(1, groups + 1))
     return World(
         f"wide {trees} x {children}, {groups} groups",
-        tuple(maker.made),
+        maker.providers,
         f"resources=VCPU:1&{wanted}&group_policy=none",
-        (1000,),
+        limits,
     )
-
-
-SHORT: tuple[Callable[[], World], ...] = (
-    lambda: flat(1000),
-    lambda: nested(1000),
-    lambda: sharing(1000),
-    lambda: wide(2, 8, 4, units=4),
-)
-"""Worlds that are measured against a peer."""
-
-ALONE: tuple[Callable[[], World], ...] = (
-    lambda: flat(10_000),
-    lambda: wide(2, 64, 64),
-    lambda: wide(2, 63, 64),
-)
-"""Worlds that no peer finishes in reasonable time."""

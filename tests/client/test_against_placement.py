@@ -25,7 +25,11 @@ def endpoint(tmp_path_factory):
         servers.peer_environment()
     except (subprocess.CalledProcessError, OSError) as error:
         pytest.skip(f"openstack-placement cannot be installed here: {error}")
-    with servers.openstack_placement(tmp_path_factory.mktemp("placement")) as (url, _):
+    folder = tmp_path_factory.mktemp("placement")
+    with servers.openstack_placement_on(f"sqlite:///{folder / 'placement.db'}", folder) as (
+        url,
+        _,
+    ):
         with Client(url, "admin") as client:
             body = {"name": "host", "uuid": HOST}
             client.call("POST", "/resource_providers", json=body)
