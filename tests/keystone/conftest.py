@@ -4,7 +4,7 @@
 import httpx
 import pytest
 
-from tests.keystone.keystone_server import PASSWORD, Keystone
+from tests.keystone.keystone_server import Keystone
 from tests.keystone.service import behind
 from tests.servers import free_port
 
@@ -51,22 +51,3 @@ def http(service, service_url):
     headers = {"openstack-api-version": "placement 1.39"}
     with httpx.Client(base_url=service_url, headers=headers, timeout=60) as client:
         yield client
-
-
-@pytest.fixture
-def login(keystone, service, tmp_path):
-    """A function that returns a client command's environment with the login of a user."""
-
-    def login(user="admin", project="admin", **more):
-        return {
-            "OS_AUTH_URL": keystone.url,
-            "OS_USERNAME": user,
-            "OS_PASSWORD": PASSWORD,
-            "OS_PROJECT_NAME": project,
-            "OS_USER_DOMAIN_NAME": "Default",
-            "OS_PROJECT_DOMAIN_NAME": "Default",
-            "OS_IDENTITY_API_VERSION": "3",
-            **more,
-        }
-
-    return login

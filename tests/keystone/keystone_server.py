@@ -118,6 +118,19 @@ class Keystone:
         finally:
             server.stop()
 
+    def login(self, user="admin", project="admin"):
+        """Return what a client's environment says to log in with a password."""
+        return {
+            "OS_AUTH_URL": self.url,
+            "OS_USERNAME": user,
+            "OS_PASSWORD": PASSWORD,
+            "OS_PROJECT_NAME": project,
+            "OS_USER_DOMAIN_NAME": "Default",
+            "OS_PROJECT_DOMAIN_NAME": "Default",
+            "OS_IDENTITY_API_VERSION": "3",
+            "OS_REGION_NAME": REGION,
+        }
+
     def revoke(self, token):
         """End a token."""
         headers = {"x-auth-token": token, "x-subject-token": token}
