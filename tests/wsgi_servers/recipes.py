@@ -138,18 +138,27 @@ class Apache(Recipe):
             f"WSGIScriptAlias /placement {libraries}": alias,
             f"{libraries}/placement/wsgi": str(_MODULE / "placement" / "wsgi"),
             "python-home=/opt/treeclaim": f"python-home={sys.prefix}",
+            "home=/var/lib/placement": f"home={self.folder}",
             "/var/log/apache2/placement.log": str(self.folder / "service.log"),
         }
         recipe = self.fill("apache.conf", replacements)
         main = self.folder / "httpd.conf"
-        foreign = self.foreign / "lib" / _python_name() / "site-packages"
-        httpd = foreign / "mod_wsgi_packages" / "httpd"
-        (module,) = (foreign / "mod_wsgi" / "server").glob("mod_wsgi*.so")
+        (module,) = (self._libraries() / "mod_wsgi" / "server").glob("mod_wsgi*.so")
         main.write_text(
-            _HTTPD.format(httpd=httpd, folder=self.folder, module=module, recipe=recipe)
+            _HTTPD.format(httpd=self._httpd(), folder=self.folder, module=module, recipe=recipe)
         )
-        server = [httpd / "bin" / "httpd", "-f", main, "-D", "FOREGROUND"]
+        server = [self._httpd() / "bin" / "httpd", "-f", main, "-D", "FOREGROUND"]
         return [*_as_somebody_else(self.folder), *server]
+
+    def environment(self):
+        """The package has Apache's libraries beside Apache, and does not tell it."""
+        return super().environment() | {"LD_LIBRARY_PATH": str(self._httpd() / "lib")}
+
+    def _libraries(self):
+        return self.foreign / "lib" / _python_name() / "site-packages"
+
+    def _httpd(self):
+        return self._libraries() / "mod_wsgi_packages" / "httpd"
 
     def log(self):
         """Return all that the service wrote."""
