@@ -23,7 +23,9 @@ class Openstack:
     """Runs the command, and remembers which subcommands were run."""
 
     def __init__(self, environment):
-        self.programs = environment_of("clients", "python-openstackclient", "osc-placement") / "bin"
+        self.programs = (
+            environment_of("clients", "python-openstackclient", "osc-placement") / "bin"
+        )
         self.subcommands = self._list_subcommands()
         self.used = set()
         self._environment = environment

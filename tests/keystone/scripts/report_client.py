@@ -106,7 +106,12 @@ class Deployment:
     def candidates(self, extra_specs=None, memory=512, groups=()):
         """Ask as the scheduler does: for a flavor, and for what ports or devices want."""
         flavor = objects.Flavor(
-            vcpus=2, memory_mb=memory, root_gb=0, ephemeral_gb=0, swap=0, extra_specs=extra_specs or {}
+            vcpus=2,
+            memory_mb=memory,
+            root_gb=0,
+            ephemeral_gb=0,
+            swap=0,
+            extra_specs=extra_specs or {},
         )
         specification = objects.RequestSpec(
             flavor=flavor,
@@ -248,9 +253,7 @@ class Deployment:
 
     def delete(self):
         """Delete the instance, then the hosts."""
-        assert self.client.delete_allocation_for_instance(
-            self.context, self.instance, force=True
-        )
+        assert self.client.delete_allocation_for_instance(self.context, self.instance, force=True)
         assert self.held() == {}
         for host, name in zip(self.hosts, self.names, strict=True):
             node = objects.ComputeNode(uuid=host, hypervisor_hostname=name, host=name)

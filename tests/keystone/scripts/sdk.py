@@ -48,9 +48,7 @@ def classes_and_traits(placement):
 def providers(placement):
     """A tree of two."""
     placement.create_resource_provider(name="sdk host", uuid=HOST)
-    placement.create_resource_provider(
-        name="sdk child", uuid=CHILD, parent_provider_uuid=HOST
-    )
+    placement.create_resource_provider(name="sdk child", uuid=CHILD, parent_provider_uuid=HOST)
     placement.update_resource_provider(CHILD, name="sdk disk")
     assert placement.get_resource_provider(CHILD).parent_provider_id == HOST
     assert placement.find_resource_provider("sdk disk", ignore_missing=False).id == CHILD
@@ -104,7 +102,9 @@ def claims(placement):
     placement.update_allocation(first, **claim(2, None))
     held = placement.get_allocation(first)
     assert held.allocations[HOST]["resources"] == {"VCPU": 2}
-    placement.create_allocations({first: claim(1, held.consumer_generation), second: claim(3, None)})
+    placement.create_allocations(
+        {first: claim(1, held.consumer_generation), second: claim(3, None)}
+    )
     on_host = list(placement.resource_provider_allocations(HOST))
     assert {one.id or one.consumer_id for one in on_host} == set(CONSUMERS)
     assert placement.fetch_resource_provider_usages(HOST).usages == {"VCPU": 4}
