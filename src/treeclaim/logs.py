@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Logging as oslo.log configures it."""
 
-import atexit
 import logging
 import time
 from collections.abc import Sequence
 from logging.handlers import QueueHandler, QueueListener
+from multiprocessing.util import Finalize
 from queue import Empty, SimpleQueue
 from typing import Any
 
@@ -36,10 +36,18 @@ def _write_requests_behind() -> None:
     lines: SimpleQueue[Any] = SimpleQueue()
     listener = _Batches(lines, logging.getLogger().handlers)
     listener.start()
-    atexit.register(listener.stop)
     requests = logging.getLogger(_REQUESTS)
     requests.handlers = [_AsItIs(lines)]
     requests.propagate = False
+
+    def write_the_rest() -> None:
+        """What is still to come, from requests that are being answered, is written at once."""
+        requests.propagate = True
+        requests.handlers = []
+        listener.stop()
+
+    # Unlike atexit, this is done at the end of a process that a server made by multiprocessing too.
+    Finalize(None, write_the_rest, exitpriority=0)
 
 
 class _AsItIs(QueueHandler):

@@ -3,9 +3,7 @@
 
 import re
 import uuid
-from pathlib import Path
 
-import httpx
 import pytest
 
 from tests.cli.processes import run

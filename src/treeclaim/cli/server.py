@@ -2,17 +2,25 @@
 """The server of `treeclaim serve`: Granian, with a listening socket that outlives its workers."""
 
 import logging
+import os
+import signal
 import socket
+import stat
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from granian.constants import Interfaces, SSLProtocols
-from granian.net import SocketHolder
-from granian.server.mp import MPServer
+from granian.net import SocketHolder  # type: ignore[attr-defined]
+from granian.server.mp import MPServer, WorkerProcess
 
 from treeclaim.cli.output import CommandError
+from treeclaim.wsgi import make_application as start
+
+if TYPE_CHECKING:
+    from wsgiref.types import WSGIApplication
 
 _LOG = logging.getLogger("_granian")
 """The server's own messages; there are none of ours in its first process."""
@@ -22,6 +30,12 @@ _BACKLOG = 1024
 
 _GRACE_SECONDS = 60
 """How long a worker that stops may take for requests that it has begun."""
+
+_TAKE_NO_MORE = signal.SIGUSR1
+"""Tells a worker that its successor runs."""
+
+_ARRIVAL_SECONDS = 1.0
+"""How long a worker then waits for requests on connections that it has taken."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +79,7 @@ def serve(settings: ServerSettings, check: Callable[[], None]) -> None:
     """
     _Server(
         check,
-        "treeclaim.wsgi:make_application",
+        "treeclaim.cli.server:make_application",
         factory=True,
         interface=Interfaces.WSGI,
         address=settings.host,
@@ -88,6 +102,21 @@ def serve(settings: ServerSettings, check: Callable[[], None]) -> None:
     ).serve()
 
 
+class _Worker(WorkerProcess):
+    """A process that answers requests; it ends in two steps."""
+
+    def terminate(self) -> None:
+        """Let the process take no more connections, finish what it has, and end.
+
+        In between, the requests on connections that it has just taken arrive. Without that the
+        server closes these unanswered.
+        """
+        if not self.parent.interrupt_signal and self.inner.is_alive():
+            os.kill(self.inner.pid, _TAKE_NO_MORE)
+            time.sleep(_ARRIVAL_SECONDS)
+        super().terminate()
+
+
 class _Server(MPServer):
     """Granian, but no connection is lost when a worker goes.
 
@@ -96,13 +125,17 @@ class _Server(MPServer):
     keeps, has one queue; Granian does the same with Unix sockets.
     """
 
+    # Granian's own annotations know only what these are at first.
+    _sfd: Any
+    _shd: Any
+
     def __init__(self, check: Callable[[], None], *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
         self._check = check
 
     def _init_shared_socket(self) -> None:
         if self.bind_uds:
-            super()._init_shared_socket()
+            super()._init_shared_socket()  # type: ignore[no-untyped-call]
             return
         family = socket.AF_INET6 if ":" in self.bind_addr else socket.AF_INET
         listener = socket.create_server(
@@ -113,14 +146,49 @@ class _Server(MPServer):
         self._ssp = None
         self._sso = listener
         self._sfd = listener.fileno()
-        self._shd = SocketHolder(self._sfd, False, self.backlog)
+        self._shd = SocketHolder(self._sfd, False, self.backlog)  # type: ignore[call-arg]
+
+    def _spawn_worker(self, *arguments: Any, **named: Any) -> WorkerProcess:
+        worker = super()._spawn_worker(*arguments, **named)
+        worker.__class__ = _Worker
+        return worker
 
     def _reload(self, spawn_target: Any, target_loader: Any) -> None:
         try:
             self._check()
         except CommandError as error:
-            _LOG.error("Not reloaded: %s", error)  # noqa: TRY400 - the message says it all
+            _LOG.error("Not reloaded: %s", error)
             self.reload_signal = False
             self.main_loop_interrupt.clear()
             return
-        super()._reload(spawn_target, target_loader)
+        super()._reload(spawn_target, target_loader)  # type: ignore[no-untyped-call]
+
+
+def make_application() -> "WSGIApplication":
+    """Start the service in a worker, which from then on can be told to take no more connections."""
+    signal.signal(_TAKE_NO_MORE, lambda *_: _take_no_more_connections())
+    return start()
+
+
+def _take_no_more_connections() -> None:
+    """Put a socket that nobody knows in the place of the one that all workers listen on.
+
+    The server itself stops listening only at the moment when it closes its connections too.
+    """
+    unknown = socket.socket(socket.AF_UNIX)
+    unknown.setblocking(False)
+    unknown.bind("")
+    unknown.listen()
+    for name in os.listdir("/proc/self/fd"):
+        if int(name) != unknown.fileno() and _is_listening(int(name)):
+            os.dup2(unknown.fileno(), int(name))
+
+
+def _is_listening(descriptor: int) -> bool:
+    try:
+        if not stat.S_ISSOCK(os.fstat(descriptor).st_mode):
+            return False
+    except OSError:
+        return False
+    with socket.socket(fileno=os.dup(descriptor)) as one:
+        return bool(one.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN))
