@@ -114,7 +114,7 @@ class _Worker(WorkerProcess):
         if not self.parent.interrupt_signal and self.inner.is_alive():
             os.kill(self.inner.pid, _TAKE_NO_MORE)
             time.sleep(_ARRIVAL_SECONDS)
-        super().terminate()
+        super().terminate()  # type: ignore[no-untyped-call]
 
 
 class _Server(MPServer):
@@ -179,9 +179,10 @@ def _take_no_more_connections() -> None:
     unknown.setblocking(False)
     unknown.bind("")
     unknown.listen()
-    for name in os.listdir("/proc/self/fd"):
-        if int(name) != unknown.fileno() and _is_listening(int(name)):
-            os.dup2(unknown.fileno(), int(name))
+    descriptors = [int(one.name) for one in Path("/proc/self/fd").iterdir()]
+    for one in descriptors:
+        if one != unknown.fileno() and _is_listening(one):
+            os.dup2(unknown.fileno(), one)
 
 
 def _is_listening(descriptor: int) -> bool:

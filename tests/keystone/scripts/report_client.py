@@ -8,6 +8,7 @@ import copy
 import json
 import sys
 import uuid
+from typing import ClassVar
 
 from nova import config, context, exception, objects
 from nova.scheduler import utils
@@ -21,7 +22,7 @@ TRAITS = ["CUSTOM_REPORTED", "HW_CPU_X86_AVX2"]
 class Watched(report.SchedulerReportClient):
     """Nova's client, which remembers what of it was used."""
 
-    used = set()
+    used: ClassVar[set[str]] = set()
 
     def __getattribute__(self, name):
         Watched.used.add(name)
