@@ -94,6 +94,7 @@ class Server:
             return self.process.wait(timeout=_STOP_SECONDS)
         finally:
             self.process.kill()
+            self.process.wait()
             self.process = None
 
 

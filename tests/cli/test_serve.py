@@ -50,7 +50,11 @@ def serve_on_socket(environment, tmp_path, path, *options):
 
     def is_ready():
         with socket.socket(socket.AF_UNIX) as probe:
-            return path.exists() and probe.connect_ex(str(path)) == 0
+            probe.settimeout(60)
+            if probe.connect_ex(str(path)) != 0:
+                return False
+            probe.sendall(b"GET / HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
+            return probe.recv(12) == b"HTTP/1.1 200"
 
     command = [*COMMAND, "serve", f"--unix-socket={path}", *options]
     return running(command, environment, tmp_path / "log", is_ready)

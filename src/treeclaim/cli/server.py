@@ -28,7 +28,7 @@ _LOG = logging.getLogger("_granian")
 _BACKLOG = 1024
 """Connections that wait for a worker."""
 
-_GRACE_SECONDS = 60
+_GRACE_SECONDS = 30
 """How long a worker that stops may take for requests that it has begun."""
 
 _TAKE_NO_MORE = signal.SIGUSR1
@@ -165,7 +165,12 @@ class _Server(MPServer):
 
 
 def make_application() -> "WSGIApplication":
-    """Start the service in a worker, which from then on can be told to take no more connections."""
+    """Start the service in a worker, which from then on can be told to take no more connections.
+
+    A worker that is told to stop before it has started just ends; it would have the handler of the
+    first process, which is of no effect here, until Granian gives it one of its own.
+    """
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
     signal.signal(_TAKE_NO_MORE, lambda *_: _take_no_more_connections())
     return start()
 
