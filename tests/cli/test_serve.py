@@ -211,6 +211,15 @@ def test_a_worker_that_dies_is_replaced_while_requests_wait(environment, tmp_pat
         assert before not in workers_of(server)
 
 
+def test_nothing_is_left_of_a_service_that_was_killed(environment, tmp_path, url):
+    with serve(environment, tmp_path, url) as server:
+        (worker,) = workers_of(server)
+        server.stop(signal.SIGKILL)
+        assert eventually(lambda: not psutil.pid_exists(worker), "the worker ends", seconds=30)
+    with serve(environment, tmp_path, url):
+        assert httpx.get(url, timeout=60).status_code == 200
+
+
 def test_the_service_listens_on_a_unix_socket(environment, tmp_path):
     path = tmp_path / "placement.sock"
     with serve_on_socket(environment, tmp_path, path, "--unix-socket-mode=660") as server:

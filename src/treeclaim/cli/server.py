@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """The server of `treeclaim serve`: Granian, with a listening socket that outlives its workers."""
 
+import ctypes
 import logging
 import os
 import signal
 import socket
 import stat
+import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -36,6 +38,9 @@ _TAKE_NO_MORE = signal.SIGUSR1
 
 _ARRIVAL_SECONDS = 1.0
 """How long a worker then waits for requests on connections that it has taken."""
+
+_PR_SET_PDEATHSIG = 1
+"""Of <linux/prctl.h>."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,8 +176,15 @@ def make_application() -> "WSGIApplication":
     first process, which is of no effect here, until Granian gives it one of its own.
     """
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    _end_with_parent()
     signal.signal(_TAKE_NO_MORE, lambda *_: _take_no_more_connections())
     return start()
+
+
+def _end_with_parent() -> None:
+    """Let Linux stop this process when the first one is killed, or it would keep the port."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
 
 
 def _take_no_more_connections() -> None:
