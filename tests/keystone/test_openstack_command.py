@@ -170,7 +170,7 @@ def _candidates(openstack, ids):
     wanted = ["--resource=VCPU=1", "--resource=DISK_GB=10", "--required=CUSTOM_BLUE", "--limit=5"]
     found = openstack.get("allocation candidate list", *wanted)
     assert {one["resource provider"] for one in found} == {ids["host"], ids["disk"]}
-    groups = ["--group=CPU", "--resource=VCPU=1", "--group=DISK", "--resource=DISK_GB=1"]
+    groups = ["--group=1", "--resource=VCPU=1", "--group=2", "--resource=DISK_GB=1"]
     grouped = openstack.get("allocation candidate list", *groups, "--group-policy=isolate")
     assert {one["resource provider"] for one in grouped} == {ids["host"], ids["disk"]}
 
