@@ -36,11 +36,18 @@ def _write_requests_behind() -> None:
     lines: SimpleQueue[Any] = SimpleQueue()
     listener = _Batches(lines, logging.getLogger().handlers)
     listener.start()
-    # Processes that a server forked end without the exit handlers of the interpreter.
-    Finalize(None, listener.stop, exitpriority=0)
     requests = logging.getLogger(_REQUESTS)
     requests.handlers = [_AsItIs(lines)]
     requests.propagate = False
+
+    def write_the_rest() -> None:
+        """What is still to come, from requests that are being answered, is written at once."""
+        requests.propagate = True
+        requests.handlers = []
+        listener.stop()
+
+    # Unlike atexit, this is done at the end of a process that a server made by multiprocessing too.
+    Finalize(None, write_the_rest, exitpriority=0)
 
 
 class _AsItIs(QueueHandler):

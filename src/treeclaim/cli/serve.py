@@ -4,6 +4,8 @@
 import argparse
 import os
 import socket
+import ssl
+import stat
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -20,30 +22,92 @@ from treeclaim.store.engine import await_database
 from treeclaim.wsgi import CONFIG_FILES_VARIABLE
 
 _THREADS = 4
+_SHORTEST_LIFETIME = 60
+_KEY_HEADER = "-----BEGIN PRIVATE KEY-----"
 
 
 def add_to(commands: Any) -> None:
     """Add the command."""
-    command = commands.add_parser("serve", help="run the service")
-    command.add_argument("--host", default="127.0.0.1", help="address to listen on")
-    command.add_argument("--port", type=int, default=PORT, help="port to listen on")
-    command.add_argument("--workers", type=int, default=1, help="number of processes")
-    command.add_argument(
-        "--threads", type=int, default=_THREADS, help="requests that a process handles at a time"
+    command = commands.add_parser(
+        "serve", help="run the service; SIGHUP reloads it without losing a request"
     )
+    _add_listening_options(command)
+    _add_process_options(command)
     add_config_options(command)
     command.set_defaults(run=run)
 
 
+def _add_listening_options(command: argparse.ArgumentParser) -> None:
+    command.add_argument("--host", default="127.0.0.1", help="address to listen on")
+    command.add_argument("--port", type=int, default=PORT, help="port to listen on")
+    command.add_argument(
+        "--unix-socket",
+        type=Path,
+        metavar="PATH",
+        help="listen on a Unix socket instead of host and port",
+    )
+    command.add_argument(
+        "--unix-socket-mode",
+        type=_permissions,
+        metavar="OCTAL",
+        help="permissions of the Unix socket, such as 660",
+    )
+    command.add_argument(
+        "--tls-certificate",
+        type=Path,
+        metavar="PATH",
+        help="PEM file with certificate and chain; with it the service speaks TLS 1.2 and 1.3",
+    )
+    command.add_argument(
+        "--tls-key", type=Path, metavar="PATH", help="PEM file with the certificate's PKCS #8 key"
+    )
+    command.add_argument(
+        "--tls-client-ca",
+        type=Path,
+        metavar="PATH",
+        help="PEM file of the authority that must have signed the certificates of clients",
+    )
+
+
+def _add_process_options(command: argparse.ArgumentParser) -> None:
+    command.add_argument("--workers", type=int, default=1, help="number of processes")
+    command.add_argument(
+        "--threads", type=int, default=_THREADS, help="requests that a process handles at a time"
+    )
+    command.add_argument(
+        "--worker-lifetime",
+        type=int,
+        metavar="SECONDS",
+        help="replace a process after this time, at least 60 seconds",
+    )
+    command.add_argument(
+        "--worker-max-memory",
+        type=int,
+        metavar="MIB",
+        help="replace a process that holds more memory; looked at every 30 seconds",
+    )
+
+
+def _permissions(text: str) -> int:
+    """Read permissions as chmod takes them."""
+    try:
+        return int(text, 8)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text} is not an octal number") from None
+
+
 def run(options: argparse.Namespace) -> int:
     """Check that the service can start, then serve until stopped."""
-    if options.workers < 1 or options.threads < 1:
-        raise CommandError("--workers and --threads take a number of at least 1")
+    _check_numbers(options)
     if options.config_dir:
         raise CommandError("--config-dir is not possible here; name the files by --config-file")
     configuration = configuration_of(options)
     _check_database(configuration)
-    _check_address(options.host, options.port)
+    if options.unix_socket:
+        _check_unix_socket(options.unix_socket)
+    else:
+        _check_address(options.host, options.port)
+    _check_tls(options)
     if options.config_file:
         files = [str(Path(one).resolve()) for one in options.config_file]
         os.environ[CONFIG_FILES_VARIABLE] = os.pathsep.join(files)
@@ -66,6 +130,16 @@ def _admin(configuration: Configuration, options: argparse.Namespace) -> Iterato
     finally:
         process.terminate()
         process.wait()
+
+
+def _check_numbers(options: argparse.Namespace) -> None:
+    if options.workers < 1 or options.threads < 1:
+        raise CommandError("--workers and --threads take a number of at least 1")
+    lifetime, memory = options.worker_lifetime, options.worker_max_memory
+    if lifetime is not None and lifetime < _SHORTEST_LIFETIME:
+        raise CommandError(f"--worker-lifetime is at least {_SHORTEST_LIFETIME} seconds")
+    if memory is not None and memory < 1:
+        raise CommandError("--worker-max-memory takes a number of at least 1")
 
 
 def _check_database(configuration: Configuration) -> None:
@@ -94,19 +168,59 @@ def _check_address(host: str, port: int) -> None:
             raise CommandError(f"cannot listen on {host}:{port}: {error.strerror}") from error
 
 
+def _check_unix_socket(path: Path) -> None:
+    """Take away the socket that a service left which was killed, but no other file."""
+    if not path.parent.is_dir():
+        raise CommandError(f"cannot listen on {path}: its folder does not exist")
+    if not path.exists():
+        return
+    if not stat.S_ISSOCK(path.stat().st_mode):
+        raise CommandError(f"cannot listen on {path}: there is a file that is no socket")
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
+        try:
+            probe.connect(str(path))
+        except ConnectionRefusedError:
+            path.unlink()
+        else:
+            raise CommandError(f"cannot listen on {path}: another server does")
+
+
+def _check_tls(options: argparse.Namespace) -> None:
+    """Find out here what would make every worker fail."""
+    certificate, key, authority = options.tls_certificate, options.tls_key, options.tls_client_ca
+    if certificate is None and key is None and authority is None:
+        return
+    if certificate is None or key is None:
+        raise CommandError("TLS needs both --tls-certificate and --tls-key")
+    try:
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(certificate, key, password="")
+        if authority is not None:
+            context.load_verify_locations(authority)
+        is_understood = key.read_text().lstrip().startswith(_KEY_HEADER)
+    except OSError as error:
+        raise CommandError(f"certificate and key cannot be used: {error}") from error
+    if not is_understood:
+        raise CommandError(
+            f"{key} is not in PKCS #8; convert it: openssl pkcs8 -topk8 -nocrypt -in {key}"
+        )
+
+
 def _serve(options: argparse.Namespace) -> None:
     # Importing the server takes long, and no other command needs it.
-    from granian import Granian  # noqa: PLC0415
-    from granian.constants import Interfaces  # noqa: PLC0415
+    from treeclaim.cli.server import ServerSettings, serve  # noqa: PLC0415
 
-    Granian(
-        "treeclaim.wsgi:make_application",
-        factory=True,
-        address=options.host,
+    settings = ServerSettings(
+        host=options.host,
         port=options.port,
-        interface=Interfaces.WSGI,
+        unix_socket=options.unix_socket,
+        unix_socket_mode=options.unix_socket_mode,
         workers=options.workers,
-        blocking_threads=options.threads,
-        websockets=False,
-        respawn_failed_workers=True,
-    ).serve()
+        threads=options.threads,
+        certificate=options.tls_certificate,
+        key=options.tls_key,
+        client_authority=options.tls_client_ca,
+        lifetime=options.worker_lifetime,
+        memory=options.worker_max_memory,
+    )
+    serve(settings, lambda: _check_database(options))

@@ -1,0 +1,348 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How `treeclaim serve` listens, and what becomes of requests while its processes change."""
+
+import re
+import signal
+import socket
+import ssl
+import stat
+import subprocess
+import threading
+import uuid
+
+import httpx
+import psutil
+import pytest
+
+from tests.cli.processes import COMMAND, run
+from tests.servers import answers, eventually, free_port, running, usual_environment
+
+HEADERS = {"x-auth-token": "admin", "openstack-api-version": "placement 1.39"}
+CLIENTS = 4
+
+
+@pytest.fixture
+def environment(tmp_path):
+    """The environment of a service with a database of its own and no configuration files."""
+    return usual_environment(
+        tmp_path,
+        OS_PLACEMENT_CONFIG_DIR=str(tmp_path),
+        OS_PLACEMENT_DATABASE__CONNECTION=f"sqlite:///{tmp_path / 'placement.db'}",
+        OS_PLACEMENT_DATABASE__SYNC_ON_STARTUP="true",
+        OS_API__AUTH_STRATEGY="noauth2",
+    )
+
+
+@pytest.fixture
+def url():
+    """Where a service may listen."""
+    return f"http://127.0.0.1:{free_port()}"
+
+
+def serve(environment, tmp_path, url, *options, **how):
+    """Run the service on a URL for a block; yields the server."""
+    command = [*COMMAND, "serve", f"--port={httpx.URL(url).port}", *options]
+    return running(command, environment, tmp_path / "log", answers(url, **how))
+
+
+def serve_on_socket(environment, tmp_path, path, *options):
+    """Run the service on a Unix socket for a block; yields the server."""
+
+    def is_ready():
+        with socket.socket(socket.AF_UNIX) as probe:
+            probe.settimeout(60)
+            if probe.connect_ex(str(path)) != 0:
+                return False
+            probe.sendall(b"GET / HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
+            return probe.recv(12) == b"HTTP/1.1 200"
+
+    command = [*COMMAND, "serve", f"--unix-socket={path}", *options]
+    return running(command, environment, tmp_path / "log", is_ready)
+
+
+class Load:
+    """Clients that ask without a pause, each time on a new connection, until told to stop.
+
+    Attributes:
+        answered: How many requests had the right answer.
+        failures: What else happened.
+    """
+
+    def __init__(self, url):
+        """Ask for one URL."""
+        self.answered = 0
+        self.failures = []
+        self._url = f"{url}/resource_providers"
+        self._stop = threading.Event()
+        self._lock = threading.Lock()
+        self._threads = [threading.Thread(target=self._ask) for _ in range(CLIENTS)]
+
+    def _ask(self):
+        headers = HEADERS | {"connection": "close"}
+        with httpx.Client(headers=headers, timeout=60) as client:
+            while not self._stop.is_set():
+                try:
+                    status = client.get(self._url).status_code
+                except httpx.HTTPError as error:
+                    status = repr(error)
+                with self._lock:
+                    if status == 200:
+                        self.answered += 1
+                    else:
+                        self.failures.append(status)
+
+    def __enter__(self):
+        for one in self._threads:
+            one.start()
+        return self
+
+    def __exit__(self, *_):
+        self._stop.set()
+        for one in self._threads:
+            one.join()
+
+
+def workers_of(server):
+    """The ids of the processes that answer."""
+    return {one.pid for one in psutil.Process(server.process.pid).children()}
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_a_reload_under_load_loses_no_request_and_no_line(environment, tmp_path, url, workers):
+    with serve(environment, tmp_path, url, f"--workers={workers}") as server:
+        eventually(lambda: len(workers_of(server)) == workers, "all workers run")
+        before = workers_of(server)
+        with Load(url) as load:
+            eventually(lambda: load.answered > 20, "requests are answered")
+            server.send(signal.SIGHUP)
+            eventually(
+                lambda: not before & workers_of(server) and len(workers_of(server)) == workers,
+                "the workers are new",
+            )
+            so_far = load.answered
+            eventually(lambda: load.answered > so_far + 20, "the new ones answer")
+        assert load.failures == []
+        assert server.stop() == 0
+    lines = re.findall(r'"GET /resource_providers" status: 200', server.log.read_text())
+    assert len(lines) == load.answered
+
+
+def test_a_request_that_is_being_answered_is_finished_before_its_worker_goes(
+    environment, tmp_path, url
+):
+    with serve(environment, tmp_path, url) as server:
+        before = workers_of(server)
+        body = b'{"name": "slow"}'
+        address = (httpx.URL(url).host, httpx.URL(url).port)
+        with socket.create_connection(address, timeout=60) as slow:
+            head = [
+                "POST /resource_providers HTTP/1.1",
+                "Host: localhost",
+                "X-Auth-Token: admin",
+                "OpenStack-API-Version: placement 1.39",
+                "Content-Type: application/json",
+                f"Content-Length: {len(body)}",
+                "Connection: close",
+            ]
+            slow.sendall("\r\n".join(head).encode() + b"\r\n\r\n" + body[:5])
+            server.send(signal.SIGHUP)
+            eventually(lambda: "Stopping old worker-1" in server.log.read_text(), "it is to stop")
+            slow.sendall(body[5:])
+            assert slow.makefile("rb").readline() == b"HTTP/1.1 200 OK\r\n"
+        eventually(lambda: not before & workers_of(server), "the worker is new")
+
+
+def test_a_reload_reads_the_configuration_again(environment, tmp_path, url):
+    file = tmp_path / "placement.conf"
+    file.write_text("[placement]\nmax_allocation_candidates = -1\n")
+
+    def candidates():
+        asked = httpx.get(
+            f"{url}/allocation_candidates?resources=VCPU:1", headers=HEADERS, timeout=60
+        )
+        return len(asked.json()["allocation_requests"])
+
+    with serve(environment, tmp_path, url) as server:
+        for number in range(2):
+            add_host(url, f"host {number}")
+        assert candidates() == 2
+        file.write_text("[placement]\nmax_allocation_candidates = 1\n")
+        server.send(signal.SIGHUP)
+        assert eventually(lambda: candidates() == 1, "the option counts")
+
+
+def add_host(url, name):
+    """Make a provider with an inventory."""
+    identifier = str(uuid.uuid4())
+    with httpx.Client(base_url=url, headers=HEADERS, timeout=60) as client:
+        client.post(
+            "/resource_providers", json={"name": name, "uuid": identifier}
+        ).raise_for_status()
+        body = {"resource_provider_generation": 0, "inventories": {"VCPU": {"total": 1}}}
+        path = f"/resource_providers/{identifier}/inventories"
+        client.put(path, json=body).raise_for_status()
+
+
+def test_a_reload_with_a_wrong_configuration_changes_nothing_and_says_why(
+    environment, tmp_path, url
+):
+    file = tmp_path / "placement.conf"
+    with serve(environment, tmp_path, url) as server:
+        before = workers_of(server)
+        file.write_text("[placement]\nmax_allocation_candidates = many\n")
+        server.send(signal.SIGHUP)
+        refused = eventually(
+            lambda: re.search("Not reloaded: .*", server.log.read_text()), "it is refused"
+        )
+        assert "max_allocation_candidates" in refused[0]
+        assert workers_of(server) == before
+        assert httpx.get(url, timeout=60).status_code == 200
+        file.unlink()
+        server.send(signal.SIGHUP)
+        assert eventually(lambda: not before & workers_of(server), "the worker is new")
+
+
+def test_a_worker_that_dies_is_replaced_while_requests_wait(environment, tmp_path, url):
+    with serve(environment, tmp_path, url) as server:
+        (before,) = workers_of(server)
+        psutil.Process(before).kill()
+        answer = httpx.get(f"{url}/resource_providers", headers=HEADERS, timeout=60)
+        assert answer.status_code == 200
+        assert before not in workers_of(server)
+
+
+def test_nothing_is_left_of_a_service_that_was_killed(environment, tmp_path, url):
+    with serve(environment, tmp_path, url) as server:
+        (worker,) = workers_of(server)
+        server.stop(signal.SIGKILL)
+        assert eventually(lambda: not psutil.pid_exists(worker), "the worker ends", seconds=30)
+    with serve(environment, tmp_path, url):
+        assert httpx.get(url, timeout=60).status_code == 200
+
+
+def test_the_service_listens_on_a_unix_socket(environment, tmp_path):
+    path = tmp_path / "placement.sock"
+    with serve_on_socket(environment, tmp_path, path, "--unix-socket-mode=660") as server:
+        assert stat.S_IMODE(path.stat().st_mode) == 0o660
+        with httpx.Client(transport=httpx.HTTPTransport(uds=str(path)), headers=HEADERS) as http:
+            assert http.get("http://localhost/resource_providers").status_code == 200
+        refused = run(environment, "serve", "--unix-socket", str(path))
+        assert refused.returncode == 1
+        assert "another server does" in refused.stderr
+        assert server.stop() == 0
+    assert '"GET /resource_providers" status: 200' in server.log.read_text()
+    assert not path.exists()
+
+
+def test_a_socket_that_a_killed_service_left_is_taken_over(environment, tmp_path):
+    path = tmp_path / "placement.sock"
+    with socket.socket(socket.AF_UNIX) as left:
+        left.bind(str(path))
+    with serve_on_socket(environment, tmp_path, path):
+        pass
+
+
+def openssl(*arguments):
+    """Run openssl."""
+    subprocess.run(["openssl", *(str(one) for one in arguments)], check=True, capture_output=True)
+
+
+@pytest.fixture(scope="module")
+def authority(tmp_path_factory):
+    """A folder with a self-made authority: ca.pem and ca.key."""
+    folder = tmp_path_factory.mktemp("authority")
+    names = ["-keyout", folder / "ca.key", "-out", folder / "ca.pem", "-subj", "/CN=authority"]
+    openssl("req", "-x509", "-nodes", "-days", "2", "-newkey", "rsa:2048", *names)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def certificate(authority):
+    """A certificate that the authority has signed, for servers and clients, and its key."""
+    certificate, key, request = (authority / f"one.{kind}" for kind in ("pem", "key", "csr"))
+    names = ["-keyout", key, "-out", request, "-subj", "/CN=127.0.0.1"]
+    openssl("req", "-new", "-nodes", "-newkey", "rsa:2048", *names)
+    extensions = authority / "extensions"
+    extensions.write_text("subjectAltName = IP:127.0.0.1\n")
+    signer = ["-CA", authority / "ca.pem", "-CAkey", authority / "ca.key", "-CAcreateserial"]
+    files = ["-in", request, "-out", certificate, "-extfile", extensions, "-days", "2"]
+    openssl("x509", "-req", *files, *signer)
+    return certificate, key
+
+
+def tls_options(certificate):
+    """The options that name certificate and key."""
+    return [f"--tls-certificate={certificate[0]}", f"--tls-key={certificate[1]}"]
+
+
+@pytest.mark.parametrize("version", [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3])
+def test_the_service_speaks_tls(environment, tmp_path, url, authority, certificate, version):
+    url = url.replace("http:", "https:")
+    trusting = ssl.create_default_context(cafile=str(authority / "ca.pem"))
+    trusting.minimum_version = trusting.maximum_version = version
+    options = tls_options(certificate)
+    with (
+        serve(environment, tmp_path, url, *options, verify=trusting),
+        httpx.Client(base_url=url, verify=trusting, headers=HEADERS) as http,
+    ):
+        created = http.post(
+            "/resource_providers",
+            json={"name": "host"},
+            headers={"openstack-api-version": "placement 1.0"},
+        )
+        assert created.headers["location"].startswith(f"{url}/resource_providers/")
+        with pytest.raises(httpx.HTTPError):
+            httpx.get(url)
+
+
+def test_clients_without_a_certificate_are_refused_where_one_is_required(
+    environment, tmp_path, url, authority, certificate
+):
+    url = url.replace("http:", "https:")
+    trusting = ssl.create_default_context(cafile=str(authority / "ca.pem"))
+    known = ssl.create_default_context(cafile=str(authority / "ca.pem"))
+    known.load_cert_chain(*certificate)
+    options = [*tls_options(certificate), f"--tls-client-ca={authority / 'ca.pem'}"]
+    with serve(environment, tmp_path, url, *options, verify=known):
+        assert httpx.get(url, verify=known).status_code == 200
+        with pytest.raises(httpx.HTTPError):
+            httpx.get(url, verify=trusting)
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        (["--tls-certificate=/nowhere.pem"], "--tls-key"),
+        (["--tls-certificate=/nowhere.pem", "--tls-key=/nowhere.pem"], "No such file"),
+        (["--unix-socket=/nowhere/placement.sock"], "folder"),
+        (["--unix-socket=/etc/passwd"], "no socket"),
+        (["--worker-lifetime=1"], "60"),
+        (["--worker-max-memory=0"], "at least 1"),
+        (["--workers=0"], "at least 1"),
+    ],
+    ids=lambda one: " ".join(one) if isinstance(one, list) else "",
+)
+def test_what_cannot_work_is_told_in_a_line(environment, options, told):
+    refused = run(environment, "serve", f"--port={free_port()}", *options)
+    assert refused.returncode == 1
+    assert told in refused.stderr
+    assert "Traceback" not in refused.stderr
+
+
+def test_an_old_kind_of_key_comes_with_the_command_that_converts_it(
+    environment, tmp_path, certificate
+):
+    old = tmp_path / "old.pem"
+    openssl("rsa", "-traditional", "-in", certificate[1], "-out", old)
+    options = tls_options((certificate[0], old))
+    refused = run(environment, "serve", f"--port={free_port()}", *options)
+    assert refused.returncode == 1
+    assert "openssl pkcs8 -topk8" in refused.stderr
+
+
+@pytest.mark.slow
+def test_a_worker_that_holds_too_much_memory_is_replaced(environment, tmp_path, url):
+    with serve(environment, tmp_path, url, "--worker-max-memory=1") as server:
+        before = workers_of(server)
+        assert eventually(lambda: not before & workers_of(server), "the worker is new")
+        assert httpx.get(url, timeout=60).status_code == 200

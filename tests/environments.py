@@ -1,0 +1,76 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Foreign software for tests: each in a virtual environment of its own, made once and kept.
+
+The environments are in the user's cache folder, or where TREECLAIM_TEST_ENVIRONMENTS says.
+"""
+
+import fcntl
+import os
+import shutil
+import subprocess
+import sys
+from contextlib import contextmanager
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+_INSTALL_SECONDS = 1200
+_LAST_LINES = 5
+
+
+class NotInstallableError(Exception):
+    """The packages cannot be installed; the message has the last lines of what pip said."""
+
+
+@cache
+def environment_of(name, *packages):
+    """Return the folder of an environment with packages, made if it is missing.
+
+    Without it the test that asks is skipped, and says so.
+    """
+    folder = _base() / name
+    try:
+        with _alone_in(folder):
+            if not (folder / "ready").exists():
+                _make(folder, packages)
+    except NotInstallableError as error:
+        pytest.skip(f"{' '.join(packages)} cannot be installed: {error}")
+    return folder
+
+
+def _base():
+    cache_folder = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache"))
+    default = cache_folder / "treeclaim-tests"
+    return Path(os.environ.get("TREECLAIM_TEST_ENVIRONMENTS", default))
+
+
+@contextmanager
+def _alone_in(folder):
+    """Let other test processes wait until this one has made the environment."""
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with folder.with_suffix(".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+def _make(folder, packages):
+    # What an interrupted installation left behind.
+    shutil.rmtree(folder, ignore_errors=True)
+    _run(sys.executable, "-m", "venv", str(folder))
+    _run(str(folder / "bin" / "python"), "-m", "pip", "install", "--quiet", *packages)
+    (folder / "ready").touch()
+
+
+def _run(*command):
+    done = subprocess.run(
+        command,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        timeout=_INSTALL_SECONDS,
+        check=False,
+    )
+    if done.returncode:
+        lines = [one for one in done.stdout.splitlines() if not one.startswith("WARNING")]
+        raise NotInstallableError(" / ".join(lines[-_LAST_LINES:]))

@@ -1,0 +1,53 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One Keystone for all tests of this folder, and a Treeclaim behind it."""
+
+import httpx
+import pytest
+
+from tests.keystone.keystone_server import Keystone
+from tests.keystone.service import behind
+from tests.servers import free_port
+
+
+def pytest_collection_modifyitems(config, items):
+    """Leave the long ones to a run that wants all."""
+    if config.getoption("--databases") == "all":
+        return
+    skip = pytest.mark.skip(reason="slow: runs with --databases=all")
+    for item in items:
+        if "slow" in item.keywords:
+            item.add_marker(skip)
+
+
+@pytest.fixture(scope="session")
+def service_url():
+    """Where the service of the session is, which Keystone's catalogue names."""
+    return f"http://127.0.0.1:{free_port()}"
+
+
+@pytest.fixture(scope="session")
+def keystone(tmp_path_factory, service_url):
+    """A Keystone with users, projects and a placement endpoint."""
+    keystone = Keystone(tmp_path_factory.mktemp("keystone"), service_url)
+    keystone.start()
+    try:
+        keystone.populate()
+        yield keystone
+    finally:
+        keystone.stop()
+
+
+@pytest.fixture(scope="session")
+def service(tmp_path_factory, keystone, service_url):
+    """A Treeclaim that asks this Keystone, as a server process."""
+    folder = tmp_path_factory.mktemp("treeclaim")
+    with behind(keystone, folder, service_url) as server:
+        yield server
+
+
+@pytest.fixture
+def http(service, service_url):
+    """An HTTP client for the service, without a token."""
+    headers = {"openstack-api-version": "placement 1.39"}
+    with httpx.Client(base_url=service_url, headers=headers, timeout=60) as client:
+        yield client

@@ -1,0 +1,241 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A real Keystone: SQLite, fernet keys, projects and users as a deployment has them."""
+
+import os
+import subprocess
+from pathlib import Path
+
+import httpx
+
+from tests.environments import environment_of
+from tests.servers import Server, answers, free_port, usual_environment
+
+PASSWORD = "correct horse"
+REGION = "RegionOne"
+_BRIEF_SECONDS = 3
+_COMMAND_SECONDS = 240
+
+_CONFIGURATION = """\
+[DEFAULT]
+use_stderr = true
+
+[database]
+connection = sqlite:///{folder}/keystone.db
+
+[fernet_tokens]
+key_repository = {folder}/fernet-keys
+
+[credential]
+key_repository = {folder}/credential-keys
+
+[fernet_receipts]
+key_repository = {folder}/fernet-keys
+
+[token]
+expiration = {expiration}
+
+[identity]
+# The cheapest that is allowed: nobody attacks this one.
+password_hash_rounds = 4
+"""
+
+
+class Keystone:
+    """A Keystone with a service catalogue that has a placement endpoint.
+
+    Users, each with the password `PASSWORD` and one project-scoped role:
+
+    | user | project | role |
+    | --- | --- | --- |
+    | admin | admin | admin; also on the whole system |
+    | placement | service | service |
+    | service | service | service |
+    | reader | department | reader |
+    | member | department | member |
+    | nobody | department | a role that no rule knows |
+
+    Attributes:
+        url: Of the identity API, version 3.
+        placement_url: Where the catalogue says that placement is.
+        project_ids: By project name.
+    """
+
+    def __init__(self, folder: Path, placement_url):
+        """Make the database; nothing runs yet."""
+        self.placement_url = placement_url
+        self.project_ids = {}
+        self._folder = folder
+        self._programs = environment_of("keystone", "keystone", "gunicorn") / "bin"
+        (folder / "gunicorn.conf.py").write_text('wsgi_app = "keystone.wsgi.api:application"\n')
+        port = free_port()
+        self.url = f"http://127.0.0.1:{port}/v3"
+        self._configure("keystone", 3600)
+        self._server = self._server_on(port, "keystone")
+        self._manage("db_sync")
+        # As root it refuses to make keys without being told whose they are.
+        root = ["--keystone-user=root", "--keystone-group=root"]
+        as_root = root if os.geteuid() == 0 else []
+        self._manage("fernet_setup", *as_root)
+        self._manage("credential_setup", *as_root)
+        self._manage(
+            "bootstrap",
+            f"--bootstrap-password={PASSWORD}",
+            f"--bootstrap-region-id={REGION}",
+            f"--bootstrap-public-url={self.url}",
+            f"--bootstrap-internal-url={self.url}",
+            f"--bootstrap-admin-url={self.url}",
+        )
+
+    def start(self):
+        """Start it, and wait until it answers."""
+        self._server.start()
+
+    def stop(self):
+        """Stop it."""
+        self._server.stop()
+
+    def token(self, user, project, url=None):
+        """Return a new project-scoped token."""
+        domain = {"id": "default"}
+        return self._token(user, {"project": {"name": project, "domain": domain}}, url)
+
+    def system_token(self):
+        """Return a new token of the administrator for the whole system."""
+        return self._token("admin", {"system": {"all": True}})
+
+    def domain_token(self):
+        """Return a new token of the administrator for the default domain."""
+        return self._token("admin", {"domain": {"id": "default"}})
+
+    def brief_token(self, user, project):
+        """Return a token that ends within seconds, from a second process on the same database."""
+        port = free_port()
+        self._configure("brief", _BRIEF_SECONDS)
+        server = self._server_on(port, "brief")
+        server.start()
+        try:
+            return self.token(user, project, f"http://127.0.0.1:{port}/v3")
+        finally:
+            server.stop()
+
+    def login(self, user="admin", project="admin"):
+        """Return what a client's environment says to log in with a password."""
+        return {
+            "OS_AUTH_URL": self.url,
+            "OS_USERNAME": user,
+            "OS_PASSWORD": PASSWORD,
+            "OS_PROJECT_NAME": project,
+            "OS_USER_DOMAIN_NAME": "Default",
+            "OS_PROJECT_DOMAIN_NAME": "Default",
+            "OS_IDENTITY_API_VERSION": "3",
+            "OS_REGION_NAME": REGION,
+        }
+
+    def revoke(self, token):
+        """End a token."""
+        headers = {"x-auth-token": token, "x-subject-token": token}
+        httpx.delete(f"{self.url}/auth/tokens", headers=headers, timeout=60).raise_for_status()
+
+    def populate(self):
+        """Make the projects, users and roles, and the catalogue's entry for placement."""
+        headers = {"x-auth-token": self.token("admin", "admin")}
+        with httpx.Client(base_url=self.url, headers=headers, timeout=60) as http:
+            _Population(http, self).make()
+
+    def _token(self, user, scope, url=None):
+        identity = {
+            "methods": ["password"],
+            "password": {
+                "user": {"name": user, "domain": {"id": "default"}, "password": PASSWORD}
+            },
+        }
+        answer = httpx.post(
+            f"{url or self.url}/auth/tokens",
+            json={"auth": {"identity": identity, "scope": scope}},
+            timeout=60,
+        )
+        answer.raise_for_status()
+        return answer.headers["x-subject-token"]
+
+    def _configure(self, name, expiration):
+        text = _CONFIGURATION.format(folder=self._folder, expiration=expiration)
+        (self._folder / f"{name}.conf").write_text(text)
+
+    def _server_on(self, port, name):
+        # Keystone takes the arguments of the process for its own, so the server gets none.
+        arguments = f"--workers=1 --threads=2 --timeout=600 --bind=127.0.0.1:{port}"
+        environment = usual_environment(
+            self._folder,
+            GUNICORN_CMD_ARGS=arguments,
+            OS_KEYSTONE_CONFIG_DIR=str(self._folder),
+            OS_KEYSTONE_CONFIG_FILES=f"{name}.conf",
+        )
+        command = [self._programs / "gunicorn"]
+        ready = answers(f"http://127.0.0.1:{port}/v3")
+        return Server(command, environment, self._folder / f"{name}.log", ready)
+
+    def _manage(self, *arguments):
+        subprocess.run(
+            [
+                str(self._programs / "keystone-manage"),
+                f"--config-file={self._folder / 'keystone.conf'}",
+                *arguments,
+            ],
+            env=usual_environment(self._folder),
+            check=True,
+            capture_output=True,
+            timeout=_COMMAND_SECONDS,
+        )
+
+
+class _Population:
+    """Fills a Keystone through its API."""
+
+    def __init__(self, http, keystone):
+        self._http = http
+        self._keystone = keystone
+        self._roles = {one["name"]: one["id"] for one in http.get("/roles").json()["roles"]}
+
+    def make(self):
+        projects = self._http.get("/projects").json()["projects"]
+        ids = self._keystone.project_ids
+        ids["admin"] = next(one["id"] for one in projects if one["name"] == "admin")
+        for name in ("service", "department"):
+            ids[name] = self._create("project", name=name, domain_id="default")
+        self._user("placement", "service", "service")
+        self._user("service", "service", "service")
+        self._user("reader", "department", "reader")
+        self._user("member", "department", "member")
+        self._user("nobody", "department", "bystander")
+        self._domain_role()
+        self._catalogue()
+
+    def _create(self, kind, **values):
+        answer = self._http.post(f"/{kind}s", json={kind: values})
+        answer.raise_for_status()
+        return answer.json()[kind]["id"]
+
+    def _user(self, name, project, role):
+        user = self._create("user", name=name, domain_id="default", password=PASSWORD)
+        if role not in self._roles:
+            self._roles[role] = self._create("role", name=role)
+        where = f"/projects/{self._keystone.project_ids[project]}"
+        self._grant(f"{where}/users/{user}", role)
+
+    def _domain_role(self):
+        users = self._http.get("/users", params={"name": "admin"}).json()["users"]
+        self._grant(f"/domains/default/users/{users[0]['id']}", "admin")
+
+    def _grant(self, where, role):
+        self._http.put(f"{where}/roles/{self._roles[role]}").raise_for_status()
+
+    def _catalogue(self):
+        service = self._create("service", name="placement", type="placement")
+        for interface in ("public", "internal", "admin"):
+            self._create(
+                "endpoint",
+                service_id=service,
+                region_id=REGION,
+                interface=interface,
+                url=self._keystone.placement_url,
+            )

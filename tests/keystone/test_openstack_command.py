@@ -1,0 +1,221 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The `openstack` command with its placement subcommands, against a service behind Keystone."""
+
+import json
+import subprocess
+import uuid
+
+import pytest
+
+from tests.environments import environment_of
+from tests.servers import usual_environment
+
+pytestmark = pytest.mark.slow
+
+_LIST_SUBCOMMANDS = """\
+from importlib.metadata import entry_points
+for one in entry_points(group="openstack.placement.v1"):
+    print(one.name.replace("_", " "))
+"""
+
+
+class Openstack:
+    """Runs the command, and remembers which subcommands were run."""
+
+    def __init__(self, environment):
+        self.programs = (
+            environment_of("clients", "python-openstackclient", "osc-placement") / "bin"
+        )
+        self.subcommands = self._list_subcommands()
+        self.used = set()
+        self._environment = environment
+
+    def _list_subcommands(self):
+        listed = subprocess.run(
+            [str(self.programs / "python"), "-c", _LIST_SUBCOMMANDS],
+            check=True,
+            capture_output=True,
+            text=True,
+        )
+        # The longest first: one may begin like another.
+        return sorted(listed.stdout.splitlines(), key=len, reverse=True)
+
+    def run(self, words, *arguments, version="1.39"):
+        """Run a subcommand to its end."""
+        self.used |= {next(one for one in self.subcommands if one == words)}
+        return subprocess.run(
+            [
+                str(self.programs / "openstack"),
+                f"--os-placement-api-version={version}",
+                *words.split(),
+                *(str(one) for one in arguments),
+            ],
+            env=self._environment,
+            capture_output=True,
+            text=True,
+            timeout=120,
+            check=False,
+        )
+
+    def do(self, words, *arguments, version="1.39"):
+        """Run a subcommand that prints nothing of interest."""
+        done = self.run(words, *arguments, version=version)
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    def get(self, words, *arguments, version="1.39"):
+        """Run a subcommand, and return what it shows."""
+        return json.loads(self.do(words, *arguments, "--format=json", version=version))
+
+
+@pytest.fixture(scope="module")
+def ids():
+    """Names and numbers that the steps share."""
+    return {name: str(uuid.uuid4()) for name in ("host", "disk", "aggregate", "consumer", "user")}
+
+
+@pytest.fixture(scope="module")
+def openstack(keystone, service, tmp_path_factory):
+    """The command with an administrator's login."""
+    folder = tmp_path_factory.mktemp("openstack")
+    return Openstack(usual_environment(folder, **keystone.login()))
+
+
+def test_every_subcommand_does_what_it_says(openstack, ids, keystone):
+    _classes(openstack)
+    _traits(openstack)
+    _providers(openstack, ids)
+    _inventories(openstack, ids)
+    _provider_traits(openstack, ids)
+    _aggregates(openstack, ids)
+    _candidates(openstack, ids)
+    _allocations(openstack, ids, keystone.project_ids["department"])
+    _deletions(openstack, ids)
+    assert openstack.used == set(openstack.subcommands)
+
+
+def _classes(openstack):
+    openstack.do("resource class create", "CUSTOM_FIRST")
+    openstack.do("resource class set", "CUSTOM_SECOND")
+    assert openstack.get("resource class show", "CUSTOM_FIRST") == {"name": "CUSTOM_FIRST"}
+    names = {one["name"] for one in openstack.get("resource class list")}
+    assert {"VCPU", "CUSTOM_FIRST", "CUSTOM_SECOND"} <= names
+    openstack.do("resource class delete", "CUSTOM_SECOND")
+    refused = openstack.run("resource class delete", "VCPU")
+    assert refused.returncode == 1
+    assert "VCPU" in refused.stderr
+
+
+def _traits(openstack):
+    openstack.do("trait create", "CUSTOM_BLUE")
+    assert openstack.get("trait show", "CUSTOM_BLUE") == {"name": "CUSTOM_BLUE"}
+    listed = openstack.get("trait list", "--name=startswith:CUSTOM_")
+    assert {"name": "CUSTOM_BLUE"} in listed
+
+
+def _providers(openstack, ids):
+    created = openstack.get("resource provider create", "host", f"--uuid={ids['host']}")
+    assert created["uuid"] == ids["host"]
+    child = ["disk", f"--uuid={ids['disk']}", f"--parent-provider={ids['host']}"]
+    assert openstack.get("resource provider create", *child)["root_provider_uuid"] == ids["host"]
+    openstack.do("resource provider set", ids["disk"], "--name=disks")
+    shown = openstack.get("resource provider show", ids["disk"])
+    assert (shown["name"], shown["parent_provider_uuid"]) == ("disks", ids["host"])
+    tree = openstack.get("resource provider list", f"--in-tree={ids['disk']}")
+    assert {one["uuid"] for one in tree} == {ids["host"], ids["disk"]}
+
+
+def _inventories(openstack, ids):
+    wanted = ["--resource=VCPU=8", "--resource=VCPU:max_unit=4", "--resource=MEMORY_MB=4096"]
+    openstack.do("resource provider inventory set", ids["host"], *wanted)
+    amended = ["--amend", "--resource=VCPU:allocation_ratio=2"]
+    openstack.do("resource provider inventory set", ids["host"], *amended)
+    openstack.do("resource provider inventory set", ids["disk"], "--resource=DISK_GB=50")
+    openstack.do("resource provider inventory class set", ids["disk"], "DISK_GB", "--total=100")
+    disks = openstack.get("resource provider inventory show", ids["disk"], "DISK_GB")
+    assert disks["total"] == 100
+    shown = openstack.get("resource provider inventory show", ids["host"], "VCPU")
+    assert (shown["total"], shown["max_unit"], shown["allocation_ratio"]) == (8, 4, 2.0)
+    listed = openstack.get("resource provider inventory list", ids["host"])
+    assert {one["resource_class"] for one in listed} == {"VCPU", "MEMORY_MB"}
+    one_class = ["--resource-class=MEMORY_MB"]
+    openstack.do("resource provider inventory delete", ids["host"], *one_class)
+    assert len(openstack.get("resource provider inventory list", ids["host"])) == 1
+
+
+def _provider_traits(openstack, ids):
+    both = ["--trait=CUSTOM_BLUE", "--trait=HW_CPU_X86_AVX2"]
+    openstack.do("resource provider trait set", ids["host"], *both)
+    listed = openstack.get("resource provider trait list", ids["host"])
+    assert {one["name"] for one in listed} == {"CUSTOM_BLUE", "HW_CPU_X86_AVX2"}
+    either = ["--required=CUSTOM_BLUE,HW_CPU_X86_SSE", "--forbidden=HW_NIC_DCB_PFC"]
+    found = openstack.get("resource provider list", *either)
+    assert [one["uuid"] for one in found] == [ids["host"]]
+
+
+def _aggregates(openstack, ids):
+    generation = openstack.get("resource provider show", ids["host"])["generation"]
+    new = [f"--aggregate={ids['aggregate']}", f"--generation={generation}"]
+    openstack.do("resource provider aggregate set", ids["host"], *new)
+    stale = openstack.run("resource provider aggregate set", ids["host"], *new)
+    assert stale.returncode == 1
+    assert "generation already changed" in stale.stderr
+    listed = openstack.get("resource provider aggregate list", ids["host"])
+    assert listed == [{"uuid": ids["aggregate"]}]
+    members = openstack.get("resource provider list", f"--member-of={ids['aggregate']}")
+    assert [one["uuid"] for one in members] == [ids["host"]]
+
+
+def _candidates(openstack, ids):
+    wanted = ["--resource=VCPU=1", "--resource=DISK_GB=10", "--required=CUSTOM_BLUE", "--limit=5"]
+    found = openstack.get("allocation candidate list", *wanted)
+    assert {one["resource provider"] for one in found} == {ids["host"], ids["disk"]}
+    groups = ["--group=1", "--resource=VCPU=1", "--group=2", "--resource=DISK_GB=1"]
+    grouped = openstack.get("allocation candidate list", *groups, "--group-policy=isolate")
+    assert {one["resource provider"] for one in grouped} == {ids["host"], ids["disk"]}
+
+
+def _allocations(openstack, ids, project):
+    owner = [f"--project-id={project}", f"--user-id={ids['user']}", "--consumer-type=INSTANCE"]
+    both = [f"--allocation=rp={ids['host']},VCPU=2", f"--allocation=rp={ids['disk']},DISK_GB=5"]
+    openstack.do("resource provider allocation set", ids["consumer"], *both, *owner)
+    shown = openstack.get("resource provider allocation show", ids["consumer"])
+    assert {one["resource_provider"] for one in shown} == {ids["host"], ids["disk"]}
+    with_allocations = openstack.get("resource provider show", ids["host"], "--allocations")
+    assert ids["consumer"] in with_allocations["allocations"]
+    used = openstack.get("resource provider usage show", ids["host"])
+    assert used == [{"resource_class": "VCPU", "usage": 2}]
+    # The command reads the answer of versions up to 1.37 only.
+    of_project = openstack.get("resource usage show", project, version="1.37")
+    assert {one["resource_class"]: one["usage"] for one in of_project} == {
+        "VCPU": 2,
+        "DISK_GB": 5,
+    }
+    openstack.do(
+        "resource provider allocation unset", ids["consumer"], f"--provider={ids['disk']}"
+    )
+    assert len(openstack.get("resource provider allocation show", ids["consumer"])) == 1
+    in_use = openstack.run("resource provider delete", ids["host"])
+    assert in_use.returncode == 1
+    openstack.do("resource provider allocation delete", ids["consumer"])
+    assert openstack.get("resource provider allocation show", ids["consumer"]) == []
+
+
+def _deletions(openstack, ids):
+    openstack.do("resource provider trait delete", ids["host"])
+    openstack.do("trait delete", "CUSTOM_BLUE")
+    openstack.do("resource provider inventory delete", ids["host"])
+    for provider in ("disk", "host"):
+        openstack.do("resource provider delete", ids[provider])
+    openstack.do("resource class delete", "CUSTOM_FIRST")
+
+
+def test_the_command_agrees_on_a_version_by_itself(openstack):
+    assert {"VCPU"} <= {one["name"] for one in openstack.get("resource class list", version="1")}
+
+
+def test_a_login_without_rights_is_told_so(openstack, keystone, tmp_path):
+    environment = usual_environment(tmp_path, **keystone.login("member", "department"))
+    refused = Openstack(environment).run("resource provider list")
+    assert refused.returncode == 1
+    assert "Policy does not allow" in refused.stderr

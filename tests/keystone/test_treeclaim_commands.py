@@ -1,0 +1,96 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`treeclaim` commands that log in to Keystone with a password."""
+
+import re
+import uuid
+
+import pytest
+
+from tests.cli.processes import run
+from tests.keystone.keystone_server import PASSWORD
+from tests.servers import usual_environment
+
+pytestmark = pytest.mark.slow
+
+TOPOLOGY = """\
+providers:
+  - name: login-host
+    inventories: {PCPU: 8}
+"""
+
+
+@pytest.fixture
+def environment(keystone, service, tmp_path):
+    """The environment of an administrator who logs in with a password."""
+    return usual_environment(tmp_path, **keystone.login())
+
+
+@pytest.fixture
+def loaded(environment, tmp_path):
+    """A host, taken away in the end."""
+    topology = tmp_path / "topology.yaml"
+    topology.write_text(TOPOLOGY)
+    done = run(environment, "load", str(topology))
+    assert done.returncode == 0, done.stderr
+
+
+def test_a_login_finds_the_endpoint_loads_asks_claims_and_releases(environment, loaded):
+    found = run(environment, "candidates", "resources=PCPU:2")
+    assert found.returncode == 0, found.stderr
+    assert "login-host" in found.stdout
+    consumer = str(uuid.uuid4())
+    claimed = run(environment, "claim", "--consumer", consumer, "resources=PCPU:2")
+    assert claimed.returncode == 0, claimed.stderr
+    tree = run(environment, "tree", "login-host")
+    assert re.search(r"PCPU.*2", tree.stdout), tree.stdout + tree.stderr
+    released = run(environment, "release", consumer)
+    assert released.returncode == 0, released.stderr
+
+
+def test_a_token_does_instead_of_a_password(environment, loaded, keystone):
+    del environment["OS_PASSWORD"], environment["OS_USERNAME"]
+    environment["OS_TOKEN"] = keystone.token("admin", "admin")
+    environment["OS_AUTH_TYPE"] = "token"
+    found = run(environment, "candidates", "resources=PCPU:2")
+    assert found.returncode == 0, found.stderr
+
+
+def test_a_cloud_of_clouds_yaml_does_too(keystone, service, loaded, tmp_path):
+    (tmp_path / "clouds.yaml").write_text(
+        f"""\
+clouds:
+  here:
+    region_name: RegionOne
+    auth:
+      auth_url: {keystone.url}
+      username: admin
+      password: {PASSWORD}
+      project_name: admin
+      user_domain_name: Default
+      project_domain_name: Default
+"""
+    )
+    configured = usual_environment(tmp_path, OS_CLIENT_CONFIG_FILE=str(tmp_path / "clouds.yaml"))
+    found = run(configured | {"OS_CLOUD": "here"}, "candidates", "resources=PCPU:2")
+    assert found.returncode == 0, found.stderr
+
+
+def test_a_wrong_password_is_one_line_that_says_so(environment):
+    refused = run(environment | {"OS_PASSWORD": "wrong"}, "candidates", "resources=PCPU:1")
+    assert refused.returncode == 1
+    assert "Traceback" not in refused.stderr
+    assert "401" in refused.stderr
+
+
+def test_a_member_is_told_what_is_not_allowed(keystone, service, tmp_path):
+    environment = usual_environment(tmp_path, **keystone.login("member", "department"))
+    refused = run(environment, "candidates", "resources=PCPU:1")
+    assert refused.returncode == 1
+    assert "Policy does not allow placement:allocation_candidates:list" in refused.stderr
+
+
+def test_a_region_without_the_service_is_named(environment):
+    refused = run(environment | {"OS_REGION_NAME": "Nowhere"}, "candidates", "resources=PCPU:1")
+    assert refused.returncode == 1
+    assert "Traceback" not in refused.stderr
+    assert "placement" in refused.stderr

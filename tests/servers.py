@@ -1,0 +1,123 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Servers as processes of their own: started, awaited, stopped."""
+
+import os
+import signal
+import socket
+import subprocess
+import time
+from contextlib import contextmanager
+
+import httpx
+
+START_SECONDS = 120
+_STOP_SECONDS = 60
+_POLL_SECONDS = 0.05
+
+
+class NoAnswerError(Exception):
+    """Something did not happen in time; the message says what, and what the server wrote."""
+
+
+def free_port():
+    """Return a loopback port that nobody uses."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+def usual_environment(folder, **more):
+    """The environment of a process that must not see the configuration of whoever runs tests."""
+    wanted = ("PATH", "PYTHONPATH")
+    kept = {name: os.environ[name] for name in wanted if name in os.environ}
+    return kept | {"HOME": str(folder), "LANG": "C.UTF-8", "COLUMNS": "200"} | more
+
+
+def eventually(condition, what, seconds=START_SECONDS):
+    """Wait until a condition gives something true, and return that."""
+    deadline = time.monotonic() + seconds
+    while not (found := condition()):
+        if time.monotonic() > deadline:
+            raise NoAnswerError(f"{what}: not within {seconds} s")
+        time.sleep(_POLL_SECONDS)
+    return found
+
+
+class Server:
+    """A server process that writes to a log file.
+
+    Attributes:
+        process: The process, None while it is stopped.
+        log: The file with all that it wrote.
+    """
+
+    def __init__(self, command, environment, log, is_ready):
+        """Describe a server; `is_ready` tells whether it answers."""
+        self.process = None
+        self.log = log
+        self._command = [str(one) for one in command]
+        self._environment = environment
+        self._is_ready = is_ready
+
+    def start(self):
+        """Start it, and wait until it answers."""
+        with self.log.open("ab") as output:
+            self.process = subprocess.Popen(
+                self._command,
+                env=self._environment,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                cwd=self.log.parent,
+            )
+        try:
+            eventually(self._ready_or_dead, self._command[0])
+        except NoAnswerError:
+            self.stop()
+            raise
+
+    def _ready_or_dead(self):
+        if self.process.poll() is not None:
+            raise NoAnswerError(f"{self._command}: ended\n{self.log.read_text()}")
+        return self._is_ready()
+
+    def send(self, number):
+        """Send a signal to its first process."""
+        self.process.send_signal(number)
+
+    def stop(self, number=signal.SIGTERM):
+        """Stop it, and return its exit status."""
+        if self.process is None:
+            return None
+        if self.process.poll() is None:
+            self.process.send_signal(number)
+        try:
+            return self.process.wait(timeout=_STOP_SECONDS)
+        finally:
+            self.process.kill()
+            self.process.wait()
+            self.process = None
+
+
+@contextmanager
+def running(command, environment, log, is_ready):
+    """Run a server for a block."""
+    server = Server(command, environment, log, is_ready)
+    server.start()
+    try:
+        yield server
+    finally:
+        server.stop()
+
+
+def answers(url, **options):
+    """Return a function that tells whether a URL is answered at all."""
+
+    def ask():
+        try:
+            with httpx.Client(timeout=5, **options) as client:
+                client.get(url)
+        except httpx.HTTPError:
+            return False
+        return True
+
+    return ask

@@ -1,0 +1,137 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The service on other servers than its own, under a prefix and at the root."""
+
+import re
+import uuid
+
+import httpx
+import pytest
+
+from tests.servers import eventually
+from tests.wsgi_servers.recipes import PREFIXES, SERVERS
+
+pytestmark = pytest.mark.slow
+
+CASES = [(server, prefix) for server in SERVERS for prefix in PREFIXES]
+HEADERS = {"x-auth-token": "admin", "openstack-api-version": "placement 1.39"}
+
+
+@pytest.fixture(
+    scope="module", params=CASES, ids=lambda one: f"{one[0].__name__}-{one[1] or 'root'}"
+)
+def recipe(request, tmp_path_factory):
+    """A running server."""
+    server, prefix = request.param
+    recipe = server(tmp_path_factory.mktemp(server.__name__), prefix)
+    with recipe.running():
+        yield recipe
+
+
+@pytest.fixture
+def http(recipe):
+    """A client of the server, as administrator."""
+    with httpx.Client(base_url=recipe.url, headers=HEADERS, timeout=60) as client:
+        yield client
+
+
+@pytest.fixture
+def provider(http):
+    """A provider with an inventory."""
+    identifier = str(uuid.uuid4())
+    body = {"name": f"host {identifier}", "uuid": identifier}
+    created = http.post("/resource_providers", json=body)
+    assert created.status_code == 200
+    inventories = {
+        "resource_provider_generation": 0,
+        "inventories": {"VCPU": {"total": 8}, "MEMORY_MB": {"total": 4096}},
+    }
+    stored = http.put(f"/resource_providers/{identifier}/inventories", json=inventories)
+    assert stored.status_code == 200
+    yield created.json()
+    assert http.delete(f"/resource_providers/{identifier}").status_code == 204
+
+
+def test_the_version_document_is_at_the_prefix(recipe):
+    # Without the slash this way of authentication wants a token (contract page 05, section 1.1).
+    for url, headers in ((recipe.url, HEADERS), (recipe.url + "/", {})):
+        answer = httpx.get(url, headers=headers, timeout=60)
+        assert answer.status_code == 200
+        (version,) = answer.json()["versions"]
+        assert version["max_version"] == "1.39"
+
+
+def test_links_and_locations_have_the_prefix(recipe, http, provider):
+    path = f"{recipe.prefix}/resource_providers/{provider['uuid']}"
+    assert {one["href"].split("/resource_providers")[0] for one in provider["links"]} == {
+        recipe.prefix
+    }
+    created = http.post(
+        "/resource_providers",
+        json={"name": str(uuid.uuid4())},
+        headers={"openstack-api-version": "placement 1.19"},
+    )
+    assert created.status_code == 201
+    location = created.headers["location"]
+    assert location.startswith(f"{recipe.url}/resource_providers/")
+    assert http.delete(location).status_code == 204
+    assert http.get(f"http://127.0.0.1:{recipe.port}{path}").status_code == 200
+
+
+def test_a_claim_is_made_and_given_back(http, provider):
+    found = http.get("/allocation_candidates", params={"resources": "VCPU:2"}).json()
+    chosen = next(
+        one for one in found["allocation_requests"] if provider["uuid"] in one["allocations"]
+    )
+    consumer = f"/allocations/{uuid.uuid4()}"
+    owner = {"project_id": str(uuid.uuid4()), "user_id": str(uuid.uuid4())}
+    claim = chosen | owner | {"consumer_generation": None, "consumer_type": "INSTANCE"}
+    claim.pop("mappings")
+    made = http.put(consumer, json=claim)
+    assert made.status_code == 204
+    assert made.content == b""
+    assert http.get(consumer).json()["allocations"][provider["uuid"]]["resources"] == {"VCPU": 2}
+    assert http.delete(consumer).status_code == 204
+
+
+def test_every_process_sees_what_another_wrote(recipe, provider):
+    body = {"traits": ["HW_CPU_X86_AVX2"], "resource_provider_generation": 1}
+    path = f"/resource_providers/{provider['uuid']}/traits"
+    once = HEADERS | {"connection": "close"}
+    assert httpx.put(recipe.url + path, json=body, headers=once, timeout=60).status_code == 200
+    for _ in range(20):
+        seen = httpx.get(
+            f"{recipe.url}/resource_providers?required=HW_CPU_X86_AVX2", headers=once, timeout=60
+        )
+        assert [one["uuid"] for one in seen.json()["resource_providers"]] == [provider["uuid"]]
+
+
+def test_long_queries_and_odd_names_arrive_whole(http):
+    aggregates = ",".join(str(uuid.uuid4()) for _ in range(500))
+    long = http.get("/resource_providers", params={"member_of": f"in:{aggregates}"})
+    assert (long.status_code, long.json()) == (200, {"resource_providers": []})
+    name = "Größe 100% & mehr / ½"
+    created = http.post("/resource_providers", json={"name": name}).json()
+    found = http.get("/resource_providers", params={"name": name}).json()["resource_providers"]
+    assert [one["uuid"] for one in found] == [created["uuid"]]
+    assert http.delete(f"/resource_providers/{created['uuid']}").status_code == 204
+
+
+def test_errors_are_the_services_own(http):
+    missing = http.get(f"/resource_providers/{uuid.uuid4()}")
+    assert missing.status_code == 404
+    assert missing.json()["errors"][0]["title"] == "Not Found"
+    assert missing.headers["x-openstack-request-id"].startswith("req-")
+    assert http.get("/resource_providers", headers={"x-auth-token": ""}).status_code == 403
+    del http.headers["x-auth-token"]
+    assert http.get("/resource_providers").status_code == 401
+
+
+def test_each_request_has_a_line_with_the_whole_path(recipe, http):
+    name = str(uuid.uuid4())
+    http.get("/resource_providers", params={"name": name})
+    line = re.compile(
+        rf'127\.0\.0\.1 "GET {recipe.prefix}/resource_providers\?name={name}" status: 200 '
+        r"len: \d+ microversion: 1\.39"
+    )
+    assert eventually(lambda: line.search(recipe.log()), "the line is written", seconds=10)
+    assert recipe.log().count(name) == 1
