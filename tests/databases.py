@@ -26,7 +26,12 @@ class MissingServerError(Exception):
 
 @cache
 def server_of(kind):
-    """Return the running server of a kind; started when first asked for."""
+    """Return the running server of a kind that tests share; started when first asked for."""
+    return new_server_of(kind)
+
+
+def new_server_of(kind):
+    """Return a server of a kind that belongs to the caller alone."""
     return {"sqlite": Sqlite, "postgresql": Postgresql, "mariadb": Mariadb}[kind]()
 
 
@@ -46,14 +51,23 @@ class _Server:
     """Account to run as where the tests run as root, which servers refuse."""
 
     def __init__(self):
-        self.port = _free_port()
+        self.port = free_port()
         self.folder = Path(tempfile.mkdtemp(prefix="treeclaim-server-"))
         self.account = self.user if os.geteuid() == 0 else None
         if self.account:
             shutil.chown(self.folder, self.account)
         self.process = None
         atexit.register(self.stop)
+        self.prepare()
         self.start()
+
+    def prepare(self):
+        """Make what the server needs before its first start."""
+
+    def kill(self):
+        """End the server as a power cut would."""
+        self.process.kill()
+        self.process.wait(timeout=30)
 
     def run(self, *command):
         subprocess.run(command, check=True, capture_output=True, **self._identity())
@@ -118,14 +132,16 @@ class Postgresql(_Server):
     first_database = "postgres"
     drop = "DROP DATABASE {name} WITH (FORCE)"
 
-    def start(self):
-        programs = _newest_postgresql()
-        data = self.folder / "data"
-        self.run(str(programs / "initdb"), "-D", str(data), "-U", "postgres", "-A", "trust")
+    def prepare(self):
+        programs = newest_postgresql()
+        data = str(self.folder / "data")
+        self.run(str(programs / "initdb"), "-D", data, "-U", "postgres", "-A", "trust")
+
+    def start(self, *options):
         self.spawn(
-            str(programs / "postgres"),
+            str(newest_postgresql() / "postgres"),
             "-D",
-            str(data),
+            str(self.folder / "data"),
             "-p",
             str(self.port),
             "-c",
@@ -134,6 +150,7 @@ class Postgresql(_Server):
             f"unix_socket_directories={self.folder}",
             "-c",
             "max_connections=200",
+            *options,
         )
 
     def url(self, name):
@@ -147,47 +164,51 @@ class Mariadb(_Server):
     first_database = "mysql"
     drop = "DROP DATABASE {name}"
 
-    def start(self):
-        install, server = (_program(one) for one in ("mariadb-install-db", "mariadbd"))
-        data = self.folder / "data"
+    def prepare(self):
         self.run(
-            install,
+            program_of("mariadb-install-db"),
             "--no-defaults",
-            f"--datadir={data}",
+            f"--datadir={self.folder / 'data'}",
             "--auth-root-authentication-method=normal",
             "--skip-test-db",
         )
+
+    def start(self, *options):
         self.spawn(
-            server,
+            program_of("mariadbd"),
             "--no-defaults",
-            f"--datadir={data}",
+            f"--datadir={self.folder / 'data'}",
             f"--port={self.port}",
             "--bind-address=127.0.0.1",
             f"--socket={self.folder / 'socket'}",
             f"--pid-file={self.folder / 'pid'}",
             "--max-connections=300",
             "--innodb-lock-wait-timeout=5",
+            *options,
         )
 
     def url(self, name):
         return f"mysql+pymysql://root@127.0.0.1:{self.port}/{name}?charset=utf8"
 
 
-def _newest_postgresql():
+def newest_postgresql():
+    """The folder of the programs of the newest PostgreSQL."""
     found = sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb"))
     if not found:
         raise MissingServerError("PostgreSQL is not installed: apt-get install postgresql")
     return found[-1].parent
 
 
-def _program(name):
+def program_of(name):
+    """The path of one of MariaDB's programs."""
     found = shutil.which(name, path=os.environ["PATH"] + ":/usr/sbin:/usr/local/sbin")
     if found is None:
         raise MissingServerError("MariaDB is not installed: apt-get install mariadb-server")
     return found
 
 
-def _free_port():
+def free_port():
+    """A port on which nobody listens."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return probe.getsockname()[1]

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from datetime import timedelta
 from typing import Concatenate, ParamSpec, TypeVar
 
+from sqlalchemy.engine import Transaction
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 
@@ -73,7 +74,8 @@ class Store:
         """Run an operation in one transaction and commit it.
 
         Deadlocks, failed serialisation, lock timeouts and lost races for a unique name make the
-        operation run again from the beginning, also when they come at COMMIT.
+        operation run again from the beginning, also when they come at COMMIT. So does a connection
+        that is lost before COMMIT, because nothing of the transaction is left then.
 
         Raises:
             ConcurrentChangeError: if all attempts met others.
@@ -92,8 +94,10 @@ class Store:
             except RetryTransactionError:
                 continue
             except DBAPIError as error:
-                if not is_retryable(error):
+                if not (is_retryable(error) or error.connection_invalidated):
                     raise _translated(error) from error
+            except _UnknownOutcomeError as error:
+                raise StoreUnavailableError(str(error)) from error
             except PoolTimeoutError as error:
                 raise _translated(error) from error
             else:
@@ -112,10 +116,11 @@ class Store:
             transaction = WriteTransaction(connection)
             result = operation(transaction, *args, **kwargs)
             if not transaction.touched_providers and not transaction.touched_catalogue:
+                _commit(outcome)
                 return result
             with self._streams.lend() as stream:
                 advanced = feed.append(transaction, stream)
-                outcome.commit()
+                _commit(outcome)
                 stream.id, stream.position = advanced.id, advanced.position
             return result
 
@@ -126,16 +131,32 @@ class Store:
         *args: Arguments.args,
         **kwargs: Arguments.kwargs,
     ) -> Result:
-        """Run an operation that only reads, in one snapshot.
+        """Run an operation that only reads, in one snapshot; once more if its connection is lost.
 
         Raises:
             StoreUnavailableError: if the database does not answer.
         """
         try:
-            with self._reading.connect() as connection, connection.begin():
-                return operation(ReadTransaction(connection), *args, **kwargs)
+            return self._read_once(operation, *args, **kwargs)
+        except DBAPIError as error:
+            if not (error.connection_invalidated or is_retryable(error)):
+                raise _translated(error) from error
+        except PoolTimeoutError as error:
+            raise _translated(error) from error
+        try:
+            return self._read_once(operation, *args, **kwargs)
         except (DBAPIError, PoolTimeoutError) as error:
             raise _translated(error) from error
+
+    def _read_once(
+        self,
+        operation: Callable[Concatenate[ReadTransaction, Arguments], Result],
+        /,
+        *args: Arguments.args,
+        **kwargs: Arguments.kwargs,
+    ) -> Result:
+        with self._reading.connect() as connection, connection.begin():
+            return operation(ReadTransaction(connection), *args, **kwargs)
 
     def changes(self, cursor: Cursor | None) -> Changes | None:
         """Return what was committed since a cursor; None if nothing was.
@@ -171,6 +192,20 @@ class Store:
         """Close all connections."""
         self._probe.close()
         self.engine.dispose()
+
+
+class _UnknownOutcomeError(Exception):
+    """The connection was lost at COMMIT; nobody can know whether it was done."""
+
+
+def _commit(outcome: Transaction) -> None:
+    """Commit; whatever is not a plain refusal leaves the outcome unknown."""
+    try:
+        outcome.commit()
+    except DBAPIError as error:
+        if is_retryable(error):
+            raise
+        raise _UnknownOutcomeError(str(error.orig)) from error
 
 
 def _changes(transaction: ReadTransaction, cursor: Cursor | None) -> Changes:
