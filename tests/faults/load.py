@@ -70,12 +70,16 @@ class Held:
 
 @dataclass(frozen=True, slots=True)
 class Doubt:
-    """A write whose answer got lost: what its consumers held before, and would hold after."""
+    """A write whose answer may get lost: what its consumers held before, and would hold after.
+
+    `numbers` has which write of its life this is for each consumer.
+    """
 
     start: float
     before: dict
     after: dict
     unchecked: bool
+    numbers: dict
 
 
 class Load:
@@ -136,7 +140,7 @@ class Load:
                 assert found in (doubt.before, doubt.after), (doubt, found)
                 stored |= found
                 if found == doubt.after != doubt.before:
-                    self._succeeded(doubt.before, doubt.after, doubt.start, FOREVER, doubt)
+                    self.succeeded(doubt, FOREVER)
             for provider, name in self.world.classes.items():
                 self._judge_provider(client, provider, name, stored)
 
@@ -158,10 +162,17 @@ class Load:
             for amount in one["resources"].values()
         }
 
-    def _succeeded(self, before, after, start, end, doubt):
-        effects = effects_of(before, after, unchecked=doubt.unchecked)
+    def succeeded(self, write, end):
+        """Remember what a write did to each provider."""
+        effects = effects_of(write.before, write.after, unchecked=write.unchecked)
         for provider, (usage, generation) in effects.items():
-            self.saw(provider, Step("success", start, end, usage, generation))
+            consumers = {
+                one: (write.numbers[one], provider in write.after[one])
+                for one in write.after
+                if provider in write.before[one] or provider in write.after[one]
+            }
+            step = Step("success", write.start, end, usage, generation, consumers)
+            self.saw(provider, step)
 
 
 def effects_of(before, after, *, unchecked):
@@ -228,27 +239,58 @@ class _Caller:
 
 
 class _Reader(_Caller):
-    """Reads usages; nothing may ever be above capacity."""
+    """Reads usages, who holds them, and candidates; nothing may ever be above capacity."""
 
     def act(self):
+        self.chance.choice([self._usages, self._listing, self._listing, self._candidates])()
+        self.load.stop.wait(0.01)
+
+    def _ask(self, path):
+        """When it was asked, when answered, and the answer, None if there was none."""
+        start = time.monotonic()
+        answer = self.send("GET", path)
+        end = time.monotonic()
+        if answer is not None and answer.status_code != 200:
+            self.load.problems.append((path, answer.status_code, answer.text))
+            answer = None
+        return start, end, None if answer is None else answer.json()
+
+    def _saw(self, provider, step):
+        if step.usage > self.load.world.capacity(provider):
+            self.load.problems.append(("over capacity", provider, step))
+        self.load.saw(provider, step)
+        self.load.count("read")
+
+    def _usages(self):
         world = self.load.world
         provider = self.chance.choice(list(world.classes))
-        start = time.monotonic()
-        answer = self.send("GET", f"/resource_providers/{provider}/usages")
-        end = time.monotonic()
-        if answer is None:
+        start, end, seen = self._ask(f"/resource_providers/{provider}/usages")
+        if seen is not None:
+            usage = seen["usages"][world.classes[provider]]
+            generation = seen["resource_provider_generation"]
+            self._saw(provider, Step("read", start, end, usage, generation))
+
+    def _listing(self):
+        provider = self.chance.choice(list(self.load.world.classes))
+        start, end, seen = self._ask(f"/resource_providers/{provider}/allocations")
+        if seen is None:
             return
-        if answer.status_code != 200:
-            self.load.problems.append((answer.status_code, answer.text))
-            return
-        seen = answer.json()
-        usage = seen["usages"][world.classes[provider]]
-        if usage > world.capacity(provider):
-            self.load.problems.append(("over capacity", provider, usage))
+        holders = seen["allocations"]
+        usage = sum(sum(one["resources"].values()) for one in holders.values())
+        numbers = {uuid: one["consumer_generation"] for uuid, one in holders.items()}
         generation = seen["resource_provider_generation"]
-        self.load.saw(provider, Step("read", start, end, usage, generation))
-        self.load.count("read")
-        self.load.stop.wait(0.01)
+        self._saw(provider, Step("read", start, end, usage, generation, numbers))
+
+    def _candidates(self):
+        """These are answered from the worker's picture in memory."""
+        world = self.load.world
+        name = self.chance.choice(sorted(set(world.classes.values())))
+        start, end, seen = self._ask(f"/allocation_candidates?resources={name}:1")
+        for provider, summary in (seen or {"provider_summaries": {}})[
+            "provider_summaries"
+        ].items():
+            usage = summary["resources"][world.classes[provider]]["used"]
+            self._saw(provider, Step("read", start, end, usage, None))
 
 
 class _Client(_Caller):
@@ -327,14 +369,15 @@ class _Client(_Caller):
         start = time.monotonic()
         answer = self.send(method, path, body)
         end = time.monotonic()
-        doubt = Doubt(start, before, after, unchecked=method == "DELETE")
+        numbers = {one: (self.held.get(one, Held()).generation or 0) + 1 for one in after}
+        doubt = Doubt(start, before, after, method == "DELETE", numbers)
         if answer is None:
             for one in after:
                 self.held.pop(one, None)
             self.load.doubts.append(doubt)
         elif answer.status_code == 204:
             self.load.count("success")
-            self.load._succeeded(before, after, start, end, doubt)
+            self.load.succeeded(doubt, end)
             for one, amounts in after.items():
                 self._keep(one, amounts)
         else:

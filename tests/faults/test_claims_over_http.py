@@ -4,7 +4,7 @@
 from tests.faults.load import Load, build
 from tests.faults.service import running
 
-WRITES = 400
+WRITES = 250
 
 
 def test_claims_moves_and_reads_happen_in_one_order_that_never_overbooks(database, tmp_path):

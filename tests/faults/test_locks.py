@@ -47,6 +47,10 @@ class Claim:
         return self.answer
 
 
+INNODB_PAUSE = 0.25
+"""InnoDB shows its transactions anew only if nobody has looked for a tenth of a second."""
+
+
 def waiting(server, engine):
     """Whether some session waits for a lock."""
     question = (
@@ -72,7 +76,7 @@ def test_a_claim_waits_for_a_lock_and_succeeds(server, tmp_path):
         with engine.connect() as holder:
             lock(holder, world.hosts[0])
             claim = Claim(service.url, world)
-            eventually(lambda: waiting(server, engine))
+            eventually(lambda: waiting(server, engine), pause=INNODB_PAUSE)
             assert claim.answer is None
             holder.commit()
         assert claim.finished().status_code == 204
@@ -94,7 +98,7 @@ def test_a_claim_that_is_the_victim_of_a_deadlock_is_run_again(server, tmp_path)
             # The claim has the first host and waits for the last; then the holder wants the first.
             lock(holder, world.hosts[-1])
             claim = Claim(service.url, world)
-            eventually(lambda: waiting(server, engine))
+            eventually(lambda: waiting(server, engine), pause=INNODB_PAUSE)
             lock(holder, world.hosts[0])
             holder.commit()
         assert claim.finished().status_code == 204
@@ -113,8 +117,8 @@ def test_a_lock_held_longer_than_mariadb_lets_anybody_wait_is_waited_for_again(t
             lock(holder, world.hosts[0])
             claim = Claim(service.url, world)
             # One transaction of the claim gives up after five seconds, and another one waits.
-            first = eventually(lambda: waiting_transactions(engine))
-            eventually(lambda: waiting_transactions(engine) - first, seconds=30)
+            first = eventually(lambda: waiting_transactions(engine), pause=INNODB_PAUSE)
+            eventually(lambda: waiting_transactions(engine) - first, 30, INNODB_PAUSE)
             assert claim.answer is None
             holder.commit()
         assert claim.finished().status_code == 204
