@@ -4,7 +4,7 @@
 from tests.faults.load import Load, build
 from tests.faults.service import eventually, running
 
-WRITES = 60
+WRITES = 40
 
 
 def test_killed_workers_leave_no_half_claim_and_are_replaced(database, tmp_path):
@@ -38,7 +38,9 @@ def test_a_killed_database_loses_nothing_and_the_workers_reconnect(own_server, t
 def test_workers_that_die_while_the_database_is_away_are_replaced_too(own_server, tmp_path):
     with (
         own_server.database(tmp_path) as database,
-        running(database, tmp_path, workers=2) as service,
+        running(
+            database, tmp_path, workers=2, OS_PLACEMENT_DATABASE__RETRY_INTERVAL="1"
+        ) as service,
     ):
         before = {one.pid for one in service.workers()}
         own_server.kill()

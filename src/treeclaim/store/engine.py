@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import sqlalchemy as sa
-from sqlalchemy.engine import URL, Connection, Engine, make_url
-from sqlalchemy.exc import DataError, DBAPIError, IntegrityError
+from sqlalchemy.engine import URL, Connection, Engine, ExceptionContext, make_url
+from sqlalchemy.exc import DataError, DBAPIError, IntegrityError, OperationalError
 
 _SQLITE_WAIT = 30_000
 """Milliseconds that a writer waits for another one on SQLite."""
@@ -15,7 +15,16 @@ _SQLITE_WAIT = 30_000
 _RETRYABLE_MYSQL = {1205, 1213, 1020}
 """Lock wait timeout, deadlock (also Galera's certification failure), record has changed."""
 
+_UNFIT_MYSQL = {1047, 1053, 1290, 1836}
+"""A Galera node outside of the cluster, a server shutting down, two ways to say read-only."""
+
+_UNFIT_POSTGRESQL = {"25006"}
+"""A read-only transaction: the server has become a standby."""
+
 _MYSQL_INCORRECT_STRING = 1366
+
+_GALERA_SYNC_WAIT = 7
+"""Before reads, updates, deletions and insertions: wait for what other nodes have committed."""
 
 _RETRYABLE_POSTGRESQL = {"40001", "40P01", "55P03"}
 """Serialisation failure, deadlock, lock not available."""
@@ -61,8 +70,9 @@ def make_engine(settings: DatabaseSettings) -> Engine:
     engine = sa.create_engine(url, **options)
     if engine.dialect.name == "sqlite":
         _prepare_sqlite(engine, synchronous=settings.sqlite_synchronous)
-    elif engine.dialect.name == "mysql" and settings.mysql_sql_mode:
+    elif engine.dialect.name == "mysql":
         _prepare_mysql(engine, settings.mysql_sql_mode)
+    sa.event.listen(engine, "handle_error", _give_up_unfit)
     return engine
 
 
@@ -101,8 +111,40 @@ def _prepare_mysql(engine: Engine, sql_mode: str) -> None:
     @sa.event.listens_for(engine, "connect")
     def _connected(connection: Any, _record: Any) -> None:
         cursor = connection.cursor()
-        cursor.execute("SET SESSION sql_mode = %s", (sql_mode,))
+        if sql_mode:
+            cursor.execute("SET SESSION sql_mode = %s", (sql_mode,))
+        _wait_for_other_nodes(cursor)
         cursor.close()
+
+
+def _wait_for_other_nodes(cursor: Any) -> None:
+    """On a Galera cluster, let each transaction see all that was committed before it anywhere."""
+    cursor.execute("SHOW VARIABLES LIKE 'wsrep_on'")
+    found = cursor.fetchone()
+    if found is not None and found[1] == "ON":
+        cursor.execute(f"SET SESSION wsrep_sync_wait = {_GALERA_SYNC_WAIT}")
+
+
+def _give_up_unfit(context: ExceptionContext) -> None:
+    """Treat a server that refuses its work as lost, so that the next one is another, or fit."""
+    original = context.original_exception
+    number = original.args[0] if original.args else None
+    state = getattr(original, "sqlstate", None)
+    if number in _UNFIT_MYSQL or state in _UNFIT_POSTGRESQL:
+        context.is_disconnect = True
+
+
+def connected(engine: Engine) -> Connection:
+    """Return a connection that is ready for a transaction.
+
+    Raises:
+        DBAPIError: as for any statement. A driver's own error, which SQLAlchemy lets through
+            where it sets the isolation of a connection, becomes one too: that connection is lost.
+    """
+    try:
+        return engine.connect()
+    except engine.dialect.loaded_dbapi.Error as error:
+        raise OperationalError(None, None, error, connection_invalidated=True) from error
 
 
 def writing(engine: Engine) -> Engine:

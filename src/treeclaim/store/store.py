@@ -23,6 +23,7 @@ from treeclaim.model.errors import (
 from treeclaim.store import feed, loading
 from treeclaim.store.engine import (
     DatabaseSettings,
+    connected,
     is_refused_value,
     is_retryable,
     make_engine,
@@ -79,11 +80,13 @@ class Store:
 
         Raises:
             ConcurrentChangeError: if all attempts met others.
-            StoreUnavailableError: if the database cannot be reached, or was lost on the way; if
-                that happened at COMMIT, nobody can know whether the operation was done.
+            StoreUnavailableError: if the database cannot be reached, or was lost on the way at
+                the last attempt too; if that happened at COMMIT, nobody can know whether the
+                operation was done.
             TreeclaimError: what the operation itself raises; nothing was changed then.
         """
         pause = _FIRST_PAUSE
+        lost: DBAPIError | None = None
         for attempt in range(self._attempts):
             if attempt:
                 # Whoever met once would meet again without some chance in the waiting.
@@ -92,10 +95,11 @@ class Store:
             try:
                 result = self._write_once(operation, *args, **kwargs)
             except RetryTransactionError:
-                continue
+                lost = None
             except DBAPIError as error:
                 if not (is_retryable(error) or error.connection_invalidated):
                     raise _translated(error) from error
+                lost = error if error.connection_invalidated else None
             except _UnknownOutcomeError as error:
                 raise StoreUnavailableError(str(error)) from error
             except PoolTimeoutError as error:
@@ -103,6 +107,8 @@ class Store:
             else:
                 self._prune_now_and_then()
                 return result
+        if lost is not None:
+            raise _translated(lost) from lost
         raise ConcurrentChangeError
 
     def _write_once(
@@ -112,7 +118,7 @@ class Store:
         *args: Arguments.args,
         **kwargs: Arguments.kwargs,
     ) -> Result:
-        with self._writing.connect() as connection, connection.begin() as outcome:
+        with connected(self._writing) as connection, connection.begin() as outcome:
             transaction = WriteTransaction(connection)
             result = operation(transaction, *args, **kwargs)
             if not transaction.touched_providers and not transaction.touched_catalogue:
@@ -155,7 +161,7 @@ class Store:
         *args: Arguments.args,
         **kwargs: Arguments.kwargs,
     ) -> Result:
-        with self._reading.connect() as connection, connection.begin():
+        with connected(self._reading) as connection, connection.begin():
             return operation(ReadTransaction(connection), *args, **kwargs)
 
     def changes(self, cursor: Cursor | None) -> Changes | None:
