@@ -351,7 +351,9 @@ class _Client(_Caller):
     def _read(self):
         consumer = self.chance.choice(list(self.held))
         answer = self.send("GET", f"/allocations/{consumer}")
-        if answer is not None:
+        if answer is not None and answer.status_code != 200:
+            self.load.problems.append((answer.status_code, answer.text))
+        elif answer is not None:
             seen = answer.json()
             held = self.held[consumer]
             amounts = {

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Connections to the database, and all that differs between SQLite, PostgreSQL and MariaDB."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -113,8 +114,15 @@ def _prepare_mysql(engine: Engine, sql_mode: str) -> None:
         cursor = connection.cursor()
         if sql_mode:
             cursor.execute("SET SESSION sql_mode = %s", (sql_mode,))
+        cursor.execute("SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ")
         _wait_for_other_nodes(cursor)
         cursor.close()
+
+    @sa.event.listens_for(engine, "begin")
+    def _begun(connection: Connection) -> None:
+        # For this transaction only: whatever must be undone afterwards could fail afterwards.
+        if connection.get_execution_options().get("treeclaim_writing", False):
+            connection.exec_driver_sql("SET TRANSACTION ISOLATION LEVEL READ COMMITTED")
 
 
 def _wait_for_other_nodes(cursor: Any) -> None:
@@ -134,17 +142,25 @@ def _give_up_unfit(context: ExceptionContext) -> None:
         context.is_disconnect = True
 
 
-def connected(engine: Engine) -> Connection:
-    """Return a connection that is ready for a transaction.
+@contextmanager
+def connected(engine: Engine) -> Iterator[Connection]:
+    """Give a connection for one transaction.
 
     Raises:
         DBAPIError: as for any statement. A driver's own error, which SQLAlchemy lets through
             where it sets the isolation of a connection, becomes one too: that connection is lost.
     """
+    errors = engine.dialect.loaded_dbapi.Error
     try:
-        return engine.connect()
-    except engine.dialect.loaded_dbapi.Error as error:
+        connection = engine.connect()
+    except errors as error:
         raise OperationalError(None, None, error, connection_invalidated=True) from error
+    try:
+        yield connection
+    finally:
+        # What was committed stays so, even if the connection cannot be given back.
+        with suppress(errors):
+            connection.close()
 
 
 def writing(engine: Engine) -> Engine:
@@ -153,14 +169,14 @@ def writing(engine: Engine) -> Engine:
     READ COMMITTED, where a statement sees what was committed while it waited for a lock; on
     SQLite the one write lock is taken at the beginning.
     """
-    if engine.dialect.name == "sqlite":
+    if engine.dialect.name in {"sqlite", "mysql"}:
         return engine.execution_options(treeclaim_writing=True)
     return engine.execution_options(isolation_level="READ COMMITTED")
 
 
 def reading(engine: Engine) -> Engine:
     """Return the engine with transactions that see one consistent snapshot."""
-    if engine.dialect.name == "sqlite":
+    if engine.dialect.name in {"sqlite", "mysql"}:
         return engine
     return engine.execution_options(isolation_level="REPEATABLE READ")
 
