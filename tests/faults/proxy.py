@@ -8,10 +8,10 @@ import threading
 
 
 class Proxy:
-    """Passes bytes between a port of its own and another one until told otherwise."""
+    """Passes bytes between a port of its own and the first of some others that can be reached."""
 
-    def __init__(self, target):
-        self._target = target
+    def __init__(self, *targets):
+        self.targets = targets
         self._lock = threading.Lock()
         self._pairs = set()
         self.refusing = False
@@ -41,15 +41,20 @@ class Proxy:
             if self.refusing:
                 inner.close()
                 continue
-            try:
-                outer = socket.create_connection(("127.0.0.1", self._target))
-            except OSError:
+            outer = self._reached()
+            if outer is None:
                 inner.close()
                 continue
             pair = (inner, outer)
             with self._lock:
                 self._pairs.add(pair)
             threading.Thread(target=self._pass, args=(pair,), daemon=True).start()
+
+    def _reached(self):
+        for target in self.targets:
+            with contextlib.suppress(OSError):
+                return socket.create_connection(("127.0.0.1", target))
+        return None
 
     def _pass(self, pair):
         inner, outer = pair

@@ -8,7 +8,7 @@ import pytest
 from tests.faults.load import Load, build
 from tests.faults.service import running
 
-WRITES = 60
+WRITES = 30
 
 
 def test_a_clock_that_goes_backwards_changes_nothing(tmp_path):

@@ -11,8 +11,8 @@ from tests.faults.load import Load, build
 from tests.faults.proxy import Proxy
 from tests.faults.service import eventually, running
 
-WRITES = 40
-CUTS = 5
+WRITES = 25
+CUTS = 3
 
 
 def cut_by_the_server(server, database):

@@ -4,7 +4,7 @@
 from tests.faults.load import Load, build
 from tests.faults.service import eventually, running
 
-WRITES = 40
+WRITES = 25
 
 
 def test_killed_workers_leave_no_half_claim_and_are_replaced(database, tmp_path):
