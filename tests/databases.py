@@ -230,8 +230,8 @@ class GaleraNode(Mariadb):
             "gmcast.listen_addr": f"tcp://127.0.0.1:{port}",
             "ist.recv_addr": f"127.0.0.1:{missed}",
             "gcache.size": "32M",
-            "evs.suspect_timeout": "PT2S",
-            "evs.inactive_timeout": "PT4S",
+            "evs.suspect_timeout": "PT4S",
+            "evs.inactive_timeout": "PT8S",
             # The cluster's members are named at each start.
             "pc.recovery": "false",
         }
