@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """MariaDB Galera, three nodes: one dies and comes back, and all are written to at once."""
 
+import threading
 from contextlib import ExitStack
 
 import pytest
@@ -81,13 +82,47 @@ def test_what_one_node_acknowledged_is_seen_at_once_by_workers_of_another(cluste
         world = build(services[0].url)
         provider = world.hosts[0]
         clients = [stack.enter_context(client_of(one.url)) for one in services]
-        for total in range(10, 70):
-            writer, *readers = clients[total % NODES :] + clients[: total % NODES]
-            set_total(writer, provider, total, generation=total - 9)
+        for turn in range(12):
+            writer, *readers = clients[turn % NODES :] + clients[: turn % NODES]
+            set_total(writer, provider, 10 + turn, generation=1 + turn)
             for one in readers:
-                assert total_in_candidates(one, provider) == total
-                path = f"/resource_providers/{provider}/inventories/VCPU"
-                assert one.get(path).json()["total"] == total
+                assert total_in_candidates(one, provider) == 10 + turn
+                assert total_stored(one, provider) == 10 + turn
+
+
+@pytest.mark.parametrize("question", ["candidates", "inventory"])
+def test_a_worker_of_a_node_that_lags_waits_and_does_not_answer_from_the_past(
+    cluster, tmp_path, question
+):
+    ask = {"candidates": total_in_candidates, "inventory": total_stored}[question]
+    first, second, _ = cluster
+    with first.database(tmp_path) as database, ExitStack() as stack:
+        writer, reader = (
+            stack.enter_context(running(at_node(database, one), tmp_path, workers=1))
+            for one in (first, second)
+        )
+        provider = build(writer.url).hosts[0]
+        writing = stack.enter_context(client_of(writer.url))
+        reading = stack.enter_context(client_of(reader.url))
+        ask(reading, provider)
+        engine = sa.create_engine(at_node(database, second))
+        with engine.connect() as connection:
+            # From here on the node receives what others commit, but does not carry it out.
+            connection.exec_driver_sql("FLUSH TABLES WITH READ LOCK")
+            set_total(writing, provider, 77, generation=1)
+            seen = []
+            asking = threading.Thread(target=lambda: seen.append(ask(reading, provider)))
+            asking.start()
+            asking.join(timeout=1)
+            assert not seen
+            connection.exec_driver_sql("UNLOCK TABLES")
+        asking.join(timeout=30)
+        assert seen == [77]
+        engine.dispose()
+
+
+def total_stored(client, provider):
+    return client.get(f"/resource_providers/{provider}/inventories/VCPU").json()["total"]
 
 
 def set_total(client, provider, total, generation):
