@@ -2,6 +2,7 @@
 """MariaDB Galera, three nodes: one dies and comes back, and all are written to at once."""
 
 import threading
+import uuid
 from contextlib import ExitStack
 
 import pytest
@@ -12,6 +13,17 @@ from tests.databases import GaleraNode, MissingServerError, free_port
 from tests.faults.load import Load, build
 from tests.faults.proxy import Proxy
 from tests.faults.service import client_of, eventually, running
+from treeclaim.model.errors import ProviderNotFoundError
+from treeclaim.model.inventory import Inventory
+from treeclaim.store import (
+    DatabaseSettings,
+    Store,
+    aggregates,
+    inventories,
+    names,
+    providers,
+    schema,
+)
 
 NODES = 3
 WRITES = 40
@@ -153,3 +165,71 @@ def test_a_killed_node_costs_nothing_that_was_promised_and_comes_back(cluster, t
         eventually(lambda: second.status("wsrep_cluster_size") == str(NODES))
         require_equal(cluster, database)
     proxy.close()
+
+
+class Paused:
+    """An operation that, the first time, has done all but COMMIT when something else happens."""
+
+    def __init__(self, operation, meanwhile):
+        self.operation = operation
+        self.meanwhile = meanwhile
+        self.runs = 0
+
+    def __call__(self, transaction, *args, **kwargs):
+        result = self.operation(transaction, *args, **kwargs)
+        self.runs += 1
+        if self.runs == 1:
+            self.meanwhile()
+        return result
+
+
+@pytest.fixture
+def stores(cluster, tmp_path):
+    """The store, at the first node and at the second."""
+    with cluster[0].database(tmp_path) as database:
+        pair = [Store(DatabaseSettings(at_node(database, one))) for one in cluster[:2]]
+        schema.sync(pair[0].engine)
+        yield pair
+        for one in pair:
+            one.close()
+
+
+def make(store, name, parent=None):
+    return store.write(
+        providers.create,
+        uuid=str(uuid.uuid5(uuid.NAMESPACE_DNS, name)),
+        name=name,
+        parent_uuid=parent,
+    )
+
+
+def test_a_child_made_on_one_node_while_its_parent_moves_on_another_is_in_the_right_tree(stores):
+    here, there = stores
+    old, new = make(here, "old"), make(here, "new")
+    parent = make(here, "parent", old.uuid)
+
+    def move():
+        there.write(providers.update, parent.uuid, name="parent", parent=new.uuid)
+
+    create = Paused(providers.create, move)
+    child = here.write(create, uuid=str(uuid.uuid4()), name="child", parent_uuid=parent.uuid)
+    assert create.runs == 2
+    assert child.root_uuid == new.uuid
+
+
+def test_a_provider_deleted_on_another_node_gets_no_aggregates(stores):
+    here, there = stores
+    one = make(here, "one")
+    replace = Paused(aggregates.replace, lambda: there.write(providers.delete, one.uuid))
+    with pytest.raises(ProviderNotFoundError):
+        here.write(replace, one.uuid, [str(uuid.uuid4())], None)
+
+
+def test_a_provider_deleted_on_another_node_gets_no_inventory(stores):
+    here, there = stores
+    one = make(here, "one")
+    here.write(names.sync_standard_names)
+    stock = Inventory(total=8, reserved=0, min_unit=1, max_unit=8, step_size=1, allocation_ratio=1)
+    add = Paused(inventories.add, lambda: there.write(providers.delete, one.uuid))
+    with pytest.raises(ProviderNotFoundError):
+        here.write(add, one.uuid, "VCPU", stock, zero_capacity_allowed=True)

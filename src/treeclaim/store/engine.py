@@ -9,6 +9,7 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.engine import URL, Connection, Engine, ExceptionContext, make_url
 from sqlalchemy.exc import DataError, DBAPIError, IntegrityError, OperationalError
+from sqlalchemy.pool import ConnectionPoolEntry
 
 _SQLITE_WAIT = 30_000
 """Milliseconds that a writer waits for another one on SQLite."""
@@ -23,6 +24,9 @@ _UNFIT_POSTGRESQL = {"25006"}
 """A read-only transaction: the server has become a standby."""
 
 _MYSQL_INCORRECT_STRING = 1366
+
+_GALERA = "treeclaim_galera"
+"""What is known of a connection: whether its server is a node of a Galera cluster."""
 
 _GALERA_SYNC_WAIT = 7
 """Before reads, updates, deletions and insertions: wait for what other nodes have committed."""
@@ -110,12 +114,12 @@ def _prepare_sqlite(engine: Engine, *, synchronous: bool) -> None:
 
 def _prepare_mysql(engine: Engine, sql_mode: str) -> None:
     @sa.event.listens_for(engine, "connect")
-    def _connected(connection: Any, _record: Any) -> None:
+    def _connected(connection: Any, record: ConnectionPoolEntry) -> None:
         cursor = connection.cursor()
         if sql_mode:
             cursor.execute("SET SESSION sql_mode = %s", (sql_mode,))
         cursor.execute("SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ")
-        _wait_for_other_nodes(cursor)
+        record.info[_GALERA] = _wait_for_other_nodes(cursor)
         cursor.close()
 
     @sa.event.listens_for(engine, "begin")
@@ -125,12 +129,22 @@ def _prepare_mysql(engine: Engine, sql_mode: str) -> None:
             connection.exec_driver_sql("SET TRANSACTION ISOLATION LEVEL READ COMMITTED")
 
 
-def _wait_for_other_nodes(cursor: Any) -> None:
-    """On a Galera cluster, let each transaction see all that was committed before it anywhere."""
+def _wait_for_other_nodes(cursor: Any) -> bool:
+    """On a Galera cluster, let each transaction see all that was committed before it anywhere.
+
+    Tells whether it is one.
+    """
     cursor.execute("SHOW VARIABLES LIKE 'wsrep_on'")
     found = cursor.fetchone()
-    if found is not None and found[1] == "ON":
-        cursor.execute(f"SET SESSION wsrep_sync_wait = {_GALERA_SYNC_WAIT}")
+    if found is None or found[1] != "ON":
+        return False
+    cursor.execute(f"SET SESSION wsrep_sync_wait = {_GALERA_SYNC_WAIT}")
+    return True
+
+
+def is_galera(connection: Connection) -> bool:
+    """Tell whether a connection's server is a node of a Galera cluster."""
+    return bool(connection.info.get(_GALERA))
 
 
 def _give_up_unfit(context: ExceptionContext) -> None:
