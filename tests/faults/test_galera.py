@@ -13,17 +13,21 @@ from tests.databases import GaleraNode, MissingServerError, free_port
 from tests.faults.load import Load, build
 from tests.faults.proxy import Proxy
 from tests.faults.service import client_of, eventually, running
-from treeclaim.model.errors import ProviderNotFoundError
+from treeclaim.model.claim import ConsumerClaim
+from treeclaim.model.errors import CapacityExceededError, ProviderNotFoundError
 from treeclaim.model.inventory import Inventory
 from treeclaim.store import (
     DatabaseSettings,
     Store,
     aggregates,
+    allocations,
+    holdings,
     inventories,
     names,
     providers,
     schema,
 )
+from treeclaim.store.marks import TREE, mark
 
 NODES = 3
 WRITES = 40
@@ -229,7 +233,40 @@ def test_a_provider_deleted_on_another_node_gets_no_inventory(stores):
     here, there = stores
     one = make(here, "one")
     here.write(names.sync_standard_names)
-    stock = Inventory(total=8, reserved=0, min_unit=1, max_unit=8, step_size=1, allocation_ratio=1)
     add = Paused(inventories.add, lambda: there.write(providers.delete, one.uuid))
     with pytest.raises(ProviderNotFoundError):
-        here.write(add, one.uuid, "VCPU", stock, zero_capacity_allowed=True)
+        here.write(add, one.uuid, "VCPU", Inventory(8), zero_capacity_allowed=True)
+
+
+def test_two_claims_on_two_nodes_do_not_overbook_even_if_neither_saw_the_other(stores):
+    here, there = stores
+    one = make(here, "one")
+    here.write(names.sync_standard_names)
+    here.write(inventories.add, one.uuid, "VCPU", Inventory(8), zero_capacity_allowed=True)
+    mine, theirs = (
+        [ConsumerClaim(str(uuid.uuid4()), {one.uuid: {"VCPU": 5}}, "project", "user", None)]
+        for _ in range(2)
+    )
+    claim = Paused(allocations.replace, lambda: there.write(allocations.replace, theirs))
+    with pytest.raises(CapacityExceededError):
+        here.write(claim, mine)
+    assert claim.runs == 1
+    assert there.read(holdings.of_consumer, theirs[0].consumer_uuid) is not None
+    assert there.read(holdings.of_consumer, mine[0].consumer_uuid) is None
+
+
+def test_two_marks_of_the_same_thing_on_two_nodes_meet(stores):
+    here, there = stores
+
+    def set_mark(transaction):
+        transaction.touch_catalogue()
+        mark(transaction, TREE, [7])
+
+    marking = Paused(set_mark, lambda: there.write(set_mark))
+    here.write(marking)
+    assert marking.runs == 2
+    with here.engine.connect() as connection:
+        left = connection.exec_driver_sql(
+            "SELECT count(*) FROM treeclaim_feed WHERE stream_id = 0"
+        ).scalar()
+    assert left == 0
