@@ -63,6 +63,11 @@ def explained(steps, capacity, usage=0, generation=0):
     if any(one.start > one.end for one in steps):
         return False
     steps.sort(key=lambda one: one.start)
+    pinned = sorted(
+        (one.generation, number)
+        for number, one in enumerate(steps)
+        if one.kind == "read" and one.generation is not None
+    )
     seen = set()
     waiting = [(0, usage, generation)]
     while waiting:
@@ -70,7 +75,14 @@ def explained(steps, capacity, usage=0, generation=0):
         possible = _possible(steps, taken)
         if not possible:
             return True
-        fitting = [one for one in possible if steps[one].holds(usage, generation, capacity)]
+        # Generations only grow, so nothing may pass the least one that some read has yet to see.
+        most = next((pin for pin, number in pinned if not taken >> number & 1), math.inf)
+        fitting = [
+            one
+            for one in possible
+            if steps[one].holds(usage, generation, capacity)
+            and (not steps[one].changes or generation + steps[one].generation <= most)
+        ]
         # What changes nothing can as well be taken now as later.
         quiet = [one for one in fitting if not steps[one].changes]
         for one in quiet[:1] or sorted(fitting, key=lambda one: -steps[one].end):

@@ -21,7 +21,7 @@ from tests.faults.service import client_of, eventually
 
 HOSTS = 3
 CLIENTS = 32
-READERS = 3
+READERS = 8
 REQUESTS_A_CONNECTION = 8
 CAPACITY = {"VCPU": 60, "DISK_GB": 150}
 _REFUSED = re.compile(r"on resource provider '([0-9a-f-]+)'\. The requested amount would exceed")
@@ -242,7 +242,7 @@ class _Reader(_Caller):
     """Reads usages, who holds them, and candidates; nothing may ever be above capacity."""
 
     def act(self):
-        self.chance.choice([self._usages, self._listing, self._listing, self._candidates])()
+        self.chance.choice([self._usages, *[self._listing] * 4, self._candidates])()
         self.load.stop.wait(0.01)
 
     def _ask(self, path):
