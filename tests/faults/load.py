@@ -286,11 +286,11 @@ class _Reader(_Caller):
         world = self.load.world
         name = self.chance.choice(sorted(set(world.classes.values())))
         start, end, seen = self._ask(f"/allocation_candidates?resources={name}:1")
-        for provider, summary in (seen or {"provider_summaries": {}})[
-            "provider_summaries"
-        ].items():
-            usage = summary["resources"][world.classes[provider]]["used"]
-            self._saw(provider, Step("read", start, end, usage, None))
+        for provider, summary in (seen["provider_summaries"] if seen else {}).items():
+            # There may be providers of others.
+            if provider in world.classes:
+                usage = summary["resources"][world.classes[provider]]["used"]
+                self._saw(provider, Step("read", start, end, usage, None))
 
 
 class _Client(_Caller):

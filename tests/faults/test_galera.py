@@ -72,30 +72,30 @@ def require_equal(cluster, database):
     assert all(one == first for one in others)
 
 
-def test_claims_on_three_nodes_at_once_never_overbook_and_none_is_lost(cluster, tmp_path):
-    with cluster[0].database(tmp_path) as database, ExitStack() as stack:
-        services = [
-            stack.enter_context(running(at_node(database, one), tmp_path, workers=2))
+@pytest.fixture(scope="module")
+def services(cluster, tmp_path_factory):
+    """One service at each node, all on one database."""
+    folder = tmp_path_factory.mktemp("services")
+    with cluster[0].database(folder) as database, ExitStack() as stack:
+        yield [
+            stack.enter_context(running(at_node(database, one), folder, workers=2))
             for one in cluster
         ]
-        urls = [one.url for one in services]
-        load = Load(urls, build(urls[0]))
-        with load:
-            load.wait_for(3 * WRITES, seconds=90)
-        load.judge()
-        assert load.answers["refused"] > 0
-        assert not load.doubts
-        require_equal(cluster, database)
 
 
-def test_what_one_node_acknowledged_is_seen_at_once_by_workers_of_another(cluster, tmp_path):
-    with cluster[0].database(tmp_path) as database, ExitStack() as stack:
-        services = [
-            stack.enter_context(running(at_node(database, one), tmp_path, workers=1))
-            for one in cluster
-        ]
-        world = build(services[0].url)
-        provider = world.hosts[0]
+def test_claims_on_three_nodes_at_once_never_overbook_and_none_is_lost(services):
+    urls = [one.url for one in services]
+    load = Load(urls, build(urls[0]))
+    with load:
+        load.wait_for(3 * WRITES, seconds=90)
+    load.judge()
+    assert load.answers["refused"] > 0
+    assert not load.doubts
+
+
+def test_what_one_node_acknowledged_is_seen_at_once_by_workers_of_another(services):
+    provider = build(services[0].url).hosts[0]
+    with ExitStack() as stack:
         clients = [stack.enter_context(client_of(one.url)) for one in services]
         for turn in range(12):
             writer, *readers = clients[turn % NODES :] + clients[: turn % NODES]
@@ -107,33 +107,29 @@ def test_what_one_node_acknowledged_is_seen_at_once_by_workers_of_another(cluste
 
 @pytest.mark.parametrize("question", ["candidates", "inventory"])
 def test_a_worker_of_a_node_that_lags_waits_and_does_not_answer_from_the_past(
-    cluster, tmp_path, question
+    cluster, services, question
 ):
     ask = {"candidates": total_in_candidates, "inventory": total_stored}[question]
-    first, second, _ = cluster
-    with first.database(tmp_path) as database, ExitStack() as stack:
-        writer, reader = (
-            stack.enter_context(running(at_node(database, one), tmp_path, workers=1))
-            for one in (first, second)
-        )
-        provider = build(writer.url).hosts[0]
-        writing = stack.enter_context(client_of(writer.url))
-        reading = stack.enter_context(client_of(reader.url))
+    provider = build(services[0].url).hosts[0]
+    engine = sa.create_engine(cluster[1].url("mysql"))
+    with (
+        client_of(services[0].url) as writing,
+        client_of(services[1].url) as reading,
+        engine.connect() as connection,
+    ):
         ask(reading, provider)
-        engine = sa.create_engine(at_node(database, second))
-        with engine.connect() as connection:
-            # From here on the node receives what others commit, but does not carry it out.
-            connection.exec_driver_sql("FLUSH TABLES WITH READ LOCK")
-            set_total(writing, provider, 77, generation=1)
-            seen = []
-            asking = threading.Thread(target=lambda: seen.append(ask(reading, provider)))
-            asking.start()
-            asking.join(timeout=1)
-            assert not seen
-            connection.exec_driver_sql("UNLOCK TABLES")
+        # From here on the node receives what others commit, but does not carry it out.
+        connection.exec_driver_sql("FLUSH TABLES WITH READ LOCK")
+        set_total(writing, provider, 77, generation=1)
+        seen = []
+        asking = threading.Thread(target=lambda: seen.append(ask(reading, provider)))
+        asking.start()
+        asking.join(timeout=1)
+        assert not seen
+        connection.exec_driver_sql("UNLOCK TABLES")
         asking.join(timeout=30)
         assert seen == [77]
-        engine.dispose()
+    engine.dispose()
 
 
 def total_stored(client, provider):

@@ -3,6 +3,7 @@
 
 import threading
 import uuid
+from dataclasses import dataclass
 
 import pytest
 import sqlalchemy as sa
@@ -13,12 +14,25 @@ from tests.faults.load import build
 from tests.faults.service import client_of, eventually, running
 
 
-@pytest.fixture(params=SERVERS)
-def server(request):
+@pytest.fixture(params=SERVERS, scope="module")
+def place(request, tmp_path_factory):
+    """A server, a database there, and a service on that."""
     try:
-        return server_of(request.param)
+        server = server_of(request.param)
     except MissingServerError as missing:
         pytest.skip(str(missing))
+    folder = tmp_path_factory.mktemp("locks")
+    with server.database(folder) as database, running(database, folder, workers=1) as service:
+        engine = sa.create_engine(database)
+        yield Place(server, engine, service)
+        engine.dispose()
+
+
+@dataclass(frozen=True)
+class Place:
+    server: object
+    engine: sa.Engine
+    service: object
 
 
 class Claim:
@@ -69,60 +83,49 @@ def lock(connection, provider):
     )
 
 
-def test_a_claim_waits_for_a_lock_and_succeeds(server, tmp_path):
-    with server.database(tmp_path) as database, running(database, tmp_path, workers=1) as service:
-        world = build(service.url)
-        engine = sa.create_engine(database)
-        with engine.connect() as holder:
-            lock(holder, world.hosts[0])
-            claim = Claim(service.url, world)
-            eventually(lambda: waiting(server, engine), pause=INNODB_PAUSE)
-            assert claim.answer is None
-            holder.commit()
-        assert claim.finished().status_code == 204
-        engine.dispose()
+def test_a_claim_waits_for_a_lock_and_succeeds(place):
+    world = build(place.service.url)
+    with place.engine.connect() as holder:
+        lock(holder, world.hosts[0])
+        claim = Claim(place.service.url, world)
+        eventually(lambda: waiting(place.server, place.engine), pause=INNODB_PAUSE)
+        assert claim.answer is None
+        holder.commit()
+    assert claim.finished().status_code == 204
 
 
-def test_a_claim_that_is_the_victim_of_a_deadlock_is_run_again(server, tmp_path):
-    with server.database(tmp_path) as database, running(database, tmp_path, workers=1) as service:
-        world = build(service.url)
-        engine = sa.create_engine(database)
-        with engine.connect() as holder:
-            if server.user == "postgres":
-                # Only the other one looks for deadlocks, so it is the victim.
-                holder.exec_driver_sql("SET deadlock_timeout = '1h'")
-            else:
-                # The one that changed less is the victim.
-                for _ in range(50):
-                    holder.exec_driver_sql("INSERT INTO projects (external_id) VALUES (uuid())")
-            # The claim has the first host and waits for the last; then the holder wants the first.
-            lock(holder, world.hosts[-1])
-            claim = Claim(service.url, world)
-            eventually(lambda: waiting(server, engine), pause=INNODB_PAUSE)
-            lock(holder, world.hosts[0])
-            holder.commit()
-        assert claim.finished().status_code == 204
-        engine.dispose()
+def test_a_claim_that_is_the_victim_of_a_deadlock_is_run_again(place):
+    world = build(place.service.url)
+    with place.engine.connect() as holder:
+        if place.server.user == "postgres":
+            # Only the other one looks for deadlocks, so it is the victim.
+            holder.exec_driver_sql("SET deadlock_timeout = '1h'")
+        else:
+            # The one that changed less is the victim.
+            for _ in range(50):
+                holder.exec_driver_sql("INSERT INTO projects (external_id) VALUES (uuid())")
+        # The claim has the first host and waits for the last; then the holder wants the first.
+        lock(holder, world.hosts[-1])
+        claim = Claim(place.service.url, world)
+        eventually(lambda: waiting(place.server, place.engine), pause=INNODB_PAUSE)
+        lock(holder, world.hosts[0])
+        holder.commit()
+    assert claim.finished().status_code == 204
 
 
-def test_a_lock_held_longer_than_mariadb_lets_anybody_wait_is_waited_for_again(tmp_path):
-    try:
-        server = server_of("mariadb")
-    except MissingServerError as missing:
-        pytest.skip(str(missing))
-    with server.database(tmp_path) as database, running(database, tmp_path, workers=1) as service:
-        world = build(service.url)
-        engine = sa.create_engine(database)
-        with engine.connect() as holder:
-            lock(holder, world.hosts[0])
-            claim = Claim(service.url, world)
-            # One transaction of the claim gives up after five seconds, and another one waits.
-            first = eventually(lambda: waiting_transactions(engine), pause=INNODB_PAUSE)
-            eventually(lambda: waiting_transactions(engine) - first, 30, INNODB_PAUSE)
-            assert claim.answer is None
-            holder.commit()
-        assert claim.finished().status_code == 204
-        engine.dispose()
+def test_a_lock_held_longer_than_mariadb_lets_anybody_wait_is_waited_for_again(place):
+    if place.server.user == "postgres":
+        pytest.skip("PostgreSQL lets everybody wait without end")
+    world = build(place.service.url)
+    with place.engine.connect() as holder:
+        lock(holder, world.hosts[0])
+        claim = Claim(place.service.url, world)
+        # One transaction of the claim gives up after five seconds, and another one waits.
+        first = eventually(lambda: waiting_transactions(place.engine), pause=INNODB_PAUSE)
+        eventually(lambda: waiting_transactions(place.engine) - first, 30, INNODB_PAUSE)
+        assert claim.answer is None
+        holder.commit()
+    assert claim.finished().status_code == 204
 
 
 def waiting_transactions(engine):
