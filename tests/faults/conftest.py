@@ -3,12 +3,18 @@
 
 import pytest
 
+from tests.conftest import kinds_wanted
 from tests.databases import KINDS, MissingServerError, new_server_of, server_of
 
 SERVERS = KINDS[1:]
 
 
-@pytest.fixture(params=KINDS)
+def pytest_generate_tests(metafunc):
+    if "database" in metafunc.fixturenames:
+        metafunc.parametrize("database", kinds_wanted(metafunc.config), indirect=True)
+
+
+@pytest.fixture
 def database(request, tmp_path):
     """The URL of an empty database on a server that is not to be harmed."""
     try:

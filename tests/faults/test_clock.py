@@ -10,6 +10,8 @@ from tests.faults.service import running
 
 WRITES = 30
 
+pytestmark = pytest.mark.slow
+
 
 def test_a_clock_that_goes_backwards_changes_nothing(tmp_path):
     faketime = shutil.which("faketime")

@@ -4,6 +4,7 @@
 import contextlib
 import time
 
+import pytest
 import sqlalchemy as sa
 from sqlalchemy.engine import make_url
 
@@ -13,6 +14,8 @@ from tests.faults.service import eventually, running
 
 WRITES = 25
 CUTS = 3
+
+pytestmark = pytest.mark.slow
 
 
 def cut_by_the_server(server, database):

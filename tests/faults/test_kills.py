@@ -1,10 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Processes die at the worst moment; what was promised stays, and the service comes back."""
 
+import pytest
+
 from tests.faults.load import Load, build
 from tests.faults.service import eventually, running
 
 WRITES = 25
+
+pytestmark = pytest.mark.slow
 
 
 def test_killed_workers_leave_no_half_claim_and_are_replaced(database, tmp_path):

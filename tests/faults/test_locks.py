@@ -13,6 +13,8 @@ from tests.faults.conftest import SERVERS
 from tests.faults.load import build
 from tests.faults.service import client_of, eventually, running
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(params=SERVERS, scope="module")
 def place(request, tmp_path_factory):
