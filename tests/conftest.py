@@ -25,6 +25,16 @@ def pytest_addoption(parser):
     )
 
 
+def pytest_collection_modifyitems(config, items):
+    """Leave slow tests to the runs on all databases, and say so."""
+    if config.getoption("--databases") == "all":
+        return
+    left_out = pytest.mark.skip(reason="slow, NOT RUN: runs with --databases=all")
+    for one in items:
+        if one.get_closest_marker("slow"):
+            one.add_marker(left_out)
+
+
 def kinds_wanted(config):
     """The kinds of database that the HTTP suites run on."""
     return KINDS if config.getoption("--databases") == "all" else KINDS[:1]

@@ -157,6 +157,24 @@ class Postgresql(_Server):
         return f"postgresql+psycopg://postgres@127.0.0.1:{self.port}/{name}"
 
 
+class Standby(Postgresql):
+    """A copy of a PostgreSQL server that follows it."""
+
+    def __init__(self, primary):
+        self._primary = primary
+        super().__init__()
+
+    def prepare(self):
+        program = str(newest_postgresql() / "pg_basebackup")
+        source = ("--host=127.0.0.1", f"--port={self._primary.port}", "--username=postgres")
+        target = f"--pgdata={self.folder / 'data'}"
+        self.run(program, *source, target, "--write-recovery-conf", "--checkpoint=fast")
+
+    def promote(self):
+        """Make this the primary."""
+        self._administer("SELECT pg_promote()")
+
+
 class Mariadb(_Server):
     """MariaDB."""
 
@@ -185,34 +203,83 @@ class Mariadb(_Server):
             "--max-connections=300",
             "--innodb-lock-wait-timeout=5",
             *options,
-            *self.more_options(),
         )
-
-    def more_options(self):
-        """Options beyond those of a plain server."""
-        return ()
 
     def url(self, name):
         return f"mysql+pymysql://root@127.0.0.1:{self.port}/{name}?charset=utf8"
 
 
 class GaleraNode(Mariadb):
-    """MariaDB as the only node of a Galera cluster."""
+    """A node of a Galera cluster on this machine; the first one makes the cluster."""
 
-    def more_options(self):
-        """Options that make it found a cluster, on a free port for replication."""
-        library = Path("/usr/lib/galera/libgalera_smm.so")
-        if not library.exists():
-            raise MissingServerError("Galera is not installed: apt-get install galera-4")
-        port = free_port()
-        return (
+    def __init__(self, number, ports):
+        self._library = galera_library()
+        self._number = number
+        self._ports = ports
+        self._transfer_ports = free_port(), free_port()
+        super().__init__()
+
+    def start(self, *options):
+        """Join the cluster that is there, else make it."""
+        peers = [one for one in self._ports if one != self._ports[self._number]]
+        alive = any(_is_open(one) for one in peers)
+        members = ",".join(f"127.0.0.1:{one}" for one in peers) if alive else ""
+        port = self._ports[self._number]
+        whole, missed = self._transfer_ports
+        provider = {
+            "gmcast.listen_addr": f"tcp://127.0.0.1:{port}",
+            "ist.recv_addr": f"127.0.0.1:{missed}",
+            "gcache.size": "32M",
+            "evs.suspect_timeout": "PT4S",
+            "evs.inactive_timeout": "PT8S",
+            # The cluster's members are named at each start.
+            "pc.recovery": "false",
+        }
+        super().start(
             "--wsrep-on=ON",
-            f"--wsrep-provider={library}",
-            "--wsrep-cluster-address=gcomm://",
-            "--wsrep-node-address=127.0.0.1",
-            f"--wsrep-provider-options=base_port={port};gmcast.listen_addr=tcp://127.0.0.1:{port}",
+            f"--wsrep-provider={self._library}",
+            "--wsrep-cluster-name=treeclaim",
+            f"--wsrep-cluster-address=gcomm://{members}",
+            f"--wsrep-node-name=node{self._number}",
+            f"--wsrep-node-address=127.0.0.1:{port}",
+            "--wsrep-provider-options=" + ";".join(f"{a}={b}" for a, b in provider.items()),
+            "--wsrep-sst-method=rsync",
+            f"--wsrep-sst-receive-address=127.0.0.1:{whole}",
             "--binlog-format=ROW",
+            "--innodb-autoinc-lock-mode=2",
+            "--innodb-buffer-pool-size=64M",
+            *options,
         )
+
+    def answers(self):
+        """A node answers when it has all that the cluster has."""
+        return super().answers() and self.status("wsrep_local_state_comment") == "Synced"
+
+    def status(self, name):
+        """The value of a status variable."""
+        engine = sa.create_engine(self.url(self.first_database))
+        try:
+            with engine.connect() as connection:
+                return connection.exec_driver_sql(f"SHOW STATUS LIKE '{name}'").first()[1]
+        finally:
+            engine.dispose()
+
+
+def galera_library():
+    """The path of Galera's library."""
+    found = [*Path("/usr/lib").glob("**/galera*/libgalera_smm.so")]
+    found += Path("/usr/lib").glob("libgalera_smm.so")
+    if not found:
+        raise MissingServerError("Galera is not installed: apt-get install galera-4")
+    for program in ("rsync", "socat"):
+        if shutil.which(program) is None:
+            raise MissingServerError(f"{program} is not installed: apt-get install {program}")
+    return found[0]
+
+
+def _is_open(port):
+    with socket.socket() as probe:
+        return probe.connect_ex(("127.0.0.1", port)) == 0
 
 
 def newest_postgresql():

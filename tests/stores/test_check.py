@@ -7,7 +7,7 @@ import sys
 import pytest
 import sqlalchemy as sa
 
-from tests.databases import GaleraNode, MissingServerError
+from tests.databases import GaleraNode, MissingServerError, free_port
 from tests.service import schema_on
 from treeclaim.model.errors import SchemaRevisionError
 from treeclaim.store import DatabaseSettings, schema
@@ -316,7 +316,7 @@ def test_settings_are_judged(judged, level, word):
 
 def test_a_node_of_a_cluster_is_told_by_its_own_words(tmp_path):
     try:
-        server = GaleraNode()
+        server = GaleraNode(0, [free_port()])
     except MissingServerError as missing:
         pytest.skip(str(missing))
     try:

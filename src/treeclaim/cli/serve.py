@@ -223,4 +223,4 @@ def _serve(options: argparse.Namespace) -> None:
         lifetime=options.worker_lifetime,
         memory=options.worker_max_memory,
     )
-    serve(settings, lambda: _check_database(options))
+    serve(settings, lambda: _check_database(configuration_of(options)))

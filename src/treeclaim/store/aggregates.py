@@ -6,6 +6,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
+from treeclaim.store.marks import PARTS, mark
 from treeclaim.store.provider_rows import bump, locked, require_generation
 from treeclaim.store.tables import placement_aggregates, resource_provider_aggregates
 from treeclaim.store.transactions import ReadTransaction, RetryTransactionError, WriteTransaction
@@ -42,7 +43,9 @@ def replace(
         ProviderNotFoundError, ProviderGenerationConflictError.
     """
     provider = locked(transaction, provider_uuid)
-    if generation is not None:
+    if generation is None:
+        mark(transaction, PARTS, [provider.id])
+    else:
         require_generation(provider, generation)
     wanted = _ids(transaction, aggregates)
     present = {row[0] for row in transaction.rows(_OF_PROVIDER, provider_id=provider.id)}

@@ -3,7 +3,8 @@
 
 import logging
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from itertools import count
 from pathlib import Path
@@ -11,8 +12,9 @@ from typing import Any
 from urllib.parse import quote
 
 import sqlalchemy as sa
-from sqlalchemy.engine import URL, Connection, Engine, make_url
-from sqlalchemy.exc import DataError, DBAPIError, IntegrityError
+from sqlalchemy.engine import URL, Connection, Engine, ExceptionContext, make_url
+from sqlalchemy.exc import DataError, DBAPIError, IntegrityError, OperationalError
+from sqlalchemy.pool import ConnectionPoolEntry
 
 from treeclaim.model.errors import StoreUnavailableError
 
@@ -24,7 +26,19 @@ _SQLITE_WAIT = 30_000
 _RETRYABLE_MYSQL = {1205, 1213, 1020}
 """Lock wait timeout, deadlock (also Galera's certification failure), record has changed."""
 
+_UNFIT_MYSQL = {1047, 1053, 1290, 1836}
+"""A Galera node outside of the cluster, a server shutting down, two ways to say read-only."""
+
+_UNFIT_POSTGRESQL = {"25006"}
+"""A read-only transaction: the server has become a standby."""
+
 _MYSQL_INCORRECT_STRING = 1366
+
+_GALERA = "treeclaim_galera"
+"""What is known of a connection: whether its server is a node of a Galera cluster."""
+
+_GALERA_SYNC_WAIT = 7
+"""Before reads, updates, deletions and insertions: wait for what other nodes have committed."""
 
 _RETRYABLE_POSTGRESQL = {"40001", "40P01", "55P03"}
 """Serialisation failure, deadlock, lock not available."""
@@ -70,8 +84,9 @@ def make_engine(settings: DatabaseSettings) -> Engine:
     engine = sa.create_engine(url, **options)
     if engine.dialect.name == "sqlite":
         _prepare_sqlite(engine, synchronous=settings.sqlite_synchronous)
-    elif engine.dialect.name == "mysql" and settings.mysql_sql_mode:
+    elif engine.dialect.name == "mysql":
         _prepare_mysql(engine, settings.mysql_sql_mode)
+    sa.event.listen(engine, "handle_error", _give_up_unfit)
     return engine
 
 
@@ -156,10 +171,67 @@ def _prepare_sqlite(engine: Engine, *, synchronous: bool) -> None:
 
 def _prepare_mysql(engine: Engine, sql_mode: str) -> None:
     @sa.event.listens_for(engine, "connect")
-    def _connected(connection: Any, _record: Any) -> None:
+    def _connected(connection: Any, record: ConnectionPoolEntry) -> None:
         cursor = connection.cursor()
-        cursor.execute("SET SESSION sql_mode = %s", (sql_mode,))
+        if sql_mode:
+            cursor.execute("SET SESSION sql_mode = %s", (sql_mode,))
+        cursor.execute("SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ")
+        record.info[_GALERA] = _wait_for_other_nodes(cursor)
         cursor.close()
+
+    @sa.event.listens_for(engine, "begin")
+    def _begun(connection: Connection) -> None:
+        # For this transaction only: whatever must be undone afterwards could fail afterwards.
+        if connection.get_execution_options().get("treeclaim_writing", False):
+            connection.exec_driver_sql("SET TRANSACTION ISOLATION LEVEL READ COMMITTED")
+
+
+def _wait_for_other_nodes(cursor: Any) -> bool:
+    """On a Galera cluster, let each transaction see all that was committed before it anywhere.
+
+    Tells whether it is one.
+    """
+    cursor.execute("SHOW VARIABLES LIKE 'wsrep_on'")
+    found = cursor.fetchone()
+    if found is None or found[1] != "ON":
+        return False
+    cursor.execute(f"SET SESSION wsrep_sync_wait = {_GALERA_SYNC_WAIT}")
+    return True
+
+
+def is_galera(connection: Connection) -> bool:
+    """Tell whether a connection's server is a node of a Galera cluster."""
+    return bool(connection.info.get(_GALERA))
+
+
+def _give_up_unfit(context: ExceptionContext) -> None:
+    """Treat a server that refuses its work as lost, so that the next one is another, or fit."""
+    original = context.original_exception
+    number = original.args[0] if original.args else None
+    state = getattr(original, "sqlstate", None)
+    if number in _UNFIT_MYSQL or state in _UNFIT_POSTGRESQL:
+        context.is_disconnect = True
+
+
+@contextmanager
+def connected(engine: Engine) -> Iterator[Connection]:
+    """Give a connection for one transaction.
+
+    Raises:
+        DBAPIError: as for any statement. A driver's own error, which SQLAlchemy lets through
+            where it sets the isolation of a connection, becomes one too: that connection is lost.
+    """
+    errors = engine.dialect.loaded_dbapi.Error
+    try:
+        connection = engine.connect()
+    except errors as error:
+        raise OperationalError(None, None, error, connection_invalidated=True) from error
+    try:
+        yield connection
+    finally:
+        # What was committed stays so, even if the connection cannot be given back.
+        with suppress(errors):
+            connection.close()
 
 
 def writing(engine: Engine) -> Engine:
@@ -168,14 +240,14 @@ def writing(engine: Engine) -> Engine:
     READ COMMITTED, where a statement sees what was committed while it waited for a lock; on
     SQLite the one write lock is taken at the beginning.
     """
-    if engine.dialect.name == "sqlite":
+    if engine.dialect.name in {"sqlite", "mysql"}:
         return engine.execution_options(treeclaim_writing=True)
     return engine.execution_options(isolation_level="READ COMMITTED")
 
 
 def reading(engine: Engine) -> Engine:
     """Return the engine with transactions that see one consistent snapshot."""
-    if engine.dialect.name == "sqlite":
+    if engine.dialect.name in {"sqlite", "mysql"}:
         return engine
     return engine.execution_options(isolation_level="REPEATABLE READ")
 

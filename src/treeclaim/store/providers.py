@@ -14,6 +14,7 @@ from treeclaim.model.errors import (
     ProviderInUseError,
 )
 from treeclaim.model.provider import Provider
+from treeclaim.store.marks import PARTS, TREE, mark
 from treeclaim.store.provider_rows import ProviderRow, locked
 from treeclaim.store.tables import (
     allocations,
@@ -175,6 +176,7 @@ def delete(transaction: WriteTransaction, uuid: str) -> None:
         ProviderNotFoundError, ProviderHasChildrenError, ProviderInUseError.
     """
     provider = locked(transaction, uuid)
+    mark(transaction, PARTS, [provider.id])
     if transaction.row(_CHILD, provider_id=provider.id) is not None:
         raise ProviderHasChildrenError(uuid)
     if transaction.row(_ALLOCATION, provider_id=provider.id) is not None:
@@ -191,6 +193,8 @@ def _moved(
     new = None
     if parent is not None:
         new = _parent_row(transaction, parent, moved_from=provider.root_id)
+    else:
+        _hold_trees(transaction, {provider.root_id})
     new_id = None if new is None else new.id
     if new_id == provider.parent_id:
         return new_id
@@ -239,11 +243,18 @@ def _parent_row(
     the shape of a tree locks its root first.
     """
     parent = _found_parent(transaction, uuid)
-    roots = {parent.root_id} | ({moved_from} - {None})
-    transaction.rows(_LOCKED_ROOTS, ids=sorted(one for one in roots if one is not None))
+    _hold_trees(
+        transaction, {parent.root_id, parent.root_id if moved_from is None else moved_from}
+    )
     if _found_parent(transaction, uuid) != parent:
         raise RetryTransactionError
     return parent
+
+
+def _hold_trees(transaction: WriteTransaction, roots: set[int]) -> None:
+    """Let nobody else change the shape of some trees, on this node or another one."""
+    transaction.rows(_LOCKED_ROOTS, ids=sorted(roots))
+    mark(transaction, TREE, roots)
 
 
 def _found_parent(transaction: ReadTransaction, uuid: str) -> _Parent:

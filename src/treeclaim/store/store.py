@@ -9,6 +9,7 @@ from collections.abc import Callable
 from datetime import timedelta
 from typing import Concatenate, ParamSpec, TypeVar
 
+from sqlalchemy.engine import Transaction
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 
@@ -23,6 +24,7 @@ from treeclaim.model.errors import (
 from treeclaim.store import feed, loading
 from treeclaim.store.engine import (
     DatabaseSettings,
+    connected,
     is_refused_value,
     is_retryable,
     make_engine,
@@ -74,15 +76,18 @@ class Store:
         """Run an operation in one transaction and commit it.
 
         Deadlocks, failed serialisation, lock timeouts and lost races for a unique name make the
-        operation run again from the beginning, also when they come at COMMIT.
+        operation run again from the beginning, also when they come at COMMIT. So does a connection
+        that is lost before COMMIT, because nothing of the transaction is left then.
 
         Raises:
             ConcurrentChangeError: if all attempts met others.
-            StoreUnavailableError: if the database cannot be reached, or was lost on the way; if
-                that happened at COMMIT, nobody can know whether the operation was done.
+            StoreUnavailableError: if the database cannot be reached, or was lost on the way at
+                the last attempt too; if that happened at COMMIT, nobody can know whether the
+                operation was done.
             TreeclaimError: what the operation itself raises; nothing was changed then.
         """
         pause = _FIRST_PAUSE
+        lost: DBAPIError | None = None
         for attempt in range(self._attempts):
             if attempt:
                 metrics.RETRIES.inc()
@@ -92,15 +97,20 @@ class Store:
             try:
                 result = self._write_once(operation, *args, **kwargs)
             except RetryTransactionError:
-                continue
+                lost = None
             except DBAPIError as error:
-                if not is_retryable(error):
+                if not (is_retryable(error) or error.connection_invalidated):
                     raise _translated(error) from error
+                lost = error if error.connection_invalidated else None
+            except _UnknownOutcomeError as error:
+                raise StoreUnavailableError(str(error)) from error
             except PoolTimeoutError as error:
                 raise _translated(error) from error
             else:
                 self._prune_now_and_then()
                 return result
+        if lost is not None:
+            raise _translated(lost) from lost
         raise ConcurrentChangeError
 
     def _write_once(
@@ -110,14 +120,15 @@ class Store:
         *args: Arguments.args,
         **kwargs: Arguments.kwargs,
     ) -> Result:
-        with self._writing.connect() as connection, connection.begin() as outcome:
+        with connected(self._writing) as connection, connection.begin() as outcome:
             transaction = WriteTransaction(connection)
             result = operation(transaction, *args, **kwargs)
             if not transaction.touched_providers and not transaction.touched_catalogue:
+                _commit(outcome)
                 return result
             with self._streams.lend() as stream:
                 advanced = feed.append(transaction, stream)
-                outcome.commit()
+                _commit(outcome)
                 stream.id, stream.position = advanced.id, advanced.position
             return result
 
@@ -128,16 +139,32 @@ class Store:
         *args: Arguments.args,
         **kwargs: Arguments.kwargs,
     ) -> Result:
-        """Run an operation that only reads, in one snapshot.
+        """Run an operation that only reads, in one snapshot; once more if its connection is lost.
 
         Raises:
             StoreUnavailableError: if the database does not answer.
         """
         try:
-            with self._reading.connect() as connection, connection.begin():
-                return operation(ReadTransaction(connection), *args, **kwargs)
+            return self._read_once(operation, *args, **kwargs)
+        except DBAPIError as error:
+            if not (error.connection_invalidated or is_retryable(error)):
+                raise _translated(error) from error
+        except PoolTimeoutError as error:
+            raise _translated(error) from error
+        try:
+            return self._read_once(operation, *args, **kwargs)
         except (DBAPIError, PoolTimeoutError) as error:
             raise _translated(error) from error
+
+    def _read_once(
+        self,
+        operation: Callable[Concatenate[ReadTransaction, Arguments], Result],
+        /,
+        *args: Arguments.args,
+        **kwargs: Arguments.kwargs,
+    ) -> Result:
+        with connected(self._reading) as connection, connection.begin():
+            return operation(ReadTransaction(connection), *args, **kwargs)
 
     def changes(self, cursor: Cursor | None) -> Changes | None:
         """Return what was committed since a cursor; None if nothing was.
@@ -181,6 +208,20 @@ class Store:
         """Close all connections."""
         self._probe.close()
         self.engine.dispose()
+
+
+class _UnknownOutcomeError(Exception):
+    """The connection was lost at COMMIT; nobody can know whether it was done."""
+
+
+def _commit(outcome: Transaction) -> None:
+    """Commit; whatever is not a plain refusal leaves the outcome unknown."""
+    try:
+        outcome.commit()
+    except DBAPIError as error:
+        if is_retryable(error):
+            raise
+        raise _UnknownOutcomeError(str(error.orig)) from error
 
 
 def _changes(transaction: ReadTransaction, cursor: Cursor | None) -> Changes:

@@ -1,0 +1,156 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Is there one order of all that clients saw of a provider in which every answer is right?
+
+A provider is a counter with a bound: successful claims move its usage and its generation, a
+refusal says that there was no room, a read says what both were. Each happened at one moment
+between its request and its answer. The search is that of Wing, Gong and Lowe: take any step that
+no other step must precede, and go back where that leads nowhere. Since writes commute, the state
+follows from the set of steps taken, so a set is tried once.
+
+Many writes at the same time have too many orders to try. So some reads list who holds what: each
+write of a consumer is seen by such a read or not. That moves the moments between which a write
+can have happened together, or shows that it is seen by one read and unseen by a later one.
+"""
+
+import math
+from collections import defaultdict
+from dataclasses import dataclass, field
+from dataclasses import replace as changed
+
+FOREVER = math.inf
+_MOST_SETS = 500_000
+
+
+class UndecidedError(RuntimeError):
+    """The search was given up; nothing is known."""
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """What one request did to, or saw of, one provider.
+
+    `usage` and `generation` are what a success adds, or what a read saw (None: it could not see
+    the generation); for a refusal `usage` is what it would have added. `end` is FOREVER where the
+    answer got lost. `consumers` has, for a success, the number of the write in the consumer's
+    life, and whether the consumer is on the provider afterwards; for a read that lists consumers,
+    the number of the last write of each one that is there, else None.
+    """
+
+    kind: str
+    start: float
+    end: float
+    usage: int
+    generation: int | None = 0
+    consumers: dict | None = field(default=None, hash=False, compare=False)
+
+    @property
+    def changes(self):
+        return self.kind == "success"
+
+    def holds(self, usage, generation, capacity):
+        """Whether this can be what happens in a state."""
+        if self.kind == "read":
+            return usage == self.usage and self.generation in {None, generation}
+        room = usage + self.usage <= capacity
+        if self.kind == "refusal":
+            return not room
+        return room or self.usage <= 0
+
+
+def explained(steps, capacity, usage=0, generation=0):
+    """Whether some order explains all steps, beginning with a usage and a generation."""
+    steps = narrowed(steps)
+    if any(one.start > one.end for one in steps):
+        return False
+    steps.sort(key=lambda one: one.start)
+    pinned = sorted(
+        (one.generation, number)
+        for number, one in enumerate(steps)
+        if one.kind == "read" and one.generation is not None
+    )
+    seen = set()
+    waiting = [(0, usage, generation)]
+    while waiting:
+        taken, usage, generation = waiting.pop()
+        possible = _possible(steps, taken)
+        if not possible:
+            return True
+        # Generations only grow, so nothing may pass the least one that some read has yet to see.
+        most = next((pin for pin, number in pinned if not taken >> number & 1), math.inf)
+        fitting = [
+            one
+            for one in possible
+            if steps[one].holds(usage, generation, capacity)
+            and (not steps[one].changes or generation + steps[one].generation <= most)
+        ]
+        # What changes nothing can as well be taken now as later.
+        quiet = [one for one in fitting if not steps[one].changes]
+        for one in quiet[:1] or sorted(fitting, key=lambda one: -steps[one].end):
+            following = taken | (1 << one)
+            if following in seen:
+                continue
+            seen.add(following)
+            if len(seen) > _MOST_SETS:
+                raise UndecidedError
+            if steps[one].changes:
+                step = steps[one]
+                waiting.append((following, usage + step.usage, generation + step.generation))
+            else:
+                waiting.append((following, usage, generation))
+    return False
+
+
+def _possible(steps, taken):
+    """The steps that may come next: those that began before any other one left has ended."""
+    found = []
+    earliest_end = FOREVER
+    # Whatever lies below the lowest bit that is not set was taken.
+    first = (~taken & (taken + 1)).bit_length() - 1
+    for number in range(first, len(steps)):
+        if taken >> number & 1:
+            continue
+        if steps[number].start > earliest_end:
+            break
+        found.append(number)
+        earliest_end = min(earliest_end, steps[number].end)
+    return found
+
+
+def narrowed(steps):
+    """The same steps, each between the moments that the listing reads leave to it.
+
+    A step that these reads leave no moment to ends before it starts.
+    """
+    listings = [one for one in steps if one.kind == "read" and one.consumers is not None]
+    listings.sort(key=lambda one: (one.start, one.end))
+    lives = defaultdict(list)
+    for number, step in enumerate(steps):
+        if step.changes and step.consumers:
+            for consumer, (write, there) in step.consumers.items():
+                lives[consumer].append((write, there, number))
+    windows = [[one.start, one.end] for one in steps]
+    for consumer, life in lives.items():
+        life.sort()
+        for listing in listings:
+            least, most = _writes_seen(life, listing.consumers.get(consumer), listing, steps)
+            for write, _, number in life:
+                if write <= least:
+                    windows[number][1] = min(windows[number][1], listing.end)
+                elif write > most:
+                    windows[number][0] = max(windows[number][0], listing.start)
+    return [
+        changed(step, start=start, end=end)
+        for step, (start, end) in zip(steps, windows, strict=True)
+    ]
+
+
+def _writes_seen(life, shown, listing, steps):
+    """The least and the most writes of a consumer's life that a listing can have come after."""
+    if shown is not None:
+        return shown, shown
+    gone = [0, *(write for write, there, _ in life if not there)]
+    certain = max((one for one, _, at in life if steps[at].end < listing.start), default=0)
+    possible = max((one for one, _, at in life if steps[at].start <= listing.end), default=0)
+    # Where nothing is left, the windows will show it.
+    fitting = [one for one in gone if certain <= one <= possible] or gone
+    return min(fitting), max(fitting)

@@ -1,0 +1,420 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Many clients claim, move, shrink and give back at random, and remember what they were told.
+
+A few hosts with VCPU and one shared pool with DISK_GB. Each client has consumers of its own, so it
+knows what must be stored. An answer that got lost leaves a consumer in doubt: it is left alone, and
+what became of it is found out in the end. `Load.judge` says whether all that was seen is right.
+"""
+
+import random
+import re
+import threading
+import time
+import uuid
+from collections import Counter
+from dataclasses import dataclass, field
+
+import httpx
+
+from tests.faults.linearizability import FOREVER, Step, explained
+from tests.faults.service import client_of, eventually
+
+HOSTS = 3
+CLIENTS = 32
+READERS = 8
+REQUESTS_A_CONNECTION = 8
+CAPACITY = {"VCPU": 60, "DISK_GB": 150}
+_REFUSED = re.compile(r"on resource provider '([0-9a-f-]+)'\. The requested amount would exceed")
+
+
+@dataclass(frozen=True, slots=True)
+class World:
+    """The providers: class and capacity by uuid."""
+
+    classes: dict
+    pool: str
+
+    @property
+    def hosts(self):
+        return [one for one in self.classes if one != self.pool]
+
+    def capacity(self, provider):
+        return CAPACITY[self.classes[provider]]
+
+
+def build(url):
+    """Create the providers through the API."""
+    classes = {str(uuid.uuid4()): "VCPU" for _ in range(HOSTS)}
+    pool = str(uuid.uuid4())
+    classes[pool] = "DISK_GB"
+    with client_of(url) as client:
+        for number, (one, name) in enumerate(classes.items()):
+            made = {"name": f"provider {number} {one}", "uuid": one}
+            assert client.post("/resource_providers", json=made).status_code == 200
+            stock = {
+                "inventories": {name: {"total": CAPACITY[name]}},
+                "resource_provider_generation": 0,
+            }
+            put = client.put(f"/resource_providers/{one}/inventories", json=stock)
+            assert put.status_code == 200, put.text
+    return World(classes, pool)
+
+
+@dataclass(slots=True)
+class Held:
+    """What a consumer holds, as far as its client knows."""
+
+    amounts: dict = field(default_factory=dict)
+    generation: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Doubt:
+    """A write whose answer may get lost: what its consumers held before, and would hold after.
+
+    `numbers` has which write of its life this is for each consumer.
+    """
+
+    start: float
+    before: dict
+    after: dict
+    unchecked: bool
+    numbers: dict
+
+
+class Load:
+    """A number of clients and readers, and all they saw."""
+
+    def __init__(self, urls, world, seed=0):
+        self.urls = urls
+        self.world = world
+        self.stop = threading.Event()
+        self.problems = []
+        self.steps = {one: [] for one in world.classes}
+        self.doubts = []
+        self.answers = Counter()
+        self.kept = {}
+        self._lock = threading.Lock()
+        clients = [_Client(self, seed * 1000 + number) for number in range(CLIENTS)]
+        readers = [_Reader(self, number) for number in range(READERS)]
+        self.threads = [threading.Thread(target=one.run) for one in (*clients, *readers)]
+
+    def __enter__(self):
+        for one in self.threads:
+            one.start()
+        return self
+
+    def __exit__(self, *_):
+        self.stop.set()
+        for one in self.threads:
+            one.join(timeout=120)
+            assert not one.is_alive()
+
+    def successes(self):
+        return self.answers["success"]
+
+    def wait_for(self, more, seconds=60):
+        """Wait until so many more writes have succeeded."""
+        wanted = self.successes() + more
+        eventually(lambda: self.successes() >= wanted or self.problems, seconds)
+        assert not self.problems, self.problems[:3]
+
+    def saw(self, provider, step):
+        with self._lock:
+            self.steps[provider].append(step)
+
+    def count(self, kind):
+        with self._lock:
+            self.answers[kind] += 1
+
+    def judge(self, url=None):
+        """Compare what was promised with what is stored; explain all that was seen."""
+        assert not self.problems, self.problems[:3]
+        with client_of(url or self.urls[0]) as client:
+            stored = {}
+            for consumer, held in self.kept.items():
+                stored[consumer] = self._stored(client, consumer)
+                assert stored[consumer] == held.amounts, (consumer, held, stored[consumer])
+            for doubt in self.doubts:
+                found = {one: self._stored(client, one) for one in doubt.before}
+                assert found in (doubt.before, doubt.after), (doubt, found)
+                stored |= found
+                if found == doubt.after != doubt.before:
+                    self.succeeded(doubt, FOREVER)
+            for provider, name in self.world.classes.items():
+                self._judge_provider(client, provider, name, stored)
+
+    def _judge_provider(self, client, provider, name, stored):
+        answer = client.get(f"/resource_providers/{provider}/usages").json()
+        usage = answer["usages"][name]
+        assert usage == sum(one.get(provider, 0) for one in stored.values())
+        assert usage <= self.world.capacity(provider)
+        now = time.monotonic()
+        last = Step("read", now, now, usage, answer["resource_provider_generation"])
+        steps = [*self.steps[provider], last]
+        assert explained(steps, self.world.capacity(provider), generation=1), (provider, steps)
+
+    def _stored(self, client, consumer):
+        answer = client.get(f"/allocations/{consumer}").json()["allocations"]
+        return {
+            provider: amount
+            for provider, one in answer.items()
+            for amount in one["resources"].values()
+        }
+
+    def succeeded(self, write, end):
+        """Remember what a write did to each provider."""
+        effects = effects_of(write.before, write.after, unchecked=write.unchecked)
+        for provider, (usage, generation) in effects.items():
+            consumers = {
+                one: (write.numbers[one], provider in write.after[one])
+                for one in write.after
+                if provider in write.before[one] or provider in write.after[one]
+            }
+            step = Step("success", write.start, end, usage, generation, consumers)
+            self.saw(provider, step)
+
+
+def effects_of(before, after, *, unchecked):
+    """What a write adds to usage and generation of each provider (page 70, section 1.2)."""
+    providers = {one for amounts in (*before.values(), *after.values()) for one in amounts}
+    effects = {}
+    for provider in providers:
+        usage = sum(one.get(provider, 0) for one in after.values())
+        usage -= sum(one.get(provider, 0) for one in before.values())
+        named = any(provider in one for one in after.values())
+        emptied = any(provider in before[one] and not after[one] for one in before)
+        effects[provider] = (usage, int(not unchecked and (named or emptied)))
+    return effects
+
+
+class _Caller:
+    """Sends requests, on a new connection every now and then, so that all workers take part."""
+
+    def __init__(self, load, seed):
+        self.load = load
+        self.chance = random.Random(seed)
+        self.client = None
+        self.left = 0
+
+    def send(self, method, path, body=None):
+        """The answer; None if it got lost or says that the database is away."""
+        if self.left == 0:
+            self.close()
+            self.client = client_of(self.chance.choice(self.load.urls))
+            self.left = REQUESTS_A_CONNECTION
+        self.left -= 1
+        try:
+            answer = self.client.request(method, path, json=body)
+        except httpx.HTTPError:
+            self.left = 0
+            self.load.count("lost")
+            self.load.stop.wait(0.05)
+            return None
+        if answer.status_code == 503:
+            self.load.count("unavailable")
+            if "retry-after" not in answer.headers or not answer.json()["errors"][0]["detail"]:
+                self.load.problems.append((method, path, answer.headers, answer.text))
+            self.load.stop.wait(0.05)
+            return None
+        return answer
+
+    def close(self):
+        if self.client is not None:
+            self.client.close()
+
+    def run(self):
+        try:
+            while not self.load.stop.is_set():
+                self.act()
+        except Exception as error:
+            self.load.problems.append(error)
+            raise
+        finally:
+            self.close()
+            self.finish()
+
+    def finish(self):
+        """Hand over what is known in the end."""
+
+
+class _Reader(_Caller):
+    """Reads usages, who holds them, and candidates; nothing may ever be above capacity."""
+
+    def act(self):
+        self.chance.choice([self._usages, *[self._listing] * 4, self._candidates])()
+        self.load.stop.wait(0.01)
+
+    def _ask(self, path):
+        """When it was asked, when answered, and the answer, None if there was none."""
+        start = time.monotonic()
+        answer = self.send("GET", path)
+        end = time.monotonic()
+        if answer is not None and answer.status_code != 200:
+            self.load.problems.append((path, answer.status_code, answer.text))
+            answer = None
+        return start, end, None if answer is None else answer.json()
+
+    def _saw(self, provider, step):
+        if step.usage > self.load.world.capacity(provider):
+            self.load.problems.append(("over capacity", provider, step))
+        self.load.saw(provider, step)
+        self.load.count("read")
+
+    def _usages(self):
+        world = self.load.world
+        provider = self.chance.choice(list(world.classes))
+        start, end, seen = self._ask(f"/resource_providers/{provider}/usages")
+        if seen is not None:
+            usage = seen["usages"][world.classes[provider]]
+            generation = seen["resource_provider_generation"]
+            self._saw(provider, Step("read", start, end, usage, generation))
+
+    def _listing(self):
+        provider = self.chance.choice(list(self.load.world.classes))
+        start, end, seen = self._ask(f"/resource_providers/{provider}/allocations")
+        if seen is None:
+            return
+        holders = seen["allocations"]
+        usage = sum(sum(one["resources"].values()) for one in holders.values())
+        numbers = {uuid: one["consumer_generation"] for uuid, one in holders.items()}
+        generation = seen["resource_provider_generation"]
+        self._saw(provider, Step("read", start, end, usage, generation, numbers))
+
+    def _candidates(self):
+        """These are answered from the worker's picture in memory."""
+        world = self.load.world
+        name = self.chance.choice(sorted(set(world.classes.values())))
+        start, end, seen = self._ask(f"/allocation_candidates?resources={name}:1")
+        for provider, summary in (seen["provider_summaries"] if seen else {}).items():
+            # There may be providers of others.
+            if provider in world.classes:
+                usage = summary["resources"][world.classes[provider]]["used"]
+                self._saw(provider, Step("read", start, end, usage, None))
+
+
+class _Client(_Caller):
+    """Claims for consumers of its own."""
+
+    def __init__(self, load, seed):
+        super().__init__(load, seed)
+        self.held = {}
+
+    def act(self):
+        actions = [self._claim]
+        if self.held:
+            actions += [self._resize, self._resize, self._move, self._delete, self._read]
+        if len(self.held) > 3:
+            actions = [self._delete, self._move]
+        self.chance.choice(actions)()
+
+    def finish(self):
+        self.load.kept |= self.held
+
+    def _amounts(self):
+        world = self.load.world
+        amounts = {self.chance.choice(world.hosts): self.chance.randint(1, 7)}
+        if self.chance.random() < 0.6:
+            amounts[world.pool] = self.chance.randint(1, 12)
+        return amounts
+
+    def _claim(self):
+        self._put(str(uuid.uuid4()), self._amounts())
+
+    def _resize(self):
+        consumer = self.chance.choice(list(self.held))
+        amounts = self.held[consumer].amounts
+        smaller = {one: max(1, amounts[one] // 2) for one in amounts}
+        # What changes nothing could not be told from what did not happen.
+        self._put(consumer, smaller if smaller != amounts else {})
+
+    def _put(self, consumer, amounts):
+        self._write("PUT", f"/allocations/{consumer}", {consumer: amounts})
+
+    def _move(self):
+        """One consumer's place goes to another one, as in a migration."""
+        consumer = self.chance.choice(list(self.held))
+        other = str(uuid.uuid4())
+        after = {consumer: {}, other: self._amounts()}
+        if self.chance.random() < 0.5:
+            after = {consumer: self._amounts(), other: self.held[consumer].amounts}
+        if after[consumer] != self.held[consumer].amounts:
+            self._write("POST", "/allocations", after)
+
+    def _delete(self):
+        consumer = self.chance.choice(list(self.held))
+        if self.chance.random() < 0.5:
+            self._write("DELETE", f"/allocations/{consumer}", {consumer: {}})
+        else:
+            self._put(consumer, {})
+
+    def _read(self):
+        consumer = self.chance.choice(list(self.held))
+        answer = self.send("GET", f"/allocations/{consumer}")
+        if answer is not None and answer.status_code != 200:
+            self.load.problems.append((answer.status_code, answer.text))
+        elif answer is not None:
+            seen = answer.json()
+            held = self.held[consumer]
+            amounts = {
+                one: next(iter(part["resources"].values()))
+                for one, part in seen["allocations"].items()
+            }
+            if (amounts, seen.get("consumer_generation")) != (held.amounts, held.generation):
+                self.load.problems.append(("not as promised", consumer, held, seen))
+
+    def _write(self, method, path, after):
+        before = {one: self.held.get(one, Held()).amounts for one in after}
+        body = {one: self._body(one, amounts) for one, amounts in after.items()}
+        if method != "POST":
+            body = body[next(iter(after))] if method == "PUT" else None
+        start = time.monotonic()
+        answer = self.send(method, path, body)
+        end = time.monotonic()
+        numbers = {one: (self.held.get(one, Held()).generation or 0) + 1 for one in after}
+        doubt = Doubt(start, before, after, method == "DELETE", numbers)
+        if answer is None:
+            for one in after:
+                self.held.pop(one, None)
+            self.load.doubts.append(doubt)
+        elif answer.status_code == 204:
+            self.load.count("success")
+            self.load.succeeded(doubt, end)
+            for one, amounts in after.items():
+                self._keep(one, amounts)
+        else:
+            self._refused(answer, doubt, end)
+
+    def _body(self, consumer, amounts):
+        classes = self.load.world.classes
+        return {
+            "allocations": {
+                one: {"resources": {classes[one]: amount}} for one, amount in amounts.items()
+            },
+            "project_id": "project",
+            "user_id": "user",
+            "consumer_generation": self.held.get(consumer, Held()).generation,
+            "consumer_type": "INSTANCE",
+        }
+
+    def _keep(self, consumer, amounts):
+        generation = self.held.get(consumer, Held()).generation
+        self.held.pop(consumer, None)
+        if amounts:
+            self.held[consumer] = Held(amounts, (generation or 0) + 1)
+
+    def _refused(self, answer, doubt, end):
+        """Only a lack of room, and endless meetings with others, may refuse such a claim."""
+        provider = _REFUSED.search(answer.text)
+        if answer.status_code == 409 and provider:
+            self.load.count("refused")
+            effects = effects_of(doubt.before, doubt.after, unchecked=False)
+            usage, _ = effects[provider.group(1)]
+            self.load.saw(provider.group(1), Step("refusal", doubt.start, end, usage))
+        elif answer.status_code == 409 and "placement.concurrent_update" in answer.text:
+            if "Inventory and/or allocations changed" in answer.text:
+                self.load.count("conflict")
+            else:
+                self.load.problems.append((doubt, answer.text))
+        else:
+            self.load.problems.append((answer.status_code, answer.text, doubt))

@@ -1,0 +1,83 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A TCP proxy whose connections can be cut, as a firewall or a broken switch does."""
+
+import contextlib
+import selectors
+import socket
+import threading
+
+
+class Proxy:
+    """Passes bytes between a port of its own and the first of some others that can be reached."""
+
+    def __init__(self, *targets):
+        self.targets = targets
+        self._lock = threading.Lock()
+        self._pairs = set()
+        self.refusing = False
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self.port = self._listener.getsockname()[1]
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    def cut(self):
+        """Cut all connections; return how many there were."""
+        with self._lock:
+            pairs, self._pairs = self._pairs, set()
+        for pair in pairs:
+            _close(pair)
+        return len(pairs)
+
+    def close(self):
+        self.refusing = True
+        self._listener.close()
+        self.cut()
+
+    def _accept(self):
+        while True:
+            try:
+                inner, _ = self._listener.accept()
+            except OSError:
+                return
+            if self.refusing:
+                inner.close()
+                continue
+            outer = self._reached()
+            if outer is None:
+                inner.close()
+                continue
+            pair = (inner, outer)
+            with self._lock:
+                self._pairs.add(pair)
+            threading.Thread(target=self._pass, args=(pair,), daemon=True).start()
+
+    def _reached(self):
+        for target in self.targets:
+            with contextlib.suppress(OSError):
+                return socket.create_connection(("127.0.0.1", target))
+        return None
+
+    def _pass(self, pair):
+        inner, outer = pair
+        with selectors.DefaultSelector() as selector, contextlib.suppress(OSError, ValueError):
+            selector.register(inner, selectors.EVENT_READ, outer)
+            selector.register(outer, selectors.EVENT_READ, inner)
+            while self._pass_once(selector):
+                pass
+        with self._lock:
+            self._pairs.discard(pair)
+        _close(pair)
+
+    def _pass_once(self, selector):
+        for key, _ in selector.select():
+            data = key.fileobj.recv(65536)
+            if not data:
+                return False
+            key.data.sendall(data)
+        return True
+
+
+def _close(pair):
+    for one in pair:
+        with contextlib.suppress(OSError):
+            one.shutdown(socket.SHUT_RDWR)
+        one.close()

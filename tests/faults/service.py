@@ -1,0 +1,122 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`treeclaim serve` as a deployment runs it: several worker processes on a real database."""
+
+import os
+import signal
+import ssl
+import subprocess
+import sys
+import time
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+import httpx
+import psutil
+
+from tests.databases import free_port
+
+HEADERS = {
+    "x-auth-token": "admin",
+    "openstack-api-version": "placement 1.39",
+    "accept": "application/json",
+}
+START_SECONDS = 60
+# Nothing is encrypted here, and reading certificates takes longer than most requests.
+NO_CERTIFICATES = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+
+
+def client_of(url, **options):
+    """An HTTP client with full rights."""
+    return httpx.Client(
+        base_url=url,
+        headers=HEADERS,
+        timeout=60,
+        verify=NO_CERTIFICATES,
+        trust_env=False,
+        **options,
+    )
+
+
+def eventually(question, seconds=60, pause=0.05):
+    """Ask until the answer is true; return it."""
+    deadline = time.monotonic() + seconds
+    while True:
+        answer = question()
+        if answer:
+            return answer
+        assert time.monotonic() < deadline, f"{question} was not true in {seconds} seconds"
+        time.sleep(pause)
+
+
+def environment_of(database, folder, **more):
+    """The environment of a command that works on a database, with no configuration files."""
+    return {
+        "PATH": os.environ["PATH"],
+        "PYTHONPATH": os.environ.get("PYTHONPATH", ""),
+        "HOME": str(folder),
+        "OS_PLACEMENT_CONFIG_DIR": str(folder),
+        "OS_PLACEMENT_DATABASE__CONNECTION": database,
+        "OS_PLACEMENT_DATABASE__SYNC_ON_STARTUP": "true",
+        "OS_API__AUTH_STRATEGY": "noauth2",
+        **more,
+    }
+
+
+class Service:
+    """A running service."""
+
+    def __init__(self, process, port, log):
+        self.process = process
+        self.url = f"http://127.0.0.1:{port}"
+        self.log = log
+
+    def workers(self):
+        """The processes that answer requests."""
+        found = []
+        for one in psutil.Process(self.process.pid).children(recursive=True):
+            # One that has just died is no worker.
+            with suppress(psutil.NoSuchProcess):
+                if "resource_tracker" not in " ".join(one.cmdline()):
+                    found.append(one)
+        return found
+
+    def answers(self):
+        """Whether a request that needs the database is answered."""
+        with suppress(httpx.HTTPError), client_of(self.url) as client:
+            return client.get("/resource_providers?limit=1&name=nobody").status_code in {200, 400}
+        return False
+
+
+@contextmanager
+def running(database, folder, workers=4, threads=4, prefix=(), **environment):
+    """Run the service; yield it when it answers."""
+    port = free_port()
+    log = Path(folder) / f"service-{port}.log"
+    command = [
+        *prefix,
+        *(sys.executable, "-m", "treeclaim", "serve", "--port", str(port)),
+        *("--workers", str(workers), "--threads", str(threads)),
+    ]
+    with log.open("wb") as output:
+        process = subprocess.Popen(
+            command,
+            env=environment_of(database, folder, **environment),
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+    service = Service(process, port, log)
+    try:
+        deadline = time.monotonic() + START_SECONDS
+        while not service.answers():
+            if process.poll() is not None or time.monotonic() > deadline:
+                raise RuntimeError(log.read_text(errors="replace"))
+            time.sleep(0.05)
+        yield service
+    finally:
+        process.send_signal(signal.SIGTERM)
+        try:
+            process.wait(timeout=30)
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait(timeout=30)

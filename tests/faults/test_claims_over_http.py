@@ -1,0 +1,21 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Many clients on several workers: every answer fits one order of all claims."""
+
+from tests.faults.load import Load, build
+from tests.faults.service import running
+
+WRITES = 250
+
+
+def test_claims_moves_and_reads_happen_in_one_order_that_never_overbooks(database, tmp_path):
+    with running(database, tmp_path) as service:
+        assert len(service.workers()) >= 4
+        load = Load([service.url], build(service.url))
+        with load:
+            load.wait_for(WRITES, seconds=120)
+        load.judge()
+        assert load.answers["refused"] > 0
+        assert load.answers["read"] > 0
+        # Every request got an answer, none of them an error of the server.
+        assert not load.doubts
+        assert load.answers["conflict"] == 0

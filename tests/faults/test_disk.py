@@ -1,0 +1,109 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The disk is full, or nothing may be written: a clear refusal, and on it goes afterwards."""
+
+import contextlib
+import subprocess
+import uuid
+
+import pytest
+import sqlalchemy as sa
+from sqlalchemy.engine import make_url
+
+from tests.faults.service import client_of, eventually, running
+
+ROOM = 4_000_000
+
+
+@pytest.fixture
+def small_disk(tmp_path):
+    """A folder on a file system of its own with little room."""
+    folder = tmp_path / "small"
+    folder.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", f"size={ROOM}", "tmpfs", str(folder)]
+    if subprocess.run(mount, capture_output=True, check=False).returncode:
+        pytest.skip("file systems cannot be mounted here")
+    yield folder
+    subprocess.run(["umount", "--lazy", str(folder)], check=True)
+
+
+def create(client):
+    one = str(uuid.uuid4())
+    return client.post("/resource_providers", json={"name": one, "uuid": one})
+
+
+def require_unavailable(answer):
+    assert answer.status_code == 503, answer.text
+    assert answer.headers["retry-after"]
+    assert answer.json()["errors"][0]["detail"]
+
+
+def names(client):
+    return {one["name"] for one in client.get("/resource_providers").json()["resource_providers"]}
+
+
+def test_a_full_disk_refuses_writes_answers_reads_and_is_over_when_there_is_room(
+    small_disk, tmp_path
+):
+    database = f"sqlite:///{small_disk / 'placement.db'}"
+    with running(database, tmp_path, workers=2) as service, client_of(service.url) as client:
+        promised = {create(client).json()["name"] for _ in range(5)}
+        filler = small_disk / "filler"
+        with filler.open("wb", buffering=0) as output, contextlib.suppress(OSError):
+            while output.write(b"x" * 4096):
+                pass
+        # Some room is left in the files of the database; then there is none.
+        while (answer := create(client)).status_code == 200:
+            promised.add(answer.json()["name"])
+        require_unavailable(answer)
+        assert "full" in answer.text
+        assert names(client) == promised
+        filler.unlink()
+        promised.add(create(client).json()["name"])
+        assert names(client) == promised
+
+
+def test_a_database_that_became_read_only_refuses_writes_and_answers_reads(own_server, tmp_path):
+    with own_server.database(tmp_path) as made:
+        database = with_plain_user(own_server, made)
+        with running(database, tmp_path, workers=2) as service, client_of(service.url) as client:
+            promised = {create(client).json()["name"] for _ in range(5)}
+            set_read_only(own_server, made, "on")
+            require_unavailable(create(client))
+            assert names(client) == promised
+            set_read_only(own_server, made, "off")
+            answer = eventually(lambda: (one := create(client)).status_code == 200 and one)
+            promised.add(answer.json()["name"])
+            assert names(client) == promised
+
+
+def administer(server, *statements):
+    engine = sa.create_engine(server.url(server.first_database), isolation_level="AUTOCOMMIT")
+    with engine.connect() as connection:
+        for one in statements:
+            connection.exec_driver_sql(one)
+    engine.dispose()
+
+
+def with_plain_user(server, database):
+    """On MariaDB an account that read_only binds, which it does not for root."""
+    if server.user == "postgres":
+        return database
+    url = make_url(database)
+    administer(
+        server,
+        "CREATE USER plain@localhost",
+        f"GRANT ALL ON {url.database}.* TO plain@localhost",
+    )
+    return url.set(username="plain").render_as_string(hide_password=False)
+
+
+def set_read_only(server, database, value):
+    if server.user != "postgres":
+        administer(server, f"SET GLOBAL read_only = {value}")
+        return
+    name = make_url(database).database
+    administer(
+        server,
+        f"ALTER DATABASE {name} SET default_transaction_read_only = {value}",
+        f"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '{name}'",
+    )

@@ -1,0 +1,267 @@
+# SPDX-License-Identifier: Apache-2.0
+"""MariaDB Galera, three nodes: one dies and comes back, and all are written to at once."""
+
+import threading
+import uuid
+from contextlib import ExitStack
+
+import pytest
+import sqlalchemy as sa
+from sqlalchemy.engine import make_url
+
+from tests.databases import GaleraNode, MissingServerError, free_port
+from tests.faults.load import Load, build
+from tests.faults.proxy import Proxy
+from tests.faults.service import client_of, eventually, running
+from treeclaim.model.claim import ConsumerClaim
+from treeclaim.model.errors import CapacityExceededError, ProviderNotFoundError
+from treeclaim.model.inventory import Inventory
+from treeclaim.store import (
+    DatabaseSettings,
+    Store,
+    aggregates,
+    allocations,
+    holdings,
+    inventories,
+    names,
+    providers,
+    schema,
+)
+from treeclaim.store.marks import TREE, mark
+
+NODES = 3
+WRITES = 40
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(scope="module")
+def cluster():
+    ports = [free_port() for _ in range(NODES)]
+    try:
+        nodes = [GaleraNode(number, ports) for number in range(NODES)]
+    except MissingServerError as missing:
+        pytest.skip(str(missing))
+    eventually(lambda: nodes[0].status("wsrep_cluster_size") == str(NODES))
+    yield nodes
+    for one in reversed(nodes):
+        one.stop()
+
+
+def at_node(database, node):
+    return with_port(database, node.port)
+
+
+def with_port(database, port):
+    return make_url(database).set(port=port).render_as_string(hide_password=False)
+
+
+def held(database):
+    """All allocations, as one node has them."""
+    engine = sa.create_engine(database)
+    question = "SELECT consumer_id, resource_provider_id, used FROM allocations"
+    with engine.connect() as connection:
+        connection.exec_driver_sql("SET SESSION wsrep_sync_wait = 1")
+        found = sorted(tuple(row) for row in connection.exec_driver_sql(question))
+    engine.dispose()
+    return found
+
+
+def require_equal(cluster, database):
+    first, *others = (held(at_node(database, one)) for one in cluster)
+    assert all(one == first for one in others)
+
+
+@pytest.fixture(scope="module")
+def services(cluster, tmp_path_factory):
+    """One service at each node, all on one database."""
+    folder = tmp_path_factory.mktemp("services")
+    with cluster[0].database(folder) as database, ExitStack() as stack:
+        yield [
+            stack.enter_context(running(at_node(database, one), folder, workers=2))
+            for one in cluster
+        ]
+
+
+def test_claims_on_three_nodes_at_once_never_overbook_and_none_is_lost(services):
+    urls = [one.url for one in services]
+    load = Load(urls, build(urls[0]))
+    with load:
+        load.wait_for(3 * WRITES, seconds=90)
+    load.judge()
+    assert load.answers["refused"] > 0
+    assert not load.doubts
+
+
+def test_what_one_node_acknowledged_is_seen_at_once_by_workers_of_another(services):
+    provider = build(services[0].url).hosts[0]
+    with ExitStack() as stack:
+        clients = [stack.enter_context(client_of(one.url)) for one in services]
+        for turn in range(12):
+            writer, *readers = clients[turn % NODES :] + clients[: turn % NODES]
+            set_total(writer, provider, 10 + turn, generation=1 + turn)
+            for one in readers:
+                assert total_in_candidates(one, provider) == 10 + turn
+                assert total_stored(one, provider) == 10 + turn
+
+
+@pytest.mark.parametrize("question", ["candidates", "inventory"])
+def test_a_worker_of_a_node_that_lags_waits_and_does_not_answer_from_the_past(
+    cluster, services, question
+):
+    ask = {"candidates": total_in_candidates, "inventory": total_stored}[question]
+    provider = build(services[0].url).hosts[0]
+    engine = sa.create_engine(cluster[1].url("mysql"))
+    with (
+        client_of(services[0].url) as writing,
+        client_of(services[1].url) as reading,
+        engine.connect() as connection,
+    ):
+        ask(reading, provider)
+        # From here on the node receives what others commit, but does not carry it out.
+        connection.exec_driver_sql("FLUSH TABLES WITH READ LOCK")
+        set_total(writing, provider, 77, generation=1)
+        seen = []
+        asking = threading.Thread(target=lambda: seen.append(ask(reading, provider)))
+        asking.start()
+        asking.join(timeout=1)
+        assert not seen
+        connection.exec_driver_sql("UNLOCK TABLES")
+        asking.join(timeout=30)
+        assert seen == [77]
+    engine.dispose()
+
+
+def total_stored(client, provider):
+    return client.get(f"/resource_providers/{provider}/inventories/VCPU").json()["total"]
+
+
+def set_total(client, provider, total, generation):
+    path = f"/resource_providers/{provider}/inventories/VCPU"
+    answer = client.put(path, json={"total": total, "resource_provider_generation": generation})
+    assert answer.status_code == 200, answer.text
+
+
+def total_in_candidates(client, provider):
+    answer = client.get("/allocation_candidates?resources=VCPU:1").json()
+    return answer["provider_summaries"][provider]["resources"]["VCPU"]["capacity"]
+
+
+def test_a_killed_node_costs_nothing_that_was_promised_and_comes_back(cluster, tmp_path):
+    first, second, third = cluster
+    proxy = Proxy(first.port, second.port, third.port)
+    with second.database(tmp_path) as database:
+        with running(with_port(database, proxy.port), tmp_path) as service:
+            load = Load([service.url], build(service.url))
+            with load:
+                load.wait_for(WRITES)
+                first.kill()
+                load.wait_for(WRITES)
+                proxy.targets = (second.port, third.port)
+                first.start()
+                load.wait_for(WRITES)
+            load.judge()
+        eventually(lambda: second.status("wsrep_cluster_size") == str(NODES))
+        require_equal(cluster, database)
+    proxy.close()
+
+
+class Paused:
+    """An operation that, the first time, has done all but COMMIT when something else happens."""
+
+    def __init__(self, operation, meanwhile):
+        self.operation = operation
+        self.meanwhile = meanwhile
+        self.runs = 0
+
+    def __call__(self, transaction, *args, **kwargs):
+        result = self.operation(transaction, *args, **kwargs)
+        self.runs += 1
+        if self.runs == 1:
+            self.meanwhile()
+        return result
+
+
+@pytest.fixture
+def stores(cluster, tmp_path):
+    """The store, at the first node and at the second."""
+    with cluster[0].database(tmp_path) as database:
+        pair = [Store(DatabaseSettings(at_node(database, one))) for one in cluster[:2]]
+        schema.sync(pair[0].engine)
+        yield pair
+        for one in pair:
+            one.close()
+
+
+def make(store, name, parent=None):
+    return store.write(
+        providers.create,
+        uuid=str(uuid.uuid5(uuid.NAMESPACE_DNS, name)),
+        name=name,
+        parent_uuid=parent,
+    )
+
+
+def test_a_child_made_on_one_node_while_its_parent_moves_on_another_is_in_the_right_tree(stores):
+    here, there = stores
+    old, new = make(here, "old"), make(here, "new")
+    parent = make(here, "parent", old.uuid)
+
+    def move():
+        there.write(providers.update, parent.uuid, name="parent", parent=new.uuid)
+
+    create = Paused(providers.create, move)
+    child = here.write(create, uuid=str(uuid.uuid4()), name="child", parent_uuid=parent.uuid)
+    assert create.runs == 2
+    assert child.root_uuid == new.uuid
+
+
+def test_a_provider_deleted_on_another_node_gets_no_aggregates(stores):
+    here, there = stores
+    one = make(here, "one")
+    replace = Paused(aggregates.replace, lambda: there.write(providers.delete, one.uuid))
+    with pytest.raises(ProviderNotFoundError):
+        here.write(replace, one.uuid, [str(uuid.uuid4())], None)
+
+
+def test_a_provider_deleted_on_another_node_gets_no_inventory(stores):
+    here, there = stores
+    one = make(here, "one")
+    here.write(names.sync_standard_names)
+    add = Paused(inventories.add, lambda: there.write(providers.delete, one.uuid))
+    with pytest.raises(ProviderNotFoundError):
+        here.write(add, one.uuid, "VCPU", Inventory(8), zero_capacity_allowed=True)
+
+
+def test_two_claims_on_two_nodes_do_not_overbook_even_if_neither_saw_the_other(stores):
+    here, there = stores
+    one = make(here, "one")
+    here.write(names.sync_standard_names)
+    here.write(inventories.add, one.uuid, "VCPU", Inventory(8), zero_capacity_allowed=True)
+    mine, theirs = (
+        [ConsumerClaim(str(uuid.uuid4()), {one.uuid: {"VCPU": 5}}, "project", "user", None)]
+        for _ in range(2)
+    )
+    claim = Paused(allocations.replace, lambda: there.write(allocations.replace, theirs))
+    with pytest.raises(CapacityExceededError):
+        here.write(claim, mine)
+    assert claim.runs == 1
+    assert there.read(holdings.of_consumer, theirs[0].consumer_uuid) is not None
+    assert there.read(holdings.of_consumer, mine[0].consumer_uuid) is None
+
+
+def test_two_marks_of_the_same_thing_on_two_nodes_meet(stores):
+    here, there = stores
+
+    def set_mark(transaction):
+        transaction.touch_catalogue()
+        mark(transaction, TREE, [7])
+
+    marking = Paused(set_mark, lambda: there.write(set_mark))
+    here.write(marking)
+    assert marking.runs == 2
+    with here.engine.connect() as connection:
+        left = connection.exec_driver_sql(
+            "SELECT count(*) FROM treeclaim_feed WHERE stream_id = 0"
+        ).scalar()
+    assert left == 0

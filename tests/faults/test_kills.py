@@ -1,0 +1,56 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Processes die at the worst moment; what was promised stays, and the service comes back."""
+
+import pytest
+
+from tests.faults.load import Load, build
+from tests.faults.service import eventually, running
+
+WRITES = 25
+
+pytestmark = pytest.mark.slow
+
+
+def test_killed_workers_leave_no_half_claim_and_are_replaced(database, tmp_path):
+    with running(database, tmp_path) as service:
+        load = Load([service.url], build(service.url))
+        with load:
+            for _ in range(2):
+                load.wait_for(WRITES)
+                for one in service.workers()[:2]:
+                    one.kill()
+                eventually(lambda: len(service.workers()) >= 4)
+            load.wait_for(WRITES)
+        load.judge()
+        assert load.answers["lost"] > 0
+
+
+def test_a_killed_database_loses_nothing_and_the_workers_reconnect(own_server, tmp_path):
+    with own_server.database(tmp_path) as database, running(database, tmp_path) as service:
+        load = Load([service.url], build(service.url))
+        with load:
+            load.wait_for(WRITES)
+            own_server.kill()
+            before = load.answers["unavailable"]
+            eventually(lambda: load.answers["unavailable"] > before)
+            own_server.start()
+            load.wait_for(WRITES)
+        load.judge()
+
+
+def test_workers_that_die_while_the_database_is_away_are_replaced_too(own_server, tmp_path):
+    with (
+        own_server.database(tmp_path) as database,
+        running(
+            database, tmp_path, workers=2, OS_PLACEMENT_DATABASE__RETRY_INTERVAL="1"
+        ) as service,
+    ):
+        before = {one.pid for one in service.workers()}
+        own_server.kill()
+        for one in service.workers():
+            one.kill()
+        eventually(lambda: not before & {one.pid for one in service.workers()})
+        own_server.start()
+        eventually(service.answers)
+        assert service.process.poll() is None
+        eventually(lambda: len(service.workers()) >= 2)

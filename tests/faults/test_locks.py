@@ -1,0 +1,139 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Others hold locks that a claim needs: it waits, and it is nobody's victim for good."""
+
+import threading
+import uuid
+from dataclasses import dataclass
+
+import pytest
+import sqlalchemy as sa
+
+from tests.databases import MissingServerError, server_of
+from tests.faults.conftest import SERVERS
+from tests.faults.load import build
+from tests.faults.service import client_of, eventually, running
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(params=SERVERS, scope="module")
+def place(request, tmp_path_factory):
+    """A server, a database there, and a service on that."""
+    try:
+        server = server_of(request.param)
+    except MissingServerError as missing:
+        pytest.skip(str(missing))
+    folder = tmp_path_factory.mktemp("locks")
+    with server.database(folder) as database, running(database, folder, workers=1) as service:
+        engine = sa.create_engine(database)
+        yield Place(server, engine, service)
+        engine.dispose()
+
+
+@dataclass(frozen=True)
+class Place:
+    server: object
+    engine: sa.Engine
+    service: object
+
+
+class Claim:
+    """A claim in a thread of its own on all hosts."""
+
+    def __init__(self, url, world):
+        self.answer = None
+        self.consumer = str(uuid.uuid4())
+        self._thread = threading.Thread(target=self._run, args=(url, world))
+        self._thread.start()
+
+    def _run(self, url, world):
+        body = {
+            "allocations": {one: {"resources": {"VCPU": 1}} for one in world.hosts},
+            "project_id": "project",
+            "user_id": "user",
+            "consumer_generation": None,
+            "consumer_type": "INSTANCE",
+        }
+        with client_of(url) as client:
+            self.answer = client.put(f"/allocations/{self.consumer}", json=body)
+
+    def finished(self):
+        self._thread.join(timeout=60)
+        assert self.answer is not None
+        return self.answer
+
+
+INNODB_PAUSE = 0.25
+"""InnoDB shows its transactions anew only if nobody has looked for a tenth of a second."""
+
+
+def waiting(server, engine):
+    """Whether some session waits for a lock."""
+    question = (
+        "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock'"
+        if server.user == "postgres"
+        else "SELECT count(*) FROM information_schema.innodb_trx WHERE trx_state = 'LOCK WAIT'"
+    )
+    with engine.connect() as connection:
+        return connection.exec_driver_sql(question).scalar() > 0
+
+
+def lock(connection, provider):
+    connection.execute(
+        sa.text("UPDATE resource_providers SET updated_at = NULL WHERE uuid = :uuid"),
+        {"uuid": provider},
+    )
+
+
+def test_a_claim_waits_for_a_lock_and_succeeds(place):
+    world = build(place.service.url)
+    with place.engine.connect() as holder:
+        lock(holder, world.hosts[0])
+        claim = Claim(place.service.url, world)
+        eventually(lambda: waiting(place.server, place.engine), pause=INNODB_PAUSE)
+        assert claim.answer is None
+        holder.commit()
+    assert claim.finished().status_code == 204
+
+
+def test_a_claim_that_is_the_victim_of_a_deadlock_is_run_again(place):
+    world = build(place.service.url)
+    with place.engine.connect() as holder:
+        if place.server.user == "postgres":
+            # Only the other one looks for deadlocks, so it is the victim.
+            holder.exec_driver_sql("SET deadlock_timeout = '1h'")
+        else:
+            # The one that changed less is the victim.
+            for _ in range(50):
+                holder.exec_driver_sql("INSERT INTO projects (external_id) VALUES (uuid())")
+        # The claim has the first host and waits for the last; then the holder wants the first.
+        lock(holder, world.hosts[-1])
+        claim = Claim(place.service.url, world)
+        eventually(lambda: waiting(place.server, place.engine), pause=INNODB_PAUSE)
+        lock(holder, world.hosts[0])
+        holder.commit()
+    assert claim.finished().status_code == 204
+
+
+def test_a_lock_held_longer_than_mariadb_lets_anybody_wait_is_waited_for_again(place):
+    if place.server.user == "postgres":
+        pytest.skip("PostgreSQL lets everybody wait without end")
+    world = build(place.service.url)
+    with place.engine.connect() as holder:
+        lock(holder, world.hosts[0])
+        claim = Claim(place.service.url, world)
+        # One transaction of the claim gives up after five seconds, and another one waits.
+        first = eventually(lambda: waiting_transactions(place.engine), pause=INNODB_PAUSE)
+        eventually(lambda: waiting_transactions(place.engine) - first, 30, INNODB_PAUSE)
+        assert claim.answer is None
+        holder.commit()
+    assert claim.finished().status_code == 204
+
+
+def waiting_transactions(engine):
+    question = (
+        "SELECT trx_mysql_thread_id, trx_started FROM information_schema.innodb_trx "
+        "WHERE trx_state = 'LOCK WAIT'"
+    )
+    with engine.connect() as connection:
+        return {tuple(row) for row in connection.exec_driver_sql(question)}

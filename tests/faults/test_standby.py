@@ -1,0 +1,56 @@
+# SPDX-License-Identifier: Apache-2.0
+"""PostgreSQL with a synchronous standby: the primary dies, the standby takes over."""
+
+import pytest
+import sqlalchemy as sa
+
+from tests.databases import MissingServerError, Postgresql, Standby
+from tests.faults.load import Load, build
+from tests.faults.service import eventually, running
+
+WRITES = 40
+
+
+@pytest.fixture
+def pair():
+    """A primary, and a standby without which nothing is committed."""
+    try:
+        primary = Postgresql()
+    except MissingServerError as missing:
+        pytest.skip(str(missing))
+    standby = Standby(primary)
+    primary._administer("ALTER SYSTEM SET synchronous_standby_names = '*'")
+    primary._administer("SELECT pg_reload_conf()")
+    eventually(lambda: is_synchronous(primary))
+    yield primary, standby
+    standby.stop()
+    primary.stop()
+
+
+def is_synchronous(primary):
+    engine = sa.create_engine(primary.url("postgres"))
+    with engine.connect() as connection:
+        states = connection.exec_driver_sql("SELECT sync_state FROM pg_stat_replication").all()
+    engine.dispose()
+    return [tuple(one) for one in states] == [("sync",)]
+
+
+@pytest.mark.slow
+def test_a_promoted_standby_has_all_that_was_promised_and_is_found_by_itself(pair, tmp_path):
+    primary, standby = pair
+    primary._administer("CREATE DATABASE placement")
+    hosts = f"host=127.0.0.1:{primary.port}&host=127.0.0.1:{standby.port}"
+    database = f"postgresql+psycopg://postgres@/placement?{hosts}&target_session_attrs=read-write"
+    with running(database, tmp_path) as service:
+        load = Load([service.url], build(service.url))
+        with load:
+            load.wait_for(WRITES)
+            before = {one.pid for one in service.workers()}
+            primary.kill()
+            unavailable = load.answers["unavailable"]
+            eventually(lambda: load.answers["unavailable"] > unavailable)
+            standby.promote()
+            load.wait_for(WRITES)
+            # The same processes went on.
+            assert {one.pid for one in service.workers()} == before
+        load.judge()
