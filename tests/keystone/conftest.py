@@ -9,16 +9,6 @@ from tests.keystone.service import behind
 from tests.servers import free_port
 
 
-def pytest_collection_modifyitems(config, items):
-    """Leave the long ones to a run that wants all."""
-    if config.getoption("--databases") == "all":
-        return
-    skip = pytest.mark.skip(reason="slow: runs with --databases=all")
-    for item in items:
-        if "slow" in item.keywords:
-            item.add_marker(skip)
-
-
 @pytest.fixture(scope="session")
 def service_url():
     """Where the service of the session is, which Keystone's catalogue names."""
