@@ -1,0 +1,131 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The page about replacing a running Placement is followed, command by command."""
+
+import re
+import stat
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from bench.servers import peer_environment
+from tests.environments import environment_of
+from tests.keystone.service import configuration_for
+from tests.servers import free_port, usual_environment
+
+pytestmark = pytest.mark.slow
+
+PAGE = Path(__file__).parents[2] / "docs" / "deploy" / "replace-placement.md"
+
+SYSTEMCTL = """\
+#!/bin/bash
+# Runs what systemd would: {folder}/<unit>.command
+set -e
+case "$1" in
+start)
+    setsid bash "{folder}/$2.command" > "{folder}/$2.log" 2>&1 &
+    echo $! > "{folder}/$2.pid"
+    for _ in $(seq 600); do
+        curl --silent "{url}/" > /dev/null && [ "$2" != treeclaim ] && exit 0
+        curl --silent "http://{admin}/ready" > /dev/null && curl --silent "{url}/" > /dev/null \\
+            && exit 0
+        sleep 0.1
+    done
+    cat "{folder}/$2.log" >&2
+    exit 1
+    ;;
+stop)
+    [ -e "{folder}/$2.pid" ] || exit 0
+    kill -- "-$(cat "{folder}/$2.pid")"
+    while kill -0 -- "-$(cat "{folder}/$2.pid")" 2> /dev/null; do sleep 0.1; done
+    ;;
+esac
+"""
+
+DATA = """\
+openstack resource class create CUSTOM_BATCH
+openstack trait create CUSTOM_FAST
+root=$(openstack resource provider create host-1 -f value -c uuid)
+child=$(openstack resource provider create numa-1 --parent-provider "$root" -f value -c uuid)
+openstack resource provider inventory set "$root" --resource DISK_GB=100 --resource CUSTOM_BATCH=3
+openstack resource provider inventory set "$child" --resource VCPU=8 --resource MEMORY_MB=4096
+openstack resource provider trait set "$child" --trait HW_NUMA_ROOT --trait CUSTOM_FAST
+openstack resource provider aggregate set "$root" --generation 1 \\
+    --aggregate 5e08ea53-c4c6-448e-9334-ac4953de3cfa
+openstack resource provider allocation set 10000000-0000-4000-8000-000000000001 \\
+    --allocation "rp=$child,VCPU=2" --allocation "rp=$root,DISK_GB=10" \\
+    --project-id 10000000-0000-4000-8000-00000000000a \\
+    --user-id 10000000-0000-4000-8000-00000000000b
+"""
+
+
+def blocks():
+    """The commands of the page, block after block."""
+    return re.findall(r"```bash\n(.*?)```", PAGE.read_text(), re.DOTALL)
+
+
+@pytest.fixture
+def peer():
+    """The programs of openstack-placement."""
+    try:
+        return peer_environment() / "bin"
+    except subprocess.CalledProcessError as error:
+        pytest.skip(f"openstack-placement cannot be installed: {error}")
+
+
+def test_the_page_can_be_followed(keystone, service_url, tmp_path, peer):
+    configuration = configuration_for(keystone, tmp_path)
+    admin = f"127.0.0.1:{free_port()}"
+    with configuration.open("a") as file:
+        file.write(f"\n[treeclaim]\nadmin_listen = {admin}\n")
+    _write_units(tmp_path, peer, configuration, service_url)
+    programs = tmp_path / "bin"
+    programs.mkdir()
+    _write_program(
+        programs / "systemctl", SYSTEMCTL.format(folder=tmp_path, url=service_url, admin=admin)
+    )
+    call = f'exec {sys.executable} -m treeclaim "$@"'
+    _write_program(programs / "treeclaim", f"#!/bin/bash\n{call}\n")
+    clients = environment_of("clients", "python-openstackclient", "osc-placement") / "bin"
+    environment = usual_environment(tmp_path, **keystone.login())
+    environment["PATH"] = f"{programs}:{clients}:{environment['PATH']}"
+    environment["OS_PLACEMENT_API_VERSION"] = "1.37"
+    assert len(blocks()) == 6
+    page = "\n".join(blocks())
+    page = page.replace("/etc/placement/placement.conf", str(configuration))
+    page = page.replace("127.0.0.1:8779", admin)
+    script = f"set -exo pipefail\nsystemctl start placement-api\n{DATA}\n{page}"
+    try:
+        followed = subprocess.run(
+            ["bash", "-c", script],
+            cwd=tmp_path,
+            env=environment,
+            capture_output=True,
+            text=True,
+            timeout=600,
+            check=False,
+        )
+        assert followed.returncode == 0, followed.stderr[-4000:]
+    finally:
+        for unit in ("placement-api", "treeclaim"):
+            subprocess.run([programs / "systemctl", "stop", unit], check=False, env=environment)
+    assert "numa-1" in (tmp_path / "before.json").read_text()
+    assert "replaced" in (tmp_path / "back.json").read_text()
+
+
+def _write_units(folder, peer, configuration, url):
+    port = url.rsplit(":", 1)[1]
+    (folder / "treeclaim.command").write_text(
+        f"exec {sys.executable} -m treeclaim serve --port {port} --config-file {configuration}\n"
+    )
+    (folder / "placement-api.command").write_text(
+        f"export OS_PLACEMENT_CONFIG_DIR={folder}\n"
+        f"exec {peer}/gunicorn --workers=1 --threads=4 --timeout=600 --bind=127.0.0.1:{port} "
+        "placement.wsgi.api:application\n"
+    )
+
+
+def _write_program(path, text):
+    path.write_text(text)
+    path.chmod(path.stat().st_mode | stat.S_IXUSR)
