@@ -20,6 +20,9 @@ from treeclaim.store import Store
 _WHOLE_ANSWER = 16_000_000
 """Bytes of an answer that is made in one piece; longer ones are streamed."""
 
+_LARGE_FOREST = 10_000
+"""Providers from which on the garbage collector is spared a Forest."""
+
 _MOST_KEPT = 256
 _MOST_BYTES_KEPT = 32_000_000
 """Answers, and their bytes, that are kept until something changes."""
@@ -54,7 +57,7 @@ class Replica:
 
     def _catch_up(self) -> None:
         if self._cursor is None:
-            with _made_to_stay():
+            with _made_to_stay(self._forest):
                 self._follow()
         else:
             self._follow()
@@ -114,17 +117,20 @@ class Replica:
 
 
 @contextmanager
-def _made_to_stay() -> Iterator[None]:
-    """Spare the garbage collector the objects that are made meanwhile.
+def _made_to_stay(forest: Forest) -> Iterator[None]:
+    """Spare the garbage collector the objects of a Forest that is loaded meanwhile.
 
-    A Forest holds some objects for each provider, in no cycles and for long. Looking through them
-    again and again took a quarter of the time of loading them, and made answers wait afterwards.
+    It holds some for each provider, in no cycles and for long. Looking through them again and
+    again took a quarter of the time of loading them, and made answers wait afterwards.
     """
     gc.disable()
     try:
         yield
+        if len(forest) >= _LARGE_FOREST:
+            gc.unfreeze()
+            gc.collect()
+            gc.freeze()
     finally:
-        gc.freeze()
         gc.enable()
 
 
