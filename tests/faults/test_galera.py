@@ -14,7 +14,11 @@ from tests.faults.load import Load, build
 from tests.faults.proxy import Proxy
 from tests.faults.service import client_of, eventually, running
 from treeclaim.model.claim import ConsumerClaim
-from treeclaim.model.errors import CapacityExceededError, ProviderNotFoundError
+from treeclaim.model.errors import (
+    CapacityExceededError,
+    ProviderNotFoundError,
+    ResourceClassNotFoundError,
+)
 from treeclaim.model.inventory import Inventory
 from treeclaim.store import (
     DatabaseSettings,
@@ -25,6 +29,7 @@ from treeclaim.store import (
     inventories,
     names,
     providers,
+    resource_classes,
     schema,
 )
 from treeclaim.store.marks import TREE, mark
@@ -265,3 +270,12 @@ def test_two_marks_of_the_same_thing_on_two_nodes_meet(stores):
             "SELECT count(*) FROM treeclaim_feed WHERE stream_id = 0"
         ).scalar()
     assert left == 0
+
+
+def test_a_class_deleted_on_another_node_gets_no_inventory(stores):
+    here, there = stores
+    one = make(here, "one")
+    here.write(resource_classes.create, "CUSTOM_GOLD")
+    add = Paused(inventories.add, lambda: there.write(resource_classes.delete, "CUSTOM_GOLD"))
+    with pytest.raises(ResourceClassNotFoundError):
+        here.write(add, one.uuid, "CUSTOM_GOLD", Inventory(8), zero_capacity_allowed=True)

@@ -3,6 +3,7 @@
 
 import threading
 import uuid
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 import pytest
@@ -12,6 +13,16 @@ from tests.databases import MissingServerError, server_of
 from tests.faults.conftest import SERVERS
 from tests.faults.load import build
 from tests.faults.service import client_of, eventually, running
+from treeclaim.model.errors import ResourceClassInUseError
+from treeclaim.model.inventory import Inventory
+from treeclaim.store import (
+    DatabaseSettings,
+    Store,
+    class_ids,
+    inventories,
+    providers,
+    resource_classes,
+)
 
 pytestmark = pytest.mark.slow
 
@@ -128,6 +139,26 @@ def test_a_lock_held_longer_than_mariadb_lets_anybody_wait_is_waited_for_again(p
         assert claim.answer is None
         holder.commit()
     assert claim.finished().status_code == 204
+
+
+def test_a_class_is_not_deleted_while_the_first_inventory_of_it_is_made(place):
+    settings = DatabaseSettings(place.engine.url.render_as_string(hide_password=False))
+    store = Store(settings)
+    name, provider = "CUSTOM_GOLD", str(uuid.uuid4())
+    store.write(resource_classes.create, name)
+    store.write(providers.create, uuid=provider, name=provider, parent_uuid=None)
+    with ThreadPoolExecutor() as pool:
+
+        def add(transaction):
+            inventories.add(transaction, provider, name, Inventory(8), zero_capacity_allowed=True)
+            deletion = pool.submit(store.write, resource_classes.delete, name)
+            eventually(lambda: waiting(place.server, place.engine), 10, INNODB_PAUSE)
+            return deletion
+
+        with pytest.raises(ResourceClassInUseError):
+            store.write(add).result(timeout=30)
+    assert name in store.read(class_ids.ids_of, [name])
+    store.close()
 
 
 def waiting_transactions(engine):

@@ -14,10 +14,12 @@ from treeclaim.model.errors import (
     ResourceClassNotFoundError,
 )
 from treeclaim.model.inventory import Inventory
+from treeclaim.model.names import FIRST_CUSTOM_CLASS_ID
 from treeclaim.store.class_ids import ids_of, names_of
+from treeclaim.store.marks import CLASS, mark
 from treeclaim.store.provider_rows import ProviderRow, bump, locked, require_generation
-from treeclaim.store.tables import allocations, inventories
-from treeclaim.store.transactions import ReadTransaction, WriteTransaction
+from treeclaim.store.tables import allocations, inventories, resource_classes
+from treeclaim.store.transactions import ReadTransaction, RetryTransactionError, WriteTransaction
 
 _CLASS_IDS = sa.select(inventories.c.resource_class_id).where(
     inventories.c.resource_provider_id == sa.bindparam("provider_id")
@@ -29,6 +31,12 @@ _IN_USE = (
         allocations.c.resource_class_id.in_(sa.bindparam("class_ids", expanding=True)),
     )
     .distinct()
+)
+_HOLD_CLASSES = (
+    sa.select(resource_classes.c.id)
+    .where(resource_classes.c.id.in_(sa.bindparam("class_ids", expanding=True)))
+    .order_by(resource_classes.c.id)
+    .with_for_update(read=True, key_share=True)
 )
 _INSERT = sa.insert(inventories)
 _UPDATE = (
@@ -194,9 +202,20 @@ def _require_capacity(
             raise CapacityTooSmallError(name, provider.uuid, zero_allowed=zero_allowed)
 
 
+def _hold_classes(transaction: WriteTransaction, class_ids: Collection[int]) -> None:
+    """Keep custom classes from being deleted; inventories have no foreign key to them."""
+    custom = [one for one in sorted(class_ids) if one >= FIRST_CUSTOM_CLASS_ID]
+    if not custom:
+        return
+    mark(transaction, CLASS, custom)
+    if len(transaction.rows(_HOLD_CLASSES, class_ids=custom)) != len(custom):
+        raise RetryTransactionError
+
+
 def _insert(
     transaction: WriteTransaction, provider: ProviderRow, new: Mapping[int, Inventory]
 ) -> None:
+    _hold_classes(transaction, new.keys())
     transaction.execute_each(
         _INSERT,
         (

@@ -22,6 +22,9 @@ TREE = "tree"
 PARTS = "parts"
 """What belongs to a provider without raising its generation."""
 
+CLASS = "class"
+"""A resource class that is there."""
+
 _NO_STREAM = 0
 """No stream has this id, so that no reader of the feed finds the row."""
 

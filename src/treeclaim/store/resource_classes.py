@@ -11,6 +11,7 @@ from treeclaim.model.errors import (
 )
 from treeclaim.model.names import FIRST_CUSTOM_CLASS_ID
 from treeclaim.store.class_ids import ids_of
+from treeclaim.store.marks import CLASS, mark
 from treeclaim.store.tables import inventories, resource_classes
 from treeclaim.store.transactions import ReadTransaction, WriteTransaction
 
@@ -70,9 +71,11 @@ def delete(transaction: WriteTransaction, name: str) -> None:
         ResourceClassNotFoundError, StandardResourceClassError, ResourceClassInUseError.
     """
     class_id = _custom_id(transaction, name)
+    # First the row, which waits for those who are about to use it; an error brings it back.
+    mark(transaction, CLASS, [class_id])
+    transaction.execute(_DELETE, class_id=class_id)
     if transaction.row(_USED, class_id=class_id) is not None:
         raise ResourceClassInUseError(name)
-    transaction.execute(_DELETE, class_id=class_id)
     transaction.touch_catalogue()
 
 
