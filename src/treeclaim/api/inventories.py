@@ -9,7 +9,7 @@ from treeclaim.api import errors, schemas
 from treeclaim.api.errors import ApiError, api_error
 from treeclaim.api.microversions import Feature
 from treeclaim.api.operations import Call, Operation, Reply, Versioned
-from treeclaim.api.providers import path_of
+from treeclaim.api.provider_json import path_of
 from treeclaim.api.rows import require_provider, require_row
 from treeclaim.api.timestamps import now
 from treeclaim.model.errors import (

@@ -3,12 +3,12 @@
 
 import uuid
 from http import HTTPStatus
-from typing import Any
 
 from treeclaim.api import parameters, schemas
 from treeclaim.api.errors import ApiError, api_error, bad_request
 from treeclaim.api.microversions import Feature
 from treeclaim.api.operations import Call, Operation, Reply, Versioned
+from treeclaim.api.provider_json import path_of, provider_json, provider_list_json
 from treeclaim.api.rows import require_provider, require_row
 from treeclaim.api.timestamps import now
 from treeclaim.api.validation import require_query
@@ -20,44 +20,10 @@ from treeclaim.model.errors import (
     ResourceClassNotFoundError,
 )
 from treeclaim.model.names import normalised_uuid
-from treeclaim.model.provider import Provider
 from treeclaim.model.request import ProviderConditions, ProviderQuery
 from treeclaim.store import providers as store
 
 _QUERY = Versioned(schemas.provider_query)
-
-_LINKS = (
-    (None, "inventories"),
-    (None, "usages"),
-    (Feature.AGGREGATES, "aggregates"),
-    (Feature.TRAITS, "traits"),
-    (Feature.ALLOCATIONS_LINK, "allocations"),
-)
-"""Relations of a provider, and the feature that brought each."""
-
-
-def path_of(provider_uuid: str) -> str:
-    """Return the path of a provider."""
-    return f"/resource_providers/{provider_uuid}"
-
-
-def representation(provider: Provider, call: Call) -> dict[str, Any]:
-    """Return a provider as clients see it (section 1)."""
-    href = call.link(path_of(provider.uuid))
-    relations = [name for feature, name in _LINKS if feature is None or call.has(feature)]
-    shown: dict[str, Any] = {
-        "uuid": provider.uuid,
-        "name": provider.name,
-        "generation": provider.generation,
-        "links": [
-            {"rel": "self", "href": href},
-            *({"rel": name, "href": f"{href}/{name}"} for name in relations),
-        ],
-    }
-    if call.has(Feature.NESTED_PROVIDERS):
-        shown["parent_provider_uuid"] = provider.parent_uuid
-        shown["root_provider_uuid"] = provider.root_uuid
-    return shown
 
 
 def list_providers(call: Call) -> Reply:
@@ -72,10 +38,11 @@ def list_providers(call: Call) -> Reply:
                 prefix="Invalid resource class in resources parameter: ",
                 status=HTTPStatus.BAD_REQUEST,
             ) from error
-        found = [forest.provider(row) for row in rows]
+        found = forest.providers(rows)
     return Reply(
-        body={"resource_providers": [representation(one, call) for one in found]},
+        body=[provider_list_json(found, call)],
         modified_at=max((one.modified_at for one in found), default=now()),
+        is_ready_made=True,
     )
 
 
@@ -128,7 +95,10 @@ def create_provider(call: Call) -> Reply:
     if not call.has(Feature.CREATED_PROVIDER_SHOWN):
         return Reply(HTTPStatus.CREATED, location=location)
     return Reply(
-        body=representation(provider, call), location=location, modified_at=provider.modified_at
+        body=[provider_json(provider, call)],
+        location=location,
+        modified_at=provider.modified_at,
+        is_ready_made=True,
     )
 
 
@@ -136,7 +106,11 @@ def show_provider(call: Call) -> Reply:
     """Show a provider (section 4)."""
     with call.services.replica.current() as forest:
         provider = forest.provider(require_row(forest, call.arguments["uuid"]))
-    return Reply(body=representation(provider, call), modified_at=provider.modified_at)
+    return Reply(
+        body=[provider_json(provider, call)],
+        modified_at=provider.modified_at,
+        is_ready_made=True,
+    )
 
 
 def update_provider(call: Call) -> Reply:
@@ -163,7 +137,11 @@ def update_provider(call: Call) -> Reply:
         raise api_error(
             error, prefix=f"Unable to save resource provider {provider_uuid}: "
         ) from error
-    return Reply(body=representation(provider, call), modified_at=provider.modified_at)
+    return Reply(
+        body=[provider_json(provider, call)],
+        modified_at=provider.modified_at,
+        is_ready_made=True,
+    )
 
 
 def delete_provider(call: Call) -> Reply:
