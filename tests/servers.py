@@ -30,7 +30,14 @@ def usual_environment(folder, **more):
     """The environment of a process that must not see the configuration of whoever runs tests."""
     wanted = ("PATH", "PYTHONPATH")
     kept = {name: os.environ[name] for name in wanted if name in os.environ}
-    return kept | {"HOME": str(folder), "LANG": "C.UTF-8", "COLUMNS": "200"} | more
+    fixed = {
+        "HOME": str(folder),
+        "LANG": "C.UTF-8",
+        "COLUMNS": "200",
+        # It would be one process more, and services of several tests would want one address.
+        "OS_TREECLAIM__ADMIN_LISTEN": "",
+    }
+    return kept | fixed | more
 
 
 def eventually(condition, what, seconds=START_SECONDS):

@@ -64,6 +64,7 @@ class Store:
         self._reading = reading(self.engine)
         self._streams = feed.StreamPool()
         self._probe = Probe(self.engine)
+        self._closing = threading.Event()
         self._prune_at = time.monotonic() + _PRUNE_EVERY
 
     def write(
@@ -92,7 +93,7 @@ class Store:
             if attempt:
                 metrics.RETRIES.inc()
                 # Whoever met once would meet again without some chance in the waiting.
-                time.sleep(pause * random.random())  # noqa: S311
+                self._closing.wait(pause * random.random())  # noqa: S311
                 pause = min(2 * pause, _LONGEST_PAUSE)
             try:
                 result = self._write_once(operation, *args, **kwargs)
@@ -206,6 +207,7 @@ class Store:
 
     def close(self) -> None:
         """Close all connections."""
+        self._closing.set()
         self._probe.close()
         self.engine.dispose()
 
