@@ -82,7 +82,7 @@ def reads(endpoint: Endpoint, world: World) -> dict[str, Step]:
     return {
         "list of all providers": of_provider("/resource_providers"),
         "list by name": lambda number: bool(
-            endpoint.get(f"/resource_providers?name={world.providers[number].name}")
+            endpoint.get(f"/resource_providers?name={world.providers[number % len(uuids)].name}")
         ),
         "show provider": of_provider("/resource_providers/{}"),
         "inventories": of_provider("/resource_providers/{}/inventories"),

@@ -8,11 +8,13 @@ milliseconds instead of fifteen.
 
 from collections.abc import Iterable
 from functools import lru_cache
+from itertools import chain
 
 import orjson
 
 from treeclaim.api.microversions import Feature
 from treeclaim.api.operations import Call
+from treeclaim.forest.listing import ProviderColumns
 from treeclaim.model.provider import Provider
 
 _LINKS = (
@@ -35,41 +37,52 @@ def path_of(provider_uuid: str) -> str:
 
 def provider_json(provider: Provider, call: Call) -> bytes:
     """Write a provider as clients see it."""
-    return _template_for(call) % _values(provider)
-
-
-def provider_list_json(providers: Iterable[Provider], call: Call) -> bytes:
-    """Write a list of providers."""
-    template = _template_for(call)
-    members = b",".join([template % _values(one) for one in providers])
-    return b'{"resource_providers":[' + members + b"]}"
-
-
-def _values(provider: Provider) -> dict[bytes, bytes | int]:
     parent = provider.parent_uuid
-    return {
-        b"uuid": provider.uuid.encode(),
-        b"name": orjson.dumps(provider.name),
-        b"generation": provider.generation,
-        b"parent": _NULL if parent is None else b'"%b"' % parent.encode(),
-        b"root": provider.root_uuid.encode(),
-    }
+    columns = ProviderColumns(
+        uuid=[provider.uuid.encode()],
+        name=[provider.name],
+        generation=[provider.generation],
+        parent=[None if parent is None else parent.encode()],
+        root=[provider.root_uuid.encode()],
+        modified_at=[provider.modified_at],
+    )
+    return _written(columns, call)
 
 
-def _template_for(call: Call) -> bytes:
+def provider_list_json(providers: ProviderColumns, call: Call) -> bytes:
+    """Write a list of providers."""
+    return b'{"resource_providers":[' + _written(providers, call) + b"]}"
+
+
+def _written(providers: ProviderColumns, call: Call) -> bytes:
+    """Write some providers, separated by commas, all by one formatting."""
+    count = len(providers.uuid)
+    if not count:
+        return b""
     relations = tuple(name for feature, name in _LINKS if feature is None or call.has(feature))
-    return _template(call.link(""), relations, nested=call.has(Feature.NESTED_PROVIDERS))
+    template = _template(call.link(""), relations, nested=call.has(Feature.NESTED_PROVIDERS))
+    columns: list[Iterable[bytes | int]] = [
+        providers.uuid,
+        map(orjson.dumps, providers.name),
+        providers.generation,
+        *([providers.uuid] * (1 + len(relations))),
+    ]
+    if call.has(Feature.NESTED_PROVIDERS):
+        parents = [_NULL if one is None else b'"%b"' % one for one in providers.parent]
+        columns += [parents, providers.root]
+    values = tuple(chain.from_iterable(zip(*columns, strict=True)))
+    return b",".join([template] * count) % values
 
 
 @lru_cache(_REMEMBERED)
 def _template(prefix: str, relations: tuple[str, ...], *, nested: bool) -> bytes:
-    """Return the JSON of a provider with `%(name)b` where its own values belong."""
+    """Return the JSON of a provider with `%` where its own values belong, in their order."""
     hole = "\0"
     href = f"{prefix}{path_of(hole)}"
     links = [{"rel": "self", "href": href}]
     links += [{"rel": name, "href": f"{href}/{name}"} for name in relations]
-    fixed = orjson.dumps(links).replace(b"%", b"%%").replace(orjson.dumps(hole)[1:-1], b"%(uuid)b")
-    text = b'{"uuid":"%(uuid)b","name":%(name)b,"generation":%(generation)d,"links":' + fixed
+    fixed = orjson.dumps(links).replace(b"%", b"%%").replace(orjson.dumps(hole)[1:-1], b"%b")
+    text = b'{"uuid":"%b","name":%b,"generation":%d,"links":' + fixed
     if nested:
-        text += b',"parent_provider_uuid":%(parent)b,"root_provider_uuid":"%(root)b"'
+        text += b',"parent_provider_uuid":%b,"root_provider_uuid":"%b"'
     return text + b"}"

@@ -12,7 +12,7 @@ from treeclaim.api.provider_json import path_of, provider_json, provider_list_js
 from treeclaim.api.rows import require_provider, require_row
 from treeclaim.api.timestamps import now
 from treeclaim.api.validation import require_query
-from treeclaim.forest.listing import matching_providers
+from treeclaim.forest.listing import matching_providers, provider_columns
 from treeclaim.model.errors import (
     DuplicateProviderError,
     InvalidParentError,
@@ -38,10 +38,10 @@ def list_providers(call: Call) -> Reply:
                 prefix="Invalid resource class in resources parameter: ",
                 status=HTTPStatus.BAD_REQUEST,
             ) from error
-        found = forest.providers(rows)
+        found = provider_columns(forest, rows)
     return Reply(
         body=[provider_list_json(found, call)],
-        modified_at=max((one.modified_at for one in found), default=now()),
+        modified_at=max(found.modified_at, default=now()),
         is_ready_made=True,
     )
 

@@ -317,32 +317,9 @@ class Forest:
             modified_at=float(self.modified_at.values[row]),
         )
 
-    def providers(self, rows: Sequence[int]) -> list[Provider]:
-        """Return some rows as clients see them."""
-        at = np.array(rows, dtype=np.int64)
-        parents = self.parent.values[at]
-        values = zip(
-            self.uuid.values[at].tolist(),
-            rows,
-            self.generation.values[at].tolist(),
-            # The last row stands in for a parent that is not there.
-            self.uuid.values[parents].tolist(),
-            (parents != NO_ROW).tolist(),
-            self.uuid.values[self.root.values[at]].tolist(),
-            self.modified_at.values[at].tolist(),
-            strict=True,
-        )
-        return [
-            Provider(
-                uuid=uuid.decode(),
-                name=self._names[row],
-                generation=generation,
-                parent_uuid=parent.decode() if has_parent else None,
-                root_uuid=root.decode(),
-                modified_at=modified_at,
-            )
-            for uuid, row, generation, parent, has_parent, root, modified_at in values
-        ]
+    def names(self, rows: Sequence[int]) -> list[str]:
+        """Return the names of some rows."""
+        return [self._names[row] for row in rows]
 
     def inventories(self, row: int) -> list[InventoryView]:
         """Return the inventories of a row with their usage, in order of class id."""

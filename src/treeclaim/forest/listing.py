@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Lists of providers (contract page 20, section 2)."""
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -9,6 +9,45 @@ from treeclaim.forest import filters
 from treeclaim.forest.columns import Rows
 from treeclaim.forest.forest import NO_ROW, Forest
 from treeclaim.model.request import ProviderQuery, RequestGroup
+
+
+@dataclass(frozen=True, slots=True)
+class ProviderColumns:
+    """Some providers as clients see them, attribute by attribute.
+
+    Attributes:
+        uuid, root: Uuids, ASCII.
+        name: Names.
+        generation: Generations.
+        parent: Uuids, None for a root.
+        modified_at: Seconds since the epoch.
+    """
+
+    uuid: list[bytes]
+    name: list[str]
+    generation: list[int]
+    parent: list[bytes | None]
+    root: list[bytes]
+    modified_at: list[float]
+
+
+def provider_columns(forest: Forest, rows: list[int]) -> ProviderColumns:
+    """Return some rows as clients see them."""
+    at = np.array(rows, dtype=np.int64)
+    parents = forest.parent.values[at]
+    # The last row stands in for a parent that is not there.
+    uuids = forest.uuid.values[parents].tolist()
+    return ProviderColumns(
+        uuid=forest.uuid.values[at].tolist(),
+        name=forest.names(rows),
+        generation=forest.generation.values[at].tolist(),
+        parent=[
+            uuid if row != NO_ROW else None
+            for uuid, row in zip(uuids, parents.tolist(), strict=True)
+        ],
+        root=forest.uuid.values[forest.root.values[at]].tolist(),
+        modified_at=forest.modified_at.values[at].tolist(),
+    )
 
 
 def matching_providers(forest: Forest, query: ProviderQuery) -> list[int]:

@@ -50,6 +50,15 @@ _FIND = {
     table: sa.select(table.c.id).where(column == sa.bindparam("wanted"))
     for table, column in _NAMES.items()
 }
+_FIND_ALL = sa.union_all(
+    *(
+        sa.select(sa.literal(number).label("kind"), table.c.id, column.label("name")).where(
+            column.in_(sa.bindparam(f"wanted_{number}", expanding=True))
+        )
+        for number, (table, column) in enumerate(_NAMES.items())
+    )
+)
+"""All names that a claim needs by one question: each is a way to the server and back."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,6 +117,7 @@ def record(
 ) -> None:
     """Write the consumers of some claims: new ones, next generations, and those that go."""
     ids = _Ids(transaction)
+    ids.find([claim for claim in claims if claim.allocations])
     for claim in claims:
         consumer = known.get(claim.consumer_uuid)
         if not claim.allocations:
@@ -133,6 +143,19 @@ class _Ids:
     def __init__(self, transaction: WriteTransaction) -> None:
         self._transaction = transaction
         self._known: dict[tuple[sa.Table, str], int] = {}
+
+    def find(self, claims: Sequence[ConsumerClaim]) -> None:
+        """Look up what some claims will ask for; what is not found so is looked up singly."""
+        wanted: dict[sa.Table, set[str]] = {table: set() for table in _NAMES}
+        for claim in claims:
+            wanted[projects].add(claim.project_id)
+            wanted[users].add(claim.user_id)
+            if not isinstance(claim.consumer_type, ConsumerType):
+                wanted[consumer_types].add(claim.consumer_type)
+        names = {f"wanted_{at}": sorted(some) for at, some in enumerate(wanted.values())}
+        tables = list(_NAMES)
+        for row in self._transaction.rows(_FIND_ALL, **names):
+            self._known[tables[row.kind], row.name] = row.id
 
     def of(self, table: sa.Table, name: str) -> int:
         key = (table, name)
