@@ -20,11 +20,13 @@ from treeclaim.model.errors import (
     AllocationsNotFoundError,
     CapacityExceededError,
     InventoryMissingError,
+    ResourceClassNotFoundError,
     UnitConstraintError,
 )
 from treeclaim.model.inventory import Inventory
 from treeclaim.store import consumers
-from treeclaim.store.class_ids import ids_of
+from treeclaim.store.class_ids import known_ids
+from treeclaim.store.consumers import Owners
 from treeclaim.store.provider_rows import ProviderRow, bump, locked_in_order
 from treeclaim.store.tables import allocations, inventories
 from treeclaim.store.transactions import ReadTransaction, WriteTransaction
@@ -114,12 +116,16 @@ class Prepared:
         claims: What is to be.
         consumers: Those consumers that exist.
         held: What they hold until now.
+        owners: Who they belong to.
+        class_ids: Ids of the resource classes named, if they exist.
         providers: All locked providers by uuid.
     """
 
     claims: Sequence[ConsumerClaim]
     consumers: Mapping[str, consumers.Consumer]
     held: Held
+    owners: Owners
+    class_ids: Mapping[str, int]
     providers: Mapping[str, ProviderRow] = field(default_factory=dict)
 
 
@@ -139,15 +145,24 @@ def replace(transaction: WriteTransaction, claims: Sequence[ConsumerClaim]) -> N
 def prepare(
     transaction: WriteTransaction, claims: Sequence[ConsumerClaim], also: Iterable[str]
 ) -> Prepared:
-    """Lock the consumers of some claims, then all providers they touch and some more by uuid."""
+    """Lock the consumers of some claims, then all providers they touch and some more by uuid.
+
+    Whatever can be looked up before the providers are locked is, so that those who wait for them
+    wait less.
+    """
     uuids = [claim.consumer_uuid for claim in claims]
     known = consumers.locked(transaction, uuids)
     held = _held(transaction, uuids)
     emptied = [claim.consumer_uuid for claim in claims if not claim.allocations]
     left = set[int]().union(*(held.providers.get(one, ()) for one in emptied))
     named = {uuid for claim in claims for uuid in claim.allocations}
+    owners = consumers.owners_of(transaction, claims)
+    classes = known_ids(
+        transaction,
+        (name for claim in claims for some in claim.allocations.values() for name in some),
+    )
     rows = locked_in_order(transaction, named | set(also), left)
-    return Prepared(claims, known, held, {row.uuid: row for row in rows})
+    return Prepared(claims, known, held, owners, classes, {row.uuid: row for row in rows})
 
 
 def require_known(prepared: Prepared) -> None:
@@ -165,7 +180,7 @@ def require_known(prepared: Prepared) -> None:
 
 def carry_out(transaction: WriteTransaction, prepared: Prepared) -> None:
     """Write the claims of a prepared write; see `replace` for what it raises."""
-    new = _new_records(transaction, prepared)
+    new = _new_records(prepared)
     _require_room(transaction, new, prepared.held.usage)
     uuids = [claim.consumer_uuid for claim in prepared.claims]
     if prepared.held.providers:
@@ -183,7 +198,7 @@ def carry_out(transaction: WriteTransaction, prepared: Prepared) -> None:
             for one in new
         ),
     )
-    consumers.record(transaction, prepared.claims, prepared.consumers)
+    consumers.record(transaction, prepared.claims, prepared.consumers, prepared.owners)
     _bump_providers(transaction, prepared, new)
 
 
@@ -227,21 +242,21 @@ def _held(transaction: ReadTransaction, uuids: Sequence[str]) -> Held:
     return Held(usage, dict(providers))
 
 
-def _new_records(transaction: ReadTransaction, prepared: Prepared) -> list[NewAllocation]:
-    class_ids = ids_of(
-        transaction,
-        (
-            name
-            for claim in prepared.claims
-            for resources in claim.allocations.values()
-            for name in resources
-        ),
-    )
-    return [
-        NewAllocation(claim.consumer_uuid, prepared.providers[uuid], class_ids[name], name, amount)
+def _new_records(prepared: Prepared) -> list[NewAllocation]:
+    wanted = [
+        (claim, uuid, name, amount)
         for claim in prepared.claims
         for uuid, resources in claim.allocations.items()
         for name, amount in resources.items()
+    ]
+    for _, _, name, _ in wanted:
+        if name not in prepared.class_ids:
+            raise ResourceClassNotFoundError(name)
+    return [
+        NewAllocation(
+            claim.consumer_uuid, prepared.providers[uuid], prepared.class_ids[name], name, amount
+        )
+        for claim, uuid, name, amount in wanted
     ]
 
 

@@ -113,11 +113,12 @@ def require_generations(claims: Sequence[ConsumerClaim], known: Mapping[str, Con
 
 
 def record(
-    transaction: WriteTransaction, claims: Sequence[ConsumerClaim], known: Mapping[str, Consumer]
+    transaction: WriteTransaction,
+    claims: Sequence[ConsumerClaim],
+    known: Mapping[str, Consumer],
+    ids: "Owners",
 ) -> None:
     """Write the consumers of some claims: new ones, next generations, and those that go."""
-    ids = _Ids(transaction)
-    ids.find([claim for claim in claims if claim.allocations])
     for claim in claims:
         consumer = known.get(claim.consumer_uuid)
         if not claim.allocations:
@@ -132,12 +133,19 @@ def record(
         transaction.execute(_DELETE, uuids=gone)
 
 
+def owners_of(transaction: WriteTransaction, claims: Sequence[ConsumerClaim]) -> "Owners":
+    """Look up the owners of some claims."""
+    owners = Owners(transaction)
+    owners.find([claim for claim in claims if claim.allocations])
+    return owners
+
+
 def delete(transaction: WriteTransaction, uuid: str) -> None:
     """Delete a consumer's row, if it has one."""
     transaction.execute(_DELETE, uuids=[uuid])
 
 
-class _Ids:
+class Owners:
     """Ids of projects, users and consumer types by name; unknown ones are made."""
 
     def __init__(self, transaction: WriteTransaction) -> None:
@@ -158,6 +166,7 @@ class _Ids:
             self._known[tables[row.kind], row.name] = row.id
 
     def of(self, table: sa.Table, name: str) -> int:
+        """Return the id of a name, made if it is new."""
         key = (table, name)
         if key not in self._known:
             found = self._transaction.scalar(_FIND[table], wanted=name)
@@ -174,12 +183,13 @@ class _Ids:
         return int(result.inserted_primary_key[0])
 
     def type_of(self, claim: ConsumerClaim, present: int | None) -> int | None:
+        """Return the id of a claim's consumer type; what it has now where the claim says none."""
         if isinstance(claim.consumer_type, ConsumerType):
             return present
         return self.of(consumer_types, claim.consumer_type)
 
 
-def _insert(transaction: WriteTransaction, claim: ConsumerClaim, ids: _Ids) -> None:
+def _insert(transaction: WriteTransaction, claim: ConsumerClaim, ids: Owners) -> None:
     transaction.execute(
         _INSERT,
         uuid=claim.consumer_uuid,
@@ -192,7 +202,7 @@ def _insert(transaction: WriteTransaction, claim: ConsumerClaim, ids: _Ids) -> N
 
 
 def _update(
-    transaction: WriteTransaction, claim: ConsumerClaim, consumer: Consumer, ids: _Ids
+    transaction: WriteTransaction, claim: ConsumerClaim, consumer: Consumer, ids: Owners
 ) -> None:
     result = transaction.execute(
         _UPDATE,
@@ -214,7 +224,7 @@ def record_incomplete(
     """Insert consumers that hold allocations already, with generation 0 and the owners given."""
     if not uuids:
         return
-    ids = _Ids(transaction)
+    ids = Owners(transaction)
     project, user = ids.of(projects, project_id), ids.of(users, user_id)
     transaction.execute_each(
         _INSERT,
