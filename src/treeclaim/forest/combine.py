@@ -236,10 +236,8 @@ class Combiner:
 
     def _completable(self, depth: int, block: Block) -> Mask:
         left = [step.slot for step in self._rules.steps[depth:] if step.slot is not None]
-        return np.array(
-            [
-                self._competition.may_complete(int(anchor), chosen, left)
-                for anchor, chosen in zip(block.anchor, block.chosen, strict=True)
-            ],
-            dtype=np.bool_,
-        )
+        verdicts = np.empty(len(block), dtype=np.bool_)
+        for at, (anchor, chosen) in enumerate(zip(block.anchor, block.chosen, strict=True)):
+            self._deadline.check()
+            verdicts[at] = self._competition.may_complete(int(anchor), chosen, left)
+        return verdicts

@@ -22,7 +22,7 @@ from treeclaim.forest.plan import Contest, Want
 from treeclaim.forest.slots import Options
 
 _REMEMBERED = 4096
-_MOST_WORK = 200_000
+_MOST_WORK = 20_000
 """States times places; beyond it the question is left open."""
 
 
