@@ -138,9 +138,17 @@ class Keystone:
 
     def populate(self):
         """Make the projects, users and roles, and the catalogue's entry for placement."""
-        headers = {"x-auth-token": self.token("admin", "admin")}
-        with httpx.Client(base_url=self.url, headers=headers, timeout=60) as http:
+        with self._as_administrator() as http:
             _Population(http, self).make()
+
+    def offer(self, url, region):
+        """Name one more placement endpoint in the catalogue, in a region of its own."""
+        with self._as_administrator() as http:
+            _Population(http, self).offer(url, region)
+
+    def _as_administrator(self):
+        headers = {"x-auth-token": self.token("admin", "admin")}
+        return httpx.Client(base_url=self.url, headers=headers, timeout=60)
 
     def _token(self, user, scope, url=None):
         identity = {
@@ -208,7 +216,16 @@ class _Population:
         self._user("member", "department", "member")
         self._user("nobody", "department", "bystander")
         self._domain_role()
-        self._catalogue()
+        self._create("service", name="placement", type="placement")
+        self.offer(self._keystone.placement_url, REGION)
+
+    def offer(self, url, region):
+        service = self._http.get("/services", params={"type": "placement"}).json()["services"][0]
+        for interface in ("public", "internal", "admin"):
+            # By `region`, as a region that does not exist yet is made then.
+            self._create(
+                "endpoint", service_id=service["id"], region=region, interface=interface, url=url
+            )
 
     def _create(self, kind, **values):
         answer = self._http.post(f"/{kind}s", json={kind: values})
@@ -228,14 +245,3 @@ class _Population:
 
     def _grant(self, where, role):
         self._http.put(f"{where}/roles/{self._roles[role]}").raise_for_status()
-
-    def _catalogue(self):
-        service = self._create("service", name="placement", type="placement")
-        for interface in ("public", "internal", "admin"):
-            self._create(
-                "endpoint",
-                service_id=service,
-                region_id=REGION,
-                interface=interface,
-                url=self._keystone.placement_url,
-            )

@@ -16,6 +16,7 @@ from tests.servers import free_port, usual_environment
 
 pytestmark = pytest.mark.slow
 
+REGION = "Replaced"
 PAGE = Path(__file__).parents[2] / "docs" / "deploy" / "replace-placement.md"
 
 SYSTEMCTL = """\
@@ -27,6 +28,7 @@ start)
     setsid bash "{folder}/$2.command" > "{folder}/$2.log" 2>&1 &
     echo $! > "{folder}/$2.pid"
     for _ in $(seq 600); do
+        kill -0 $! 2> /dev/null || break
         curl --silent "{url}/" > /dev/null && [ "$2" != treeclaim ] && exit 0
         curl --silent "http://{admin}/ready" > /dev/null && curl --silent "{url}/" > /dev/null \\
             && exit 0
@@ -74,21 +76,22 @@ def peer():
         pytest.skip(f"openstack-placement cannot be installed: {error}")
 
 
-def test_the_page_can_be_followed(keystone, service_url, tmp_path, peer):
+def test_the_page_can_be_followed(keystone, tmp_path, peer):
+    # The session's own service may still run, on the address of the usual region.
+    url = f"http://127.0.0.1:{free_port()}"
+    keystone.offer(url, REGION)
     configuration = configuration_for(keystone, tmp_path)
     admin = f"127.0.0.1:{free_port()}"
     with configuration.open("a") as file:
         file.write(f"\n[treeclaim]\nadmin_listen = {admin}\n")
-    _write_units(tmp_path, peer, configuration, service_url)
+    _write_units(tmp_path, peer, configuration, url)
     programs = tmp_path / "bin"
     programs.mkdir()
-    _write_program(
-        programs / "systemctl", SYSTEMCTL.format(folder=tmp_path, url=service_url, admin=admin)
-    )
+    _write_program(programs / "systemctl", SYSTEMCTL.format(folder=tmp_path, url=url, admin=admin))
     call = f'exec {sys.executable} -m treeclaim "$@"'
     _write_program(programs / "treeclaim", f"#!/bin/bash\n{call}\n")
     clients = environment_of("clients", "python-openstackclient", "osc-placement") / "bin"
-    environment = usual_environment(tmp_path, **keystone.login())
+    environment = usual_environment(tmp_path, **keystone.login() | {"OS_REGION_NAME": REGION})
     del environment["OS_TREECLAIM__ADMIN_LISTEN"]
     environment["PATH"] = f"{programs}:{clients}:{environment['PATH']}"
     environment["OS_PLACEMENT_API_VERSION"] = "1.37"
