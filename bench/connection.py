@@ -37,16 +37,15 @@ class Connection:
             self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._socket.sendall(request)
         answer = _Answer()
-        parser = httptools.HttpResponseParser(answer)
         while not answer.is_complete:
             data = self._socket.recv(_CHUNK)
             if not data:
                 raise _ClosedError
-            parser.feed_data(data)
-        if not parser.should_keep_alive():
+            answer.parser.feed_data(data)
+        if not answer.is_kept_alive:
             self._socket.close()
             self._socket = None
-        return parser.get_status_code(), b"".join(answer.pieces)
+        return answer.parser.get_status_code(), b"".join(answer.pieces)
 
 
 class _ClosedError(Exception):
@@ -54,14 +53,18 @@ class _ClosedError(Exception):
 
 
 class _Answer:
-    """What the parser calls."""
+    """What a parser calls while it reads one answer."""
 
     def __init__(self) -> None:
+        self.parser = httptools.HttpResponseParser(self)
         self.pieces: list[bytes] = []
         self.is_complete = False
+        self.is_kept_alive = False
 
     def on_body(self, body: bytes) -> None:
         self.pieces.append(body)
 
     def on_message_complete(self) -> None:
         self.is_complete = True
+        # Afterwards the parser waits for another message, and says no.
+        self.is_kept_alive = self.parser.should_keep_alive()

@@ -3,8 +3,11 @@
 
 import logging
 from collections.abc import Callable, Iterable
+from functools import cache
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
+
+from prometheus_client import Counter, Histogram
 
 from treeclaim import metrics
 from treeclaim.api.callers import caller_of
@@ -65,8 +68,18 @@ def _count(environment: "WSGIEnvironment", code: str, seconds: float) -> None:
     operation = environment.get(OPERATION_KEY)
     # What nobody provides is counted together: callers could make up any number of paths.
     method, path = ("-", "-") if operation is None else (operation.method, operation.path)
-    metrics.REQUESTS.labels(method, path, code).inc()
-    metrics.REQUEST_SECONDS.labels(method, path).observe(seconds)
+    requests, durations = _series(method, path, code)
+    requests.inc()
+    durations.observe(seconds)
+
+
+@cache
+def _series(method: str, path: str, code: str) -> tuple[Counter, Histogram]:
+    """Return what counts and times one kind of answer; the library takes long to find them."""
+    return (
+        metrics.REQUESTS.labels(method, path, code),
+        metrics.REQUEST_SECONDS.labels(method, path),
+    )
 
 
 def _log(environment: "WSGIEnvironment", code: str, headers: list[tuple[str, str]]) -> None:

@@ -6,13 +6,13 @@ Rules: contract page 10.
 """
 
 from dataclasses import dataclass, replace
-from enum import Enum
+from enum import IntEnum
 from functools import lru_cache
 
 SERVICE_TYPE = "placement"
 
 
-class Feature(Enum):
+class Feature(IntEnum):
     """What a client sees from a microversion on; the value is the minor version.
 
     Operations that are new in a microversion say so themselves (`Operation.since`).
@@ -79,7 +79,7 @@ class Version:
 
     def has(self, feature: Feature) -> bool:
         """Tell whether a feature is there at this version."""
-        return self >= Version(1, feature.value)
+        return self.minor >= feature
 
 
 MINIMUM = Version(1, 0)

@@ -10,7 +10,7 @@ import falcon
 from treeclaim import metrics
 from treeclaim.api import routes
 from treeclaim.api.accept import JSON, best_match
-from treeclaim.api.callers import caller_of
+from treeclaim.api.callers import IDENTITY_KEY, caller_of
 from treeclaim.api.error_documents import error_body
 from treeclaim.api.errors import ApiError, api_error, bad_request, not_found
 from treeclaim.api.identity import Identity, identity_of
@@ -80,7 +80,7 @@ class Pipeline:
             raise _not_allowed(request.method, route.operations)
         request.env[OPERATION_KEY] = operation
         _require_version_and_media_type(request, operation, version)
-        identity = identity_of(request.env)
+        identity = request.env.get(IDENTITY_KEY) or identity_of(request.env)
         self._require_allowed(request, operation, identity)
         return Call(request, version, identity, self._services, route.arguments, operation)
 

@@ -7,12 +7,13 @@ milliseconds instead of fifteen.
 """
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 from functools import lru_cache
 from itertools import chain
 
 import orjson
 
-from treeclaim.api.microversions import Feature
+from treeclaim.api.microversions import Feature, Version
 from treeclaim.api.operations import Call
 from treeclaim.forest.listing import ProviderColumns
 from treeclaim.model.provider import Provider
@@ -46,43 +47,56 @@ def provider_json(provider: Provider, call: Call) -> bytes:
         root=[provider.root_uuid.encode()],
         modified_at=[provider.modified_at],
     )
-    return _written(columns, call)
+    return _written(columns, _form(call.link(""), call.version))
 
 
 def provider_list_json(providers: ProviderColumns, call: Call) -> bytes:
     """Write a list of providers."""
-    return b'{"resource_providers":[' + _written(providers, call) + b"]}"
+    written = _written(providers, _form(call.link(""), call.version))
+    return b'{"resource_providers":[' + written + b"]}"
 
 
-def _written(providers: ProviderColumns, call: Call) -> bytes:
+@dataclass(frozen=True, slots=True)
+class _Form:
+    """How a provider is written at a microversion.
+
+    Attributes:
+        template: JSON with `%` where a provider's own values belong, in their order.
+        mentions: How often the uuid stands in it behind the generation.
+        is_nested: Whether parent and root are shown.
+    """
+
+    template: bytes
+    mentions: int
+    is_nested: bool
+
+
+def _written(providers: ProviderColumns, form: _Form) -> bytes:
     """Write some providers, separated by commas, all by one formatting."""
-    count = len(providers.uuid)
-    if not count:
-        return b""
-    relations = tuple(name for feature, name in _LINKS if feature is None or call.has(feature))
-    template = _template(call.link(""), relations, nested=call.has(Feature.NESTED_PROVIDERS))
     columns: list[Iterable[bytes | int]] = [
         providers.uuid,
         map(orjson.dumps, providers.name),
         providers.generation,
-        *([providers.uuid] * (1 + len(relations))),
+        *([providers.uuid] * form.mentions),
     ]
-    if call.has(Feature.NESTED_PROVIDERS):
+    if form.is_nested:
         parents = [_NULL if one is None else b'"%b"' % one for one in providers.parent]
         columns += [parents, providers.root]
     values = tuple(chain.from_iterable(zip(*columns, strict=True)))
-    return b",".join([template] * count) % values
+    return b",".join([form.template] * len(providers.uuid)) % values
 
 
 @lru_cache(_REMEMBERED)
-def _template(prefix: str, relations: tuple[str, ...], *, nested: bool) -> bytes:
-    """Return the JSON of a provider with `%` where its own values belong, in their order."""
+def _form(prefix: str, version: Version) -> _Form:
+    """Return how providers are written under a mount prefix at a microversion."""
+    relations = [name for feature, name in _LINKS if feature is None or version.has(feature)]
+    is_nested = version.has(Feature.NESTED_PROVIDERS)
     hole = "\0"
     href = f"{prefix}{path_of(hole)}"
     links = [{"rel": "self", "href": href}]
     links += [{"rel": name, "href": f"{href}/{name}"} for name in relations]
     fixed = orjson.dumps(links).replace(b"%", b"%%").replace(orjson.dumps(hole)[1:-1], b"%b")
     text = b'{"uuid":"%b","name":%b,"generation":%d,"links":' + fixed
-    if nested:
+    if is_nested:
         text += b',"parent_provider_uuid":%b,"root_provider_uuid":"%b"'
-    return text + b"}"
+    return _Form(text + b"}", len(links), is_nested)

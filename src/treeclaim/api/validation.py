@@ -5,6 +5,7 @@ import uuid
 from typing import Any
 from urllib.parse import parse_qsl
 
+import jsonschema_rs
 import orjson
 from jsonschema import Draft202012Validator, FormatChecker
 from jsonschema.exceptions import best_match
@@ -29,11 +30,18 @@ def _is_uuid(value: object) -> bool:
 
 
 class Checker:
-    """A schema made ready once, to check many values."""
+    """A schema made ready once, to check many values.
+
+    A validator in Rust says a hundred times faster that nothing is wrong. What it objects to is
+    judged by the one whose wording clients know.
+    """
 
     def __init__(self, schema: Schema) -> None:
         self.schema = schema
         self._validator = Draft202012Validator(schema, format_checker=_formats)
+        self._quick = jsonschema_rs.Draft202012Validator(
+            schema, formats={"uuid": _is_uuid}, validate_formats=True
+        )
 
     def problem(self, value: object) -> str | None:
         """Return what is wrong with a value, as the validator library words it; None if nothing.
@@ -41,6 +49,8 @@ class Checker:
         Clients match fragments of this wording. It is put on one line.
         """
         try:
+            if self._quick.is_valid(value):
+                return None
             error = best_match(self._validator.iter_errors(value))
             return None if error is None else str(error).replace("\n", " ")
         except RecursionError:

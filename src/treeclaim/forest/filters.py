@@ -118,11 +118,14 @@ def in_named_subtree(forest: Forest, conditions: ProviderConditions, rows: Rows)
 
 
 def _below(forest: Forest, heads: Sequence[int], rows: Rows) -> Rows:
-    inside = np.zeros(len(rows), dtype=np.bool_)
-    for head in heads:
-        # A subtree is an interval of rows.
-        inside |= (rows >= head) & (rows < int(forest.end.values[head]))
-    return rows[inside]
+    # A subtree is an interval of rows, and rows ascend.
+    some = [
+        rows[np.searchsorted(rows, head) : np.searchsorted(rows, forest.end.values[head])]
+        for head in heads
+    ]
+    if len(some) == 1:
+        return some[0]
+    return np.unique(np.concatenate([rows[:0], *some]))
 
 
 def meeting(forest: Forest, conditions: ProviderConditions, rows: Rows) -> Rows:

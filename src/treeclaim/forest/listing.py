@@ -81,8 +81,10 @@ def matching_providers(forest: Forest, query: ProviderQuery) -> list[int]:
             ]
         ]
     rows = _named(forest, query, rows)
-    order = forest.order
-    found: list[int] = order.row[np.sort(order.place[rows])].tolist()
+    if len(rows) > 1:
+        order = forest.order
+        rows = order.row[np.sort(order.place[rows])]
+    found: list[int] = rows.tolist()
     return found
 
 
