@@ -28,8 +28,14 @@ class Connection:
         try:
             return self._exchange(request)
         except (ConnectionError, _ClosedError):
-            self._socket = None
+            self.close()
             return self._exchange(request)
+
+    def close(self) -> None:
+        """Close the connection; the next request makes another one."""
+        if self._socket is not None:
+            self._socket.close()
+            self._socket = None
 
     def _exchange(self, request: bytes) -> tuple[int, bytes]:
         if self._socket is None:
@@ -43,8 +49,7 @@ class Connection:
                 raise _ClosedError
             answer.parser.feed_data(data)
         if not answer.is_kept_alive:
-            self._socket.close()
-            self._socket = None
+            self.close()
         return answer.parser.get_status_code(), b"".join(answer.pieces)
 
 

@@ -18,7 +18,7 @@ Step = Callable[[int], bool]
 """Does the n-th thing; tells whether it was completed."""
 
 
-_ENOUGH_SECONDS = 20.0
+_ENOUGH_SECONDS = 8.0
 
 
 def per_second(step: Step, clients: int, steps: int) -> float:

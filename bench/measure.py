@@ -16,7 +16,7 @@ from bench.worlds import World
 _IN_A_ROW = 10
 """Answers that an endpoint gives before it is the other one's turn."""
 
-_ENOUGH_SECONDS = 20.0
+_ENOUGH_SECONDS = 8.0
 _LEAST_ANSWERS = 3
 """An endpoint that has answered for so long, and so often, is not asked the same any more."""
 

@@ -1,0 +1,53 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The benchmark's client times requests, not the making of connections."""
+
+import threading
+from contextlib import closing
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+import pytest
+
+from bench.connection import Connection
+
+
+@pytest.fixture
+def server():
+    """A server that notes from which ports it was asked."""
+
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def do_GET(self):
+            self.server.ports.append(self.client_address[1])
+            self.send_response(200)
+            self.send_header("Content-Length", "4")
+            if self.path == "/close":
+                self.send_header("Connection", "close")
+            self.end_headers()
+            self.wfile.write(b"body")
+
+        def log_message(self, *_arguments):
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        server.ports = []
+        threading.Thread(target=server.serve_forever).start()
+        yield server
+        server.shutdown()
+
+
+@pytest.fixture
+def connection(server):
+    """A client of that server."""
+    with closing(Connection(f"http://127.0.0.1:{server.server_port}", {}, 10)) as connection:
+        yield connection
+
+
+def test_a_connection_is_kept(connection, server):
+    assert [connection.get("/") for _ in range(3)] == [(200, b"body")] * 3
+    assert len(set(server.ports)) == 1
+
+
+def test_a_connection_that_the_server_closes_is_replaced(connection, server):
+    assert [connection.get("/close") for _ in range(3)] == [(200, b"body")] * 3
+    assert len(set(server.ports)) == 3
