@@ -16,6 +16,8 @@ from pathlib import Path
 
 import sqlalchemy as sa
 
+from bench.ports import free_port
+
 KINDS = ("sqlite", "postgresql", "mariadb")
 _START_SECONDS = 60
 
@@ -296,10 +298,3 @@ def program_of(name):
     if found is None:
         raise MissingServerError("MariaDB is not installed: apt-get install mariadb-server")
     return found
-
-
-def free_port():
-    """A port on which nobody listens."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]

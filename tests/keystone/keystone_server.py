@@ -7,8 +7,9 @@ from pathlib import Path
 
 import httpx
 
+from bench.ports import free_port
 from tests.environments import environment_of
-from tests.servers import Server, answers, free_port, usual_environment
+from tests.servers import Server, answers, usual_environment
 
 PASSWORD = "correct horse"
 REGION = "RegionOne"

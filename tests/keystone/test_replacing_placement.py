@@ -9,10 +9,11 @@ from pathlib import Path
 
 import pytest
 
+from bench.ports import free_port
 from bench.servers import peer_environment
 from tests.environments import environment_of
 from tests.keystone.service import configuration_for
-from tests.servers import free_port, usual_environment
+from tests.servers import usual_environment
 
 pytestmark = pytest.mark.slow
 
