@@ -5,6 +5,7 @@ import re
 import stat
 import subprocess
 import sys
+import uuid
 from pathlib import Path
 
 import pytest
@@ -46,20 +47,22 @@ stop)
 esac
 """
 
-DATA = """\
-openstack resource class create CUSTOM_BATCH
-openstack trait create CUSTOM_FAST
-root=$(openstack resource provider create host-1 -f value -c uuid)
-child=$(openstack resource provider create numa-1 --parent-provider "$root" -f value -c uuid)
-openstack resource provider inventory set "$root" --resource DISK_GB=100 --resource CUSTOM_BATCH=3
-openstack resource provider inventory set "$child" --resource VCPU=8 --resource MEMORY_MB=4096
-openstack resource provider trait set "$child" --trait HW_NUMA_ROOT --trait CUSTOM_FAST
-openstack resource provider aggregate set "$root" --generation 1 \\
-    --aggregate 5e08ea53-c4c6-448e-9334-ac4953de3cfa
-openstack resource provider allocation set 10000000-0000-4000-8000-000000000001 \\
-    --allocation "rp=$child,VCPU=2" --allocation "rp=$root,DISK_GB=10" \\
-    --project-id 10000000-0000-4000-8000-00000000000a \\
-    --user-id 10000000-0000-4000-8000-00000000000b
+HOST, CELL, RACK, CONSUMER, PROJECT, USER = (str(uuid.uuid4()) for _ in range(6))
+
+DATA = f"""\
+openstack <<END || test $? -eq 1
+resource class create CUSTOM_BATCH
+trait create CUSTOM_FAST
+resource provider create host-1 --uuid {HOST}
+resource provider create numa-1 --uuid {CELL} --parent-provider {HOST}
+resource provider inventory set {HOST} --resource DISK_GB=100 --resource CUSTOM_BATCH=3
+resource provider inventory set {CELL} --resource VCPU=8 --resource MEMORY_MB=4096
+resource provider trait set {CELL} --trait HW_NUMA_ROOT --trait CUSTOM_FAST
+resource provider aggregate set {HOST} --generation 1 --aggregate {RACK}
+resource provider allocation set {CONSUMER} \
+--allocation rp={CELL},VCPU=2 --allocation rp={HOST},DISK_GB=10 \
+--project-id {PROJECT} --user-id {USER}
+END
 """
 
 
@@ -115,7 +118,9 @@ def test_the_page_can_be_followed(keystone, tmp_path, peer):
     finally:
         for unit in ("placement-api", "treeclaim"):
             subprocess.run([programs / "systemctl", "stop", unit], check=False, env=environment)
-    assert "numa-1" in (tmp_path / "before.json").read_text()
+    before = (tmp_path / "before.json").read_text()
+    written = ("numa-1", "CUSTOM_BATCH", "CUSTOM_FAST", "HW_NUMA_ROOT", RACK, CONSUMER)
+    assert [one for one in written if one not in before] == []
     assert "replaced" in (tmp_path / "back.json").read_text()
 
 
