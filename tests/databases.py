@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 
+import pytest
 import sqlalchemy as sa
 
 from bench.ports import free_port
@@ -35,6 +36,20 @@ def server_of(kind):
 def new_server_of(kind):
     """Return a server of a kind that belongs to the caller alone."""
     return {"sqlite": Sqlite, "postgresql": Postgresql, "mariadb": Mariadb}[kind]()
+
+
+@contextmanager
+def empty_database(kind, folder):
+    """Yield the URL of an empty database on the server of a kind that tests share.
+
+    Without the server's programs the test that asks is skipped, and says so.
+    """
+    try:
+        server = server_of(kind)
+    except MissingServerError as missing:
+        pytest.skip(str(missing))
+    with server.database(folder) as url:
+        yield url
 
 
 class Sqlite:

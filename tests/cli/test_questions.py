@@ -31,22 +31,23 @@ def succeed(environment, *arguments):
 
 
 def test_candidates_come_as_a_table(environment):
-    shown = run(
+    done = run(
         environment,
         "candidates",
         "resources_CPU=VCPU:4",
         "resources_FPGA=FPGA:1",
         "same_subtree=_CPU,_FPGA",
     )
-    assert shown.returncode == 0, shown.stderr
-    assert "4 candidates" in shown.stdout
-    assert "host-1_numa0: 4 VCPU" in shown.stdout
-    assert "\x1b[" not in shown.stdout, "colours are for terminals"
+    assert done.returncode == 0, done.stderr
+    shown = done.stdout
+    assert "4 candidates" in shown
+    assert "host-1_numa0: 4 VCPU" in shown
+    assert "\x1b[" not in shown, "colours are for terminals"
 
 
 def test_candidates_come_as_json(environment):
-    shown = call(environment, "candidates", "resources=VGPU:1", "--limit", "2", "--json")
-    assert len(json.loads(shown.stdout)["allocation_requests"]) == 2
+    shown = succeed(environment, "candidates", "resources=VGPU:1", "--limit", "2", "--json")
+    assert len(json.loads(shown)["allocation_requests"]) == 2
 
 
 def test_a_flavor_is_a_question(environment, tmp_path):
@@ -56,14 +57,13 @@ def test_a_flavor_is_a_question(environment, tmp_path):
         ["--flavor-file", str(file)],
         ["--flavor", "vcpus=2", "ram=512", "resources_GPU:VGPU=1"],
     ):
-        shown = call(environment, "candidates", *arguments)
-        assert shown.returncode == 0, shown.stderr
-        assert "1 VGPU" in shown.stdout
-        assert "512 MEMORY_MB" in shown.stdout
+        shown = succeed(environment, "candidates", *arguments)
+        assert "1 VGPU" in shown
+        assert "512 MEMORY_MB" in shown
 
 
 def test_explain_shows_funnel_nearest_trees_and_advice(environment):
-    shown = call(
+    shown = succeed(
         environment,
         "explain",
         "resources_GPU=VGPU:1",
@@ -71,29 +71,26 @@ def test_explain_shows_funnel_nearest_trees_and_advice(environment):
         "required_NUMA=HW_NUMA_ROOT",
         "same_subtree=_NUMA,_GPU,_FPGA",
     )
-    assert shown.returncode == 0, shown.stderr
-    assert "None of" in shown.stdout
-    assert "same_subtree groups=" in shown.stdout
-    assert "█" in shown.stdout
-    assert "host-1" in shown.stdout
-    assert "→ Without same_subtree=" in shown.stdout
-    document = json.loads(call(environment, "explain", "resources=VGPU:100", "--json").stdout)
+    assert "None of" in shown
+    assert "same_subtree groups=" in shown
+    assert "█" in shown
+    assert "host-1" in shown
+    assert "→ Without same_subtree=" in shown
+    document = json.loads(succeed(environment, "explain", "resources=VGPU:100", "--json"))
     assert document["feasible"] is False
 
 
 def test_what_is_claimed_is_used_until_it_is_released(environment):
-    claimed = call(environment, "claim", "resources=VGPU:2", "--number", "2")
-    assert claimed.returncode == 0, claimed.stderr
-    consumer = claimed.stdout.strip()
+    consumer = succeed(environment, "claim", "resources=VGPU:2", "--number", "2").strip()
     assert re.fullmatch("[0-9a-f-]{36}", consumer)
-    tree = call(environment, "tree", "host-2").stdout
+    tree = succeed(environment, "tree", "host-2")
     assert re.search(r"VGPU █+░+ 2/7", tree)
     assert "HW_NUMA_ROOT" in tree
     assert "host-1" not in tree
-    assert call(environment, "release", consumer).returncode == 0
+    succeed(environment, "release", consumer)
     again = call(environment, "release", consumer)
     assert (again.returncode, "404" in again.stderr) == (1, True)
-    assert re.search(r"VGPU ░+ 0/7", call(environment, "tree").stdout)
+    assert re.search(r"VGPU ░+ 0/7", succeed(environment, "tree"))
 
 
 @pytest.mark.parametrize(

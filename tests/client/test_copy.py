@@ -15,6 +15,7 @@ import uuid
 import pytest
 
 from bench import servers
+from tests.environments import peer_programs
 from tests.service import InProcess
 from treeclaim.cli.main import main
 from treeclaim.client import Client, ClientError
@@ -237,10 +238,7 @@ def test_a_source_that_is_too_old_is_refused(clients):
 @pytest.fixture(scope="module")
 def peer(tmp_path_factory):
     """A function that starts an empty openstack-placement."""
-    try:
-        servers.peer_environment()
-    except (subprocess.CalledProcessError, OSError) as error:
-        pytest.skip(f"openstack-placement cannot be installed here: {error}")
+    peer_programs()
 
     def start(name):
         folder = tmp_path_factory.mktemp(name)

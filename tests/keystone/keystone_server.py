@@ -132,6 +132,18 @@ class Keystone:
             "OS_REGION_NAME": REGION,
         }
 
+    def service_options(self):
+        """Return the options with which a service's configuration file logs in."""
+        return (
+            f"auth_url = {self.url}\n"
+            "auth_type = password\n"
+            "username = placement\n"
+            f"password = {PASSWORD}\n"
+            "project_name = service\n"
+            "user_domain_name = Default\n"
+            "project_domain_name = Default"
+        )
+
     def revoke(self, token):
         """End a token."""
         headers = {"x-auth-token": token, "x-subject-token": token}

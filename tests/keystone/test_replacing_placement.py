@@ -11,8 +11,7 @@ from pathlib import Path
 import pytest
 
 from bench.ports import free_port
-from bench.servers import peer_environment
-from tests.environments import environment_of
+from tests.environments import environment_of, peer_programs
 from tests.keystone.service import configuration_for
 from tests.servers import usual_environment
 
@@ -71,16 +70,7 @@ def blocks():
     return re.findall(r"```bash\n(.*?)```", PAGE.read_text(), re.DOTALL)
 
 
-@pytest.fixture
-def peer():
-    """The programs of openstack-placement."""
-    try:
-        return peer_environment() / "bin"
-    except subprocess.CalledProcessError as error:
-        pytest.skip(f"openstack-placement cannot be installed: {error}")
-
-
-def test_the_page_can_be_followed(keystone, tmp_path, peer):
+def test_the_page_can_be_followed(keystone, tmp_path):
     # The session's own service may still run, on the address of the usual region.
     url = f"http://127.0.0.1:{free_port()}"
     keystone.offer(url, REGION)
@@ -88,7 +78,7 @@ def test_the_page_can_be_followed(keystone, tmp_path, peer):
     admin = f"127.0.0.1:{free_port()}"
     with configuration.open("a") as file:
         file.write(f"\n[treeclaim]\nadmin_listen = {admin}\n")
-    _write_units(tmp_path, peer, configuration, url)
+    _write_units(tmp_path, configuration, url)
     programs = tmp_path / "bin"
     programs.mkdir()
     _write_program(programs / "systemctl", SYSTEMCTL.format(folder=tmp_path, url=url, admin=admin))
@@ -124,14 +114,14 @@ def test_the_page_can_be_followed(keystone, tmp_path, peer):
     assert "replaced" in (tmp_path / "back.json").read_text()
 
 
-def _write_units(folder, peer, configuration, url):
+def _write_units(folder, configuration, url):
     port = url.rsplit(":", 1)[1]
     (folder / "treeclaim.command").write_text(
         f"exec {sys.executable} -m treeclaim serve --port {port} --config-file {configuration}\n"
     )
     (folder / "placement-api.command").write_text(
         f"export OS_PLACEMENT_CONFIG_DIR={folder}\n"
-        f"exec {peer}/gunicorn --workers=1 --threads=4 --timeout=600 --bind=127.0.0.1:{port} "
+        f"exec {peer_programs()}/gunicorn --workers=1 --threads=4 --timeout=600 --bind=127.0.0.1:{port} "
         "placement.wsgi.api:application\n"
     )
 
