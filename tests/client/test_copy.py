@@ -27,14 +27,16 @@ SPACE = uuid.UUID("0d2f9d44-6a1e-4ddb-8a05-6d5bb30c9f11")
 
 
 def named(name):
+    """The uuid that goes with a name."""
     return str(uuid.uuid5(SPACE, name))
 
 
 def silent(_stage, _done, _total):
-    pass
+    """Tell nobody how far it is."""
 
 
 def provider(client, name, parent=None, **parts):
+    """Make a provider."""
     own = named(name)
     body = {"name": name, "uuid": own, "parent_provider_uuid": parent and named(parent)}
     client.call("POST", "/resource_providers", json=body)
