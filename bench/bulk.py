@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Writes a world straight into a database: a hundred thousand trees over HTTP would take hours."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -75,28 +75,27 @@ def _write(connection: sa.Connection, world: World) -> None:
     )
     _insert(
         connection,
-        tables.resource_provider_traits,
-        (
-            {"resource_provider_id": ids[one.uuid], "trait_id": traits[name]}
-            for one in world.providers
-            for name in one.traits
-        ),
-    )
-    _insert(
-        connection,
         tables.placement_aggregates,
         ({"id": number, "uuid": uuid} for uuid, number in aggregates.items()),
     )
+    own_traits = ((ids[one.uuid], traits[name]) for one in world.providers for name in one.traits)
+    _link(connection, tables.resource_provider_traits, "trait_id", own_traits)
+    own_aggregates = (
+        (ids[one.uuid], aggregates[uuid]) for one in world.providers for uuid in one.aggregates
+    )
+    _link(connection, tables.resource_provider_aggregates, "aggregate_id", own_aggregates)
+    _write_claims(connection, world, ids, classes)
+
+
+def _link(
+    connection: sa.Connection, table: sa.Table, column: str, pairs: Iterable[tuple[int, int]]
+) -> None:
+    """Write which providers have what: ids of a provider, and of what it has."""
     _insert(
         connection,
-        tables.resource_provider_aggregates,
-        (
-            {"resource_provider_id": ids[one.uuid], "aggregate_id": aggregates[uuid]}
-            for one in world.providers
-            for uuid in one.aggregates
-        ),
+        table,
+        ({"resource_provider_id": provider, column: other} for provider, other in pairs),
     )
-    _write_claims(connection, world, ids, classes)
 
 
 def _write_claims(

@@ -2,7 +2,6 @@
 """Starts servers to measure: Treeclaim, and openstack-placement in an environment of its own."""
 
 import os
-import socket
 import subprocess
 import sys
 import tempfile
@@ -13,6 +12,8 @@ from pathlib import Path
 
 import httpx
 import psutil
+
+from bench.ports import free_port
 
 _START_SECONDS = 60
 _PEER_PACKAGES = ("openstack-placement", "gunicorn", "pymysql", "psycopg2-binary")
@@ -27,7 +28,7 @@ def treeclaim_on(
     Yields:
         Its URL and process.
     """
-    port = _free_port()
+    port = free_port()
     command = [sys.executable, "-m", "treeclaim", "serve", "--port", str(port)]
     command += ["--workers", str(workers)]
     with _running(command, _environment(database), port, folder) as process:
@@ -59,7 +60,7 @@ def openstack_placement_on(
     """
     programs = peer_environment() / "bin"
     environment = _environment(database.replace("postgresql+psycopg:", "postgresql+psycopg2:"))
-    port = _free_port()
+    port = free_port()
     command = [
         str(programs / "gunicorn"),
         f"--workers={workers}",
@@ -82,13 +83,6 @@ def _environment(database: str) -> dict[str, str]:
     }
 
 
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-    return port
-
-
 @contextmanager
 def _running(
     command: list[str], environment: Mapping[str, str], port: int, folder: Path
@@ -108,15 +102,20 @@ def _running(
 
 def _wait(url: str, process: "subprocess.Popen[bytes]", log: Path) -> None:
     deadline = time.monotonic() + _START_SECONDS
-    while True:
-        try:
-            httpx.get(url, timeout=5)
-        except httpx.HTTPError:
-            if process.poll() is not None or time.monotonic() > deadline:
-                raise SystemExit(f"a server did not start:\n{log.read_text()}") from None
-            time.sleep(0.1)
-        else:
-            return
+    while not _answers(url):
+        if process.poll() is not None or time.monotonic() > deadline:
+            raise SystemExit(f"a server did not start:\n{log.read_text()}")
+        time.sleep(0.1)
+    if process.poll() is not None:
+        raise SystemExit(f"another server answers at {url}:\n{log.read_text()}")
+
+
+def _answers(url: str) -> bool:
+    try:
+        httpx.get(url, timeout=5)
+    except httpx.HTTPError:
+        return False
+    return True
 
 
 def memory_of(process: psutil.Process) -> int:

@@ -14,7 +14,10 @@ from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 
+import pytest
 import sqlalchemy as sa
+
+from bench.ports import free_port
 
 KINDS = ("sqlite", "postgresql", "mariadb")
 _START_SECONDS = 60
@@ -33,6 +36,20 @@ def server_of(kind):
 def new_server_of(kind):
     """Return a server of a kind that belongs to the caller alone."""
     return {"sqlite": Sqlite, "postgresql": Postgresql, "mariadb": Mariadb}[kind]()
+
+
+@contextmanager
+def empty_database(kind, folder):
+    """Yield the URL of an empty database on the server of a kind that tests share.
+
+    Without the server's programs the test that asks is skipped, and says so.
+    """
+    try:
+        server = server_of(kind)
+    except MissingServerError as missing:
+        pytest.skip(str(missing))
+    with server.database(folder) as url:
+        yield url
 
 
 class Sqlite:
@@ -70,9 +87,11 @@ class _Server:
         self.process.wait(timeout=30)
 
     def run(self, *command):
+        """Run one of the server's programs to its end, as the server's account."""
         subprocess.run(command, check=True, capture_output=True, **self._identity())
 
     def spawn(self, *command):
+        """Start the server, and wait until it answers."""
         with (self.folder / "log").open("ab") as log:
             self.process = subprocess.Popen(command, stdout=log, stderr=log, **self._identity())
         deadline = time.monotonic() + _START_SECONDS
@@ -93,6 +112,7 @@ class _Server:
         }
 
     def answers(self):
+        """Whether it takes a connection."""
         try:
             engine = sa.create_engine(self.url(self.first_database))
             with engine.connect():
@@ -103,6 +123,7 @@ class _Server:
             engine.dispose()
 
     def stop(self):
+        """End the server and take its folder away."""
         if self.process is not None:
             self.process.terminate()
             self.process.wait(timeout=30)
@@ -133,11 +154,13 @@ class Postgresql(_Server):
     drop = "DROP DATABASE {name} WITH (FORCE)"
 
     def prepare(self):
+        """Make the data folder."""
         programs = newest_postgresql()
         data = str(self.folder / "data")
         self.run(str(programs / "initdb"), "-D", data, "-U", "postgres", "-A", "trust")
 
     def start(self, *options):
+        """Start it, with more options of its own."""
         self.spawn(
             str(newest_postgresql() / "postgres"),
             "-D",
@@ -154,6 +177,7 @@ class Postgresql(_Server):
         )
 
     def url(self, name):
+        """The URL of a database in it."""
         return f"postgresql+psycopg://postgres@127.0.0.1:{self.port}/{name}"
 
 
@@ -165,6 +189,7 @@ class Standby(Postgresql):
         super().__init__()
 
     def prepare(self):
+        """Copy the primary."""
         program = str(newest_postgresql() / "pg_basebackup")
         source = ("--host=127.0.0.1", f"--port={self._primary.port}", "--username=postgres")
         target = f"--pgdata={self.folder / 'data'}"
@@ -183,6 +208,7 @@ class Mariadb(_Server):
     drop = "DROP DATABASE {name}"
 
     def prepare(self):
+        """Make the data folder."""
         self.run(
             program_of("mariadb-install-db"),
             "--no-defaults",
@@ -192,6 +218,7 @@ class Mariadb(_Server):
         )
 
     def start(self, *options):
+        """Start it, with more options of its own."""
         self.spawn(
             program_of("mariadbd"),
             "--no-defaults",
@@ -206,6 +233,7 @@ class Mariadb(_Server):
         )
 
     def url(self, name):
+        """The URL of a database in it."""
         return f"mysql+pymysql://root@127.0.0.1:{self.port}/{name}?charset=utf8"
 
 
@@ -296,10 +324,3 @@ def program_of(name):
     if found is None:
         raise MissingServerError("MariaDB is not installed: apt-get install mariadb-server")
     return found
-
-
-def free_port():
-    """A port on which nobody listens."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]

@@ -15,6 +15,8 @@ from pathlib import Path
 
 import pytest
 
+from bench.servers import peer_environment
+
 _INSTALL_SECONDS = 1200
 _LAST_LINES = 5
 
@@ -37,6 +39,19 @@ def environment_of(name, *packages):
     except NotInstallableError as error:
         pytest.skip(f"{' '.join(packages)} cannot be installed: {error}")
     return folder
+
+
+@cache
+def peer_programs():
+    """Return the folder with the programs of openstack-placement, installed if it is missing.
+
+    The benchmark has them too. Without them the test that asks is skipped, and says so.
+    """
+    try:
+        with _alone_in(_base() / "placement"):
+            return peer_environment() / "bin"
+    except (subprocess.CalledProcessError, OSError) as error:
+        pytest.skip(f"openstack-placement cannot be installed: {error}")
 
 
 def _base():

@@ -3,12 +3,17 @@
 
 import os
 import signal
-import socket
 import subprocess
+import sys
 import time
 from contextlib import contextmanager
 
 import httpx
+
+from bench.ports import free_port
+
+TREECLAIM = (sys.executable, "-m", "treeclaim")
+"""The command, from the code that the tests import."""
 
 START_SECONDS = 120
 _STOP_SECONDS = 60
@@ -17,13 +22,6 @@ _POLL_SECONDS = 0.05
 
 class NoAnswerError(Exception):
     """Something did not happen in time; the message says what, and what the server wrote."""
-
-
-def free_port():
-    """Return a loopback port that nobody uses."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
 
 
 def usual_environment(folder, **more):
@@ -38,6 +36,29 @@ def usual_environment(folder, **more):
         "OS_TREECLAIM__ADMIN_LISTEN": "",
     }
     return kept | fixed | more
+
+
+def command_environment(folder, database=None, **more):
+    """The environment of a `treeclaim` command without configuration files and authentication.
+
+    Args:
+        folder: Home directory, where no configuration is.
+        database: URL of its database; without one, an SQLite file in the folder.
+        more: Further variables.
+    """
+    fixed = {
+        "OS_PLACEMENT_CONFIG_DIR": str(folder),
+        "OS_PLACEMENT_DATABASE__CONNECTION": database or f"sqlite:///{folder / 'placement.db'}",
+        "OS_API__AUTH_STRATEGY": "noauth2",
+    }
+    return usual_environment(folder, **fixed | more)
+
+
+def service_environment(folder, database=None, **more):
+    """The same for a service, which makes its schema when it starts."""
+    return command_environment(
+        folder, database, **{"OS_PLACEMENT_DATABASE__SYNC_ON_STARTUP": "true"} | more
+    )
 
 
 def eventually(condition, what, seconds=START_SECONDS):
@@ -56,12 +77,14 @@ class Server:
     Attributes:
         process: The process, None while it is stopped.
         log: The file with all that it wrote.
+        url: Where it answers, for those who need to be told.
     """
 
     def __init__(self, command, environment, log, is_ready):
         """Describe a server; `is_ready` tells whether it answers."""
         self.process = None
         self.log = log
+        self.url = None
         self._command = [str(one) for one in command]
         self._environment = environment
         self._is_ready = is_ready
@@ -85,7 +108,8 @@ class Server:
     def _ready_or_dead(self):
         if self.process.poll() is not None:
             raise NoAnswerError(f"{self._command}: ended\n{self.log.read_text()}")
-        return self._is_ready()
+        # If it has ended by now, it was another server that answered.
+        return self._is_ready() and self.process.poll() is None
 
     def send(self, number):
         """Send a signal to its first process."""
@@ -114,6 +138,27 @@ def running(command, environment, log, is_ready):
         yield server
     finally:
         server.stop()
+
+
+@contextmanager
+def serving(environment, folder, *options, url=None, **how):
+    """Run `treeclaim serve` for a block, with its log in a folder.
+
+    Args:
+        environment: Of the process.
+        folder: Where the log is, and where it runs.
+        options: Of the command.
+        url: Where it is to listen; without one, a free port of this machine.
+        how: How the service is asked whether it runs, as httpx's clients take it.
+
+    Yields:
+        The server, whose `url` says where it is.
+    """
+    url = url or f"http://127.0.0.1:{free_port()}"
+    command = [*TREECLAIM, "serve", f"--port={httpx.URL(url).port}", *options]
+    with running(command, environment, folder / "treeclaim.log", answers(url, **how)) as server:
+        server.url = url
+        yield server
 
 
 def answers(url, **options):

@@ -1,18 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """The admin listener: alive, ready, and what it counts."""
 
-import os
 import re
-import signal
-import subprocess
-import time
 from contextlib import contextmanager
 
 import httpx
 import pytest
 
-from tests.cli.processes import COMMAND, run
-from tests.databases import free_port, new_server_of
+from bench.ports import free_port
+from tests.cli.processes import run
+from tests.databases import new_server_of
+from tests.servers import answers, eventually, service_environment, serving
 from tests.service import HEADERS
 
 PROVIDER = "6f5a2c54-3c06-4a5b-a1b2-7e0ce0b8d601"
@@ -22,51 +20,28 @@ AGGREGATE = "0a3c2d7e-91c5-4cbe-a8f3-5dfbc2c0a001"
 @pytest.fixture
 def environment(tmp_path):
     """The environment of a service with an admin listener on a port of its own."""
-    return {
-        "PATH": os.environ["PATH"],
-        "HOME": str(tmp_path),
-        "OS_PLACEMENT_CONFIG_DIR": str(tmp_path),
-        "OS_PLACEMENT_DATABASE__CONNECTION": f"sqlite:///{tmp_path / 'placement.db'}",
-        "OS_PLACEMENT_DATABASE__SYNC_ON_STARTUP": "true",
-        "OS_API__AUTH_STRATEGY": "noauth2",
-        "OS_TREECLAIM__ADMIN_LISTEN": f"127.0.0.1:{free_port()}",
-    }
+    return service_environment(tmp_path, OS_TREECLAIM__ADMIN_LISTEN=f"127.0.0.1:{free_port()}")
 
 
 @contextmanager
-def serving(environment, *arguments):
+def clients(environment, folder, *options):
     """A running service; yields a client of its API and one of its admin listener."""
-    port = free_port()
-    process = subprocess.Popen(
-        [*COMMAND, "serve", "--port", str(port), *arguments],
-        env=environment,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    )
-    api = httpx.Client(base_url=f"http://127.0.0.1:{port}", headers=HEADERS)
-    admin = httpx.Client(base_url=f"http://{environment['OS_TREECLAIM__ADMIN_LISTEN']}")
-    try:
-        for one, path in ((api, "/"), (admin, "/live")):
-            until(lambda one=one, path=path: one.get(path).status_code == 200)
+    admin_url = f"http://{environment['OS_TREECLAIM__ADMIN_LISTEN']}"
+    with (
+        serving(environment, folder, *options) as server,
+        httpx.Client(base_url=server.url, headers=HEADERS) as api,
+        httpx.Client(base_url=admin_url) as admin,
+    ):
+        eventually(answers(admin_url + "/live"), "the admin listener answers")
         yield api, admin
-    finally:
-        api.close()
-        admin.close()
-        process.send_signal(signal.SIGTERM)
-        process.wait(timeout=30)
 
 
-def until(holds, seconds=60):
-    """Wait until something holds; connections refused mean that it does not yet."""
-    deadline = time.monotonic() + seconds
-    while True:
-        try:
-            if holds():
-                return
-        except httpx.TransportError:
-            pass
-        assert time.monotonic() < deadline, "it never came to hold"
-        time.sleep(0.05)
+def status_of(admin, path):
+    """The status of a page, None while there is no answer."""
+    try:
+        return admin.get(path).status_code
+    except httpx.TransportError:
+        return None
 
 
 def value_of(admin, sample):
@@ -77,9 +52,9 @@ def value_of(admin, sample):
     return None
 
 
-def test_alive_ready_and_counting(environment):
+def test_alive_ready_and_counting(environment, tmp_path):
     environment["OS_TREECLAIM__METRICS_OF_RESOURCES"] = "aggregates"
-    with serving(environment, "--workers", "2") as (api, admin):
+    with clients(environment, tmp_path, "--workers=2") as (api, admin):
         assert admin.get("/live").text == "alive\n"
         assert admin.get("/ready").text == "ready\n"
         path = f"/resource_providers/{PROVIDER}"
@@ -129,32 +104,32 @@ def test_alive_ready_and_counting(environment):
             assert value_of(admin, f"treeclaim_aggregate_resource_{kind}{{{ours}}}") == amount
 
 
-def test_nothing_but_the_three_pages_is_there(environment):
-    with serving(environment) as (api, admin):
+def test_nothing_but_the_three_pages_is_there(environment, tmp_path):
+    with clients(environment, tmp_path) as (api, admin):
         assert admin.get("/resource_providers").status_code == 404
         assert api.get("/metrics").status_code == 404
         assert "treeclaim_resource_capacity" not in admin.get("/metrics").text
 
 
-def test_a_lost_database_is_noticed_and_so_is_its_return(environment):
+def test_a_lost_database_is_noticed_and_so_is_its_return(environment, tmp_path):
     server = new_server_of("postgresql")
     try:
         with server.database(None) as url:
             environment["OS_PLACEMENT_DATABASE__CONNECTION"] = url
-            with serving(environment) as (_api, admin):
+            with clients(environment, tmp_path) as (_api, admin):
                 assert admin.get("/ready").status_code == 200
                 server.kill()
-                until(lambda: admin.get("/ready").status_code == 503)
+                eventually(lambda: status_of(admin, "/ready") == 503, "the loss is noticed")
                 assert "not ready" in admin.get("/ready").text
                 assert admin.get("/live").status_code == 200
                 server.start()
-                until(lambda: admin.get("/ready").status_code == 200)
+                eventually(lambda: status_of(admin, "/ready") == 200, "the return is noticed")
     finally:
         server.stop()
 
 
-def test_a_taken_address_does_not_keep_the_service_down(environment):
-    with serving(environment), serving(environment) as (api, _):
+def test_a_taken_address_does_not_keep_the_service_down(environment, tmp_path):
+    with clients(environment, tmp_path), clients(environment, tmp_path) as (api, _):
         assert api.get("/").status_code == 200
 
 

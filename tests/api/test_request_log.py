@@ -3,45 +3,37 @@
 
 import json
 import re
-import signal
-import subprocess
 
 import httpx
+import pytest
 
-from tests.admin.test_admin import environment, until  # noqa: F401 - a fixture
-from tests.cli.processes import COMMAND
-from tests.databases import free_port
+from tests.servers import service_environment, serving
 
 GLOBAL = "req-6f5a2c54-3c06-4a5b-a1b2-7e0ce0b8d601"
 
 
-def lines_of(environment, log):  # noqa: F811
+@pytest.fixture
+def environment(tmp_path):
+    """The environment of a service."""
+    return service_environment(tmp_path)
+
+
+def lines_of(environment, folder):
     """What a service logs of one request of a user."""
-    port = free_port()
-    settings = environment | {"OS_TREECLAIM__ADMIN_LISTEN": ""}
-    with log.open("wb") as output:
-        process = subprocess.Popen(
-            [*COMMAND, "serve", "--port", str(port)], env=settings, stderr=output, stdout=output
-        )
-    try:
-        url = f"http://127.0.0.1:{port}"
-        until(lambda: httpx.get(url).status_code == 200)
+    with serving(environment, folder) as server:
         httpx.get(
-            f"{url}/resource_providers?name=x",
+            f"{server.url}/resource_providers?name=x",
             headers={
                 "x-auth-token": "admin:treasury",
                 "openstack-api-version": "placement 1.20",
                 "x-openstack-request-id": GLOBAL,
             },
-        )
-    finally:
-        process.send_signal(signal.SIGTERM)
-        process.wait(timeout=30)
-    return [line for line in log.read_text().splitlines() if "/resource_providers" in line]
+        ).raise_for_status()
+    return [line for line in server.log.read_text().splitlines() if "/resource_providers" in line]
 
 
-def test_a_line_has_the_usual_shape_and_tells_who_asked(environment, tmp_path):  # noqa: F811
-    (line,) = lines_of(environment, tmp_path / "log")
+def test_a_line_has_the_usual_shape_and_tells_who_asked(environment, tmp_path):
+    (line,) = lines_of(environment, tmp_path)
     assert re.search(
         r'127\.0\.0\.1 "GET /resource_providers\?name=x" status: 200 len: 25 microversion: 1\.20$',
         line,
@@ -49,9 +41,9 @@ def test_a_line_has_the_usual_shape_and_tells_who_asked(environment, tmp_path): 
     assert re.search(rf"\[{GLOBAL} req-[0-9a-f-]+ admin treasury ", line)
 
 
-def test_a_line_can_be_json(environment, tmp_path):  # noqa: F811
+def test_a_line_can_be_json(environment, tmp_path):
     environment["OS_DEFAULT__USE_JSON"] = "true"
-    (line,) = lines_of(environment, tmp_path / "log")
+    (line,) = lines_of(environment, tmp_path)
     record = json.loads(line)
     assert record["context"]["user"] == "admin"
     assert record["context"]["project"] == "treasury"

@@ -21,6 +21,7 @@ WRITES_OF_A_WORLD = 100
 
 
 def arguments() -> argparse.Namespace:
+    """Return the options of the command line; what cannot be understood ends the process."""
     parser = argparse.ArgumentParser(prog="python -m tests.blackbox", description=__doc__)
     parser.add_argument("--ours", required=True, help="address of the endpoint under test")
     parser.add_argument("--theirs", required=True, help="address of the endpoint it must equal")
@@ -50,6 +51,7 @@ def compare(options: argparse.Namespace, sides: Sides, totals: Counter[str]) -> 
 
 
 def show(finding: Finding) -> None:
+    """Print a difference and the writes that lead to it."""
     print(f"\n{finding.exchange.request}")
     for difference in finding.differences:
         print(f"    {difference}")
@@ -60,6 +62,7 @@ def show(finding: Finding) -> None:
 
 
 def main() -> int:
+    """Compare; return the exit code: 1 if there is a difference that nobody has explained."""
     options = arguments()
     totals: Counter[str] = Counter()
     seen: Counter[tuple[str, ...]] = Counter()
@@ -87,6 +90,7 @@ def replay(finding: Finding, sides: Sides) -> None:
 
 
 def report(totals: Counter[str], seen: Counter[tuple[str, ...]]) -> None:
+    """Print how much was compared, and which differences were met how often."""
     print(f"\n{totals['writes']} writes and {totals['reads']} reads were compared.")
     for known in known_differences.KNOWN:
         if totals[f"known: {known.name}"]:

@@ -18,12 +18,14 @@ AMOUNTS = (1, 1, 1, 1, 2, 2, 3, 4, 8)
 
 
 def claim(pool: Pool) -> Request:
+    """A claim for one consumer, in the form of the version."""
     consumer, minor = pool.consumer(), pool.version()
     body = consumer_body(pool, consumer, minor)
     return Request("PUT", f"/allocations/{consumer}", minor, body)
 
 
 def claims(pool: Pool) -> Request:
+    """Claims for up to three consumers in one request."""
     minor = pool.version(SEVERAL)
     chosen = pool.random.sample(pools.CONSUMERS, pool.random.randint(1, 3))
     body = {consumer: consumer_body(pool, consumer, max(minor, SEVERAL)) for consumer in chosen}
@@ -31,10 +33,12 @@ def claims(pool: Pool) -> Request:
 
 
 def release(pool: Pool) -> Request:
+    """The end of all that a consumer holds."""
     return Request("DELETE", f"/allocations/{pool.consumer()}", pool.version())
 
 
 def reshape(pool: Pool) -> Request:
+    """Inventories of one or two providers, and claims of up to two consumers, at once."""
     minor = pool.version(RESHAPER)
     chosen = {pool.provider() for _ in range(pool.random.randint(1, 2))}
     inventories = {uuid: _reshaped(pool, uuid) for uuid in sorted(chosen)}

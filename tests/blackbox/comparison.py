@@ -111,10 +111,12 @@ class Exchange:
 
     @property
     def parameters(self) -> list[tuple[str, str]]:
+        """The parameters of the query, decoded, in their order."""
         return urllib.parse.parse_qsl(self.request.query, keep_blank_values=True)
 
     @property
     def limited(self) -> bool:
+        """Whether the request asked for only so many answers."""
         return any(name == "limit" for name, _ in self.parameters)
 
     @property

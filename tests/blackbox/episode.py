@@ -49,6 +49,7 @@ class Sides:
     once: Iterator[str] = field(default_factory=_ids)
 
     def clear(self) -> None:
+        """Empty both endpoints."""
         self.ours.clear()
         self.theirs.clear()
 

@@ -73,6 +73,7 @@ def _theirs_lack_candidates(exchange: Exchange) -> bool:
 
 
 def anchor_lost(exchange: Exchange, _: list[Difference]) -> bool:
+    """Theirs lack candidates where a group without suffix has others beside it."""
     groups = _groups(exchange)
     return (
         _both_found(exchange)
@@ -83,6 +84,7 @@ def anchor_lost(exchange: Exchange, _: list[Difference]) -> bool:
 
 
 def amounts_inflated(exchange: Exchange, _: list[Difference]) -> bool:
+    """Groups ask for a class that the group without suffix asks for too."""
     groups = _groups(exchange)
     own = _classes(groups.pop("", {}))
     shared = any(own & _classes(group) for group in groups.values())
@@ -91,6 +93,7 @@ def amounts_inflated(exchange: Exchange, _: list[Difference]) -> bool:
 
 
 def resourceless_group(exchange: Exchange, _: list[Difference]) -> bool:
+    """A group asks for no resources, and requires nothing or a tree."""
     for group in _groups(exchange).values():
         if "resources" in group:
             continue
@@ -103,11 +106,13 @@ def resourceless_group(exchange: Exchange, _: list[Difference]) -> bool:
 
 
 def sharing_child(exchange: Exchange, _: list[Difference]) -> bool:
+    """Theirs fail with 500 on resources without suffix; ours answer."""
     asked = exchange.request.route == CANDIDATES and "resources" in _groups(exchange).get("", {})
     return asked and exchange.ours.status == OK and exchange.theirs.status == SERVER_ERROR
 
 
 def earlier_repetition(exchange: Exchange, _: list[Difference]) -> bool:
+    """A parameter that may be there once is there twice; ours refuse."""
     repeated = any(len(_values(exchange, name)) > 1 for name in ("limit", "group_policy"))
     return (
         exchange.request.route == CANDIDATES
@@ -118,6 +123,7 @@ def earlier_repetition(exchange: Exchange, _: list[Difference]) -> bool:
 
 
 def amount_beyond_storage(exchange: Exchange, _: list[Difference]) -> bool:
+    """Theirs fail with 500 on an amount that their database cannot hold."""
     amounts = [
         int(found) for found in re.findall(r":(\d+)", " ".join(v for _, v in exchange.parameters))
     ]
@@ -125,6 +131,7 @@ def amount_beyond_storage(exchange: Exchange, _: list[Difference]) -> bool:
 
 
 def unknown_name_unnoticed(exchange: Exchange, _: list[Difference]) -> bool:
+    """Ours refuse a name that does not exist; theirs find nothing with it."""
     unknown = ("No such trait", "No such resource class")
     return (
         exchange.request.route in {CANDIDATES, "/resource_providers"}
@@ -147,6 +154,7 @@ def unknown_name_order(exchange: Exchange, _: list[Difference]) -> bool:
 
 
 def parent_without_time(exchange: Exchange, found: list[Difference]) -> bool:
+    """Only the time of the last change differs, after a change of a provider."""
     return (
         exchange.request.method == "PUT"
         and PROVIDER.match(exchange.request.route) is not None
@@ -156,6 +164,7 @@ def parent_without_time(exchange: Exchange, found: list[Difference]) -> bool:
 
 
 def claim_refused_otherwise(exchange: Exchange, _: list[Difference]) -> bool:
+    """Both refuse a claim, and name different ones of its amounts."""
     said = (canonical.detail(exchange.ours), canonical.detail(exchange.theirs))
     return exchange.ours.status == exchange.theirs.status == CONFLICT and all(
         "Unable to allocate inventory" in text for text in said
@@ -163,6 +172,7 @@ def claim_refused_otherwise(exchange: Exchange, _: list[Difference]) -> bool:
 
 
 def no_inventories_without_time(exchange: Exchange, found: list[Difference]) -> bool:
+    """Only the time of the last change differs, where inventories lack."""
     return (
         exchange.request.route.endswith("/inventories")
         and [difference.what for difference in found] == ["header last-modified"]

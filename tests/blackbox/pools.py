@@ -33,16 +33,20 @@ class Pool:
     names: int = 0
 
     def new_uuid(self) -> str:
+        """A uuid that is new, and the same for the same seed."""
         return str(uuid.UUID(int=self.random.getrandbits(128), version=4))
 
     def new_name(self) -> str:
+        """A provider name that was never given."""
         self.names += 1
         return f"provider {self.names}"
 
     def some_name(self) -> str:
+        """A provider name that may have been given."""
         return f"provider {self.random.randint(1, max(1, self.names))}"
 
     def chance(self, probability: float) -> bool:
+        """True with a probability from 0 to 1."""
         return self.random.random() < probability
 
     def provider(self) -> str:
@@ -52,22 +56,27 @@ class Pool:
         return self.random.choice(self.providers)
 
     def consumer(self) -> str:
+        """The uuid of some consumer."""
         return self.random.choice(CONSUMERS)
 
     def resource_class(self) -> str:
+        """Some resource class, rarely one that does not exist."""
         if self.chance(0.02):
             return UNKNOWN_CLASS
         return self.random.choice(STANDARD_CLASSES + CUSTOM_CLASSES)
 
     def trait(self) -> str:
+        """Some trait, rarely one that does not exist."""
         if self.chance(0.02):
             return UNKNOWN_TRAIT
         return self.random.choice((*STANDARD_TRAITS, *CUSTOM_TRAITS, SHARING))
 
     def aggregate(self) -> str:
+        """The uuid of some aggregate."""
         return self.random.choice(AGGREGATES)
 
     def some(self, values: tuple[str, ...], most: int) -> list[str]:
+        """Different ones of some values, from none to `most`."""
         return self.random.sample(values, self.random.randint(0, min(most, len(values))))
 
     def version(self, since: int = 0) -> int:

@@ -32,6 +32,7 @@ def read(pool: Pool) -> Request:
 
 
 def with_query(path: str, parameters: list[tuple[str, str]]) -> str:
+    """A path with its parameters."""
     return f"{path}?{urlencode(parameters)}" if parameters else path
 
 
@@ -57,6 +58,7 @@ def provider_list(pool: Pool) -> Request:
 
 
 def provider_part(pool: Pool) -> Request:
+    """A provider, or something that belongs to it."""
     parts = ("", "/inventories", "/usages", "/aggregates", "/traits", "/allocations")
     part = pool.random.choice(parts)
     since = {"/aggregates": 1, "/traits": 6}.get(part, 0)
@@ -64,15 +66,18 @@ def provider_part(pool: Pool) -> Request:
 
 
 def one_inventory(pool: Pool) -> Request:
+    """The inventory of one class."""
     path = f"/resource_providers/{pool.provider()}/inventories/{pool.resource_class()}"
     return Request("GET", path, pool.version())
 
 
 def consumer_allocations(pool: Pool) -> Request:
+    """What a consumer holds."""
     return Request("GET", f"/allocations/{pool.consumer()}", pool.version())
 
 
 def project_usages(pool: Pool) -> Request:
+    """What a project uses, at times by user or kind of consumer."""
     minor = pool.version(9)
     parameters = [("project_id", pool.random.choice((*pools.PROJECTS, "nobody")))]
     if pool.chance(0.4):
@@ -86,6 +91,7 @@ def project_usages(pool: Pool) -> Request:
 
 
 def catalogue(pool: Pool) -> Request:
+    """Resource classes or traits."""
     if pool.chance(0.5):
         names = ("", "/VCPU", "/CUSTOM_ALPHA", "/CUSTOM_SPARE", "/custom")
         return Request("GET", f"/resource_classes{pool.random.choice(names)}", pool.version(2))
@@ -100,6 +106,7 @@ def catalogue(pool: Pool) -> Request:
 
 
 def candidates(pool: Pool) -> Request:
+    """Candidates for a random question."""
     minor = pool.version(10)
     return Request(
         "GET", with_query("/allocation_candidates", candidate_query(pool, minor)), minor

@@ -51,14 +51,17 @@ class Request:
 
     @property
     def writes(self) -> bool:
+        """Whether it changes anything."""
         return self.method != "GET"
 
     @property
     def route(self) -> str:
+        """The path without the query."""
         return self.path.partition("?")[0]
 
     @property
     def query(self) -> str:
+        """The query, empty where there is none."""
         return self.path.partition("?")[2]
 
     def __str__(self) -> str:

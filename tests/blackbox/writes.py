@@ -47,6 +47,7 @@ def _generation(pool: Pool, provider: str) -> ProviderGeneration:
 
 
 def create_provider(pool: Pool) -> Request:
+    """A new provider, rarely with a uuid or name that is taken."""
     uuid = pool.new_uuid() if pool.chance(0.9) else pool.provider()
     name = pool.new_name() if pool.chance(0.9) else pool.some_name()
     body: dict[str, Body] = {"name": name, "uuid": uuid}
@@ -59,6 +60,7 @@ def create_provider(pool: Pool) -> Request:
 
 
 def change_provider(pool: Pool) -> Request:
+    """Another name, at times another parent."""
     body: dict[str, Body] = {"name": pool.new_name() if pool.chance(0.8) else pool.some_name()}
     if pool.chance(0.7):
         body["parent_provider_uuid"] = None if pool.chance(0.3) else pool.provider()
@@ -66,10 +68,12 @@ def change_provider(pool: Pool) -> Request:
 
 
 def delete_provider(pool: Pool) -> Request:
+    """The end of a provider."""
     return Request("DELETE", f"/resource_providers/{pool.provider()}", pool.version())
 
 
 def replace_inventories(pool: Pool) -> Request:
+    """All inventories of a provider."""
     uuid = pool.provider()
     names = {pool.resource_class() for _ in range(pool.random.randint(0, 4))}
     names |= pool.inventories.get(uuid, set()) if pool.chance(0.7) else set()
@@ -82,6 +86,7 @@ def replace_inventories(pool: Pool) -> Request:
 
 
 def add_inventory(pool: Pool) -> Request:
+    """One more inventory."""
     uuid, name = pool.provider(), pool.resource_class()
     pool.inventories.setdefault(uuid, set()).add(name)
     body = {"resource_class": name, **_record(pool)}
@@ -89,6 +94,7 @@ def add_inventory(pool: Pool) -> Request:
 
 
 def replace_inventory(pool: Pool) -> Request:
+    """Another amount of a class, mostly one that the provider has."""
     uuid = pool.provider()
     owned = sorted(pool.inventories.get(uuid, ()))
     name = pool.random.choice(owned) if owned and pool.chance(0.8) else pool.resource_class()
@@ -105,6 +111,7 @@ def _record(pool: Pool) -> Body:
 
 
 def delete_inventory(pool: Pool) -> Request:
+    """The end of one inventory, or of all."""
     path = f"/resource_providers/{pool.provider()}/inventories"
     if pool.chance(0.4):
         return Request("DELETE", path, pool.version(5))
@@ -112,6 +119,7 @@ def delete_inventory(pool: Pool) -> Request:
 
 
 def replace_aggregates(pool: Pool) -> Request:
+    """The aggregates of a provider, mostly in the form of the version."""
     uuid, minor = pool.provider(), pool.version(1)
     aggregates: Body = pool.some(pools.AGGREGATES, 3)
     if pool.chance(0.04):
@@ -126,6 +134,7 @@ def replace_aggregates(pool: Pool) -> Request:
 
 
 def replace_traits(pool: Pool) -> Request:
+    """The traits of a provider, at times none."""
     uuid = pool.provider()
     if pool.chance(0.1):
         return Request("DELETE", f"/resource_providers/{uuid}/traits", pool.version(6))
@@ -135,6 +144,7 @@ def replace_traits(pool: Pool) -> Request:
 
 
 def change_trait(pool: Pool) -> Request:
+    """A custom trait comes or goes."""
     name = pool.random.choice((*pools.CUSTOM_TRAITS, "CUSTOM_SPARE", "HW_CPU_X86_AVX", "CUSTOM_x"))
     return Request(
         pool.random.choice(("PUT", "PUT", "DELETE")), f"/traits/{name}", pool.version(6)
@@ -142,6 +152,7 @@ def change_trait(pool: Pool) -> Request:
 
 
 def change_class(pool: Pool) -> Request:
+    """A custom resource class comes, goes or is renamed."""
     names = (*pools.CUSTOM_CLASSES, "CUSTOM_SPARE", "CUSTOM_OTHER", "VCPU", "custom")
     name = pool.random.choice(names)
     match pool.random.randint(0, 3):

@@ -1,13 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """What can be configured, and what is."""
 
-import os
-
 import pytest
 import yaml
 from oslo_config import cfg
 
-from tests.cli.processes import run
+from tests.cli.processes import call, run
+from tests.servers import usual_environment
 from treeclaim import config
 from treeclaim.config import list_options
 
@@ -15,12 +14,11 @@ from treeclaim.config import list_options
 @pytest.fixture
 def environment(tmp_path):
     """The environment of a command with a configuration directory of its own."""
-    return {
-        "PATH": os.environ["PATH"],
-        "HOME": str(tmp_path),
-        "OS_PLACEMENT_CONFIG_DIR": str(tmp_path),
-        "OS_PLACEMENT_DATABASE__CONNECTION": "mysql+pymysql://placement:hidden@db/placement",
-    }
+    return usual_environment(
+        tmp_path,
+        OS_PLACEMENT_CONFIG_DIR=str(tmp_path),
+        OS_PLACEMENT_DATABASE__CONNECTION="mysql+pymysql://placement:hidden@db/placement",
+    )
 
 
 STOCK = """\
@@ -66,7 +64,7 @@ def test_a_stock_file_is_read_as_it_is(tmp_path):
 
 def test_check_tells_what_keystone_needs_without_its_secrets(environment, tmp_path):
     (tmp_path / "placement.conf").write_text(STOCK)
-    shown = run(environment, "config", "check").stdout
+    shown = call(environment, "config", "check").stdout
     assert "[keystone_authtoken]/auth_url" in shown
     assert "PLACEMENT_PASS" not in shown
 
@@ -75,7 +73,7 @@ def test_check_tells_values_and_where_they_come_from(environment, tmp_path):
     file = tmp_path / "placement.conf"
     file.write_text("[placement]\nmax_allocation_candidates = 7\n[nobody]\nknows = this\n")
     environment["OS_API__AUTH_STRATEGY"] = "noauth2"
-    shown = run(environment, "config", "check")
+    shown = call(environment, "config", "check")
     assert shown.returncode == 0
     lines = {line.split()[0]: line.split()[1:] for line in shown.stdout.splitlines()}
     assert lines["[placement]/max_allocation_candidates"] == ["=", "7", "#", str(file)]
@@ -83,7 +81,7 @@ def test_check_tells_values_and_where_they_come_from(environment, tmp_path):
     assert lines["[placement_database]/connection"][1] == "****"
     assert "hidden" not in shown.stdout
     assert "[placement]/randomize_allocation_candidates" not in lines
-    every = run(environment, "config", "check", "--all").stdout
+    every = call(environment, "config", "check", "--all").stdout
     assert "[placement]/randomize_allocation_candidates" in every
 
 
@@ -104,7 +102,7 @@ def test_a_deprecated_place_of_an_option_warns(environment, tmp_path):
     ],
 )
 def test_a_wrong_value_is_refused_with_the_options_name(environment, name, value, said):
-    refused = run(environment | {name: value}, "config", "check")
+    refused = call(environment | {name: value}, "config", "check")
     assert refused.returncode == 1
     assert said in refused.stderr
 
@@ -112,20 +110,20 @@ def test_a_wrong_value_is_refused_with_the_options_name(environment, name, value
 def test_a_broken_policy_file_is_refused(environment, tmp_path):
     (tmp_path / "policy.yaml").write_text("'placement:usages': [")
     environment["OS_OSLO_POLICY__POLICY_FILE"] = str(tmp_path / "policy.yaml")
-    refused = run(environment, "config", "check")
+    refused = call(environment, "config", "check")
     assert refused.returncode == 1
     assert "policy_file" in refused.stderr
 
 
 def test_the_sample_has_every_option_and_can_be_read(environment, tmp_path):
-    sample = run(environment, "config", "sample").stdout
+    sample = call(environment, "config", "sample").stdout
     for group, options in list_options():
         assert f"[{group or 'DEFAULT'}]" in sample
         for option in options:
             assert f"#{option.name} =" in sample
     assert "#www_authenticate_uri" in sample
     (tmp_path / "placement.conf").write_text(sample)
-    assert run(environment, "config", "check").returncode == 0
+    assert call(environment, "config", "check").returncode == 0
     uncommented = [
         line for line in sample.splitlines() if line and not line.startswith(("#", "["))
     ]
@@ -133,7 +131,7 @@ def test_the_sample_has_every_option_and_can_be_read(environment, tmp_path):
 
 
 def test_the_policy_sample_has_every_rule_and_can_be_read(environment):
-    sample = run(environment, "policy", "sample").stdout
+    sample = call(environment, "policy", "sample").stdout
     assert yaml.safe_load(sample) is None
     rules = yaml.safe_load(
         "\n".join(line[1:] for line in sample.splitlines() if line.startswith('#"'))

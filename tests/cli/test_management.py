@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Commands that deployment tools call (contract page 05, section 4)."""
 
-import os
 import sqlite3
 
 import pytest
 
-from tests.cli.processes import run, run_placement
+from tests.cli.processes import call, call_program, run, run_placement
+from tests.servers import command_environment
 from treeclaim.cli import placement_names
 
 NOBODY = "00000000-0000-0000-0000-000000000000"
@@ -15,13 +15,8 @@ NOBODY = "00000000-0000-0000-0000-000000000000"
 @pytest.fixture
 def environment(tmp_path):
     """The environment of a command, with a synced database of its own."""
-    found = {
-        "PATH": os.environ["PATH"],
-        "HOME": str(tmp_path),
-        "OS_PLACEMENT_CONFIG_DIR": str(tmp_path),
-        "OS_PLACEMENT_DATABASE__CONNECTION": f"sqlite:///{tmp_path / 'placement.db'}",
-    }
-    run(found, "db", "sync")
+    found = command_environment(tmp_path)
+    call(found, "db", "sync")
     return found
 
 
@@ -62,41 +57,41 @@ def test_data_migrations_run_in_batches_until_nothing_is_left(environment, old_r
 
 
 def test_a_maximum_stops_early_and_says_that_more_may_be_left(environment, old_rows):
-    done = run(environment, "db", "online_data_migrations", "--max-count", "61")
+    done = call(environment, "db", "online_data_migrations", "--max-count", "61")
     assert done.returncode == 1
     assert "1 rows matched query create_incomplete_consumers, 1 migrated" in done.stdout
-    assert run(environment, "db", "online_data_migrations", "--max-count", "61").returncode == 1
-    assert run(environment, "db", "online_data_migrations", "--max-count", "61").returncode == 0
+    assert call(environment, "db", "online_data_migrations", "--max-count", "61").returncode == 1
+    assert call(environment, "db", "online_data_migrations", "--max-count", "61").returncode == 0
 
 
 @pytest.mark.parametrize("count", ["0", "-1", "x"])
 def test_a_maximum_that_is_no_positive_number_is_refused(environment, count):
-    refused = run(environment, "db", "online_data_migrations", f"--max-count={count}")
+    refused = call(environment, "db", "online_data_migrations", f"--max-count={count}")
     assert refused.returncode == 127
     assert "Must supply a positive value for max_count" in refused.stdout
 
 
 def test_upgrade_check_tells_what_is_missing_by_its_exit_code(environment, old_rows, tmp_path):
-    failed = run(environment, "upgrade", "check")
+    failed = call(environment, "upgrade", "check")
     assert failed.returncode == 2
     assert "Check: Missing Root Provider IDs" in failed.stdout
     assert "There are 2 incomplete consumers" in failed.stdout
     with sqlite3.connect(tmp_path / "placement.db") as database:
         database.execute("UPDATE resource_providers SET root_provider_id = id")
-    assert run(environment, "upgrade", "check").returncode == 1
-    run(environment, "db", "online_data_migrations")
-    assert run(environment, "upgrade", "check").returncode == 0
+    assert call(environment, "upgrade", "check").returncode == 1
+    call(environment, "db", "online_data_migrations")
+    assert call(environment, "upgrade", "check").returncode == 0
 
 
 def test_upgrade_check_fails_on_a_policy_file_in_json(environment, tmp_path):
     (tmp_path / "policy.json").write_text("{}")
     environment["OS_OSLO_POLICY__POLICY_FILE"] = str(tmp_path / "policy.json")
-    assert run(environment, "upgrade", "check").returncode == 2
+    assert call(environment, "upgrade", "check").returncode == 2
 
 
 def test_upgrade_check_without_a_schema_is_an_unexpected_error(environment, tmp_path):
     environment["OS_PLACEMENT_DATABASE__CONNECTION"] = f"sqlite:///{tmp_path / 'empty.db'}"
-    assert run(environment, "upgrade", "check").returncode == 255
+    assert call(environment, "upgrade", "check").returncode == 255
 
 
 def test_placements_names_take_options_before_the_command(environment, old_rows, tmp_path):
@@ -106,10 +101,15 @@ def test_placements_names_take_options_before_the_command(environment, old_rows,
     options = ["--config-file", str(file), "--debug", "--log-file", str(tmp_path / "log")]
     version = run_placement(environment, "manage", *options, "db", "version")
     assert (version.returncode, version.stdout) == (0, "a082b8bb98d0\n")
-    check = run_placement(environment, "status", *options, "upgrade", "check")
+    check = call_program(placement_names.status, environment, *options, "upgrade", "check")
     assert check.returncode == 2
-    migrated = run_placement(
-        environment, "manage", *options, "db", "online_data_migrations", "--max-count", "0"
+    migrated = call_program(
+        placement_names.manage,
+        environment,
+        *options,
+        "db",
+        "online_data_migrations",
+        "--max-count=0",
     )
     assert migrated.returncode == 127
 

@@ -2,17 +2,13 @@
 """`candidates`, `explain`, `claim`, `release` and `tree` as a person runs them."""
 
 import json
-import os
 import re
-import signal
-import socket
-import subprocess
 from pathlib import Path
 
-import httpx
 import pytest
 
-from tests.cli.processes import COMMAND, run
+from tests.cli.processes import call, run
+from tests.servers import service_environment, serving, usual_environment
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "topology.yaml"
 
@@ -21,49 +17,37 @@ EXAMPLE = Path(__file__).parents[2] / "examples" / "topology.yaml"
 def environment(tmp_path_factory):
     """The environment of commands that talk to a service with the example topology."""
     folder = tmp_path_factory.mktemp("service")
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    usual = {"PATH": os.environ["PATH"], "HOME": str(folder), "COLUMNS": "200"}
-    service = subprocess.Popen(
-        [*COMMAND, "serve", "--port", str(port)],
-        env=usual
-        | {
-            "OS_PLACEMENT_CONFIG_DIR": str(folder),
-            "OS_PLACEMENT_DATABASE__CONNECTION": f"sqlite:///{folder / 'placement.db'}",
-            "OS_PLACEMENT_DATABASE__SYNC_ON_STARTUP": "true",
-            "OS_API__AUTH_STRATEGY": "noauth2",
-        },
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    )
-    endpoint = f"http://127.0.0.1:{port}"
-    with httpx.Client(transport=httpx.HTTPTransport(retries=10)) as client:
-        client.get(endpoint)
-    environment = usual | {"TREECLAIM_ENDPOINT": endpoint}
-    assert run(environment, "load", str(EXAMPLE)).returncode == 0
-    yield environment
-    service.send_signal(signal.SIGTERM)
-    service.wait(timeout=60)
+    with serving(service_environment(folder), folder) as server:
+        environment = usual_environment(folder, TREECLAIM_ENDPOINT=server.url)
+        succeed(environment, "load", str(EXAMPLE))
+        yield environment
+
+
+def succeed(environment, *arguments):
+    """Run a command that has to succeed; returns what it prints."""
+    done = call(environment, *arguments)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
 
 
 def test_candidates_come_as_a_table(environment):
-    shown = run(
+    done = run(
         environment,
         "candidates",
         "resources_CPU=VCPU:4",
         "resources_FPGA=FPGA:1",
         "same_subtree=_CPU,_FPGA",
     )
-    assert shown.returncode == 0, shown.stderr
-    assert "4 candidates" in shown.stdout
-    assert "host-1_numa0: 4 VCPU" in shown.stdout
-    assert "\x1b[" not in shown.stdout, "colours are for terminals"
+    assert done.returncode == 0, done.stderr
+    shown = done.stdout
+    assert "4 candidates" in shown
+    assert "host-1_numa0: 4 VCPU" in shown
+    assert "\x1b[" not in shown, "colours are for terminals"
 
 
 def test_candidates_come_as_json(environment):
-    shown = run(environment, "candidates", "resources=VGPU:1", "--limit", "2", "--json")
-    assert len(json.loads(shown.stdout)["allocation_requests"]) == 2
+    shown = succeed(environment, "candidates", "resources=VGPU:1", "--limit", "2", "--json")
+    assert len(json.loads(shown)["allocation_requests"]) == 2
 
 
 def test_a_flavor_is_a_question(environment, tmp_path):
@@ -73,14 +57,13 @@ def test_a_flavor_is_a_question(environment, tmp_path):
         ["--flavor-file", str(file)],
         ["--flavor", "vcpus=2", "ram=512", "resources_GPU:VGPU=1"],
     ):
-        shown = run(environment, "candidates", *arguments)
-        assert shown.returncode == 0, shown.stderr
-        assert "1 VGPU" in shown.stdout
-        assert "512 MEMORY_MB" in shown.stdout
+        shown = succeed(environment, "candidates", *arguments)
+        assert "1 VGPU" in shown
+        assert "512 MEMORY_MB" in shown
 
 
 def test_explain_shows_funnel_nearest_trees_and_advice(environment):
-    shown = run(
+    shown = succeed(
         environment,
         "explain",
         "resources_GPU=VGPU:1",
@@ -88,29 +71,26 @@ def test_explain_shows_funnel_nearest_trees_and_advice(environment):
         "required_NUMA=HW_NUMA_ROOT",
         "same_subtree=_NUMA,_GPU,_FPGA",
     )
-    assert shown.returncode == 0, shown.stderr
-    assert "None of" in shown.stdout
-    assert "same_subtree groups=" in shown.stdout
-    assert "█" in shown.stdout
-    assert "host-1" in shown.stdout
-    assert "→ Without same_subtree=" in shown.stdout
-    document = json.loads(run(environment, "explain", "resources=VGPU:100", "--json").stdout)
+    assert "None of" in shown
+    assert "same_subtree groups=" in shown
+    assert "█" in shown
+    assert "host-1" in shown
+    assert "→ Without same_subtree=" in shown
+    document = json.loads(succeed(environment, "explain", "resources=VGPU:100", "--json"))
     assert document["feasible"] is False
 
 
 def test_what_is_claimed_is_used_until_it_is_released(environment):
-    claimed = run(environment, "claim", "resources=VGPU:2", "--number", "2")
-    assert claimed.returncode == 0, claimed.stderr
-    consumer = claimed.stdout.strip()
+    consumer = succeed(environment, "claim", "resources=VGPU:2", "--number", "2").strip()
     assert re.fullmatch("[0-9a-f-]{36}", consumer)
-    tree = run(environment, "tree", "host-2").stdout
+    tree = succeed(environment, "tree", "host-2")
     assert re.search(r"VGPU █+░+ 2/7", tree)
     assert "HW_NUMA_ROOT" in tree
     assert "host-1" not in tree
-    assert run(environment, "release", consumer).returncode == 0
-    again = run(environment, "release", consumer)
+    succeed(environment, "release", consumer)
+    again = call(environment, "release", consumer)
     assert (again.returncode, "404" in again.stderr) == (1, True)
-    assert re.search(r"VGPU ░+ 0/7", run(environment, "tree").stdout)
+    assert re.search(r"VGPU ░+ 0/7", succeed(environment, "tree"))
 
 
 @pytest.mark.parametrize(
@@ -131,7 +111,7 @@ def test_what_is_claimed_is_used_until_it_is_released(environment):
     ids=lambda one: " ".join(one).replace(":", " ") if isinstance(one, list) else "",
 )
 def test_what_goes_wrong_is_told_in_a_line(environment, arguments, told):
-    refused = run(environment, *arguments)
+    refused = call(environment, *arguments)
     assert refused.returncode == 1
     assert told in refused.stderr
     assert "Traceback" not in refused.stderr
@@ -148,10 +128,10 @@ clouds:
     )
     elsewhere = environment | {"OS_CLIENT_CONFIG_FILE": str(tmp_path / "clouds.yaml")}
     del elsewhere["TREECLAIM_ENDPOINT"]
-    shown = run(elsewhere, "candidates", "resources=VGPU:1", "--os-cloud", "here", "--json")
+    shown = call(elsewhere, "candidates", "resources=VGPU:1", "--os-cloud", "here", "--json")
     assert shown.returncode == 0, shown.stderr
     assert json.loads(shown.stdout)["allocation_requests"]
-    refused = run(elsewhere, "tree", "--os-cloud", "nowhere")
+    refused = call(elsewhere, "tree", "--os-cloud", "nowhere")
     assert (refused.returncode, "nowhere" in refused.stderr) == (1, True)
 
 
@@ -163,7 +143,7 @@ def test_the_usual_variables_name_a_cloud(environment):
         "OS_PROJECT_NAME": "admin",
     }
     del elsewhere["TREECLAIM_ENDPOINT"]
-    refused = run(elsewhere, "tree")
+    refused = call(elsewhere, "tree")
     assert refused.returncode == 1
     assert "127.0.0.1" in refused.stderr
     assert "Traceback" not in refused.stderr

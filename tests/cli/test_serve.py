@@ -14,8 +14,10 @@ import httpx
 import psutil
 import pytest
 
-from tests.cli.processes import COMMAND, run
-from tests.servers import answers, eventually, free_port, running, usual_environment
+from bench.ports import free_port
+from tests.cli.processes import call, run
+from tests.servers import TREECLAIM, eventually, running, service_environment, serving
+from treeclaim.cli import server
 
 HEADERS = {"x-auth-token": "admin", "openstack-api-version": "placement 1.39"}
 CLIENTS = 4
@@ -24,25 +26,13 @@ CLIENTS = 4
 @pytest.fixture
 def environment(tmp_path):
     """The environment of a service with a database of its own and no configuration files."""
-    return usual_environment(
-        tmp_path,
-        OS_PLACEMENT_CONFIG_DIR=str(tmp_path),
-        OS_PLACEMENT_DATABASE__CONNECTION=f"sqlite:///{tmp_path / 'placement.db'}",
-        OS_PLACEMENT_DATABASE__SYNC_ON_STARTUP="true",
-        OS_API__AUTH_STRATEGY="noauth2",
-    )
+    return service_environment(tmp_path)
 
 
 @pytest.fixture
 def url():
     """Where a service may listen."""
     return f"http://127.0.0.1:{free_port()}"
-
-
-def serve(environment, tmp_path, url, *options, **how):
-    """Run the service on a URL for a block; yields the server."""
-    command = [*COMMAND, "serve", f"--port={httpx.URL(url).port}", *options]
-    return running(command, environment, tmp_path / "log", answers(url, **how))
 
 
 def serve_on_socket(environment, tmp_path, path, *options):
@@ -56,7 +46,7 @@ def serve_on_socket(environment, tmp_path, path, *options):
             probe.sendall(b"GET / HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
             return probe.recv(12) == b"HTTP/1.1 200"
 
-    command = [*COMMAND, "serve", f"--unix-socket={path}", *options]
+    command = [*TREECLAIM, "serve", f"--unix-socket={path}", *options]
     return running(command, environment, tmp_path / "log", is_ready)
 
 
@@ -102,36 +92,36 @@ class Load:
             one.join()
 
 
-def workers_of(server):
+def workers_of(service):
     """The ids of the processes that answer."""
-    return {one.pid for one in psutil.Process(server.process.pid).children()}
+    return {one.pid for one in psutil.Process(service.process.pid).children()}
 
 
 @pytest.mark.parametrize("workers", [1, 2])
 def test_a_reload_under_load_loses_no_request_and_no_line(environment, tmp_path, url, workers):
-    with serve(environment, tmp_path, url, f"--workers={workers}") as server:
-        eventually(lambda: len(workers_of(server)) == workers, "all workers run")
-        before = workers_of(server)
+    with serving(environment, tmp_path, f"--workers={workers}", url=url) as service:
+        eventually(lambda: len(workers_of(service)) == workers, "all workers run")
+        before = workers_of(service)
         with Load(url) as load:
             eventually(lambda: load.answered > 20, "requests are answered")
-            server.send(signal.SIGHUP)
+            service.send(signal.SIGHUP)
             eventually(
-                lambda: not before & workers_of(server) and len(workers_of(server)) == workers,
+                lambda: not before & workers_of(service) and len(workers_of(service)) == workers,
                 "the workers are new",
             )
             so_far = load.answered
             eventually(lambda: load.answered > so_far + 20, "the new ones answer")
         assert load.failures == []
-        assert server.stop() == 0
-    lines = re.findall(r'"GET /resource_providers" status: 200', server.log.read_text())
+        assert service.stop() == 0
+    lines = re.findall(r'"GET /resource_providers" status: 200', service.log.read_text())
     assert len(lines) == load.answered
 
 
 def test_a_request_that_is_being_answered_is_finished_before_its_worker_goes(
     environment, tmp_path, url
 ):
-    with serve(environment, tmp_path, url) as server:
-        before = workers_of(server)
+    with serving(environment, tmp_path, url=url) as service:
+        before = workers_of(service)
         body = b'{"name": "slow"}'
         address = (httpx.URL(url).host, httpx.URL(url).port)
         with socket.create_connection(address, timeout=60) as slow:
@@ -145,11 +135,11 @@ def test_a_request_that_is_being_answered_is_finished_before_its_worker_goes(
                 "Connection: close",
             ]
             slow.sendall("\r\n".join(head).encode() + b"\r\n\r\n" + body[:5])
-            server.send(signal.SIGHUP)
-            eventually(lambda: "Stopping old worker-1" in server.log.read_text(), "it is to stop")
+            service.send(signal.SIGHUP)
+            eventually(lambda: "Stopping old worker-1" in service.log.read_text(), "it is to stop")
             slow.sendall(body[5:])
             assert slow.makefile("rb").readline() == b"HTTP/1.1 200 OK\r\n"
-        eventually(lambda: not before & workers_of(server), "the worker is new")
+        eventually(lambda: not before & workers_of(service), "the worker is new")
 
 
 def test_a_reload_reads_the_configuration_again(environment, tmp_path, url):
@@ -162,12 +152,12 @@ def test_a_reload_reads_the_configuration_again(environment, tmp_path, url):
         )
         return len(asked.json()["allocation_requests"])
 
-    with serve(environment, tmp_path, url) as server:
+    with serving(environment, tmp_path, url=url) as service:
         for number in range(2):
             add_host(url, f"host {number}")
         assert candidates() == 2
         file.write_text("[placement]\nmax_allocation_candidates = 1\n")
-        server.send(signal.SIGHUP)
+        service.send(signal.SIGHUP)
         assert eventually(lambda: candidates() == 1, "the option counts")
 
 
@@ -187,50 +177,50 @@ def test_a_reload_with_a_wrong_configuration_changes_nothing_and_says_why(
     environment, tmp_path, url
 ):
     file = tmp_path / "placement.conf"
-    with serve(environment, tmp_path, url) as server:
-        before = workers_of(server)
+    with serving(environment, tmp_path, url=url) as service:
+        before = workers_of(service)
         file.write_text("[placement]\nmax_allocation_candidates = many\n")
-        server.send(signal.SIGHUP)
+        service.send(signal.SIGHUP)
         refused = eventually(
-            lambda: re.search("Not reloaded: .*", server.log.read_text()), "it is refused"
+            lambda: re.search("Not reloaded: .*", service.log.read_text()), "it is refused"
         )
         assert "max_allocation_candidates" in refused[0]
-        assert workers_of(server) == before
+        assert workers_of(service) == before
         assert httpx.get(url, timeout=60).status_code == 200
         file.unlink()
-        server.send(signal.SIGHUP)
-        assert eventually(lambda: not before & workers_of(server), "the worker is new")
+        service.send(signal.SIGHUP)
+        assert eventually(lambda: not before & workers_of(service), "the worker is new")
 
 
 def test_a_worker_that_dies_is_replaced_while_requests_wait(environment, tmp_path, url):
-    with serve(environment, tmp_path, url) as server:
-        (before,) = workers_of(server)
+    with serving(environment, tmp_path, url=url) as service:
+        (before,) = workers_of(service)
         psutil.Process(before).kill()
         answer = httpx.get(f"{url}/resource_providers", headers=HEADERS, timeout=60)
         assert answer.status_code == 200
-        assert before not in workers_of(server)
+        assert before not in workers_of(service)
 
 
 def test_nothing_is_left_of_a_service_that_was_killed(environment, tmp_path, url):
-    with serve(environment, tmp_path, url) as server:
-        (worker,) = workers_of(server)
-        server.stop(signal.SIGKILL)
+    with serving(environment, tmp_path, url=url) as service:
+        (worker,) = workers_of(service)
+        service.stop(signal.SIGKILL)
         assert eventually(lambda: not psutil.pid_exists(worker), "the worker ends", seconds=30)
-    with serve(environment, tmp_path, url):
+    with serving(environment, tmp_path, url=url):
         assert httpx.get(url, timeout=60).status_code == 200
 
 
 def test_the_service_listens_on_a_unix_socket(environment, tmp_path):
     path = tmp_path / "placement.sock"
-    with serve_on_socket(environment, tmp_path, path, "--unix-socket-mode=660") as server:
+    with serve_on_socket(environment, tmp_path, path, "--unix-socket-mode=660") as service:
         assert stat.S_IMODE(path.stat().st_mode) == 0o660
         with httpx.Client(transport=httpx.HTTPTransport(uds=str(path)), headers=HEADERS) as http:
             assert http.get("http://localhost/resource_providers").status_code == 200
         refused = run(environment, "serve", "--unix-socket", str(path))
         assert refused.returncode == 1
         assert "another server does" in refused.stderr
-        assert server.stop() == 0
-    assert '"GET /resource_providers" status: 200' in server.log.read_text()
+        assert service.stop() == 0
+    assert '"GET /resource_providers" status: 200' in service.log.read_text()
     assert not path.exists()
 
 
@@ -275,35 +265,48 @@ def tls_options(certificate):
     return [f"--tls-certificate={certificate[0]}", f"--tls-key={certificate[1]}"]
 
 
+@pytest.fixture(scope="module")
+def trusting(authority):
+    """What a client needs to know to trust the service."""
+    return ssl.create_default_context(cafile=str(authority / "ca.pem"))
+
+
+@pytest.fixture(scope="module")
+def tls_url(tmp_path_factory, certificate, trusting):
+    """The URL of a service that speaks TLS."""
+    folder = tmp_path_factory.mktemp("tls")
+    url = f"https://127.0.0.1:{free_port()}"
+    options = tls_options(certificate)
+    with serving(service_environment(folder), folder, *options, url=url, verify=trusting):
+        yield url
+
+
 @pytest.mark.parametrize("version", [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3])
-def test_the_service_speaks_tls(environment, tmp_path, url, authority, certificate, version):
-    url = url.replace("http:", "https:")
+def test_the_service_speaks_tls(tls_url, authority, version):
     trusting = ssl.create_default_context(cafile=str(authority / "ca.pem"))
     trusting.minimum_version = trusting.maximum_version = version
-    options = tls_options(certificate)
-    with (
-        serve(environment, tmp_path, url, *options, verify=trusting),
-        httpx.Client(base_url=url, verify=trusting, headers=HEADERS) as http,
-    ):
+    with httpx.Client(base_url=tls_url, verify=trusting, headers=HEADERS) as http:
         created = http.post(
             "/resource_providers",
-            json={"name": "host"},
+            json={"name": f"host {version.name}"},
             headers={"openstack-api-version": "placement 1.0"},
         )
-        assert created.headers["location"].startswith(f"{url}/resource_providers/")
-        with pytest.raises(httpx.HTTPError):
-            httpx.get(url)
+    assert created.headers["location"].startswith(f"{tls_url}/resource_providers/")
+
+
+def test_nobody_talks_to_a_service_with_tls_without_trusting_it(tls_url):
+    with pytest.raises(httpx.ConnectError, match="CERTIFICATE_VERIFY_FAILED"):
+        httpx.get(tls_url)
 
 
 def test_clients_without_a_certificate_are_refused_where_one_is_required(
-    environment, tmp_path, url, authority, certificate
+    environment, tmp_path, url, authority, certificate, trusting
 ):
     url = url.replace("http:", "https:")
-    trusting = ssl.create_default_context(cafile=str(authority / "ca.pem"))
     known = ssl.create_default_context(cafile=str(authority / "ca.pem"))
     known.load_cert_chain(*certificate)
     options = [*tls_options(certificate), f"--tls-client-ca={authority / 'ca.pem'}"]
-    with serve(environment, tmp_path, url, *options, verify=known):
+    with serving(environment, tmp_path, *options, url=url, verify=known):
         assert httpx.get(url, verify=known).status_code == 200
         with pytest.raises(httpx.HTTPError):
             httpx.get(url, verify=trusting)
@@ -322,8 +325,9 @@ def test_clients_without_a_certificate_are_refused_where_one_is_required(
     ],
     ids=lambda one: " ".join(one) if isinstance(one, list) else "",
 )
-def test_what_cannot_work_is_told_in_a_line(environment, options, told):
-    refused = run(environment, "serve", f"--port={free_port()}", *options)
+def test_what_cannot_work_is_told_in_a_line(environment, monkeypatch, options, told):
+    monkeypatch.setattr(server, "serve", lambda *_: pytest.fail("the service was started"))
+    refused = call(environment, "serve", f"--port={free_port()}", *options)
     assert refused.returncode == 1
     assert told in refused.stderr
     assert "Traceback" not in refused.stderr
@@ -342,7 +346,7 @@ def test_an_old_kind_of_key_comes_with_the_command_that_converts_it(
 
 @pytest.mark.slow
 def test_a_worker_that_holds_too_much_memory_is_replaced(environment, tmp_path, url):
-    with serve(environment, tmp_path, url, "--worker-max-memory=1") as server:
-        before = workers_of(server)
-        assert eventually(lambda: not before & workers_of(server), "the worker is new")
+    with serving(environment, tmp_path, "--worker-max-memory=1", url=url) as service:
+        before = workers_of(service)
+        assert eventually(lambda: not before & workers_of(service), "the worker is new")
         assert httpx.get(url, timeout=60).status_code == 200

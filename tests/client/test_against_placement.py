@@ -5,45 +5,30 @@ The other service runs as a black box, from a virtual environment of its own tha
 too. Where that cannot be made, the tests are skipped and say so.
 """
 
-import subprocess
 import uuid
 
 import pytest
 
 from bench import servers
+from tests.client.hosts import HOST, WHO, held, make_host
+from tests.environments import peer_programs
 from treeclaim.client import Client, ClientError, UnsupportedFeatureError
 
-HOST = str(uuid.uuid4())
-WHO = {"project_id": "p", "user_id": "u"}
 FORMS = (1, 8, 12, 28, 34, 38, 39)
 
 
 @pytest.fixture(scope="module")
 def endpoint(tmp_path_factory):
     """The URL of an openstack-placement with one host."""
-    try:
-        servers.peer_environment()
-    except (subprocess.CalledProcessError, OSError) as error:
-        pytest.skip(f"openstack-placement cannot be installed here: {error}")
+    peer_programs()
     folder = tmp_path_factory.mktemp("placement")
     with servers.openstack_placement_on(f"sqlite:///{folder / 'placement.db'}", folder) as (
         url,
         _,
     ):
         with Client(url, "admin") as client:
-            body = {"name": "host", "uuid": HOST}
-            client.call("POST", "/resource_providers", json=body)
-            client.call(
-                "PUT",
-                f"/resource_providers/{HOST}/inventories",
-                json={"resource_provider_generation": 0, "inventories": {"VCPU": {"total": 4}}},
-            )
+            make_host(client)
         yield url
-
-
-def held(client, consumer):
-    found = client.get(f"/allocations/{consumer}")["allocations"]
-    return {provider: one["resources"] for provider, one in found.items()}
 
 
 @pytest.mark.parametrize("minor", FORMS)

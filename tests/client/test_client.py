@@ -7,41 +7,31 @@ import uuid
 import pytest
 from keystoneauth1 import session, token_endpoint
 
+from tests.client.hosts import HOST, WHO, held, make_host
 from tests.service import InProcess, client_of, make_application
 from treeclaim.client import Client, ClientError, SessionTransport, UnsupportedFeatureError
 from treeclaim.client.transport import Answer
 
-HOST = str(uuid.UUID(int=1))
 MINORS = (0, 7, 8, 11, 12, 27, 28, 33, 34, 37, 38, 39)
 
 
 @pytest.fixture
 def application(tmp_path):
+    """A service with a host."""
     made = make_application(tmp_path)
     with Client(transport=InProcess(client_of(made))) as client:
-        body = {"name": "host", "uuid": HOST}
-        client.call("POST", "/resource_providers", json=body)
-        client.call(
-            "PUT",
-            f"/resource_providers/{HOST}/inventories",
-            json={"resource_provider_generation": 0, "inventories": {"VCPU": {"total": 4}}},
-        )
+        make_host(client)
     return made
 
 
 def client_at(application, minor=39):
+    """Return a client that speaks no newer version, and its transport."""
     transport = InProcess(client_of(application))
     return Client(transport=transport, highest_minor=minor), transport
 
 
-def held(client, consumer):
-    found = client.get(f"/allocations/{consumer}")["allocations"]
-    return {uuid: one["resources"] for uuid, one in found.items()}
-
-
 CANDIDATE = {"allocations": {HOST: {"resources": {"VCPU": 2}}}}
 LISTED = {"allocations": [{"resource_provider": {"uuid": HOST}, "resources": {"VCPU": 2}}]}
-WHO = {"project_id": "p", "user_id": "u"}
 
 
 @pytest.mark.parametrize("minor", MINORS)

@@ -15,6 +15,7 @@ import uuid
 import pytest
 
 from bench import servers
+from tests.environments import peer_programs
 from tests.service import InProcess
 from treeclaim.cli.main import main
 from treeclaim.client import Client, ClientError
@@ -26,14 +27,16 @@ SPACE = uuid.UUID("0d2f9d44-6a1e-4ddb-8a05-6d5bb30c9f11")
 
 
 def named(name):
+    """The uuid that goes with a name."""
     return str(uuid.uuid5(SPACE, name))
 
 
 def silent(_stage, _done, _total):
-    pass
+    """Tell nobody how far it is."""
 
 
 def provider(client, name, parent=None, **parts):
+    """Make a provider."""
     own = named(name)
     body = {"name": name, "uuid": own, "parent_provider_uuid": parent and named(parent)}
     client.call("POST", "/resource_providers", json=body)
@@ -237,10 +240,7 @@ def test_a_source_that_is_too_old_is_refused(clients):
 @pytest.fixture(scope="module")
 def peer(tmp_path_factory):
     """A function that starts an empty openstack-placement."""
-    try:
-        servers.peer_environment()
-    except (subprocess.CalledProcessError, OSError) as error:
-        pytest.skip(f"openstack-placement cannot be installed here: {error}")
+    peer_programs()
 
     def start(name):
         folder = tmp_path_factory.mktemp(name)

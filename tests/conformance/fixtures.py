@@ -97,6 +97,7 @@ class OpenPolicyService(FreshService):
     """A policy file that opens every operation to every caller."""
 
     def more_options(self) -> Mapping[str, str]:
+        """Name the policy file."""
         policy = Path(self.folder.name) / "policy.yaml"
         policy.write_text("".join(f'"placement:{rule}": "@"\n' for rule in OPERATION_RULES))
         return {"oslo_policy.policy_file": str(policy)}
@@ -106,6 +107,7 @@ class TraitsOnlyPolicyService(FreshService):
     """A policy file that overrides single operation rules and leaves the others."""
 
     def more_options(self) -> Mapping[str, str]:
+        """Name the policy file."""
         policy = Path(self.folder.name) / "policy.yaml"
         policy.write_text(
             '"placement:traits:list": "role:curious"\n"placement:resource_classes:list": "!"\n'
@@ -158,6 +160,8 @@ class MountedService(FreshService):
     only_in_process: ClassVar[bool] = True
 
     def mount(self, application: Application) -> Application:
+        """Take the prefix off, as a web server does."""
+
         def mounted(
             environ: dict[str, Any], start_response: Callable[..., Any]
         ) -> Iterable[bytes]:

@@ -62,10 +62,12 @@ class Answer:
 
     @property
     def failed(self) -> bool:
+        """Whether it is an error."""
         return self.status >= HTTPStatus.BAD_REQUEST
 
     @property
     def preflight(self) -> bool:
+        """Whether a browser's question before the question was answered."""
         return self.method == "OPTIONS" and not self.failed
 
 
@@ -75,12 +77,14 @@ def broken(answer: Answer) -> list[str]:
 
 
 def request_id(answer: Answer) -> Iterator[str]:
+    """Contract page 00, section 6: each answer has the id of its request."""
     given = answer.headers.get("x-openstack-request-id", "")
     if not REQUEST_ID.match(given):
         yield f"x-openstack-request-id is {given!r}"
 
 
 def negotiated_version(answer: Answer) -> Iterator[str]:
+    """Each answer says which version it was made by, and is so cached."""
     if answer.minor is None:
         refused = any(phrase in answer.text for phrase in VERSION_REFUSALS)
         if not (refused or answer.preflight or answer.status == HTTPStatus.UNAUTHORIZED):
@@ -94,6 +98,7 @@ def negotiated_version(answer: Answer) -> Iterator[str]:
 
 
 def error_document(answer: Answer) -> Iterator[str]:
+    """Each error has a document of one shape, and of the right status."""
     if not answer.failed or answer.status == HTTPStatus.UNAUTHORIZED or answer.method == "HEAD":
         return
     if "json" not in answer.headers.get("content-type", ""):
@@ -125,6 +130,7 @@ def _error(answer: Answer, error: Mapping[str, Any]) -> Iterator[str]:
 
 
 def content_type(answer: Answer) -> Iterator[str]:
+    """A body is JSON; where there is none there is no type either."""
     given = answer.headers.get("content-type")
     if answer.status == HTTPStatus.NO_CONTENT or (
         answer.status == HTTPStatus.CREATED and not answer.path.endswith("/inventories")
@@ -166,6 +172,7 @@ def _cached(answer: Answer) -> bool:
 
 
 def location(answer: Answer) -> Iterator[str]:
+    """What was made has an absolute URL, and nothing else has one."""
     given = answer.headers.get("location")
     expected = not answer.failed and _located(answer)
     if (given is not None) != expected:

@@ -53,6 +53,7 @@ class PromisesHandler(base.ResponseHandler):
     test_key_value: ClassVar[dict[str, bool]] = {"kept": True}
 
     def action(self, test: Any, item: str, value: Any = None) -> None:
+        """Fail the test with each promise that is broken."""
         if item != "kept":
             test.fail(f"unknown promise {item!r}")
         if value:
@@ -67,12 +68,14 @@ class ErrorHandler(base.ResponseHandler):
     test_key_value: ClassVar[dict[str, Any]] = {}
 
     def preprocess(self, test: Any) -> None:
+        """Expect the code that says nothing where a test names none."""
         expected = test.test_data["response_error"]
         answer = answer_of(test)
         if "code" not in expected and (answer.minor or 0) >= promises.CODES_SINCE:
             self._compare_code(test, UNDEFINED)
 
     def action(self, test: Any, item: str, value: Any = None) -> None:
+        """Compare the code, or look for phrases in the detail."""
         if item == "code":
             self._compare_code(test, value)
         elif item == "detail":
@@ -94,5 +97,6 @@ class AbsentHandler(base.ResponseHandler):
     test_key_value: ClassVar[list[str]] = []
 
     def action(self, test: Any, item: str, value: Any = None) -> None:
+        """Fail the test if a path leads to anything."""
         found = jsonpath_ng.ext.parse(item).find(test.response_data)
         test.assertEqual([], [match.value for match in found], f"{item} in {test.output}")

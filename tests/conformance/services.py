@@ -100,6 +100,7 @@ class FreshService(GabbiFixture):
     only_in_process: ClassVar[bool] = False
 
     def start_fixture(self) -> None:
+        """Start the service, or empty the one that is there."""
         self.resources = ExitStack()
         self.folder = tempfile.TemporaryDirectory(ignore_cleanup_errors=True)
         options = {"api.auth_strategy": "noauth2", **self.options, **self.more_options()}
@@ -110,6 +111,7 @@ class FreshService(GabbiFixture):
         self.prepare()
 
     def stop_fixture(self) -> None:
+        """Stop the service and take its folder away."""
         Current.application = None
         self.resources.close()
         self.folder.cleanup()

@@ -18,19 +18,23 @@ UNITS = "CUSTOM_UNIT"
 
 
 def host_uuid(number: int) -> str:
+    """The uuid of a host."""
     return f"aaaaaaaa-0000-4000-8000-{number:012d}"
 
 
 def child_uuid(host: int, number: int) -> str:
+    """The uuid of a child of a host."""
     return f"bbbbbbbb-0000-4000-8000-{host:06d}{number:06d}"
 
 
 def create(client: httpx.Client, uuid: str, name: str, parent: str | None) -> None:
+    """Make a provider."""
     body = {"uuid": uuid, "name": name, "parent_provider_uuid": parent}
     client.post("/resource_providers", json=body).raise_for_status()
 
 
 def stock(client: httpx.Client, uuid: str, resource_class: str, total: int) -> None:
+    """Give a new provider an inventory."""
     body = {"resource_provider_generation": 0, "inventories": {resource_class: {"total": total}}}
     client.put(f"/resource_providers/{uuid}/inventories", json=body).raise_for_status()
 
@@ -52,6 +56,7 @@ class EightByEight(FreshService):
     """
 
     def prepare(self) -> None:
+        """Make the hosts."""
         with self.client() as client:
             for name in (UNITS, "CUSTOM_SINGLE"):
                 client.put(f"/resource_classes/{name}").raise_for_status()
@@ -61,12 +66,16 @@ class EightByEight(FreshService):
 
 
 class BreadthFirstHosts(EightByEight):
+    """Hosts are visited in turn."""
+
     options: ClassVar[Mapping[str, str]] = {
         "placement.allocation_candidates_generation_strategy": "breadth-first"
     }
 
 
 class DepthFirstCappedHosts(EightByEight):
+    """One host after the other, with more allowed than there is."""
+
     options: ClassVar[Mapping[str, str]] = {
         "placement.allocation_candidates_generation_strategy": "depth-first",
         "placement.max_allocation_candidates": "100000",
@@ -74,6 +83,8 @@ class DepthFirstCappedHosts(EightByEight):
 
 
 class BreadthFirstCappedHosts(EightByEight):
+    """Hosts are visited in turn, with more allowed than there is."""
+
     options: ClassVar[Mapping[str, str]] = {
         "placement.allocation_candidates_generation_strategy": "breadth-first",
         "placement.max_allocation_candidates": "100000",
@@ -81,6 +92,8 @@ class BreadthFirstCappedHosts(EightByEight):
 
 
 class BreadthFirstTightlyCappedHosts(EightByEight):
+    """Hosts are visited in turn, with less allowed than there is."""
+
     options: ClassVar[Mapping[str, str]] = {
         "placement.allocation_candidates_generation_strategy": "breadth-first",
         "placement.max_allocation_candidates": "8000",
@@ -88,10 +101,14 @@ class BreadthFirstTightlyCappedHosts(EightByEight):
 
 
 class UncappedHosts(EightByEight):
+    """No cap, as is the default."""
+
     options: ClassVar[Mapping[str, str]] = {"placement.max_allocation_candidates": "-1"}
 
 
 class RandomizedHosts(EightByEight):
+    """Candidates come in a random order."""
+
     options: ClassVar[Mapping[str, str]] = {"placement.randomize_allocation_candidates": "true"}
 
 
@@ -106,12 +123,14 @@ class OneUnitChildren(FreshService):
     cap: ClassVar[int] = 1000
 
     def more_options(self) -> Mapping[str, str]:
+        """Hosts in turn, and the cap."""
         return {
             "placement.allocation_candidates_generation_strategy": "breadth-first",
             "placement.max_allocation_candidates": str(self.cap),
         }
 
     def prepare(self) -> None:
+        """Make the hosts."""
         with self.client() as client:
             for size in (8, 21, 32, 48, 64):
                 name = f"{UNITS}_{size}"
@@ -121,8 +140,12 @@ class OneUnitChildren(FreshService):
 
 
 class OneUnitChildrenCappedAtHundred(OneUnitChildren):
+    """The same, capped at 100."""
+
     cap: ClassVar[int] = 100
 
 
 class OneUnitChildrenCappedAtTen(OneUnitChildren):
+    """The same, capped at 10."""
+
     cap: ClassVar[int] = 10

@@ -4,12 +4,13 @@
 import pytest
 
 from tests.conftest import kinds_wanted
-from tests.databases import KINDS, MissingServerError, new_server_of, server_of
+from tests.databases import KINDS, MissingServerError, empty_database, new_server_of
 
 SERVERS = KINDS[1:]
 
 
 def pytest_generate_tests(metafunc):
+    """Run tests with a `database` on each kind that is wanted."""
     if "database" in metafunc.fixturenames:
         metafunc.parametrize("database", kinds_wanted(metafunc.config), indirect=True)
 
@@ -17,11 +18,7 @@ def pytest_generate_tests(metafunc):
 @pytest.fixture
 def database(request, tmp_path):
     """The URL of an empty database on a server that is not to be harmed."""
-    try:
-        server = server_of(request.param)
-    except MissingServerError as missing:
-        pytest.skip(str(missing))
-    with server.database(tmp_path) as url:
+    with empty_database(request.param, tmp_path) as url:
         yield url
 
 

@@ -45,6 +45,7 @@ class Step:
 
     @property
     def changes(self):
+        """Whether the state is another one after it."""
         return self.kind == "success"
 
     def holds(self, usage, generation, capacity):

@@ -36,9 +36,11 @@ class World:
 
     @property
     def hosts(self):
+        """All providers but the one that all share."""
         return [one for one in self.classes if one != self.pool]
 
     def capacity(self, provider):
+        """How much a provider lends."""
         return CAPACITY[self.classes[provider]]
 
 
@@ -111,6 +113,7 @@ class Load:
             assert not one.is_alive()
 
     def successes(self):
+        """How many writes have succeeded so far."""
         return self.answers["success"]
 
     def wait_for(self, more, seconds=60):
@@ -120,10 +123,12 @@ class Load:
         assert not self.problems, self.problems[:3]
 
     def saw(self, provider, step):
+        """Note a step in the life of a provider."""
         with self._lock:
             self.steps[provider].append(step)
 
     def count(self, kind):
+        """Count an answer of a kind."""
         with self._lock:
             self.answers[kind] += 1
 

@@ -28,6 +28,7 @@ class Proxy:
         return len(pairs)
 
     def close(self):
+        """Take no more connections, and cut those that are there."""
         self.refusing = True
         self._listener.close()
         self.cut()

@@ -13,7 +13,7 @@ from pathlib import Path
 import httpx
 import psutil
 
-from tests.databases import free_port
+from bench.ports import free_port
 
 HEADERS = {
     "x-auth-token": "admin",

@@ -9,7 +9,8 @@ import pytest
 import sqlalchemy as sa
 from sqlalchemy.engine import make_url
 
-from tests.databases import GaleraNode, MissingServerError, free_port
+from bench.ports import free_port
+from tests.databases import GaleraNode, MissingServerError
 from tests.faults.load import Load, build
 from tests.faults.proxy import Proxy
 from tests.faults.service import client_of, eventually, running

@@ -23,6 +23,7 @@ CATALOGUE = Catalogue.of(
 
 
 def provider_uuid(number):
+    """The uuid of the provider with an id."""
     return str(uuid.UUID(int=number))
 
 
@@ -49,10 +50,12 @@ def record(number, parent=None, root=None, inventories=None, traits=(), aggregat
 
 
 def complete(records):
+    """Changes that say: these are all providers."""
     return Changes(cursor={}, complete=True, records=records, removed=[], catalogue=CATALOGUE)
 
 
 def forest_of(records):
+    """A Forest of these providers."""
     forest = Forest()
     forest.apply(complete(records))
     return forest
@@ -72,11 +75,13 @@ def wide_trees(trees, children, units=1, resource_class="CUSTOM_DEVICE"):
 
 
 def body_of(forest, request, options=None, form=None):
+    """The body of the answer to a request, in bytes."""
     pieces = Answer(search(forest, request, options or SearchOptions()), form or BodyForm())
     return b"".join(pieces.pieces())
 
 
 def answer_of(forest, request, options=None, form=None):
+    """The answer to a request, read from its body."""
     return json.loads(body_of(forest, request, options, form))
 
 

@@ -7,8 +7,9 @@ from pathlib import Path
 
 import httpx
 
+from bench.ports import free_port
 from tests.environments import environment_of
-from tests.servers import Server, answers, free_port, usual_environment
+from tests.servers import Server, answers, usual_environment
 
 PASSWORD = "correct horse"
 REGION = "RegionOne"
@@ -130,6 +131,18 @@ class Keystone:
             "OS_IDENTITY_API_VERSION": "3",
             "OS_REGION_NAME": REGION,
         }
+
+    def service_options(self):
+        """Return the options with which a service's configuration file logs in."""
+        return (
+            f"auth_url = {self.url}\n"
+            "auth_type = password\n"
+            "username = placement\n"
+            f"password = {PASSWORD}\n"
+            "project_name = service\n"
+            "user_domain_name = Default\n"
+            "project_domain_name = Default"
+        )
 
     def revoke(self, token):
         """End a token."""

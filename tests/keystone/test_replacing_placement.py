@@ -5,14 +5,15 @@ import re
 import stat
 import subprocess
 import sys
+import uuid
 from pathlib import Path
 
 import pytest
 
-from bench.servers import peer_environment
-from tests.environments import environment_of
+from bench.ports import free_port
+from tests.environments import environment_of, peer_programs
 from tests.keystone.service import configuration_for
-from tests.servers import free_port, usual_environment
+from tests.servers import usual_environment
 
 pytestmark = pytest.mark.slow
 
@@ -45,20 +46,22 @@ stop)
 esac
 """
 
-DATA = """\
-openstack resource class create CUSTOM_BATCH
-openstack trait create CUSTOM_FAST
-root=$(openstack resource provider create host-1 -f value -c uuid)
-child=$(openstack resource provider create numa-1 --parent-provider "$root" -f value -c uuid)
-openstack resource provider inventory set "$root" --resource DISK_GB=100 --resource CUSTOM_BATCH=3
-openstack resource provider inventory set "$child" --resource VCPU=8 --resource MEMORY_MB=4096
-openstack resource provider trait set "$child" --trait HW_NUMA_ROOT --trait CUSTOM_FAST
-openstack resource provider aggregate set "$root" --generation 1 \\
-    --aggregate 5e08ea53-c4c6-448e-9334-ac4953de3cfa
-openstack resource provider allocation set 10000000-0000-4000-8000-000000000001 \\
-    --allocation "rp=$child,VCPU=2" --allocation "rp=$root,DISK_GB=10" \\
-    --project-id 10000000-0000-4000-8000-00000000000a \\
-    --user-id 10000000-0000-4000-8000-00000000000b
+HOST, CELL, RACK, CONSUMER, PROJECT, USER = (str(uuid.uuid4()) for _ in range(6))
+
+DATA = f"""\
+openstack <<END || test $? -eq 1
+resource class create CUSTOM_BATCH
+trait create CUSTOM_FAST
+resource provider create host-1 --uuid {HOST}
+resource provider create numa-1 --uuid {CELL} --parent-provider {HOST}
+resource provider inventory set {HOST} --resource DISK_GB=100 --resource CUSTOM_BATCH=3
+resource provider inventory set {CELL} --resource VCPU=8 --resource MEMORY_MB=4096
+resource provider trait set {CELL} --trait HW_NUMA_ROOT --trait CUSTOM_FAST
+resource provider aggregate set {HOST} --generation 1 --aggregate {RACK}
+resource provider allocation set {CONSUMER} \
+--allocation rp={CELL},VCPU=2 --allocation rp={HOST},DISK_GB=10 \
+--project-id {PROJECT} --user-id {USER}
+END
 """
 
 
@@ -67,16 +70,7 @@ def blocks():
     return re.findall(r"```bash\n(.*?)```", PAGE.read_text(), re.DOTALL)
 
 
-@pytest.fixture
-def peer():
-    """The programs of openstack-placement."""
-    try:
-        return peer_environment() / "bin"
-    except subprocess.CalledProcessError as error:
-        pytest.skip(f"openstack-placement cannot be installed: {error}")
-
-
-def test_the_page_can_be_followed(keystone, tmp_path, peer):
+def test_the_page_can_be_followed(keystone, tmp_path):
     # The session's own service may still run, on the address of the usual region.
     url = f"http://127.0.0.1:{free_port()}"
     keystone.offer(url, REGION)
@@ -84,7 +78,7 @@ def test_the_page_can_be_followed(keystone, tmp_path, peer):
     admin = f"127.0.0.1:{free_port()}"
     with configuration.open("a") as file:
         file.write(f"\n[treeclaim]\nadmin_listen = {admin}\n")
-    _write_units(tmp_path, peer, configuration, url)
+    _write_units(tmp_path, configuration, url)
     programs = tmp_path / "bin"
     programs.mkdir()
     _write_program(programs / "systemctl", SYSTEMCTL.format(folder=tmp_path, url=url, admin=admin))
@@ -114,18 +108,20 @@ def test_the_page_can_be_followed(keystone, tmp_path, peer):
     finally:
         for unit in ("placement-api", "treeclaim"):
             subprocess.run([programs / "systemctl", "stop", unit], check=False, env=environment)
-    assert "numa-1" in (tmp_path / "before.json").read_text()
+    before = (tmp_path / "before.json").read_text()
+    written = ("numa-1", "CUSTOM_BATCH", "CUSTOM_FAST", "HW_NUMA_ROOT", RACK, CONSUMER)
+    assert [one for one in written if one not in before] == []
     assert "replaced" in (tmp_path / "back.json").read_text()
 
 
-def _write_units(folder, peer, configuration, url):
+def _write_units(folder, configuration, url):
     port = url.rsplit(":", 1)[1]
     (folder / "treeclaim.command").write_text(
         f"exec {sys.executable} -m treeclaim serve --port {port} --config-file {configuration}\n"
     )
     (folder / "placement-api.command").write_text(
         f"export OS_PLACEMENT_CONFIG_DIR={folder}\n"
-        f"exec {peer}/gunicorn --workers=1 --threads=4 --timeout=600 --bind=127.0.0.1:{port} "
+        f"exec {peer_programs()}/gunicorn --workers=1 --threads=4 --timeout=600 --bind=127.0.0.1:{port} "
         "placement.wsgi.api:application\n"
     )
 

@@ -6,8 +6,9 @@ import uuid
 import httpx
 import pytest
 
+from bench.ports import free_port
 from tests.keystone.service import behind
-from tests.servers import eventually, free_port
+from tests.servers import eventually
 
 pytestmark = pytest.mark.slow
 

@@ -6,7 +6,7 @@ import uuid
 
 import pytest
 
-from tests.cli.processes import run
+from tests.cli.processes import call, run
 from tests.keystone.keystone_server import PASSWORD
 from tests.servers import usual_environment
 
@@ -30,7 +30,7 @@ def loaded(environment, tmp_path):
     """A host, taken away in the end."""
     topology = tmp_path / "topology.yaml"
     topology.write_text(TOPOLOGY)
-    done = run(environment, "load", str(topology))
+    done = call(environment, "load", str(topology))
     assert done.returncode == 0, done.stderr
 
 
@@ -39,11 +39,11 @@ def test_a_login_finds_the_endpoint_loads_asks_claims_and_releases(environment, 
     assert found.returncode == 0, found.stderr
     assert "login-host" in found.stdout
     consumer = str(uuid.uuid4())
-    claimed = run(environment, "claim", "--consumer", consumer, "resources=PCPU:2")
+    claimed = call(environment, "claim", "--consumer", consumer, "resources=PCPU:2")
     assert claimed.returncode == 0, claimed.stderr
-    tree = run(environment, "tree", "login-host")
+    tree = call(environment, "tree", "login-host")
     assert re.search(r"PCPU.*2", tree.stdout), tree.stdout + tree.stderr
-    released = run(environment, "release", consumer)
+    released = call(environment, "release", consumer)
     assert released.returncode == 0, released.stderr
 
 
@@ -51,7 +51,7 @@ def test_a_token_does_instead_of_a_password(environment, loaded, keystone):
     del environment["OS_PASSWORD"], environment["OS_USERNAME"]
     environment["OS_TOKEN"] = keystone.token("admin", "admin")
     environment["OS_AUTH_TYPE"] = "token"
-    found = run(environment, "candidates", "resources=PCPU:2")
+    found = call(environment, "candidates", "resources=PCPU:2")
     assert found.returncode == 0, found.stderr
 
 
@@ -71,7 +71,7 @@ clouds:
 """
     )
     configured = usual_environment(tmp_path, OS_CLIENT_CONFIG_FILE=str(tmp_path / "clouds.yaml"))
-    found = run(configured | {"OS_CLOUD": "here"}, "candidates", "resources=PCPU:2")
+    found = call(configured | {"OS_CLOUD": "here"}, "candidates", "resources=PCPU:2")
     assert found.returncode == 0, found.stderr
 
 
@@ -84,13 +84,13 @@ def test_a_wrong_password_is_one_line_that_says_so(environment):
 
 def test_a_member_is_told_what_is_not_allowed(keystone, service, tmp_path):
     environment = usual_environment(tmp_path, **keystone.login("member", "department"))
-    refused = run(environment, "candidates", "resources=PCPU:1")
+    refused = call(environment, "candidates", "resources=PCPU:1")
     assert refused.returncode == 1
     assert "Policy does not allow placement:allocation_candidates:list" in refused.stderr
 
 
 def test_a_region_without_the_service_is_named(environment):
-    refused = run(environment | {"OS_REGION_NAME": "Nowhere"}, "candidates", "resources=PCPU:1")
+    refused = call(environment | {"OS_REGION_NAME": "Nowhere"}, "candidates", "resources=PCPU:1")
     assert refused.returncode == 1
     assert "Traceback" not in refused.stderr
     assert "placement" in refused.stderr

@@ -24,25 +24,31 @@ class Reference:
         self.S = {name for name, p in self.P.items() if SHARING in p.traits}
 
     def anc(self, p):
+        """p and all above it, from p to the root."""
         chain = [p]
         while self.P[chain[-1]].parent is not None:
             chain.append(self.P[chain[-1]].parent)
         return chain
 
     def root(self, p):
+        """The root of p's tree."""
         return self.anc(p)[-1]
 
     def traits(self, p):
+        """The traits of p."""
         return self.P[p].traits
 
     def aggs(self, p):
+        """The aggregates of p."""
         return self.P[p].aggregates
 
     def cap(self, p, c):
+        """The capacity of class c at p; not rounded."""
         stock = self.P[p].stock[c]
         return (stock.total - stock.reserved) * stock.allocation_ratio
 
     def fit(self, p, c, n):
+        """Whether p has room for n of c, and n is an amount that it lends."""
         stock = self.P[p].stock.get(c)
         return (
             stock is not None
@@ -52,21 +58,26 @@ class Reference:
         )
 
     def anchors(self, p):
+        """The roots of the trees that p may serve."""
         found = {self.root(p)}
         if p in self.S:
             found |= {self.root(q) for q in self.P if self.aggs(q) & self.aggs(p)}
         return found
 
     def is_in(self, p, g):
+        """Whether p is in all aggregates that g wants."""
         return all(self.aggs(p) & m for m in g.member_of)
 
     def is_out(self, p, g):
+        """Whether p is in an aggregate that g forbids."""
         return bool(self.aggs(p) & g.not_member_of)
 
     def in_tree(self, p, g):
+        """Whether p is in a tree that g wants."""
         return not g.in_tree or self.root(p) in {self.root(q) for q in g.in_tree if q in self.P}
 
     def in_subtree(self, p, g):
+        """Whether p is in a subtree that g wants."""
         return not g.in_subtree or not set(g.in_subtree).isdisjoint(self.anc(p))
 
     def suffixed(self, g, a):
@@ -85,6 +96,7 @@ class Reference:
         ]
 
     def may_use(self, p, a, g):
+        """Whether the group g without suffix may take from p at the anchor a."""
         return (
             self.in_tree(p, g)
             and self.in_subtree(p, g)
@@ -191,6 +203,7 @@ class Reference:
         return frozenset((p, c, n) for (p, c), n in alloc.items()), frozenset(V.items())
 
     def fits_together(self, alloc):
+        """Whether all that is taken from a provider fits there."""
         for (p, c), n in alloc.items():
             stock = self.P[p].stock[c]
             if stock.used + n > math.trunc(self.cap(p, c)) or n > stock.max_unit:

@@ -23,14 +23,17 @@ class Lenient(Reference):
         self.suffix = ""
 
     def suffixed(self, g, a):
+        """As the definition has it, with the comparisons of this group."""
         self.suffix = g.suffix
         return super().suffixed(g, a)
 
     def unsuffixed(self, g, a, request, taken):
+        """As the definition has it, with the comparisons of this group."""
         self.suffix = ""
         return super().unsuffixed(g, a, request, taken)
 
     def fit(self, p, c, n):
+        """As the definition has it, but for comparisons that are not made."""
         stock = self.P[p].stock.get(c)
         if stock is None:
             return False
@@ -43,9 +46,11 @@ class Lenient(Reference):
         )
 
     def fits_together(self, alloc):
+        """As the definition has it, once groups are added up at all."""
         return not self.sums_groups or super().fits_together(alloc)
 
     def trees(self, request, most):
+        """How many trees match."""
         self.splitting = request.can_split
         return len(self.matching(request, most))
 

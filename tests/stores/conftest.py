@@ -3,18 +3,14 @@
 
 import pytest
 
-from tests.databases import KINDS, MissingServerError, server_of
+from tests.databases import KINDS, empty_database
 from treeclaim.store import DatabaseSettings, Store, names, schema
 
 
 @pytest.fixture(params=KINDS)
 def database_url(request, tmp_path):
     """The URL of an empty database."""
-    try:
-        server = server_of(request.param)
-    except MissingServerError as missing:
-        pytest.skip(str(missing))
-    with server.database(tmp_path) as url:
+    with empty_database(request.param, tmp_path) as url:
         yield url
 
 

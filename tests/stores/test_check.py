@@ -7,7 +7,8 @@ import sys
 import pytest
 import sqlalchemy as sa
 
-from tests.databases import GaleraNode, MissingServerError, free_port
+from bench.ports import free_port
+from tests.databases import GaleraNode, MissingServerError
 from tests.service import schema_on
 from treeclaim.model.errors import SchemaRevisionError
 from treeclaim.store import DatabaseSettings, schema

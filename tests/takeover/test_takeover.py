@@ -5,7 +5,6 @@ The other service runs as a black box, from a virtual environment of its own tha
 too. Where that cannot be made, the tests are skipped and say so.
 """
 
-import subprocess
 import uuid
 
 import pytest
@@ -14,7 +13,8 @@ import sqlalchemy as sa
 from bench import servers
 from tests.blackbox.endpoint import Endpoint
 from tests.blackbox.requests import ConsumerGeneration, ProviderGeneration, Request, filled
-from tests.databases import KINDS, MissingServerError, server_of
+from tests.databases import KINDS, empty_database
+from tests.environments import peer_programs
 from tests.takeover.recording import changed, record
 from treeclaim.cli.main import main
 
@@ -182,14 +182,8 @@ def change_again(writer):
 @pytest.fixture(params=KINDS)
 def database(request, tmp_path):
     """The URL of an empty database, if there is something to fill it."""
-    try:
-        servers.peer_environment()
-        server = server_of(request.param)
-    except (subprocess.CalledProcessError, OSError) as error:
-        pytest.skip(f"openstack-placement cannot be installed here: {error}")
-    except MissingServerError as missing:
-        pytest.skip(str(missing))
-    with server.database(tmp_path) as url:
+    peer_programs()
+    with empty_database(request.param, tmp_path) as url:
         yield url
 
 

@@ -9,8 +9,9 @@ import sysconfig
 from contextlib import contextmanager
 from pathlib import Path
 
+from bench.ports import free_port
 from tests.environments import environment_of
-from tests.servers import answers, free_port, running, usual_environment
+from tests.servers import answers, running, usual_environment
 
 ROOT = Path(__file__).parents[2]
 _RECIPES = ROOT / "deploy" / "wsgi"

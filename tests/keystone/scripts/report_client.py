@@ -5,7 +5,6 @@ Called with the name of a nova.conf. Prints the public methods of the client tha
 """
 
 import copy
-import json
 import sys
 import uuid
 from typing import ClassVar
@@ -13,6 +12,7 @@ from typing import ClassVar
 from nova import config, context, exception, objects
 from nova.scheduler import utils
 from nova.scheduler.client import report
+from steps import do_all, print_unused
 
 PROJECT, USER = str(uuid.uuid4()), str(uuid.uuid4())
 GPU = "CUSTOM_REPORTED_GPU"
@@ -289,16 +289,8 @@ def main():
     """Do all steps."""
     config.parse_args(["report-client", "--config-file", sys.argv[1]])
     objects.register_all()
-    deployment = Deployment()
-    for step in STEPS:
-        print("step", step.__name__, file=sys.stderr)
-        step(deployment)
-    public = {
-        name
-        for name, value in vars(report.SchedulerReportClient).items()
-        if callable(value) and not name.startswith("_")
-    }
-    print(json.dumps(sorted(public - Watched.used)))
+    do_all(STEPS, Deployment())
+    print_unused(report.SchedulerReportClient, Watched.used)
 
 
 if __name__ == "__main__":

@@ -4,13 +4,12 @@
 The login is in the environment. Prints the methods of the proxy that were not used.
 """
 
-import json
-import sys
 import uuid
 
 import openstack
 from openstack import exceptions
 from openstack.placement.v1 import _proxy
+from steps import do_all, print_unused
 
 NOT_OF_PLACEMENT = {"wait_for_delete", "wait_for_status"}
 """Waiting for a status, which nothing here has."""
@@ -140,15 +139,8 @@ def main():
     openstack.enable_logging(debug=False)
     placement = Watched(openstack.connect().placement)
     steps = (classes_and_traits, providers, inventories, traits_and_aggregates, claims, deletions)
-    for step in steps:
-        print("step", step.__name__, file=sys.stderr)
-        step(placement)
-    public = {
-        name
-        for name, value in vars(_proxy.Proxy).items()
-        if callable(value) and not name.startswith("_")
-    }
-    print(json.dumps(sorted(public - placement.used - NOT_OF_PLACEMENT)))
+    do_all(steps, placement)
+    print_unused(_proxy.Proxy, placement.used | NOT_OF_PLACEMENT)
 
 
 if __name__ == "__main__":

@@ -1,0 +1,30 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The configuration: what can be set, what is set, and what the service makes of it.
+
+Options come from `placement.conf` and from the environment (`OS_<GROUP>__<OPTION>`). Sections and
+options that nobody knows are ignored, so a file written for Placement works as it is.
+"""
+
+from treeclaim.config.effective import EffectiveOption, OptionGroups, effective_options
+from treeclaim.config.options import list_options
+from treeclaim.config.reading import (
+    CONFIG_DIR_VARIABLE,
+    PROJECT,
+    Address,
+    Configuration,
+    ConfigurationError,
+    load,
+)
+
+__all__ = [
+    "CONFIG_DIR_VARIABLE",
+    "PROJECT",
+    "Address",
+    "Configuration",
+    "ConfigurationError",
+    "EffectiveOption",
+    "OptionGroups",
+    "effective_options",
+    "list_options",
+    "load",
+]

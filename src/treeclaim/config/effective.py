@@ -1,0 +1,63 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is configured: the value of each option, and where it comes from."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from oslo_config import cfg
+from oslo_log import _options as log_options
+from oslo_middleware import cors
+from oslo_policy import opts as policy_opts
+
+from treeclaim.config.options import list_options
+
+OptionGroups = Sequence[tuple[str | None, Sequence[cfg.Opt]]]
+"""Options by group; None is the group DEFAULT."""
+
+
+@dataclass(frozen=True, slots=True)
+class EffectiveOption:
+    """The value that an option has.
+
+    Attributes:
+        name: `[group]/option`.
+        value: Secrets are not shown.
+        source: A file, the environment, or "default".
+        is_default: Whether nobody set it.
+    """
+
+    name: str
+    value: str
+    source: str
+    is_default: bool
+
+
+def effective_options(options: cfg.ConfigOpts, more: OptionGroups) -> list[EffectiveOption]:
+    """Return what is configured, by name.
+
+    Args:
+        options: Of the service.
+        more: Options by group of libraries that read their own when they are first used.
+    """
+    for group, some in more:
+        options.register_opts(some, group=group)
+    libraries = [*log_options.list_opts(), *policy_opts.list_opts(), ("cors", cors.CORS_OPTS)]
+    found = []
+    for group, some in [*list_options(), *libraries, *more]:
+        where = options if group is None else options[group]
+        # A library lists some options that it registers only where it needs them.
+        registered = [option for option in some if option.dest in where]
+        found += [_effective(options, group, one, where[one.dest]) for one in registered]
+    return sorted(found, key=lambda one: one.name)
+
+
+def _effective(
+    options: cfg.ConfigOpts, group: str | None, option: cfg.Opt, value: object
+) -> EffectiveOption:
+    location = options.get_location(option.dest, group)
+    name = f"[{group or 'DEFAULT'}]/{option.dest}"
+    shown = "****" if option.secret and value else str(value)
+    if location is None or not location.location.is_user_controlled:
+        return EffectiveOption(name, shown, "default", is_default=True)
+    source = location.detail or location.location.name
+    return EffectiveOption(name, shown, source, is_default=False)

@@ -1,0 +1,182 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Every option, with the names that operators of the Placement service know (page 05, section 3)."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from oslo_config import cfg
+from oslo_log import log
+from oslo_middleware import cors, http_proxy_to_wsgi
+from oslo_policy import opts as policy_opts
+
+_NOBODY = "00000000-0000-0000-0000-000000000000"
+
+_DEFAULT = (
+    cfg.StrOpt("tempdir", help="Explicitly specify the temporary working directory."),
+    cfg.StrOpt(
+        "pybasedir",
+        default=str(Path(__file__).parents[1]),
+        sample_default="<the directory of the installed package>",
+        help="The directory where the Python modules are installed; base of state_path.",
+    ),
+    cfg.StrOpt("state_path", default="$pybasedir", help="The top directory of state files."),
+    cfg.BoolOpt("log_options", default=True, help="Log the values of all options at start."),
+)
+_API = (
+    cfg.StrOpt(
+        "auth_strategy",
+        default="keystone",
+        choices=("keystone", "noauth2"),
+        deprecated_group="DEFAULT",
+        help="How callers are authenticated; noauth2 is for tests and standalone use.",
+    ),
+)
+_PLACEMENT = (
+    cfg.BoolOpt(
+        "randomize_allocation_candidates",
+        default=False,
+        help="Return a random sample of the candidates under a limit, else shuffle them.",
+    ),
+    cfg.StrOpt(
+        "incomplete_consumer_project_id",
+        default=_NOBODY,
+        help="Project of claims that were written below microversion 1.8.",
+    ),
+    cfg.StrOpt(
+        "incomplete_consumer_user_id",
+        default=_NOBODY,
+        help="User of claims that were written below microversion 1.8.",
+    ),
+    cfg.IntOpt(
+        "allocation_conflict_retry_count",
+        default=10,
+        min=0,
+        help="How often a claim that met others is tried again.",
+    ),
+    cfg.IntOpt(
+        "max_allocation_candidates",
+        default=-1,
+        min=-1,
+        help="Most candidates generated for one request; -1 for no cap.",
+    ),
+    cfg.StrOpt(
+        "allocation_candidates_generation_strategy",
+        default="depth-first",
+        choices=("depth-first", "breadth-first"),
+        help="Whether trees are visited one after the other, or in turn.",
+    ),
+)
+_WORKAROUNDS = (
+    cfg.BoolOpt(
+        "optimize_for_wide_provider_trees",
+        default=False,
+        help="Accepted and ignored: candidates are always pruned early.",
+    ),
+)
+_DATABASE = (
+    cfg.StrOpt("connection", secret=True, help="URL of the database. Required."),
+    cfg.StrOpt("connection_parameters", default="", help="More parameters of the URL."),
+    cfg.BoolOpt("sqlite_synchronous", default=True, help="Make commits durable on SQLite."),
+    cfg.StrOpt("slave_connection", secret=True, help="Accepted; reads go to the connection."),
+    cfg.StrOpt("mysql_sql_mode", default="TRADITIONAL", help="SQL mode of MySQL sessions."),
+    cfg.IntOpt(
+        "connection_recycle_time",
+        default=3600,
+        help="Seconds after which a connection is replaced.",
+    ),
+    cfg.IntOpt("max_pool_size", help="Most connections kept open."),
+    cfg.IntOpt("max_retries", default=10, help="Connection attempts at start; -1 is endless."),
+    cfg.IntOpt("retry_interval", default=10, help="Seconds between connection attempts."),
+    cfg.IntOpt("max_overflow", help="Most connections beyond max_pool_size."),
+    cfg.IntOpt("connection_debug", default=0, help="Log SQL statements where above 0."),
+    cfg.BoolOpt("connection_trace", default=False, help="Accepted and ignored."),
+    cfg.IntOpt("pool_timeout", help="Seconds to wait for a connection."),
+    cfg.BoolOpt("sync_on_startup", default=False, help="Bring the schema up to date at start."),
+)
+_TREECLAIM = (
+    cfg.StrOpt(
+        "admin_listen",
+        default="127.0.0.1:8779",
+        help="Address and port for liveness, readiness and metrics; empty for none. Nobody is "
+        "asked for a token there, so it should not be reachable for everybody.",
+    ),
+    cfg.StrOpt(
+        "metrics_of_resources",
+        default="none",
+        choices=("none", "cloud", "aggregates"),
+        help="Whether the metrics have capacity and usage by resource class: of the whole cloud, "
+        "and of each aggregate too. Each scrape sums up all inventories and claims then.",
+    ),
+    cfg.IntOpt(
+        "max_body_bytes",
+        default=16 * 1024 * 1024,
+        min=1024,
+        help="Longest body of a request; a longer one is refused unread, with 413.",
+    ),
+    cfg.IntOpt(
+        "max_request_groups",
+        default=512,
+        min=1,
+        help="Most request groups in one question for candidates.",
+    ),
+    cfg.FloatOpt(
+        "search_seconds",
+        default=30.0,
+        min=0.0,
+        help="Seconds after which a search for candidates is given up, with 400; 0 for never.",
+    ),
+    cfg.BoolOpt(
+        "tracing",
+        default=False,
+        help="Send OpenTelemetry traces; needs the extra 'tracing'. Where they go is said by the "
+        "OTEL_* environment variables of OpenTelemetry.",
+    ),
+)
+GROUPS: Mapping[str | None, Sequence[cfg.Opt]] = {
+    None: _DEFAULT,
+    "api": _API,
+    "placement": _PLACEMENT,
+    "workarounds": _WORKAROUNDS,
+    "placement_database": _DATABASE,
+    "treeclaim": _TREECLAIM,
+    "oslo_middleware": tuple(http_proxy_to_wsgi.OPTS),
+}
+"""The options by group; None is the group DEFAULT."""
+
+_CORS_HEADERS = [
+    "X-Auth-Token",
+    "X-Openstack-Request-Id",
+    "X-Identity-Status",
+    "X-Roles",
+    "X-Service-Catalog",
+    "X-User-Id",
+    "X-Tenant-Id",
+    "OpenStack-API-Version",
+]
+_CORS_EXPOSED = [
+    "X-Auth-Token",
+    "X-Openstack-Request-Id",
+    "X-Subject-Token",
+    "X-Service-Token",
+    "OpenStack-API-Version",
+]
+_CORS_METHODS = ["GET", "PUT", "POST", "DELETE", "PATCH"]
+
+
+def list_options() -> list[tuple[str | None, list[cfg.Opt]]]:
+    """Return all options by group, for the option generator."""
+    return [(group, list(options)) for group, options in GROUPS.items()]
+
+
+def register(options: cfg.ConfigOpts) -> None:
+    """Make all options known to a place where they are read from."""
+    for group, some in GROUPS.items():
+        options.register_opts(some, group=group)
+    log.register_options(options)
+    policy_opts._register(options)  # noqa: SLF001
+    cors.set_defaults(
+        allow_headers=_CORS_HEADERS,
+        expose_headers=_CORS_EXPOSED,
+        allow_methods=_CORS_METHODS,
+    )
+    options.register_opts(cors.CORS_OPTS, group="cors")

@@ -1,0 +1,206 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Reads the configuration from `placement.conf` and the environment, and finds what is wrong."""
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import parse_qsl
+
+from oslo_config import cfg
+from sqlalchemy.engine import make_url
+from sqlalchemy.exc import ArgumentError
+
+from treeclaim.config.options import GROUPS, register
+from treeclaim.model.request import SearchOptions
+from treeclaim.store import DatabaseSettings
+
+PROJECT = "placement"
+"""What the configuration file and its folder are called, as the Placement service has them."""
+
+CONFIG_DIR_VARIABLE = "OS_PLACEMENT_CONFIG_DIR"
+"""The environment variable that names the folder of the configuration file."""
+
+_LAST_PORT = 65535
+
+
+class ConfigurationError(Exception):
+    """An option is missing or has a value that it cannot have; the message names it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """Where a server listens.
+
+    Attributes:
+        host: Name or address, IPv6 without brackets.
+        port: From 0 (any) to 65535.
+    """
+
+    host: str
+    port: int
+
+
+@dataclass(frozen=True, slots=True)
+class Configuration:
+    """What the operator configured.
+
+    Attributes:
+        options: The options themselves, for the libraries that read their own from them.
+        database: How to reach the database.
+        max_retries: Connection attempts at start; -1 for endless ones.
+        retry_interval: Seconds between them.
+        sync_on_startup: Whether the schema is brought up to date at start.
+        auth_strategy: `keystone` or `noauth2`.
+        search: What concerns every search.
+        claim_attempts: How often a claim is tried in all.
+        incomplete_project_id, incomplete_user_id: Owners of claims made below 1.8.
+        cors_enabled: Whether cross-origin requests are answered.
+        proxy_headers: Whether headers of a proxy in front are honoured.
+        admin: Where liveness, readiness and metrics are served; None for nowhere.
+        metrics_of_resources: `none`, `cloud` or `aggregates`.
+        max_body_bytes, max_request_groups: Limits of a request.
+        tracing: Whether traces are sent.
+    """
+
+    options: cfg.ConfigOpts
+    database: DatabaseSettings
+    max_retries: int
+    retry_interval: int
+    sync_on_startup: bool
+    auth_strategy: str
+    search: SearchOptions
+    claim_attempts: int
+    incomplete_project_id: str
+    incomplete_user_id: str
+    cors_enabled: bool
+    proxy_headers: bool
+    admin: Address | None
+    metrics_of_resources: str
+    max_body_bytes: int
+    max_request_groups: int
+    tracing: bool
+
+
+def load(
+    *,
+    config_files: Sequence[str] = (),
+    config_dirs: Sequence[str] = (),
+) -> Configuration:
+    """Read the configuration.
+
+    Args:
+        config_files: Files named by the caller. Without any, the directory in
+            OS_PLACEMENT_CONFIG_DIR counts, else the usual places.
+        config_dirs: Directories with more files.
+
+    Raises:
+        ConfigurationError: if something is missing, unreadable or impossible.
+    """
+    options = cfg.ConfigOpts()
+    register(options)
+    try:
+        options(
+            _arguments(config_dirs),
+            project=PROJECT,
+            default_config_files=_files(config_files),
+        )
+        return _configuration(options)
+    except (cfg.Error, ValueError) as error:
+        raise ConfigurationError(str(error)) from error
+
+
+def _arguments(config_dirs: Sequence[str]) -> list[str]:
+    return [part for directory in config_dirs for part in ("--config-dir", directory)]
+
+
+def _files(config_files: Sequence[str]) -> list[str] | None:
+    """Return the files to read, None for the usual places of oslo.config."""
+    if config_files:
+        return list(config_files)
+    directory = os.environ.get(CONFIG_DIR_VARIABLE)
+    if not directory:
+        return None
+    path = Path(directory) / f"{PROJECT}.conf"
+    return [str(path)] if path.exists() else []
+
+
+def _configuration(options: cfg.ConfigOpts) -> Configuration:
+    _check_all(options)
+    placement, database = options.placement, options.placement_database
+    maximum = placement.max_allocation_candidates
+    return Configuration(
+        options=options,
+        database=_database(options),
+        max_retries=database.max_retries,
+        retry_interval=database.retry_interval,
+        sync_on_startup=database.sync_on_startup,
+        auth_strategy=options.api.auth_strategy,
+        search=SearchOptions(
+            maximum=None if maximum < 0 else maximum,
+            breadth_first=(placement.allocation_candidates_generation_strategy == "breadth-first"),
+            randomize=placement.randomize_allocation_candidates,
+            seconds=options.treeclaim.search_seconds or None,
+        ),
+        claim_attempts=max(placement.allocation_conflict_retry_count, 1),
+        incomplete_project_id=placement.incomplete_consumer_project_id,
+        incomplete_user_id=placement.incomplete_consumer_user_id,
+        cors_enabled=bool(options.cors.allowed_origin),
+        proxy_headers=options.oslo_middleware.enable_proxy_headers_parsing,
+        admin=_address("[treeclaim]/admin_listen", options.treeclaim.admin_listen),
+        metrics_of_resources=options.treeclaim.metrics_of_resources,
+        max_body_bytes=options.treeclaim.max_body_bytes,
+        max_request_groups=options.treeclaim.max_request_groups,
+        tracing=options.treeclaim.tracing,
+    )
+
+
+def _address(name: str, text: str) -> Address | None:
+    if not text:
+        return None
+    host, _, port = text.rpartition(":")
+    if not host or not port.isdigit() or int(port) > _LAST_PORT:
+        raise ConfigurationError(f"{name}: {text!r} is not an address and a port, 127.0.0.1:8779")
+    return Address(host.removeprefix("[").removesuffix("]"), int(port))
+
+
+def _check_all(options: cfg.ConfigOpts) -> None:
+    """Read every option once, so that a wrong value is found at start and named."""
+    for group, some in GROUPS.items():
+        for option in some:
+            where = options if group is None else options[group]
+            try:
+                where[option.dest]
+            except (cfg.Error, ValueError) as error:
+                name = f"[{group or 'DEFAULT'}]/{option.name}"
+                raise ConfigurationError(f"{name}: {error}") from error
+
+
+def _database(options: cfg.ConfigOpts) -> DatabaseSettings:
+    database = options.placement_database
+    if not database.connection:
+        raise ConfigurationError(
+            "[placement_database]/connection is required: the URL of the database, for example "
+            "sqlite:////var/lib/placement/placement.db"
+        )
+    return DatabaseSettings(
+        url=_url(database.connection, database.connection_parameters),
+        sqlite_synchronous=database.sqlite_synchronous,
+        connection_recycle_time=database.connection_recycle_time,
+        max_pool_size=database.max_pool_size,
+        max_overflow=database.max_overflow,
+        pool_timeout=database.pool_timeout,
+        mysql_sql_mode=database.mysql_sql_mode,
+        connection_debug=database.connection_debug,
+    )
+
+
+def _url(connection: str, parameters: str) -> str:
+    try:
+        url = make_url(connection)
+    except ArgumentError as error:
+        raise ConfigurationError(
+            "[placement_database]/connection is not the URL of a database"
+        ) from error
+    more = dict(parse_qsl(parameters))
+    return url.update_query_dict(more).render_as_string(hide_password=False)

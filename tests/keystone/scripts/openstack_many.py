@@ -1,0 +1,55 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The `openstack` command, once for each line of JSON that comes in; runs where it is installed.
+
+A line in is the list of arguments; a line out is exit code, standard output and standard error.
+What the command imports is imported once, which is nearly all of its time; each command then is a
+process of its own, with nothing that another one left behind.
+"""
+
+import io
+import json
+import os
+import sys
+import tempfile
+from contextlib import redirect_stdout
+
+from openstackclient import shell
+
+
+def once(arguments):
+    """Run the command; returns what it printed and how it ended."""
+    with tempfile.TemporaryFile() as output, tempfile.TemporaryFile() as errors:
+        process = os.fork()
+        if not process:
+            _become_the_command(arguments, output, errors)
+        _, status = os.waitpid(process, 0)
+        texts = []
+        for one in (output, errors):
+            one.seek(0)
+            texts.append(one.read().decode())
+        return os.waitstatus_to_exitcode(status), *texts
+
+
+def _become_the_command(arguments, output, errors):
+    os.dup2(output.fileno(), sys.stdout.fileno())
+    os.dup2(errors.fileno(), sys.stderr.fileno())
+    code = 1
+    try:
+        code = shell.main(arguments)
+    finally:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(code or 0)
+
+
+def main():
+    """Answer until there is no more input."""
+    with redirect_stdout(io.StringIO()):
+        # To list all subcommands imports them.
+        shell.main(["command", "list", "--group=openstack.placement.v1"])
+    for line in sys.stdin:
+        print(json.dumps(once(json.loads(line))), flush=True)
+
+
+if __name__ == "__main__":
+    main()
