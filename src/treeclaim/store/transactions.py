@@ -90,7 +90,7 @@ def seconds(*times: datetime | None) -> float:
     return 0.0
 
 
-def chunks(items: Sequence[int]) -> Iterator[Sequence[int]]:
-    """Split ids into pieces that fit into an IN list."""
-    for start in range(0, len(items), IDS_AT_ONCE):
-        yield items[start : start + IDS_AT_ONCE]
+def chunks(items: Sequence[int], most: int = IDS_AT_ONCE) -> Iterator[Sequence[int]]:
+    """Split ids into pieces that fit into one statement."""
+    for start in range(0, len(items), most):
+        yield items[start : start + most]
