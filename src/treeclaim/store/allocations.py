@@ -26,28 +26,31 @@ from treeclaim.store import consumers
 from treeclaim.store.claim_lookup import Held, Lookup, Usage, held_by, look_up
 from treeclaim.store.consumers import Owners
 from treeclaim.store.provider_rows import ProviderRow, bump, locked_in_order
+from treeclaim.store.ready import Ready
 from treeclaim.store.stock import USED
 from treeclaim.store.tables import allocations, inventories
 from treeclaim.store.transactions import ReadTransaction, WriteTransaction
 
-_STOCK = sa.select(
-    inventories.c.resource_provider_id,
-    inventories.c.resource_class_id,
-    USED,
-    inventories.c.total,
-    inventories.c.reserved,
-    inventories.c.min_unit,
-    inventories.c.max_unit,
-    inventories.c.step_size,
-    inventories.c.allocation_ratio,
-).where(
-    inventories.c.resource_provider_id.in_(sa.bindparam("provider_ids", expanding=True)),
-    inventories.c.resource_class_id.in_(sa.bindparam("class_ids", expanding=True)),
+_STOCK = Ready(
+    sa.select(
+        inventories.c.resource_provider_id,
+        inventories.c.resource_class_id,
+        USED,
+        inventories.c.total,
+        inventories.c.reserved,
+        inventories.c.min_unit,
+        inventories.c.max_unit,
+        inventories.c.step_size,
+        inventories.c.allocation_ratio,
+    ).where(
+        inventories.c.resource_provider_id.in_(sa.bindparam("provider_ids", expanding=True)),
+        inventories.c.resource_class_id.in_(sa.bindparam("class_ids", expanding=True)),
+    )
 )
 _REMOVE = sa.delete(allocations).where(
     allocations.c.consumer_id.in_(sa.bindparam("uuids", expanding=True))
 )
-_INSERT = sa.insert(allocations)
+_INSERT = Ready(sa.insert(allocations).inline())
 
 
 @dataclass(frozen=True, slots=True)

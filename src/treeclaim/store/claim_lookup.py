@@ -13,6 +13,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from treeclaim.model.claim import ConsumerClaim, ConsumerType
+from treeclaim.store.ready import Ready
 from treeclaim.store.tables import (
     allocations,
     consumer_types,
@@ -65,11 +66,13 @@ _HELD_BY = _part(
     allocations.c.resource_class_id,
     allocations.c.used,
 )
-_EVERYTHING = sa.union_all(
-    _HELD_BY,
-    _part(_CONSUMER, consumers.c.id, consumers.c.uuid),
-    *(_part(_OWNER + at, table.c.id, name) for at, (table, name) in enumerate(NAMES.items())),
-    _part(_CLASS, resource_classes.c.id, resource_classes.c.name),
+_EVERYTHING = Ready(
+    sa.union_all(
+        _HELD_BY,
+        _part(_CONSUMER, consumers.c.id, consumers.c.uuid),
+        *(_part(_OWNER + at, table.c.id, name) for at, (table, name) in enumerate(NAMES.items())),
+        _part(_CLASS, resource_classes.c.id, resource_classes.c.name),
+    )
 )
 
 

@@ -10,6 +10,7 @@ import sqlalchemy as sa
 from treeclaim.model.claim import ConsumerClaim, ConsumerType, Generation
 from treeclaim.model.errors import ConsumerGenerationConflictError
 from treeclaim.store.claim_lookup import NAMES
+from treeclaim.store.ready import Ready
 from treeclaim.store.tables import allocations, consumer_types, consumers, projects, users
 from treeclaim.store.transactions import ReadTransaction, RetryTransactionError, WriteTransaction
 
@@ -24,7 +25,7 @@ _LOCKED = (
     .order_by(consumers.c.id)
     .with_for_update()
 )
-_INSERT = sa.insert(consumers)
+_INSERT = Ready(sa.insert(consumers).inline())
 _UPDATE = (
     sa.update(consumers)
     .where(

@@ -28,6 +28,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from treeclaim.model.changes import Cursor
+from treeclaim.store.ready import Ready
 from treeclaim.store.tables import feed, streams
 from treeclaim.store.transactions import (
     ReadTransaction,
@@ -41,12 +42,12 @@ PROVIDER = "provider"
 CATALOGUE = "catalogue"
 
 _NEW_STREAM = sa.insert(streams)
-_ADVANCE = (
+_ADVANCE = Ready(
     sa.update(streams)
     .where(streams.c.id == sa.bindparam("stream"), streams.c.position == sa.bindparam("old"))
     .values(position=sa.bindparam("new"), used_at=sa.bindparam("at"))
 )
-_TELL = sa.insert(feed)
+_TELL = Ready(sa.insert(feed).inline())
 _POSITIONS = sa.select(streams.c.id, streams.c.position, streams.c.pruned_to)
 _STREAMS_AT_ONCE = 100
 """Most streams in one question; some databases have a limit to conditions."""
