@@ -6,15 +6,13 @@ their ids, and judges capacity by what it reads under these locks. Two claims on
 queue up; neither fails because of the other.
 """
 
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import sqlalchemy as sa
 
-from treeclaim.model.claim import (
-    ConsumerClaim,
-)
+from treeclaim.model.claim import ConsumerClaim
 from treeclaim.model.errors import (
     AllocationProviderNotFoundError,
     AllocationsNotFoundError,
@@ -25,50 +23,34 @@ from treeclaim.model.errors import (
 )
 from treeclaim.model.inventory import Inventory
 from treeclaim.store import consumers
-from treeclaim.store.class_ids import known_ids
+from treeclaim.store.claim_lookup import Held, Lookup, Usage, held_by, look_up
 from treeclaim.store.consumers import Owners
 from treeclaim.store.provider_rows import ProviderRow, bump, locked_in_order
+from treeclaim.store.ready import Ready
+from treeclaim.store.stock import USED
 from treeclaim.store.tables import allocations, inventories
 from treeclaim.store.transactions import ReadTransaction, WriteTransaction
 
-_HELD = sa.select(
-    allocations.c.consumer_id,
-    allocations.c.resource_provider_id,
-    allocations.c.resource_class_id,
-    allocations.c.used,
-).where(allocations.c.consumer_id.in_(sa.bindparam("uuids", expanding=True)))
-_STOCK = sa.select(
-    inventories.c.resource_provider_id,
-    inventories.c.resource_class_id,
-    inventories.c.total,
-    inventories.c.reserved,
-    inventories.c.min_unit,
-    inventories.c.max_unit,
-    inventories.c.step_size,
-    inventories.c.allocation_ratio,
-).where(
-    inventories.c.resource_provider_id.in_(sa.bindparam("provider_ids", expanding=True)),
-    inventories.c.resource_class_id.in_(sa.bindparam("class_ids", expanding=True)),
-)
-_USAGE = (
+_STOCK = Ready(
     sa.select(
-        allocations.c.resource_provider_id,
-        allocations.c.resource_class_id,
-        sa.func.sum(allocations.c.used).label("used"),
+        inventories.c.resource_provider_id,
+        inventories.c.resource_class_id,
+        USED,
+        inventories.c.total,
+        inventories.c.reserved,
+        inventories.c.min_unit,
+        inventories.c.max_unit,
+        inventories.c.step_size,
+        inventories.c.allocation_ratio,
+    ).where(
+        inventories.c.resource_provider_id.in_(sa.bindparam("provider_ids", expanding=True)),
+        inventories.c.resource_class_id.in_(sa.bindparam("class_ids", expanding=True)),
     )
-    .where(
-        allocations.c.resource_provider_id.in_(sa.bindparam("provider_ids", expanding=True)),
-        allocations.c.resource_class_id.in_(sa.bindparam("class_ids", expanding=True)),
-    )
-    .group_by(allocations.c.resource_provider_id, allocations.c.resource_class_id)
 )
 _REMOVE = sa.delete(allocations).where(
     allocations.c.consumer_id.in_(sa.bindparam("uuids", expanding=True))
 )
-_INSERT = sa.insert(allocations)
-
-Usage = Counter[tuple[int, int]]
-"""Units by (provider id, class id)."""
+_INSERT = Ready(sa.insert(allocations).inline())
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,27 +78,13 @@ class NewAllocation:
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
-    """What the consumers of a write held before it.
-
-    Attributes:
-        usage: Sum of their records.
-        providers: Ids of the providers by consumer.
-    """
-
-    usage: Usage
-    providers: Mapping[str, set[int]]
-
-
-@dataclass(frozen=True, slots=True)
 class Prepared:
-    """A write whose consumers and providers are locked.
+    """A write whose consumers are written and whose providers are locked.
 
     Attributes:
         claims: What is to be.
-        consumers: Those consumers that exist.
+        consumers: Those consumers that existed, as they were.
         held: What they hold until now.
-        owners: Who they belong to.
         class_ids: Ids of the resource classes named, if they exist.
         providers: All locked providers by uuid.
     """
@@ -124,7 +92,6 @@ class Prepared:
     claims: Sequence[ConsumerClaim]
     consumers: Mapping[str, consumers.Consumer]
     held: Held
-    owners: Owners
     class_ids: Mapping[str, int]
     providers: Mapping[str, ProviderRow] = field(default_factory=dict)
 
@@ -145,24 +112,35 @@ def replace(transaction: WriteTransaction, claims: Sequence[ConsumerClaim]) -> N
 def prepare(
     transaction: WriteTransaction, claims: Sequence[ConsumerClaim], also: Iterable[str]
 ) -> Prepared:
-    """Lock the consumers of some claims, then all providers they touch and some more by uuid.
+    """Write the consumers of some claims, then lock all providers they touch and some more by uuid.
 
-    Whatever can be looked up before the providers are locked is, so that those who wait for them
-    wait less.
+    Whatever can be done before the providers are locked is, so that those who wait for them wait
+    less. What is written too early is undone with the transaction, should the claims be refused.
     """
-    uuids = [claim.consumer_uuid for claim in claims]
-    known = consumers.locked(transaction, uuids)
-    held = _held(transaction, uuids)
+    known, found = _settled(transaction, claims)
     emptied = [claim.consumer_uuid for claim in claims if not claim.allocations]
-    left = set[int]().union(*(held.providers.get(one, ()) for one in emptied))
+    left = set[int]().union(*(found.held.providers.get(one, ()) for one in emptied))
     named = {uuid for claim in claims for uuid in claim.allocations}
-    owners = consumers.owners_of(transaction, claims)
-    classes = known_ids(
-        transaction,
-        (name for claim in claims for some in claim.allocations.values() for name in some),
-    )
+    consumers.record(transaction, claims, known, Owners(transaction, found.owners))
     rows = locked_in_order(transaction, named | set(also), left)
-    return Prepared(claims, known, held, owners, classes, {row.uuid: row for row in rows})
+    return Prepared(claims, known, found.held, found.class_ids, {row.uuid: row for row in rows})
+
+
+def _settled(
+    transaction: WriteTransaction, claims: Sequence[ConsumerClaim]
+) -> tuple[Mapping[str, consumers.Consumer], Lookup]:
+    """Lock the consumers that exist, and look up what the claims name.
+
+    Consumers that the client holds for new are not there as a rule, and nothing is locked then:
+    whoever inserts one of them second is refused by its unique name and runs again.
+    """
+    if all(claim.generation is None for claim in claims):
+        found = look_up(transaction, claims)
+        if not found.consumers:
+            return {}, found
+    known = consumers.locked(transaction, [claim.consumer_uuid for claim in claims])
+    found = look_up(transaction, claims)
+    return consumers.without_left_behind(transaction, known, found.held.providers), found
 
 
 def require_known(prepared: Prepared) -> None:
@@ -198,7 +176,6 @@ def carry_out(transaction: WriteTransaction, prepared: Prepared) -> None:
             for one in new
         ),
     )
-    consumers.record(transaction, prepared.claims, prepared.consumers, prepared.owners)
     _bump_providers(transaction, prepared, new)
 
 
@@ -223,23 +200,12 @@ def delete(transaction: WriteTransaction, consumer_uuid: str) -> None:
         AllocationsNotFoundError.
     """
     consumers.locked(transaction, [consumer_uuid])
-    held = _held(transaction, [consumer_uuid])
+    held = held_by(transaction, consumer_uuid)
     if not held.providers:
         raise AllocationsNotFoundError(consumer_uuid)
     transaction.execute(_REMOVE, uuids=[consumer_uuid])
     consumers.delete(transaction, consumer_uuid)
     transaction.touch_providers(provider_id for provider_id, _ in held.usage)
-
-
-def _held(transaction: ReadTransaction, uuids: Sequence[str]) -> Held:
-    usage: Usage = Counter()
-    providers: dict[str, set[int]] = defaultdict(set)
-    for row in transaction.rows(_HELD, uuids=list(uuids)) if uuids else ():
-        # Some collations find other spellings too.
-        if row.consumer_id in uuids:
-            usage[row.resource_provider_id, row.resource_class_id] += row.used
-            providers[row.consumer_id].add(row.resource_provider_id)
-    return Held(usage, dict(providers))
 
 
 def _new_records(prepared: Prepared) -> list[NewAllocation]:
@@ -268,14 +234,11 @@ def _require_room(
         return
     provider_ids = sorted({one.provider.id for one in new})
     class_ids = sorted({one.class_id for one in new})
-    stock = _stock(transaction, provider_ids, class_ids)
+    stock, used = _stock(transaction, provider_ids, class_ids)
     _require_inventories(new, stock)
     for one in new:
         if not stock[one.key].admits(one.used):
             raise UnitConstraintError(one.provider.uuid, one.resource_class)
-    used: Usage = Counter()
-    for row in transaction.rows(_USAGE, provider_ids=provider_ids, class_ids=class_ids):
-        used[row.resource_provider_id, row.resource_class_id] = int(row.used)
     wanted: Usage = Counter()
     for one in new:
         wanted[one.key] += one.used
@@ -301,8 +264,12 @@ def _require_inventories(
 
 def _stock(
     transaction: ReadTransaction, provider_ids: list[int], class_ids: list[int]
-) -> dict[tuple[int, int], Inventory]:
-    return {
-        (row[0], row[1]): Inventory(*row[2:])
-        for row in transaction.rows(_STOCK, provider_ids=provider_ids, class_ids=class_ids)
-    }
+) -> tuple[dict[tuple[int, int], Inventory], Usage]:
+    """Return what there is and what is used of it, as both are at one moment."""
+    stock: dict[tuple[int, int], Inventory] = {}
+    used: Usage = Counter()
+    for row in transaction.rows(_STOCK, provider_ids=provider_ids, class_ids=class_ids):
+        provider_id, class_id, sum_of_used, *inventory = row
+        stock[provider_id, class_id] = Inventory(*inventory)
+        used[provider_id, class_id] = int(sum_of_used)
+    return stock, used

@@ -1,13 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """Consumers: who owns claims, and the generation that protects them (page 70, section 1.1)."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 
 import sqlalchemy as sa
 
 from treeclaim.model.claim import ConsumerClaim, ConsumerType, Generation
 from treeclaim.model.errors import ConsumerGenerationConflictError
+from treeclaim.store.claim_lookup import NAMES
+from treeclaim.store.ready import Ready
 from treeclaim.store.tables import allocations, consumer_types, consumers, projects, users
 from treeclaim.store.transactions import ReadTransaction, RetryTransactionError, WriteTransaction
 
@@ -22,7 +25,7 @@ _LOCKED = (
     .order_by(consumers.c.id)
     .with_for_update()
 )
-_INSERT = sa.insert(consumers)
+_INSERT = Ready(sa.insert(consumers).inline())
 _UPDATE = (
     sa.update(consumers)
     .where(
@@ -38,27 +41,10 @@ _UPDATE = (
     )
 )
 _DELETE = sa.delete(consumers).where(consumers.c.uuid.in_(sa.bindparam("uuids", expanding=True)))
-_HOLDING = (
-    sa.select(allocations.c.consumer_id)
-    .where(allocations.c.consumer_id.in_(sa.bindparam("uuids", expanding=True)))
-    .distinct()
-)
-_NAMES = {table: table.c.external_id for table in (projects, users)} | {
-    consumer_types: consumer_types.c.name
-}
 _FIND = {
-    table: sa.select(table.c.id).where(column == sa.bindparam("wanted"))
-    for table, column in _NAMES.items()
+    table: sa.select(table.c.id).where(name == sa.bindparam("wanted"))
+    for table, name in NAMES.items()
 }
-_FIND_ALL = sa.union_all(
-    *(
-        sa.select(sa.literal(number).label("kind"), table.c.id, column.label("name")).where(
-            column.in_(sa.bindparam(f"wanted_{number}", expanding=True))
-        )
-        for number, (table, column) in enumerate(_NAMES.items())
-    )
-)
-"""All names that a claim needs by one question: each is a way to the server and back."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,23 +63,27 @@ class Consumer:
 
 
 def locked(transaction: WriteTransaction, uuids: Sequence[str]) -> Mapping[str, Consumer]:
-    """Lock those of some consumers that exist, in the one order that all writers use.
+    """Lock those of some consumers that exist, in the one order that all writers use."""
+    if not uuids:
+        return {}
+    return {
+        row.uuid: Consumer(row.id, row.generation, row.consumer_type_id)
+        for row in transaction.rows(_LOCKED, uuids=list(uuids))
+    }
+
+
+def without_left_behind(
+    transaction: WriteTransaction, known: Mapping[str, Consumer], holding: Collection[str]
+) -> Mapping[str, Consumer]:
+    """Delete the rows of those locked consumers that hold nothing; return the others.
 
     A consumer's row that was left behind without allocations (existing deployments do that)
     counts as no consumer; see the note of page 70, section 3.3.
     """
-    if not uuids:
-        return {}
-    rows = {row.uuid: row for row in transaction.rows(_LOCKED, uuids=list(uuids))}
-    if rows:
-        holding = {row[0] for row in transaction.rows(_HOLDING, uuids=list(rows))}
-        left_behind = sorted(rows.keys() - holding)
-        if left_behind:
-            transaction.execute(_DELETE, uuids=left_behind)
-        rows = {uuid: row for uuid, row in rows.items() if uuid in holding}
-    return {
-        uuid: Consumer(row.id, row.generation, row.consumer_type_id) for uuid, row in rows.items()
-    }
+    left_behind = sorted(known.keys() - holding)
+    if left_behind:
+        transaction.execute(_DELETE, uuids=left_behind)
+    return {uuid: one for uuid, one in known.items() if uuid in holding}
 
 
 def require_generations(claims: Sequence[ConsumerClaim], known: Mapping[str, Consumer]) -> None:
@@ -133,13 +123,6 @@ def record(
         transaction.execute(_DELETE, uuids=gone)
 
 
-def owners_of(transaction: WriteTransaction, claims: Sequence[ConsumerClaim]) -> "Owners":
-    """Look up the owners of some claims."""
-    owners = Owners(transaction)
-    owners.find([claim for claim in claims if claim.allocations])
-    return owners
-
-
 def delete(transaction: WriteTransaction, uuid: str) -> None:
     """Delete a consumer's row, if it has one."""
     transaction.execute(_DELETE, uuids=[uuid])
@@ -148,22 +131,13 @@ def delete(transaction: WriteTransaction, uuid: str) -> None:
 class Owners:
     """Ids of projects, users and consumer types by name; unknown ones are made."""
 
-    def __init__(self, transaction: WriteTransaction) -> None:
+    def __init__(
+        self,
+        transaction: WriteTransaction,
+        known: Mapping[tuple[sa.Table, str], int] = MappingProxyType({}),
+    ) -> None:
         self._transaction = transaction
-        self._known: dict[tuple[sa.Table, str], int] = {}
-
-    def find(self, claims: Sequence[ConsumerClaim]) -> None:
-        """Look up what some claims will ask for; what is not found so is looked up singly."""
-        wanted: dict[sa.Table, set[str]] = {table: set() for table in _NAMES}
-        for claim in claims:
-            wanted[projects].add(claim.project_id)
-            wanted[users].add(claim.user_id)
-            if not isinstance(claim.consumer_type, ConsumerType):
-                wanted[consumer_types].add(claim.consumer_type)
-        names = {f"wanted_{at}": sorted(some) for at, some in enumerate(wanted.values())}
-        tables = list(_NAMES)
-        for row in self._transaction.rows(_FIND_ALL, **names):
-            self._known[tables[row.kind], row.name] = row.id
+        self._known: dict[tuple[sa.Table, str], int] = dict(known)
 
     def of(self, table: sa.Table, name: str) -> int:
         """Return the id of a name, made if it is new."""
@@ -176,7 +150,7 @@ class Owners:
     def _made(self, table: sa.Table, name: str) -> int:
         """Insert a name; if another transaction is first, this one runs again and finds it."""
         result = self._transaction.execute(
-            sa.insert(table), **{_NAMES[table].name: name, "created_at": self._transaction.now}
+            sa.insert(table), **{NAMES[table].name: name, "created_at": self._transaction.now}
         )
         if result.inserted_primary_key is None:
             raise RetryTransactionError

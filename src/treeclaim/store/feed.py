@@ -19,19 +19,22 @@ or that misses a stream it knew, loads everything.
 
 import os
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
+from typing import Any
 
 import sqlalchemy as sa
 
 from treeclaim.model.changes import Cursor
+from treeclaim.store.ready import Ready
 from treeclaim.store.tables import feed, streams
 from treeclaim.store.transactions import (
     ReadTransaction,
     RetryTransactionError,
     WriteTransaction,
+    chunks,
     utc_now,
 )
 
@@ -39,16 +42,15 @@ PROVIDER = "provider"
 CATALOGUE = "catalogue"
 
 _NEW_STREAM = sa.insert(streams)
-_ADVANCE = (
+_ADVANCE = Ready(
     sa.update(streams)
     .where(streams.c.id == sa.bindparam("stream"), streams.c.position == sa.bindparam("old"))
     .values(position=sa.bindparam("new"), used_at=sa.bindparam("at"))
 )
-_TELL = sa.insert(feed)
+_TELL = Ready(sa.insert(feed).inline())
 _POSITIONS = sa.select(streams.c.id, streams.c.position, streams.c.pruned_to)
-_SINCE = sa.select(feed.c.kind, feed.c.object_id).where(
-    feed.c.stream_id == sa.bindparam("stream"), feed.c.position > sa.bindparam("position")
-)
+_STREAMS_AT_ONCE = 100
+"""Most streams in one question; some databases have a limit to conditions."""
 
 POSITIONS_SQL = "SELECT id, position, pruned_to FROM treeclaim_streams"
 """The question whether anything is new, as plain SQL; it is asked at every read."""
@@ -164,16 +166,23 @@ def news(transaction: ReadTransaction, cursor: Cursor | None) -> News:
         or any(row.pruned_to > cursor.get(one, 0) for one, row in positions.items())
     ):
         return News(reached, complete=True, provider_ids=frozenset(), catalogue=True)
-    touched: set[int] = set()
-    catalogue = False
-    for one, position in reached.items():
-        if position > cursor.get(one, 0):
-            for row in transaction.rows(_SINCE, stream=one, position=cursor.get(one, 0)):
-                if row.kind == PROVIDER:
-                    touched.add(row.object_id)
-                else:
-                    catalogue = True
-    return News(reached, complete=False, provider_ids=frozenset(touched), catalogue=catalogue)
+    known = {one: cursor.get(one, 0) for one in reached}
+    told = _told_since(transaction, [one for one in reached if reached[one] > known[one]], known)
+    return News(
+        reached,
+        complete=False,
+        provider_ids=frozenset(row.object_id for row in told if row.kind == PROVIDER),
+        catalogue=any(row.kind == CATALOGUE for row in told),
+    )
+
+
+def _told_since(transaction: ReadTransaction, advanced: Sequence[int], known: Cursor) -> list[Any]:
+    """Return what some streams tell past the positions known of them."""
+    found: list[Any] = []
+    for some in chunks(advanced, _STREAMS_AT_ONCE):
+        past = (sa.and_(feed.c.stream_id == one, feed.c.position > known[one]) for one in some)
+        found += transaction.rows(sa.select(feed.c.kind, feed.c.object_id).where(sa.or_(*past)))
+    return found
 
 
 def prune(transaction: WriteTransaction, keep: timedelta) -> int:

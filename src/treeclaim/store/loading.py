@@ -10,6 +10,7 @@ import sqlalchemy as sa
 from treeclaim.model.catalogue import Catalogue, CatalogueEntry
 from treeclaim.model.inventory import Inventory
 from treeclaim.model.provider import InventoryRecord, ProviderRecord
+from treeclaim.store.stock import USED
 from treeclaim.store.tables import (
     allocations,
     inventories,
@@ -69,10 +70,29 @@ def _of(statement: sa.Select[Any], column: sa.Column[Any]) -> sa.Select[Any]:
 
 
 _SOME_PROVIDERS = _of(_PROVIDERS, resource_providers.c.id)
-_SOME_INVENTORIES = _of(_INVENTORIES, inventories.c.resource_provider_id)
-_SOME_USAGE = _of(_USAGE, allocations.c.resource_provider_id)
-_SOME_TRAITS = _of(_TRAITS, resource_provider_traits.c.resource_provider_id)
-_SOME_AGGREGATES = _of(_AGGREGATES, resource_provider_aggregates.c.resource_provider_id)
+_SOME_INVENTORIES = _of(_INVENTORIES.add_columns(USED), inventories.c.resource_provider_id)
+_SOME_TRAITS_AND_AGGREGATES = sa.union_all(
+    _of(
+        sa.select(
+            resource_provider_traits.c.resource_provider_id,
+            resource_provider_traits.c.trait_id,
+            sa.null().label("uuid"),
+        ),
+        resource_provider_traits.c.resource_provider_id,
+    ),
+    _of(
+        sa.select(
+            resource_provider_aggregates.c.resource_provider_id,
+            sa.literal_column("0"),
+            placement_aggregates.c.uuid,
+        ).join(
+            placement_aggregates,
+            placement_aggregates.c.id == resource_provider_aggregates.c.aggregate_id,
+        ),
+        resource_provider_aggregates.c.resource_provider_id,
+    ),
+)
+"""Rows of traits without a uuid, and rows of aggregates with one."""
 
 _TRAIT_NAMES = sa.select(traits.c.id, traits.c.name, traits.c.updated_at, traits.c.created_at)
 _CLASS_NAMES = sa.select(
@@ -97,15 +117,12 @@ def _entry(row: Any) -> CatalogueEntry:
 
 def every_provider(transaction: ReadTransaction) -> list[ProviderRecord]:
     """Load all providers."""
-    return list(
-        _records(
-            transaction.each(_PROVIDERS),
-            transaction.each(_INVENTORIES),
-            transaction.each(_USAGE),
-            transaction.each(_TRAITS),
-            transaction.each(_AGGREGATES),
-        )
-    )
+    providers = transaction.each(_PROVIDERS)
+    rows = transaction.each(_INVENTORIES)
+    used = {(row[0], row[1]): row.used for row in transaction.each(_USAGE)}
+    stocks = _stocks((row, used.get((row[0], row[1]), 0)) for row in rows)
+    traits_of = _grouped(transaction.each(_TRAITS))
+    return list(_records(providers, stocks, traits_of, _grouped(transaction.each(_AGGREGATES))))
 
 
 def some_providers(
@@ -114,33 +131,30 @@ def some_providers(
     """Load those of some providers that exist."""
     found: list[ProviderRecord] = []
     for ids in chunks(sorted(provider_ids)):
-        found.extend(
-            _records(
-                transaction.rows(_SOME_PROVIDERS, ids=ids),
-                transaction.rows(_SOME_INVENTORIES, ids=ids),
-                transaction.rows(_SOME_USAGE, ids=ids),
-                transaction.rows(_SOME_TRAITS, ids=ids),
-                transaction.rows(_SOME_AGGREGATES, ids=ids),
-            )
-        )
+        providers = transaction.rows(_SOME_PROVIDERS, ids=ids)
+        rows = transaction.rows(_SOME_INVENTORIES, ids=ids)
+        stocks = _stocks((row[:-1], row.used) for row in rows)
+        parts = transaction.rows(_SOME_TRAITS_AND_AGGREGATES, ids=ids)
+        traits_of = _grouped((one, trait) for one, trait, uuid in parts if uuid is None)
+        aggregates = _grouped((one, uuid) for one, _, uuid in parts if uuid is not None)
+        found.extend(_records(providers, stocks, traits_of, aggregates))
+    return found
+
+
+def _grouped(pairs: Iterable[Any]) -> Mapping[int, list[Any]]:
+    """Collect what belongs to each provider."""
+    found: dict[int, list[Any]] = defaultdict(list)
+    for provider_id, value in pairs:
+        found[provider_id].append(value)
     return found
 
 
 def _records(
     provider_rows: Iterable[Any],
-    inventory_rows: Iterable[Any],
-    usage_rows: Iterable[Any],
-    trait_rows: Iterable[Any],
-    aggregate_rows: Iterable[Any],
+    stocks: Mapping[int, list[InventoryRecord]],
+    trait_ids: Mapping[int, list[int]],
+    aggregates: Mapping[int, list[str]],
 ) -> Iterator[ProviderRecord]:
-    used = {(row[0], row[1]): int(row.used) for row in usage_rows}
-    stocks = _stocks(inventory_rows, used)
-    trait_ids: dict[int, list[int]] = defaultdict(list)
-    for provider_id, trait_id in trait_rows:
-        trait_ids[provider_id].append(trait_id)
-    aggregates: dict[int, list[str]] = defaultdict(list)
-    for provider_id, uuid in aggregate_rows:
-        aggregates[provider_id].append(uuid)
     for row in provider_rows:
         yield ProviderRecord(
             id=row.id,
@@ -151,23 +165,22 @@ def _records(
             root_id=row.id if row.root_provider_id is None else row.root_provider_id,
             modified_at=seconds(row.updated_at, row.created_at),
             inventories=tuple(stocks.get(row.id, ())),
-            trait_ids=tuple(trait_ids.get(row.id, ())),
+            trait_ids=tuple(sorted(trait_ids.get(row.id, ()))),
             # Databases sort text in different ways; the order must not depend on that.
             aggregates=tuple(sorted(aggregates.get(row.id, ()))),
         )
 
 
-def _stocks(
-    rows: Iterable[Any], used: Mapping[tuple[int, int], int]
-) -> dict[int, list[InventoryRecord]]:
+def _stocks(rows: Iterable[tuple[Any, Any]]) -> dict[int, list[InventoryRecord]]:
+    """Make records of inventories and of what is used of each."""
     stocks: dict[int, list[InventoryRecord]] = defaultdict(list)
-    for row in rows:
+    for row, used in rows:
         provider_id, class_id, total, reserved, least, most, step, ratio, updated, created = row
         stocks[provider_id].append(
             InventoryRecord(
                 class_id=class_id,
                 inventory=Inventory(total, reserved, least, most, step, ratio),
-                used=used.get((provider_id, class_id), 0),
+                used=int(used),
                 modified_at=seconds(updated, created),
             )
         )

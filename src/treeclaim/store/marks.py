@@ -12,7 +12,7 @@ from collections.abc import Iterable
 
 import sqlalchemy as sa
 
-from treeclaim.store.engine import is_galera
+from treeclaim.store.mariadb import is_galera
 from treeclaim.store.tables import feed
 from treeclaim.store.transactions import WriteTransaction
 

@@ -10,7 +10,7 @@ from sqlalchemy.engine import Engine
 
 from treeclaim.model.changes import Cursor
 from treeclaim.model.errors import StoreUnavailableError
-from treeclaim.store.engine import autocommitting
+from treeclaim.store.connections import autocommitting
 from treeclaim.store.feed import POSITIONS_SQL
 
 

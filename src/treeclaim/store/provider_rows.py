@@ -8,6 +8,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from treeclaim.model.errors import ProviderGenerationConflictError, ProviderNotFoundError
+from treeclaim.store.ready import Ready
 from treeclaim.store.tables import resource_providers
 from treeclaim.store.transactions import RetryTransactionError, WriteTransaction
 
@@ -20,7 +21,7 @@ _COLUMNS = sa.select(
     resource_providers.c.root_provider_id,
 )
 _LOCKED = _COLUMNS.where(resource_providers.c.uuid == sa.bindparam("uuid")).with_for_update()
-_LOCKED_IN_ORDER = (
+_LOCKED_IN_ORDER = Ready(
     _COLUMNS.where(
         sa.or_(
             resource_providers.c.uuid.in_(sa.bindparam("uuids", expanding=True)),
@@ -30,7 +31,7 @@ _LOCKED_IN_ORDER = (
     .order_by(resource_providers.c.id)
     .with_for_update()
 )
-_BUMP = (
+_BUMP = Ready(
     sa.update(resource_providers)
     .where(
         resource_providers.c.id == sa.bindparam("provider_id"),

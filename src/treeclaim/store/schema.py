@@ -11,7 +11,7 @@ from sqlalchemy.engine import Connection, Engine
 from sqlalchemy.exc import DBAPIError
 
 from treeclaim.model.errors import SchemaRevisionError, StoreUnavailableError
-from treeclaim.store.engine import writing
+from treeclaim.store.connections import writing
 from treeclaim.store.tables import (
     PLACEMENT_REVISION,
     alembic_version,

@@ -22,15 +22,9 @@ from treeclaim.model.errors import (
     TreeclaimError,
 )
 from treeclaim.store import feed, loading
-from treeclaim.store.engine import (
-    DatabaseSettings,
-    connected,
-    is_refused_value,
-    is_retryable,
-    make_engine,
-    reading,
-    writing,
-)
+from treeclaim.store.connections import connected, reading, writing
+from treeclaim.store.engine import DatabaseSettings, make_engine
+from treeclaim.store.failures import is_refused_value, is_retryable
 from treeclaim.store.probe import Probe
 from treeclaim.store.transactions import (
     ReadTransaction,

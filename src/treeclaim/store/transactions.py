@@ -8,6 +8,8 @@ from typing import Any
 from sqlalchemy import Executable
 from sqlalchemy.engine import Connection, CursorResult
 
+from treeclaim.store.ready import Ready
+
 _ROWS_AT_ONCE = 10_000
 """Rows of a large result that are in memory together."""
 
@@ -21,8 +23,10 @@ class ReadTransaction:
     def __init__(self, connection: Connection) -> None:
         self.connection = connection
 
-    def rows(self, statement: Executable, /, **values: Any) -> list[Any]:
+    def rows(self, statement: Executable | Ready, /, **values: Any) -> list[Any]:
         """Return all rows of a query; their values are attributes by column name."""
+        if isinstance(statement, Ready):
+            return list(statement.execute(self.connection, values).all())
         return list(self.connection.execute(statement, values).all())
 
     def each(self, statement: Executable) -> Iterator[Any]:
@@ -54,14 +58,22 @@ class WriteTransaction(ReadTransaction):
         self.touched_providers: set[int] = set()
         self.touched_catalogue = False
 
-    def execute(self, statement: Executable, /, **values: Any) -> CursorResult[Any]:
+    def execute(self, statement: Executable | Ready, /, **values: Any) -> CursorResult[Any]:
         """Execute a statement that changes something."""
+        if isinstance(statement, Ready):
+            return statement.execute(self.connection, values)
         return self.connection.execute(statement, values)
 
-    def execute_each(self, statement: Executable, values: Iterable[dict[str, Any]]) -> None:
+    def execute_each(
+        self, statement: Executable | Ready, values: Iterable[dict[str, Any]]
+    ) -> None:
         """Execute a statement once for each set of values."""
         every = list(values)
-        if every:
+        if not every:
+            return
+        if isinstance(statement, Ready):
+            statement.execute(self.connection, every)
+        else:
             self.connection.execute(statement, every)
 
     def touch_providers(self, ids: Iterable[int]) -> None:
@@ -90,7 +102,7 @@ def seconds(*times: datetime | None) -> float:
     return 0.0
 
 
-def chunks(items: Sequence[int]) -> Iterator[Sequence[int]]:
-    """Split ids into pieces that fit into an IN list."""
-    for start in range(0, len(items), IDS_AT_ONCE):
-        yield items[start : start + IDS_AT_ONCE]
+def chunks(items: Sequence[int], most: int = IDS_AT_ONCE) -> Iterator[Sequence[int]]:
+    """Split ids into pieces that fit into one statement."""
+    for start in range(0, len(items), most):
+        yield items[start : start + most]
