@@ -18,15 +18,17 @@ which depends on the data alone, so that every worker gives the same answer.
 
 import copy
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 
 import numpy as np
 
 from treeclaim.forest.class_inventories import ClassInventories
 from treeclaim.forest.columns import Column, Mask, Rows
 from treeclaim.forest.fragments import summary_fragment
+from treeclaim.forest.memberships import Memberships
+from treeclaim.forest.memory import Memory, Sized
 from treeclaim.forest.order import TreeOrder
 from treeclaim.forest.planting import PlannedRow, plan_rows
 from treeclaim.model.catalogue import Catalogue
@@ -37,7 +39,15 @@ from treeclaim.model.provider import InventoryRecord, Provider, ProviderRecord
 NO_ROW = -1
 """Stands for "no parent" in the column of parents."""
 
+_NO_INVENTORIES = ClassInventories()
+
 _FEWEST_DEAD_ROWS = 4096
+
+_LEAST_REMEMBERED = 16_000_000
+_REMEMBERED_FOR_A_ROW = 300
+"""Bytes of what is remembered of the shape: the greater of this many and so many for each row."""
+
+_Value = TypeVar("_Value", bound=Sized)
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,12 +99,13 @@ class Forest:
         self._class_ids: list[tuple[int, ...]] = []
         self._summaries: list[bytes | None] = []
         self._shared: dict[tuple[Any, ...], Any] = {}
-        self._trait_rows: dict[int, Column] = {}
-        self._aggregate_rows: dict[str, Column] = {}
+        self._trait_rows: Memberships[int] = Memberships()
+        self._aggregate_rows: Memberships[str] = Memberships()
         self._row_by_id: dict[int, int] = {}
         self._row_by_uuid: dict[str, int] = {}
         self._row_by_name: dict[str, int] = {}
         self._order: TreeOrder | None = None
+        self._memory = Memory()
 
     def __len__(self) -> int:
         """Return the number of providers."""
@@ -112,6 +123,7 @@ class Forest:
         if changes.catalogue is not None:
             self.catalogue = changes.catalogue
             self._summaries = [None] * self.row_count
+            self._memory.clear()
         if changes.complete:
             self._clear()
         reshaped = {}
@@ -193,12 +205,14 @@ class Forest:
         planned = plan_rows(records, first)
         self._append_columns(planned)
         self._append_inventories(first, planned)
-        self._append_groups(first, planned)
+        self._trait_rows.append(first, (one.record.trait_ids for one in planned))
+        self._aggregate_rows.append(first, (one.record.aggregates for one in planned))
         for row, one in enumerate(planned, first):
             self._row_by_id[one.record.id] = row
             self._row_by_uuid[one.record.uuid] = row
             self._row_by_name[one.record.name] = row
         self._order = None
+        self._memory.clear()
 
     def _append_columns(self, planned: Sequence[PlannedRow]) -> None:
         records = [one.record for one in planned]
@@ -239,19 +253,6 @@ class Forest:
             (class_id, self.classes[class_id].slot_of(row)) for class_id in self._class_ids[row]
         ]
 
-    def _append_groups(self, first: int, planned: Sequence[PlannedRow]) -> None:
-        by_trait = defaultdict(list)
-        by_aggregate = defaultdict(list)
-        for row, one in enumerate(planned, first):
-            for trait_id in one.record.trait_ids:
-                by_trait[trait_id].append(row)
-            for aggregate in one.record.aggregates:
-                by_aggregate[aggregate].append(row)
-        for trait_id, rows in by_trait.items():
-            self._trait_rows.setdefault(trait_id, Column(np.int64)).extend(rows)
-        for aggregate, rows in by_aggregate.items():
-            self._aggregate_rows.setdefault(aggregate, Column(np.int64)).extend(rows)
-
     # -- what searches ask -----------------------------------------------------------------
 
     @property
@@ -263,33 +264,41 @@ class Forest:
             )
         return self._order
 
+    def remembered(self, key: Hashable, make: Callable[[], _Value]) -> _Value:
+        """Return what depends on a key and on the Forest's shape alone, made if it is not known.
+
+        The shape is everything but amounts, usage, names and generations: which providers there
+        are in which tree, and which classes, traits and aggregates each has.
+        """
+        most = max(_LEAST_REMEMBERED, self.row_count * _REMEMBERED_FOR_A_ROW)
+        return self._memory.get(key, make, most)
+
     @property
     def living_rows(self) -> Rows:
         """Return the rows of all providers, ascending."""
         rows: Rows = np.flatnonzero(self.alive.values)
         return rows
 
+    def class_inventories(self, name: str) -> ClassInventories:
+        """Return the inventories of a class that exists, to be read only."""
+        found = self.classes.get(self.catalogue.resource_classes[name].id)
+        return _NO_INVENTORIES if found is None else found
+
     def rows_with_trait(self, trait_id: int) -> Rows:
         """Return the rows of providers that have a trait, ascending."""
-        return self._living(self._trait_rows.get(trait_id))
+        return self._trait_rows.rows(trait_id, self.alive.values)
 
     def rows_in_aggregate(self, aggregate: str) -> Rows:
         """Return the rows of providers in an aggregate (uuid, literally), ascending."""
-        return self._living(self._aggregate_rows.get(aggregate))
+        return self._aggregate_rows.rows(aggregate, self.alive.values)
 
-    def _living(self, column: Column | None) -> Rows:
-        if column is None:
-            return np.empty(0, dtype=np.int64)
-        rows: Rows = column.values
-        living: Rows = rows[self.alive.values[rows]]
-        return living
+    def with_any_trait(self, trait_ids: Iterable[int]) -> Mask:
+        """Tell which rows have any of some traits; what it tells of dead rows means nothing."""
+        return self._trait_rows.mask(trait_ids, self.row_count)
 
-    def mask_of(self, lists_of_rows: Iterable[Rows]) -> Mask:
-        """Return a mask that is True for every row in any of the lists."""
-        mask = np.zeros(self.row_count, dtype=np.bool_)
-        for rows in lists_of_rows:
-            mask[rows] = True
-        return mask
+    def in_any_aggregate(self, aggregates: Iterable[str]) -> Mask:
+        """Tell which rows are in any of some aggregates, as `with_any_trait` does."""
+        return self._aggregate_rows.mask(aggregates, self.row_count)
 
     # -- what clients ask ------------------------------------------------------------------
 

@@ -8,9 +8,9 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from treeclaim.forest.columns import Rows
+from treeclaim.forest.columns import Mask, Rows
 from treeclaim.forest.forest import Forest
-from treeclaim.forest.relation import Relation
+from treeclaim.forest.relation import Relation, passed
 from treeclaim.forest.windows import Window
 
 Amounts = npt.NDArray[np.int64]
@@ -82,31 +82,47 @@ class Options:
 def options_of(
     forest: Forest, relation: Relation, anchors: Rows, contested: Collection[str]
 ) -> Options:
-    """Restrict a relation to some anchors (ascending places).
+    """Restrict a relation to some anchors.
 
     Args:
         forest: Where to look up the room there is.
         relation: Pairs of anchor and provider.
-        anchors: Places of roots, ascending.
+        anchors: Numbers of roots, ascending.
         contested: Names of the classes that several slots ask for, this one among them.
     """
-    order = forest.order
-    first = relation.anchor.searchsorted(anchors)
-    window = Window(first, relation.anchor.searchsorted(anchors, side="right") - first)
-    starts = np.zeros(len(anchors) + 1, dtype=np.int64)
-    window.counts.cumsum(out=starts[1:])
-    if first[-1] + window.counts[-1] - first[0] == starts[-1]:
-        places = relation.provider[first[0] : first[0] + starts[-1]]
-    else:
-        places = relation.provider[window.pairs()[1]]
+    pairs, fits = relation.pairs, relation.fits
+    chosen, starts = _pairs_of(pairs.starts, anchors)
+    if fits is not None:
+        fits = fits[chosen]
+        starts = passed(fits)[starts]
+    room = {}
+    for name in contested:
+        slots = pairs.slots[name]
+        numbers = np.arange(slots.start, slots.stop) if isinstance(slots, slice) else slots
+        room[name] = forest.class_inventories(name).room(_kept(numbers[chosen], fits))
     return Options(
         starts=starts,
-        places=places,
-        place_count=len(order.row),
-        room={name: _room(forest, name, order.row[places]) for name in contested},
+        places=_kept(pairs.provider[chosen], fits),
+        place_count=len(forest.order.row),
+        room=room,
     )
 
 
-def _room(forest: Forest, resource_class: str, rows: Rows) -> Amounts:
-    columns = forest.classes[forest.catalogue.resource_classes[resource_class].id]
-    return columns.room(columns.row.values.searchsorted(rows))
+def _pairs_of(starts: Rows, anchors: Rows) -> tuple[Rows | slice, Rows]:
+    """Return the numbers of the pairs of some roots, and where those of each root begin there."""
+    if not len(anchors):
+        return slice(0), np.zeros(1, dtype=np.int64)
+    first, last = anchors[0], anchors[-1]
+    if last - first + 1 == len(anchors):
+        part = starts[first : last + 2]
+        return slice(part[0], part[-1]), part - part[0]
+    begin = starts[anchors]
+    window = Window(begin, starts[anchors + 1] - begin)
+    ends = np.zeros(len(anchors) + 1, dtype=np.int64)
+    window.counts.cumsum(out=ends[1:])
+    return window.pairs()[1], ends
+
+
+def _kept(numbers: Rows, fits: Mask | None) -> Rows:
+    kept: Rows = numbers if fits is None else numbers[fits]
+    return kept

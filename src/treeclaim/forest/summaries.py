@@ -51,7 +51,7 @@ class Summaries:
         """Write the summaries of all trees that could still be used, as they are now."""
         possible = np.zeros(len(self._order.row), dtype=np.bool_)
         for one in self._giving:
-            possible[self._order.root[self._relations[one].provider]] = True
+            possible[self._order.root[self._relations[one].providers]] = True
         roots = np.flatnonzero(possible)
         self._detached = {int(root): self._written(roots[[i]]) for i, root in enumerate(roots)}
 

@@ -143,8 +143,8 @@ def patterns_of(block: npt.NDArray[np.int64]) -> Iterator[tuple[Pattern, Rows | 
         if (first == first[0]).all():
             yield tuple(first[0].tolist()), slice(start, start + len(part))
             continue
-        pattern, which = _distinct(first)
-        for one, digits in enumerate(pattern.tolist()):
+        patterns, which = _distinct(first)
+        for one, digits in enumerate(patterns.tolist()):
             yield tuple(digits), start + np.flatnonzero(which == one)
 
 
