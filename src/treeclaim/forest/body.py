@@ -13,15 +13,13 @@ import numpy as np
 import numpy.typing as npt
 
 from treeclaim.forest.combine import Choices
+from treeclaim.forest.repetition import BLOCK, candidates
 from treeclaim.forest.search import Search
 from treeclaim.forest.selection import gathered
 from treeclaim.forest.splitting import Splitter
 from treeclaim.forest.summaries import Summaries
 from treeclaim.forest.templates import patterns_of, template_of
 from treeclaim.model.request import BodyForm
-
-_BLOCK = 2048
-"""Candidates that are written together, where there are as many."""
 
 
 class Answer:
@@ -73,14 +71,13 @@ class Answer:
         self._summaries.detach()
 
     def _blocks(self) -> Iterator[Choices]:
-        blocks = self._search.all_blocks()
-        if not self._search.plan.request.nested:
-            # Below 1.29 the summaries are of every candidate there is, whatever the limit.
-            every = list(blocks)
-            for block in every:
-                self._summaries.note_unlimited(block)
-            blocks = iter(every)
-        return gathered(self._search.selected(blocks), _BLOCK)
+        if self._search.plan.request.nested:
+            return candidates(self._search)
+        # Below 1.29 the summaries are of every candidate there is, whatever the limit.
+        every = list(self._search.all_blocks())
+        for block in every:
+            self._summaries.note_unlimited(block)
+        return gathered(self._search.selected(iter(every)), BLOCK)
 
     def _written(self, block: Choices) -> Iterator[memoryview]:
         """Write a block of candidates, those with the same pattern together."""

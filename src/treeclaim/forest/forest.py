@@ -18,9 +18,9 @@ which depends on the data alone, so that every worker gives the same answer.
 
 import copy
 from collections import defaultdict
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeVar, cast
+from typing import Any
 
 import numpy as np
 
@@ -28,9 +28,10 @@ from treeclaim.forest.class_inventories import ClassInventories
 from treeclaim.forest.columns import Column, Mask, Rows
 from treeclaim.forest.fragments import summary_fragment
 from treeclaim.forest.memberships import Memberships
-from treeclaim.forest.memory import Memory, Sized
+from treeclaim.forest.memory import Memory
 from treeclaim.forest.order import TreeOrder
 from treeclaim.forest.planting import PlannedRow, plan_rows
+from treeclaim.forest.summary_texts import SummaryTexts
 from treeclaim.model.catalogue import Catalogue
 from treeclaim.model.changes import Changes
 from treeclaim.model.inventory import Inventory
@@ -46,8 +47,6 @@ _FEWEST_DEAD_ROWS = 4096
 _LEAST_REMEMBERED = 16_000_000
 _REMEMBERED_FOR_A_ROW = 300
 """Bytes of what is remembered of the shape: the greater of this many and so many for each row."""
-
-_Value = TypeVar("_Value", bound=Sized)
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +76,10 @@ class Forest:
             first row behind the provider's subtree.
         alive: Column of truth values; False for rows that were replaced or deleted.
         classes: Inventories by id of the resource class.
+        summaries: Texts of the trees, ready to be joined.
+        memory: What depends on the shape alone. The shape is everything but amounts, usage, names
+            and generations: which providers there are in which tree, and which classes, traits
+            and aggregates each has.
     """
 
     def __init__(self) -> None:
@@ -97,7 +100,7 @@ class Forest:
         self._traits: list[tuple[int, ...]] = []
         self._aggregates: list[tuple[str, ...]] = []
         self._class_ids: list[tuple[int, ...]] = []
-        self._summaries: list[bytes | None] = []
+        self.summaries = SummaryTexts(self._summary)
         self._shared: dict[tuple[Any, ...], Any] = {}
         self._trait_rows: Memberships[int] = Memberships()
         self._aggregate_rows: Memberships[str] = Memberships()
@@ -105,7 +108,7 @@ class Forest:
         self._row_by_uuid: dict[str, int] = {}
         self._row_by_name: dict[str, int] = {}
         self._order: TreeOrder | None = None
-        self._memory = Memory()
+        self.memory = Memory(_LEAST_REMEMBERED)
 
     def __len__(self) -> int:
         """Return the number of providers."""
@@ -122,8 +125,8 @@ class Forest:
         """Bring the Forest to the state that the changes describe."""
         if changes.catalogue is not None:
             self.catalogue = changes.catalogue
-            self._summaries = [None] * self.row_count
-            self._memory.clear()
+            self.summaries.forget_all(self.row_count)
+            self.memory.clear()
         if changes.complete:
             self._clear()
         reshaped = {}
@@ -164,7 +167,7 @@ class Forest:
         self._row_by_name[record.name] = row
         for (class_id, slot), inventory in zip(self._slots(row), record.inventories, strict=True):
             self.classes[class_id].refresh(slot, inventory)
-        self._summaries[row] = None
+        self.summaries.forget(row)
 
     def _rewrite_trees(self, reshaped: dict[int, ProviderRecord], removed: set[int]) -> None:
         roots = {self._root_row_of(one) for one in (*reshaped, *removed)}
@@ -198,7 +201,7 @@ class Forest:
         ):
             if index.get(key) == row:
                 del index[key]
-        self._summaries[row] = None
+        self.summaries.forget(row)
 
     def _append(self, records: Iterable[ProviderRecord]) -> None:
         first = self.row_count
@@ -212,7 +215,8 @@ class Forest:
             self._row_by_uuid[one.record.uuid] = row
             self._row_by_name[one.record.name] = row
         self._order = None
-        self._memory.clear()
+        self.memory.clear()
+        self.memory.most_bytes = max(_LEAST_REMEMBERED, self.row_count * _REMEMBERED_FOR_A_ROW)
 
     def _append_columns(self, planned: Sequence[PlannedRow]) -> None:
         records = [one.record for one in planned]
@@ -232,7 +236,7 @@ class Forest:
         self._aggregates.extend(
             self._shared.setdefault(one.aggregates, one.aggregates) for one in records
         )
-        self._summaries.extend([None] * len(planned))
+        self.summaries.extend(len(planned))
 
     def _append_inventories(self, first: int, planned: Sequence[PlannedRow]) -> None:
         rows: dict[int, list[int]] = defaultdict(list)
@@ -263,15 +267,6 @@ class Forest:
                 self.id.values, self.root.values, self.end.values, self.alive.values
             )
         return self._order
-
-    def remembered(self, key: Hashable, make: Callable[[], _Value]) -> _Value:
-        """Return what depends on a key and on the Forest's shape alone, made if it is not known.
-
-        The shape is everything but amounts, usage, names and generations: which providers there
-        are in which tree, and which classes, traits and aggregates each has.
-        """
-        most = max(_LEAST_REMEMBERED, self.row_count * _REMEMBERED_FOR_A_ROW)
-        return self._memory.get(key, make, most)
 
     @property
     def living_rows(self) -> Rows:
@@ -361,32 +356,9 @@ class Forest:
             if len(self.rows_with_trait(one))
         }
 
-    def summary(self, row: int) -> bytes:
-        """Return a row's entry of `provider_summaries` in its full form, ready to be joined."""
-        fragment = self._summaries[row]
-        if fragment is None:
-            fragment = summary_fragment(
-                self.provider(row), self.inventories(row), self.traits(row)
-            )
-            self._summaries[row] = fragment
-        return fragment
-
-    def summaries(self, ranges: Sequence[tuple[int, int]]) -> list[bytes]:
-        """Return the summaries of some ranges of rows (first, end); see `summary`."""
-        known = self._summaries
-        fragments: list[bytes | None] = []
-        for first, end in ranges:
-            # A range of one is what a tree without children is: a thousand of them are usual.
-            if end - first == 1:
-                fragments.append(known[first])
-            else:
-                fragments += known[first:end]
-        if None in fragments:
-            for first, end in ranges:
-                for row in range(first, end):
-                    self.summary(row)
-            return self.summaries(ranges)
-        return cast("list[bytes]", fragments)
+    def _summary(self, row: int) -> bytes:
+        """Write a row's entry of `provider_summaries` in its full form."""
+        return summary_fragment(self.provider(row), self.inventories(row), self.traits(row))
 
     def emptied(self) -> "Forest":
         """Return the same providers as if nothing were allocated, to be searched at once."""

@@ -3,7 +3,7 @@
 
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
-from typing import Any, Protocol, TypeVar
+from typing import Protocol, TypeVar, cast
 
 
 class Sized(Protocol):
@@ -22,10 +22,15 @@ _OVERHEAD = 1_000
 
 
 class Memory:
-    """Values by what they were made of; those that were not asked for the longest go first."""
+    """Values by what they depend on; those that were not asked for the longest go first.
 
-    def __init__(self) -> None:
-        self._values: OrderedDict[Hashable, Any] = OrderedDict()
+    Attributes:
+        most_bytes: Memory that all values together may take.
+    """
+
+    def __init__(self, most_bytes: int) -> None:
+        self.most_bytes = most_bytes
+        self._values: OrderedDict[Hashable, Sized] = OrderedDict()
         self._bytes = 0
 
     def clear(self) -> None:
@@ -33,22 +38,26 @@ class Memory:
         self._values.clear()
         self._bytes = 0
 
-    def get(self, key: Hashable, make: Callable[[], _Value], most_bytes: int) -> _Value:
-        """Return the value of a key, made now if it is not known.
-
-        Args:
-            key: What the value depends on, besides the shape of the Forest.
-            make: Makes the value.
-            most_bytes: Memory that all values together may take.
-        """
-        value: _Value | None = self._values.get(key)
+    def find(self, key: Hashable) -> Sized | None:
+        """Return the value of a key, None if it is not known."""
+        value = self._values.get(key)
         if value is not None:
             self._values.move_to_end(key)
-            return value
-        value = make()
+        return value
+
+    def keep(self, key: Hashable, value: Sized) -> None:
+        """Keep the value of a key that is not known."""
         self._values[key] = value
         self._bytes += value.nbytes + _OVERHEAD
-        while self._bytes > most_bytes:
+        while self._bytes > self.most_bytes:
             _, oldest = self._values.popitem(last=False)
             self._bytes -= oldest.nbytes + _OVERHEAD
+
+    def get(self, key: Hashable, make: Callable[[], _Value]) -> _Value:
+        """Return the value of a key, made now if it is not known."""
+        known = self.find(key)
+        if known is not None:
+            return cast("_Value", known)
+        value = make()
+        self.keep(key, value)
         return value

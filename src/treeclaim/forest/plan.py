@@ -94,7 +94,7 @@ class Step:
     avoids: tuple[int, ...] = ()
     completes: tuple[int, ...] = ()
     differs: tuple[int, ...] = ()
-    summed: Mapping[str, Summed] = field(default_factory=dict)
+    summed: Mapping[str, Summed] = field(default_factory=dict, hash=False)
     other_trees: tuple[int, ...] = ()
     completes_unsuffixed: bool = False
 

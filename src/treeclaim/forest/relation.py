@@ -24,11 +24,11 @@ from treeclaim.forest.forest import Forest
 from treeclaim.model.request import NO_GROUP, STRICT, ProviderConditions, RequestGroup
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Pairs:
     """Pairs (anchor, provider) that there are but for the amounts; no pair twice.
 
-    They are sorted by anchor, then by place of the provider.
+    Equal by identity. They are sorted by anchor, then by place of the provider.
 
     Attributes:
         starts: Where the pairs of each root begin, int64, shape (roots + 1,).
@@ -158,7 +158,7 @@ def anchors_allowed(
         allowed[order.roots.searchsorted(order.place[rows])] = True
         return allowed
 
-    return forest.remembered(("anchors", root, outcast), made)
+    return forest.memory.get(("anchors", root, outcast), made)
 
 
 def _fitting(forest: Forest, group: RequestGroup, pairs: Pairs) -> Relation:
@@ -186,7 +186,7 @@ def _remembered(
         local, lent = make(forest, conditions, filters.holding(forest, classes))
         return _pairs(forest, classes, local, lent)
 
-    return forest.remembered((kind, make, classes, conditions), made)
+    return forest.memory.get((kind, make, classes, conditions), made)
 
 
 def _suffixed(forest: Forest, conditions: ProviderConditions, rows: Rows) -> tuple[Rows, Rows]:

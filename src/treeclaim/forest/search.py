@@ -135,20 +135,23 @@ class Search:
         """
         budget = self._budget
         size = len(self.forest.order.roots) if self.is_eager else budget
-        for reached in self._reached_in_turn() if anchors is None else [anchors]:
-            start = 0
-            while start < len(reached):
-                some = reached[start : start + size]
-                stage = self._stage(some)
-                is_fruitless = True
-                for anchor, chosen in stage.combiner.blocks(stage.live, budget):
-                    is_fruitless = False
-                    yield some[anchor], chosen
-                start += size
-                # Where nothing is found small steps only make the way longer.
-                size *= _FRUITLESS_STRIDE if is_fruitless else 2
-                if is_fruitless:
-                    budget = min(budget * _FRUITLESS_STRIDE, _LARGEST_BLOCK)
+        reached = self._reached_in_turn() if anchors is None else iter([anchors])
+        waiting = np.empty(0, dtype=np.int64)
+        while True:
+            while len(waiting) < size and (more := next(reached, None)) is not None:
+                waiting = np.concatenate([waiting, more])
+            if not len(waiting):
+                return
+            some, waiting = waiting[:size], waiting[size:]
+            stage = self._stage(some)
+            is_fruitless = True
+            for anchor, chosen in stage.combiner.blocks(stage.live, budget):
+                is_fruitless = False
+                yield some[anchor], chosen
+            # Where nothing is found small steps only make the way longer.
+            size *= _FRUITLESS_STRIDE if is_fruitless else 2
+            if is_fruitless:
+                budget = min(budget * _FRUITLESS_STRIDE, _LARGEST_BLOCK)
 
     def _reached_in_turn(self) -> Iterator[Rows]:
         """Yield the same as `anchors` bit by bit, so that a few candidates need not wait for all.
