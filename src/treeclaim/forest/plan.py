@@ -115,6 +115,7 @@ class Plan:
         lists: The slots inside of each same_subtree list; lists that say nothing are left out.
         outside: For each of them the slots that must be outside.
         contests: Which slots compete.
+        inner_contests: For each of the lists: which of its slots compete.
         unsuffixed: The slots of the unsuffixed group.
         required: The sets of traits that the providers of the unsuffixed group must cover
             together.
@@ -128,6 +129,7 @@ class Plan:
     lists: tuple[tuple[int, ...], ...]
     outside: tuple[tuple[int, ...], ...]
     contests: tuple[Contest, ...]
+    inner_contests: tuple[tuple[Contest, ...], ...]
     unsuffixed: tuple[int, ...]
     required: tuple[frozenset[str], ...]
     split: Mapping[str, int]
@@ -173,7 +175,8 @@ def plan_of(request: CandidateRequest) -> Plan:
         wants=wants,
         lists=tuple(inside for inside, _ in lists),
         outside=tuple(outside for _, outside in lists),
-        contests=tuple(_contests(wants, request)),
+        contests=_contests(wants, request, range(len(wants))),
+        inner_contests=tuple(_contests(wants, request, inside) for inside, _ in lists),
         unsuffixed=unsuffixed,
         # The provider of a single class is chosen by its traits in the first place.
         required=required if split or len(unsuffixed) > 1 else (),
@@ -237,20 +240,22 @@ def _subtree_lists(
     return sorted(one for one in lists if len(one[0]) > 1 or one[1])
 
 
-def _contests(wants: Sequence[Want], request: CandidateRequest) -> list[Contest]:
-    """Find out which slots compete."""
+def _contests(
+    wants: Sequence[Want], request: CandidateRequest, slots: Sequence[int]
+) -> tuple[Contest, ...]:
+    """Find out which of some slots compete."""
     contests = []
-    alone = tuple(one for one, want in enumerate(wants) if want.suffix in request.isolated)
+    alone = tuple(one for one in slots if wants[one].suffix in request.isolated)
     if len(alone) > 1:
         contests.append(Contest(alone, None, 1, len(alone)))
     if not request.sums_groups:
-        return contests
-    for name in dict.fromkeys(name for want in wants for name in want.resources):
-        sharing = tuple(one for one, want in enumerate(wants) if name in want.resources)
+        return tuple(contests)
+    for name in dict.fromkeys(name for one in slots for name in wants[one].resources):
+        sharing = tuple(one for one in slots if name in wants[one].resources)
         amounts = [wants[one].resources[name] for one in sharing]
         if len(sharing) > 1:
             contests.append(Contest(sharing, name, min(amounts), sum(amounts)))
-    return contests
+    return tuple(contests)
 
 
 class _Planner:

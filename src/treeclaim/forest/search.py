@@ -187,11 +187,18 @@ class Search:
             options.append(known[id(relation)])
         order = self.forest.order
         plan = self.plan
-        competition = Competition(plan.wants, options, plan.contests, plan.lists, len(order.row))
+        competition = Competition(
+            plan.wants,
+            options,
+            plan.contests,
+            plan.lists,
+            len(order.row),
+            deadline=self.deadline,
+        )
         live = competition.promising(len(anchors))
         heads = []
-        for members in self.rules.lists:
-            found = heads_of([options[one] for one in members], len(anchors), order.end)
+        for members, contests in zip(plan.lists, plan.inner_contests, strict=True):
+            found = heads_of(options, members, contests, len(anchors), order.end)
             heads.append(found)
             live = live[np.diff(found.starts)[live] > 0]
         return _Stage(live, Combiner(options, heads, self.rules, competition, self.deadline))

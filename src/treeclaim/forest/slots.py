@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from treeclaim.forest.columns import Mask, Rows
 from treeclaim.forest.forest import Forest
+from treeclaim.forest.plan import Contest
 from treeclaim.forest.relation import Relation, passed
 from treeclaim.forest.windows import Window
 
@@ -77,6 +78,13 @@ class Options:
         total = np.zeros(len(numbers) + 1, dtype=np.int64)
         np.cumsum(numbers, out=total[1:])
         return np.diff(total[self.starts])
+
+
+def places_for(contest: Contest, options: Options) -> Amounts:
+    """Return how many of the slots each option could serve, int64, shape (options,)."""
+    if contest.resource_class is None:
+        return np.ones(len(options.places), dtype=np.int64)
+    return options.room[contest.resource_class] // contest.least
 
 
 def options_of(
