@@ -12,7 +12,7 @@ from collections.abc import Iterator
 import numpy as np
 import numpy.typing as npt
 
-from treeclaim.forest.combine import Choices
+from treeclaim.forest.blocks import Choices
 from treeclaim.forest.repetition import BLOCK, candidates
 from treeclaim.forest.search import Search
 from treeclaim.forest.selection import gathered

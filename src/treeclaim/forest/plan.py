@@ -67,6 +67,11 @@ class Summed:
     slots: tuple[int, ...]
     amounts: npt.NDArray[np.int64]
 
+    @property
+    def is_uniform(self) -> bool:
+        """Tell whether all earlier slots take the same."""
+        return bool((self.amounts == self.amounts[0]).all())
+
 
 @dataclass(frozen=True, slots=True)
 class Step:
@@ -267,7 +272,10 @@ class _Planner:
         self._sizes = sizes
         self._lists = plan.lists
         self._outside = plan.outside
-        self._isolated = plan.request.isolated
+        self._suffixed = [want.suffix != NO_GROUP for want in plan.wants]
+        self._isolated = [
+            want.suffix != NO_GROUP and want.suffix in plan.request.isolated for want in plan.wants
+        ]
         self._sums_groups = plan.request.sums_groups
         self._nested = plan.request.nested
         self._filled: list[int] = []
@@ -296,26 +304,28 @@ class _Planner:
 
     def _step(self, new: int, earlier: tuple[int, ...]) -> Step:
         slot = self._wants[new]
-        differs = tuple(one for one in earlier if self._are_apart(new, one))
+        differs = self._apart_from(new, earlier)
         return Step(
             slot=new,
             within=tuple(one for one in self._guessed if new in self._lists[one]),
             avoids=tuple(one for one in self._guessed if new in self._outside[one]),
             completes=self._completed_by((new,)),
             differs=differs,
-            summed=self._summed(slot, [one for one in earlier if one not in differs]),
-            other_trees=tuple(
-                one
-                for one in earlier
-                if not self._nested and slot.resources and self._wants[one].resources
+            summed=self._summed(slot, differs, earlier),
+            other_trees=(
+                ()
+                if self._nested or not slot.resources
+                else tuple(one for one in earlier if self._wants[one].resources)
             ),
             completes_unsuffixed=(
-                new in self._unsuffixed and self._unsuffixed <= set(self._filled)
+                new in self._unsuffixed and self._unsuffixed.issubset(self._filled)
             ),
         )
 
     def _completed_by(self, new: Sequence[int]) -> tuple[int, ...]:
         """Return the guessed lists that are whole now, and were not before these slots."""
+        if not self._guessed:
+            return ()
         filled = set(self._filled)
         return tuple(
             one
@@ -323,16 +333,24 @@ class _Planner:
             if set(self._lists[one]) <= filled and set(self._lists[one]) & set(new)
         )
 
-    def _are_apart(self, one: int, other: int) -> bool:
-        suffixes = {self._wants[one].suffix, self._wants[other].suffix}
-        return NO_GROUP not in suffixes and not suffixes.isdisjoint(self._isolated)
+    def _apart_from(self, new: int, earlier: Sequence[int]) -> tuple[int, ...]:
+        """Return the earlier slots whose provider a new slot must not have."""
+        if not self._suffixed[new]:
+            return ()
+        rivals = self._suffixed if self._isolated[new] else self._isolated
+        return tuple(one for one in earlier if rivals[one])
 
-    def _summed(self, slot: Want, earlier: Sequence[int]) -> dict[str, Summed]:
+    def _summed(
+        self, slot: Want, differs: Sequence[int], earlier: Sequence[int]
+    ) -> dict[str, Summed]:
         summed: dict[str, Summed] = {}
-        if not self._sums_groups:
+        if not self._sums_groups or len(differs) == len(earlier):
             return summed
+        apart = set(differs)
         for name, amount in slot.resources.items():
-            others = [one for one in earlier if name in self._wants[one].resources]
+            others = [
+                one for one in earlier if name in self._wants[one].resources and one not in apart
+            ]
             amounts = [self._wants[one].resources[name] for one in others]
             if others:
                 summed[name] = Summed(

@@ -35,12 +35,14 @@ class Pairs:
         provider: Place of each pair's provider, int64, shape (pairs,).
         slots: By class name: where the provider's inventory is among those of the class.
         sharing: Numbers of the pairs whose provider is a sharing one, ascending, int64.
+        is_local: Whether each provider is in its anchor's tree.
     """
 
     starts: Rows
     provider: Rows
     slots: Mapping[str, Slots]
     sharing: Rows
+    is_local: bool
 
     @property
     def nbytes(self) -> int:
@@ -246,6 +248,7 @@ def _pairs(forest: Forest, classes: Iterable[str], local: Rows, lent: Rows) -> P
         provider=provider,
         slots={name: _slots(forest, name, rows) for name in classes},
         sharing=np.flatnonzero(sharing[rows]),
+        is_local=not len(lent),
     )
 
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from treeclaim.forest.combine import Choices
+from treeclaim.forest.blocks import Choices
 from treeclaim.forest.search import Search
 from treeclaim.forest.selection import gathered
 from treeclaim.model.request import NO_GROUP

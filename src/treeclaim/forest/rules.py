@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from treeclaim.forest.blocks import Block
 from treeclaim.forest.columns import Mask, Rows
 from treeclaim.forest.plan import Step
 from treeclaim.forest.slots import Options
@@ -52,13 +53,8 @@ class Rules:
         """Return the slots in the order in which they are filled."""
         return [step.slot for step in self.steps if step.slot is not None]
 
-    def subtree_keys(self, anchors: Rows, heads: Rows) -> tuple[Rows, Rows]:
-        """Return the keys (see `Options.keys`) where the heads' subtrees begin and end."""
-        base = anchors * len(self.ends)
-        return base + heads, base + self.ends[heads]
-
     def with_room(
-        self, step: Step, anchors: Rows, chosen: _Places, window: Window, options: Options
+        self, step: Step, block: Block, window: Window, option: Rows, options: Options
     ) -> Mask | None:
         """Tell which pairs of a partial candidate and an option respect earlier claims on it.
 
@@ -67,9 +63,9 @@ class Rules:
 
         Args:
             step: The step whose slot is to be filled.
-            anchors: Index of each partial candidate's anchor, shape (n,).
-            chosen: Places, shape (n, slots).
-            window: The options of each partial candidate.
+            block: The partial candidates.
+            window: The options of each of them.
+            option: The number of the option of each pair.
             options: The slot's options.
 
         Returns:
@@ -77,16 +73,18 @@ class Rules:
         """
         verdicts: list[Mask] = []
         if step.differs:
-            _, pair = _claimed(step.differs, anchors, chosen, window, options)
-            free = np.ones(window.size, dtype=np.bool_)
+            _, pair = _claimed(step.differs, block, window, options)
+            free = np.ones(len(option), dtype=np.bool_)
             free[pair] = False
             verdicts.append(free)
         for name, summed in step.summed.items():
-            at, pair = _claimed(summed.slots, anchors, chosen, window, options)
-            amounts = summed.amounts[at % len(summed.slots)]
-            taken = np.bincount(pair, amounts, minlength=window.size)
-            _, option = window.pairs()
-            verdicts.append(taken + summed.amount <= options.room[name][option])
+            at, pair = _claimed(summed.slots, block, window, options)
+            if summed.is_uniform:
+                taken = np.bincount(pair, minlength=len(option)) * summed.amounts[0]
+            else:
+                amounts = summed.amounts[at % len(summed.slots)]
+                taken = np.bincount(pair, amounts, minlength=len(option))
+            verdicts.append(taken + summed.amount <= options.room[name].take(option))
         return _all_of(verdicts) if verdicts else None
 
     def allowed(self, step: Step, chosen: _Places, heads: _Places) -> Mask | None:
@@ -134,14 +132,11 @@ class Rules:
 
 
 def _claimed(
-    slots: tuple[int, ...],
-    anchors: Rows,
-    chosen: _Places,
-    window: Window,
-    options: Options,
+    slots: tuple[int, ...], block: Block, window: Window, options: Options
 ) -> tuple[Rows, Rows]:
     """Find the pairs whose option some earlier slots took; see `Window.pair_of`."""
-    return window.pair_of(options.option_of(anchors, chosen[:, slots]))
+    places = block.chosen.take(slots, axis=1)
+    return window.pair_of(options.option_of(block.anchor, places))
 
 
 def _each(truths: npt.NDArray[np.bool_]) -> Mask:

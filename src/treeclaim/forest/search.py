@@ -13,8 +13,9 @@ from functools import cached_property
 
 import numpy as np
 
+from treeclaim.forest.blocks import Choices
 from treeclaim.forest.columns import Mask, Rows
-from treeclaim.forest.combine import Choices, Combiner
+from treeclaim.forest.combine import Combiner
 from treeclaim.forest.deadline import Deadline
 from treeclaim.forest.feasibility import Competition
 from treeclaim.forest.filters import require_known_names, with_any_trait_by_place
@@ -198,7 +199,7 @@ class Search:
         live = competition.promising(len(anchors))
         heads = []
         for members, contests in zip(plan.lists, plan.inner_contests, strict=True):
-            found = heads_of(options, members, contests, len(anchors), order.end)
+            found = heads_of(options, members, contests, len(anchors), order)
             heads.append(found)
             live = live[np.diff(found.starts)[live] > 0]
         return _Stage(live, Combiner(options, heads, self.rules, competition, self.deadline))

@@ -26,6 +26,7 @@ class Options:
         starts: Where each anchor's options begin, int64, shape (anchors + 1,).
         places: Providers, ascending within an anchor, int64, shape (options,).
         place_count: Number of places there are in all.
+        is_local: Whether each provider is in its anchor's tree.
         room: By name of the class, for those that several slots ask for: most units that one
             candidate may take, int64, shape (options,).
     """
@@ -33,6 +34,7 @@ class Options:
     starts: Rows
     places: Rows
     place_count: int
+    is_local: bool
     room: Mapping[str, Amounts]
 
     @property
@@ -46,6 +48,37 @@ class Options:
         """Return `anchor * place_count + provider`, ascending, int64, shape (options,)."""
         anchors: Rows = np.arange(len(self.starts) - 1).repeat(self.counts)
         return anchors * self.place_count + self.places
+
+    def position(self, anchors: Rows, places: Rows) -> Rows:
+        """Return the number of the first option of each anchor that is not before a place.
+
+        Args:
+            anchors: Indices of anchors, int64, shape (n,).
+            places: Of the same trees, or one behind them, int64, shape (n,).
+        """
+        if not self.is_local:
+            keys: Rows = anchors * self.place_count + places
+            return self.keys.searchsorted(keys)
+        # Trees do not overlap, so the anchor need not be looked at.
+        if len(places) + len(self.places) < self._span:
+            numbers: Rows = self.places.searchsorted(places)
+            return numbers
+        return self._passed.take(np.minimum(np.maximum(places - self.places[0], 0), self._span))
+
+    @cached_property
+    def _span(self) -> int:
+        return int(self.places[-1] - self.places[0]) + 1 if len(self.places) else 1
+
+    @cached_property
+    def _passed(self) -> Rows:
+        """Return how many options are before each place from the first one's to the last one's.
+
+        It is one longer than that. Only for local options.
+        """
+        passed = np.zeros(self._span + 1, dtype=np.int64)
+        passed[self.places - self.places[0] + 1] = 1
+        passed.cumsum(out=passed)
+        return passed
 
     @cached_property
     def _by_place(self) -> Rows | None:
@@ -67,7 +100,7 @@ class Options:
         """
         # A table of all places is worth its making only if there is as much to look up.
         if places.size > self.place_count and self._by_place is not None:
-            return self._by_place[places]
+            return self._by_place.take(places)
         keys = anchors[:, None] * self.place_count + places
         option = np.searchsorted(self.keys, keys)
         option[self.keys[np.minimum(option, len(self.keys) - 1)] != keys] = -1
@@ -112,6 +145,7 @@ def options_of(
         starts=starts,
         places=_kept(pairs.provider[chosen], fits),
         place_count=len(forest.order.row),
+        is_local=pairs.is_local,
         room=room,
     )
 

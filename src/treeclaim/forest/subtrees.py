@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from treeclaim.forest.columns import Rows, merged
+from treeclaim.forest.order import TreeOrder
 from treeclaim.forest.plan import Contest
 from treeclaim.forest.slots import Amounts, Options, places_for
 
@@ -30,7 +31,7 @@ def heads_of(
     members: Sequence[int],
     contests: Sequence[Contest],
     anchor_count: int,
-    ends: Rows,
+    order: TreeOrder,
 ) -> Heads:
     """Find the options of any slot that may have all slots of the list in their subtree.
 
@@ -42,22 +43,20 @@ def heads_of(
         members: The slots of the list.
         contests: Which slots of the list compete.
         anchor_count: Number of anchors.
-        ends: First place behind each place's subtree, int64, shape (places,).
+        order: The canonical order.
     """
-    place_count = len(ends)
     distinct = {id(options[one]): options[one] for one in members}
-    keys = merged([one.keys for one in distinct.values()])
-    base = keys // place_count * place_count
-    behind = base + ends[keys - base]
-    viable = np.ones(len(keys), dtype=np.bool_)
+    anchors, places = _candidates(list(distinct.values()), order)
+    behind = order.end[places]
+    viable = np.ones(len(places), dtype=np.bool_)
     inside = {}
     for number, one in distinct.items():
-        first, end = one.keys.searchsorted(keys), one.keys.searchsorted(behind)
+        first, end = one.position(anchors, places), one.position(anchors, behind)
         inside[number] = first, end
         viable &= end > first
     for contest in contests:
         competing = {id(options[one]): options[one] for one in contest.slots}
-        served, units = np.zeros(len(keys)), np.zeros(len(keys))
+        served, units = np.zeros(len(places)), np.zeros(len(places))
         for number, one in competing.items():
             served += _sums(places_for(contest, one), *inside[number])
             if contest.resource_class is not None:
@@ -65,12 +64,16 @@ def heads_of(
         viable &= served >= len(contest.slots)
         if contest.resource_class is not None:
             viable &= units >= contest.total
-    keys = keys[viable]
+    anchors, places = anchors[viable], places[viable]
+    return Heads(starts=anchors.searchsorted(np.arange(anchor_count + 1)), places=places)
+
+
+def _candidates(options: Sequence[Options], order: TreeOrder) -> tuple[Rows, Rows]:
+    """Return the anchor and the place of each option of any of some slots, none twice."""
+    place_count = len(order.row)
+    keys = merged([one.keys for one in options])
     anchors = keys // place_count
-    return Heads(
-        starts=np.searchsorted(anchors, np.arange(anchor_count + 1)),
-        places=keys - anchors * place_count,
-    )
+    return anchors, keys - anchors * place_count
 
 
 def _sums(numbers: Amounts, first: Rows, end: Rows) -> npt.NDArray[np.float64]:

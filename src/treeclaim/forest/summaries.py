@@ -5,8 +5,8 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
+from treeclaim.forest.blocks import Choices
 from treeclaim.forest.columns import Mask, Rows
-from treeclaim.forest.combine import Choices
 from treeclaim.forest.fragments import summary_fragment
 from treeclaim.forest.search import Search
 from treeclaim.model.request import BodyForm
