@@ -196,17 +196,16 @@ class Combiner:
         step = self._rules.steps[depth]
         row, option = window.pairs()
         if step.slot is None:
-            grown = block.take(row)
-            grown.heads[:, step.subtree] = self._heads[step.subtree].places[option]
+            places = self._heads[step.subtree].places.take(option)
+            grown = block.headed(row, step.subtree, places)
         else:
             options = self._options[step.slot]
             free = self._rules.with_room(step, block, window, option, options)
             if free is not None:
                 kept = np.flatnonzero(free)
                 row, option = row.take(kept), option.take(kept)
-            grown = block.take(row)
-            grown.chosen[:, step.slot] = options.places.take(option)
-        allowed = self._rules.allowed(step, grown.chosen, grown.heads)
+            grown = block.filled(row, step.slot, options.places.take(option))
+        allowed = self._rules.allowed(step, grown)
         if allowed is None or allowed.all():
             return grown
         return grown.take(np.flatnonzero(allowed))

@@ -87,48 +87,47 @@ class Rules:
             verdicts.append(taken + summed.amount <= options.room[name].take(option))
         return _all_of(verdicts) if verdicts else None
 
-    def allowed(self, step: Step, chosen: _Places, heads: _Places) -> Mask | None:
-        """Tell which partial candidates may stay after a step; None for all.
-
-        Args:
-            step: The step that was done.
-            chosen: Places, shape (n, slots).
-            heads: Places, shape (n, lists).
-        """
+    def allowed(self, step: Step, block: Block) -> Mask | None:
+        """Tell which partial candidates may stay after a step; None for all."""
         if step.slot is None:
-            return self._covered(step, chosen, heads)
-        new = chosen[:, [step.slot]]
+            return self._covered(step, block)
         verdicts: list[Mask] = []
         if step.other_trees:
-            others = chosen[:, step.other_trees]
+            new = block.chosen[:, [step.slot]]
+            others = block.chosen[:, step.other_trees]
             apart = self.roots[others] != self.roots[new]
             verdicts.append(_each((others == new) | apart))
         if step.avoids:
-            verdicts.append(_each(~self._is_below(new, heads[:, step.avoids])))
-        verdicts.extend(self._has_head(subtree, chosen, heads) for subtree in step.completes)
+            new = block.chosen[:, [step.slot]]
+            verdicts.append(_each(~self._is_below(new, block.heads[:, step.avoids])))
+        verdicts.extend(self._has_head(subtree, block) for subtree in step.completes)
         if step.completes_unsuffixed and self.required:
-            group = chosen[:, self.unsuffixed]
+            group = block.chosen[:, self.unsuffixed]
             verdicts.extend(_some(has[group]) for has in self.required)
         return _all_of(verdicts) if verdicts else None
 
-    def _covered(self, step: Step, chosen: _Places, heads: _Places) -> Mask | None:
+    def _covered(self, step: Step, block: Block) -> Mask | None:
         if not (step.covers or step.spares):
             return None
-        head = heads[:, [step.subtree]]
+        head = block.heads[:, [step.subtree]]
         verdicts = [
-            _each(self._is_below(chosen[:, step.covers], head)),
-            _each(~self._is_below(chosen[:, step.spares], head)),
+            _each(self._is_below(block.chosen[:, step.covers], head)),
+            _each(~self._is_below(block.chosen[:, step.spares], head)),
         ]
-        verdicts.extend(self._has_head(subtree, chosen, heads) for subtree in step.completes)
+        verdicts.extend(self._has_head(subtree, block) for subtree in step.completes)
         return _all_of(verdicts)
 
     def _is_below(self, places: _Places, heads: _Places) -> npt.NDArray[np.bool_]:
         below: npt.NDArray[np.bool_] = (places >= heads) & (places < self.ends[heads])
         return below
 
-    def _has_head(self, subtree: int, chosen: _Places, heads: _Places) -> Mask:
-        members = chosen[:, self.lists[subtree]]
-        return _some(members == heads[:, [subtree]])
+    def _has_head(self, subtree: int, block: Block) -> Mask:
+        """Tell in which partial candidates some slot of a list has taken the head."""
+        head = block.heads[:, subtree]
+        has: Mask = np.zeros(len(block), dtype=np.bool_)
+        for slot in self.lists[subtree]:
+            has |= block.chosen[:, slot] == head
+        return has
 
 
 def _claimed(
@@ -152,5 +151,7 @@ def _some(truths: npt.NDArray[np.bool_]) -> Mask:
 
 
 def _all_of(verdicts: Sequence[Mask]) -> Mask:
+    if len(verdicts) == 1:
+        return verdicts[0]
     agreed: Mask = np.logical_and.reduce(verdicts)
     return agreed

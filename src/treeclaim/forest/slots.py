@@ -57,13 +57,15 @@ class Options:
             places: Of the same trees, or one behind them, int64, shape (n,).
         """
         if not self.is_local:
-            keys: Rows = anchors * self.place_count + places
-            return self.keys.searchsorted(keys)
+            found: Rows = self.keys.searchsorted(anchors * self.place_count + places)
+            return found
         # Trees do not overlap, so the anchor need not be looked at.
         if len(places) + len(self.places) < self._span:
-            numbers: Rows = self.places.searchsorted(places)
-            return numbers
-        return self._passed.take(np.minimum(np.maximum(places - self.places[0], 0), self._span))
+            found = self.places.searchsorted(places)
+        else:
+            at = np.minimum(np.maximum(places - self.places[0], 0), self._span)
+            found = self._passed.take(at)
+        return found
 
     @cached_property
     def _span(self) -> int:
