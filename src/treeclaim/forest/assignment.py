@@ -16,6 +16,11 @@ def assignable(options: Sequence[Sequence[int]], capacity: Mapping[int, int]) ->
         options: Places that each taker can use.
         capacity: How many takers each place can serve; a place not named serves none.
     """
+    if all(one is options[0] for one in options):
+        # Takers that can use the same places fit if there are enough.
+        return not options or sum(max(capacity.get(one, 0), 0) for one in options[0]) >= len(
+            options
+        )
     held: dict[int, int] = {}
     takers: dict[int, set[int]] = defaultdict(set)
     for taker in range(len(options)):

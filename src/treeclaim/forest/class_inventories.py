@@ -7,13 +7,16 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from treeclaim.forest.columns import Column, Rows
+from treeclaim.forest.columns import Column, Mask, Rows
 from treeclaim.model.inventory import MAXIMUM_INTEGER, Inventory
 from treeclaim.model.provider import InventoryRecord
 from treeclaim.model.request import STRICT, Leniency
 
 _GREATEST_FREE = 2**62
 _NEVER_FREE = -(2**62)
+
+Slots = Rows | slice
+"""Which slots are meant."""
 
 
 class _Limits:
@@ -139,25 +142,22 @@ class ClassInventories:
             allocation_ratio=float(self.allocation_ratio.values[slot]),
         )
 
-    def fitting(self, amount: int, leniency: Leniency = STRICT) -> npt.NDArray[np.int64]:
-        """Return the slots where this amount fits (contract page 90, section 3.1), ascending.
+    def fits(self, slots: Slots, amount: int, leniency: Leniency = STRICT) -> Mask:
+        """Tell for some slots whether this amount fits (contract page 90, section 3.1).
 
         An amount above the storage range fits nowhere, as no max_unit can admit it.
         """
-        least = _NEVER_FREE + 1 if leniency.though_full else amount
-        slots: Rows = (self.free.values >= least).nonzero()[0]
+        free = self.free.values[slots]
+        fits: Mask = free >= (_NEVER_FREE + 1 if leniency.though_full else amount)
         if leniency.any_amount:
-            return slots
+            return fits
         if amount > MAXIMUM_INTEGER:
-            return slots[:0]
-        if self._limits.admit_everywhere(amount):
-            return slots
-        kept: Rows = slots[
-            (self.min_unit.values[slots] <= amount)
-            & (self.max_unit.values[slots] >= amount)
-            & (amount % self.step_size.values[slots] == 0)
-        ]
-        return kept
+            fits[:] = False
+        elif not self._limits.admit_everywhere(amount):
+            fits &= self.min_unit.values[slots] <= amount
+            fits &= self.max_unit.values[slots] >= amount
+            fits &= amount % self.step_size.values[slots] == 0
+        return fits
 
     def emptied(self) -> "ClassInventories":
         """Return the same inventories as if nothing were allocated."""
@@ -167,20 +167,31 @@ class ClassInventories:
         other.free.extend(np.where(is_dead, _NEVER_FREE, self.free.values + self.used.values))
         return other
 
-    def giving(self, amount: int) -> npt.NDArray[np.int64]:
-        """Return the slots where some part of an amount fits, from 1 to all of it, ascending."""
-        step = self.step_size.values.astype(np.int64)
-        least = -(-np.maximum(self.min_unit.values, 1) // step) * step
-        most = np.minimum(np.minimum(self.free.values, self.max_unit.values), amount)
-        slots: Rows = (most // step * step >= least).nonzero()[0]
+    def gives(self, slots: Slots, amount: int) -> Mask:
+        """Tell for some slots whether some part of an amount fits, from 1 to all of it."""
+        step = self.step_size.values[slots].astype(np.int64)
+        least = -(-np.maximum(self.min_unit.values[slots], 1) // step) * step
+        most = np.minimum(self.free.values[slots], self.max_unit.values[slots])
+        gives: Mask = np.minimum(most, amount) // step * step >= least
+        return gives
+
+    def living(self) -> Rows:
+        """Return the slots of living rows, ascending."""
+        slots: Rows = np.flatnonzero(self.free.values != _NEVER_FREE)
         return slots
 
-    def rows(self, slots: npt.NDArray[np.int64]) -> Rows:
-        """Return the provider rows of slots."""
-        rows: Rows = self.row.values[slots]
-        return rows
+    def slots_of(self, rows: Rows) -> tuple[Mask, Rows]:
+        """Find out which of some rows have an inventory here, and where those have it.
 
-    def room(self, slots: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+        Returns:
+            One truth value for each row, and the slots of those that have one.
+        """
+        slots = self.row.values.searchsorted(rows)
+        has = slots < len(self)
+        has[has] = self.row.values[slots[has]] == rows[has]
+        return has, slots[has]
+
+    def room(self, slots: Rows) -> npt.NDArray[np.int64]:
         """Return how much one candidate may take at most: min(free, max_unit), int64 units."""
         room: npt.NDArray[np.int64] = np.minimum(
             self.free.values[slots], self.max_unit.values[slots]

@@ -22,12 +22,12 @@ ends.
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from treeclaim.forest.blocks import Block, Choices
 from treeclaim.forest.columns import Mask, Rows
 from treeclaim.forest.deadline import Deadline
 from treeclaim.forest.feasibility import Competition
@@ -35,9 +35,6 @@ from treeclaim.forest.rules import Rules
 from treeclaim.forest.slots import Options
 from treeclaim.forest.subtrees import Heads
 from treeclaim.forest.windows import Window
-
-Choices = npt.NDArray[np.int64]
-"""Places chosen, shape (candidates, slots); one row is one candidate."""
 
 
 class Anchored(NamedTuple):
@@ -57,29 +54,6 @@ _LARGEST_BLOCK = 65_536
 
 _PATIENCE = 64
 """Dead ends in a row after which partial candidates are examined closely."""
-
-
-@dataclass(frozen=True, slots=True)
-class Block:
-    """Some partial candidates, in order.
-
-    Attributes:
-        anchor: Index of each one's anchor, int64, shape (n,).
-        chosen: Places, int64, shape (n, slots); columns not filled yet have no meaning.
-        heads: Places of the heads guessed, int64, shape (n, same_subtree lists).
-    """
-
-    anchor: Rows
-    chosen: Choices
-    heads: Choices
-
-    def __len__(self) -> int:
-        """Return the number of partial candidates."""
-        return len(self.anchor)
-
-    def take(self, rows: Rows | slice | Mask) -> "Block":
-        """Return some of the rows."""
-        return Block(self.anchor[rows], self.chosen[rows], self.heads[rows])
 
 
 class Combiner:
@@ -179,7 +153,7 @@ class Combiner:
             self._deadline.check()
             depth, block = waiting.pop()
             if enough is not None:
-                block = block.take(~enough[block.anchor])
+                block = block.take(np.flatnonzero(~enough[block.anchor]))
                 if not len(block):
                     continue
             if depth == len(self._rules.steps):
@@ -190,12 +164,12 @@ class Combiner:
             # The rules will throw out about as many pairs as they did the last time.
             rows = window.rows_within(budget / surviving)
             if rows < len(block):
-                waiting.append((depth, block.take(slice(rows, None))))
-                block, window = block.take(slice(rows)), window.first_rows(rows)
+                waiting.append((depth, block.part(slice(rows, None))))
+                block, window = block.part(slice(rows)), window.first_rows(rows)
             grown = self._grow(depth, block, window)
             surviving = max(len(grown), 1) / max(window.size, 1)
             if dead_ends > _PATIENCE:
-                grown = grown.take(self._completable(depth + 1, grown))
+                grown = grown.take(np.flatnonzero(self._completable(depth + 1, grown)))
             if len(grown):
                 waiting.append((depth + 1, grown))
             else:
@@ -212,9 +186,9 @@ class Combiner:
         options = self._options[step.slot]
         first, end = options.starts[block.anchor], options.starts[block.anchor + 1]
         for subtree in step.within:
-            low, high = self._rules.subtree_keys(block.anchor, block.heads[:, subtree])
-            first = np.maximum(first, np.searchsorted(options.keys, low))
-            end = np.minimum(end, np.searchsorted(options.keys, high))
+            heads = block.heads[:, subtree]
+            first = np.maximum(first, options.position(block.anchor, heads))
+            end = np.minimum(end, options.position(block.anchor, self._rules.ends[heads]))
         return Window(first, np.maximum(end - first, 0))
 
     def _grow(self, depth: int, block: Block, window: Window) -> Block:
@@ -222,17 +196,19 @@ class Combiner:
         step = self._rules.steps[depth]
         row, option = window.pairs()
         if step.slot is None:
-            grown = block.take(row)
-            grown.heads[:, step.subtree] = self._heads[step.subtree].places[option]
+            places = self._heads[step.subtree].places.take(option)
+            grown = block.headed(row, step.subtree, places)
         else:
             options = self._options[step.slot]
-            free = self._rules.with_room(step, block.anchor, block.chosen, window, options)
+            free = self._rules.with_room(step, block, window, option, options)
             if free is not None:
-                row, option = row[free], option[free]
-            grown = block.take(row)
-            grown.chosen[:, step.slot] = options.places[option]
-        kept = self._rules.allowed(step, grown.chosen, grown.heads)
-        return grown if kept is None else grown.take(kept)
+                kept = np.flatnonzero(free)
+                row, option = row.take(kept), option.take(kept)
+            grown = block.filled(row, step.slot, options.places.take(option))
+        allowed = self._rules.allowed(step, grown)
+        if allowed is None or allowed.all():
+            return grown
+        return grown.take(np.flatnonzero(allowed))
 
     def _completable(self, depth: int, block: Block) -> Mask:
         left = [step.slot for step in self._rules.steps[depth:] if step.slot is not None]

@@ -113,9 +113,8 @@ def matching_anchors(question: Search) -> Rows:
     if not question.plan.split:
         return question.matching_anchors()
     splitter = Splitter(question)
-    return np.array(
-        [one for one in question.anchors.tolist() if splitter.has_candidate(one)], dtype=np.int64
-    )
+    found = [one for one in question.anchors.tolist() if splitter.has_candidate(one)]
+    return question.forest.order.roots[found]
 
 
 def _funnel(trees: _Trees) -> Iterator[dict[str, Any]]:

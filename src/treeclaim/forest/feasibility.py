@@ -21,22 +21,16 @@ import numpy as np
 
 from treeclaim.forest.assignment import assignable
 from treeclaim.forest.columns import Mask, Rows
+from treeclaim.forest.deadline import Deadline
 from treeclaim.forest.packing import Packing
 from treeclaim.forest.plan import Contest, Want
-from treeclaim.forest.slots import Amounts, Options
+from treeclaim.forest.slots import Options, places_for
 
 _MANY_COMBINATIONS = 20_000
 """A tree with more combinations than this is searched by itself, and judged exactly first."""
 
 _SOME_COMBINATIONS = 500
 """A tree with more combinations than this is judged exactly before it is searched with others."""
-
-
-def _places_for(contest: Contest, options: Options) -> Amounts:
-    """Return how many of the slots each option could serve, int64, shape (options,)."""
-    if contest.resource_class is None:
-        return np.ones(len(options.places), dtype=np.int64)
-    return options.room[contest.resource_class] // contest.least
 
 
 class Competition:
@@ -49,6 +43,8 @@ class Competition:
         contests: Sequence[Contest],
         lists: Sequence[Sequence[int]],
         place_count: int,
+        *,
+        deadline: Deadline,
     ) -> None:
         """Take what a search has.
 
@@ -59,7 +55,9 @@ class Competition:
             lists: Slots of each same_subtree list. The head of a list leaves them few options, so
                 they do not count where combinations do.
             place_count: Number of places there are in all.
+            deadline: When to give up.
         """
+        self._deadline = deadline
         self._wants = wants
         self._loose = sorted(set(range(len(wants))).difference(*lists))
         contested = {id(options[slot]): options[slot] for one in contests for slot in one.slots}
@@ -85,13 +83,13 @@ class Competition:
         mask = np.ones(anchor_count, dtype=np.bool_)
         for members in distinct.values():
             options = self._options[members[0]]
-            mask &= options.sums(_places_for(contest, options)) >= len(members)
+            mask &= options.sums(places_for(contest, options)) >= len(members)
         options_of_all = [self._options[members[0]] for members in distinct.values()]
         keys, first = np.unique(
             np.concatenate([one.keys for one in options_of_all]), return_index=True
         )
         anchors = keys // self._place_count
-        served = np.concatenate([_places_for(contest, one) for one in options_of_all])[first]
+        served = np.concatenate([places_for(contest, one) for one in options_of_all])[first]
         mask &= np.bincount(anchors, served, minlength=anchor_count) >= len(contest.slots)
         if contest.resource_class is not None:
             rooms = [one.room[contest.resource_class] for one in options_of_all]
@@ -111,28 +109,41 @@ class Competition:
         for slot in self._loose:
             combinations += np.log(self._options[slot].counts[anchors])
         hopeful = np.ones(len(anchors), dtype=np.bool_)
+        many = np.flatnonzero(combinations > np.log(_SOME_COMBINATIONS))
         judged: dict[bytes, bool] = {}
-        for at in np.flatnonzero(combinations > np.log(_SOME_COMBINATIONS)).tolist():
-            likeness = self._likeness(int(anchors[at]))
+        for at, likeness in self._likenesses(anchors, many):
             if likeness not in judged:
+                self._deadline.check()
                 judged[likeness] = self.may_match(int(anchors[at]))
             hopeful[at] = judged[likeness]
         alone = (combinations > np.log(_MANY_COMBINATIONS))[hopeful]
         cuts = np.flatnonzero(alone[1:] | alone[:-1]) + 1
         yield from (run for run in np.split(anchors[hopeful], cuts) if len(run))
 
-    def _likeness(self, anchor: int) -> bytes:
-        """Return what the judgement of an anchor depends on: the same for trees that are alike."""
-        parts = []
-        base = None
-        for options in self._contested:
-            part = slice(options.starts[anchor], options.starts[anchor + 1])
-            places = options.places[part]
-            if base is None and len(places):
-                base = places[0]
-            parts.append((places if base is None else places - base).tobytes())
-            parts.extend(room[part].tobytes() for room in options.room.values())
-        return b"|".join(parts)
+    def _likenesses(self, anchors: Rows, which: Rows) -> Iterator[tuple[int, bytes]]:
+        """Yield what the judgement of each of some anchors depends on: alike trees have the same.
+
+        Anchors with equally many options are written down together, as rows of a matrix.
+
+        Args:
+            anchors: Indices of anchors.
+            which: Which of them are meant: positions, int64.
+        """
+        counts = np.array([one.counts[anchors[which]] for one in self._contested])
+        sizes, group = np.unique(counts, axis=1, return_inverse=True)
+        for number, widths in enumerate(sizes.T.tolist()):
+            some = which[group == number]
+            first = self._contested[0].starts[anchors[some]]
+            base = self._contested[0].places[first]
+            columns = []
+            for options, width in zip(self._contested, widths, strict=True):
+                part = options.starts[anchors[some]][:, None] + np.arange(width)
+                columns.append(options.places[part] - base[:, None])
+                columns += [room[part] for room in options.room.values()]
+            rows = np.concatenate(columns, axis=1)
+            prefix = number.to_bytes(4, "little")
+            for at, row in zip(some.tolist(), rows, strict=True):
+                yield at, prefix + row.tobytes()
 
     def may_match(self, anchor: int) -> bool:
         """Judge exactly whether the competing slots can all be served under one anchor."""
@@ -166,7 +177,7 @@ class Competition:
                 part = slice(options.starts[anchor], options.starts[anchor + 1])
                 lists[id(options)] = options.places[part].tolist()
                 units = (
-                    _places_for(contest, options)
+                    places_for(contest, options)
                     if contest.resource_class is None
                     else options.room[contest.resource_class]
                 )

@@ -7,14 +7,14 @@ A name in a condition that is in no catalogue is the caller's error; `require_kn
 it before anything is searched.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 import numpy as np
 
 from treeclaim.forest.columns import Mask, Rows
 from treeclaim.forest.forest import Forest
 from treeclaim.model.errors import ResourceClassNotFoundError, TraitsNotFoundError
-from treeclaim.model.request import STRICT, CandidateRequest, ProviderConditions, RequestGroup
+from treeclaim.model.request import CandidateRequest, ProviderConditions
 
 
 def require_known_names(forest: Forest, request: CandidateRequest) -> None:
@@ -43,7 +43,7 @@ def require_known_traits(forest: Forest, names: Iterable[str]) -> None:
         raise TraitsNotFoundError(sorted(missing))
 
 
-def require_known_classes(forest: Forest, resources: Mapping[str, int]) -> None:
+def require_known_classes(forest: Forest, resources: Iterable[str]) -> None:
     """Raise ResourceClassNotFoundError for the first resource class that does not exist."""
     for name in resources:
         if name not in forest.catalogue.resource_classes:
@@ -53,12 +53,17 @@ def require_known_classes(forest: Forest, resources: Mapping[str, int]) -> None:
 def with_any_trait(forest: Forest, names: Iterable[str]) -> Mask:
     """Return the rows that have at least one of these (existing) traits."""
     traits = forest.catalogue.traits
-    return forest.mask_of(forest.rows_with_trait(traits[name].id) for name in names)
+    return forest.with_any_trait(traits[name].id for name in names)
 
 
-def in_any_aggregate(forest: Forest, aggregates: Iterable[str]) -> Mask:
-    """Return the rows that are themselves in at least one of these aggregates."""
-    return forest.mask_of(forest.rows_in_aggregate(one) for one in aggregates)
+def with_any_trait_by_place(forest: Forest, names: Collection[str]) -> Mask:
+    """Return the same for places of the canonical order."""
+
+    def made() -> Mask:
+        mask: Mask = with_any_trait(forest, names)[forest.order.row]
+        return mask
+
+    return forest.memory.get(("traits by place", frozenset(names)), made)
 
 
 def by_traits(forest: Forest, conditions: ProviderConditions, rows: Rows) -> Rows:
@@ -78,7 +83,7 @@ def without_forbidden_traits(forest: Forest, conditions: ProviderConditions, row
 def members(forest: Forest, conditions: ProviderConditions, rows: Rows) -> Rows:
     """Return those of some rows that are themselves members as `member_of` asks."""
     for aggregates in conditions.member_of:
-        rows = rows[in_any_aggregate(forest, aggregates)[rows]]
+        rows = rows[forest.in_any_aggregate(aggregates)[rows]]
     return rows
 
 
@@ -89,7 +94,8 @@ def spanned(forest: Forest, conditions: ProviderConditions, rows: Rows) -> Rows:
     """
     if not conditions.member_of:
         return rows
-    member = forest.mask_of([members(forest, conditions, np.arange(forest.row_count))])
+    member = np.zeros(forest.row_count, dtype=np.bool_)
+    member[members(forest, conditions, np.arange(forest.row_count))] = True
     roots: Rows = forest.root.values[rows]
     return rows[member[rows] | member[roots]]
 
@@ -98,7 +104,7 @@ def not_outcast(forest: Forest, conditions: ProviderConditions, rows: Rows) -> R
     """Return those of some rows that are themselves in no forbidden aggregate."""
     if not conditions.forbidden_aggregates:
         return rows
-    return rows[~in_any_aggregate(forest, conditions.forbidden_aggregates)[rows]]
+    return rows[~forest.in_any_aggregate(conditions.forbidden_aggregates)[rows]]
 
 
 def in_named_tree(forest: Forest, conditions: ProviderConditions, rows: Rows) -> Rows:
@@ -138,29 +144,13 @@ def meeting(forest: Forest, conditions: ProviderConditions, rows: Rows) -> Rows:
     return not_outcast(forest, conditions, members(forest, conditions, rows))
 
 
-def fitting(forest: Forest, group: RequestGroup) -> Rows:
-    """Return the rows where every amount of a group fits, ascending; living rows if none."""
-    if not group.resources:
+def holding(forest: Forest, classes: Collection[str]) -> Rows:
+    """Return the rows that have inventories of all of some classes, ascending; all if none."""
+    if not classes:
         return forest.living_rows
-    first, *others = group.resources
-    rows = fitting_rows(forest, group, first)
+    first, *others = classes
+    columns = forest.class_inventories(first)
+    rows: Rows = columns.row.values[columns.living()]
     for name in others:
-        rows = rows[forest.mask_of([fitting_rows(forest, group, name)])[rows]]
+        rows = rows[forest.class_inventories(name).slots_of(rows)[0]]
     return rows
-
-
-def giving_rows(forest: Forest, resource_class: str, amount: int) -> Rows:
-    """Return the rows where some part of an amount of one class fits, ascending."""
-    columns = forest.classes.get(forest.catalogue.resource_classes[resource_class].id)
-    if columns is None:
-        return np.empty(0, dtype=np.int64)
-    return columns.rows(columns.giving(amount))
-
-
-def fitting_rows(forest: Forest, group: RequestGroup, resource_class: str) -> Rows:
-    """Return the rows where the amount that a group wants of one class fits, ascending."""
-    columns = forest.classes.get(forest.catalogue.resource_classes[resource_class].id)
-    if columns is None:
-        return np.empty(0, dtype=np.int64)
-    leniency = group.leniency.get(resource_class, STRICT)
-    return columns.rows(columns.fitting(group.resources[resource_class], leniency))

@@ -20,15 +20,18 @@ import copy
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 
 from treeclaim.forest.class_inventories import ClassInventories
 from treeclaim.forest.columns import Column, Mask, Rows
 from treeclaim.forest.fragments import summary_fragment
+from treeclaim.forest.memberships import Memberships
+from treeclaim.forest.memory import Memory
 from treeclaim.forest.order import TreeOrder
 from treeclaim.forest.planting import PlannedRow, plan_rows
+from treeclaim.forest.summary_texts import SummaryTexts
 from treeclaim.model.catalogue import Catalogue
 from treeclaim.model.changes import Changes
 from treeclaim.model.inventory import Inventory
@@ -37,7 +40,13 @@ from treeclaim.model.provider import InventoryRecord, Provider, ProviderRecord
 NO_ROW = -1
 """Stands for "no parent" in the column of parents."""
 
+_NO_INVENTORIES = ClassInventories()
+
 _FEWEST_DEAD_ROWS = 4096
+
+_LEAST_REMEMBERED = 16_000_000
+_REMEMBERED_FOR_A_ROW = 300
+"""Bytes of what is remembered of the shape: the greater of this many and so many for each row."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +76,10 @@ class Forest:
             first row behind the provider's subtree.
         alive: Column of truth values; False for rows that were replaced or deleted.
         classes: Inventories by id of the resource class.
+        summaries: Texts of the trees, ready to be joined.
+        memory: What depends on the shape alone. The shape is everything but amounts, usage, names
+            and generations: which providers there are in which tree, and which classes, traits
+            and aggregates each has.
     """
 
     def __init__(self) -> None:
@@ -87,14 +100,15 @@ class Forest:
         self._traits: list[tuple[int, ...]] = []
         self._aggregates: list[tuple[str, ...]] = []
         self._class_ids: list[tuple[int, ...]] = []
-        self._summaries: list[bytes | None] = []
+        self.summaries = SummaryTexts(self._summary)
         self._shared: dict[tuple[Any, ...], Any] = {}
-        self._trait_rows: dict[int, Column] = {}
-        self._aggregate_rows: dict[str, Column] = {}
+        self._trait_rows: Memberships[int] = Memberships()
+        self._aggregate_rows: Memberships[str] = Memberships()
         self._row_by_id: dict[int, int] = {}
         self._row_by_uuid: dict[str, int] = {}
         self._row_by_name: dict[str, int] = {}
         self._order: TreeOrder | None = None
+        self.memory = Memory(_LEAST_REMEMBERED)
 
     def __len__(self) -> int:
         """Return the number of providers."""
@@ -111,7 +125,8 @@ class Forest:
         """Bring the Forest to the state that the changes describe."""
         if changes.catalogue is not None:
             self.catalogue = changes.catalogue
-            self._summaries = [None] * self.row_count
+            self.summaries.forget_all(self.row_count)
+            self.memory.clear()
         if changes.complete:
             self._clear()
         reshaped = {}
@@ -152,7 +167,7 @@ class Forest:
         self._row_by_name[record.name] = row
         for (class_id, slot), inventory in zip(self._slots(row), record.inventories, strict=True):
             self.classes[class_id].refresh(slot, inventory)
-        self._summaries[row] = None
+        self.summaries.forget(row)
 
     def _rewrite_trees(self, reshaped: dict[int, ProviderRecord], removed: set[int]) -> None:
         roots = {self._root_row_of(one) for one in (*reshaped, *removed)}
@@ -186,19 +201,22 @@ class Forest:
         ):
             if index.get(key) == row:
                 del index[key]
-        self._summaries[row] = None
+        self.summaries.forget(row)
 
     def _append(self, records: Iterable[ProviderRecord]) -> None:
         first = self.row_count
         planned = plan_rows(records, first)
         self._append_columns(planned)
         self._append_inventories(first, planned)
-        self._append_groups(first, planned)
+        self._trait_rows.append(first, (one.record.trait_ids for one in planned))
+        self._aggregate_rows.append(first, (one.record.aggregates for one in planned))
         for row, one in enumerate(planned, first):
             self._row_by_id[one.record.id] = row
             self._row_by_uuid[one.record.uuid] = row
             self._row_by_name[one.record.name] = row
         self._order = None
+        self.memory.clear()
+        self.memory.most_bytes = max(_LEAST_REMEMBERED, self.row_count * _REMEMBERED_FOR_A_ROW)
 
     def _append_columns(self, planned: Sequence[PlannedRow]) -> None:
         records = [one.record for one in planned]
@@ -218,7 +236,7 @@ class Forest:
         self._aggregates.extend(
             self._shared.setdefault(one.aggregates, one.aggregates) for one in records
         )
-        self._summaries.extend([None] * len(planned))
+        self.summaries.extend(len(planned))
 
     def _append_inventories(self, first: int, planned: Sequence[PlannedRow]) -> None:
         rows: dict[int, list[int]] = defaultdict(list)
@@ -239,19 +257,6 @@ class Forest:
             (class_id, self.classes[class_id].slot_of(row)) for class_id in self._class_ids[row]
         ]
 
-    def _append_groups(self, first: int, planned: Sequence[PlannedRow]) -> None:
-        by_trait = defaultdict(list)
-        by_aggregate = defaultdict(list)
-        for row, one in enumerate(planned, first):
-            for trait_id in one.record.trait_ids:
-                by_trait[trait_id].append(row)
-            for aggregate in one.record.aggregates:
-                by_aggregate[aggregate].append(row)
-        for trait_id, rows in by_trait.items():
-            self._trait_rows.setdefault(trait_id, Column(np.int64)).extend(rows)
-        for aggregate, rows in by_aggregate.items():
-            self._aggregate_rows.setdefault(aggregate, Column(np.int64)).extend(rows)
-
     # -- what searches ask -----------------------------------------------------------------
 
     @property
@@ -269,27 +274,26 @@ class Forest:
         rows: Rows = np.flatnonzero(self.alive.values)
         return rows
 
+    def class_inventories(self, name: str) -> ClassInventories:
+        """Return the inventories of a class that exists, to be read only."""
+        found = self.classes.get(self.catalogue.resource_classes[name].id)
+        return _NO_INVENTORIES if found is None else found
+
     def rows_with_trait(self, trait_id: int) -> Rows:
         """Return the rows of providers that have a trait, ascending."""
-        return self._living(self._trait_rows.get(trait_id))
+        return self._trait_rows.rows(trait_id, self.alive.values)
 
     def rows_in_aggregate(self, aggregate: str) -> Rows:
         """Return the rows of providers in an aggregate (uuid, literally), ascending."""
-        return self._living(self._aggregate_rows.get(aggregate))
+        return self._aggregate_rows.rows(aggregate, self.alive.values)
 
-    def _living(self, column: Column | None) -> Rows:
-        if column is None:
-            return np.empty(0, dtype=np.int64)
-        rows: Rows = column.values
-        living: Rows = rows[self.alive.values[rows]]
-        return living
+    def with_any_trait(self, trait_ids: Iterable[int]) -> Mask:
+        """Tell which rows have any of some traits; what it tells of dead rows means nothing."""
+        return self._trait_rows.mask(trait_ids, self.row_count)
 
-    def mask_of(self, lists_of_rows: Iterable[Rows]) -> Mask:
-        """Return a mask that is True for every row in any of the lists."""
-        mask = np.zeros(self.row_count, dtype=np.bool_)
-        for rows in lists_of_rows:
-            mask[rows] = True
-        return mask
+    def in_any_aggregate(self, aggregates: Iterable[str]) -> Mask:
+        """Tell which rows are in any of some aggregates, as `with_any_trait` does."""
+        return self._aggregate_rows.mask(aggregates, self.row_count)
 
     # -- what clients ask ------------------------------------------------------------------
 
@@ -352,32 +356,9 @@ class Forest:
             if len(self.rows_with_trait(one))
         }
 
-    def summary(self, row: int) -> bytes:
-        """Return a row's entry of `provider_summaries` in its full form, ready to be joined."""
-        fragment = self._summaries[row]
-        if fragment is None:
-            fragment = summary_fragment(
-                self.provider(row), self.inventories(row), self.traits(row)
-            )
-            self._summaries[row] = fragment
-        return fragment
-
-    def summaries(self, ranges: Sequence[tuple[int, int]]) -> list[bytes]:
-        """Return the summaries of some ranges of rows (first, end); see `summary`."""
-        known = self._summaries
-        fragments: list[bytes | None] = []
-        for first, end in ranges:
-            # A range of one is what a tree without children is: a thousand of them are usual.
-            if end - first == 1:
-                fragments.append(known[first])
-            else:
-                fragments += known[first:end]
-        if None in fragments:
-            for first, end in ranges:
-                for row in range(first, end):
-                    self.summary(row)
-            return self.summaries(ranges)
-        return cast("list[bytes]", fragments)
+    def _summary(self, row: int) -> bytes:
+        """Write a row's entry of `provider_summaries` in its full form."""
+        return summary_fragment(self.provider(row), self.inventories(row), self.traits(row))
 
     def emptied(self) -> "Forest":
         """Return the same providers as if nothing were allocated, to be searched at once."""

@@ -8,7 +8,7 @@ import numpy as np
 from treeclaim.forest import filters
 from treeclaim.forest.columns import Rows
 from treeclaim.forest.forest import NO_ROW, Forest
-from treeclaim.model.request import ProviderQuery, RequestGroup
+from treeclaim.model.request import ProviderQuery
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,12 +74,10 @@ def matching_providers(forest: Forest, query: ProviderQuery) -> list[int]:
         return []
     rows = filters.not_outcast(forest, conditions, rows)
     filters.require_known_classes(forest, query.resources)
-    if query.resources:
-        rows = rows[
-            forest.mask_of([filters.fitting(forest, RequestGroup(resources=query.resources))])[
-                rows
-            ]
-        ]
+    for name, amount in query.resources.items():
+        columns = forest.class_inventories(name)
+        has, slots = columns.slots_of(rows)
+        rows = rows[has][columns.fits(slots, amount)]
     rows = _named(forest, query, rows)
     if len(rows) > 1:
         order = forest.order

@@ -26,6 +26,7 @@ class TreeOrder:
         place: Place by row, int64, shape (rows,); meaningless for dead rows.
         root: Place of the tree's root by place, int64, shape (living,).
         end: First place behind the subtree by place, int64, shape (living,).
+        tree: Number of the tree among all trees by place, int64, shape (living,).
         roots: Places of the roots, ascending, int64.
         is_row_order: True where ascending rows have ascending places.
     """
@@ -34,6 +35,7 @@ class TreeOrder:
     place: Rows
     root: Rows
     end: Rows
+    tree: Rows
     roots: Rows
     is_row_order: bool
 
@@ -53,11 +55,13 @@ class TreeOrder:
         place[by_tree] = np.arange(len(ids))
         sizes: Rows = ends[row] - row
         root = place[roots[row]]
+        is_root = root == np.arange(len(row))
         return cls(
             row=row,
             place=place,
             root=root,
             end=np.arange(len(row)) + sizes,
-            roots=np.flatnonzero(root == np.arange(len(row))),
+            tree=is_root.cumsum() - 1,
+            roots=np.flatnonzero(is_root),
             is_row_order=bool((row[1:] > row[:-1]).all()),
         )

@@ -67,6 +67,11 @@ class Summed:
     slots: tuple[int, ...]
     amounts: npt.NDArray[np.int64]
 
+    @property
+    def is_uniform(self) -> bool:
+        """Tell whether all earlier slots take the same."""
+        return bool((self.amounts == self.amounts[0]).all())
+
 
 @dataclass(frozen=True, slots=True)
 class Step:
@@ -94,7 +99,7 @@ class Step:
     avoids: tuple[int, ...] = ()
     completes: tuple[int, ...] = ()
     differs: tuple[int, ...] = ()
-    summed: Mapping[str, Summed] = field(default_factory=dict)
+    summed: Mapping[str, Summed] = field(default_factory=dict, hash=False)
     other_trees: tuple[int, ...] = ()
     completes_unsuffixed: bool = False
 
@@ -115,6 +120,7 @@ class Plan:
         lists: The slots inside of each same_subtree list; lists that say nothing are left out.
         outside: For each of them the slots that must be outside.
         contests: Which slots compete.
+        inner_contests: For each of the lists: which of its slots compete.
         unsuffixed: The slots of the unsuffixed group.
         required: The sets of traits that the providers of the unsuffixed group must cover
             together.
@@ -128,6 +134,7 @@ class Plan:
     lists: tuple[tuple[int, ...], ...]
     outside: tuple[tuple[int, ...], ...]
     contests: tuple[Contest, ...]
+    inner_contests: tuple[tuple[Contest, ...], ...]
     unsuffixed: tuple[int, ...]
     required: tuple[frozenset[str], ...]
     split: Mapping[str, int]
@@ -173,7 +180,8 @@ def plan_of(request: CandidateRequest) -> Plan:
         wants=wants,
         lists=tuple(inside for inside, _ in lists),
         outside=tuple(outside for _, outside in lists),
-        contests=tuple(_contests(wants, request)),
+        contests=_contests(wants, request, range(len(wants))),
+        inner_contests=tuple(_contests(wants, request, inside) for inside, _ in lists),
         unsuffixed=unsuffixed,
         # The provider of a single class is chosen by its traits in the first place.
         required=required if split or len(unsuffixed) > 1 else (),
@@ -237,20 +245,22 @@ def _subtree_lists(
     return sorted(one for one in lists if len(one[0]) > 1 or one[1])
 
 
-def _contests(wants: Sequence[Want], request: CandidateRequest) -> list[Contest]:
-    """Find out which slots compete."""
+def _contests(
+    wants: Sequence[Want], request: CandidateRequest, slots: Sequence[int]
+) -> tuple[Contest, ...]:
+    """Find out which of some slots compete."""
     contests = []
-    alone = tuple(one for one, want in enumerate(wants) if want.suffix in request.isolated)
+    alone = tuple(one for one in slots if wants[one].suffix in request.isolated)
     if len(alone) > 1:
         contests.append(Contest(alone, None, 1, len(alone)))
     if not request.sums_groups:
-        return contests
-    for name in dict.fromkeys(name for want in wants for name in want.resources):
-        sharing = tuple(one for one, want in enumerate(wants) if name in want.resources)
+        return tuple(contests)
+    for name in dict.fromkeys(name for one in slots for name in wants[one].resources):
+        sharing = tuple(one for one in slots if name in wants[one].resources)
         amounts = [wants[one].resources[name] for one in sharing]
         if len(sharing) > 1:
             contests.append(Contest(sharing, name, min(amounts), sum(amounts)))
-    return contests
+    return tuple(contests)
 
 
 class _Planner:
@@ -262,7 +272,10 @@ class _Planner:
         self._sizes = sizes
         self._lists = plan.lists
         self._outside = plan.outside
-        self._isolated = plan.request.isolated
+        self._suffixed = [want.suffix != NO_GROUP for want in plan.wants]
+        self._isolated = [
+            want.suffix != NO_GROUP and want.suffix in plan.request.isolated for want in plan.wants
+        ]
         self._sums_groups = plan.request.sums_groups
         self._nested = plan.request.nested
         self._filled: list[int] = []
@@ -291,26 +304,28 @@ class _Planner:
 
     def _step(self, new: int, earlier: tuple[int, ...]) -> Step:
         slot = self._wants[new]
-        differs = tuple(one for one in earlier if self._are_apart(new, one))
+        differs = self._apart_from(new, earlier)
         return Step(
             slot=new,
             within=tuple(one for one in self._guessed if new in self._lists[one]),
             avoids=tuple(one for one in self._guessed if new in self._outside[one]),
             completes=self._completed_by((new,)),
             differs=differs,
-            summed=self._summed(slot, [one for one in earlier if one not in differs]),
-            other_trees=tuple(
-                one
-                for one in earlier
-                if not self._nested and slot.resources and self._wants[one].resources
+            summed=self._summed(slot, differs, earlier),
+            other_trees=(
+                ()
+                if self._nested or not slot.resources
+                else tuple(one for one in earlier if self._wants[one].resources)
             ),
             completes_unsuffixed=(
-                new in self._unsuffixed and self._unsuffixed <= set(self._filled)
+                new in self._unsuffixed and self._unsuffixed.issubset(self._filled)
             ),
         )
 
     def _completed_by(self, new: Sequence[int]) -> tuple[int, ...]:
         """Return the guessed lists that are whole now, and were not before these slots."""
+        if not self._guessed:
+            return ()
         filled = set(self._filled)
         return tuple(
             one
@@ -318,16 +333,24 @@ class _Planner:
             if set(self._lists[one]) <= filled and set(self._lists[one]) & set(new)
         )
 
-    def _are_apart(self, one: int, other: int) -> bool:
-        suffixes = {self._wants[one].suffix, self._wants[other].suffix}
-        return NO_GROUP not in suffixes and not suffixes.isdisjoint(self._isolated)
+    def _apart_from(self, new: int, earlier: Sequence[int]) -> tuple[int, ...]:
+        """Return the earlier slots whose provider a new slot must not have."""
+        if not self._suffixed[new]:
+            return ()
+        rivals = self._suffixed if self._isolated[new] else self._isolated
+        return tuple(one for one in earlier if rivals[one])
 
-    def _summed(self, slot: Want, earlier: Sequence[int]) -> dict[str, Summed]:
+    def _summed(
+        self, slot: Want, differs: Sequence[int], earlier: Sequence[int]
+    ) -> dict[str, Summed]:
         summed: dict[str, Summed] = {}
-        if not self._sums_groups:
+        if not self._sums_groups or len(differs) == len(earlier):
             return summed
+        apart = set(differs)
         for name, amount in slot.resources.items():
-            others = [one for one in earlier if name in self._wants[one].resources]
+            others = [
+                one for one in earlier if name in self._wants[one].resources and one not in apart
+            ]
             amounts = [self._wants[one].resources[name] for one in others]
             if others:
                 summed[name] = Summed(

@@ -2,98 +2,222 @@
 """Who can serve one slot of a request, and under which anchors.
 
 A slot is a place in a candidate that takes one provider: each suffixed group is one, each resource
-class of the unsuffixed group is one. A relation is a set of pairs (anchor root, provider); both
-are places of the canonical order. It holds the local pairs, provider and its own root, and the
-lent ones, a sharing provider and each root of a tree that has an aggregate in common with it
-(`anchors` of contract page 90, section 4).
+class of the unsuffixed group is one. A relation is a set of pairs (anchor root, provider). It
+holds the local pairs, provider and its own root, and the lent ones, a sharing provider and each
+root of a tree that has an aggregate in common with it (`anchors` of contract page 90, section 4).
+
+Which pairs there are but for the amounts depends on the shape of the Forest alone, so the Forest
+remembers it from one question to the next; what is left to do for a question is to compare amounts
+with what is free.
 """
 
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
 from treeclaim.forest import filters
-from treeclaim.forest.columns import Rows, merged
+from treeclaim.forest.class_inventories import Slots
+from treeclaim.forest.columns import Mask, Rows, merged
 from treeclaim.forest.forest import Forest
-from treeclaim.model.request import NO_GROUP, ProviderConditions, RequestGroup
+from treeclaim.model.request import NO_GROUP, STRICT, ProviderConditions, RequestGroup
 
 
-@dataclass(frozen=True, slots=True)
-class Relation:
-    """Pairs (anchor, provider) as places, sorted by anchor, then by provider; no pair twice.
+@dataclass(frozen=True, eq=False)
+class Pairs:
+    """Pairs (anchor, provider) that there are but for the amounts; no pair twice.
+
+    Equal by identity. They are sorted by anchor, then by place of the provider.
 
     Attributes:
-        anchor: int64, shape (pairs,).
-        provider: int64, shape (pairs,).
+        starts: Where the pairs of each root begin, int64, shape (roots + 1,).
+        provider: Place of each pair's provider, int64, shape (pairs,).
+        slots: By class name: where the provider's inventory is among those of the class.
+        sharing: Numbers of the pairs whose provider is a sharing one, ascending, int64.
+        is_local: Whether each provider is in its anchor's tree.
     """
 
-    anchor: Rows
+    starts: Rows
     provider: Rows
+    slots: Mapping[str, Slots]
+    sharing: Rows
+    is_local: bool
+
+    @property
+    def nbytes(self) -> int:
+        """Return the bytes that this takes; see `Memory`."""
+        slots = sum(one.nbytes for one in self.slots.values() if isinstance(one, np.ndarray))
+        return self.starts.nbytes + self.provider.nbytes + self.sharing.nbytes + slots
+
+    @cached_property
+    def reached(self) -> Mask:
+        """Tell for each root whether it has any pair, shape (roots,)."""
+        reached: Mask = self.starts[1:] > self.starts[:-1]
+        return reached
 
 
-def suffixed_relation(forest: Forest, group: RequestGroup) -> Relation:
-    """Relate the providers that satisfy a whole suffixed group (page 90, sections 3.3 and 3.4)."""
-    rows = filters.fitting(forest, group)
-    rows = filters.meeting(forest, group.conditions, rows)
-    return _relate(forest, rows, _sharing(forest, rows))
+@dataclass(frozen=True)
+class Relation:
+    """Those pairs whose provider has room for what a question asks.
 
-
-def unsuffixed_relation(forest: Forest, group: RequestGroup, resource_class: str) -> Relation:
-    """Relate the providers that may supply one class of the unsuffixed group (section 3.2).
-
-    That the anchor root is in no forbidden aggregate is for `anchors_allowed` to check. Required
-    traits are those of all providers of the group together; only where there is a single class
-    do they bind its provider alone.
+    Attributes:
+        pairs: All pairs.
+        fits: Which of them are meant, shape (pairs,); None for all.
     """
-    rows = filters.fitting_rows(forest, group, resource_class)
-    if len(group.resources) == 1:
-        rows = filters.by_traits(forest, group.conditions, rows)
-    return _of_unsuffixed(forest, group.conditions, rows)
+
+    pairs: Pairs
+    fits: Mask | None
+
+    @cached_property
+    def size(self) -> int:
+        """Return the number of pairs meant."""
+        return len(self.pairs.provider) if self.fits is None else int(np.count_nonzero(self.fits))
+
+    @property
+    def providers(self) -> Rows:
+        """Return the provider of each pair meant: places."""
+        provider = self.pairs.provider
+        return provider if self.fits is None else provider[self.fits]
+
+    @property
+    def has_sharing(self) -> bool:
+        """Tell whether any provider is a sharing one."""
+        sharing = self.pairs.sharing
+        if self.fits is None or not len(sharing):
+            return bool(len(sharing))
+        return bool(self.fits[sharing].any())
+
+    def reached(self, first: int, end: int) -> Mask:
+        """Tell which roots of a range of numbers have any pair, shape (end - first,)."""
+        if self.fits is None:
+            return self.pairs.reached[first:end]
+        starts = self.pairs.starts[first : end + 1]
+        before = passed(self.fits[starts[0] : starts[-1]])[starts - starts[0]]
+        reached: Mask = before[1:] > before[:-1]
+        return reached
+
+    def providers_of(self, root: int) -> Rows:
+        """Return the providers (places, ascending) under a root, given its number."""
+        part = slice(self.pairs.starts[root], self.pairs.starts[root + 1])
+        providers = self.pairs.provider[part]
+        return providers if self.fits is None else providers[self.fits[part]]
+
+
+def passed(mask: Mask) -> Rows:
+    """Return for each position, that behind the end too, how many truths are before it."""
+    before = np.zeros(len(mask) + 1, dtype=np.int64)
+    mask.cumsum(out=before[1:])
+    return before
+
+
+def relations_of(forest: Forest, group: RequestGroup) -> list[Relation]:
+    """Return the relations of a group's slots: one if suffixed, else one for each class."""
+    if group.suffix != NO_GROUP:
+        classes = tuple(sorted(group.resources))
+        pairs = _remembered(forest, "suffixed", classes, group.conditions, _suffixed)
+        return [_fitting(forest, group, pairs)]
+    # Required traits are those of all providers of the group together; only where there is a
+    # single class do they bind its provider alone.
+    make = _only_of_unsuffixed if len(group.resources) == 1 else _unsuffixed
+    return [
+        _fitting(forest, group, _remembered(forest, "", (name,), group.conditions, make))
+        for name in group.resources
+    ]
 
 
 def split_relation(
     forest: Forest, conditions: ProviderConditions, resource_class: str, amount: int
 ) -> Relation:
     """Relate the providers that may give some part of an amount to the unsuffixed group."""
-    rows = filters.giving_rows(forest, resource_class, amount)
-    return _of_unsuffixed(forest, conditions, rows)
-
-
-def _of_unsuffixed(forest: Forest, conditions: ProviderConditions, rows: Rows) -> Relation:
-    if conditions.is_empty:
-        return _relate(forest, rows, _sharing(forest, rows))
-    rows = filters.without_forbidden_traits(forest, conditions, rows)
-    rows = filters.in_named_subtree(forest, conditions, rows)
-    rows = filters.not_outcast(forest, conditions, rows)
-    local = filters.in_named_tree(forest, conditions, rows)
-    local = filters.spanned(forest, conditions, local)
-    if conditions.in_tree:
-        return _relate(forest, local, rows[:0])
-    return _relate(forest, local, filters.members(forest, conditions, _sharing(forest, rows)))
-
-
-def relations_of(forest: Forest, group: RequestGroup) -> list[Relation]:
-    """Return the relations of a group's slots: one if suffixed, else one for each class."""
-    if group.suffix != NO_GROUP:
-        return [suffixed_relation(forest, group)]
-    return [unsuffixed_relation(forest, group, name) for name in group.resources]
+    pairs = _remembered(forest, "split", (resource_class,), conditions, _unsuffixed)
+    if not pairs.slots:
+        return Relation(pairs, None)
+    columns = forest.class_inventories(resource_class)
+    return Relation(pairs, columns.gives(pairs.slots[resource_class], amount))
 
 
 def anchors_allowed(
     forest: Forest, root: ProviderConditions, unsuffixed: ProviderConditions | None
-) -> Rows:
-    """Return the places of the roots that may be anchors, ascending (page 90, `R` and `out(a)`).
+) -> Mask | None:
+    """Tell which roots may be anchors (page 90, `R` and `out(a)`), shape (roots,); None for all.
 
     Args:
         forest: Where to look.
         root: What an anchor must be itself.
         unsuffixed: The conditions of the unsuffixed group, if there is one.
     """
-    order = forest.order
-    rows = filters.meeting(forest, root, order.row[order.roots])
-    if unsuffixed is not None:
-        rows = filters.not_outcast(forest, unsuffixed, rows)
-    return order.place[rows]
+    outcast = frozenset[str]() if unsuffixed is None else unsuffixed.forbidden_aggregates
+    if root.is_empty and not outcast:
+        return None
+
+    def made() -> Mask:
+        order = forest.order
+        rows = filters.meeting(forest, root, order.row[order.roots])
+        if unsuffixed is not None:
+            rows = filters.not_outcast(forest, unsuffixed, rows)
+        allowed = np.zeros(len(order.roots), dtype=np.bool_)
+        allowed[order.roots.searchsorted(order.place[rows])] = True
+        return allowed
+
+    return forest.memory.get(("anchors", root, outcast), made)
+
+
+def _fitting(forest: Forest, group: RequestGroup, pairs: Pairs) -> Relation:
+    """Compare what a group asks for of the classes of some pairs with what is free there."""
+    fits: Mask | None = None
+    for name, slots in pairs.slots.items():
+        leniency = group.leniency.get(name, STRICT)
+        more = forest.class_inventories(name).fits(slots, group.resources[name], leniency)
+        fits = more if fits is None else fits & more
+    return Relation(pairs, None if fits is None or fits.all() else fits)
+
+
+_Makes = Callable[[Forest, ProviderConditions, Rows], tuple[Rows, Rows]]
+"""Finds the rows that serve their own tree, and the sharing ones that are lent to others."""
+
+
+def _remembered(
+    forest: Forest,
+    kind: str,
+    classes: tuple[str, ...],
+    conditions: ProviderConditions,
+    make: _Makes,
+) -> Pairs:
+    def made() -> Pairs:
+        local, lent = make(forest, conditions, filters.holding(forest, classes))
+        return _pairs(forest, classes, local, lent)
+
+    return forest.memory.get((kind, make, classes, conditions), made)
+
+
+def _suffixed(forest: Forest, conditions: ProviderConditions, rows: Rows) -> tuple[Rows, Rows]:
+    """Find the providers that can serve a suffixed group (page 90, sections 3.3 and 3.4)."""
+    rows = filters.meeting(forest, conditions, rows)
+    return rows, _sharing(forest, rows)
+
+
+def _only_of_unsuffixed(
+    forest: Forest, conditions: ProviderConditions, rows: Rows
+) -> tuple[Rows, Rows]:
+    return _unsuffixed(forest, conditions, filters.by_traits(forest, conditions, rows))
+
+
+def _unsuffixed(forest: Forest, conditions: ProviderConditions, rows: Rows) -> tuple[Rows, Rows]:
+    """Find the providers that may supply one class of the unsuffixed group (section 3.2).
+
+    That the anchor root is in no forbidden aggregate is for `anchors_allowed` to check.
+    """
+    if conditions.is_empty:
+        return rows, _sharing(forest, rows)
+    rows = filters.without_forbidden_traits(forest, conditions, rows)
+    rows = filters.in_named_subtree(forest, conditions, rows)
+    rows = filters.not_outcast(forest, conditions, rows)
+    local = filters.in_named_tree(forest, conditions, rows)
+    local = filters.spanned(forest, conditions, local)
+    if conditions.in_tree:
+        return local, rows[:0]
+    return local, filters.members(forest, conditions, _sharing(forest, rows))
 
 
 def _sharing(forest: Forest, rows: Rows) -> Rows:
@@ -104,18 +228,36 @@ def _sharing(forest: Forest, rows: Rows) -> Rows:
     return np.intersect1d(rows, sharing, assume_unique=True) if len(sharing) else rows[:0]
 
 
-def _relate(forest: Forest, local: Rows, lent: Rows) -> Relation:
+def _pairs(forest: Forest, classes: Iterable[str], local: Rows, lent: Rows) -> Pairs:
+    """Relate providers to the root of their own tree, and lent ones to those they are lent to."""
     order = forest.order
     provider = order.place[local]
     if not order.is_row_order:
         provider = np.sort(provider)
     anchor = order.root[provider]
-    if not len(lent):
-        return Relation(anchor, provider)
-    # One number for a pair makes the union of pairs one call.
-    count = len(order.row)
-    keys = merged([anchor * count + provider, _lent_keys(forest, lent)])
-    return Relation(keys // count, keys % count)
+    if len(lent):
+        # One number for a pair makes the union of pairs one call.
+        count = len(order.row)
+        keys = merged([anchor * count + provider, _lent_keys(forest, lent)])
+        anchor, provider = keys // count, keys % count
+    rows = order.row[provider]
+    trait_id = forest.catalogue.sharing_trait_id
+    sharing = forest.with_any_trait(() if trait_id is None else (trait_id,))
+    return Pairs(
+        starts=anchor.searchsorted(np.append(order.roots, len(order.row))),
+        provider=provider,
+        slots={name: _slots(forest, name, rows) for name in classes},
+        sharing=np.flatnonzero(sharing[rows]),
+        is_local=not len(lent),
+    )
+
+
+def _slots(forest: Forest, resource_class: str, rows: Rows) -> Slots:
+    columns = forest.class_inventories(resource_class)
+    _, slots = columns.slots_of(rows)
+    # All of them one after the other is the usual case, and it is much faster to look up.
+    is_range = len(slots) > 0 and bool((slots[1:] - slots[:-1] == 1).all())
+    return slice(int(slots[0]), int(slots[-1]) + 1) if is_range else slots
 
 
 def _lent_keys(forest: Forest, lent: Rows) -> Rows:

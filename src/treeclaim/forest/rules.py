@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from treeclaim.forest.blocks import Block
 from treeclaim.forest.columns import Mask, Rows
 from treeclaim.forest.plan import Step
 from treeclaim.forest.slots import Options
@@ -52,13 +53,8 @@ class Rules:
         """Return the slots in the order in which they are filled."""
         return [step.slot for step in self.steps if step.slot is not None]
 
-    def subtree_keys(self, anchors: Rows, heads: Rows) -> tuple[Rows, Rows]:
-        """Return the keys (see `Options.keys`) where the heads' subtrees begin and end."""
-        base = anchors * len(self.ends)
-        return base + heads, base + self.ends[heads]
-
     def with_room(
-        self, step: Step, anchors: Rows, chosen: _Places, window: Window, options: Options
+        self, step: Step, block: Block, window: Window, option: Rows, options: Options
     ) -> Mask | None:
         """Tell which pairs of a partial candidate and an option respect earlier claims on it.
 
@@ -67,9 +63,9 @@ class Rules:
 
         Args:
             step: The step whose slot is to be filled.
-            anchors: Index of each partial candidate's anchor, shape (n,).
-            chosen: Places, shape (n, slots).
-            window: The options of each partial candidate.
+            block: The partial candidates.
+            window: The options of each of them.
+            option: The number of the option of each pair.
             options: The slot's options.
 
         Returns:
@@ -77,71 +73,69 @@ class Rules:
         """
         verdicts: list[Mask] = []
         if step.differs:
-            _, pair = _claimed(step.differs, anchors, chosen, window, options)
-            free = np.ones(window.size, dtype=np.bool_)
+            _, pair = _claimed(step.differs, block, window, options)
+            free = np.ones(len(option), dtype=np.bool_)
             free[pair] = False
             verdicts.append(free)
         for name, summed in step.summed.items():
-            at, pair = _claimed(summed.slots, anchors, chosen, window, options)
-            amounts = summed.amounts[at % len(summed.slots)]
-            taken = np.bincount(pair, amounts, minlength=window.size)
-            _, option = window.pairs()
-            verdicts.append(taken + summed.amount <= options.room[name][option])
+            at, pair = _claimed(summed.slots, block, window, options)
+            if summed.is_uniform:
+                taken = np.bincount(pair, minlength=len(option)) * summed.amounts[0]
+            else:
+                amounts = summed.amounts[at % len(summed.slots)]
+                taken = np.bincount(pair, amounts, minlength=len(option))
+            verdicts.append(taken + summed.amount <= options.room[name].take(option))
         return _all_of(verdicts) if verdicts else None
 
-    def allowed(self, step: Step, chosen: _Places, heads: _Places) -> Mask | None:
-        """Tell which partial candidates may stay after a step; None for all.
-
-        Args:
-            step: The step that was done.
-            chosen: Places, shape (n, slots).
-            heads: Places, shape (n, lists).
-        """
+    def allowed(self, step: Step, block: Block) -> Mask | None:
+        """Tell which partial candidates may stay after a step; None for all."""
         if step.slot is None:
-            return self._covered(step, chosen, heads)
-        new = chosen[:, [step.slot]]
+            return self._covered(step, block)
         verdicts: list[Mask] = []
         if step.other_trees:
-            others = chosen[:, step.other_trees]
+            new = block.chosen[:, [step.slot]]
+            others = block.chosen[:, step.other_trees]
             apart = self.roots[others] != self.roots[new]
             verdicts.append(_each((others == new) | apart))
         if step.avoids:
-            verdicts.append(_each(~self._is_below(new, heads[:, step.avoids])))
-        verdicts.extend(self._has_head(subtree, chosen, heads) for subtree in step.completes)
+            new = block.chosen[:, [step.slot]]
+            verdicts.append(_each(~self._is_below(new, block.heads[:, step.avoids])))
+        verdicts.extend(self._has_head(subtree, block) for subtree in step.completes)
         if step.completes_unsuffixed and self.required:
-            group = chosen[:, self.unsuffixed]
+            group = block.chosen[:, self.unsuffixed]
             verdicts.extend(_some(has[group]) for has in self.required)
         return _all_of(verdicts) if verdicts else None
 
-    def _covered(self, step: Step, chosen: _Places, heads: _Places) -> Mask | None:
+    def _covered(self, step: Step, block: Block) -> Mask | None:
         if not (step.covers or step.spares):
             return None
-        head = heads[:, [step.subtree]]
+        head = block.heads[:, [step.subtree]]
         verdicts = [
-            _each(self._is_below(chosen[:, step.covers], head)),
-            _each(~self._is_below(chosen[:, step.spares], head)),
+            _each(self._is_below(block.chosen[:, step.covers], head)),
+            _each(~self._is_below(block.chosen[:, step.spares], head)),
         ]
-        verdicts.extend(self._has_head(subtree, chosen, heads) for subtree in step.completes)
+        verdicts.extend(self._has_head(subtree, block) for subtree in step.completes)
         return _all_of(verdicts)
 
     def _is_below(self, places: _Places, heads: _Places) -> npt.NDArray[np.bool_]:
         below: npt.NDArray[np.bool_] = (places >= heads) & (places < self.ends[heads])
         return below
 
-    def _has_head(self, subtree: int, chosen: _Places, heads: _Places) -> Mask:
-        members = chosen[:, self.lists[subtree]]
-        return _some(members == heads[:, [subtree]])
+    def _has_head(self, subtree: int, block: Block) -> Mask:
+        """Tell in which partial candidates some slot of a list has taken the head."""
+        head = block.heads[:, subtree]
+        has: Mask = np.zeros(len(block), dtype=np.bool_)
+        for slot in self.lists[subtree]:
+            has |= block.chosen[:, slot] == head
+        return has
 
 
 def _claimed(
-    slots: tuple[int, ...],
-    anchors: Rows,
-    chosen: _Places,
-    window: Window,
-    options: Options,
+    slots: tuple[int, ...], block: Block, window: Window, options: Options
 ) -> tuple[Rows, Rows]:
     """Find the pairs whose option some earlier slots took; see `Window.pair_of`."""
-    return window.pair_of(options.option_of(anchors, chosen[:, slots]))
+    places = block.chosen.take(slots, axis=1)
+    return window.pair_of(options.option_of(block.anchor, places))
 
 
 def _each(truths: npt.NDArray[np.bool_]) -> Mask:
@@ -157,5 +151,7 @@ def _some(truths: npt.NDArray[np.bool_]) -> Mask:
 
 
 def _all_of(verdicts: Sequence[Mask]) -> Mask:
+    if len(verdicts) == 1:
+        return verdicts[0]
     agreed: Mask = np.logical_and.reduce(verdicts)
     return agreed

@@ -9,14 +9,16 @@ drawn later, while the Forest moves on.
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 
+from treeclaim.forest.blocks import Choices
 from treeclaim.forest.columns import Mask, Rows
-from treeclaim.forest.combine import Choices, Combiner
+from treeclaim.forest.combine import Combiner
 from treeclaim.forest.deadline import Deadline
 from treeclaim.forest.feasibility import Competition
-from treeclaim.forest.filters import require_known_names, with_any_trait
+from treeclaim.forest.filters import require_known_names, with_any_trait_by_place
 from treeclaim.forest.forest import Forest
 from treeclaim.forest.plan import Plan, plan_of
 from treeclaim.forest.relation import Relation, anchors_allowed, relations_of, split_relation
@@ -24,6 +26,7 @@ from treeclaim.forest.rules import Rules
 from treeclaim.forest.selection import first_candidates, in_turn, sample, without_repeats
 from treeclaim.forest.slots import Options, options_of
 from treeclaim.forest.subtrees import heads_of
+from treeclaim.model.names import SHARING_TRAIT
 from treeclaim.model.request import NO_GROUP, CandidateRequest, SearchOptions
 
 _FRUITLESS_STRIDE = 8
@@ -35,11 +38,14 @@ _LARGEST_BLOCK = 8192
 _SMALLEST_BLOCK = 64
 
 
+_FIRST_REACH = 1024
+"""Roots that are looked at together at first, to find those under which every slot has options."""
+
 _EAGER = 10_000
 """Where more candidates than this are wanted, all anchors are made ready at once."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Search:
     """A question whose answers can be drawn.
 
@@ -49,7 +55,7 @@ class Search:
         options: What the operator configured.
         relations: Who may take each slot, and under which anchor.
         split_relations: Who may give a part of each class to split, and under which anchor.
-        anchors: Places of the roots under which each slot has some provider, ascending, int64.
+        allowed: Which roots may be anchors, shape (roots,); None for all.
         rules: What must hold between the providers of a candidate.
         deadline: When it is given up.
     """
@@ -59,7 +65,7 @@ class Search:
     options: SearchOptions
     relations: tuple[Relation, ...] = field(repr=False)
     split_relations: tuple[Relation, ...] = field(repr=False)
-    anchors: Rows = field(repr=False)
+    allowed: Mask | None = field(repr=False)
     rules: Rules = field(repr=False)
     deadline: Deadline = field(repr=False)
 
@@ -93,12 +99,26 @@ class Search:
             limits = [self.options.maximum]
         return min((one for one in limits if one is not None), default=None)
 
+    @cached_property
+    def anchors(self) -> Rows:
+        """Return the numbers of the roots under which each slot has some provider, ascending."""
+        return self._anchors_among(0, len(self.forest.order.roots))
+
+    def _anchors_among(self, first: int, end: int) -> Rows:
+        """Return those of a range of roots under which each slot has some provider."""
+        reached = np.ones(end - first, dtype=np.bool_)
+        if self.allowed is not None:
+            reached &= self.allowed[first:end]
+        for relation in (*self.relations, *self.split_relations):
+            reached &= relation.reached(first, end)
+        return np.flatnonzero(reached) + first
+
     def _drawn(self) -> Iterator[Choices]:
-        if not self.options.breadth_first:
-            yield from (chosen for _, chosen in self.anchored_blocks(self.anchors))
-        elif len(self.anchors):
+        if self.options.breadth_first:
             stage = self._stage(self.anchors)
             yield from in_turn(stage.combiner.candidates, stage.live, self._budget)
+        else:
+            yield from (chosen for _, chosen in self.anchored_blocks())
 
     @property
     def _budget(self) -> int:
@@ -108,36 +128,53 @@ class Search:
             return _LARGEST_BLOCK
         return min(max(wanted, _SMALLEST_BLOCK), _LARGEST_BLOCK)
 
-    def anchored_blocks(self, anchors: Rows) -> Iterator[tuple[Rows, Choices]]:
-        """Yield all candidates of some anchors (places), one anchor after the other.
+    def anchored_blocks(self, anchors: Rows | None = None) -> Iterator[tuple[Rows, Choices]]:
+        """Yield all candidates of some anchors (numbers), or of all, one anchor after the other.
 
         Yields:
-            The place of the anchor of each candidate, and the places chosen for its slots.
+            The number of the anchor of each candidate, and the places chosen for its slots.
         """
         budget = self._budget
-        size = len(anchors) if self.is_eager else budget
-        start = 0
-        while start < len(anchors):
-            some = anchors[start : start + size]
+        size = len(self.forest.order.roots) if self.is_eager else budget
+        reached = self._reached_in_turn() if anchors is None else iter([anchors])
+        waiting = np.empty(0, dtype=np.int64)
+        while True:
+            while len(waiting) < size and (more := next(reached, None)) is not None:
+                waiting = np.concatenate([waiting, more])
+            if not len(waiting):
+                return
+            some, waiting = waiting[:size], waiting[size:]
             stage = self._stage(some)
             is_fruitless = True
             for anchor, chosen in stage.combiner.blocks(stage.live, budget):
                 is_fruitless = False
                 yield some[anchor], chosen
-            start += size
             # Where nothing is found small steps only make the way longer.
             size *= _FRUITLESS_STRIDE if is_fruitless else 2
             if is_fruitless:
                 budget = min(budget * _FRUITLESS_STRIDE, _LARGEST_BLOCK)
 
+    def _reached_in_turn(self) -> Iterator[Rows]:
+        """Yield the same as `anchors` bit by bit, so that a few candidates need not wait for all.
+
+        Where everything is wanted it is taken out of the Forest at once.
+        """
+        first, count = 0, len(self.forest.order.roots)
+        reach = count if self.is_eager else _FIRST_REACH
+        while first < count:
+            yield self._anchors_among(first, min(first + reach, count))
+            first += reach
+            reach *= 2
+
     def matching_anchors(self) -> Rows:
         """Return the places of the roots under which there is some candidate, ascending."""
-        if not len(self.anchors) or not self.plan.wants:
-            return self.anchors
-        stage = self._stage(self.anchors)
-        # One candidate of each is enough, so small blocks get there sooner.
-        budget = max(2 * len(stage.live), _SMALLEST_BLOCK)
-        return self.anchors[stage.combiner.matching(stage.live, budget)]
+        anchors = self.anchors
+        if len(anchors) and self.plan.wants:
+            stage = self._stage(anchors)
+            # One candidate of each is enough, so small blocks get there sooner.
+            budget = max(2 * len(stage.live), _SMALLEST_BLOCK)
+            anchors = anchors[stage.combiner.matching(stage.live, budget)]
+        return self.forest.order.roots[anchors]
 
     def _stage(self, anchors: Rows) -> "_Stage":
         """Make ready the candidates of some anchors; costs grow with their options alone."""
@@ -151,11 +188,18 @@ class Search:
             options.append(known[id(relation)])
         order = self.forest.order
         plan = self.plan
-        competition = Competition(plan.wants, options, plan.contests, plan.lists, len(order.row))
+        competition = Competition(
+            plan.wants,
+            options,
+            plan.contests,
+            plan.lists,
+            len(order.row),
+            deadline=self.deadline,
+        )
         live = competition.promising(len(anchors))
         heads = []
-        for members in self.rules.lists:
-            found = heads_of([options[one] for one in members], len(anchors), order.end)
+        for members, contests in zip(plan.lists, plan.inner_contests, strict=True):
+            found = heads_of(options, members, contests, len(anchors), order)
             heads.append(found)
             live = live[np.diff(found.starts)[live] > 0]
         return _Stage(live, Combiner(options, heads, self.rules, competition, self.deadline))
@@ -196,15 +240,14 @@ def search(
     found = [relations_of(forest, group) for group in plan.groups]
     relations = tuple(found[want.group][want.part] for want in plan.wants)
     split = _split_relations(forest, plan)
+    unsuffixed = [group.conditions for group in request.groups if group.suffix == NO_GROUP]
     return Search(
         forest=forest,
         plan=plan,
         options=options,
         relations=relations,
         split_relations=split,
-        anchors=_reached_anchors(
-            forest, request, [*(one for some in found for one in some), *split]
-        ),
+        allowed=anchors_allowed(forest, request.root, unsuffixed[0] if unsuffixed else None),
         rules=_rules(forest, plan, relations),
         deadline=deadline or Deadline(options.seconds),
     )
@@ -219,28 +262,15 @@ def _split_relations(forest: Forest, plan: Plan) -> tuple[Relation, ...]:
     )
 
 
-def _reached_anchors(
-    forest: Forest, request: CandidateRequest, relations: Sequence[Relation]
-) -> Rows:
-    """Return the places of the roots under which every slot has some provider, ascending."""
-    unsuffixed = [group.conditions for group in request.groups if group.suffix == NO_GROUP]
-    anchors = anchors_allowed(forest, request.root, unsuffixed[0] if unsuffixed else None)
-    for relation in relations:
-        reached = np.zeros(len(forest.order.row), dtype=np.bool_)
-        reached[relation.anchor] = True
-        anchors = anchors[reached[anchors]]
-    return anchors
-
-
 def _rules(forest: Forest, plan: Plan, relations: Sequence[Relation]) -> Rules:
     order = forest.order
     # Where something is split, the unsuffixed group is not whole before that is done.
     required = () if plan.split else plan.required
     return Rules(
-        steps=plan.steps([len(one.provider) for one in relations]),
+        steps=plan.steps([one.size for one in relations]),
         lists=plan.lists,
         unsuffixed=plan.unsuffixed,
-        required=tuple(with_any_trait(forest, names)[order.row] for names in required),
+        required=tuple(with_any_trait_by_place(forest, names) for names in required),
         roots=order.root,
         ends=order.end,
     )
@@ -248,8 +278,6 @@ def _rules(forest: Forest, plan: Plan, relations: Sequence[Relation]) -> Rules:
 
 def _sharing_places(forest: Forest, relations: Sequence[Relation]) -> Mask | None:
     """Return which places are sharing providers, None if no candidate can be of them alone."""
-    trait_id = forest.catalogue.sharing_trait_id
-    if trait_id is None or not len(forest.rows_with_trait(trait_id)):
+    if not all(one.has_sharing for one in relations):
         return None
-    sharing = forest.mask_of([forest.rows_with_trait(trait_id)])[forest.order.row]
-    return sharing if all(sharing[one.provider].any() for one in relations) else None
+    return with_any_trait_by_place(forest, (SHARING_TRAIT,))

@@ -8,9 +8,10 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from treeclaim.forest.columns import Rows
+from treeclaim.forest.columns import Mask, Rows
 from treeclaim.forest.forest import Forest
-from treeclaim.forest.relation import Relation
+from treeclaim.forest.plan import Contest
+from treeclaim.forest.relation import Relation, passed
 from treeclaim.forest.windows import Window
 
 Amounts = npt.NDArray[np.int64]
@@ -25,6 +26,7 @@ class Options:
         starts: Where each anchor's options begin, int64, shape (anchors + 1,).
         places: Providers, ascending within an anchor, int64, shape (options,).
         place_count: Number of places there are in all.
+        is_local: Whether each provider is in its anchor's tree.
         room: By name of the class, for those that several slots ask for: most units that one
             candidate may take, int64, shape (options,).
     """
@@ -32,6 +34,7 @@ class Options:
     starts: Rows
     places: Rows
     place_count: int
+    is_local: bool
     room: Mapping[str, Amounts]
 
     @property
@@ -45,6 +48,39 @@ class Options:
         """Return `anchor * place_count + provider`, ascending, int64, shape (options,)."""
         anchors: Rows = np.arange(len(self.starts) - 1).repeat(self.counts)
         return anchors * self.place_count + self.places
+
+    def position(self, anchors: Rows, places: Rows) -> Rows:
+        """Return the number of the first option of each anchor that is not before a place.
+
+        Args:
+            anchors: Indices of anchors, int64, shape (n,).
+            places: Of the same trees, or one behind them, int64, shape (n,).
+        """
+        if not self.is_local:
+            found: Rows = self.keys.searchsorted(anchors * self.place_count + places)
+            return found
+        # Trees do not overlap, so the anchor need not be looked at.
+        if len(places) + len(self.places) < self._span:
+            found = self.places.searchsorted(places)
+        else:
+            at = np.minimum(np.maximum(places - self.places[0], 0), self._span)
+            found = self._passed.take(at)
+        return found
+
+    @cached_property
+    def _span(self) -> int:
+        return int(self.places[-1] - self.places[0]) + 1 if len(self.places) else 1
+
+    @cached_property
+    def _passed(self) -> Rows:
+        """Return how many options are before each place from the first one's to the last one's.
+
+        It is one longer than that. Only for local options.
+        """
+        passed = np.zeros(self._span + 1, dtype=np.int64)
+        passed[self.places - self.places[0] + 1] = 1
+        passed.cumsum(out=passed)
+        return passed
 
     @cached_property
     def _by_place(self) -> Rows | None:
@@ -66,7 +102,7 @@ class Options:
         """
         # A table of all places is worth its making only if there is as much to look up.
         if places.size > self.place_count and self._by_place is not None:
-            return self._by_place[places]
+            return self._by_place.take(places)
         keys = anchors[:, None] * self.place_count + places
         option = np.searchsorted(self.keys, keys)
         option[self.keys[np.minimum(option, len(self.keys) - 1)] != keys] = -1
@@ -79,34 +115,58 @@ class Options:
         return np.diff(total[self.starts])
 
 
+def places_for(contest: Contest, options: Options) -> Amounts:
+    """Return how many of the slots each option could serve, int64, shape (options,)."""
+    if contest.resource_class is None:
+        return np.ones(len(options.places), dtype=np.int64)
+    return options.room[contest.resource_class] // contest.least
+
+
 def options_of(
     forest: Forest, relation: Relation, anchors: Rows, contested: Collection[str]
 ) -> Options:
-    """Restrict a relation to some anchors (ascending places).
+    """Restrict a relation to some anchors.
 
     Args:
         forest: Where to look up the room there is.
         relation: Pairs of anchor and provider.
-        anchors: Places of roots, ascending.
+        anchors: Numbers of roots, ascending.
         contested: Names of the classes that several slots ask for, this one among them.
     """
-    order = forest.order
-    first = relation.anchor.searchsorted(anchors)
-    window = Window(first, relation.anchor.searchsorted(anchors, side="right") - first)
-    starts = np.zeros(len(anchors) + 1, dtype=np.int64)
-    window.counts.cumsum(out=starts[1:])
-    if first[-1] + window.counts[-1] - first[0] == starts[-1]:
-        places = relation.provider[first[0] : first[0] + starts[-1]]
-    else:
-        places = relation.provider[window.pairs()[1]]
+    pairs, fits = relation.pairs, relation.fits
+    chosen, starts = _pairs_of(pairs.starts, anchors)
+    if fits is not None:
+        fits = fits[chosen]
+        starts = passed(fits)[starts]
+    room = {}
+    for name in contested:
+        slots = pairs.slots[name]
+        numbers = np.arange(slots.start, slots.stop) if isinstance(slots, slice) else slots
+        room[name] = forest.class_inventories(name).room(_kept(numbers[chosen], fits))
     return Options(
         starts=starts,
-        places=places,
-        place_count=len(order.row),
-        room={name: _room(forest, name, order.row[places]) for name in contested},
+        places=_kept(pairs.provider[chosen], fits),
+        place_count=len(forest.order.row),
+        is_local=pairs.is_local,
+        room=room,
     )
 
 
-def _room(forest: Forest, resource_class: str, rows: Rows) -> Amounts:
-    columns = forest.classes[forest.catalogue.resource_classes[resource_class].id]
-    return columns.room(columns.row.values.searchsorted(rows))
+def _pairs_of(starts: Rows, anchors: Rows) -> tuple[Rows | slice, Rows]:
+    """Return the numbers of the pairs of some roots, and where those of each root begin there."""
+    if not len(anchors):
+        return slice(0), np.zeros(1, dtype=np.int64)
+    first, last = anchors[0], anchors[-1]
+    if last - first + 1 == len(anchors):
+        part = starts[first : last + 2]
+        return slice(part[0], part[-1]), part - part[0]
+    begin = starts[anchors]
+    window = Window(begin, starts[anchors + 1] - begin)
+    ends = np.zeros(len(anchors) + 1, dtype=np.int64)
+    window.counts.cumsum(out=ends[1:])
+    return window.pairs()[1], ends
+
+
+def _kept(numbers: Rows, fits: Mask | None) -> Rows:
+    kept: Rows = numbers if fits is None else numbers[fits]
+    return kept

@@ -17,7 +17,7 @@ import orjson
 
 from treeclaim.forest.columns import Rows
 from treeclaim.forest.division import Share, Shares, even, minimal_sets, pack
-from treeclaim.forest.filters import with_any_trait
+from treeclaim.forest.filters import with_any_trait_by_place
 from treeclaim.forest.forest import Forest
 from treeclaim.forest.plan import Plan
 from treeclaim.forest.relation import Relation
@@ -76,9 +76,8 @@ class Splitter:
             _SplitClass(search.forest, search.plan, name, relation)
             for name, relation in zip(search.plan.split, search.split_relations, strict=True)
         ]
-        order = search.forest.order
         self._required = [
-            with_any_trait(search.forest, names)[order.row] for names in search.plan.required
+            with_any_trait_by_place(search.forest, names) for names in search.plan.required
         ]
 
     def selected(self) -> list[SplitCandidate]:
@@ -92,7 +91,7 @@ class Splitter:
         return list(islice(self._distinct(), min(wanted, default=None)))
 
     def has_candidate(self, anchor: int) -> bool:
-        """Tell whether there is some candidate under an anchor, given by its place."""
+        """Tell whether there is some candidate under an anchor, given by its number."""
         found = self._of_anchor(np.array([anchor], dtype=np.int64))
         return next(found, None) is not None
 
@@ -106,7 +105,7 @@ class Splitter:
 
     def _drawn(self) -> Iterator[SplitCandidate]:
         if not self._search.options.breadth_first:
-            for anchors, chosen in self._search.anchored_blocks(self._search.anchors):
+            for anchors, chosen in self._search.anchored_blocks():
                 for anchor, one in zip(anchors.tolist(), chosen.tolist(), strict=True):
                     yield from self._divided(anchor, tuple(one))
             return
@@ -125,8 +124,8 @@ class Splitter:
 
     def _of_anchor(self, anchor: Rows) -> Iterator[SplitCandidate]:
         for anchors, chosen in self._search.anchored_blocks(anchor):
-            for place, one in zip(anchors.tolist(), chosen.tolist(), strict=True):
-                yield from self._divided(place, tuple(one))
+            for number, one in zip(anchors.tolist(), chosen.tolist(), strict=True):
+                yield from self._divided(number, tuple(one))
 
     def _divided(self, anchor: int, chosen: tuple[int, ...]) -> Iterator[SplitCandidate]:
         """Add all divisions to a combination under an anchor."""
@@ -190,11 +189,11 @@ class _SplitClass:
 
     def _givers(self, anchor: int) -> list[tuple[int, int, int, int]]:
         """Return place, min_unit, room and step_size: the tree in pre-order, then sharing ones."""
-        first, end = np.searchsorted(self._relation.anchor, [anchor, anchor + 1])
-        places = self._relation.provider[first:end].tolist()
+        places = self._relation.providers_of(anchor).tolist()
         order = self._forest.order
-        own = [place for place in places if order.root[place] == anchor]
-        lent = [place for place in places if order.root[place] != anchor]
+        root = order.roots[anchor]
+        own = [place for place in places if order.root[place] == root]
+        lent = [place for place in places if order.root[place] != root]
         lent.sort(key=lambda place: self._forest.uuid_of(int(order.row[place])))
         columns = self._forest.classes[self._forest.catalogue.resource_classes[self.name].id]
         slots = columns.row.values.searchsorted(order.row[own + lent])

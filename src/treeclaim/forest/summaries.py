@@ -5,13 +5,13 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
+from treeclaim.forest.blocks import Choices
 from treeclaim.forest.columns import Mask, Rows
-from treeclaim.forest.combine import Choices
 from treeclaim.forest.fragments import summary_fragment
 from treeclaim.forest.search import Search
 from treeclaim.model.request import BodyForm
 
-_TREES_IN_A_PIECE = 4096
+_TREES_IN_A_PIECE = 16_384
 
 
 class Summaries:
@@ -30,18 +30,20 @@ class Summaries:
         self._giving = [one for one, want in enumerate(wants) if want.resources]
         self._relations = search.relations
         self._requested = {name for want in wants for name in want.resources}
-        places = len(self._order.row)
-        self._tree_used: Mask = np.zeros(places, dtype=np.bool_)
-        self._provider_used: Mask = np.zeros(places, dtype=np.bool_)
+        self._tree_used: Mask = np.zeros(len(self._order.roots), dtype=np.bool_)
+        # Only an older form of the answer depends on single providers.
+        shown = 0 if form.nested else len(self._order.row)
+        self._provider_used: Mask = np.zeros(shown, dtype=np.bool_)
         self._detached: dict[int, bytes] | None = None
 
     def note(self, block: Choices) -> None:
         """Note the trees that returned candidates use."""
-        self._tree_used[self._order.root[block[:, self._giving]]] = True
+        for slot in self._giving:
+            self._tree_used[self._order.tree.take(block[:, slot])] = True
 
     def note_places(self, places: Sequence[int]) -> None:
         """Note the trees of some providers that a returned candidate uses."""
-        self._tree_used[self._order.root[places]] = True
+        self._tree_used[self._order.tree[places]] = True
 
     def note_unlimited(self, block: Choices) -> None:
         """Note the providers that candidates use which may yet be cut off by the limit."""
@@ -49,41 +51,38 @@ class Summaries:
 
     def detach(self) -> None:
         """Write the summaries of all trees that could still be used, as they are now."""
-        possible = np.zeros(len(self._order.row), dtype=np.bool_)
+        possible = np.zeros(len(self._order.roots), dtype=np.bool_)
         for one in self._giving:
-            possible[self._order.root[self._relations[one].provider]] = True
-        roots = np.flatnonzero(possible)
-        self._detached = {int(root): self._written(roots[[i]]) for i, root in enumerate(roots)}
+            possible[self._order.tree[self._relations[one].providers]] = True
+        trees = np.flatnonzero(possible)
+        if self._form.nested:
+            texts = self._forest.summaries.texts(trees, self._order)
+        else:
+            texts = [self._older(trees[[one]]) for one in range(len(trees))]
+        self._detached = dict(zip(trees.tolist(), texts, strict=True))
 
     def pieces(self) -> Iterator[bytes]:
         """Yield the members of `provider_summaries`, in the canonical order of providers."""
-        roots = np.flatnonzero(self._tree_used)
+        trees = np.flatnonzero(self._tree_used)
         separator = b""
-        for start in range(0, len(roots), _TREES_IN_A_PIECE):
-            some = roots[start : start + _TREES_IN_A_PIECE]
-            if self._detached is None:
-                yield separator + self._written(some)
+        for start in range(0, len(trees), _TREES_IN_A_PIECE):
+            some = trees[start : start + _TREES_IN_A_PIECE]
+            yield separator
+            if self._detached is not None:
+                yield b",".join(self._detached[tree] for tree in some.tolist())
+            elif self._form.nested:
+                yield self._forest.summaries.joined(some, self._order)
             else:
-                yield separator + b",".join(self._detached[root] for root in some.tolist())
+                yield self._older(some)
             separator = b","
 
-    def _written(self, roots: Rows) -> bytes:
-        """Write the summaries of some trees, given the places of their roots, ascending."""
-        if self._form.nested:
-            return b",".join(self._ready_made(roots))
+    def _older(self, trees: Rows) -> bytes:
+        """Write the summaries of some trees, given their numbers, in an older form."""
+        roots = self._order.roots[trees]
         sizes = self._order.end[roots] - roots
         places = np.repeat(roots - np.cumsum(sizes) + sizes, sizes) + np.arange(sizes.sum())
         used = places[self._provider_used[places]]
         return b",".join(map(self._older_form, self._order.row[used].tolist()))
-
-    def _ready_made(self, roots: Rows) -> list[bytes]:
-        first = self._order.row[roots]
-        end = first + self._order.end[roots] - roots
-        # Trees that lie next to each other are taken together.
-        cuts = np.flatnonzero(first[1:] != end[:-1])
-        starts = first[np.concatenate([[0], cuts + 1])]
-        ends = end[np.concatenate([cuts, [-1]])]
-        return self._forest.summaries(list(zip(starts.tolist(), ends.tolist(), strict=True)))
 
     def _older_form(self, row: int) -> bytes:
         return summary_fragment(

@@ -17,6 +17,9 @@ Pattern = tuple[int, ...]
 
 _REMEMBERED = 512
 _HOLE = b"-" * 36
+_FEW_SLOTS = 4
+"""Slots up to which comparing each with each is less than sorting the slots of each candidate."""
+
 _MOST_COMPARISONS = 4_000_000
 _LARGEST_CODED_PATTERN = 15
 """Slots up to which a pattern, read as the digits of a number, fits into an int64."""
@@ -27,11 +30,11 @@ class Template:
     """The JSON of one candidate, followed by a comma, with holes of 36 characters.
 
     Attributes:
-        text: Characters, uint8.
+        text: ASCII.
         holes: By slot: where the uuid of its provider belongs.
     """
 
-    text: npt.NDArray[np.uint8]
+    text: bytes
     holes: dict[int, list[int]]
 
 
@@ -47,7 +50,7 @@ def template_of(plan: Plan, pattern: Pattern, form: BodyForm) -> Template:
     if form.mappings:
         _write_mappings(writer, pattern, plan.wants)
     writer.text(b"},")
-    return Template(np.frombuffer(bytes(writer.written), dtype=np.uint8), writer.holes)
+    return Template(bytes(writer.written), writer.holes)
 
 
 class _Writer:
@@ -129,8 +132,9 @@ def patterns_of(block: npt.NDArray[np.int64]) -> Iterator[tuple[Pattern, Rows | 
     if not len(block):
         return
     slots = block.shape[1]
-    if _all_differ(block):
-        yield tuple(range(slots)), slice(None)
+    pattern = _common_pattern(block)
+    if pattern is not None:
+        yield pattern, slice(None)
         return
     step = max(_MOST_COMPARISONS // slots**2, 1)
     for start in range(0, len(block), step):
@@ -139,15 +143,32 @@ def patterns_of(block: npt.NDArray[np.int64]) -> Iterator[tuple[Pattern, Rows | 
         if (first == first[0]).all():
             yield tuple(first[0].tolist()), slice(start, start + len(part))
             continue
-        pattern, which = _distinct(first)
-        for one, digits in enumerate(pattern.tolist()):
+        patterns, which = _distinct(first)
+        for one, digits in enumerate(patterns.tolist()):
             yield tuple(digits), start + np.flatnonzero(which == one)
 
 
-def _all_differ(block: npt.NDArray[np.int64]) -> bool:
-    """Tell whether no candidate has a provider twice, the usual case where there are many slots."""
-    ordered = np.sort(block, axis=1)
-    return bool((ordered[:, 1:] != ordered[:, :-1]).all())
+def _common_pattern(block: npt.NDArray[np.int64]) -> Pattern | None:
+    """Return the pattern that all candidates have, None if that is not easily seen.
+
+    Where there are many slots, usually no candidate has a provider twice.
+    """
+    slots = block.shape[1]
+    if slots > _FEW_SLOTS:
+        ordered = np.sort(block, axis=1)
+        differ = bool((ordered[:, 1:] != ordered[:, :-1]).all())
+        return tuple(range(slots)) if differ else None
+    columns = np.ascontiguousarray(block.T)
+    pattern = list(range(slots))
+    for slot in range(slots):
+        for earlier in range(slot):
+            same = columns[earlier] == columns[slot]
+            if same.all():
+                pattern[slot] = pattern[earlier]
+                break
+            if same.any():
+                return None
+    return tuple(pattern)
 
 
 def _distinct(

@@ -51,9 +51,11 @@ class Window:
         """
         first = self.first[:, None]
         inside = (option >= first) & (option < first + self.counts[:, None])
+        pair = (option + (self._before() - self.first)[:, None]).reshape(-1)
+        if inside.all():
+            return np.arange(len(pair)), pair
         at = np.flatnonzero(inside)
-        pair = option + (self._before() - self.first)[:, None]
-        return at, pair.reshape(-1)[at]
+        return at, pair.take(at)
 
     def _before(self) -> Rows:
         before: Rows = self.counts.cumsum() - self.counts
