@@ -49,11 +49,10 @@ _OWNER = (
     .outerjoin(types, types.c.id == consumer_rows.c.consumer_type_id)
     .where(consumer_rows.c.uuid == sa.bindparam("consumer_uuid"))
 )
-_PROVIDER = sa.select(
-    provider_table.c.id, provider_table.c.uuid, provider_table.c.generation
-).where(provider_table.c.uuid == sa.bindparam("provider_uuid"))
 _ON_PROVIDER = (
     sa.select(
+        provider_table.c.uuid,
+        provider_table.c.generation.label("provider_generation"),
         allocations.c.consumer_id,
         consumer_rows.c.generation,
         resource_classes.c.name,
@@ -61,10 +60,14 @@ _ON_PROVIDER = (
         allocations.c.created_at,
         allocations.c.updated_at,
     )
-    .select_from(allocations)
-    .join(resource_classes, resource_classes.c.id == allocations.c.resource_class_id)
-    .join(consumer_rows, consumer_rows.c.uuid == allocations.c.consumer_id)
-    .where(allocations.c.resource_provider_id == sa.bindparam("provider_id"))
+    .select_from(provider_table)
+    .outerjoin(
+        allocations.join(
+            resource_classes, resource_classes.c.id == allocations.c.resource_class_id
+        ).join(consumer_rows, consumer_rows.c.uuid == allocations.c.consumer_id),
+        allocations.c.resource_provider_id == provider_table.c.id,
+    )
+    .where(provider_table.c.uuid == sa.bindparam("provider_uuid"))
     .order_by(allocations.c.id)
 )
 
@@ -103,17 +106,19 @@ def of_provider(transaction: ReadTransaction, provider_uuid: str) -> ProviderAll
     Raises:
         ProviderNotFoundError.
     """
-    provider = transaction.row(_PROVIDER, provider_uuid=provider_uuid)
-    if provider is None or provider.uuid != provider_uuid:
+    found = transaction.rows(_ON_PROVIDER, provider_uuid=provider_uuid)
+    # Some collations find other spellings too.
+    if not found or found[0].uuid != provider_uuid:
         raise ProviderNotFoundError(provider_uuid)
-    rows = transaction.rows(_ON_PROVIDER, provider_id=provider.id)
+    # A provider of which nothing is held is a row without a consumer.
+    rows = [row for row in found if row.consumer_id is not None]
     resources: dict[str, dict[str, int]] = defaultdict(dict)
     generations: dict[str, int] = {}
     for row in rows:
         resources[row.consumer_id][row.name] = row.used
         generations[row.consumer_id] = row.generation or 0
     return ProviderAllocations(
-        provider_generation=provider.generation or 0,
+        provider_generation=found[0].provider_generation or 0,
         shares={
             uuid: ConsumerShare(generation, resources[uuid])
             for uuid, generation in generations.items()
