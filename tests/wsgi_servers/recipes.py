@@ -71,7 +71,7 @@ class Recipe:
 
 
 class Uwsgi(Recipe):
-    """uWSGI."""
+    """uWSGI, as its makers package it ready for use; the other package compiles it first."""
 
     def command(self):
         """The command that an operator types."""
@@ -83,7 +83,7 @@ class Uwsgi(Recipe):
                 "#   module = ": "module = ",
             }
         recipe = self.fill("uwsgi.ini", replacements)
-        return [environment_of("wsgi-uwsgi", "uwsgi") / "bin" / "uwsgi", "--ini", recipe]
+        return [environment_of("wsgi-pyuwsgi", "pyuwsgi") / "bin" / "uwsgi", "--ini", recipe]
 
 
 class Gunicorn(Recipe):
