@@ -9,9 +9,11 @@ import sysconfig
 from contextlib import contextmanager
 from pathlib import Path
 
+import pytest
+
 from bench.ports import free_port
 from tests.environments import environment_of
-from tests.servers import answers, running, usual_environment
+from tests.servers import answers, running, service_environment
 
 ROOT = Path(__file__).parents[2]
 _RECIPES = ROOT / "deploy" / "wsgi"
@@ -29,15 +31,11 @@ class Recipe:
         port: Where it listens.
     """
 
-    packages = ()
-
     def __init__(self, folder, prefix):
         """Fill in a recipe for a folder and a prefix."""
         self.folder = folder
         self.prefix = prefix
         self.port = free_port()
-        name = f"wsgi-{self.packages[0]}"
-        self.foreign = environment_of(name, *self.packages)
 
     @property
     def url(self):
@@ -47,14 +45,7 @@ class Recipe:
     def environment(self):
         """The environment of the server: configuration, and where the packages are."""
         paths = [str(_MODULE), str(ROOT / "src"), _LIBRARIES]
-        return usual_environment(
-            self.folder,
-            PYTHONPATH=os.pathsep.join(paths),
-            OS_PLACEMENT_CONFIG_DIR=str(self.folder),
-            OS_PLACEMENT_DATABASE__CONNECTION=f"sqlite:///{self.folder / 'placement.db'}",
-            OS_PLACEMENT_DATABASE__SYNC_ON_STARTUP="true",
-            OS_API__AUTH_STRATEGY="noauth2",
-        )
+        return service_environment(self.folder, PYTHONPATH=os.pathsep.join(paths))
 
     def fill(self, name, replacements):
         """Write a recipe into the folder, with each of some texts in it replaced."""
@@ -80,9 +71,7 @@ class Recipe:
 
 
 class Uwsgi(Recipe):
-    """uWSGI."""
-
-    packages = ("uwsgi",)
+    """uWSGI, as its makers package it ready for use; the other package compiles it first."""
 
     def command(self):
         """The command that an operator types."""
@@ -94,13 +83,11 @@ class Uwsgi(Recipe):
                 "#   module = ": "module = ",
             }
         recipe = self.fill("uwsgi.ini", replacements)
-        return [self.foreign / "bin" / "uwsgi", "--ini", recipe]
+        return [environment_of("wsgi-pyuwsgi", "pyuwsgi") / "bin" / "uwsgi", "--ini", recipe]
 
 
 class Gunicorn(Recipe):
     """gunicorn."""
-
-    packages = ("gunicorn",)
 
     def command(self):
         """The command that an operator types."""
@@ -108,16 +95,18 @@ class Gunicorn(Recipe):
         if not self.prefix:
             replacements['raw_env = ["SCRIPT_NAME=/placement"]\n'] = ""
         recipe = self.fill("gunicorn.conf.py", replacements)
-        return [self.foreign / "bin" / "gunicorn", "--config", recipe]
+        program = environment_of("wsgi-gunicorn", "gunicorn") / "bin" / "gunicorn"
+        return [program, "--config", recipe]
 
 
+_APACHE = "/usr/sbin/apache2"
+_MODULES = Path("/usr/lib/apache2/modules")
 _HTTPD = """\
-ServerRoot {httpd}
+ServerRoot {folder}
 ServerName localhost
 PidFile {folder}/httpd.pid
-LoadModule mpm_event_module modules/mod_mpm_event.so
-LoadModule authz_core_module modules/mod_authz_core.so
-LoadModule unixd_module modules/mod_unixd.so
+LoadModule mpm_event_module {modules}/mod_mpm_event.so
+LoadModule authz_core_module {modules}/mod_authz_core.so
 LoadModule wsgi_module {module}
 WSGISocketPrefix {folder}/wsgi
 ErrorLog {folder}/httpd.log
@@ -126,9 +115,10 @@ Include {recipe}
 
 
 class Apache(Recipe):
-    """Apache with mod_wsgi, both as the package mod_wsgi-standalone brings them."""
+    """Apache with mod_wsgi, as Debian and its kin package them.
 
-    packages = ("mod_wsgi-standalone",)
+    Packages of Python's index compile all of Apache first, which takes minutes.
+    """
 
     def command(self):
         """Start it in the foreground, with the few modules that it needs."""
@@ -144,30 +134,33 @@ class Apache(Recipe):
         }
         recipe = self.fill("apache.conf", replacements)
         main = self.folder / "httpd.conf"
-        (module,) = (self._libraries() / "mod_wsgi" / "server").glob("mod_wsgi*.so")
         main.write_text(
-            _HTTPD.format(httpd=self._httpd(), folder=self.folder, module=module, recipe=recipe)
+            _HTTPD.format(folder=self.folder, modules=_MODULES, module=_mod_wsgi(), recipe=recipe)
         )
-        server = [self._httpd() / "bin" / "httpd", "-f", main, "-D", "FOREGROUND"]
+        server = [_APACHE, "-f", main, "-D", "FOREGROUND"]
         return [*_as_somebody_else(self.folder), *server]
 
     def environment(self):
-        """The package has Apache's libraries beside Apache, and does not tell it."""
-        return super().environment() | {"LD_LIBRARY_PATH": str(self._httpd() / "lib")}
-
-    def _libraries(self):
-        return self.foreign / "lib" / _python_name() / "site-packages"
-
-    def _httpd(self):
-        return self._libraries() / "mod_wsgi_packages" / "httpd"
+        """The module is to run this very Python, not the distribution's of the same version."""
+        return super().environment() | {"LD_LIBRARY_PATH": sysconfig.get_config_var("LIBDIR")}
 
     def log(self):
         """Return all that the service wrote."""
         return (self.folder / "service.log").read_text()
 
 
-def _python_name():
-    return f"python{sys.version_info.major}.{sys.version_info.minor}"
+def _mod_wsgi():
+    """The path of the module for this Python; without it the test that asks is skipped."""
+    version = f"{sys.version_info.major}.{sys.version_info.minor}"
+    module = _MODULES / f"mod_wsgi.so-{version}"
+    if not module.exists():
+        pytest.skip(
+            f"mod_wsgi for Python {version} is not installed: "
+            "apt-get install libapache2-mod-wsgi-py3"
+        )
+    if not sysconfig.get_config_var("Py_ENABLE_SHARED"):
+        pytest.skip("this Python has no shared library, which mod_wsgi could load")
+    return module
 
 
 def _as_somebody_else(folder):
