@@ -17,6 +17,7 @@ from tests.faults.service import client_of, eventually, running
 from treeclaim.model.claim import ConsumerClaim
 from treeclaim.model.errors import (
     CapacityExceededError,
+    InvalidParentError,
     ProviderNotFoundError,
     ResourceClassNotFoundError,
 )
@@ -37,6 +38,7 @@ from treeclaim.store.marks import TREE, mark
 
 NODES = 3
 WRITES = 40
+BALLAST = 200_000
 
 pytestmark = pytest.mark.slow
 
@@ -278,5 +280,75 @@ def test_a_class_deleted_on_another_node_gets_no_inventory(stores):
     one = make(here, "one")
     here.write(resource_classes.create, "CUSTOM_GOLD")
     add = Paused(inventories.add, lambda: there.write(resource_classes.delete, "CUSTOM_GOLD"))
+    with pytest.raises(ResourceClassNotFoundError):
+        here.write(add, one.uuid, "CUSTOM_GOLD", Inventory(8), zero_capacity_allowed=True)
+
+
+@pytest.fixture
+def lag(stores):
+    """Keeps the first node busy with what the second one committed, so that it lags behind.
+
+    Without that, a lock held there is found in time by what comes from the other node; locks
+    alone would look as if they held on both.
+    """
+    _, there = stores
+    with there.engine.begin() as connection:
+        connection.exec_driver_sql(
+            "CREATE TABLE ballast (id INT AUTO_INCREMENT PRIMARY KEY, text CHAR(200)) ENGINE=InnoDB"
+        )
+
+    def keep_busy():
+        with there.engine.begin() as connection:
+            connection.exec_driver_sql(
+                f"INSERT INTO ballast (text) SELECT REPEAT('x', 200) FROM seq_1_to_{BALLAST}"
+            )
+
+    return keep_busy
+
+
+def test_two_moves_on_two_nodes_make_no_loop_even_if_one_node_lags(stores, lag):
+    here, there = stores
+    root = make(here, "root")
+    left, right = make(here, "left", root.uuid), make(here, "right", root.uuid)
+    under_left, under_right = make(here, "a", left.uuid), make(here, "b", right.uuid)
+
+    def move_right():
+        lag()
+        there.write(
+            providers.update,
+            right.uuid,
+            name="right",
+            parent=under_left.uuid,
+            may_reparent=True,
+        )
+
+    move = Paused(providers.update, move_right)
+    with pytest.raises(InvalidParentError):
+        here.write(move, left.uuid, name="left", parent=under_right.uuid, may_reparent=True)
+
+
+def test_a_deleted_provider_leaves_no_aggregates_even_if_one_node_lags(stores, lag):
+    here, there = stores
+    one = make(here, "one")
+
+    def delete():
+        lag()
+        there.write(providers.delete, one.uuid)
+
+    replace = Paused(aggregates.replace, delete)
+    with pytest.raises(ProviderNotFoundError):
+        here.write(replace, one.uuid, [str(uuid.uuid4())], None)
+
+
+def test_a_deleted_class_leaves_no_inventory_even_if_one_node_lags(stores, lag):
+    here, there = stores
+    one = make(here, "one")
+    here.write(resource_classes.create, "CUSTOM_GOLD")
+
+    def delete():
+        lag()
+        there.write(resource_classes.delete, "CUSTOM_GOLD")
+
+    add = Paused(inventories.add, delete)
     with pytest.raises(ResourceClassNotFoundError):
         here.write(add, one.uuid, "CUSTOM_GOLD", Inventory(8), zero_capacity_allowed=True)

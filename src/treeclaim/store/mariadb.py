@@ -36,7 +36,6 @@ def prepare(engine: Engine, sql_mode: str) -> None:
 
     @sa.event.listens_for(engine, "begin")
     def _begun(connection: Connection) -> None:
-        connection.info[_ENDED] = False
         if not connection.get_execution_options().get("treeclaim_writing", False):
             # For this transaction only: whatever must be undone afterwards could fail afterwards.
             connection.exec_driver_sql("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
@@ -49,6 +48,14 @@ def _spare_second_rollbacks(engine: Engine) -> None:
 
     The pool would do so each time, and wait for the server's answer.
     """
+
+    @sa.event.listens_for(engine, "checkout")
+    def _lent(_connection: Any, record: ConnectionPoolEntry, _proxy: Any) -> None:
+        record.info[_ENDED] = False
+
+    @sa.event.listens_for(engine, "begin")
+    def _begun(connection: Connection) -> None:
+        connection.info[_ENDED] = False
 
     @sa.event.listens_for(engine, "commit")
     @sa.event.listens_for(engine, "rollback")

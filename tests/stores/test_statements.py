@@ -1,0 +1,146 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What goes to the database for a claim, and that nothing of it is left on the connection."""
+
+import uuid
+from datetime import timedelta
+
+import pytest
+import sqlalchemy as sa
+
+from treeclaim.model.claim import ConsumerClaim
+from treeclaim.model.inventory import Inventory
+from treeclaim.store import allocations, inventories, providers
+from treeclaim.store.ready import Ready
+from treeclaim.store.tables import consumers, projects
+from treeclaim.store.transactions import WriteTransaction, utc_now
+
+MOST_STATEMENTS = 8
+"""Of a claim for a new consumer on one provider, without BEGIN and COMMIT."""
+
+MOST_STATEMENTS_OF_A_MOVE = 10
+
+
+@pytest.fixture
+def hosts(store):
+    uuids = [str(uuid.uuid4()) for _ in range(2)]
+    for one in uuids:
+        store.write(providers.create, uuid=one, name=one, parent_uuid=None)
+        store.write(
+            inventories.replace_all, one, 0, {"VCPU": Inventory(8)}, zero_capacity_allowed=False
+        )
+    return uuids
+
+
+def claim(store, consumer, host, generation):
+    wanted = ConsumerClaim(
+        consumer_uuid=consumer,
+        allocations={host: {"VCPU": 1}},
+        project_id="project",
+        user_id="user",
+        generation=generation,
+        consumer_type="INSTANCE",
+    )
+    store.write(allocations.replace, [wanted])
+
+
+def statements_of(store, action):
+    seen = []
+
+    def note(_connection, _cursor, statement, *_):
+        if not statement.startswith("BEGIN"):
+            seen.append(statement)
+
+    sa.event.listen(store.engine, "before_cursor_execute", note)
+    action()
+    sa.event.remove(store.engine, "before_cursor_execute", note)
+    return seen
+
+
+def test_a_claim_takes_few_statements(store, hosts):
+    claim(store, str(uuid.uuid4()), hosts[0], None)
+    seen = statements_of(store, lambda: claim(store, str(uuid.uuid4()), hosts[0], None))
+    assert len(seen) <= MOST_STATEMENTS, seen
+
+
+def test_a_move_takes_few_statements(store, hosts):
+    consumer = str(uuid.uuid4())
+    claim(store, consumer, hosts[0], None)
+    seen = statements_of(store, lambda: claim(store, consumer, hosts[1], 1))
+    assert len(seen) <= MOST_STATEMENTS_OF_A_MOVE, seen
+
+
+def test_a_ready_statement_takes_lists_of_any_length(store):
+    with store.engine.begin() as connection:
+        transaction = WriteTransaction(connection)
+        insert = Ready(sa.insert(projects).inline())
+        transaction.execute_each(
+            insert, ({"external_id": one, "created_at": transaction.now} for one in "abc")
+        )
+        find = Ready(
+            sa.select(projects.c.external_id)
+            .where(projects.c.external_id.in_(sa.bindparam("names", expanding=True)))
+            .order_by(projects.c.external_id)
+        )
+        for names in (["a"], ["a", "c"], [], ["b"], ["c", "b"]):
+            found = [row.external_id for row in transaction.rows(find, names=names)]
+            assert found == sorted(names)
+
+
+def test_a_ready_statement_writes_times_as_sqlalchemy_reads_them(store):
+    at = utc_now()
+    with store.engine.begin() as connection:
+        insert = Ready(sa.insert(projects).inline())
+        insert.execute(connection, {"external_id": "timed", "created_at": at})
+        found = connection.execute(sa.select(projects.c.created_at)).scalar()
+        # MariaDB keeps whole seconds.
+        assert abs(found - at) < timedelta(seconds=1)
+
+
+def test_a_connection_comes_back_to_the_pool_without_a_transaction(store):
+    one = str(uuid.uuid4())
+    row = {"uuid": one, "project_id": 1, "user_id": 1, "generation": 1}
+    lent = store.engine.raw_connection()
+    cursor = lent.cursor()
+    statement = sa.insert(consumers).values(row).inline()
+    written = statement.compile(store.engine, compile_kwargs={"literal_binds": True})
+    cursor.execute("BEGIN")
+    cursor.execute(str(written))
+    cursor.close()
+    lent.close()
+    with store.engine.connect() as connection:
+        count = sa.select(sa.func.count()).select_from(consumers)
+        assert connection.execute(count).scalar() == 0
+
+
+def test_a_failed_statement_leaves_nothing_on_the_connection(store):
+    for _ in range(3):
+        with (
+            pytest.raises(sa.exc.IntegrityError),
+            store.engine.begin() as connection,
+        ):
+            for _ in range(2):
+                connection.execute(sa.insert(projects).values(external_id="twice"))
+    with store.engine.connect() as connection:
+        count = sa.select(sa.func.count()).select_from(projects)
+        assert connection.execute(count).scalar() == 0
+
+
+def test_each_transaction_has_its_isolation_whatever_the_connection_did_before(store):
+    if store.engine.dialect.name == "sqlite":
+        pytest.skip("SQLite has one kind of transaction")
+
+    def level(transaction):
+        return isolation_seen(store, transaction)
+
+    for _ in range(3):
+        assert store.write(level) == "READ-COMMITTED"
+        assert store.read(level) == "REPEATABLE-READ"
+
+
+def isolation_seen(store, transaction):
+    """What a transaction sees of rows that others commit, which is what its isolation is about."""
+    count = sa.select(sa.func.count()).select_from(projects)
+    before = transaction.scalar(count)
+    with store.engine.begin() as other:
+        other.execute(sa.insert(projects).values(external_id=str(uuid.uuid4())))
+    return "REPEATABLE-READ" if transaction.scalar(count) == before else "READ-COMMITTED"
