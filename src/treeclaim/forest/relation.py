@@ -241,13 +241,14 @@ def _pairs(forest: Forest, classes: Iterable[str], local: Rows, lent: Rows) -> P
         keys = merged([anchor * count + provider, _lent_keys(forest, lent)])
         anchor, provider = keys // count, keys % count
     rows = order.row[provider]
-    trait_id = forest.catalogue.sharing_trait_id
-    sharing = forest.with_any_trait(() if trait_id is None else (trait_id,))
+    sharing = _sharing(forest, forest.living_rows)
+    is_sharing = np.isin(rows, sharing) if len(sharing) else np.zeros(0, dtype=np.bool_)
+    counts = np.bincount(order.tree[anchor], minlength=len(order.roots))
     return Pairs(
-        starts=anchor.searchsorted(np.append(order.roots, len(order.row))),
+        starts=np.concatenate([[0], counts.cumsum()]),
         provider=provider,
         slots={name: _slots(forest, name, rows) for name in classes},
-        sharing=np.flatnonzero(sharing[rows]),
+        sharing=np.flatnonzero(is_sharing),
         is_local=not len(lent),
     )
 
