@@ -104,6 +104,17 @@ class Relation:
         return providers if self.fits is None else providers[self.fits[part]]
 
 
+def have_common_provider(forest: Forest, one: Pairs, other: Pairs) -> bool:
+    """Tell whether some provider is in both, whatever the anchors."""
+
+    def made() -> np.bool_:
+        mine = np.zeros(len(forest.order.row), dtype=np.bool_)
+        mine[one.provider] = True
+        return np.bool_(mine[other.provider].any())
+
+    return one is other or bool(forest.memory.get(("common provider", one, other), made))
+
+
 def passed(mask: Mask) -> Rows:
     """Return for each position, that behind the end too, how many truths are before it."""
     before = np.zeros(len(mask) + 1, dtype=np.int64)
