@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import count
+from math import gcd
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,13 +69,22 @@ def _reaches(ranges: Sequence[tuple[int, int, int]], amount: int) -> bool:
     return any(_reaches(others, amount - given) for given in range(first, high + 1, step))
 
 
-def minimal_sets(shares: Sequence[Share], amount: int) -> Iterator[Shares]:
-    """Yield the minimal viable sets, small ones first, lazily; each in the order of the shares."""
-    if sum(one.most for one in shares) < amount:
+def minimal_sets(
+    shares: Sequence[Share], amount: int, check: Callable[[], None] = lambda: None
+) -> Iterator[Shares]:
+    """Yield the minimal viable sets, small ones first, lazily; each in the order of the shares.
+
+    Args:
+        shares: What there is.
+        amount: What is to be divided.
+        check: Called again and again meanwhile; it may raise to give up. Finding out that nothing
+            sums to an amount can take forever.
+    """
+    if sum(one.most for one in shares) < amount or amount % gcd(*(one.step for one in shares)):
         return
     judge = _Uniform(amount) if len({one.step for one in shares}) == 1 else _Mixed(amount)
     for size in range(1, len(shares) + 1):
-        finder = _Finder(shares, amount, size, judge)
+        finder = _Finder(shares, amount, size, judge, check)
         yield from finder.sets((), 0)
         if not finder.may_grow:
             return
@@ -131,13 +141,19 @@ class _Finder:
     """
 
     def __init__(
-        self, shares: Sequence[Share], amount: int, size: int, judge: _Uniform | _Mixed
+        self,
+        shares: Sequence[Share],
+        amount: int,
+        size: int,
+        judge: _Uniform | _Mixed,
+        check: Callable[[], None],
     ) -> None:
         self.may_grow = False
         self._shares = shares
         self._amount = amount
         self._size = size
         self._judge = judge
+        self._check = check
         self._greatest = [
             sorted((o.most for o in shares[at:]), reverse=True) for at in _range(shares)
         ]
@@ -147,6 +163,7 @@ class _Finder:
         """Yield the sets that begin with some shares and go on from an index."""
         missing = self._size - len(chosen) - 1
         for at in range(start, len(self._shares) - missing):
+            self._check()
             members = (*chosen, self._shares[at])
             if sum(o.most for o in members) + sum(self._greatest[at + 1][:missing]) < self._amount:
                 self.may_grow = True

@@ -17,28 +17,20 @@ which depends on the data alone, so that every worker gives the same answer.
 """
 
 import copy
-from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
-
-import numpy as np
 
 from treeclaim.forest.class_inventories import ClassInventories
-from treeclaim.forest.columns import Column, Mask, Rows
 from treeclaim.forest.fragments import summary_fragment
-from treeclaim.forest.memberships import Memberships
 from treeclaim.forest.memory import Memory
 from treeclaim.forest.order import TreeOrder
-from treeclaim.forest.planting import PlannedRow, plan_rows
+from treeclaim.forest.planting import plan_rows
+from treeclaim.forest.provider_table import NO_ROW, ProviderTable
 from treeclaim.forest.summary_texts import SummaryTexts
 from treeclaim.model.catalogue import Catalogue
 from treeclaim.model.changes import Changes
 from treeclaim.model.inventory import Inventory
-from treeclaim.model.provider import InventoryRecord, Provider, ProviderRecord
-
-NO_ROW = -1
-"""Stands for "no parent" in the column of parents."""
+from treeclaim.model.provider import ProviderRecord
 
 _NO_INVENTORIES = ClassInventories()
 
@@ -66,16 +58,11 @@ class InventoryView:
     modified_at: float
 
 
-class Forest:
+class Forest(ProviderTable):
     """All providers as columns; see the module's description.
 
     Attributes:
         catalogue: The traits and resource classes that exist.
-        uuid: Column of `S36` byte strings.
-        root, parent, end: Columns of rows: the tree's root, the direct parent (or NO_ROW), and the
-            first row behind the provider's subtree.
-        alive: Column of truth values; False for rows that were replaced or deleted.
-        classes: Inventories by id of the resource class.
         summaries: Texts of the trees, ready to be joined.
         memory: What depends on the shape alone. The shape is everything but amounts, usage, names
             and generations: which providers there are in which tree, and which classes, traits
@@ -87,37 +74,17 @@ class Forest:
         self._clear()
 
     def _clear(self) -> None:
-        self.id = Column(np.int64)
-        self.uuid = Column("S36")
-        self.generation = Column(np.int64)
-        self.modified_at = Column(np.float64)
-        self.parent = Column(np.int64)
-        self.root = Column(np.int64)
-        self.end = Column(np.int64)
-        self.alive = Column(np.bool_)
-        self.classes: dict[int, ClassInventories] = {}
-        self._names: list[str] = []
-        self._traits: list[tuple[int, ...]] = []
-        self._aggregates: list[tuple[str, ...]] = []
-        self._class_ids: list[tuple[int, ...]] = []
+        super().__init__()
         self.summaries = SummaryTexts(self._summary)
-        self._shared: dict[tuple[Any, ...], Any] = {}
-        self._trait_rows: Memberships[int] = Memberships()
-        self._aggregate_rows: Memberships[str] = Memberships()
+        self.memory = Memory(_LEAST_REMEMBERED)
         self._row_by_id: dict[int, int] = {}
         self._row_by_uuid: dict[str, int] = {}
         self._row_by_name: dict[str, int] = {}
         self._order: TreeOrder | None = None
-        self.memory = Memory(_LEAST_REMEMBERED)
 
     def __len__(self) -> int:
         """Return the number of providers."""
         return len(self._row_by_id)
-
-    @property
-    def row_count(self) -> int:
-        """Return the number of rows, dead ones included."""
-        return len(self.id)
 
     # -- keeping up with the store ---------------------------------------------------------
 
@@ -132,7 +99,7 @@ class Forest:
         reshaped = {}
         for record in changes.records:
             row = self._row_by_id.get(record.id)
-            if row is not None and self._has_shape_of(row, record):
+            if row is not None and self.has_shape_of(row, record):
                 self._refresh(row, record)
             else:
                 reshaped[record.id] = record
@@ -143,30 +110,13 @@ class Forest:
         if dead > max(_FEWEST_DEAD_ROWS, len(self)):
             self._rewrite_everything()
 
-    def _has_shape_of(self, row: int, record: ProviderRecord) -> bool:
-        parent = int(self.parent.values[row])
-        parent_id = None if parent == NO_ROW else int(self.id.values[parent])
-        # Some databases give the id of a deleted provider to a new one.
-        return (
-            self.uuid_of(row) == record.uuid
-            and parent_id == record.parent_id
-            and int(self.id.values[self.root.values[row]]) == record.root_id
-            and self._traits[row] == record.trait_ids
-            and self._aggregates[row] == record.aggregates
-            and self._class_ids[row] == tuple(one.class_id for one in record.inventories)
-        )
-
     def _refresh(self, row: int, record: ProviderRecord) -> None:
-        self.generation.values[row] = record.generation
-        self.modified_at.values[row] = record.modified_at
-        if record.name != self._names[row]:
-            # Two providers may have swapped names: the old one may be the other's by now.
-            if self._row_by_name.get(self._names[row]) == row:
-                del self._row_by_name[self._names[row]]
-            self._names[row] = record.name
+        (name,) = self.names([row])
+        # Two providers may have swapped names: the old one may be the other's by now.
+        if record.name != name and self._row_by_name.get(name) == row:
+            del self._row_by_name[name]
         self._row_by_name[record.name] = row
-        for (class_id, slot), inventory in zip(self._slots(row), record.inventories, strict=True):
-            self.classes[class_id].refresh(slot, inventory)
+        self.write(row, record)
         self.summaries.forget(row)
 
     def _rewrite_trees(self, reshaped: dict[int, ProviderRecord], removed: set[int]) -> None:
@@ -191,14 +141,10 @@ class Forest:
         self._append(records)
 
     def _bury(self, row: int) -> None:
-        self.alive.values[row] = False
-        for class_id, slot in self._slots(row):
-            self.classes[class_id].bury(slot)
+        self.bury(row)
         del self._row_by_id[int(self.id.values[row])]
-        for index, key in (
-            (self._row_by_uuid, self.uuid_of(row)),
-            (self._row_by_name, self._names[row]),
-        ):
+        (name,) = self.names([row])
+        for index, key in ((self._row_by_uuid, self.uuid_of(row)), (self._row_by_name, name)):
             if index.get(key) == row:
                 del index[key]
         self.summaries.forget(row)
@@ -206,10 +152,8 @@ class Forest:
     def _append(self, records: Iterable[ProviderRecord]) -> None:
         first = self.row_count
         planned = plan_rows(records, first)
-        self._append_columns(planned)
-        self._append_inventories(first, planned)
-        self._trait_rows.append(first, (one.record.trait_ids for one in planned))
-        self._aggregate_rows.append(first, (one.record.aggregates for one in planned))
+        self.append(planned)
+        self.summaries.extend(len(planned))
         for row, one in enumerate(planned, first):
             self._row_by_id[one.record.id] = row
             self._row_by_uuid[one.record.uuid] = row
@@ -217,45 +161,6 @@ class Forest:
         self._order = None
         self.memory.clear()
         self.memory.most_bytes = max(_LEAST_REMEMBERED, self.row_count * _REMEMBERED_FOR_A_ROW)
-
-    def _append_columns(self, planned: Sequence[PlannedRow]) -> None:
-        records = [one.record for one in planned]
-        self.id.extend([one.id for one in records])
-        self.uuid.extend([one.uuid.encode() for one in records])
-        self.generation.extend([one.generation for one in records])
-        self.modified_at.extend([one.modified_at for one in records])
-        self.parent.extend([one.parent for one in planned])
-        self.root.extend([one.root for one in planned])
-        self.end.extend([one.end for one in planned])
-        self.alive.extend([True] * len(planned))
-        self._names.extend(one.name for one in records)
-        # Many providers have the same traits and aggregates: one tuple serves them all.
-        self._traits.extend(
-            self._shared.setdefault(one.trait_ids, one.trait_ids) for one in records
-        )
-        self._aggregates.extend(
-            self._shared.setdefault(one.aggregates, one.aggregates) for one in records
-        )
-        self.summaries.extend(len(planned))
-
-    def _append_inventories(self, first: int, planned: Sequence[PlannedRow]) -> None:
-        rows: dict[int, list[int]] = defaultdict(list)
-        records: dict[int, list[InventoryRecord]] = defaultdict(list)
-        for row, one in enumerate(planned, first):
-            class_ids = tuple(inventory.class_id for inventory in one.record.inventories)
-            self._class_ids.append(self._shared.setdefault(class_ids, class_ids))
-            for inventory in one.record.inventories:
-                rows[inventory.class_id].append(row)
-                records[inventory.class_id].append(inventory)
-        for class_id, class_rows in rows.items():
-            columns = self.classes.setdefault(class_id, ClassInventories())
-            columns.extend(class_rows, records[class_id])
-
-    def _slots(self, row: int) -> list[tuple[int, int]]:
-        """Return where a row's inventories are: class id and slot, in order of class id."""
-        return [
-            (class_id, self.classes[class_id].slot_of(row)) for class_id in self._class_ids[row]
-        ]
 
     # -- what searches ask -----------------------------------------------------------------
 
@@ -268,32 +173,10 @@ class Forest:
             )
         return self._order
 
-    @property
-    def living_rows(self) -> Rows:
-        """Return the rows of all providers, ascending."""
-        rows: Rows = np.flatnonzero(self.alive.values)
-        return rows
-
     def class_inventories(self, name: str) -> ClassInventories:
         """Return the inventories of a class that exists, to be read only."""
         found = self.classes.get(self.catalogue.resource_classes[name].id)
         return _NO_INVENTORIES if found is None else found
-
-    def rows_with_trait(self, trait_id: int) -> Rows:
-        """Return the rows of providers that have a trait, ascending."""
-        return self._trait_rows.rows(trait_id, self.alive.values)
-
-    def rows_in_aggregate(self, aggregate: str) -> Rows:
-        """Return the rows of providers in an aggregate (uuid, literally), ascending."""
-        return self._aggregate_rows.rows(aggregate, self.alive.values)
-
-    def with_any_trait(self, trait_ids: Iterable[int]) -> Mask:
-        """Tell which rows have any of some traits; what it tells of dead rows means nothing."""
-        return self._trait_rows.mask(trait_ids, self.row_count)
-
-    def in_any_aggregate(self, aggregates: Iterable[str]) -> Mask:
-        """Tell which rows are in any of some aggregates, as `with_any_trait` does."""
-        return self._aggregate_rows.mask(aggregates, self.row_count)
 
     # -- what clients ask ------------------------------------------------------------------
 
@@ -305,26 +188,6 @@ class Forest:
         """Return the row of the provider with exactly this name, or None."""
         return self._row_by_name.get(name)
 
-    def uuid_of(self, row: int) -> str:
-        """Return the uuid of a row."""
-        return bytes(self.uuid.values[row]).decode()
-
-    def provider(self, row: int) -> Provider:
-        """Return a row as clients see it."""
-        parent = int(self.parent.values[row])
-        return Provider(
-            uuid=self.uuid_of(row),
-            name=self._names[row],
-            generation=int(self.generation.values[row]),
-            parent_uuid=None if parent == NO_ROW else self.uuid_of(parent),
-            root_uuid=self.uuid_of(int(self.root.values[row])),
-            modified_at=float(self.modified_at.values[row]),
-        )
-
-    def names(self, rows: Sequence[int]) -> list[str]:
-        """Return the names of some rows."""
-        return [self._names[row] for row in rows]
-
     def inventories(self, row: int) -> list[InventoryView]:
         """Return the inventories of a row with their usage, in order of class id."""
         return [
@@ -334,7 +197,7 @@ class Forest:
                 used=int(columns.used.values[slot]),
                 modified_at=float(columns.modified_at.values[slot]),
             )
-            for class_id, slot in self._slots(row)
+            for class_id, slot in self.slots(row)
             for columns in (self.classes[class_id],)
         ]
 
@@ -343,10 +206,6 @@ class Forest:
         rank = self.catalogue.trait_rank
         ordered = sorted(self._traits[row], key=lambda one: rank[one])
         return [self.catalogue.trait_by_id[one].name for one in ordered]
-
-    def aggregates(self, row: int) -> list[str]:
-        """Return the aggregates of a row."""
-        return list(self._aggregates[row])
 
     def associated_traits(self) -> set[str]:
         """Return the names of all traits that some provider has."""
@@ -365,25 +224,6 @@ class Forest:
         other = copy.copy(self)
         other.classes = {number: one.emptied() for number, one in self.classes.items()}
         return other
-
-    def record(self, row: int) -> ProviderRecord:
-        """Return a row as the record it was made of."""
-        parent = int(self.parent.values[row])
-        return ProviderRecord(
-            id=int(self.id.values[row]),
-            uuid=self.uuid_of(row),
-            name=self._names[row],
-            generation=int(self.generation.values[row]),
-            parent_id=None if parent == NO_ROW else int(self.id.values[parent]),
-            root_id=int(self.id.values[self.root.values[row]]),
-            modified_at=float(self.modified_at.values[row]),
-            inventories=tuple(
-                self.classes[class_id].record(slot, class_id)
-                for class_id, slot in self._slots(row)
-            ),
-            trait_ids=self._traits[row],
-            aggregates=self._aggregates[row],
-        )
 
     def records(self) -> list[ProviderRecord]:
         """Return all providers as records in order of id."""

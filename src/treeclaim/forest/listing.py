@@ -7,7 +7,8 @@ import numpy as np
 
 from treeclaim.forest import filters
 from treeclaim.forest.columns import Rows
-from treeclaim.forest.forest import NO_ROW, Forest
+from treeclaim.forest.forest import Forest
+from treeclaim.forest.provider_table import NO_ROW
 from treeclaim.model.request import ProviderQuery
 
 

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Keeps what was worked out until the shape of the Forest changes, within some bytes."""
 
+import threading
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
 from typing import Protocol, TypeVar, cast
@@ -32,26 +33,33 @@ class Memory:
         self.most_bytes = most_bytes
         self._values: OrderedDict[Hashable, Sized] = OrderedDict()
         self._bytes = 0
+        # A long answer is drawn while others use the Forest.
+        self._lock = threading.Lock()
 
     def clear(self) -> None:
         """Forget everything."""
-        self._values.clear()
-        self._bytes = 0
+        with self._lock:
+            self._values.clear()
+            self._bytes = 0
 
     def find(self, key: Hashable) -> Sized | None:
         """Return the value of a key, None if it is not known."""
-        value = self._values.get(key)
-        if value is not None:
-            self._values.move_to_end(key)
+        with self._lock:
+            value = self._values.get(key)
+            if value is not None:
+                self._values.move_to_end(key)
         return value
 
     def keep(self, key: Hashable, value: Sized) -> None:
-        """Keep the value of a key that is not known."""
-        self._values[key] = value
-        self._bytes += value.nbytes + _OVERHEAD
-        while self._bytes > self.most_bytes:
-            _, oldest = self._values.popitem(last=False)
-            self._bytes -= oldest.nbytes + _OVERHEAD
+        """Keep the value of a key, if none is known."""
+        with self._lock:
+            if key in self._values:
+                return
+            self._values[key] = value
+            self._bytes += value.nbytes + _OVERHEAD
+            while self._bytes > self.most_bytes:
+                _, oldest = self._values.popitem(last=False)
+                self._bytes -= oldest.nbytes + _OVERHEAD
 
     def get(self, key: Hashable, make: Callable[[], _Value]) -> _Value:
         """Return the value of a key, made now if it is not known."""

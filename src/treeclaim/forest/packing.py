@@ -6,7 +6,8 @@ units on devices of 4 are another matter: each device has room for one, or for t
 ones, and counting units does not show it. That is bin packing, but there are few kinds of takers
 in a request: what matters of a place is how many of each kind it serves. So the places are filled
 one after the other, and what is remembered is only how many takers of each kind are left, in every
-way that can be reached. Serving more never hurts, so a place is always filled up.
+way that can be reached, as an array of truths. Serving more never hurts, so a place is always
+filled up.
 
 Many trees are alike: the answers are kept by what the question is made of, not by tree.
 """
@@ -17,13 +18,26 @@ from functools import lru_cache
 from math import prod
 from typing import NamedTuple
 
+import numpy as np
+import numpy.typing as npt
+
 from treeclaim.forest.columns import Rows
 from treeclaim.forest.plan import Contest, Want
 from treeclaim.forest.slots import Options
 
 _REMEMBERED = 4096
-_MOST_WORK = 20_000
-"""States times places; beyond it the question is left open."""
+
+_MOST_STATES = (20_000, 2_000, 200)
+"""In how many ways takers may be left at most: what is tried, the more exact first."""
+
+_MOST_WORK = 100_000_000
+"""Ways times fillings of all places; beyond it the question is left open. About a tenth of a
+second."""
+
+_States = npt.NDArray[np.bool_]
+
+_Filling = tuple[int, ...]
+"""How many of each kind a place serves at a time."""
 
 
 class Kind(NamedTuple):
@@ -133,58 +147,103 @@ class Packing:
 
 @lru_cache(_REMEMBERED)
 def packable(kinds: tuple[Kind, ...], places: tuple[Place, ...]) -> bool:
-    """Tell whether the places can serve all takers; True too where it is too much to find out."""
-    if prod(kind.takers + 1 for kind in kinds) * len(places) > _MOST_WORK:
-        return True
-    nothing = (0,) * len(kinds)
-    states = {tuple(kind.takers for kind in kinds)}
-    for place in places:
-        reached: set[tuple[int, ...]] = set()
-        for left in states:
-            for served in _fillings(kinds, place, left):
-                reached.add(tuple(a - b for a, b in zip(left, served, strict=True)))
-        if nothing in reached:
+    """Tell whether the places can serve all takers; True too where it is too much to find out.
+
+    Where it is much, takers that are nearly alike are first taken for alike, each as wanting what
+    the smallest of them wants. What does not fit then does not fit at all.
+    """
+    for most_states in _MOST_STATES:
+        coarse, merged_places = _merged(kinds, places, most_states)
+        fillings = [_fillings(coarse, place) for place in merged_places]
+        work = prod(one.takers + 1 for one in coarse) * sum(map(len, fillings))
+        if work <= _MOST_WORK:
+            return _can_serve(coarse, fillings)
+    return True
+
+
+def _can_serve(kinds: Sequence[Kind], fillings: Sequence[Sequence[_Filling]]) -> bool:
+    """Fill one place after the other, in all ways; see the module's description."""
+    shape = tuple(kind.takers + 1 for kind in kinds)
+    # One truth for each way in which takers of each kind may be left.
+    states = np.zeros(shape, dtype=np.bool_)
+    states[tuple(kind.takers for kind in kinds)] = True
+    nobody = (0,) * len(kinds)
+    for choices in fillings:
+        reached = np.zeros(shape, dtype=np.bool_)
+        for filling in choices:
+            reached |= _served(states, filling)
+        if reached[nobody]:
             return True
         states = reached
-    return nothing in states
+    return False
+
+
+def _served(states: _States, filling: _Filling) -> _States:
+    """Return what is left of each kind after a place served some; there may be fewer left."""
+    for axis, count in enumerate(filling):
+        if count:
+            # The axis comes first, and goes back to where it was.
+            before = np.moveaxis(states, axis, 0)
+            after = np.zeros(before.shape, dtype=np.bool_)
+            after[0] = np.logical_or.reduce(before[: count + 1], axis=0)
+            after[1 : len(before) - count] = before[count + 1 :]
+            states = np.moveaxis(after, 0, axis)
+    return states
+
+
+def _merged(
+    kinds: tuple[Kind, ...], places: tuple[Place, ...], most_states: int
+) -> tuple[tuple[Kind, ...], tuple[Place, ...]]:
+    """Take kinds together until there are few enough ways in which takers may be left."""
+    groups: list[tuple[Kind, tuple[int, ...]]] = [
+        (kind, (number,)) for number, kind in enumerate(kinds)
+    ]
+    groups.sort(key=lambda one: (one[0].is_alone, one[0].amounts))
+    while len(groups) > 1 and prod(kind.takers + 1 for kind, _ in groups) > most_states:
+        at = min(range(len(groups) - 1), key=lambda one: _loss(groups[one][0], groups[one + 1][0]))
+        (one, numbers), (other, more) = groups[at : at + 2]
+        least = tuple(map(min, one.amounts, other.amounts))
+        kind = Kind(one.takers + other.takers, least, one.is_alone and other.is_alone)
+        groups[at : at + 2] = [(kind, (*numbers, *more))]
+    merged = tuple(
+        Place(
+            place.room, tuple(any(place.serves[one] for one in numbers) for _, numbers in groups)
+        )
+        for place in places
+    )
+    return tuple(kind for kind, _ in groups), merged
+
+
+def _loss(one: Kind, other: Kind) -> int:
+    """Return how many units are overlooked by taking two kinds for one, roughly."""
+    lost = 0
+    for mine, theirs in zip(one.amounts, other.amounts, strict=True):
+        lost += (one.takers if mine > theirs else other.takers) * abs(mine - theirs)
+    return lost
 
 
 @lru_cache(_REMEMBERED)
-def _fillings(
-    kinds: tuple[Kind, ...], place: Place, left: tuple[int, ...]
-) -> tuple[tuple[int, ...], ...]:
+def _fillings(kinds: tuple[Kind, ...], place: Place) -> tuple[_Filling, ...]:
     """Return how many of each kind a place can serve at a time, where none could be added."""
-    found = list(_every_filling(kinds, place, left, 0, place.room, is_taken=False))
-    return tuple(
-        one
-        for one in found
-        if not any(
-            other != one and all(a <= b for a, b in zip(one, other, strict=True))
-            for other in found
-        )
-    )
+    return tuple(_full(kinds, place, 0, place.room, is_taken=False))
 
 
-def _every_filling(
-    kinds: tuple[Kind, ...],
-    place: Place,
-    left: tuple[int, ...],
-    at: int,
-    room: tuple[int, ...],
-    *,
-    is_taken: bool,
-) -> Iterator[tuple[int, ...]]:
+def _full(
+    kinds: tuple[Kind, ...], place: Place, at: int, room: tuple[int, ...], *, is_taken: bool
+) -> Iterator[_Filling]:
     if at == len(kinds):
         yield ()
         return
     kind = kinds[at]
-    most = left[at] if place.serves[at] else 0
+    most = kind.takers if place.serves[at] else 0
     if kind.is_alone:
         most = min(most, 0 if is_taken else 1)
-    for count in range(most + 1):
+    for have, take in zip(room, kind.amounts, strict=True):
+        if take:
+            most = min(most, max(have, 0) // take)
+    # The last kind takes what is left: less would not be full.
+    for count in range(most if at == len(kinds) - 1 else 0, most + 1):
         rest = tuple(have - count * take for have, take in zip(room, kind.amounts, strict=True))
-        if min(rest, default=0) < 0:
-            return
         taken = is_taken or (kind.is_alone and count > 0)
-        for more in _every_filling(kinds, place, left, at + 1, rest, is_taken=taken):
+        for more in _full(kinds, place, at + 1, rest, is_taken=taken):
             yield (count, *more)

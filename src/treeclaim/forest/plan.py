@@ -139,6 +139,31 @@ class Plan:
     required: tuple[frozenset[str], ...]
     split: Mapping[str, int]
     _steps: dict[tuple[int, ...], tuple["Step", ...]] = field(default_factory=dict, repr=False)
+    _relieved: dict[frozenset[tuple[int, str]], "Plan"] = field(default_factory=dict, repr=False)
+
+    def relieved(self, idle: frozenset[tuple[int, str]]) -> "Plan":
+        """Return the plan where some slots do not compete for a class; the same one each time.
+
+        Args:
+            idle: Slots and names of classes for which no other slot can use the same provider.
+        """
+        if not idle:
+            return self
+        known = self._relieved.get(idle)
+        if known is None:
+            if len(self._relieved) >= _MOST_ORDERS:
+                self._relieved.clear()
+            known = replace(
+                self,
+                contests=_relieved(self.wants, self.contests, idle),
+                inner_contests=tuple(
+                    _relieved(self.wants, one, idle) for one in self.inner_contests
+                ),
+                _steps={},
+                _relieved={},
+            )
+            self._relieved[idle] = known
+        return known
 
     def steps(self, sizes: Sequence[int]) -> tuple["Step", ...]:
         """Put heads and slots into an order that prunes early, with what each must look at.
@@ -257,10 +282,29 @@ def _contests(
         return tuple(contests)
     for name in dict.fromkeys(name for one in slots for name in wants[one].resources):
         sharing = tuple(one for one in slots if name in wants[one].resources)
-        amounts = [wants[one].resources[name] for one in sharing]
-        if len(sharing) > 1:
-            contests.append(Contest(sharing, name, min(amounts), sum(amounts)))
+        contests += _contest_for(wants, name, sharing)
     return tuple(contests)
+
+
+def _contest_for(wants: Sequence[Want], name: str, slots: tuple[int, ...]) -> list[Contest]:
+    """Return the contest of some slots for a class, none if there are not two."""
+    amounts = [wants[one].resources[name] for one in slots]
+    return [Contest(slots, name, min(amounts), sum(amounts))] if len(slots) > 1 else []
+
+
+def _relieved(
+    wants: Sequence[Want], contests: Iterable[Contest], idle: frozenset[tuple[int, str]]
+) -> tuple[Contest, ...]:
+    """Return contests without the slots that do not compete for the class."""
+    left: list[Contest] = []
+    for one in contests:
+        name = one.resource_class
+        if name is None:
+            left.append(one)
+        else:
+            slots = tuple(slot for slot in one.slots if (slot, name) not in idle)
+            left += _contest_for(wants, name, slots)
+    return tuple(left)
 
 
 class _Planner:
@@ -276,7 +320,11 @@ class _Planner:
         self._isolated = [
             want.suffix != NO_GROUP and want.suffix in plan.request.isolated for want in plan.wants
         ]
-        self._sums_groups = plan.request.sums_groups
+        self._rivals = {
+            one.resource_class: frozenset(one.slots)
+            for one in plan.contests
+            if one.resource_class is not None
+        }
         self._nested = plan.request.nested
         self._filled: list[int] = []
         self._guessed: list[int] = []
@@ -311,7 +359,7 @@ class _Planner:
             avoids=tuple(one for one in self._guessed if new in self._outside[one]),
             completes=self._completed_by((new,)),
             differs=differs,
-            summed=self._summed(slot, differs, earlier),
+            summed=self._summed(new, differs, earlier),
             other_trees=(
                 ()
                 if self._nested or not slot.resources
@@ -341,21 +389,18 @@ class _Planner:
         return tuple(one for one in earlier if rivals[one])
 
     def _summed(
-        self, slot: Want, differs: Sequence[int], earlier: Sequence[int]
+        self, new: int, differs: Sequence[int], earlier: Sequence[int]
     ) -> dict[str, Summed]:
         summed: dict[str, Summed] = {}
-        if not self._sums_groups or len(differs) == len(earlier):
+        if len(differs) == len(earlier):
             return summed
         apart = set(differs)
-        for name, amount in slot.resources.items():
-            others = [
-                one for one in earlier if name in self._wants[one].resources and one not in apart
-            ]
-            amounts = [self._wants[one].resources[name] for one in others]
-            if others:
-                summed[name] = Summed(
-                    amount,
-                    tuple(others),
-                    np.array(amounts, dtype=np.int64),
-                )
+        for name, amount in self._wants[new].resources.items():
+            rivals = self._rivals.get(name, frozenset())
+            if new in rivals:
+                others = [one for one in earlier if one in rivals and one not in apart]
+                amounts = [self._wants[one].resources[name] for one in others]
+                if others:
+                    taken = np.array(amounts, dtype=np.int64)
+                    summed[name] = Summed(amount, tuple(others), taken)
         return summed

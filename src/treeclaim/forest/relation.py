@@ -104,6 +104,17 @@ class Relation:
         return providers if self.fits is None else providers[self.fits[part]]
 
 
+def have_common_provider(forest: Forest, one: Pairs, other: Pairs) -> bool:
+    """Tell whether some provider is in both, whatever the anchors."""
+
+    def made() -> np.bool_:
+        mine = np.zeros(len(forest.order.row), dtype=np.bool_)
+        mine[one.provider] = True
+        return np.bool_(mine[other.provider].any())
+
+    return one is other or bool(forest.memory.get(("common provider", one, other), made))
+
+
 def passed(mask: Mask) -> Rows:
     """Return for each position, that behind the end too, how many truths are before it."""
     before = np.zeros(len(mask) + 1, dtype=np.int64)
@@ -241,13 +252,14 @@ def _pairs(forest: Forest, classes: Iterable[str], local: Rows, lent: Rows) -> P
         keys = merged([anchor * count + provider, _lent_keys(forest, lent)])
         anchor, provider = keys // count, keys % count
     rows = order.row[provider]
-    trait_id = forest.catalogue.sharing_trait_id
-    sharing = forest.with_any_trait(() if trait_id is None else (trait_id,))
+    sharing = _sharing(forest, forest.living_rows)
+    is_sharing = np.isin(rows, sharing) if len(sharing) else np.zeros(0, dtype=np.bool_)
+    counts = np.bincount(order.tree[anchor], minlength=len(order.roots))
     return Pairs(
-        starts=anchor.searchsorted(np.append(order.roots, len(order.row))),
+        starts=np.concatenate([[0], counts.cumsum()]),
         provider=provider,
         slots={name: _slots(forest, name, rows) for name in classes},
-        sharing=np.flatnonzero(sharing[rows]),
+        sharing=np.flatnonzero(is_sharing),
         is_local=not len(lent),
     )
 

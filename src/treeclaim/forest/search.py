@@ -21,7 +21,13 @@ from treeclaim.forest.feasibility import Competition
 from treeclaim.forest.filters import require_known_names, with_any_trait_by_place
 from treeclaim.forest.forest import Forest
 from treeclaim.forest.plan import Plan, plan_of
-from treeclaim.forest.relation import Relation, anchors_allowed, relations_of, split_relation
+from treeclaim.forest.relation import (
+    Relation,
+    anchors_allowed,
+    have_common_provider,
+    relations_of,
+    split_relation,
+)
 from treeclaim.forest.rules import Rules
 from treeclaim.forest.selection import first_candidates, in_turn, sample, without_repeats
 from treeclaim.forest.slots import Options, options_of
@@ -239,6 +245,7 @@ def search(
     plan = plan_of(request)
     found = [relations_of(forest, group) for group in plan.groups]
     relations = tuple(found[want.group][want.part] for want in plan.wants)
+    plan = plan.relieved(_idle(forest, plan, relations))
     split = _split_relations(forest, plan)
     unsuffixed = [group.conditions for group in request.groups if group.suffix == NO_GROUP]
     return Search(
@@ -251,6 +258,25 @@ def search(
         rules=_rules(forest, plan, relations),
         deadline=deadline or Deadline(options.seconds),
     )
+
+
+def _idle(forest: Forest, plan: Plan, relations: Sequence[Relation]) -> frozenset[tuple[int, str]]:
+    """Return slots and classes for which no other slot can use the same provider.
+
+    Ports on different physical networks are an example: nothing has to be summed up.
+    """
+    idle = set()
+    for contest in plan.contests:
+        name = contest.resource_class
+        if name is not None and not all(
+            relations[one] is relations[contest.slots[0]] for one in contest.slots
+        ):
+            pairs = [relations[one].pairs for one in contest.slots]
+            for number, one in enumerate(contest.slots):
+                others = [*pairs[:number], *pairs[number + 1 :]]
+                if not any(have_common_provider(forest, pairs[number], it) for it in others):
+                    idle.add((one, name))
+    return frozenset(idle)
 
 
 def _split_relations(forest: Forest, plan: Plan) -> tuple[Relation, ...]:

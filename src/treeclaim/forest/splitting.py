@@ -18,7 +18,6 @@ import orjson
 from treeclaim.forest.columns import Rows
 from treeclaim.forest.division import Share, Shares, even, minimal_sets, pack
 from treeclaim.forest.filters import with_any_trait_by_place
-from treeclaim.forest.forest import Forest
 from treeclaim.forest.plan import Plan
 from treeclaim.forest.relation import Relation
 from treeclaim.forest.search import Search
@@ -73,7 +72,7 @@ class Splitter:
         self._search = search
         self._plan = search.plan
         self._classes = [
-            _SplitClass(search.forest, search.plan, name, relation)
+            _SplitClass(search, name, relation)
             for name, relation in zip(search.plan.split, search.split_relations, strict=True)
         ]
         self._required = [
@@ -163,17 +162,19 @@ class Splitter:
 class _SplitClass:
     """A class to split: who may give how much of it under an anchor."""
 
-    def __init__(self, forest: Forest, plan: Plan, name: str, relation: Relation) -> None:
+    def __init__(self, search: Search, name: str, relation: Relation) -> None:
+        plan = search.plan
         self.name = name
         self._amount = plan.split[name]
         self._divide = even if plan.request.split_policy == SplitPolicy.EVEN else pack
-        self._forest = forest
+        self._forest = search.forest
+        self._check = search.deadline.check
         self._relation = relation
         self._known: dict[int, list[tuple[int, int, int, int]]] = {}
 
     def divisions(self, anchor: int, taken: Mapping[int, int]) -> Iterator[_Division]:
         """Yield place and units of each part, one division for each minimal viable set."""
-        for shares in minimal_sets(self._shares(anchor, taken), self._amount):
+        for shares in minimal_sets(self._shares(anchor, taken), self._amount, self._check):
             parts = self._divide(shares, self._amount)
             yield tuple((one.place, part) for one, part in zip(shares, parts, strict=True))
 

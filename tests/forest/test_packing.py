@@ -1,0 +1,135 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Packing against trying everything, and searches that would be hopeless without it."""
+
+import itertools
+import time
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.forest.building import answer_of, forest_of, record, wide_trees
+from treeclaim.forest import packing
+from treeclaim.forest.packing import Kind, Place, packable
+from treeclaim.model.errors import SearchGivenUpError
+from treeclaim.model.inventory import Inventory
+from treeclaim.model.request import CandidateRequest, RequestGroup, SearchOptions
+
+SECONDS = 1.0
+SLACK = 2.0
+
+
+@st.composite
+def puzzles(draw):
+    """Up to five takers of up to four kinds, and up to four places."""
+    classes = draw(st.integers(1, 2))
+    amounts = st.tuples(*[st.integers(0, 4)] * classes)
+    kinds = draw(
+        st.lists(
+            st.builds(Kind, st.integers(1, 3), amounts, st.booleans()), max_size=4, min_size=1
+        )
+    )
+    serves = st.tuples(*[st.booleans()] * len(kinds))
+    rooms = st.tuples(*[st.integers(-1, 6)] * classes)
+    places = draw(st.lists(st.builds(Place, rooms, serves), max_size=3))
+    return tuple(kinds), tuple(sorted(places))
+
+
+def fits(kinds, places):
+    """Try everything."""
+    takers = [kind for kind, one in enumerate(kinds) for _ in range(one.takers)]
+    return any(
+        all(serves_all(kinds, place, mine) for place, mine in zip(places, by_place, strict=True))
+        for chosen in itertools.product(range(len(places)), repeat=len(takers))
+        for by_place in [
+            [
+                [kind for kind, at in zip(takers, chosen, strict=True) if at == number]
+                for number in range(len(places))
+            ]
+        ]
+    )
+
+
+def serves_all(kinds, place, mine):
+    alone = sum(kinds[one].is_alone for one in mine)
+    needed = [sum(kinds[one].amounts[number] for one in mine) for number in range(len(place.room))]
+    return (
+        alone <= 1
+        and all(place.serves[one] for one in mine)
+        and all(want <= have or not want for want, have in zip(needed, place.room, strict=True))
+    )
+
+
+@given(puzzles())
+def test_packing_agrees_with_trying_everything(puzzle):
+    kinds, places = puzzle
+    if sum(one.takers for one in kinds) <= 6:
+        assert packable(kinds, places) == fits(kinds, places)
+
+
+@given(puzzles())
+def test_taking_nearly_alike_takers_for_alike_is_never_too_strict(puzzle):
+    kinds, places = puzzle
+    if sum(one.takers for one in kinds) <= 6 and fits(kinds, places):
+        for most in (1, 4, 10):
+            coarse, merged = packing._merged(kinds, places, most)
+            assert sum(one.takers for one in coarse) == sum(one.takers for one in kinds)
+            assert packable(coarse, merged)
+
+
+def question(amounts, limit=10):
+    groups = tuple(
+        RequestGroup(f"_{number}", {"CUSTOM_DEVICE": amount})
+        for number, amount in enumerate(amounts)
+    )
+    return CandidateRequest(groups, limit=limit)
+
+
+@pytest.mark.parametrize(
+    ("places", "room", "amounts"),
+    [
+        (21, 10, [7] * 12 + [6] * 12 + [4] * 12),
+        (24, 60, list(range(21, 29)) * 8),
+        (24, 100, [51] * 16 + [26, 27, 28, 29] * 12),
+    ],
+)
+def test_many_takers_of_several_sizes_that_do_not_pack_are_known_at_once(places, room, amounts):
+    forest = forest_of(wide_trees(2, places, room))
+    options = SearchOptions(seconds=SECONDS)
+    assert answer_of(forest, question(amounts), options)["allocation_requests"] == []
+
+
+def test_what_is_too_much_to_find_out_is_given_up_in_time():
+    # Sixty sizes, and hardly any room to spare: beyond what is judged exactly.
+    amounts = [200 + (number * 7919) % 700 for number in range(60)]
+    forest = forest_of(wide_trees(2, 34, 1000))
+    begin = time.process_time()
+    with pytest.raises(SearchGivenUpError):
+        answer_of(forest, question(amounts), SearchOptions(seconds=SECONDS))
+    assert time.process_time() - begin < SECONDS + SLACK
+
+
+@pytest.mark.parametrize("options", [{"randomize": True}, {"breadth_first": True}, {}])
+def test_more_candidates_than_anybody_waits_for_are_given_up_in_time(options):
+    forest = forest_of(wide_trees(1, 40, 100))
+    begin = time.process_time()
+    with pytest.raises(SearchGivenUpError):
+        answer_of(
+            forest, question([1] * 12, limit=None), SearchOptions(seconds=SECONDS, **options)
+        )
+    assert time.process_time() - begin < SECONDS + SLACK
+
+
+def test_an_amount_that_nothing_sums_to_is_given_up_in_time():
+    # Each child gives all it has or nothing: which of them sum to the amount is a hard question.
+    records = [record(1)]
+    for number in range(2, 42):
+        units = 100_001 + number * number * 6
+        whole = Inventory(total=units, min_unit=units, max_unit=units)
+        records.append(record(number, 1, 1, {"CUSTOM_DEVICE": whole}))
+    group = RequestGroup("", {"CUSTOM_DEVICE": 2_050_001})
+    request = CandidateRequest((group,), can_split=frozenset({"CUSTOM_DEVICE"}), limit=10)
+    begin = time.process_time()
+    with pytest.raises(SearchGivenUpError):
+        answer_of(forest_of(records), request, SearchOptions(seconds=SECONDS))
+    assert time.process_time() - begin < SECONDS + SLACK
