@@ -31,7 +31,7 @@ serve: $(READY)  ## run the service on SQLite in ./treeclaim.db, without authent
 	OS_API__AUTH_STRATEGY=noauth2 \
 	$(BIN)/treeclaim serve
 
-test: $(READY)  ## run all tests
+test: $(READY)  ## run the tests on SQLite, without the slow ones; .ci/run runs all
 	$(BIN)/pytest -n 2 --dist loadfile $(TEST_OPTIONS)
 
 lint: $(READY)  ## style, types, import rules

@@ -97,10 +97,12 @@ phase_listeners: list[Callable[[str, float], None]] = []
 
 @contextmanager
 def phase(name: str) -> Iterator[None]:
-    """Time one phase of a search."""
+    """Time one phase of a search, also one that is given up: it is the longest of all."""
     begin = perf_counter()
-    yield
-    seconds = perf_counter() - begin
-    SEARCH_SECONDS.labels(name).observe(seconds)
-    for listener in phase_listeners:
-        listener(name, seconds)
+    try:
+        yield
+    finally:
+        seconds = perf_counter() - begin
+        SEARCH_SECONDS.labels(name).observe(seconds)
+        for listener in phase_listeners:
+            listener(name, seconds)

@@ -9,6 +9,7 @@ from wsgiref.util import setup_testing_defaults
 import pytest
 
 from tests.service import client_of, make_application
+from treeclaim import metrics
 
 LONGEST = 4096
 
@@ -130,7 +131,7 @@ def test_without_a_token_nobody_learns_what_exists(application, path):
         assert client.get(path).status_code == 401
 
 
-def test_a_search_without_end_is_given_up_with_advice(tmp_path):
+def test_a_search_without_end_is_given_up_with_advice_and_timed(tmp_path, monkeypatch):
     """Even amounts do not fill odd rooms: counting does not show it, and there is much to try."""
     application = make_application(tmp_path, **{"treeclaim.search_seconds": 0.2})
     with client_of(application) as client:
@@ -145,6 +146,8 @@ def test_a_search_without_end_is_given_up_with_advice(tmp_path):
         amounts = [18 + 2 * (one % 15) for one in range(73)]
         amounts.append(24 * 98 + 2 - sum(amounts))
         groups = "&".join(f"resources{one}=VGPU:{units}" for one, units in enumerate(amounts, 1))
+        phases = []
+        monkeypatch.setattr(metrics, "phase_listeners", [lambda *one: phases.append(one)])
         for path in ("", "/explain"):
             given_up = client.get(
                 f"/allocation_candidates{path}?{groups}&group_policy=none&limit=1",
@@ -154,4 +157,5 @@ def test_a_search_without_end_is_given_up_with_advice(tmp_path):
             detail = given_up.json()["errors"][0]["detail"]
             assert "given up after 0.2 seconds" in detail
             assert "search_seconds" in detail
+        assert sum(seconds for _, seconds in phases) > 0.15
         assert client.get("/allocation_candidates?resources1=VGPU:1&limit=1").status_code == 200

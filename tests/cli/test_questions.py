@@ -93,6 +93,13 @@ def test_what_is_claimed_is_used_until_it_is_released(environment):
     assert re.search(r"VGPU ░+ 0/7", succeed(environment, "tree"))
 
 
+def test_a_tree_is_named_by_any_of_its_providers(environment):
+    whole = succeed(environment, "tree", "host-1")
+    (uuid,) = re.findall(r"host-1_numa0 ([0-9a-f-]{36})", whole)
+    assert succeed(environment, "tree", uuid) == whole
+    assert "host-2" not in whole
+
+
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [

@@ -2,6 +2,7 @@
 """`treeclaim tree`: provider trees with traits, aggregates, and how full they are."""
 
 import argparse
+import uuid
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -43,14 +44,24 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _providers(client: Client, name: str | None) -> Sequence[Provider]:
-    everybody = client.providers()
+    """Return all providers, or those of one tree: a cloud has far more than anybody looks at."""
     if name is None:
-        return everybody
-    found = [one for one in everybody if name in (one["uuid"], one["name"])]
+        return client.providers()
+    found = client.providers(uuid=name) if _is_uuid(name) else []
+    found = found or client.providers(name=name)
     if not found:
         raise CommandError(f"there is no provider {name}")
-    root = found[0].get("root_provider_uuid", found[0]["uuid"])
-    return [one for one in everybody if one.get("root_provider_uuid", one["uuid"]) == root]
+    if client.versions.minor < _TREES:
+        return found
+    return client.providers(in_tree=found[0]["uuid"])
+
+
+def _is_uuid(text: str) -> bool:
+    try:
+        uuid.UUID(text)
+    except ValueError:
+        return False
+    return True
 
 
 def _add_children(
@@ -76,5 +87,5 @@ def _label(client: Client, provider: Provider) -> str:
     return "\n".join(lines)
 
 
-_AGGREGATES, _TRAITS = 1, 6
+_AGGREGATES, _TRAITS, _TREES = 1, 6, 14
 """Minor versions from which providers have them."""
