@@ -42,13 +42,15 @@ class Ready:
 
     def _for(self, dialect: Dialect, values: Values) -> "_Written":
         """Return the SQL for values of this form; another form has its own."""
-        lengths = (len(one) if isinstance(one, list) else -1 for one in values.values())
+        lengths = (len(one) if isinstance(one, list | tuple) else -1 for one in values.values())
         form = (dialect.name, dialect.driver, *values, *lengths)
-        if form not in self._written:
+        written = self._written.get(form)
+        if written is None:
+            written = _write(self._statement, dialect, values)
             if len(self._written) >= _MOST_FORMS:
                 self._written.clear()
-            self._written[form] = _write(self._statement, dialect, values)
-        return self._written[form]
+            self._written[form] = written
+        return written
 
 
 _Fill = Callable[[Values], Any]
