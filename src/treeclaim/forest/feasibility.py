@@ -21,10 +21,11 @@ import numpy as np
 
 from treeclaim.forest.assignment import assignable
 from treeclaim.forest.columns import Mask, Rows
+from treeclaim.forest.contests import Contest
 from treeclaim.forest.deadline import Deadline
 from treeclaim.forest.packing import Packing
-from treeclaim.forest.plan import Contest, Want
 from treeclaim.forest.slots import Options, places_for
+from treeclaim.forest.wants import Want
 
 _MANY_COMBINATIONS = 20_000
 """A tree with more combinations than this is searched by itself, and judged exactly first."""

@@ -22,8 +22,9 @@ import numpy as np
 import numpy.typing as npt
 
 from treeclaim.forest.columns import Rows
-from treeclaim.forest.plan import Contest, Want
+from treeclaim.forest.contests import Contest
 from treeclaim.forest.slots import Options
+from treeclaim.forest.wants import Want
 
 _REMEMBERED = 4096
 

@@ -12,45 +12,12 @@ from functools import lru_cache
 import numpy as np
 import numpy.typing as npt
 
+from treeclaim.forest.contests import Contest, contests_of, relieved
+from treeclaim.forest.wants import Want, wants_of
 from treeclaim.model.request import NO_GROUP, CandidateRequest, RequestGroup
 
 _REMEMBERED = 256
 _MOST_ORDERS = 16
-
-
-@dataclass(frozen=True, slots=True)
-class Want:
-    """What a slot asks for. A slot is a place in a candidate that takes one provider.
-
-    Attributes:
-        suffix: The group's suffix, "" for a slot of the unsuffixed group.
-        resources: What the provider gives here: amounts by class name; empty for a resourceless
-            group.
-        group: Which of `Plan.groups` has the conditions.
-        part: Which slot of that group it is.
-    """
-
-    suffix: str
-    resources: Mapping[str, int]
-    group: int
-    part: int
-
-
-@dataclass(frozen=True, slots=True)
-class Contest:
-    """Slots that compete.
-
-    Attributes:
-        slots: At least two.
-        resource_class: What they share; None where each needs a provider of its own.
-        least: The smallest amount asked for (1 without a class).
-        total: The sum of the amounts.
-    """
-
-    slots: tuple[int, ...]
-    resource_class: str | None
-    least: int
-    total: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,9 +122,9 @@ class Plan:
                 self._relieved.clear()
             known = replace(
                 self,
-                contests=_relieved(self.wants, self.contests, idle),
+                contests=relieved(self.wants, self.contests, idle),
                 inner_contests=tuple(
-                    _relieved(self.wants, one, idle) for one in self.inner_contests
+                    relieved(self.wants, one, idle) for one in self.inner_contests
                 ),
                 _steps={},
                 _relieved={},
@@ -196,7 +163,7 @@ def plan_of(request: CandidateRequest) -> Plan:
     """Return the plan of a request; the same one for the same request."""
     split, required = _split(request)
     asked = request.groups if not split else tuple(_without(split, one) for one in request.groups)
-    groups, wants = _wants(asked)
+    groups, wants = wants_of(asked)
     unsuffixed = tuple(one for one, want in enumerate(wants) if want.suffix == NO_GROUP)
     lists = _subtree_lists(request, wants)
     return Plan(
@@ -205,8 +172,8 @@ def plan_of(request: CandidateRequest) -> Plan:
         wants=wants,
         lists=tuple(inside for inside, _ in lists),
         outside=tuple(outside for _, outside in lists),
-        contests=_contests(wants, request, range(len(wants))),
-        inner_contests=tuple(_contests(wants, request, inside) for inside, _ in lists),
+        contests=contests_of(wants, request, range(len(wants))),
+        inner_contests=tuple(contests_of(wants, request, inside) for inside, _ in lists),
         unsuffixed=unsuffixed,
         # The provider of a single class is chosen by its traits in the first place.
         required=required if split or len(unsuffixed) > 1 else (),
@@ -231,32 +198,6 @@ def _without(split: Mapping[str, int], group: RequestGroup) -> RequestGroup:
     return replace(group, resources=resources, conditions=replace(group.conditions, required=()))
 
 
-def _wants(
-    groups: Sequence[RequestGroup],
-) -> tuple[tuple[RequestGroup, ...], tuple[Want, ...]]:
-    distinct: list[RequestGroup] = []
-    wants = []
-    for group in groups:
-        same = (one for one, other in enumerate(distinct) if _asks_the_same(group, other))
-        number = next(same, len(distinct))
-        if number == len(distinct):
-            distinct.append(group)
-        resources: list[Mapping[str, int]] = [group.resources]
-        if group.suffix == NO_GROUP:
-            resources = [{name: amount} for name, amount in group.resources.items()]
-        wants += [Want(group.suffix, one, number, part) for part, one in enumerate(resources)]
-    return tuple(distinct), tuple(wants)
-
-
-def _asks_the_same(one: RequestGroup, other: RequestGroup) -> bool:
-    return (
-        NO_GROUP not in (one.suffix, other.suffix)
-        and one.resources == other.resources
-        and one.conditions == other.conditions
-        and one.leniency == other.leniency
-    )
-
-
 def _subtree_lists(
     request: CandidateRequest, wants: Sequence[Want]
 ) -> list[tuple[tuple[int, ...], tuple[int, ...]]]:
@@ -268,43 +209,6 @@ def _subtree_lists(
 
     lists = {(slots(one.inside), slots(one.outside)) for one in request.same_subtree}
     return sorted(one for one in lists if len(one[0]) > 1 or one[1])
-
-
-def _contests(
-    wants: Sequence[Want], request: CandidateRequest, slots: Sequence[int]
-) -> tuple[Contest, ...]:
-    """Find out which of some slots compete."""
-    contests = []
-    alone = tuple(one for one in slots if wants[one].suffix in request.isolated)
-    if len(alone) > 1:
-        contests.append(Contest(alone, None, 1, len(alone)))
-    if not request.sums_groups:
-        return tuple(contests)
-    for name in dict.fromkeys(name for one in slots for name in wants[one].resources):
-        sharing = tuple(one for one in slots if name in wants[one].resources)
-        contests += _contest_for(wants, name, sharing)
-    return tuple(contests)
-
-
-def _contest_for(wants: Sequence[Want], name: str, slots: tuple[int, ...]) -> list[Contest]:
-    """Return the contest of some slots for a class, none if there are not two."""
-    amounts = [wants[one].resources[name] for one in slots]
-    return [Contest(slots, name, min(amounts), sum(amounts))] if len(slots) > 1 else []
-
-
-def _relieved(
-    wants: Sequence[Want], contests: Iterable[Contest], idle: frozenset[tuple[int, str]]
-) -> tuple[Contest, ...]:
-    """Return contests without the slots that do not compete for the class."""
-    left: list[Contest] = []
-    for one in contests:
-        name = one.resource_class
-        if name is None:
-            left.append(one)
-        else:
-            slots = tuple(slot for slot in one.slots if (slot, name) not in idle)
-            left += _contest_for(wants, name, slots)
-    return tuple(left)
 
 
 class _Planner:

@@ -9,8 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from treeclaim.forest.columns import Mask, Rows
+from treeclaim.forest.contests import Contest
 from treeclaim.forest.forest import Forest
-from treeclaim.forest.plan import Contest
 from treeclaim.forest.relation import Relation, passed
 from treeclaim.forest.windows import Window
 

@@ -8,8 +8,8 @@ import numpy as np
 import numpy.typing as npt
 
 from treeclaim.forest.columns import Rows, merged
+from treeclaim.forest.contests import Contest
 from treeclaim.forest.order import TreeOrder
-from treeclaim.forest.plan import Contest
 from treeclaim.forest.slots import Amounts, Options, places_for
 
 

@@ -9,7 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from treeclaim.forest.columns import Rows
-from treeclaim.forest.plan import Plan, Want
+from treeclaim.forest.plan import Plan
+from treeclaim.forest.wants import Want
 from treeclaim.model.request import BodyForm
 
 Pattern = tuple[int, ...]

@@ -1,0 +1,52 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The slots of a request, and what each asks for."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from treeclaim.model.request import NO_GROUP, RequestGroup
+
+
+@dataclass(frozen=True, slots=True)
+class Want:
+    """What a slot asks for. A slot is a place in a candidate that takes one provider.
+
+    Attributes:
+        suffix: The group's suffix, "" for a slot of the unsuffixed group.
+        resources: What the provider gives here: amounts by class name; empty for a resourceless
+            group.
+        group: Which of `Plan.groups` has the conditions.
+        part: Which slot of that group it is.
+    """
+
+    suffix: str
+    resources: Mapping[str, int]
+    group: int
+    part: int
+
+
+def wants_of(
+    groups: Sequence[RequestGroup],
+) -> tuple[tuple[RequestGroup, ...], tuple[Want, ...]]:
+    """Return the groups, of several that ask for the same only one, and the slots of all."""
+    distinct: list[RequestGroup] = []
+    wants = []
+    for group in groups:
+        same = (one for one, other in enumerate(distinct) if _asks_the_same(group, other))
+        number = next(same, len(distinct))
+        if number == len(distinct):
+            distinct.append(group)
+        resources: list[Mapping[str, int]] = [group.resources]
+        if group.suffix == NO_GROUP:
+            resources = [{name: amount} for name, amount in group.resources.items()]
+        wants += [Want(group.suffix, one, number, part) for part, one in enumerate(resources)]
+    return tuple(distinct), tuple(wants)
+
+
+def _asks_the_same(one: RequestGroup, other: RequestGroup) -> bool:
+    return (
+        NO_GROUP not in (one.suffix, other.suffix)
+        and one.resources == other.resources
+        and one.conditions == other.conditions
+        and one.leniency == other.leniency
+    )
