@@ -9,7 +9,7 @@ import sqlalchemy as sa
 
 from treeclaim.model.claim import ConsumerClaim
 from treeclaim.model.inventory import Inventory
-from treeclaim.store import allocations, inventories, providers
+from treeclaim.store import allocations, holdings, inventories, providers
 from treeclaim.store.ready import Ready
 from treeclaim.store.tables import consumers, projects
 from treeclaim.store.transactions import WriteTransaction, utc_now
@@ -144,3 +144,18 @@ def isolation_seen(store, transaction):
     with store.engine.begin() as other:
         other.execute(sa.insert(projects).values(external_id=str(uuid.uuid4())))
     return "REPEATABLE-READ" if transaction.scalar(count) == before else "READ-COMMITTED"
+
+
+def test_a_claim_finds_its_names_whatever_the_collation_of_their_tables(store, hosts):
+    """Tables that later releases of Placement added have what was the server's default by then."""
+    if store.engine.dialect.name != "mysql":
+        pytest.skip("collations of tables are MariaDB's")
+    with store.engine.begin() as connection:
+        for table, collation in (("consumer_types", "unicode_ci"), ("projects", "general_ci")):
+            connection.exec_driver_sql(
+                f"ALTER TABLE {table} CONVERT TO CHARACTER SET utf8mb4 COLLATE utf8mb4_{collation}"
+            )
+    consumer = str(uuid.uuid4())
+    claim(store, consumer, hosts[0], None)
+    claim(store, consumer, hosts[1], 1)
+    assert store.read(holdings.of_consumer, consumer).project_id == "project"

@@ -169,10 +169,13 @@ def _service(folder: Path) -> Iterator[str]:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
-    environment = os.environ | {
+    # What is configured for a service of whoever runs this is not for the demo's.
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("OS_")}
+    environment |= {
         "OS_PLACEMENT_DATABASE__CONNECTION": f"sqlite:///{folder}/demo.db",
         "OS_PLACEMENT_DATABASE__SYNC_ON_STARTUP": "true",
         "OS_API__AUTH_STRATEGY": "noauth2",
+        "OS_TREECLAIM__ADMIN_LISTEN": "",
     }
     command = [sys.executable, "-m", "treeclaim", "serve", "--port", str(port)]
     log = folder / "service.log"

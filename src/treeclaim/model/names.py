@@ -16,6 +16,7 @@ FIRST_CUSTOM_CLASS_ID = 10_000
 MAXIMUM_NAME_LENGTH = 255
 
 _CUSTOM_NAME = re.compile(r"CUSTOM_[A-Z0-9_]+")
+_NORMALISED_UUID = re.compile(r"[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}")
 
 
 def is_custom_name(name: str) -> bool:
@@ -29,6 +30,9 @@ def normalised_uuid(text: str) -> str | None:
     Accepts what `uuid.UUID` accepts: dashes optional, braces, `urn:uuid:`, upper case
     (contract page 00, section 12).
     """
+    # Lists of a thousand are usual in queries, and nearly all are as they should be.
+    if _NORMALISED_UUID.fullmatch(text):
+        return text
     try:
         return str(uuid.UUID(text))
     except ValueError:

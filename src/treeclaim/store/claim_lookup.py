@@ -13,6 +13,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from treeclaim.model.claim import ConsumerClaim, ConsumerType
+from treeclaim.store.mixed_collations import PlainText
 from treeclaim.store.ready import Ready
 from treeclaim.store.tables import (
     allocations,
@@ -53,22 +54,23 @@ def _part(
     return sa.select(
         sa.literal_column(str(kind)).label("kind"),
         number.label("id"),
-        name.label("name"),
+        PlainText(name).label("name"),
         class_id.label("class_id"),
         used.label("used"),
     ).where(name.in_(sa.bindparam(f"names_{kind}", expanding=True)))
 
 
-_HELD_BY = _part(
+_HELD_ROWS = _part(
     _HELD,
     allocations.c.resource_provider_id,
     allocations.c.consumer_id,
     allocations.c.resource_class_id,
     allocations.c.used,
 )
+_HELD_BY = Ready(_HELD_ROWS)
 _EVERYTHING = Ready(
     sa.union_all(
-        _HELD_BY,
+        _HELD_ROWS,
         _part(_CONSUMER, consumers.c.id, consumers.c.uuid),
         *(_part(_OWNER + at, table.c.id, name) for at, (table, name) in enumerate(NAMES.items())),
         _part(_CLASS, resource_classes.c.id, resource_classes.c.name),
