@@ -77,7 +77,7 @@ def broken(answer: Answer) -> list[str]:
 
 
 def request_id(answer: Answer) -> Iterator[str]:
-    """Contract page 00, section 6: each answer has the id of its request."""
+    """Contract page 00, section 7: each answer has the id of its request."""
     given = answer.headers.get("x-openstack-request-id", "")
     if not REQUEST_ID.match(given):
         yield f"x-openstack-request-id is {given!r}"

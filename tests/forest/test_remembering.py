@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a Forest remembers of earlier questions never shows in an answer."""
 
+from dataclasses import replace
+
 import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -58,22 +60,56 @@ def requests(amount, limit):
     yield CandidateRequest((RequestGroup("", {"VCPU": amount}),), limit=limit, nested=False)
 
 
+def misshapen(records, shape):
+    """Records with one thing of their shape changed, or, for None, none."""
+    change = {
+        "without a trait": lambda one: replace(one, trait_ids=()) if one.id == 4 else one,
+        "outside of the aggregate": lambda one: (
+            replace(one, aggregates=()) if one.id == 7 else one
+        ),
+        "a pool that lends nothing": lambda one: (
+            replace(one, trait_ids=()) if one.id == 10 else one
+        ),
+        "without an inventory": lambda one: replace(one, inventories=()) if one.id == 6 else one,
+        "without a device": lambda one: None if one.id == 9 else one,
+        "a device below the root": lambda one: replace(one, parent_id=1) if one.id == 3 else one,
+    }.get(shape, lambda one: one)
+    return [one for one in map(change, records) if one is not None]
+
+
+SHAPES = (
+    None,
+    "without a trait",
+    "outside of the aggregate",
+    "a pool that lends nothing",
+    "without an inventory",
+    "without a device",
+    "a device below the root",
+)
+
 usage = st.lists(st.integers(0, 8), min_size=10, max_size=10)
 
 
 @settings(max_examples=40, deadline=None)
 @given(
     st.lists(
-        st.tuples(usage, st.integers(1, 8), st.sampled_from([None, 1, 2])), min_size=2, max_size=6
+        st.tuples(
+            usage, st.integers(1, 8), st.sampled_from([None, 1, 2]), st.sampled_from(SHAPES)
+        ),
+        min_size=2,
+        max_size=6,
     )
 )
 def test_answers_are_those_of_a_forest_that_was_never_asked(rounds):
     forest = Forest()
     forest.apply(complete([]))
-    for used, amount, limit in rounds:
-        records = world(used)
+    known = set()
+    for used, amount, limit, shape in rounds:
+        records = misshapen(world(used), shape)
+        removed = sorted(known - {one.id for one in records})
+        known = {one.id for one in records}
         forest.apply(
-            Changes(cursor={}, complete=False, records=records, removed=[], catalogue=None)
+            Changes(cursor={}, complete=False, records=records, removed=removed, catalogue=None)
         )
         never_asked = forest_of(records)
         for options in (SearchOptions(), SearchOptions(breadth_first=True), SearchOptions(2)):

@@ -37,7 +37,7 @@ _NO_INVENTORIES = ClassInventories()
 _FEWEST_DEAD_ROWS = 4096
 
 _LEAST_REMEMBERED = 16_000_000
-_REMEMBERED_FOR_A_ROW = 150
+_REMEMBERED_FOR_A_ROW = 60
 """Bytes of what is remembered of the shape: the greater of this many and so many for each row."""
 
 

@@ -14,7 +14,7 @@ import numpy as np
 from treeclaim.forest.columns import Rows
 from treeclaim.forest.order import TreeOrder
 
-_MOST_BYTES = 64_000_000
+_MOST_BYTES = 32_000_000
 """Of texts of trees of several providers; what is in them is there twice."""
 
 _LONGEST_KEPT = 16_000_000
