@@ -52,7 +52,7 @@ _POSITIONS = sa.select(streams.c.id, streams.c.position, streams.c.pruned_to)
 _STREAMS_AT_ONCE = 100
 """Most streams in one question; some databases have a limit to conditions."""
 
-POSITIONS_SQL = "SELECT id, position, pruned_to FROM treeclaim_streams"
+POSITIONS_SQL = "SELECT id, position FROM treeclaim_streams"
 """The question whether anything is new, as plain SQL; it is asked at every read."""
 
 

@@ -2,7 +2,7 @@
 """The schema: made where it is missing, taken over where it is Placement's (contract page 85)."""
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 import sqlalchemy as sa
 from alembic import command
@@ -154,4 +154,6 @@ def _alone(connection: Connection) -> Iterator[None]:
     try:
         yield
     finally:
-        connection.execute(sa.select(sa.func.release_lock(name)))
+        # A lost connection has released it already; its error would hide the first one.
+        with suppress(DBAPIError):
+            connection.execute(sa.select(sa.func.release_lock(name)))
