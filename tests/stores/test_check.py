@@ -328,7 +328,8 @@ def test_a_node_of_a_cluster_is_told_by_its_own_words(tmp_path):
             assert [one[:2] for one in trouble(url)] == [(Level.WARNING, "galera")]
             waiting = f"{url}&init_command=SET SESSION wsrep_sync_wait=1"
             assert trouble(waiting) == []
-            race(url)
+            with racers_on(url) as racers:
+                race(racers)
             assert trouble(waiting) == []
     finally:
         server.stop()
