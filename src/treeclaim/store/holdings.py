@@ -54,6 +54,7 @@ _ON_PROVIDER = (
         provider_table.c.uuid,
         provider_table.c.generation.label("provider_generation"),
         allocations.c.consumer_id,
+        consumer_rows.c.uuid.label("recorded_consumer"),
         consumer_rows.c.generation,
         resource_classes.c.name,
         allocations.c.used,
@@ -61,12 +62,10 @@ _ON_PROVIDER = (
         allocations.c.updated_at,
     )
     .select_from(provider_table)
-    .outerjoin(
-        allocations.join(
-            resource_classes, resource_classes.c.id == allocations.c.resource_class_id
-        ).join(consumer_rows, consumer_rows.c.uuid == allocations.c.consumer_id),
-        allocations.c.resource_provider_id == provider_table.c.id,
-    )
+    # One outer join after the other: a join inside of one SQLite makes for all allocations.
+    .outerjoin(allocations, allocations.c.resource_provider_id == provider_table.c.id)
+    .outerjoin(resource_classes, resource_classes.c.id == allocations.c.resource_class_id)
+    .outerjoin(consumer_rows, consumer_rows.c.uuid == allocations.c.consumer_id)
     .where(provider_table.c.uuid == sa.bindparam("provider_uuid"))
     .order_by(allocations.c.id)
 )
@@ -110,8 +109,8 @@ def of_provider(transaction: ReadTransaction, provider_uuid: str) -> ProviderAll
     # Some collations find other spellings too.
     if not found or found[0].uuid != provider_uuid:
         raise ProviderNotFoundError(provider_uuid)
-    # A provider of which nothing is held is a row without a consumer.
-    rows = [row for row in found if row.consumer_id is not None]
+    # A provider of which nothing is held is one row without anything.
+    rows = [row for row in found if row.recorded_consumer is not None and row.name is not None]
     resources: dict[str, dict[str, int]] = defaultdict(dict)
     generations: dict[str, int] = {}
     for row in rows:
