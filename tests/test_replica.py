@@ -1,12 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """A replica shows every write committed before a read, and a long answer is of one moment."""
 
+import itertools
 import json
 import uuid
+from types import SimpleNamespace
 
 import pytest
 
 from treeclaim import replica as replica_module
+from treeclaim.forest import deadline, repetition
+from treeclaim.forest import search as search_module
 from treeclaim.model.claim import ConsumerClaim
 from treeclaim.model.inventory import Inventory
 from treeclaim.model.request import BodyForm, CandidateRequest, RequestGroup, SearchOptions
@@ -99,3 +103,18 @@ def test_a_long_answer_is_of_the_moment_when_it_was_asked_for(store, monkeypatch
     rest = b"".join(pieces)
     assert rest
     assert begun + rest == expected
+
+
+def test_an_answer_that_is_sent_for_long_is_not_given_up(store, monkeypatch):
+    """Each look at the clock is ten seconds later; there are many before the answer ends."""
+    request = CandidateRequest((RequestGroup("_A", {"VCPU": 5}), RequestGroup("_B", {"VCPU": 3})))
+    monkeypatch.setattr(replica_module, "_WHOLE_ANSWER", 100)
+    monkeypatch.setattr(search_module, "_LARGEST_BLOCK", 2)
+    monkeypatch.setattr(repetition, "BLOCK", 2)
+    whole = b"".join(Replica(store).answer(request, SearchOptions(), BodyForm()))
+    looks = itertools.count()
+    clock = SimpleNamespace(monotonic=lambda: 10 * next(looks))
+    monkeypatch.setattr(deadline, "time", clock)
+    slow = Replica(store).answer(request, SearchOptions(seconds=30), BodyForm())
+    assert b"".join(slow) == whole
+    assert next(looks) > 10

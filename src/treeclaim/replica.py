@@ -11,6 +11,7 @@ from time import perf_counter
 
 from treeclaim import metrics
 from treeclaim.forest.body import Answer
+from treeclaim.forest.deadline import Deadline
 from treeclaim.forest.forest import Forest
 from treeclaim.forest.search import Search, search
 from treeclaim.model.changes import Changes, Cursor
@@ -159,7 +160,7 @@ def _written(question: Search, answer: Answer) -> bytes | Iterator[bytes]:
         size += len(piece)
         if size > _WHOLE_ANSWER and question.is_eager:
             answer.detach()
-            return _chain(first, pieces, answer)
+            return _chain(first, pieces, answer, question.deadline)
     return b"".join(first)
 
 
@@ -174,8 +175,15 @@ def _count(changes: Changes, providers: int, seconds: float) -> None:
 
 
 def _chain(
-    first: list[bytes | memoryview], rest: Iterator[bytes | memoryview], answer: Answer
+    first: list[bytes | memoryview],
+    rest: Iterator[bytes | memoryview],
+    answer: Answer,
+    deadline: Deadline,
 ) -> Iterator[bytes]:
     yield b"".join(first)
-    yield from map(bytes, rest)
+    # What takes long is the client that reads. What was sent cannot be taken back.
+    deadline.begin_again()
+    for piece in rest:
+        yield bytes(piece)
+        deadline.begin_again()
     metrics.CANDIDATES.inc(answer.candidates)

@@ -15,7 +15,11 @@ class Deadline:
 
     def __init__(self, seconds: float | None) -> None:
         self._seconds = seconds
-        self._at = None if seconds is None else time.monotonic() + seconds
+        self.begin_again()
+
+    def begin_again(self) -> None:
+        """Let the time begin now, as something was found and the caller wants more."""
+        self._at = None if self._seconds is None else time.monotonic() + self._seconds
 
     def check(self) -> None:
         """Go on if there is time.
