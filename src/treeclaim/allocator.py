@@ -32,3 +32,10 @@ def keep_large_blocks() -> None:
     mallopt(_MMAP_THRESHOLD, _LARGEST_BLOCK)
     mallopt(_TRIM_THRESHOLD, _KEPT)
     mallopt(_ARENAS_MOST, 1)
+
+
+def give_back() -> None:
+    """Give all free memory back to the kernel, after something that took much of it for once."""
+    trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
+    if trim is not None:
+        trim(0)
