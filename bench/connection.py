@@ -31,6 +31,14 @@ class Connection:
             self.close()
             return self._exchange(request)
 
+    def put(self, path: str, body: bytes) -> tuple[int, bytes]:
+        """Write JSON, once; return the status and the whole body of the answer."""
+        head = (
+            f"PUT {self._prefix}{path} HTTP/1.1\r\n"
+            f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n"
+        )
+        return self._exchange(head.encode() + self._head + body)
+
     def close(self) -> None:
         """Close the connection; the next request makes another one."""
         if self._socket is not None:

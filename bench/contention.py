@@ -74,11 +74,7 @@ class Client(Connection):
                 "consumer_type": "INSTANCE",
             }
         )
-        head = (
-            f"PUT {self._prefix}/allocations/{uuid.uuid4()} HTTP/1.1\r\n"
-            f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n"
-        )
-        return self._exchange(head.encode() + self._head + body)[0]
+        return self.put(f"/allocations/{uuid.uuid4()}", body)[0]
 
 
 Step = Callable[[Client, int], int]

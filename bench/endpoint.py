@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Any
 
-import httpx
+import orjson
 
 from bench.connection import Connection
 
@@ -42,14 +42,6 @@ class Endpoint:
         }
         self._local = threading.local()
 
-    def _client(self) -> httpx.Client:
-        if not hasattr(self._local, "client"):
-            self._local.client = httpx.Client(
-                base_url=self.url, timeout=_TIMEOUT, headers=self._headers
-            )
-        client: httpx.Client = self._local.client
-        return client
-
     def _connection(self) -> Connection:
         if not hasattr(self._local, "connection"):
             self._local.connection = Connection(self.url, self._headers, _TIMEOUT)
@@ -77,26 +69,23 @@ class Endpoint:
 
     def claim_candidate(self, candidate: dict[str, Any]) -> bool:
         """Claim what a candidate offers for a new consumer; tell whether it was taken."""
-        body = {
-            "allocations": candidate["allocations"],
-            "mappings": candidate["mappings"],
-            "project_id": "bench",
-            "user_id": "bench",
-            "consumer_generation": None,
-            "consumer_type": "INSTANCE",
-        }
-        return self._client().put(f"/allocations/{uuid.uuid4()}", json=body).is_success
+        return self._claim(
+            {"allocations": candidate["allocations"], "mappings": candidate["mappings"]}
+        )
 
     def claim(self, provider: str, amounts: dict[str, int]) -> bool:
         """Claim for a new consumer; tell whether it was taken."""
-        body = {
-            "allocations": {provider: {"resources": amounts}},
+        return self._claim({"allocations": {provider: {"resources": amounts}}})
+
+    def _claim(self, wanted: dict[str, Any]) -> bool:
+        body = wanted | {
             "project_id": "bench",
             "user_id": "bench",
             "consumer_generation": None,
             "consumer_type": "INSTANCE",
         }
-        return self._client().put(f"/allocations/{uuid.uuid4()}", json=body).is_success
+        status, _ = self._connection().put(f"/allocations/{uuid.uuid4()}", orjson.dumps(body))
+        return status == HTTPStatus.NO_CONTENT
 
 
 def median(numbers: Sequence[float]) -> float:
