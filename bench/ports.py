@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Ports for servers that benchmark and tests start."""
 
+import atexit
 import secrets
 import socket
 
@@ -8,6 +9,12 @@ _FIRST, _LAST = 20_000, 32_000
 """Below what systems give to outgoing connections, which could take a port before its server."""
 
 _reserved: list[socket.socket] = []
+
+
+@atexit.register
+def _free_all() -> None:
+    for one in _reserved:
+        one.close()
 
 
 def free_port() -> int:
