@@ -50,7 +50,7 @@ format: $(READY)  ## put the code into the common format
 bench: $(READY)  ## a short, honest benchmark, against openstack-placement where it can be installed
 	$(BIN)/python -m bench
 
-bench-full: $(READY)  ## the whole benchmark, about an hour; its table and plots go to docs/benchmarks
+bench-full: $(READY)  ## the whole benchmark, about half an hour; its table and plots go to docs/benchmarks
 	$(BIN)/python -m bench --full --json docs/benchmarks/full.json --markdown docs/benchmarks/full.md --plots docs/benchmarks
 
 lock: $(READY)  ## pin all packages anew

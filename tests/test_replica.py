@@ -37,12 +37,14 @@ def store(tmp_path):
 
 
 def claim(store, provider):
+    """Claim all eight units of a host."""
     wanted = {provider: {"VCPU": 8}}
     claimed = ConsumerClaim(str(uuid.uuid4()), wanted, "project", "user", None, "INSTANCE")
     store.write(allocations.replace, [claimed])
 
 
 def pieces_of(replica):
+    """The pieces of the answer to `REQUEST`."""
     return iter(replica.answer(REQUEST, SearchOptions(), BodyForm()))
 
 

@@ -45,6 +45,7 @@ pytestmark = pytest.mark.slow
 
 @pytest.fixture(scope="module")
 def cluster():
+    """Three nodes, all in the cluster."""
     ports = [free_port() for _ in range(NODES)]
     try:
         nodes = [GaleraNode(number, ports) for number in range(NODES)]
@@ -57,10 +58,12 @@ def cluster():
 
 
 def at_node(database, node):
+    """The URL of a database at one node."""
     return with_port(database, node.port)
 
 
 def with_port(database, port):
+    """The URL of the same database at another port."""
     return make_url(database).set(port=port).render_as_string(hide_password=False)
 
 
@@ -76,6 +79,7 @@ def held(database):
 
 
 def require_equal(cluster, database):
+    """Check that all nodes have the same allocations."""
     first, *others = (held(at_node(database, one)) for one in cluster)
     assert all(one == first for one in others)
 
@@ -141,16 +145,19 @@ def test_a_worker_of_a_node_that_lags_waits_and_does_not_answer_from_the_past(
 
 
 def total_stored(client, provider):
+    """The total of the inventory of VCPU, as a node stores it."""
     return client.get(f"/resource_providers/{provider}/inventories/VCPU").json()["total"]
 
 
 def set_total(client, provider, total, generation):
+    """Change that total; it must be taken."""
     path = f"/resource_providers/{provider}/inventories/VCPU"
     answer = client.put(path, json={"total": total, "resource_provider_generation": generation})
     assert answer.status_code == 200, answer.text
 
 
 def total_in_candidates(client, provider):
+    """The capacity of VCPU that the summaries of candidates show."""
     answer = client.get("/allocation_candidates?resources=VCPU:1").json()
     return answer["provider_summaries"][provider]["resources"]["VCPU"]["capacity"]
 
@@ -202,6 +209,7 @@ def stores(cluster, tmp_path):
 
 
 def make(store, name, parent=None):
+    """Create a provider whose uuid follows from its name."""
     return store.write(
         providers.create,
         uuid=str(uuid.uuid5(uuid.NAMESPACE_DNS, name)),

@@ -51,6 +51,7 @@ def fits(kinds, places):
 
 
 def serves_all(kinds, place, mine):
+    """Tell whether a place can serve some takers, given as numbers of their kinds, at once."""
     alone = sum(kinds[one].is_alone for one in mine)
     needed = [sum(kinds[one].amounts[number] for one in mine) for number in range(len(place.room))]
     return (
@@ -78,6 +79,7 @@ def test_taking_nearly_alike_takers_for_alike_is_never_too_strict(puzzle):
 
 
 def question(amounts, limit=10):
+    """A request with a group for each amount of one class."""
     groups = tuple(
         RequestGroup(f"_{number}", {"CUSTOM_DEVICE": amount})
         for number, amount in enumerate(amounts)

@@ -43,6 +43,7 @@ def world(used):
 
 
 def requests(amount, limit):
+    """Questions of all kinds that may remember: shared, lent, by trait, subtree, isolated, older."""
     device = RequestGroup("_B", {"CUSTOM_DEVICE": 1})
     yield CandidateRequest((RequestGroup("", {"VCPU": amount, "DISK_GB": amount}),), limit=limit)
     yield CandidateRequest((RequestGroup("", {"DISK_GB": amount}),), limit=limit)

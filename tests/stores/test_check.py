@@ -62,6 +62,7 @@ def findings(url):
 
 
 def trouble(url):
+    """Level, subject and text of the findings that are not well."""
     return [(one.level, one.subject, one.text) for one in findings(url) if one.level]
 
 
@@ -83,6 +84,7 @@ def dump(url):
 
 
 def provider(number, *, root="NULL", parent="NULL"):
+    """The statement that inserts a provider; root and parent are SQL."""
     return (
         "INSERT INTO resource_providers (id, uuid, name, generation, root_provider_id, "
         f"parent_provider_id) VALUES ({number}, 'uuid {number}', 'name {number}', 0, {root}, "
@@ -91,6 +93,7 @@ def provider(number, *, root="NULL", parent="NULL"):
 
 
 def inventory(provider_id, class_id):
+    """The statement that inserts an inventory of eight units."""
     return (
         "INSERT INTO inventories (resource_provider_id, resource_class_id, total, reserved, "
         f"min_unit, max_unit, step_size, allocation_ratio) VALUES ({provider_id}, {class_id}, "
@@ -99,6 +102,7 @@ def inventory(provider_id, class_id):
 
 
 def allocation(provider_id, consumer, class_id=0):
+    """The statement that inserts an allocation of one unit."""
     return (
         "INSERT INTO allocations (resource_provider_id, consumer_id, resource_class_id, used) "
         f"VALUES ({provider_id}, '{consumer}', {class_id}, 1)"

@@ -22,6 +22,7 @@ MOST_STATEMENTS_OF_A_MOVE = 10
 
 @pytest.fixture
 def hosts(store):
+    """The uuids of two hosts with eight units of VCPU each."""
     uuids = [str(uuid.uuid4()) for _ in range(2)]
     for one in uuids:
         store.write(providers.create, uuid=one, name=one, parent_uuid=None)
@@ -32,6 +33,7 @@ def hosts(store):
 
 
 def claim(store, consumer, host, generation):
+    """Claim a unit of VCPU; the generation is None for a new consumer."""
     wanted = ConsumerClaim(
         consumer_uuid=consumer,
         allocations={host: {"VCPU": 1}},
@@ -44,6 +46,7 @@ def claim(store, consumer, host, generation):
 
 
 def statements_of(store, action):
+    """The SQL that a function sends, without the begin of transactions."""
     seen = []
 
     def note(_connection, _cursor, statement, *_):

@@ -23,6 +23,7 @@ PROJECTS = ("p1", "p2", "00000000-0000-0000-0000-000000000000")
 
 
 def named(name):
+    """The uuid that stands for a name."""
     return str(uuid.uuid5(SPACE, name))
 
 
@@ -36,6 +37,7 @@ class Writer:
         self.endpoint = endpoint
 
     def generation(self, place):
+        """The present generation of a provider or consumer, as its service tells it."""
         if isinstance(place, ProviderGeneration):
             path = f"/resource_providers/{place.provider}"
             return self.endpoint.send(Request("GET", path)).document["generation"]
@@ -43,11 +45,13 @@ class Writer:
         return found.document.get("consumer_generation")
 
     def write(self, method, path, body=None, minor=39):
+        """Send a write, with the generations filled in that its body leaves open."""
         request = Request(method, path, minor)
         answer = self.endpoint.send(request, filled(body, self.generation))
         assert answer.status < 300, (request, answer.text)
 
     def provider(self, name, parent=None, *, stock=None, traits=(), aggregates=()):
+        """Create a provider with all that belongs to it."""
         own = named(name)
         body = {"name": name, "uuid": own}
         if parent:
@@ -71,12 +75,14 @@ class Writer:
             self.write("PUT", f"{path}/aggregates", body)
 
     def claim(self, number, held, project="p1", kind="INSTANCE"):
+        """Claim for one of `CONSUMERS`, by its number."""
         consumer = CONSUMERS[number]
         body = self.holding(consumer, held, project, kind)
         self.write("PUT", f"/allocations/{consumer}", body)
 
     @staticmethod
     def holding(consumer, held, project="p1", kind="INSTANCE"):
+        """The body of a claim; its generation is filled in when it is sent."""
         return {
             "allocations": {named(name): {"resources": amounts} for name, amounts in held.items()},
             "project_id": project,
@@ -188,6 +194,7 @@ def database(request, tmp_path):
 
 
 def answers(endpoint):
+    """All that a service answers about what is in its database."""
     return record(endpoint, CONSUMERS, PROJECTS)
 
 
@@ -230,8 +237,10 @@ class _Service:
 
 
 def placement(database, folder):
+    """openstack-placement on a database, for a block; gives the endpoint."""
     return _Service(servers.openstack_placement_on(database, folder))
 
 
 def ours(database, folder):
+    """Treeclaim on a database, for a block; gives the endpoint."""
     return _Service(servers.treeclaim_on(database, folder))

@@ -27,7 +27,7 @@ from treeclaim.store.claim_lookup import Held, Lookup, Usage, held_by, look_up
 from treeclaim.store.consumers import Owners
 from treeclaim.store.provider_rows import ProviderRow, bump, locked_in_order
 from treeclaim.store.ready import Ready
-from treeclaim.store.stock import USED
+from treeclaim.store.stock import STOCK, USED
 from treeclaim.store.tables import allocations, inventories
 from treeclaim.store.transactions import ReadTransaction, WriteTransaction
 
@@ -36,12 +36,7 @@ _STOCK = Ready(
         inventories.c.resource_provider_id,
         inventories.c.resource_class_id,
         USED,
-        inventories.c.total,
-        inventories.c.reserved,
-        inventories.c.min_unit,
-        inventories.c.max_unit,
-        inventories.c.step_size,
-        inventories.c.allocation_ratio,
+        *STOCK,
     ).where(
         inventories.c.resource_provider_id.in_(sa.bindparam("provider_ids", expanding=True)),
         inventories.c.resource_class_id.in_(sa.bindparam("class_ids", expanding=True)),

@@ -24,17 +24,11 @@ def ids_of(transaction: ReadTransaction, names: Iterable[str]) -> Mapping[str, i
         ResourceClassNotFoundError: for the first name that is none's.
     """
     wanted = list(dict.fromkeys(names))
-    found = known_ids(transaction, wanted)
+    found = {row.name: row.id for row in transaction.rows(_NAMED, names=wanted)} if wanted else {}
     for name in wanted:
         if name not in found:
             raise ResourceClassNotFoundError(name)
     return found
-
-
-def known_ids(transaction: ReadTransaction, names: Iterable[str]) -> Mapping[str, int]:
-    """Return the ids of those of some resource classes that exist, by name."""
-    wanted = sorted(set(names))
-    return {row.name: row.id for row in transaction.rows(_NAMED, names=wanted)} if wanted else {}
 
 
 def names_of(transaction: ReadTransaction, ids: Iterable[int]) -> Mapping[int, str]:

@@ -10,7 +10,7 @@ import sqlalchemy as sa
 from treeclaim.model.catalogue import Catalogue, CatalogueEntry
 from treeclaim.model.inventory import Inventory
 from treeclaim.model.provider import InventoryRecord, ProviderRecord
-from treeclaim.store.stock import USED
+from treeclaim.store.stock import STOCK, USED
 from treeclaim.store.tables import (
     allocations,
     inventories,
@@ -38,12 +38,7 @@ _PROVIDERS = sa.select(
 _INVENTORIES = sa.select(
     inventories.c.resource_provider_id,
     inventories.c.resource_class_id,
-    inventories.c.total,
-    inventories.c.reserved,
-    inventories.c.min_unit,
-    inventories.c.max_unit,
-    inventories.c.step_size,
-    inventories.c.allocation_ratio,
+    *STOCK,
     inventories.c.updated_at,
     inventories.c.created_at,
 ).order_by(inventories.c.resource_class_id)

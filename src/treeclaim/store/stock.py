@@ -1,9 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is used of an inventory, asked together with the inventory."""
+"""What there is of an inventory, and what is used of it, to be asked together."""
 
 import sqlalchemy as sa
 
 from treeclaim.store.tables import allocations, inventories
+
+STOCK = (
+    inventories.c.total,
+    inventories.c.reserved,
+    inventories.c.min_unit,
+    inventories.c.max_unit,
+    inventories.c.step_size,
+    inventories.c.allocation_ratio,
+)
+"""The columns of an `Inventory`, in the order of its attributes."""
 
 USED = (
     sa.select(sa.func.coalesce(sa.func.sum(allocations.c.used), 0))
