@@ -8,7 +8,10 @@ from typing import Any
 import sqlalchemy as sa
 
 from bench.worlds import World
-from treeclaim.store import DatabaseSettings, Store, names, schema, tables
+from treeclaim.store import DatabaseSettings, Store
+from treeclaim.store.operations import names
+from treeclaim.store.schema import revisions as schema
+from treeclaim.store.schema import tables
 
 _AT_ONCE = 5_000
 _PROJECT = "bench"

@@ -15,7 +15,9 @@ from treeclaim import config
 from treeclaim.api.app import application_of, start_services
 from treeclaim.api.app import make_application as start
 from treeclaim.client.transport import Answer
-from treeclaim.store import DatabaseSettings, Store, names, schema
+from treeclaim.store import DatabaseSettings, Store
+from treeclaim.store.operations import names
+from treeclaim.store.schema import revisions as schema
 
 HEADERS = {
     "x-auth-token": "admin",

@@ -9,14 +9,17 @@ from types import SimpleNamespace
 import pytest
 
 from treeclaim import replica as replica_module
-from treeclaim.forest import deadline, repetition
-from treeclaim.forest import search as search_module
+from treeclaim.forest import deadline
+from treeclaim.forest.solve import repetition
+from treeclaim.forest.solve import search as search_module
 from treeclaim.model.claim import ConsumerClaim
 from treeclaim.model.inventory import Inventory
 from treeclaim.model.request import BodyForm, CandidateRequest, RequestGroup, SearchOptions
 from treeclaim.replica import Replica
-from treeclaim.store import DatabaseSettings, Store, allocations, inventories, providers, schema
-from treeclaim.store.names import sync_standard_names
+from treeclaim.store import DatabaseSettings, Store
+from treeclaim.store.operations import allocations, inventories, providers
+from treeclaim.store.operations.names import sync_standard_names
+from treeclaim.store.schema import revisions as schema
 
 REQUEST = CandidateRequest((RequestGroup("", {"VCPU": 1}),))
 

@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from time import perf_counter
 
 from treeclaim import allocator, metrics
-from treeclaim.forest.body import Answer
+from treeclaim.forest.answer.body import Answer
 from treeclaim.forest.deadline import Deadline
-from treeclaim.forest.forest import Forest
-from treeclaim.forest.search import Search, search
+from treeclaim.forest.solve.search import Search, search
+from treeclaim.forest.table.forest import Forest
 from treeclaim.model.changes import Changes, Cursor
 from treeclaim.model.request import BodyForm, CandidateRequest, SearchOptions
 from treeclaim.store import Store

@@ -14,7 +14,7 @@ from schemathesis.specs.openapi.checks import (
 )
 
 from tests.service import HEADERS, make_application
-from treeclaim.api.openapi import description
+from treeclaim.api.resources.service.openapi import description
 from treeclaim.api.routes import OPERATIONS
 
 CHECKS = [

@@ -6,9 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator, FormatChecker
 
-from treeclaim.api.microversions import MAXIMUM
+from treeclaim.api.protocol.microversions import MAXIMUM
+from treeclaim.api.protocol.validation import Checker
 from treeclaim.api.routes import OPERATIONS
-from treeclaim.api.validation import Checker
 from treeclaim.model.names import normalised_uuid
 
 UUID = "10000000-0000-4000-8000-000000000001"

@@ -22,19 +22,18 @@ from treeclaim.model.errors import (
     ResourceClassNotFoundError,
 )
 from treeclaim.model.inventory import Inventory
-from treeclaim.store import (
-    DatabaseSettings,
-    Store,
+from treeclaim.store import DatabaseSettings, Store
+from treeclaim.store.operations import (
     aggregates,
     allocations,
-    holdings,
     inventories,
     names,
     providers,
     resource_classes,
-    schema,
 )
-from treeclaim.store.marks import TREE, mark
+from treeclaim.store.operations.marks import TREE, mark
+from treeclaim.store.reading import holdings
+from treeclaim.store.schema import revisions as schema
 
 NODES = 3
 WRITES = 40

@@ -15,14 +15,8 @@ from tests.faults.load import build
 from tests.faults.service import client_of, eventually, running
 from treeclaim.model.errors import ResourceClassInUseError
 from treeclaim.model.inventory import Inventory
-from treeclaim.store import (
-    DatabaseSettings,
-    Store,
-    class_ids,
-    inventories,
-    providers,
-    resource_classes,
-)
+from treeclaim.store import DatabaseSettings, Store
+from treeclaim.store.operations import class_ids, inventories, providers, resource_classes
 
 pytestmark = pytest.mark.slow
 

@@ -6,7 +6,7 @@ import itertools
 from hypothesis import given
 from hypothesis import strategies as st
 
-from treeclaim.forest.division import Share, even, is_viable, minimal_sets, pack
+from treeclaim.forest.split.division import Share, even, is_viable, minimal_sets, pack
 
 steps = st.sampled_from([1, 1, 2, 3, 4])
 

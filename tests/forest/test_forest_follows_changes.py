@@ -15,9 +15,9 @@ from tests.forest.building import (
     provider_uuid,
     record,
 )
-from treeclaim.forest import forest as forest_module
-from treeclaim.forest.forest import Forest
-from treeclaim.forest.listing import matching_providers
+from treeclaim.forest.answer.listing import matching_providers
+from treeclaim.forest.table import forest as forest_module
+from treeclaim.forest.table.forest import Forest
 from treeclaim.model.changes import Changes
 from treeclaim.model.inventory import Inventory
 from treeclaim.model.request import CandidateRequest, ProviderQuery, RequestGroup, SubtreeList

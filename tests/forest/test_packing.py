@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.forest.building import answer_of, forest_of, record, wide_trees
-from treeclaim.forest import packing
-from treeclaim.forest.packing import Kind, Place, packable
+from treeclaim.forest.feasibility import packing
+from treeclaim.forest.feasibility.packing import Kind, Place, packable
 from treeclaim.model.errors import SearchGivenUpError
 from treeclaim.model.inventory import Inventory
 from treeclaim.model.request import CandidateRequest, RequestGroup, SearchOptions

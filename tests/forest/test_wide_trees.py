@@ -15,8 +15,8 @@ from tests.forest.building import (
     roots_used,
     wide_trees,
 )
-from treeclaim.forest.assignment import assignable
-from treeclaim.forest.search import search
+from treeclaim.forest.feasibility.assignment import assignable
+from treeclaim.forest.solve.search import search
 from treeclaim.model.request import (
     CandidateRequest,
     ProviderConditions,

@@ -7,9 +7,9 @@ from dataclasses import replace
 from tests.reference.candidates import SHARING
 from tests.reference.strategies import CLASSES, TRAITS
 from tests.reference.world import uuid_of
-from treeclaim.forest.body import Answer
-from treeclaim.forest.forest import Forest
-from treeclaim.forest.search import search
+from treeclaim.forest.answer.body import Answer
+from treeclaim.forest.solve.search import search
+from treeclaim.forest.table.forest import Forest
 from treeclaim.model.catalogue import Catalogue, CatalogueEntry
 from treeclaim.model.changes import Changes
 from treeclaim.model.inventory import Inventory

@@ -13,8 +13,8 @@ from tests.reference.candidates import Reference, TooManyError
 from tests.reference.funnel import funnel
 from tests.reference.strategies import extended_requests, requests, worlds
 from tests.reference.world import Group, Provider, Request, Stock, World, uuid_of
-from treeclaim.forest.explain import Focus, explained
-from treeclaim.forest.search import search
+from treeclaim.forest.explain.explain import Focus, explained
+from treeclaim.forest.solve.search import search
 from treeclaim.model.reasons import Reason
 from treeclaim.model.request import SearchOptions
 

@@ -4,7 +4,9 @@
 import pytest
 
 from tests.databases import KINDS, empty_database
-from treeclaim.store import DatabaseSettings, Store, names, schema
+from treeclaim.store import DatabaseSettings, Store
+from treeclaim.store.operations import names
+from treeclaim.store.schema import revisions as schema
 
 
 @pytest.fixture(params=KINDS)

@@ -10,10 +10,11 @@ from datetime import timedelta
 
 import pytest
 
-from treeclaim.forest.forest import Forest
+from treeclaim.forest.table.forest import Forest
 from treeclaim.model.inventory import Inventory
 from treeclaim.replica import Replica
-from treeclaim.store import DatabaseSettings, Store, inventories, providers, traits
+from treeclaim.store import DatabaseSettings, Store
+from treeclaim.store.operations import inventories, providers, traits
 
 WRITERS = 3
 ROUNDS = 25

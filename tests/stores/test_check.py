@@ -13,12 +13,13 @@ from bench.ports import free_port
 from tests.databases import GaleraNode, MissingServerError
 from tests.service import schema_on
 from treeclaim.model.errors import SchemaRevisionError
-from treeclaim.store import DatabaseSettings, schema
-from treeclaim.store.check import check
-from treeclaim.store.engine import make_engine
-from treeclaim.store.findings import Level
-from treeclaim.store.server_settings import of_mysql, of_postgresql, of_sqlite
-from treeclaim.store.tables import alembic_version, placement
+from treeclaim.store import DatabaseSettings
+from treeclaim.store.database.engine import make_engine
+from treeclaim.store.schema import revisions as schema
+from treeclaim.store.schema.tables import alembic_version, placement
+from treeclaim.store.takeover.check import check
+from treeclaim.store.takeover.findings import Level
+from treeclaim.store.takeover.server_settings import of_mysql, of_postgresql, of_sqlite
 
 SAFE_MYSQL = {
     "innodb_flush_log_at_trx_commit": "1",
@@ -353,7 +354,9 @@ def test_what_does_not_answer_is_one_error(tmp_path):
 
 SYNC = """
 import sys
-from treeclaim.store import DatabaseSettings, Store, names, schema
+from treeclaim.store import DatabaseSettings, Store
+from treeclaim.store.operations import names
+from treeclaim.store.schema import revisions as schema
 for line in sys.stdin:
     store = Store(DatabaseSettings(sys.argv[1]))
     schema.sync(store.engine)

@@ -9,7 +9,8 @@ from treeclaim.model.claim import ConsumerClaim
 from treeclaim.model.errors import CapacityExceededError
 from treeclaim.model.inventory import Inventory
 from treeclaim.replica import Replica
-from treeclaim.store import DatabaseSettings, Store, allocations, inventories, providers
+from treeclaim.store import DatabaseSettings, Store
+from treeclaim.store.operations import allocations, inventories, providers
 
 WORKERS = 4
 ROUNDS = 20

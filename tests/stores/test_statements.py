@@ -9,10 +9,11 @@ import sqlalchemy as sa
 
 from treeclaim.model.claim import ConsumerClaim
 from treeclaim.model.inventory import Inventory
-from treeclaim.store import allocations, holdings, inventories, providers
-from treeclaim.store.ready import Ready
-from treeclaim.store.tables import consumers, projects
-from treeclaim.store.transactions import WriteTransaction, utc_now
+from treeclaim.store.database.ready import Ready
+from treeclaim.store.database.transactions import WriteTransaction, utc_now
+from treeclaim.store.operations import allocations, inventories, providers
+from treeclaim.store.reading import holdings
+from treeclaim.store.schema.tables import consumers, projects
 
 MOST_STATEMENTS = 8
 """Of a claim for a new consumer on one provider, without BEGIN and COMMIT."""

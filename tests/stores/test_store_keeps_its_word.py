@@ -13,9 +13,11 @@ from treeclaim.model.errors import (
     StoreUnavailableError,
 )
 from treeclaim.replica import Replica
-from treeclaim.store import DatabaseSettings, Store, aggregates, providers, schema
+from treeclaim.store import DatabaseSettings, Store
 from treeclaim.store import store as store_module
-from treeclaim.store.transactions import RetryTransactionError
+from treeclaim.store.database.transactions import RetryTransactionError
+from treeclaim.store.operations import aggregates, providers
+from treeclaim.store.schema import revisions as schema
 
 
 def create(store, name):

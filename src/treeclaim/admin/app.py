@@ -8,7 +8,8 @@ from prometheus_client.registry import Collector
 
 from treeclaim.admin.workers import forget_dead_workers
 from treeclaim.model.errors import SchemaRevisionError, StoreUnavailableError
-from treeclaim.store import Store, schema
+from treeclaim.store import Store
+from treeclaim.store.schema import revisions as schema
 
 
 def make_admin_application(store: Store, collectors: list[Collector]) -> falcon.App:  # type: ignore[type-arg]

@@ -8,7 +8,8 @@ from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
 from treeclaim.model.errors import StoreUnavailableError
-from treeclaim.store import Store, totals
+from treeclaim.store import Store
+from treeclaim.store.reading import totals
 
 _LOG = logging.getLogger(__name__)
 

@@ -4,8 +4,8 @@
 from http import HTTPStatus
 from typing import Any
 
-from treeclaim.api.schemas import INTEGER, STRING, mapping, record
-from treeclaim.api.validation import Schema
+from treeclaim.api.protocol.schemas import INTEGER, STRING, mapping, record
+from treeclaim.api.protocol.validation import Schema
 from treeclaim.model.reasons import Reason
 
 _OK, _CREATED, _EMPTY = HTTPStatus.OK, HTTPStatus.CREATED, HTTPStatus.NO_CONTENT

@@ -6,15 +6,17 @@ from typing import TYPE_CHECKING
 import falcon
 from oslo_middleware import cors, http_proxy_to_wsgi
 
-from treeclaim.api.auth import KeystoneAuthentication, NoAuthentication
-from treeclaim.api.layers import RequestIds, RequestRecord
+from treeclaim.api.middleware.auth import KeystoneAuthentication, NoAuthentication
+from treeclaim.api.middleware.layers import RequestIds, RequestRecord
 from treeclaim.api.pipeline import Pipeline
-from treeclaim.api.policy import Policy, make_enforcer
-from treeclaim.api.services import Limits, Services
+from treeclaim.api.protocol.policy import Policy, make_enforcer
+from treeclaim.api.protocol.services import Limits, Services
 from treeclaim.config import Configuration
 from treeclaim.replica import Replica
-from treeclaim.store import Store, names, schema
-from treeclaim.store.engine import await_database
+from treeclaim.store import Store
+from treeclaim.store.database.engine import await_database
+from treeclaim.store.operations import names
+from treeclaim.store.schema import revisions as schema
 
 if TYPE_CHECKING:
     from wsgiref.types import WSGIApplication
@@ -82,7 +84,7 @@ def _layered(application: "WSGIApplication", configuration: Configuration) -> "W
         application = http_proxy_to_wsgi.HTTPProxyToWSGI(application, configuration.options)
     if configuration.tracing:
         # The libraries are an extra.
-        from treeclaim.api.tracing import Tracing  # noqa: PLC0415
+        from treeclaim.api.middleware.tracing import Tracing  # noqa: PLC0415
 
         application = Tracing(application)
     return RequestRecord(application)

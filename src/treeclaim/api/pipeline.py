@@ -9,12 +9,12 @@ import falcon
 
 from treeclaim import metrics
 from treeclaim.api import routes
-from treeclaim.api.accept import JSON, best_match
-from treeclaim.api.callers import IDENTITY_KEY, caller_of
-from treeclaim.api.error_documents import error_body
-from treeclaim.api.errors import ApiError, api_error, bad_request, not_found
-from treeclaim.api.identity import Identity, identity_of
-from treeclaim.api.microversions import (
+from treeclaim.api.protocol.accept import JSON, best_match
+from treeclaim.api.protocol.callers import IDENTITY_KEY, caller_of
+from treeclaim.api.protocol.error_documents import error_body
+from treeclaim.api.protocol.errors import ApiError, api_error, bad_request, not_found
+from treeclaim.api.protocol.identity import Identity, identity_of
+from treeclaim.api.protocol.microversions import (
     EXTENSION_VERSION,
     MAXIMUM,
     MINIMUM,
@@ -24,9 +24,9 @@ from treeclaim.api.microversions import (
     Version,
     negotiate,
 )
-from treeclaim.api.operations import Call, Operation, write_reply
-from treeclaim.api.request_ids import request_id_of
-from treeclaim.api.services import Services
+from treeclaim.api.protocol.operations import Call, Operation, write_reply
+from treeclaim.api.protocol.request_ids import request_id_of
+from treeclaim.api.protocol.services import Services
 from treeclaim.model.errors import TreeclaimError
 
 _LOG = logging.getLogger(__name__)

@@ -5,21 +5,18 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from treeclaim.api import (
-    aggregates,
-    allocations,
-    candidates,
-    explain,
-    inventories,
-    openapi,
-    providers,
-    reshaper,
-    resource_classes,
-    root,
-    traits,
-    usages,
-)
-from treeclaim.api.operations import Operation
+from treeclaim.api.protocol.operations import Operation
+from treeclaim.api.resources.aggregates import handlers as aggregates
+from treeclaim.api.resources.allocations import handlers as allocations
+from treeclaim.api.resources.candidates import explain
+from treeclaim.api.resources.candidates import handlers as candidates
+from treeclaim.api.resources.classes import handlers as resource_classes
+from treeclaim.api.resources.inventories import handlers as inventories
+from treeclaim.api.resources.providers import handlers as providers
+from treeclaim.api.resources.reshaper import handlers as reshaper
+from treeclaim.api.resources.service import openapi, root
+from treeclaim.api.resources.traits import handlers as traits
+from treeclaim.api.resources.usages import handlers as usages
 
 OPERATIONS: tuple[Operation, ...] = (
     *root.OPERATIONS,

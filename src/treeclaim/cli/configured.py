@@ -10,7 +10,7 @@ from keystonemiddleware.opts import list_auth_token_opts
 from oslo_config import cfg, generator
 from oslo_policy import generator as policy_generator
 
-from treeclaim.api.policy import make_enforcer
+from treeclaim.api.protocol.policy import make_enforcer
 from treeclaim.cli.configuration import add_config_options, configuration_of
 from treeclaim.cli.output import CommandError
 from treeclaim.config import PROJECT, Configuration, OptionGroups, effective_options

@@ -12,8 +12,9 @@ from prettytable import PrettyTable
 
 from treeclaim.config import Configuration
 from treeclaim.model.errors import TreeclaimError
-from treeclaim.store import Store, schema
-from treeclaim.store.data_migrations import MIGRATIONS, Migrated, Migration, Owner
+from treeclaim.store import Store
+from treeclaim.store.schema import revisions as schema
+from treeclaim.store.takeover.data_migrations import MIGRATIONS, Migrated, Migration, Owner
 
 _LOG = logging.getLogger(__name__)
 

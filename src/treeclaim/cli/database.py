@@ -14,10 +14,12 @@ from treeclaim.cli.configuration import add_config_options, configuration_of
 from treeclaim.cli.output import CommandError
 from treeclaim.config import Configuration
 from treeclaim.model.errors import SchemaRevisionError, StoreUnavailableError
-from treeclaim.store import Store, names, schema
-from treeclaim.store.check import check
-from treeclaim.store.engine import await_database
-from treeclaim.store.findings import Level
+from treeclaim.store import Store
+from treeclaim.store.database.engine import await_database
+from treeclaim.store.operations import names
+from treeclaim.store.schema import revisions as schema
+from treeclaim.store.takeover.check import check
+from treeclaim.store.takeover.findings import Level
 
 _KEEP_HOURS = 24
 _MARKS = {

@@ -17,8 +17,9 @@ from treeclaim.cli.configuration import add_config_options, configuration_of
 from treeclaim.cli.output import PORT, CommandError
 from treeclaim.config import Configuration
 from treeclaim.model.errors import SchemaRevisionError, StoreUnavailableError
-from treeclaim.store import Store, schema
-from treeclaim.store.engine import await_database
+from treeclaim.store import Store
+from treeclaim.store.database.engine import await_database
+from treeclaim.store.schema import revisions as schema
 from treeclaim.wsgi import CONFIG_FILES_VARIABLE
 
 _THREADS = 4

@@ -11,8 +11,9 @@ from oslo_upgradecheck import common_checks
 from oslo_upgradecheck.upgradecheck import Code, Result, UpgradeCommands
 
 from treeclaim.cli.configuration import add_config_options, configuration_of
-from treeclaim.store import Store, consumers
-from treeclaim.store.data_migrations import providers_without_root
+from treeclaim.store import Store
+from treeclaim.store.operations import consumers
+from treeclaim.store.takeover.data_migrations import providers_without_root
 
 _REMEDY = 'Run the "placement-manage db online_data_migrations" command.'
 _UNEXPECTED = 255

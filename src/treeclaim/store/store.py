@@ -21,16 +21,17 @@ from treeclaim.model.errors import (
     StoreUnavailableError,
     TreeclaimError,
 )
-from treeclaim.store import feed, loading
-from treeclaim.store.connections import connected, reading, writing
-from treeclaim.store.engine import DatabaseSettings, make_engine
-from treeclaim.store.failures import is_refused_value, is_retryable
-from treeclaim.store.probe import Probe
-from treeclaim.store.transactions import (
+from treeclaim.store.database.connections import connected, reading, writing
+from treeclaim.store.database.engine import DatabaseSettings, make_engine
+from treeclaim.store.database.failures import is_refused_value, is_retryable
+from treeclaim.store.database.transactions import (
     ReadTransaction,
     RetryTransactionError,
     WriteTransaction,
 )
+from treeclaim.store.feed import streams as feed
+from treeclaim.store.feed.probe import Probe
+from treeclaim.store.reading import loading
 
 Arguments = ParamSpec("Arguments")
 Result = TypeVar("Result")

@@ -1,0 +1,103 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Authentication: WSGI layers that set the identity headers (contract page 05, section 1)."""
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+import orjson
+from keystonemiddleware import auth_token
+from oslo_config import cfg
+
+from treeclaim.api.protocol.callers import IDENTITY_KEY
+from treeclaim.api.protocol.identity import identity_of
+from treeclaim.api.protocol.request_ids import request_id_of
+
+if TYPE_CHECKING:
+    from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
+
+_ADMIN = "admin"
+
+
+_OPEN_PATHS = ("/", "/treeclaim", "/openapi.json")
+"""What everybody may see: the version document and the description of the API."""
+
+
+def _is_open(environment: "WSGIEnvironment", *, empty_too: bool) -> bool:
+    path = environment.get("PATH_INFO", "")
+    return path in _OPEN_PATHS or (empty_too and path == "")
+
+
+class NoAuthentication:
+    """The strategy `noauth2`: believes what the token says, for tests and standalone use."""
+
+    def __init__(self, application: "WSGIApplication") -> None:
+        self._application = application
+
+    def __call__(
+        self, environment: "WSGIEnvironment", start_response: "StartResponse"
+    ) -> Iterable[bytes]:
+        """Set the identity from the token, or answer 401."""
+        if _is_open(environment, empty_too=False):
+            return self._application(environment, start_response)
+        token = environment.get("HTTP_X_AUTH_TOKEN")
+        if token is None:
+            return unauthorized(environment, start_response)
+        user, _, project = token.partition(":")
+        environment["HTTP_X_USER_ID"] = user
+        if not environment.get("HTTP_OPENSTACK_SYSTEM_SCOPE"):
+            environment.setdefault("HTTP_X_PROJECT_ID", project or user)
+        if "HTTP_X_ROLES" not in environment:
+            environment["HTTP_X_ROLES"] = _ADMIN if user == _ADMIN else ""
+        environment[IDENTITY_KEY] = identity_of(environment)
+        return self._application(environment, start_response)
+
+
+class KeystoneAuthentication:
+    """The strategy `keystone`: tokens are validated by keystonemiddleware."""
+
+    def __init__(self, application: "WSGIApplication", configuration: cfg.ConfigOpts) -> None:
+        self._application = application
+        self._guarded = auth_token.AuthProtocol(  # type: ignore[no-untyped-call]
+            _RequireUser(application), {"oslo_config_config": configuration}
+        )
+
+    def __call__(
+        self, environment: "WSGIEnvironment", start_response: "StartResponse"
+    ) -> Iterable[bytes]:
+        """Let the version document through, and everything else with a valid token."""
+        if _is_open(environment, empty_too=True):
+            return self._application(environment, start_response)
+        answer: Iterable[bytes] = self._guarded(environment, start_response)
+        return answer
+
+
+class _RequireUser:
+    """Answers 401 to a request that nobody is behind."""
+
+    def __init__(self, application: "WSGIApplication") -> None:
+        self._application = application
+
+    def __call__(
+        self, environment: "WSGIEnvironment", start_response: "StartResponse"
+    ) -> Iterable[bytes]:
+        identity = identity_of(environment)
+        if identity.user_id is None:
+            return unauthorized(environment, start_response)
+        environment[IDENTITY_KEY] = identity
+        return self._application(environment, start_response)
+
+
+def unauthorized(
+    environment: "WSGIEnvironment", start_response: "StartResponse"
+) -> Iterable[bytes]:
+    """Answer 401."""
+    error: dict[str, Any] = {
+        "status": 401,
+        "title": "Unauthorized",
+        "detail": "The request needs a valid token in the header X-Auth-Token.",
+        "request_id": request_id_of(environment),
+    }
+    body = orjson.dumps({"errors": [error]})
+    headers = [("Content-Type", "application/json"), ("Content-Length", str(len(body)))]
+    start_response("401 Unauthorized", headers)
+    return [body]

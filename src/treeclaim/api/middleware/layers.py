@@ -1,0 +1,103 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The outermost WSGI layers: request ids, and a record of each request."""
+
+import logging
+from collections.abc import Callable, Iterable
+from functools import cache
+from time import perf_counter
+from typing import TYPE_CHECKING, Any
+
+from prometheus_client import Counter, Histogram
+
+from treeclaim import metrics
+from treeclaim.api.pipeline import OPERATION_KEY, VERSION_KEY
+from treeclaim.api.protocol.callers import caller_of
+from treeclaim.api.protocol.request_ids import HEADER, assign_request_id
+
+if TYPE_CHECKING:
+    from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
+
+_LOG = logging.getLogger("treeclaim.requests")
+
+
+class RequestIds:
+    """Gives each request an id and puts it into the response, whoever answers."""
+
+    def __init__(self, application: "WSGIApplication") -> None:
+        self._application = application
+
+    def __call__(
+        self, environment: "WSGIEnvironment", start_response: "StartResponse"
+    ) -> Iterable[bytes]:
+        """Answer with the id."""
+        request_id = assign_request_id(environment)
+
+        def start(
+            status: str, headers: list[tuple[str, str]], exc_info: Any = None, /
+        ) -> Callable[[bytes], object]:
+            return start_response(status, [*headers, (HEADER, request_id)], exc_info)
+
+        return self._application(environment, start)
+
+
+class RequestRecord:
+    """Counts and times each request, and writes one line for it (page 05, section 3.1)."""
+
+    def __init__(self, application: "WSGIApplication") -> None:
+        self._application = application
+
+    def __call__(
+        self, environment: "WSGIEnvironment", start_response: "StartResponse"
+    ) -> Iterable[bytes]:
+        """Answer, count and log."""
+        begin = perf_counter()
+
+        def start(
+            status: str, headers: list[tuple[str, str]], exc_info: Any = None, /
+        ) -> Callable[[bytes], object]:
+            code = status.split(" ", 1)[0]
+            _count(environment, code, perf_counter() - begin)
+            if _LOG.isEnabledFor(logging.INFO):
+                _log(environment, code, headers)
+            return start_response(status, headers, exc_info)
+
+        return self._application(environment, start)
+
+
+def _count(environment: "WSGIEnvironment", code: str, seconds: float) -> None:
+    operation = environment.get(OPERATION_KEY)
+    # What nobody provides is counted together: callers could make up any number of paths.
+    method, path = ("-", "-") if operation is None else (operation.method, operation.path)
+    requests, durations = _series(method, path, code)
+    requests.inc()
+    durations.observe(seconds)
+
+
+@cache
+def _series(method: str, path: str, code: str) -> tuple[Counter, Histogram]:
+    """Return what counts and times one kind of answer; the library takes long to find them."""
+    return (
+        metrics.REQUESTS.labels(method, path, code),
+        metrics.REQUEST_SECONDS.labels(method, path),
+    )
+
+
+def _log(environment: "WSGIEnvironment", code: str, headers: list[tuple[str, str]]) -> None:
+    length = next((value for name, value in headers if name.lower() == "content-length"), "-")
+    path = environment.get("SCRIPT_NAME", "") + environment.get("PATH_INFO", "")
+    if environment.get("QUERY_STRING"):
+        path += "?" + environment["QUERY_STRING"]
+    microversion = environment.get(VERSION_KEY, "-")
+    _LOG.info(
+        '%s "%s %s" status: %s len: %s microversion: %s',
+        environment.get("REMOTE_ADDR", "-"),
+        environment.get("REQUEST_METHOD", "-"),
+        path,
+        code,
+        length,
+        microversion,
+        extra={
+            "caller": caller_of(environment),
+            "extra": {"status": code, "microversion": microversion},
+        },
+    )

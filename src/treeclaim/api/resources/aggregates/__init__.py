@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Aggregates of a provider (contract page 40)."""

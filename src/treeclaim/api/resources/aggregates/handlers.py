@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: Apache-2.0
+"""/resource_providers/{uuid}/aggregates (contract page 40)."""
+
+from collections.abc import Sequence
+from http import HTTPStatus
+
+from treeclaim.api.protocol import schemas
+from treeclaim.api.protocol.errors import ApiError, api_error
+from treeclaim.api.protocol.microversions import Feature
+from treeclaim.api.protocol.operations import Call, Operation, Reply, Versioned
+from treeclaim.api.protocol.timestamps import now
+from treeclaim.api.resources.providers.rows import require_provider, require_row
+from treeclaim.model.errors import ProviderGenerationConflictError
+from treeclaim.store.operations import aggregates as store
+
+
+def list_aggregates(call: Call) -> Reply:
+    """Show the aggregates of a provider (section 1)."""
+    with call.services.replica.current() as forest:
+        row = require_row(forest, call.arguments["uuid"])
+        return _shown(call, forest.aggregates(row), forest.provider(row).generation)
+
+
+def replace_aggregates(call: Call) -> Reply:
+    """Replace the aggregates of a provider (section 2)."""
+    require_provider(call)
+    body = call.json()
+    has_generation = call.has(Feature.AGGREGATE_GENERATION)
+    aggregates = body["aggregates"] if has_generation else body
+    given = int(body["resource_provider_generation"]) if has_generation else None
+    try:
+        generation = call.services.store.write(
+            store.replace, call.arguments["uuid"], aggregates, given
+        )
+    except ProviderGenerationConflictError as error:
+        raise ApiError(
+            HTTPStatus.CONFLICT,
+            "Resource provider's generation already changed. Please update the generation and "
+            "try again.",
+            api_error(error).code,
+        ) from error
+    return _shown(call, aggregates, generation)
+
+
+def _shown(call: Call, aggregates: Sequence[str], generation: int) -> Reply:
+    body: dict[str, object] = {"aggregates": aggregates}
+    if call.has(Feature.AGGREGATE_GENERATION):
+        body["resource_provider_generation"] = generation
+    return Reply(body=body, modified_at=now())
+
+
+_PATH = "/resource_providers/{uuid}/aggregates"
+
+OPERATIONS = (
+    Operation(
+        "GET",
+        _PATH,
+        list_aggregates,
+        policy="placement:resource_providers:aggregates:list",
+        summary="Show the aggregates of a resource provider.",
+        since=Feature.AGGREGATES.value,
+        checks_accept=True,
+    ),
+    Operation(
+        "PUT",
+        _PATH,
+        replace_aggregates,
+        policy="placement:resource_providers:aggregates:update",
+        summary="Replace the aggregates of a resource provider.",
+        since=Feature.AGGREGATES.value,
+        body=Versioned(schemas.aggregates),
+    ),
+)

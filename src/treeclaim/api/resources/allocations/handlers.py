@@ -1,0 +1,199 @@
+# SPDX-License-Identifier: Apache-2.0
+"""/allocations and /resource_providers/{uuid}/allocations (contract page 70)."""
+
+from collections.abc import Mapping, Sequence
+from http import HTTPStatus
+from typing import Any
+
+from treeclaim.api.protocol import schemas
+from treeclaim.api.protocol.errors import ApiError, api_error, bad_request
+from treeclaim.api.protocol.microversions import Feature
+from treeclaim.api.protocol.operations import Call, Operation, Reply, Versioned
+from treeclaim.api.protocol.timestamps import now
+from treeclaim.model.claim import ConsumerClaim, ConsumerType, Generation
+from treeclaim.model.errors import (
+    CapacityExceededError,
+    ConcurrentChangeError,
+    InventoryMissingError,
+    ProviderNotFoundError,
+    ResourceClassNotFoundError,
+    UnitConstraintError,
+)
+from treeclaim.model.names import normalised_uuid
+from treeclaim.store.operations import allocations as store
+from treeclaim.store.reading import holdings
+
+UNKNOWN_TYPE = "unknown"
+"""Shown for a consumer that never got a type."""
+
+
+def show_allocations(call: Call) -> Reply:
+    """Show what a consumer holds (section 2)."""
+    held = call.services.store.read(holdings.of_consumer, call.arguments["consumer_uuid"])
+    if held is None:
+        return Reply(body={"allocations": {}}, modified_at=now())
+    body: dict[str, Any] = {
+        "allocations": {
+            uuid: {"generation": share.generation, "resources": share.resources}
+            for uuid, share in held.shares.items()
+        }
+    }
+    if call.has(Feature.ALLOCATIONS_BY_PROVIDER):
+        body |= {"project_id": held.project_id, "user_id": held.user_id}
+    if call.has(Feature.CONSUMER_GENERATIONS):
+        body["consumer_generation"] = held.generation
+    if call.has(Feature.CONSUMER_TYPES):
+        body["consumer_type"] = held.consumer_type or UNKNOWN_TYPE
+    return Reply(body=body, modified_at=held.modified_at)
+
+
+def replace_allocations(call: Call) -> Reply:
+    """Replace what one consumer holds (section 3)."""
+    given = call.arguments["consumer_uuid"]
+    consumer_uuid = normalised_uuid(given)
+    if consumer_uuid is None:
+        raise bad_request(f"Malformed consumer_uuid: {given}")
+    write_claims(call, [claim_of(call, consumer_uuid, call.json())])
+    return Reply(HTTPStatus.NO_CONTENT)
+
+
+def manage_allocations(call: Call) -> Reply:
+    """Replace what several consumers hold, all or nothing (section 4)."""
+    write_claims(call, claims_of(call, call.json()))
+    return Reply(HTTPStatus.NO_CONTENT)
+
+
+def claims_of(call: Call, body: Mapping[str, Any]) -> list[ConsumerClaim]:
+    """Read the claims of several consumers from a checked body."""
+    return [claim_of(call, consumer_uuid, claim) for consumer_uuid, claim in body.items()]
+
+
+def claim_of(call: Call, consumer_uuid: str, body: Mapping[str, Any]) -> ConsumerClaim:
+    """Read one consumer's claim from a checked body (section 3.1)."""
+    services = call.services
+    generation: int | Generation | None = Generation.UNCHECKED
+    if call.has(Feature.CONSUMER_GENERATIONS):
+        given = body["consumer_generation"]
+        generation = None if given is None else int(given)
+    return ConsumerClaim(
+        consumer_uuid=consumer_uuid,
+        allocations=_allocations(body["allocations"]),
+        project_id=body.get("project_id", services.incomplete_project_id),
+        user_id=body.get("user_id", services.incomplete_user_id),
+        generation=generation,
+        consumer_type=body.get("consumer_type", ConsumerType.UNCHANGED),
+    )
+
+
+def _allocations(
+    given: Mapping[str, Any] | Sequence[Mapping[str, Any]],
+) -> dict[str, dict[str, int]]:
+    """Read allocations in either form; in a list the last item of a provider counts."""
+    if isinstance(given, Mapping):
+        by_provider = {uuid: one["resources"] for uuid, one in given.items()}
+    else:
+        by_provider = {one["resource_provider"]["uuid"]: one["resources"] for one in given}
+    return {
+        uuid: {name: int(amount) for name, amount in resources.items()}
+        for uuid, resources in by_provider.items()
+    }
+
+
+def write_claims(call: Call, claims: Sequence[ConsumerClaim]) -> None:
+    """Write claims; say what was wrong as section 3.3 words it."""
+    try:
+        call.services.store.write(store.replace, claims)
+    except ResourceClassNotFoundError as error:
+        raise api_error(
+            error,
+            prefix=f"Unable to allocate inventory for consumer {_consumers(claims)}: ",
+            status=HTTPStatus.BAD_REQUEST,
+        ) from error
+    except (InventoryMissingError, UnitConstraintError, CapacityExceededError) as error:
+        raise api_error(error, prefix="Unable to allocate inventory: ") from error
+    except ConcurrentChangeError as error:
+        raise ApiError(
+            HTTPStatus.CONFLICT,
+            "Inventory and/or allocations changed while attempting to allocate",
+            api_error(error).code,
+        ) from error
+
+
+def _consumers(claims: Sequence[ConsumerClaim]) -> str:
+    return ", ".join(claim.consumer_uuid for claim in claims)
+
+
+def delete_allocations(call: Call) -> Reply:
+    """Remove all that a consumer holds (section 5)."""
+    call.services.store.write(store.delete, call.arguments["consumer_uuid"])
+    return Reply(HTTPStatus.NO_CONTENT)
+
+
+def list_provider_allocations(call: Call) -> Reply:
+    """Show what consumers hold on a provider (section 6)."""
+    provider_uuid = call.arguments["uuid"]
+    try:
+        held = call.services.store.read(holdings.of_provider, provider_uuid)
+    except ProviderNotFoundError as error:
+        raise ApiError(
+            HTTPStatus.NOT_FOUND, f"Resource provider '{provider_uuid}' not found: {error}"
+        ) from error
+    shown: dict[str, dict[str, Any]] = {}
+    for consumer_uuid, share in held.shares.items():
+        shown[consumer_uuid] = {"resources": share.resources}
+        if call.has(Feature.CONSUMER_GENERATIONS):
+            shown[consumer_uuid]["consumer_generation"] = share.generation
+    return Reply(
+        body={
+            "allocations": shown,
+            "resource_provider_generation": held.provider_generation,
+        },
+        modified_at=now() if held.modified_at is None else held.modified_at,
+    )
+
+
+_ONE = "/allocations/{consumer_uuid}"
+
+OPERATIONS = (
+    Operation(
+        "GET",
+        _ONE,
+        show_allocations,
+        policy="placement:allocations:list",
+        summary="Show what a consumer holds.",
+        checks_accept=True,
+    ),
+    Operation(
+        "PUT",
+        _ONE,
+        replace_allocations,
+        policy="placement:allocations:update",
+        summary="Replace what a consumer holds.",
+        body=Versioned(schemas.claim),
+    ),
+    Operation(
+        "DELETE",
+        _ONE,
+        delete_allocations,
+        policy="placement:allocations:delete",
+        summary="Remove all that a consumer holds.",
+    ),
+    Operation(
+        "POST",
+        "/allocations",
+        manage_allocations,
+        policy="placement:allocations:manage",
+        summary="Replace what several consumers hold, all or nothing.",
+        since=13,
+        gate_first=True,
+        body=Versioned(schemas.claims),
+    ),
+    Operation(
+        "GET",
+        "/resource_providers/{uuid}/allocations",
+        list_provider_allocations,
+        policy="placement:resource_providers:allocations:list",
+        summary="Show what consumers hold on a resource provider.",
+        checks_accept=True,
+    ),
+)

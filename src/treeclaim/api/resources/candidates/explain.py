@@ -1,0 +1,78 @@
+# SPDX-License-Identifier: Apache-2.0
+"""GET /allocation_candidates/explain (contract page 97, section 3)."""
+
+from functools import lru_cache
+
+from treeclaim.api.protocol import parameters, schemas
+from treeclaim.api.protocol.errors import bad_request
+from treeclaim.api.protocol.microversions import Version
+from treeclaim.api.protocol.operations import Call, Operation, Reply, Versioned
+from treeclaim.api.protocol.timestamps import now
+from treeclaim.api.protocol.validation import Checker, Schema, invalid_query, query_pairs
+from treeclaim.api.resources.candidates.handlers import refusing_unknown_names, require_few_groups
+from treeclaim.api.resources.candidates.parameters import candidate_request
+from treeclaim.forest.explain.explain import Focus, explained
+from treeclaim.model.request import CandidateRequest
+
+_REMEMBERED = 64
+_MOST_TREES = 50
+_OWN = ("nearest", "tree")
+
+
+def _schema(version: Version) -> Schema:
+    """Return the schema of the query: that of the search, and two parameters more."""
+    schema = schemas.candidate_query(version)
+    own = {"nearest": {"type": "string", "pattern": "^[0-9]{1,2}$"}, "tree": schemas.STRING}
+    return schema | {"properties": schema.get("properties", {}) | own}
+
+
+_QUERY = Versioned(_schema)
+
+
+def explain_candidates(call: Call) -> Reply:
+    """Tell why a request for candidates finds what it finds."""
+    request, focus = _asked(call.request.query_string, call.version)
+    require_few_groups(request, call.services.limits)
+    with call.services.replica.current() as forest, refusing_unknown_names():
+        if focus.tree is not None and forest.row_of(focus.tree) is None:
+            raise bad_request(f"Invalid query string parameters: 'tree' {focus.tree} is unknown.")
+        found = explained(forest, request, focus, call.services.search.seconds)
+        return Reply(body=found, modified_at=now())
+
+
+@lru_cache(_REMEMBERED)
+def _asked(query_string: str, version: Version) -> tuple[CandidateRequest, Focus]:
+    pairs = query_pairs(query_string)
+    checker: Checker = _QUERY.at(version)
+    request = candidate_request([one for one in pairs if one[0] not in _OWN], version, checker)
+    return request, _focus(dict(pairs), checker)
+
+
+def _focus(values: dict[str, str], checker: Checker) -> Focus:
+    own = {name: value for name, value in values.items() if name in _OWN}
+    problem = checker.problem(own)
+    if problem is not None:
+        raise invalid_query(problem)
+    nearest = int(own.get("nearest", Focus.nearest))
+    if nearest > _MOST_TREES:
+        raise invalid_query(f"'nearest' must be at most {_MOST_TREES}. Got: {nearest}")
+    tree = own.get("tree")
+    if tree is not None and not parameters.is_uuid_like(tree):
+        raise invalid_query(f"Expected 'tree' parameter to be a format of uuid. Got: {tree}")
+    return Focus(nearest, tree)
+
+
+OPERATIONS = (
+    Operation(
+        "GET",
+        "/allocation_candidates/explain",
+        explain_candidates,
+        policy="placement:allocation_candidates:list",
+        summary="Tell why a request for candidates finds what it finds.",
+        since=39,
+        query=_QUERY,
+        gate_first=True,
+        checks_accept=True,
+        extension=True,
+    ),
+)

@@ -1,0 +1,109 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Parameters of GET /allocation_candidates in the extension (contract page 97, section 2).
+
+Every function raises ApiError, a 400 that names the parameter, for what it cannot read.
+"""
+
+from collections.abc import Collection, Mapping
+
+from treeclaim.api.protocol import errors, parameters
+from treeclaim.api.protocol.errors import ApiError, bad_request
+from treeclaim.api.protocol.microversions import Version
+from treeclaim.model.request import ProviderConditions, SplitPolicy, SubtreeList
+
+Values = Mapping[str, list[str]]
+"""All values of each parameter, in order."""
+
+
+def root(values: Values, version: Version) -> ProviderConditions:
+    """Read `root_required` and `root_member_of`: what the anchor root must be."""
+    traits = parameters.Traits()
+    for value in values.get("root_required", []):
+        traits += parameters.required(value, version)
+    never = [one for one in traits.required if one <= traits.forbidden]
+    if never:
+        conflicts = ", ".join(sorted(frozenset[str]().union(*never)))
+        raise bad_request(
+            f"Conflicting required and forbidden traits found in root_required: {conflicts}",
+            errors.BAD_VALUE,
+        )
+    try:
+        membership = parameters.member_of(values.get("root_member_of", []), version)
+    except ApiError as error:
+        raise _bad("root_member_of", error.detail) from error
+    return ProviderConditions(
+        required=traits.required,
+        forbidden=traits.forbidden,
+        member_of=membership.member_of,
+        forbidden_aggregates=membership.forbidden,
+    )
+
+
+def isolated(values: Values, suffixes: Collection[str]) -> frozenset[str]:
+    """Read `isolate`, which names suffixes of groups of the request."""
+    if "isolate" not in values:
+        return frozenset()
+    if "group_policy" in values:
+        raise _bad("isolate", "it cannot be combined with group_policy.")
+    named = [one.strip() for value in values["isolate"] for one in value.split(",")]
+    unknown = sorted(set(named) - set(suffixes))
+    if unknown:
+        raise _bad("isolate", f"no group has the suffix {unknown[0]!r}.")
+    return frozenset(named)
+
+
+def same_subtree(values: Values) -> tuple[SubtreeList, ...]:
+    """Read `same_subtree`, where `!` marks groups that must be outside."""
+    lists = []
+    for value in values.get("same_subtree", []):
+        suffixes = list(dict.fromkeys(one.strip() for one in value.split(",")))
+        outside = tuple(one.removeprefix("!") for one in suffixes if one.startswith("!"))
+        inside = tuple(one for one in suffixes if not one.startswith("!"))
+        if not all((*inside, *outside)):
+            raise bad_request(
+                "Empty string (unsuffixed group) can not be specified in `same_subtree` ",
+                errors.BAD_VALUE,
+            )
+        if not inside:
+            raise _bad("same_subtree", f"at least one suffix must be without '!'. Got: {value}")
+        contrary = sorted(set(inside) & set(outside))
+        if contrary:
+            raise _bad("same_subtree", f"{contrary[0]} is named with and without '!'.")
+        lists.append(SubtreeList(inside, outside))
+    return tuple(lists)
+
+
+def uuids(name: str, value: str) -> tuple[str, ...]:
+    """Read a value of `in_tree` or `in_subtree`: one uuid, or several after `in:`."""
+    text = value.strip()
+    if text.startswith("in:"):
+        found = [one.strip() for one in text.removeprefix("in:").split(",")]
+    else:
+        found = [text]
+    if not all(parameters.is_uuid_like(one) for one in found):
+        raise bad_request(
+            f"Invalid query string parameters: Expected '{name}' parameter to be a format of "
+            f"uuid, or in:uuid,uuid. Got: {value}"
+        )
+    return tuple(found)
+
+
+def can_split(values: Values, resources: Collection[str]) -> frozenset[str]:
+    """Read `can_split`, which names classes of the unsuffixed group."""
+    named = [one.strip() for value in values.get("can_split", []) for one in value.split(",")]
+    strange = [one for one in named if one not in resources]
+    if strange:
+        raise _bad("can_split", f"{strange[0]!r} is not in the unsuffixed resources.")
+    return frozenset(named)
+
+
+def split_policy(values: Values) -> SplitPolicy:
+    """Read `split_policy`; its value was checked before."""
+    return SplitPolicy(values.get("split_policy", [SplitPolicy.PACK])[0])
+
+
+def _bad(name: str, problem: str) -> ApiError:
+    return bad_request(
+        f"Invalid query string parameters: '{name}' cannot be used so: {problem}",
+        errors.BAD_VALUE,
+    )

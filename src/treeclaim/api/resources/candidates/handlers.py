@@ -1,0 +1,105 @@
+# SPDX-License-Identifier: Apache-2.0
+"""GET /allocation_candidates (contract page 90)."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cache, lru_cache
+from http import HTTPStatus
+
+from treeclaim.api.protocol import schemas
+from treeclaim.api.protocol.errors import api_error, bad_request
+from treeclaim.api.protocol.microversions import Feature, Version
+from treeclaim.api.protocol.operations import Call, Operation, Reply, Versioned
+from treeclaim.api.protocol.services import Limits
+from treeclaim.api.protocol.timestamps import now
+from treeclaim.api.protocol.validation import query_pairs
+from treeclaim.api.resources.candidates.parameters import candidate_request
+from treeclaim.model.errors import ResourceClassNotFoundError, TraitsNotFoundError
+from treeclaim.model.request import BodyForm, CandidateRequest
+
+_REMEMBERED = 256
+"""Questions kept in the form in which the search wants them."""
+
+_LONGEST_REMEMBERED = 8_192
+"""Characters; longer queries are read each time, so that nobody can fill the memory with them."""
+
+_QUERY = Versioned(schemas.candidate_query)
+
+
+def list_candidates(call: Call) -> Reply:
+    """Answer which combinations of providers satisfy a request."""
+    request = _request(call.request.query_string, call.version)
+    require_few_groups(request, call.services.limits)
+    form = _form(call.version)
+    services = call.services
+    with refusing_unknown_names():
+        body = services.replica.answer(request, services.search, form)
+    return Reply(body=body, modified_at=now(), is_ready_made=True)
+
+
+def require_few_groups(request: CandidateRequest, limits: Limits) -> None:
+    """Refuse a question that nobody asks in earnest.
+
+    Raises:
+        ApiError: 400.
+    """
+    if len(request.groups) > limits.request_groups:
+        raise bad_request(
+            f"Invalid query string parameters: {len(request.groups)} request groups are more than "
+            f"{limits.request_groups} ([treeclaim]/max_request_groups)."
+        )
+
+
+@contextmanager
+def refusing_unknown_names() -> Iterator[None]:
+    """Answer 400 where a query names what does not exist (page 90, section 2, step G)."""
+    try:
+        yield
+    except ResourceClassNotFoundError as error:
+        raise api_error(
+            error,
+            prefix="Invalid resource class in resources parameter: ",
+            status=HTTPStatus.BAD_REQUEST,
+        ) from error
+    except TraitsNotFoundError as error:
+        raise api_error(error) from error
+
+
+def _request(query_string: str, version: Version) -> CandidateRequest:
+    """Read a query. Schedulers ask few different questions, so what is read is kept."""
+    if len(query_string) > _LONGEST_REMEMBERED:
+        return _read(query_string, version)
+    return _remembered(query_string, version)
+
+
+def _read(query_string: str, version: Version) -> CandidateRequest:
+    return candidate_request(query_pairs(query_string), version, _QUERY.at(version))
+
+
+_remembered = lru_cache(_REMEMBERED)(_read)
+
+
+@cache
+def _form(version: Version) -> BodyForm:
+    return BodyForm(
+        list_allocations=not version.has(Feature.ALLOCATIONS_BY_PROVIDER),
+        mappings=version.has(Feature.MAPPINGS),
+        traits=version.has(Feature.CANDIDATE_TRAITS),
+        all_classes=version.has(Feature.ALL_CLASSES_IN_SUMMARIES),
+        nested=version.has(Feature.NESTED_CANDIDATES),
+    )
+
+
+OPERATIONS = (
+    Operation(
+        "GET",
+        "/allocation_candidates",
+        list_candidates,
+        policy="placement:allocation_candidates:list",
+        summary="List combinations of providers that satisfy a request.",
+        since=10,
+        query=_QUERY,
+        gate_first=True,
+        checks_accept=True,
+    ),
+)

@@ -1,0 +1,263 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The query of GET /allocation_candidates to a request (contract page 90, sections 1 and 2).
+
+What the extension reads differently is in `extension_parameters`.
+"""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from treeclaim.api.protocol import errors, parameters
+from treeclaim.api.protocol.errors import bad_request
+from treeclaim.api.protocol.microversions import Feature, Version
+from treeclaim.api.protocol.validation import Checker, invalid_query
+from treeclaim.api.resources.candidates import extension_parameters as extension
+from treeclaim.model.request import (
+    NO_GROUP,
+    CandidateRequest,
+    ProviderConditions,
+    RequestGroup,
+    SubtreeList,
+)
+
+_GROUPED = re.compile(r"(resources|required|member_of|in_tree|in_subtree)(.*)", re.DOTALL)
+_FIRST_COUNTS = ("limit", "group_policy")
+
+
+@dataclass(slots=True)
+class _Group:
+    """The parameters with one suffix, as they are read."""
+
+    resources: dict[str, int] = field(default_factory=dict)
+    traits: parameters.Traits = field(default_factory=parameters.Traits)
+    member_of: list[str] = field(default_factory=list)
+    membership: parameters.Membership = field(default_factory=parameters.Membership)
+    in_tree: tuple[str, ...] = ()
+    in_subtree: tuple[str, ...] = ()
+
+
+def candidate_request(
+    pairs: list[tuple[str, str]], version: Version, checker: Checker
+) -> CandidateRequest:
+    """Read and check a query; whether the names in it exist is found out by the search.
+
+    Raises:
+        ApiError: 400, in the order of section 2.
+    """
+    values: dict[str, list[str]] = {}
+    for name, value in pairs:
+        values.setdefault(name, []).append(value)
+    _check_names(values, checker)
+    root = _root(values, version)
+    subtrees = _same_subtree(values, version)
+    groups = _groups(pairs, version)
+    _check_completeness(groups, subtrees, version)
+    _check_conflicts(groups, version)
+    suffixed = frozenset(groups) - {NO_GROUP}
+    if len(suffixed) > 1 and "group_policy" not in values and not version.extended:
+        raise bad_request(
+            'The "group_policy" parameter is required when specifying more than one '
+            '"resources{N}" parameter.'
+        )
+    isolated = suffixed if values.get("group_policy", ["none"])[0] == "isolate" else frozenset()
+    if version.extended:
+        isolated |= extension.isolated(values, suffixed)
+    return CandidateRequest(
+        groups=tuple(_request_group(suffix, group) for suffix, group in groups.items()),
+        root=root,
+        same_subtree=subtrees,
+        isolated=isolated,
+        can_split=extension.can_split(
+            values, groups[NO_GROUP].resources if NO_GROUP in groups else ()
+        ),
+        split_policy=extension.split_policy(values),
+        limit=int(values["limit"][0]) if "limit" in values else None,
+        nested=version.has(Feature.NESTED_CANDIDATES),
+    )
+
+
+def _check_names(values: Mapping[str, list[str]], checker: Checker) -> None:
+    """Step A: names, and the values that are not of a group."""
+    problem = checker.problem({name: given[0] for name, given in values.items()})
+    if problem is not None:
+        raise invalid_query(problem)
+    for name in _FIRST_COUNTS:
+        for value in values.get(name, [])[1:]:
+            # The first counts, but a malformed one is wrong wherever it stands (note N5).
+            problem = checker.problem({"resources": "", name: value})
+            if problem is not None:
+                raise invalid_query(problem)
+
+
+def _root(values: Mapping[str, list[str]], version: Version) -> ProviderConditions:
+    """Step B: what the anchor root must be."""
+    if version.extended:
+        return extension.root(values, version)
+    traits = _root_required(values, version)
+    return ProviderConditions(required=traits.required, forbidden=traits.forbidden)
+
+
+def _root_required(values: Mapping[str, list[str]], version: Version) -> parameters.Traits:
+    given = values.get("root_required", [])
+    if len(given) > 1:
+        raise bad_request(
+            "Query parameter 'root_required' may be specified only once.", errors.DUPLICATE_KEY
+        )
+    if not given:
+        return parameters.Traits()
+    root = parameters.required(given[0], version, any_allowed=False)
+    conflicts = sorted(frozenset[str]().union(*root.required) & root.forbidden)
+    if conflicts:
+        raise bad_request(
+            "Conflicting required and forbidden traits found in root_required: "
+            + ", ".join(conflicts),
+            errors.BAD_VALUE,
+        )
+    return root
+
+
+def _same_subtree(values: Mapping[str, list[str]], version: Version) -> tuple[SubtreeList, ...]:
+    """Step B: the lists of suffixes."""
+    if version.extended:
+        return extension.same_subtree(values)
+    lists = []
+    for value in values.get("same_subtree", []):
+        suffixes = [one.strip() for one in value.split(",")]
+        if not all(suffixes):
+            raise bad_request(
+                "Empty string (unsuffixed group) can not be specified in `same_subtree` ",
+                errors.BAD_VALUE,
+            )
+        lists.append(SubtreeList(tuple(dict.fromkeys(suffixes))))
+    return tuple(lists)
+
+
+def _groups(pairs: list[tuple[str, str]], version: Version) -> dict[str, _Group]:
+    """Step C: the parameters of the groups, in the order of the query."""
+    groups: dict[str, _Group] = {}
+    for name, value in pairs:
+        match = _GROUPED.fullmatch(name)
+        if match is None:
+            continue
+        kind, suffix = match.groups()
+        group = groups.setdefault(suffix, _Group())
+        if kind == "resources":
+            group.resources = parameters.resources(value)
+        elif kind == "required":
+            _add_traits(group, value, name, pairs, version)
+        elif kind == "member_of":
+            group.member_of.append(value)
+            group.membership = parameters.member_of(group.member_of, version, suffix)
+        elif version.extended:
+            setattr(group, kind, extension.uuids(kind, value))
+        else:
+            group.in_tree = (_in_tree(value),)
+    return groups
+
+
+def _add_traits(
+    group: _Group, value: str, name: str, pairs: list[tuple[str, str]], version: Version
+) -> None:
+    if version.has(Feature.ANY_TRAITS):
+        group.traits += parameters.required(value, version)
+    else:
+        # Until 1.38 only the last value is looked at.
+        last = [other for key, other in pairs if key == name][-1]
+        group.traits = parameters.required(last, version)
+
+
+def _in_tree(value: str) -> str:
+    uuid = value.strip()
+    if not parameters.is_uuid_like(uuid):
+        raise bad_request(
+            f"Invalid query string parameters: Expected 'in_tree' parameter to be a format of "
+            f"uuid. Got: {value}"
+        )
+    return uuid
+
+
+def _check_completeness(
+    groups: Mapping[str, _Group], subtrees: tuple[SubtreeList, ...], version: Version
+) -> None:
+    """Step D: which groups may do without resources."""
+    if version.has(Feature.SAME_SUBTREE):
+        _check_resourceless(groups, subtrees)
+        return
+    bare = {suffix: group for suffix, group in groups.items() if not group.resources}
+    orphans = [f"required{suffix}" for suffix, group in bare.items() if group.traits.required]
+    if orphans:
+        raise bad_request(
+            "All traits parameters must be associated with resources.  Found the following "
+            "orphaned traits keys: " + ", ".join(orphans)
+        )
+    orphans = [f"member_of{suffix}" for suffix, group in bare.items() if group.member_of]
+    if orphans:
+        raise bad_request(
+            "All member_of parameters must be associated with resources. Found the following "
+            "orphaned member_of keys: " + ", ".join(orphans)
+        )
+    if bare:
+        raise bad_request("All request groups must specify resources.")
+    if not groups:
+        raise bad_request(
+            "At least one request group (`resources` or `resources{$S}`) is required."
+        )
+
+
+def _check_resourceless(groups: Mapping[str, _Group], subtrees: tuple[SubtreeList, ...]) -> None:
+    if not any(group.resources for group in groups.values()):
+        raise bad_request(
+            "There must be at least one resources or resources[$S] parameter.",
+            errors.MISSING_VALUE,
+        )
+    named = {suffix for one in subtrees for suffix in (*one.inside, *one.outside)}
+    missing = [
+        suffix for suffix, group in groups.items() if not group.resources and suffix not in named
+    ]
+    if missing:
+        raise bad_request(
+            "Resourceless suffixed group request should be specified in `same_subtree` query "
+            f"param: bad group(s) - {missing}.",
+            errors.BAD_VALUE,
+        )
+    unreal = sorted(named - (groups.keys() - {NO_GROUP}))
+    if unreal:
+        raise bad_request(
+            f"Real suffixes should be specified in `same_subtree`: {unreal} not found in "
+            f"{sorted(groups.keys() - {NO_GROUP})}.",
+            errors.BAD_VALUE,
+        )
+
+
+def _check_conflicts(groups: Mapping[str, _Group], version: Version) -> None:
+    """Step E: traits both required and forbidden."""
+    if not version.has(Feature.FORBIDDEN_TRAITS):
+        return
+    conflicts = []
+    for suffix, group in groups.items():
+        wrong = frozenset[str]().union(
+            *(names for names in group.traits.required if names <= group.traits.forbidden)
+        )
+        if wrong:
+            conflicts.append(f"required{suffix}: ({', '.join(sorted(wrong))})")
+    if conflicts:
+        raise bad_request(
+            "Conflicting required and forbidden traits found in the following traits keys: "
+            + ", ".join(conflicts)
+        )
+
+
+def _request_group(suffix: str, group: _Group) -> RequestGroup:
+    return RequestGroup(
+        suffix=suffix,
+        resources=group.resources,
+        conditions=ProviderConditions(
+            required=group.traits.required,
+            forbidden=group.traits.forbidden,
+            member_of=group.membership.member_of,
+            forbidden_aggregates=group.membership.forbidden,
+            in_tree=group.in_tree,
+            in_subtree=group.in_subtree,
+        ),
+    )

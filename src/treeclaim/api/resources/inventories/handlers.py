@@ -1,0 +1,253 @@
+# SPDX-License-Identifier: Apache-2.0
+"""/resource_providers/{uuid}/inventories (contract page 30)."""
+
+from collections.abc import Mapping
+from http import HTTPStatus
+from typing import Any
+
+from treeclaim.api.protocol import errors, schemas
+from treeclaim.api.protocol.errors import ApiError, api_error
+from treeclaim.api.protocol.microversions import Feature
+from treeclaim.api.protocol.operations import Call, Operation, Reply, Versioned
+from treeclaim.api.protocol.timestamps import now
+from treeclaim.api.resources.providers.answers import path_of
+from treeclaim.api.resources.providers.rows import require_provider, require_row
+from treeclaim.model.errors import (
+    CapacityTooSmallError,
+    InventoryExistsError,
+    InventoryInUseError,
+    InventoryNotFoundError,
+    ResourceClassNotFoundError,
+)
+from treeclaim.model.inventory import Inventory
+from treeclaim.store.operations import inventories as store
+
+_INTEGERS = ("total", "reserved", "min_unit", "max_unit", "step_size")
+_GENERATION = "resource_provider_generation"
+
+
+def inventory_of(body: Mapping[str, Any]) -> Inventory:
+    """Read an inventory from a checked body; what is left out has its default.
+
+    JSON may write an integer as 4.0.
+    """
+    amounts: dict[str, Any] = {name: int(body[name]) for name in _INTEGERS if name in body}
+    if "allocation_ratio" in body:
+        amounts["allocation_ratio"] = float(body["allocation_ratio"])
+    return Inventory(**amounts)
+
+
+def shown(inventory: Inventory) -> dict[str, Any]:
+    """Return an inventory as clients see it."""
+    return {
+        **{name: getattr(inventory, name) for name in _INTEGERS},
+        "allocation_ratio": inventory.allocation_ratio,
+    }
+
+
+def list_inventories(call: Call) -> Reply:
+    """Show all inventories of a provider (section 2)."""
+    with call.services.replica.current() as forest:
+        row = require_row(forest, call.arguments["uuid"])
+        generation = forest.provider(row).generation
+        found = forest.inventories(row)
+    return Reply(
+        body={
+            _GENERATION: generation,
+            "inventories": {one.resource_class: shown(one.inventory) for one in found},
+        },
+        modified_at=max((one.modified_at for one in found), default=now()),
+    )
+
+
+def add_inventory(call: Call) -> Reply:
+    """Add an inventory (section 3)."""
+    provider_uuid = call.arguments["uuid"]
+    require_provider(call)
+    body = call.json()
+    inventory, resource_class = inventory_of(body), body["resource_class"]
+    prefix = f"Unable to create inventory for resource provider {provider_uuid}: "
+    try:
+        generation = call.services.store.write(
+            store.add,
+            provider_uuid,
+            resource_class,
+            inventory,
+            zero_capacity_allowed=call.has(Feature.ZERO_CAPACITY),
+        )
+    except (CapacityTooSmallError, ResourceClassNotFoundError) as error:
+        raise api_error(error, prefix=prefix, status=HTTPStatus.BAD_REQUEST) from error
+    except InventoryExistsError as error:
+        raise api_error(error, prefix="Update conflict: ") from error
+    return Reply(
+        HTTPStatus.CREATED,
+        body=shown(inventory) | {_GENERATION: generation},
+        location=f"{path_of(provider_uuid)}/inventories/{resource_class}",
+        modified_at=now(),
+    )
+
+
+def replace_inventories(call: Call) -> Reply:
+    """Replace all inventories of a provider (section 4)."""
+    provider_uuid = call.arguments["uuid"]
+    require_provider(call)
+    body = call.json()
+    new = {name: inventory_of(one) for name, one in body["inventories"].items()}
+    try:
+        generation = call.services.store.write(
+            store.replace_all,
+            provider_uuid,
+            int(body[_GENERATION]),
+            new,
+            zero_capacity_allowed=call.has(Feature.ZERO_CAPACITY),
+        )
+    except CapacityTooSmallError as error:
+        raise api_error(error, prefix=_cannot_update(provider_uuid)) from error
+    except ResourceClassNotFoundError as error:
+        raise api_error(
+            error,
+            prefix=f"Unknown resource class in inventory for resource provider {provider_uuid}: ",
+            status=HTTPStatus.BAD_REQUEST,
+        ) from error
+    except InventoryInUseError as error:
+        raise api_error(error, prefix="update conflict: ") from error
+    return Reply(
+        body={
+            _GENERATION: generation,
+            "inventories": {name: shown(one) for name, one in new.items()},
+        },
+        modified_at=now(),
+    )
+
+
+def delete_inventories(call: Call) -> Reply:
+    """Delete all inventories of a provider (section 5)."""
+    call.services.store.write(store.delete_all, call.arguments["uuid"])
+    return Reply(HTTPStatus.NO_CONTENT)
+
+
+def show_inventory(call: Call) -> Reply:
+    """Show one inventory (section 6)."""
+    provider_uuid, resource_class = call.arguments["uuid"], call.arguments["resource_class"]
+    with call.services.replica.current() as forest:
+        row = require_row(forest, provider_uuid)
+        generation = forest.provider(row).generation
+        found = {one.resource_class: one for one in forest.inventories(row)}
+    if resource_class not in found:
+        raise InventoryNotFoundError(provider_uuid, resource_class)
+    one = found[resource_class]
+    return Reply(
+        body=shown(one.inventory) | {_GENERATION: generation}, modified_at=one.modified_at
+    )
+
+
+def replace_inventory(call: Call) -> Reply:
+    """Replace one inventory that exists (section 7)."""
+    provider_uuid, resource_class = call.arguments["uuid"], call.arguments["resource_class"]
+    require_provider(call)
+    body = call.json()
+    inventory = inventory_of(body)
+    try:
+        generation = call.services.store.write(
+            store.replace_one,
+            provider_uuid,
+            int(body[_GENERATION]),
+            resource_class,
+            inventory,
+            zero_capacity_allowed=call.has(Feature.ZERO_CAPACITY),
+        )
+    except CapacityTooSmallError as error:
+        raise api_error(error, prefix=_cannot_update(provider_uuid)) from error
+    except InventoryNotFoundError as error:
+        raise ApiError(
+            HTTPStatus.BAD_REQUEST,
+            "No inventory record with resource class for resource provider "
+            f"{provider_uuid}: No inventory of class {resource_class} found.",
+        ) from error
+    return Reply(body=shown(inventory) | {_GENERATION: generation}, modified_at=now())
+
+
+def delete_inventory(call: Call) -> Reply:
+    """Delete one inventory (section 8)."""
+    resource_class = call.arguments["resource_class"]
+    try:
+        call.services.store.write(store.delete_one, call.arguments["uuid"], resource_class)
+    except InventoryNotFoundError as error:
+        raise ApiError(
+            HTTPStatus.NOT_FOUND, f"No inventory of class {resource_class} found for delete"
+        ) from error
+    except InventoryInUseError as error:
+        raise api_error(
+            error,
+            prefix=f"Unable to delete inventory of class {resource_class}: ",
+            code=errors.CONCURRENT_UPDATE,
+        ) from error
+    return Reply(HTTPStatus.NO_CONTENT)
+
+
+def _cannot_update(provider_uuid: str) -> str:
+    return f"Unable to update inventory for resource provider {provider_uuid}: "
+
+
+_ALL = "/resource_providers/{uuid}/inventories"
+_ONE = f"{_ALL}/{{resource_class}}"
+
+OPERATIONS = (
+    Operation(
+        "GET",
+        _ALL,
+        list_inventories,
+        policy="placement:resource_providers:inventories:list",
+        summary="Show all inventories of a resource provider.",
+        checks_accept=True,
+    ),
+    Operation(
+        "POST",
+        _ALL,
+        add_inventory,
+        policy="placement:resource_providers:inventories:create",
+        summary="Add an inventory to a resource provider.",
+        body=Versioned(schemas.new_inventory),
+    ),
+    Operation(
+        "PUT",
+        _ALL,
+        replace_inventories,
+        policy="placement:resource_providers:inventories:update",
+        summary="Replace all inventories of a resource provider.",
+        body=Versioned(schemas.all_inventories),
+    ),
+    Operation(
+        "DELETE",
+        _ALL,
+        delete_inventories,
+        policy="placement:resource_providers:inventories:delete",
+        summary="Delete all inventories of a resource provider.",
+        since=Feature.DELETE_ALL_INVENTORIES.value,
+        gate_first=True,
+        missing=HTTPStatus.METHOD_NOT_ALLOWED,
+    ),
+    Operation(
+        "GET",
+        _ONE,
+        show_inventory,
+        policy="placement:resource_providers:inventories:show",
+        summary="Show one inventory of a resource provider.",
+        checks_accept=True,
+    ),
+    Operation(
+        "PUT",
+        _ONE,
+        replace_inventory,
+        policy="placement:resource_providers:inventories:update",
+        summary="Replace one inventory of a resource provider.",
+        body=Versioned(schemas.changed_inventory),
+    ),
+    Operation(
+        "DELETE",
+        _ONE,
+        delete_inventory,
+        policy="placement:resource_providers:inventories:delete",
+        summary="Delete one inventory of a resource provider.",
+    ),
+)

@@ -1,0 +1,201 @@
+# SPDX-License-Identifier: Apache-2.0
+"""/resource_providers (contract page 20)."""
+
+import uuid
+from http import HTTPStatus
+
+from treeclaim.api.protocol import parameters, schemas
+from treeclaim.api.protocol.errors import ApiError, api_error, bad_request
+from treeclaim.api.protocol.microversions import Feature
+from treeclaim.api.protocol.operations import Call, Operation, Reply, Versioned
+from treeclaim.api.protocol.timestamps import now
+from treeclaim.api.protocol.validation import require_query
+from treeclaim.api.resources.providers.answers import path_of, provider_json, provider_list_json
+from treeclaim.api.resources.providers.rows import require_provider, require_row
+from treeclaim.forest.answer.listing import matching_providers, provider_columns
+from treeclaim.model.errors import (
+    DuplicateProviderError,
+    InvalidParentError,
+    ProviderNotFoundError,
+    ResourceClassNotFoundError,
+)
+from treeclaim.model.names import normalised_uuid
+from treeclaim.model.request import ProviderConditions, ProviderQuery
+from treeclaim.store.operations import providers as store
+
+_QUERY = Versioned(schemas.provider_query)
+
+
+def list_providers(call: Call) -> Reply:
+    """List the providers that match all filters (section 2)."""
+    query = _provider_query(call)
+    with call.services.replica.current() as forest:
+        try:
+            rows = matching_providers(forest, query)
+        except ResourceClassNotFoundError as error:
+            raise api_error(
+                error,
+                prefix="Invalid resource class in resources parameter: ",
+                status=HTTPStatus.BAD_REQUEST,
+            ) from error
+        found = provider_columns(forest, rows)
+    return Reply(
+        body=[provider_list_json(found, call)],
+        modified_at=max(found.modified_at, default=now()),
+        is_ready_made=True,
+    )
+
+
+def _provider_query(call: Call) -> ProviderQuery:
+    pairs = call.query()
+    query = require_query(_QUERY.at(call.version), pairs)
+    membership = parameters.member_of(
+        [value for name, value in pairs if name == "member_of"], call.version
+    )
+    required = [value for name, value in pairs if name == "required"]
+    if not call.has(Feature.ANY_TRAITS):
+        required = required[-1:]
+    traits = parameters.Traits()
+    for value in required:
+        traits += parameters.required(value, call.version)
+    return ProviderQuery(
+        name=query.get("name") or None,
+        uuid=query.get("uuid"),
+        conditions=ProviderConditions(
+            required=traits.required,
+            forbidden=traits.forbidden,
+            member_of=membership.member_of,
+            forbidden_aggregates=membership.forbidden,
+            in_tree=(query["in_tree"],) if "in_tree" in query else (),
+        ),
+        resources=parameters.resources(query["resources"]) if "resources" in query else {},
+    )
+
+
+def create_provider(call: Call) -> Reply:
+    """Create a provider (section 3)."""
+    body = call.json()
+    name = body["name"]
+    if not name:
+        raise bad_request("A resource provider's name is required: the name is empty.")
+    given = body.get("uuid")
+    provider_uuid = str(uuid.uuid4()) if given is None else normalised_uuid(given)
+    try:
+        provider = call.services.store.write(
+            store.create,
+            uuid=str(provider_uuid),
+            name=name,
+            parent_uuid=body.get("parent_provider_uuid"),
+        )
+    except InvalidParentError as error:
+        raise api_error(
+            error, prefix=f'Unable to create resource provider "{name}", {provider_uuid}: '
+        ) from error
+    location = path_of(provider.uuid)
+    if not call.has(Feature.CREATED_PROVIDER_SHOWN):
+        return Reply(HTTPStatus.CREATED, location=location)
+    return Reply(
+        body=[provider_json(provider, call)],
+        location=location,
+        modified_at=provider.modified_at,
+        is_ready_made=True,
+    )
+
+
+def show_provider(call: Call) -> Reply:
+    """Show a provider (section 4)."""
+    with call.services.replica.current() as forest:
+        provider = forest.provider(require_row(forest, call.arguments["uuid"]))
+    return Reply(
+        body=[provider_json(provider, call)],
+        modified_at=provider.modified_at,
+        is_ready_made=True,
+    )
+
+
+def update_provider(call: Call) -> Reply:
+    """Rename or move a provider (section 5)."""
+    provider_uuid = call.arguments["uuid"]
+    require_provider(call)
+    body = call.json()
+    parent = body.get("parent_provider_uuid", store.KeepParent.KEEP)
+    try:
+        provider = call.services.store.write(
+            store.update,
+            provider_uuid,
+            name=body["name"],
+            parent=parent,
+            may_reparent=call.has(Feature.REPARENTING),
+        )
+    except DuplicateProviderError as error:
+        raise ApiError(
+            HTTPStatus.CONFLICT,
+            f"Conflicting resource provider {body['name']} already exists.",
+            api_error(error).code,
+        ) from error
+    except InvalidParentError as error:
+        raise api_error(
+            error, prefix=f"Unable to save resource provider {provider_uuid}: "
+        ) from error
+    return Reply(
+        body=[provider_json(provider, call)],
+        modified_at=provider.modified_at,
+        is_ready_made=True,
+    )
+
+
+def delete_provider(call: Call) -> Reply:
+    """Delete a provider (section 6)."""
+    provider_uuid = call.arguments["uuid"]
+    try:
+        call.services.store.write(store.delete, provider_uuid)
+    except ProviderNotFoundError as error:
+        raise ApiError(
+            HTTPStatus.NOT_FOUND,
+            f"No resource provider with uuid {provider_uuid} found for delete",
+        ) from error
+    return Reply(HTTPStatus.NO_CONTENT)
+
+
+OPERATIONS = (
+    Operation(
+        "GET",
+        "/resource_providers",
+        list_providers,
+        policy="placement:resource_providers:list",
+        summary="List resource providers.",
+        query=_QUERY,
+        checks_accept=True,
+    ),
+    Operation(
+        "POST",
+        "/resource_providers",
+        create_provider,
+        policy="placement:resource_providers:create",
+        summary="Create a resource provider.",
+        body=Versioned(schemas.new_provider),
+    ),
+    Operation(
+        "GET",
+        "/resource_providers/{uuid}",
+        show_provider,
+        policy="placement:resource_providers:show",
+        summary="Show a resource provider.",
+        checks_accept=True,
+    ),
+    Operation(
+        "PUT",
+        "/resource_providers/{uuid}",
+        update_provider,
+        policy="placement:resource_providers:update",
+        summary="Rename or move a resource provider.",
+        body=Versioned(schemas.changed_provider),
+    ),
+    Operation(
+        "DELETE",
+        "/resource_providers/{uuid}",
+        delete_provider,
+        policy="placement:resource_providers:delete",
+        summary="Delete a resource provider.",
+    ),
+)

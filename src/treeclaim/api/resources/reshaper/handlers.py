@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: Apache-2.0
+"""POST /reshaper (contract page 75)."""
+
+from http import HTTPStatus
+
+from treeclaim.api.protocol import errors, schemas
+from treeclaim.api.protocol.errors import ApiError, api_error
+from treeclaim.api.protocol.operations import Call, Operation, Reply, Versioned
+from treeclaim.api.resources.allocations.handlers import claims_of
+from treeclaim.api.resources.inventories.handlers import inventory_of
+from treeclaim.model.claim import ReshapedInventory
+from treeclaim.model.errors import (
+    CapacityExceededError,
+    ConcurrentChangeError,
+    InventoryInUseError,
+    InventoryMissingError,
+    ProviderNotFoundError,
+    ResourceClassNotFoundError,
+    UnitConstraintError,
+)
+from treeclaim.store.operations import reshaper as store
+
+
+def reshape(call: Call) -> Reply:
+    """Replace inventories of providers and claims of consumers in one step."""
+    body = call.json()
+    reshaped = [
+        ReshapedInventory(
+            provider_uuid=uuid,
+            generation=int(given["resource_provider_generation"]),
+            inventories={name: inventory_of(one) for name, one in given["inventories"].items()},
+        )
+        for uuid, given in body["inventories"].items()
+    ]
+    try:
+        call.services.store.write(store.reshape, reshaped, claims_of(call, body["allocations"]))
+    except ProviderNotFoundError as error:
+        raise ApiError(
+            HTTPStatus.BAD_REQUEST,
+            f"Resource provider {error.uuid} in inventories not found: {error}",
+            errors.PROVIDER_NOT_FOUND,
+        ) from error
+    except ResourceClassNotFoundError as error:
+        raise api_error(
+            error, prefix="malformed reshaper data: ", status=HTTPStatus.BAD_REQUEST
+        ) from error
+    except (InventoryMissingError, UnitConstraintError, CapacityExceededError) as error:
+        raise api_error(error, prefix="Unable to allocate inventory: ") from error
+    except (InventoryInUseError, ConcurrentChangeError) as error:
+        raise api_error(error, prefix="update conflict: ") from error
+    return Reply(HTTPStatus.NO_CONTENT)
+
+
+OPERATIONS = (
+    Operation(
+        "POST",
+        "/reshaper",
+        reshape,
+        policy="placement:reshaper:reshape",
+        summary="Replace inventories and claims in one step.",
+        since=30,
+        gate_first=True,
+        body=Versioned(schemas.reshape),
+    ),
+)

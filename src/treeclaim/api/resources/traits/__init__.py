@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Traits (contract page 50)."""

@@ -1,0 +1,218 @@
+# SPDX-License-Identifier: Apache-2.0
+"""/traits and /resource_providers/{uuid}/traits (contract page 50)."""
+
+from http import HTTPStatus
+
+from treeclaim.api.protocol import schemas
+from treeclaim.api.protocol.errors import ApiError, api_error, bad_request
+from treeclaim.api.protocol.microversions import Feature
+from treeclaim.api.protocol.operations import Call, Operation, Reply, Versioned
+from treeclaim.api.protocol.timestamps import now
+from treeclaim.api.protocol.validation import require_query
+from treeclaim.api.resources.providers.rows import require_row
+from treeclaim.model.catalogue import Catalogue
+from treeclaim.model.errors import ProviderGenerationConflictError, TraitsNotFoundError
+from treeclaim.model.names import is_custom_name
+from treeclaim.store.operations import traits as store
+
+_QUERY = Versioned(schemas.trait_query)
+
+
+def list_traits(call: Call) -> Reply:
+    """List the names of traits (section 2)."""
+    query = require_query(_QUERY.at(call.version), call.query())
+    associated = _associated(query.get("associated"))
+    operator, _, value = _name_filter(query.get("name")).partition(":")
+    with call.services.replica.current() as forest:
+        catalogue = forest.catalogue
+        names = list(catalogue.traits)
+        if associated is not None:
+            used = forest.associated_traits()
+            names = [name for name in names if (name in used) is associated]
+    if operator == "in":
+        wanted = set(value.split(","))
+        names = [name for name in names if name in wanted]
+    elif operator == "startswith":
+        names = [name for name in names if name.startswith(value)]
+    return Reply(body={"traits": names}, modified_at=_newest(catalogue, names))
+
+
+def _associated(value: str | None) -> bool | None:
+    if value is None:
+        return None
+    if value.lower() not in {"true", "false"}:
+        raise bad_request(
+            f'The query parameter "associated" only accepts "true" or "false". Got: "{value}"'
+        )
+    return value.lower() == "true"
+
+
+def _name_filter(value: str | None) -> str:
+    if value is None:
+        return ""
+    if ":" not in value:
+        raise bad_request(
+            "Badly formatted name parameter. Expected name query string parameter in form: "
+            f'?name=[in|startswith]:[name1,name2|prefix]. Got: "{value}"'
+        )
+    return value
+
+
+def _newest(catalogue: Catalogue, names: list[str]) -> float:
+    times = [catalogue.traits[name].modified_at for name in names]
+    return max((time for time in times if time is not None), default=now())
+
+
+def show_trait(call: Call) -> Reply:
+    """Tell whether a trait exists (section 3)."""
+    name = call.arguments["name"]
+    with call.services.replica.current() as forest:
+        catalogue = forest.catalogue
+    if name not in catalogue.traits:
+        raise ApiError(HTTPStatus.NOT_FOUND, f"No such trait(s): {name}.")
+    return Reply(HTTPStatus.NO_CONTENT, modified_at=_newest(catalogue, [name]))
+
+
+def ensure_trait(call: Call) -> Reply:
+    """Create a custom trait if necessary (section 4)."""
+    name = call.arguments["name"]
+    if not is_custom_name(name):
+        raise bad_request(
+            "The trait is invalid. A valid trait must be no longer than 255 characters, start "
+            'with the prefix "CUSTOM_" and use following characters: "A"-"Z", "0"-"9" and "_"'
+        )
+    created = call.services.store.write(store.ensure, name)
+    with call.services.replica.current() as forest:
+        known = forest.catalogue.traits.get(name)
+    modified_at = now() if known is None or known.modified_at is None else known.modified_at
+    return Reply(
+        HTTPStatus.CREATED if created else HTTPStatus.NO_CONTENT,
+        location=f"/traits/{name}",
+        modified_at=modified_at,
+    )
+
+
+def delete_trait(call: Call) -> Reply:
+    """Delete a custom trait (section 5)."""
+    try:
+        call.services.store.write(store.delete, call.arguments["name"])
+    except TraitsNotFoundError as error:
+        raise api_error(error, status=HTTPStatus.NOT_FOUND) from error
+    return Reply(HTTPStatus.NO_CONTENT)
+
+
+def list_provider_traits(call: Call) -> Reply:
+    """Show the traits of a provider (section 6)."""
+    with call.services.replica.current() as forest:
+        row = require_row(forest, call.arguments["uuid"])
+        names = forest.traits(row)
+        return _shown(forest.catalogue, names, forest.provider(row).generation)
+
+
+def replace_provider_traits(call: Call) -> Reply:
+    """Replace the traits of a provider (section 7)."""
+    body = call.json()
+    try:
+        generation = call.services.store.write(
+            store.replace,
+            call.arguments["uuid"],
+            int(body["resource_provider_generation"]),
+            body["traits"],
+        )
+    except ProviderGenerationConflictError as error:
+        raise ApiError(
+            HTTPStatus.CONFLICT,
+            "Resource provider's generation already changed. Please update the generation and "
+            "try again.",
+            api_error(error).code,
+        ) from error
+    with call.services.replica.current() as forest:
+        return _shown(forest.catalogue, list(dict.fromkeys(body["traits"])), generation)
+
+
+def _shown(catalogue: Catalogue, names: list[str], generation: int) -> Reply:
+    known = [name for name in names if name in catalogue.traits]
+    return Reply(
+        body={"traits": names, "resource_provider_generation": generation},
+        modified_at=_newest(catalogue, known),
+    )
+
+
+def clear_provider_traits(call: Call) -> Reply:
+    """Remove all traits of a provider (section 8)."""
+    call.services.store.write(store.clear, call.arguments["uuid"])
+    return Reply(HTTPStatus.NO_CONTENT)
+
+
+_SINCE = Feature.TRAITS.value
+_OF_PROVIDER = "/resource_providers/{uuid}/traits"
+
+OPERATIONS = (
+    Operation(
+        "GET",
+        "/traits",
+        list_traits,
+        policy="placement:traits:list",
+        summary="List traits.",
+        since=_SINCE,
+        gate_first=True,
+        query=_QUERY,
+        checks_accept=True,
+    ),
+    Operation(
+        "GET",
+        "/traits/{name}",
+        show_trait,
+        policy="placement:traits:show",
+        summary="Tell whether a trait exists.",
+        since=_SINCE,
+        gate_first=True,
+    ),
+    Operation(
+        "PUT",
+        "/traits/{name}",
+        ensure_trait,
+        policy="placement:traits:update",
+        summary="Create a custom trait if it does not exist.",
+        since=_SINCE,
+        gate_first=True,
+    ),
+    Operation(
+        "DELETE",
+        "/traits/{name}",
+        delete_trait,
+        policy="placement:traits:delete",
+        summary="Delete a custom trait.",
+        since=_SINCE,
+        gate_first=True,
+    ),
+    Operation(
+        "GET",
+        _OF_PROVIDER,
+        list_provider_traits,
+        policy="placement:resource_providers:traits:list",
+        summary="Show the traits of a resource provider.",
+        since=_SINCE,
+        gate_first=True,
+        checks_accept=True,
+    ),
+    Operation(
+        "PUT",
+        _OF_PROVIDER,
+        replace_provider_traits,
+        policy="placement:resource_providers:traits:update",
+        summary="Replace the traits of a resource provider.",
+        since=_SINCE,
+        gate_first=True,
+        body=Versioned(schemas.provider_traits),
+    ),
+    Operation(
+        "DELETE",
+        _OF_PROVIDER,
+        clear_provider_traits,
+        policy="placement:resource_providers:traits:delete",
+        summary="Remove all traits of a resource provider.",
+        since=_SINCE,
+        gate_first=True,
+    ),
+)

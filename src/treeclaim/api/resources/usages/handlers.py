@@ -1,0 +1,82 @@
+# SPDX-License-Identifier: Apache-2.0
+"""/usages and /resource_providers/{uuid}/usages (contract page 80)."""
+
+from collections import Counter
+from collections.abc import Iterable
+from typing import Any
+
+from treeclaim.api.protocol import schemas
+from treeclaim.api.protocol.microversions import Feature
+from treeclaim.api.protocol.operations import Call, Operation, Reply, Versioned
+from treeclaim.api.protocol.timestamps import now
+from treeclaim.api.protocol.validation import require_query
+from treeclaim.api.resources.allocations.handlers import UNKNOWN_TYPE
+from treeclaim.api.resources.providers.rows import require_row
+from treeclaim.model.claim import UsageGroup
+from treeclaim.store.reading import usages as store
+
+_QUERY = Versioned(schemas.usage_query)
+_ALL_TYPES = "all"
+
+
+def show_provider_usages(call: Call) -> Reply:
+    """Show how much of each inventory of a provider is used (section 1)."""
+    with call.services.replica.current() as forest:
+        row = require_row(forest, call.arguments["uuid"])
+        body = {
+            "resource_provider_generation": forest.provider(row).generation,
+            "usages": {one.resource_class: one.used for one in forest.inventories(row)},
+        }
+    return Reply(body=body, modified_at=now())
+
+
+def list_usages(call: Call) -> Reply:
+    """Sum up what the consumers of a project, or of a user in it, hold (section 2)."""
+    query = require_query(_QUERY.at(call.version), call.query())
+    groups = call.services.store.read(store.of_project, query["project_id"], query.get("user_id"))
+    if not call.has(Feature.CONSUMER_TYPES):
+        return Reply(body={"usages": _sum(groups)}, modified_at=now())
+    return Reply(body={"usages": _by_type(groups, query.get("consumer_type"))}, modified_at=now())
+
+
+def _by_type(groups: list[UsageGroup], wanted: str | None) -> dict[str, dict[str, Any]]:
+    """Return the groups that section 2.2 asks for."""
+    if wanted == _ALL_TYPES:
+        count = sum(group.consumer_count for group in groups)
+        return {_ALL_TYPES: {"consumer_count": count} | _sum(groups)} if groups else {}
+    named = {group.consumer_type or UNKNOWN_TYPE: group for group in groups}
+    return {
+        name: {"consumer_count": group.consumer_count, **group.resources}
+        for name, group in named.items()
+        if wanted in {None, name}
+    }
+
+
+def _sum(groups: Iterable[UsageGroup]) -> dict[str, int]:
+    total: Counter[str] = Counter()
+    for group in groups:
+        total.update(group.resources)
+    return dict(total)
+
+
+OPERATIONS = (
+    Operation(
+        "GET",
+        "/resource_providers/{uuid}/usages",
+        show_provider_usages,
+        policy="placement:resource_providers:usages",
+        summary="Show how much of each inventory of a resource provider is used.",
+        checks_accept=True,
+    ),
+    Operation(
+        "GET",
+        "/usages",
+        list_usages,
+        policy="placement:usages",
+        summary="Sum up what the consumers of a project hold.",
+        since=9,
+        gate_first=True,
+        query=_QUERY,
+        checks_accept=True,
+    ),
+)

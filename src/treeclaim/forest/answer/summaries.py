@@ -1,0 +1,94 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which providers the summaries of an answer show, and their JSON (page 90, sections 4 and 5.2)."""
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from treeclaim.forest.solve.blocks import Choices
+from treeclaim.forest.solve.search import Search
+from treeclaim.forest.table.columns import Mask, Rows
+from treeclaim.forest.table.fragments import summary_fragment
+from treeclaim.model.request import BodyForm
+
+_TREES_IN_A_PIECE = 16_384
+
+
+class Summaries:
+    """Notes which trees and providers the candidates use, and writes their summaries.
+
+    From 1.29 all providers of every tree that gives something to a returned candidate are shown;
+    before, the providers that give something to any candidate, but under a limit only those in
+    the trees of returned ones.
+    """
+
+    def __init__(self, search: Search, form: BodyForm) -> None:
+        self._forest = search.forest
+        self._form = form
+        self._order = search.forest.order
+        wants = search.plan.wants
+        self._giving = [one for one, want in enumerate(wants) if want.resources]
+        self._relations = search.relations
+        self._requested = {name for want in wants for name in want.resources}
+        self._tree_used: Mask = np.zeros(len(self._order.roots), dtype=np.bool_)
+        # Only an older form of the answer depends on single providers.
+        shown = 0 if form.nested else len(self._order.row)
+        self._provider_used: Mask = np.zeros(shown, dtype=np.bool_)
+        self._detached: dict[int, bytes] | None = None
+
+    def note(self, block: Choices) -> None:
+        """Note the trees that returned candidates use."""
+        for slot in self._giving:
+            self._tree_used[self._order.tree.take(block[:, slot])] = True
+
+    def note_places(self, places: Sequence[int]) -> None:
+        """Note the trees of some providers that a returned candidate uses."""
+        self._tree_used[self._order.tree[places]] = True
+
+    def note_unlimited(self, block: Choices) -> None:
+        """Note the providers that candidates use which may yet be cut off by the limit."""
+        self._provider_used[block[:, self._giving]] = True
+
+    def detach(self) -> None:
+        """Write the summaries of all trees that could still be used, as they are now."""
+        possible = np.zeros(len(self._order.roots), dtype=np.bool_)
+        for one in self._giving:
+            possible[self._order.tree[self._relations[one].providers]] = True
+        trees = np.flatnonzero(possible)
+        if self._form.nested:
+            texts = self._forest.summaries.texts(trees, self._order)
+        else:
+            texts = [self._older(trees[[one]]) for one in range(len(trees))]
+        self._detached = dict(zip(trees.tolist(), texts, strict=True))
+
+    def pieces(self) -> Iterator[bytes]:
+        """Yield the members of `provider_summaries`, in the canonical order of providers."""
+        trees = np.flatnonzero(self._tree_used)
+        separator = b""
+        for start in range(0, len(trees), _TREES_IN_A_PIECE):
+            some = trees[start : start + _TREES_IN_A_PIECE]
+            yield separator
+            if self._detached is not None:
+                yield b",".join(self._detached[tree] for tree in some.tolist())
+            elif self._form.nested:
+                yield self._forest.summaries.joined(some, self._order)
+            else:
+                yield self._older(some)
+            separator = b","
+
+    def _older(self, trees: Rows) -> bytes:
+        """Write the summaries of some trees, given their numbers, in an older form."""
+        roots = self._order.roots[trees]
+        sizes = self._order.end[roots] - roots
+        places = np.repeat(roots - np.cumsum(sizes) + sizes, sizes) + np.arange(sizes.sum())
+        used = places[self._provider_used[places]]
+        return b",".join(map(self._older_form, self._order.row[used].tolist()))
+
+    def _older_form(self, row: int) -> bytes:
+        return summary_fragment(
+            self._forest.provider(row),
+            self._forest.inventories(row),
+            self._forest.traits(row),
+            self._form,
+            self._requested,
+        )

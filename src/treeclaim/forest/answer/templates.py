@@ -1,0 +1,185 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Candidates as text with holes for the uuids."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+import numpy.typing as npt
+
+from treeclaim.forest.question.plan import Plan
+from treeclaim.forest.question.wants import Want
+from treeclaim.forest.table.columns import Rows
+from treeclaim.model.request import BodyForm
+
+Pattern = tuple[int, ...]
+"""For each slot the first slot that has the same provider."""
+
+_REMEMBERED = 512
+_HOLE = b"-" * 36
+_FEW_SLOTS = 4
+"""Slots up to which comparing each with each is less than sorting the slots of each candidate."""
+
+_MOST_COMPARISONS = 4_000_000
+_LARGEST_CODED_PATTERN = 15
+"""Slots up to which a pattern, read as the digits of a number, fits into an int64."""
+
+
+@dataclass(frozen=True, slots=True)
+class Template:
+    """The JSON of one candidate, followed by a comma, with holes of 36 characters.
+
+    Attributes:
+        text: ASCII.
+        holes: By slot: where the uuid of its provider belongs.
+    """
+
+    text: bytes
+    holes: dict[int, list[int]]
+
+
+@lru_cache(_REMEMBERED)
+def template_of(plan: Plan, pattern: Pattern, form: BodyForm) -> Template:
+    """Write the candidate of a pattern as a microversion shows it (page 90, section 5.1)."""
+    writer = _Writer()
+    writer.text(b'{"allocations":')
+    if form.list_allocations:
+        _write_list(writer, _supplies(pattern, plan.wants))
+    else:
+        _write_object(writer, _supplies(pattern, plan.wants))
+    if form.mappings:
+        _write_mappings(writer, pattern, plan.wants)
+    writer.text(b"},")
+    return Template(bytes(writer.written), writer.holes)
+
+
+class _Writer:
+    def __init__(self) -> None:
+        self.written = bytearray()
+        self.holes: dict[int, list[int]] = {}
+
+    def text(self, text: bytes) -> None:
+        self.written += text
+
+    def uuid(self, slot: int) -> None:
+        self.written += b'"'
+        self.holes.setdefault(slot, []).append(len(self.written))
+        self.written += _HOLE + b'"'
+
+    def members(self, count: int) -> Iterator[int]:
+        """Yield the numbers of members, writing commas between them."""
+        for one in range(count):
+            if one:
+                self.written += b","
+            yield one
+
+
+def _supplies(pattern: Pattern, wants: Sequence[Want]) -> list[tuple[int, bytes]]:
+    """Return, for each provider that gives something, its first slot and its resources' JSON."""
+    amounts: dict[int, dict[str, int]] = {}
+    for first, want in zip(pattern, wants, strict=True):
+        for name, amount in want.resources.items():
+            given = amounts.setdefault(first, {})
+            given[name] = given.get(name, 0) + amount
+    return [(first, _resources(given)) for first, given in amounts.items()]
+
+
+def _resources(amounts: dict[str, int]) -> bytes:
+    members = b",".join(b'"%s":%d' % (name.encode(), n) for name, n in amounts.items())
+    return b'"resources":{' + members + b"}"
+
+
+def _write_object(writer: _Writer, supplies: Sequence[tuple[int, bytes]]) -> None:
+    writer.text(b"{")
+    for one in writer.members(len(supplies)):
+        slot, resources = supplies[one]
+        writer.uuid(slot)
+        writer.text(b":{" + resources + b"}")
+    writer.text(b"}")
+
+
+def _write_list(writer: _Writer, supplies: Sequence[tuple[int, bytes]]) -> None:
+    writer.text(b"[")
+    for one in writer.members(len(supplies)):
+        slot, resources = supplies[one]
+        writer.text(b'{"resource_provider":{"uuid":')
+        writer.uuid(slot)
+        writer.text(b"}," + resources + b"}")
+    writer.text(b"]")
+
+
+def _write_mappings(writer: _Writer, pattern: Pattern, wants: Sequence[Want]) -> None:
+    serving: dict[str, dict[int, None]] = {}
+    for first, want in zip(pattern, wants, strict=True):
+        serving.setdefault(want.suffix, {})[first] = None
+    suffixes = list(serving)
+    writer.text(b',"mappings":{')
+    for one in writer.members(len(suffixes)):
+        writer.text(b'"' + suffixes[one].encode() + b'":[')
+        providers = list(serving[suffixes[one]])
+        for provider in writer.members(len(providers)):
+            writer.uuid(providers[provider])
+        writer.text(b"]")
+    writer.text(b"}")
+
+
+def patterns_of(block: npt.NDArray[np.int64]) -> Iterator[tuple[Pattern, Rows | slice]]:
+    """Split a block of candidates (int64, shape (candidates, slots)) by pattern.
+
+    Yields:
+        The pattern, and which candidates have it.
+    """
+    if not len(block):
+        return
+    slots = block.shape[1]
+    pattern = _common_pattern(block)
+    if pattern is not None:
+        yield pattern, slice(None)
+        return
+    step = max(_MOST_COMPARISONS // slots**2, 1)
+    for start in range(0, len(block), step):
+        part = block[start : start + step]
+        first = (part[:, :, None] == part[:, None, :]).argmax(axis=2)
+        if (first == first[0]).all():
+            yield tuple(first[0].tolist()), slice(start, start + len(part))
+            continue
+        patterns, which = _distinct(first)
+        for one, digits in enumerate(patterns.tolist()):
+            yield tuple(digits), start + np.flatnonzero(which == one)
+
+
+def _common_pattern(block: npt.NDArray[np.int64]) -> Pattern | None:
+    """Return the pattern that all candidates have, None if that is not easily seen.
+
+    Where there are many slots, usually no candidate has a provider twice.
+    """
+    slots = block.shape[1]
+    if slots > _FEW_SLOTS:
+        ordered = np.sort(block, axis=1)
+        differ = bool((ordered[:, 1:] != ordered[:, :-1]).all())
+        return tuple(range(slots)) if differ else None
+    columns = np.ascontiguousarray(block.T)
+    pattern = list(range(slots))
+    for slot in range(slots):
+        for earlier in range(slot):
+            same = columns[earlier] == columns[slot]
+            if same.all():
+                pattern[slot] = pattern[earlier]
+                break
+            if same.any():
+                return None
+    return tuple(pattern)
+
+
+def _distinct(
+    patterns: npt.NDArray[np.int64],
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """Return the distinct rows, and which of them each row is."""
+    slots = patterns.shape[1]
+    if slots > _LARGEST_CODED_PATTERN:
+        distinct, which = np.unique(patterns, axis=0, return_inverse=True)
+        return distinct, which.reshape(-1)
+    codes = patterns @ (slots ** np.arange(slots, dtype=np.int64))
+    _, at, which = np.unique(codes, return_index=True, return_inverse=True)
+    return patterns[at], which

@@ -1,0 +1,156 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which providers meet the conditions of one request group.
+
+Each function narrows a list of ascending rows, and does nothing where its condition is not set.
+
+A name in a condition that is in no catalogue is the caller's error; `require_known_names` finds
+it before anything is searched.
+"""
+
+from collections.abc import Collection, Iterable, Sequence
+
+import numpy as np
+
+from treeclaim.forest.table.columns import Mask, Rows
+from treeclaim.forest.table.forest import Forest
+from treeclaim.model.errors import ResourceClassNotFoundError, TraitsNotFoundError
+from treeclaim.model.request import CandidateRequest, ProviderConditions
+
+
+def require_known_names(forest: Forest, request: CandidateRequest) -> None:
+    """Check that every trait and resource class of a request exists.
+
+    Raises:
+        TraitsNotFoundError: for the first set of traits with an unknown name.
+        ResourceClassNotFoundError: for the first unknown class.
+
+    The order is that of contract page 90, section 2, step G.
+    """
+    root = request.root
+    require_known_traits(forest, root.forbidden.union(*root.required))
+    for group in request.groups:
+        require_known_classes(forest, group.resources)
+        required = frozenset[str]().union(*group.conditions.required)
+        require_known_traits(forest, required)
+        require_known_traits(forest, group.conditions.forbidden)
+
+
+def require_known_traits(forest: Forest, names: Iterable[str]) -> None:
+    """Raise TraitsNotFoundError if some of these traits do not exist."""
+    known = forest.catalogue.traits
+    missing = {name for name in names if name not in known}
+    if missing:
+        raise TraitsNotFoundError(sorted(missing))
+
+
+def require_known_classes(forest: Forest, resources: Iterable[str]) -> None:
+    """Raise ResourceClassNotFoundError for the first resource class that does not exist."""
+    for name in resources:
+        if name not in forest.catalogue.resource_classes:
+            raise ResourceClassNotFoundError(name)
+
+
+def with_any_trait(forest: Forest, names: Iterable[str]) -> Mask:
+    """Return the rows that have at least one of these (existing) traits."""
+    traits = forest.catalogue.traits
+    return forest.with_any_trait(traits[name].id for name in names)
+
+
+def with_any_trait_by_place(forest: Forest, names: Collection[str]) -> Mask:
+    """Return the same for places of the canonical order."""
+
+    def made() -> Mask:
+        mask: Mask = with_any_trait(forest, names)[forest.order.row]
+        return mask
+
+    return forest.memory.get(("traits by place", frozenset(names)), made)
+
+
+def by_traits(forest: Forest, conditions: ProviderConditions, rows: Rows) -> Rows:
+    """Return those of some rows that have all required and no forbidden traits themselves."""
+    for names in conditions.required:
+        rows = rows[with_any_trait(forest, names)[rows]]
+    return without_forbidden_traits(forest, conditions, rows)
+
+
+def without_forbidden_traits(forest: Forest, conditions: ProviderConditions, rows: Rows) -> Rows:
+    """Return those of some rows that have none of the forbidden traits."""
+    if not conditions.forbidden:
+        return rows
+    return rows[~with_any_trait(forest, conditions.forbidden)[rows]]
+
+
+def members(forest: Forest, conditions: ProviderConditions, rows: Rows) -> Rows:
+    """Return those of some rows that are themselves members as `member_of` asks."""
+    for aggregates in conditions.member_of:
+        rows = rows[forest.in_any_aggregate(aggregates)[rows]]
+    return rows
+
+
+def spanned(forest: Forest, conditions: ProviderConditions, rows: Rows) -> Rows:
+    """Return those of some rows that are members by themselves or by their root.
+
+    All of `member_of` must be met by the same one of the two (contract page 90, section 3.2).
+    """
+    if not conditions.member_of:
+        return rows
+    member = np.zeros(forest.row_count, dtype=np.bool_)
+    member[members(forest, conditions, np.arange(forest.row_count))] = True
+    roots: Rows = forest.root.values[rows]
+    return rows[member[rows] | member[roots]]
+
+
+def not_outcast(forest: Forest, conditions: ProviderConditions, rows: Rows) -> Rows:
+    """Return those of some rows that are themselves in no forbidden aggregate."""
+    if not conditions.forbidden_aggregates:
+        return rows
+    return rows[~forest.in_any_aggregate(conditions.forbidden_aggregates)[rows]]
+
+
+def in_named_tree(forest: Forest, conditions: ProviderConditions, rows: Rows) -> Rows:
+    """Return those of some rows that belong to a tree that `in_tree` names."""
+    if not conditions.in_tree:
+        return rows
+    named = [forest.row_of(uuid) for uuid in conditions.in_tree]
+    return _below(forest, [int(forest.root.values[row]) for row in named if row is not None], rows)
+
+
+def in_named_subtree(forest: Forest, conditions: ProviderConditions, rows: Rows) -> Rows:
+    """Return those of some rows that are providers that `in_subtree` names, or below them."""
+    if not conditions.in_subtree:
+        return rows
+    named = [forest.row_of(uuid) for uuid in conditions.in_subtree]
+    return _below(forest, [row for row in named if row is not None], rows)
+
+
+def _below(forest: Forest, heads: Sequence[int], rows: Rows) -> Rows:
+    # A subtree is an interval of rows, and rows ascend.
+    some = [
+        rows[np.searchsorted(rows, head) : np.searchsorted(rows, forest.end.values[head])]
+        for head in heads
+    ]
+    if len(some) == 1:
+        return some[0]
+    return np.unique(np.concatenate([rows[:0], *some]))
+
+
+def meeting(forest: Forest, conditions: ProviderConditions, rows: Rows) -> Rows:
+    """Return those of some rows that meet all conditions by themselves."""
+    if conditions.is_empty:
+        return rows
+    rows = in_named_tree(forest, conditions, rows)
+    rows = in_named_subtree(forest, conditions, rows)
+    rows = by_traits(forest, conditions, rows)
+    return not_outcast(forest, conditions, members(forest, conditions, rows))
+
+
+def holding(forest: Forest, classes: Collection[str]) -> Rows:
+    """Return the rows that have inventories of all of some classes, ascending; all if none."""
+    if not classes:
+        return forest.living_rows
+    first, *others = classes
+    columns = forest.class_inventories(first)
+    rows: Rows = columns.row.values[columns.living()]
+    for name in others:
+        rows = rows[forest.class_inventories(name).slots_of(rows)[0]]
+    return rows

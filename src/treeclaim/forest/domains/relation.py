@@ -1,0 +1,286 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Who can serve one slot of a request, and under which anchors.
+
+A slot is a place in a candidate that takes one provider: each suffixed group is one, each resource
+class of the unsuffixed group is one. A relation is a set of pairs (anchor root, provider). It
+holds the local pairs, provider and its own root, and the lent ones, a sharing provider and each
+root of a tree that has an aggregate in common with it (`anchors` of contract page 90, section 4).
+
+Which pairs there are but for the amounts depends on the shape of the Forest alone, so the Forest
+remembers it from one question to the next; what is left to do for a question is to compare amounts
+with what is free.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from treeclaim.forest.domains import filters
+from treeclaim.forest.table.class_inventories import Slots
+from treeclaim.forest.table.columns import Mask, Rows, merged
+from treeclaim.forest.table.forest import Forest
+from treeclaim.model.request import NO_GROUP, STRICT, ProviderConditions, RequestGroup
+
+
+@dataclass(frozen=True, eq=False)
+class Pairs:
+    """Pairs (anchor, provider) that there are but for the amounts; no pair twice.
+
+    Equal by identity. They are sorted by anchor, then by place of the provider.
+
+    Attributes:
+        starts: Where the pairs of each root begin, int64, shape (roots + 1,).
+        provider: Place of each pair's provider, int64, shape (pairs,).
+        slots: By class name: where the provider's inventory is among those of the class.
+        sharing: Numbers of the pairs whose provider is a sharing one, ascending, int64.
+        is_local: Whether each provider is in its anchor's tree.
+    """
+
+    starts: Rows
+    provider: Rows
+    slots: Mapping[str, Slots]
+    sharing: Rows
+    is_local: bool
+
+    @property
+    def nbytes(self) -> int:
+        """Return the bytes that this takes; see `Memory`."""
+        slots = sum(one.nbytes for one in self.slots.values() if isinstance(one, np.ndarray))
+        return self.starts.nbytes + self.provider.nbytes + self.sharing.nbytes + slots
+
+    @cached_property
+    def reached(self) -> Mask:
+        """Tell for each root whether it has any pair, shape (roots,)."""
+        reached: Mask = self.starts[1:] > self.starts[:-1]
+        return reached
+
+
+@dataclass(frozen=True)
+class Relation:
+    """Those pairs whose provider has room for what a question asks.
+
+    Attributes:
+        pairs: All pairs.
+        fits: Which of them are meant, shape (pairs,); None for all.
+    """
+
+    pairs: Pairs
+    fits: Mask | None
+
+    @cached_property
+    def size(self) -> int:
+        """Return the number of pairs meant."""
+        return len(self.pairs.provider) if self.fits is None else int(np.count_nonzero(self.fits))
+
+    @property
+    def providers(self) -> Rows:
+        """Return the provider of each pair meant: places."""
+        provider = self.pairs.provider
+        return provider if self.fits is None else provider[self.fits]
+
+    @property
+    def has_sharing(self) -> bool:
+        """Tell whether any provider is a sharing one."""
+        sharing = self.pairs.sharing
+        if self.fits is None or not len(sharing):
+            return bool(len(sharing))
+        return bool(self.fits[sharing].any())
+
+    def reached(self, first: int, end: int) -> Mask:
+        """Tell which roots of a range of numbers have any pair, shape (end - first,)."""
+        if self.fits is None:
+            return self.pairs.reached[first:end]
+        starts = self.pairs.starts[first : end + 1]
+        before = passed(self.fits[starts[0] : starts[-1]])[starts - starts[0]]
+        reached: Mask = before[1:] > before[:-1]
+        return reached
+
+    def providers_of(self, root: int) -> Rows:
+        """Return the providers (places, ascending) under a root, given its number."""
+        part = slice(self.pairs.starts[root], self.pairs.starts[root + 1])
+        providers = self.pairs.provider[part]
+        return providers if self.fits is None else providers[self.fits[part]]
+
+
+def have_common_provider(forest: Forest, one: Pairs, other: Pairs) -> bool:
+    """Tell whether some provider is in both, whatever the anchors."""
+
+    def made() -> np.bool_:
+        mine = np.zeros(len(forest.order.row), dtype=np.bool_)
+        mine[one.provider] = True
+        return np.bool_(mine[other.provider].any())
+
+    return one is other or bool(forest.memory.get(("common provider", one, other), made))
+
+
+def passed(mask: Mask) -> Rows:
+    """Return for each position, that behind the end too, how many truths are before it."""
+    before = np.zeros(len(mask) + 1, dtype=np.int64)
+    mask.cumsum(out=before[1:])
+    return before
+
+
+def relations_of(forest: Forest, group: RequestGroup) -> list[Relation]:
+    """Return the relations of a group's slots: one if suffixed, else one for each class."""
+    if group.suffix != NO_GROUP:
+        classes = tuple(sorted(group.resources))
+        pairs = _remembered(forest, "suffixed", classes, group.conditions, _suffixed)
+        return [_fitting(forest, group, pairs)]
+    # Required traits are those of all providers of the group together; only where there is a
+    # single class do they bind its provider alone.
+    make = _only_of_unsuffixed if len(group.resources) == 1 else _unsuffixed
+    return [
+        _fitting(forest, group, _remembered(forest, "", (name,), group.conditions, make))
+        for name in group.resources
+    ]
+
+
+def split_relation(
+    forest: Forest, conditions: ProviderConditions, resource_class: str, amount: int
+) -> Relation:
+    """Relate the providers that may give some part of an amount to the unsuffixed group."""
+    pairs = _remembered(forest, "split", (resource_class,), conditions, _unsuffixed)
+    if not pairs.slots:
+        return Relation(pairs, None)
+    columns = forest.class_inventories(resource_class)
+    return Relation(pairs, columns.gives(pairs.slots[resource_class], amount))
+
+
+def anchors_allowed(
+    forest: Forest, root: ProviderConditions, unsuffixed: ProviderConditions | None
+) -> Mask | None:
+    """Tell which roots may be anchors (page 90, `R` and `out(a)`), shape (roots,); None for all.
+
+    Args:
+        forest: Where to look.
+        root: What an anchor must be itself.
+        unsuffixed: The conditions of the unsuffixed group, if there is one.
+    """
+    outcast = frozenset[str]() if unsuffixed is None else unsuffixed.forbidden_aggregates
+    if root.is_empty and not outcast:
+        return None
+
+    def made() -> Mask:
+        order = forest.order
+        rows = filters.meeting(forest, root, order.row[order.roots])
+        if unsuffixed is not None:
+            rows = filters.not_outcast(forest, unsuffixed, rows)
+        allowed = np.zeros(len(order.roots), dtype=np.bool_)
+        allowed[order.roots.searchsorted(order.place[rows])] = True
+        return allowed
+
+    return forest.memory.get(("anchors", root, outcast), made)
+
+
+def _fitting(forest: Forest, group: RequestGroup, pairs: Pairs) -> Relation:
+    """Compare what a group asks for of the classes of some pairs with what is free there."""
+    fits: Mask | None = None
+    for name, slots in pairs.slots.items():
+        leniency = group.leniency.get(name, STRICT)
+        more = forest.class_inventories(name).fits(slots, group.resources[name], leniency)
+        fits = more if fits is None else fits & more
+    return Relation(pairs, None if fits is None or fits.all() else fits)
+
+
+_Makes = Callable[[Forest, ProviderConditions, Rows], tuple[Rows, Rows]]
+"""Finds the rows that serve their own tree, and the sharing ones that are lent to others."""
+
+
+def _remembered(
+    forest: Forest,
+    kind: str,
+    classes: tuple[str, ...],
+    conditions: ProviderConditions,
+    make: _Makes,
+) -> Pairs:
+    def made() -> Pairs:
+        local, lent = make(forest, conditions, filters.holding(forest, classes))
+        return _pairs(forest, classes, local, lent)
+
+    return forest.memory.get((kind, make, classes, conditions), made)
+
+
+def _suffixed(forest: Forest, conditions: ProviderConditions, rows: Rows) -> tuple[Rows, Rows]:
+    """Find the providers that can serve a suffixed group (page 90, sections 3.3 and 3.4)."""
+    rows = filters.meeting(forest, conditions, rows)
+    return rows, _sharing(forest, rows)
+
+
+def _only_of_unsuffixed(
+    forest: Forest, conditions: ProviderConditions, rows: Rows
+) -> tuple[Rows, Rows]:
+    return _unsuffixed(forest, conditions, filters.by_traits(forest, conditions, rows))
+
+
+def _unsuffixed(forest: Forest, conditions: ProviderConditions, rows: Rows) -> tuple[Rows, Rows]:
+    """Find the providers that may supply one class of the unsuffixed group (section 3.2).
+
+    That the anchor root is in no forbidden aggregate is for `anchors_allowed` to check.
+    """
+    if conditions.is_empty:
+        return rows, _sharing(forest, rows)
+    rows = filters.without_forbidden_traits(forest, conditions, rows)
+    rows = filters.in_named_subtree(forest, conditions, rows)
+    rows = filters.not_outcast(forest, conditions, rows)
+    local = filters.in_named_tree(forest, conditions, rows)
+    local = filters.spanned(forest, conditions, local)
+    if conditions.in_tree:
+        return local, rows[:0]
+    return local, filters.members(forest, conditions, _sharing(forest, rows))
+
+
+def _sharing(forest: Forest, rows: Rows) -> Rows:
+    trait_id = forest.catalogue.sharing_trait_id
+    if trait_id is None:
+        return rows[:0]
+    sharing = forest.rows_with_trait(trait_id)
+    return np.intersect1d(rows, sharing, assume_unique=True) if len(sharing) else rows[:0]
+
+
+def _pairs(forest: Forest, classes: Iterable[str], local: Rows, lent: Rows) -> Pairs:
+    """Relate providers to the root of their own tree, and lent ones to those they are lent to."""
+    order = forest.order
+    provider = order.place[local]
+    if not order.is_row_order:
+        provider = np.sort(provider)
+    anchor = order.root[provider]
+    if len(lent):
+        # One number for a pair makes the union of pairs one call.
+        count = len(order.row)
+        keys = merged([anchor * count + provider, _lent_keys(forest, lent)])
+        anchor, provider = keys // count, keys % count
+    rows = order.row[provider]
+    sharing = _sharing(forest, forest.living_rows)
+    is_sharing = np.isin(rows, sharing) if len(sharing) else np.zeros(0, dtype=np.bool_)
+    counts = np.bincount(order.tree[anchor], minlength=len(order.roots))
+    return Pairs(
+        starts=np.concatenate([[0], counts.cumsum()]),
+        provider=provider,
+        slots={name: _slots(forest, name, rows) for name in classes},
+        sharing=np.flatnonzero(is_sharing),
+        is_local=not len(lent),
+    )
+
+
+def _slots(forest: Forest, resource_class: str, rows: Rows) -> Slots:
+    columns = forest.class_inventories(resource_class)
+    _, slots = columns.slots_of(rows)
+    # All of them one after the other is the usual case, and it is much faster to look up.
+    is_range = len(slots) > 0 and bool((slots[1:] - slots[:-1] == 1).all())
+    return slice(int(slots[0]), int(slots[-1]) + 1) if is_range else slots
+
+
+def _lent_keys(forest: Forest, lent: Rows) -> Rows:
+    order = forest.order
+    count = len(order.row)
+    roots_of: dict[str, Rows] = {}
+    keys = [np.empty(0, dtype=np.int64)]
+    for row in lent.tolist():
+        for aggregate in forest.aggregates(row):
+            if aggregate not in roots_of:
+                places = order.place[forest.rows_in_aggregate(aggregate)]
+                roots_of[aggregate] = order.root[places] * count
+            keys.append(roots_of[aggregate] + order.place[row])
+    return np.concatenate(keys)

@@ -1,0 +1,62 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Pairs of partial candidates and options, without writing them all down."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from treeclaim.forest.table.columns import Rows
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """Which options each of some partial candidates has in a step: a range of option numbers.
+
+    Attributes:
+        first: int64, shape (n,).
+        counts: How many, int64, shape (n,).
+    """
+
+    first: Rows
+    counts: Rows
+
+    @property
+    def size(self) -> int:
+        """Return the number of pairs."""
+        return int(self.counts.sum())
+
+    def rows_within(self, budget: float) -> int:
+        """Return how many first rows have at most `budget` options together, at least one."""
+        pairs = self.counts.cumsum()
+        return max(int(pairs.searchsorted(budget, side="right")), 1)
+
+    def first_rows(self, rows: int) -> "Window":
+        """Return the window of the first rows."""
+        return Window(self.first[:rows], self.counts[:rows])
+
+    def pairs(self) -> tuple[Rows, Rows]:
+        """Return the row and the option number of each pair, in order; int64, shape (pairs,)."""
+        row = np.arange(len(self.counts)).repeat(self.counts)
+        return row, np.arange(len(row)) + (self.first - self._before()).repeat(self.counts)
+
+    def pair_of(self, option: Rows) -> tuple[Rows, Rows]:
+        """Find the pairs of each row with some options of its own.
+
+        Args:
+            option: Option numbers, int64, shape (n, k).
+
+        Returns:
+            The flat indices of those that lie in their row's window, and the number of the pair
+            (as `pairs` counts) of each; both int64.
+        """
+        first = self.first[:, None]
+        inside = (option >= first) & (option < first + self.counts[:, None])
+        pair = (option + (self._before() - self.first)[:, None]).reshape(-1)
+        if inside.all():
+            return np.arange(len(pair)), pair
+        at = np.flatnonzero(inside)
+        return at, pair.take(at)
+
+    def _before(self) -> Rows:
+        before: Rows = self.counts.cumsum() - self.counts
+        return before

@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Partial candidates in blocks."""
+
+import numpy as np
+import numpy.typing as npt
+
+from treeclaim.forest.table.columns import Rows
+
+Choices = npt.NDArray[np.int64]
+"""Places chosen, shape (candidates, slots); one row is one candidate."""
+
+
+class Block:
+    """Some partial candidates, in order.
+
+    What was chosen is a wide matrix where a request has many slots, and most partial candidates
+    of a wide tree only wait, often to the end. So a block that grew out of another one knows that
+    one, and writes its own matrix when it is asked for it.
+
+    Attributes:
+        anchor: Index of each one's anchor, int64, shape (n,).
+        heads: Places of the heads guessed, int64, shape (n, same_subtree lists).
+    """
+
+    __slots__ = ("_chosen", "_parents", "_place", "_row", "_slot", "anchor", "heads")
+
+    def __init__(self, anchor: Rows, chosen: Choices, heads: Choices) -> None:
+        self.anchor = anchor
+        self.heads = heads
+        self._chosen: Choices | None = chosen
+        self._parents = chosen
+        self._row = anchor
+        self._slot = -1
+        self._place = anchor
+
+    def __len__(self) -> int:
+        """Return the number of partial candidates."""
+        return len(self.anchor)
+
+    @property
+    def chosen(self) -> Choices:
+        """Return places, int64, shape (n, slots); columns not filled yet have no meaning."""
+        if self._chosen is None:
+            # Taking rows of a matrix is much faster this way than by an index in brackets.
+            self._chosen = self._parents.take(self._row, axis=0)
+            self._chosen[:, self._slot] = self._place
+        return self._chosen
+
+    def filled(self, row: Rows, slot: int, place: Rows) -> "Block":
+        """Return some of the rows with places for a slot."""
+        grown = Block(self.anchor.take(row), self.chosen, self.heads.take(row, axis=0))
+        grown._chosen = None
+        grown._row, grown._slot, grown._place = row, slot, place
+        return grown
+
+    def headed(self, row: Rows, subtree: int, place: Rows) -> "Block":
+        """Return some of the rows with heads for a same_subtree list."""
+        grown = self.take(row)
+        grown.heads[:, subtree] = place
+        return grown
+
+    def part(self, rows: slice) -> "Block":
+        """Return a range of the rows."""
+        part = Block(self.anchor[rows], self._parents, self.heads[rows])
+        part._chosen = None if self._chosen is None else self._chosen[rows]
+        part._row, part._slot, part._place = self._row[rows], self._slot, self._place[rows]
+        return part
+
+    def take(self, rows: Rows) -> "Block":
+        """Return some of the rows."""
+        return Block(
+            self.anchor.take(rows), self.chosen.take(rows, axis=0), self.heads.take(rows, axis=0)
+        )

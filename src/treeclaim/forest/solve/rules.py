@@ -1,0 +1,157 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What must hold between the providers of a candidate, judged as soon as it can be.
+
+Every rule of contract page 90, section 3.5, and the traits of the unsuffixed group (section 3.2),
+as an array operation over many partial candidates. Which earlier slots a step has to look at is
+worked out before, in `plan`.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from treeclaim.forest.domains.slots import Options
+from treeclaim.forest.domains.windows import Window
+from treeclaim.forest.question.plan import Step
+from treeclaim.forest.solve.blocks import Block
+from treeclaim.forest.table.columns import Mask, Rows
+
+_Places = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """The steps of a search and what it needs to judge them.
+
+    Attributes:
+        steps: See `Plan.steps`.
+        lists: Slots of each same_subtree list.
+        unsuffixed: Slots of the unsuffixed group.
+        required: For each set of required traits of the unsuffixed group that its providers
+            must cover together: who has one of them, shape (places,).
+        roots: Place of the root by place.
+        ends: First place behind the subtree by place.
+    """
+
+    steps: tuple[Step, ...]
+    lists: tuple[tuple[int, ...], ...]
+    unsuffixed: tuple[int, ...]
+    required: tuple[Mask, ...]
+    roots: Rows
+    ends: Rows
+
+    @property
+    def are_free(self) -> bool:
+        """Tell whether no choice for one slot says anything about another one."""
+        is_bound = self.lists or self.required or any(step.is_bound for step in self.steps)
+        return bool(self.steps) and not is_bound
+
+    @property
+    def slots(self) -> list[int]:
+        """Return the slots in the order in which they are filled."""
+        return [step.slot for step in self.steps if step.slot is not None]
+
+    def with_room(
+        self, step: Step, block: Block, window: Window, option: Rows, options: Options
+    ) -> Mask | None:
+        """Tell which pairs of a partial candidate and an option respect earlier claims on it.
+
+        What earlier slots took is looked up among the options and marked there, so the work grows
+        with the partial candidates, not with the pairs.
+
+        Args:
+            step: The step whose slot is to be filled.
+            block: The partial candidates.
+            window: The options of each of them.
+            option: The number of the option of each pair.
+            options: The slot's options.
+
+        Returns:
+            One truth value per pair; None if all may stay.
+        """
+        verdicts: list[Mask] = []
+        if step.differs:
+            _, pair = _claimed(step.differs, block, window, options)
+            free = np.ones(len(option), dtype=np.bool_)
+            free[pair] = False
+            verdicts.append(free)
+        for name, summed in step.summed.items():
+            at, pair = _claimed(summed.slots, block, window, options)
+            if summed.is_uniform:
+                taken = np.bincount(pair, minlength=len(option)) * summed.amounts[0]
+            else:
+                amounts = summed.amounts[at % len(summed.slots)]
+                taken = np.bincount(pair, amounts, minlength=len(option))
+            verdicts.append(taken + summed.amount <= options.room[name].take(option))
+        return _all_of(verdicts) if verdicts else None
+
+    def allowed(self, step: Step, block: Block) -> Mask | None:
+        """Tell which partial candidates may stay after a step; None for all."""
+        if step.slot is None:
+            return self._covered(step, block)
+        verdicts: list[Mask] = []
+        if step.other_trees:
+            new = block.chosen[:, [step.slot]]
+            others = block.chosen[:, step.other_trees]
+            apart = self.roots[others] != self.roots[new]
+            verdicts.append(_each((others == new) | apart))
+        if step.avoids:
+            new = block.chosen[:, [step.slot]]
+            verdicts.append(_each(~self._is_below(new, block.heads[:, step.avoids])))
+        verdicts.extend(self._has_head(subtree, block) for subtree in step.completes)
+        if step.completes_unsuffixed and self.required:
+            group = block.chosen[:, self.unsuffixed]
+            verdicts.extend(_some(has[group]) for has in self.required)
+        return _all_of(verdicts) if verdicts else None
+
+    def _covered(self, step: Step, block: Block) -> Mask | None:
+        if not (step.covers or step.spares):
+            return None
+        head = block.heads[:, [step.subtree]]
+        verdicts = [
+            _each(self._is_below(block.chosen[:, step.covers], head)),
+            _each(~self._is_below(block.chosen[:, step.spares], head)),
+        ]
+        verdicts.extend(self._has_head(subtree, block) for subtree in step.completes)
+        return _all_of(verdicts)
+
+    def _is_below(self, places: _Places, heads: _Places) -> npt.NDArray[np.bool_]:
+        below: npt.NDArray[np.bool_] = (places >= heads) & (places < self.ends[heads])
+        return below
+
+    def _has_head(self, subtree: int, block: Block) -> Mask:
+        """Tell in which partial candidates some slot of a list has taken the head."""
+        head = block.heads[:, subtree]
+        has: Mask = np.zeros(len(block), dtype=np.bool_)
+        for slot in self.lists[subtree]:
+            has |= block.chosen[:, slot] == head
+        return has
+
+
+def _claimed(
+    slots: tuple[int, ...], block: Block, window: Window, options: Options
+) -> tuple[Rows, Rows]:
+    """Find the pairs whose option some earlier slots took; see `Window.pair_of`."""
+    places = block.chosen.take(slots, axis=1)
+    return window.pair_of(options.option_of(block.anchor, places))
+
+
+def _each(truths: npt.NDArray[np.bool_]) -> Mask:
+    """Tell for each row whether all its values are true."""
+    each: Mask = np.logical_and.reduce(truths, axis=1)
+    return each
+
+
+def _some(truths: npt.NDArray[np.bool_]) -> Mask:
+    """Tell for each row whether any of its values is true."""
+    some: Mask = np.logical_or.reduce(truths, axis=1)
+    return some
+
+
+def _all_of(verdicts: Sequence[Mask]) -> Mask:
+    if len(verdicts) == 1:
+        return verdicts[0]
+    agreed: Mask = np.logical_and.reduce(verdicts)
+    return agreed

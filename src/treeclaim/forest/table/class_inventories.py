@@ -1,0 +1,207 @@
+# SPDX-License-Identifier: Apache-2.0
+"""All inventories of one resource class as columns."""
+
+import copy
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from treeclaim.forest.table.columns import Column, Mask, Rows
+from treeclaim.model.inventory import MAXIMUM_INTEGER, Inventory
+from treeclaim.model.provider import InventoryRecord
+from treeclaim.model.request import STRICT, Leniency
+
+_GREATEST_FREE = 2**62
+_NEVER_FREE = -(2**62)
+
+Slots = Rows | slice
+"""Which slots are meant."""
+
+
+class _Limits:
+    """The strictest min_unit, max_unit and step_size that a column ever held.
+
+    Most classes have the same ones everywhere, and then no search has to look at them.
+    """
+
+    __slots__ = ("_greatest_min", "_least_max", "_steps")
+
+    def __init__(self) -> None:
+        self._greatest_min = 1
+        self._least_max = MAXIMUM_INTEGER
+        self._steps: set[int] = set()
+
+    def note(self, inventory: Inventory) -> None:
+        """Take an inventory into account."""
+        self._greatest_min = max(self._greatest_min, inventory.min_unit)
+        self._least_max = min(self._least_max, inventory.max_unit)
+        self._steps.add(inventory.step_size)
+
+    def admit_everywhere(self, amount: int) -> bool:
+        """Tell whether no inventory refuses an amount but for its free room."""
+        return self._greatest_min <= amount <= self._least_max and all(
+            amount % step == 0 for step in self._steps
+        )
+
+
+class ClassInventories:
+    """The inventories of one resource class, one slot each, in order of provider row.
+
+    The column `free` (int64 units: truncated capacity minus used) is kept ready because every
+    search compares with it. For whole amounts that comparison equals the one with the unrounded
+    capacity (contract page 70, section 1). The slots of dead rows stay, with nothing free.
+    """
+
+    __slots__ = (
+        "_limits",
+        "allocation_ratio",
+        "free",
+        "max_unit",
+        "min_unit",
+        "modified_at",
+        "reserved",
+        "row",
+        "step_size",
+        "total",
+        "used",
+    )
+
+    def __init__(self) -> None:
+        self.row = Column(np.int64)
+        self.total = Column(np.int32)
+        self.reserved = Column(np.int32)
+        self.min_unit = Column(np.int32)
+        self.max_unit = Column(np.int32)
+        self.step_size = Column(np.int32)
+        self.allocation_ratio = Column(np.float64)
+        self.used = Column(np.int64)
+        self.free = Column(np.int64)
+        self.modified_at = Column(np.float64)
+        self._limits = _Limits()
+
+    def __len__(self) -> int:
+        """Return the number of slots, those of dead rows included."""
+        return len(self.row)
+
+    def extend(self, rows: Sequence[int], records: Sequence[InventoryRecord]) -> None:
+        """Append the inventories of ascending rows, all beyond the rows there are."""
+        inventories = [record.inventory for record in records]
+        self.row.extend(rows)
+        self.total.extend([one.total for one in inventories])
+        self.reserved.extend([one.reserved for one in inventories])
+        self.min_unit.extend([one.min_unit for one in inventories])
+        self.max_unit.extend([one.max_unit for one in inventories])
+        self.step_size.extend([one.step_size for one in inventories])
+        self.allocation_ratio.extend([one.allocation_ratio for one in inventories])
+        self.used.extend([record.used for record in records])
+        self.free.extend([_free(record) for record in records])
+        self.modified_at.extend([record.modified_at for record in records])
+        for one in inventories:
+            self._limits.note(one)
+
+    def slot_of(self, row: int) -> int:
+        """Return the slot of a row that has one; rows ascend with the slots."""
+        return int(self.row.values.searchsorted(row))
+
+    def refresh(self, slot: int, record: InventoryRecord) -> None:
+        """Write new amounts into a slot."""
+        inventory = record.inventory
+        self.total.values[slot] = inventory.total
+        self.reserved.values[slot] = inventory.reserved
+        self.min_unit.values[slot] = inventory.min_unit
+        self.max_unit.values[slot] = inventory.max_unit
+        self.step_size.values[slot] = inventory.step_size
+        self.allocation_ratio.values[slot] = inventory.allocation_ratio
+        self.used.values[slot] = record.used
+        self.free.values[slot] = _free(record)
+        self.modified_at.values[slot] = record.modified_at
+        self._limits.note(inventory)
+
+    def bury(self, slot: int) -> None:
+        """Mark a slot as belonging to a dead row: nothing ever fits there again."""
+        self.free.values[slot] = _NEVER_FREE
+
+    def record(self, slot: int, class_id: int) -> InventoryRecord:
+        """Return a slot as the record it was made of."""
+        return InventoryRecord(
+            class_id=class_id,
+            inventory=self.inventory(slot),
+            used=int(self.used.values[slot]),
+            modified_at=float(self.modified_at.values[slot]),
+        )
+
+    def inventory(self, slot: int) -> Inventory:
+        """Return the amounts of a slot."""
+        return Inventory(
+            total=int(self.total.values[slot]),
+            reserved=int(self.reserved.values[slot]),
+            min_unit=int(self.min_unit.values[slot]),
+            max_unit=int(self.max_unit.values[slot]),
+            step_size=int(self.step_size.values[slot]),
+            allocation_ratio=float(self.allocation_ratio.values[slot]),
+        )
+
+    def fits(self, slots: Slots, amount: int, leniency: Leniency = STRICT) -> Mask:
+        """Tell for some slots whether this amount fits (contract page 90, section 3.1).
+
+        An amount above the storage range fits nowhere, as no max_unit can admit it.
+        """
+        free = self.free.values[slots]
+        fits: Mask = free >= (_NEVER_FREE + 1 if leniency.though_full else amount)
+        if leniency.any_amount:
+            return fits
+        if amount > MAXIMUM_INTEGER:
+            fits[:] = False
+        elif not self._limits.admit_everywhere(amount):
+            fits &= self.min_unit.values[slots] <= amount
+            fits &= self.max_unit.values[slots] >= amount
+            fits &= amount % self.step_size.values[slots] == 0
+        return fits
+
+    def emptied(self) -> "ClassInventories":
+        """Return the same inventories as if nothing were allocated."""
+        other = copy.copy(self)
+        other.free = Column(np.int64)
+        is_dead = self.free.values == _NEVER_FREE
+        other.free.extend(np.where(is_dead, _NEVER_FREE, self.free.values + self.used.values))
+        return other
+
+    def gives(self, slots: Slots, amount: int) -> Mask:
+        """Tell for some slots whether some part of an amount fits, from 1 to all of it."""
+        step = self.step_size.values[slots].astype(np.int64)
+        least = -(-np.maximum(self.min_unit.values[slots], 1) // step) * step
+        most = np.minimum(self.free.values[slots], self.max_unit.values[slots])
+        gives: Mask = np.minimum(most, amount) // step * step >= least
+        return gives
+
+    def living(self) -> Rows:
+        """Return the slots of living rows, ascending."""
+        slots: Rows = np.flatnonzero(self.free.values != _NEVER_FREE)
+        return slots
+
+    def slots_of(self, rows: Rows) -> tuple[Mask, Rows]:
+        """Find out which of some rows have an inventory here, and where those have it.
+
+        Returns:
+            One truth value for each row, and the slots of those that have one.
+        """
+        if len(rows) == len(self) and (self.row.values == rows).all():
+            return np.ones(len(rows), dtype=np.bool_), np.arange(len(rows))
+        slots = self.row.values.searchsorted(rows)
+        has = slots < len(self)
+        has[has] = self.row.values[slots[has]] == rows[has]
+        return has, slots[has]
+
+    def room(self, slots: Rows) -> npt.NDArray[np.int64]:
+        """Return how much one candidate may take at most: min(free, max_unit), int64 units."""
+        room: npt.NDArray[np.int64] = np.minimum(
+            self.free.values[slots], self.max_unit.values[slots]
+        )
+        return room
+
+
+def _free(record: InventoryRecord) -> int:
+    capacity = record.inventory.capacity
+    whole = _GREATEST_FREE if capacity > _GREATEST_FREE else int(capacity)
+    return max(whole - record.used, _NEVER_FREE + 1)

@@ -1,0 +1,212 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The Forest: every provider, kept for searching.
+
+Why this shape. A search looks at one property of all providers at a time, so each property is a
+column over dense row numbers. The rows of one tree are contiguous and in pre-order, so that "is in
+the subtree of" is two comparisons. Inventories are columns per resource class; traits and
+aggregates are lists of rows.
+
+What changes often, amounts in use and generations, is written in place. What changes seldom, the
+shape of a tree or which classes, traits and aggregates a provider has, makes the whole tree be
+written again at the end, and its old rows are dead from then on. So all columns and row lists are
+always sorted by row, and a change costs what its tree costs, whatever the size of the Forest. When
+too many rows are dead, everything is written anew.
+
+The order of rows thus depends on history. What clients see is ordered by `TreeOrder` instead,
+which depends on the data alone, so that every worker gives the same answer.
+"""
+
+import copy
+from collections.abc import Iterable
+
+from treeclaim.forest.table.class_inventories import ClassInventories
+from treeclaim.forest.table.fragments import summary_fragment
+from treeclaim.forest.table.inventory_view import InventoryView
+from treeclaim.forest.table.memory import Memory
+from treeclaim.forest.table.order import TreeOrder
+from treeclaim.forest.table.planting import plan_rows
+from treeclaim.forest.table.provider_table import NO_ROW, ProviderTable
+from treeclaim.forest.table.summary_texts import SummaryTexts
+from treeclaim.model.catalogue import Catalogue
+from treeclaim.model.changes import Changes
+from treeclaim.model.provider import ProviderRecord
+
+_NO_INVENTORIES = ClassInventories()
+
+_FEWEST_DEAD_ROWS = 4096
+
+_LEAST_REMEMBERED = 16_000_000
+_REMEMBERED_FOR_A_ROW = 60
+"""Bytes of what is remembered of the shape: the greater of this many and so many for each row."""
+
+
+class Forest(ProviderTable):
+    """All providers as columns; see the module's description.
+
+    Attributes:
+        catalogue: The traits and resource classes that exist.
+        summaries: Texts of the trees, ready to be joined.
+        memory: What depends on the shape alone. The shape is everything but amounts, usage, names
+            and generations: which providers there are in which tree, and which classes, traits
+            and aggregates each has.
+    """
+
+    def __init__(self) -> None:
+        self.catalogue = Catalogue.of((), ())
+        self._clear()
+
+    def _clear(self) -> None:
+        super().__init__()
+        self.summaries = SummaryTexts(self._summary)
+        self.memory = Memory(_LEAST_REMEMBERED)
+        self._row_by_id: dict[int, int] = {}
+        self._row_by_uuid: dict[str, int] = {}
+        self._row_by_name: dict[str, int] = {}
+        self._order: TreeOrder | None = None
+
+    def __len__(self) -> int:
+        """Return the number of providers."""
+        return len(self._row_by_id)
+
+    # -- keeping up with the store ---------------------------------------------------------
+
+    def apply(self, changes: Changes) -> None:
+        """Bring the Forest to the state that the changes describe."""
+        if changes.catalogue is not None:
+            self.catalogue = changes.catalogue
+            self.summaries.forget_all(self.row_count)
+            self.memory.clear()
+        if changes.complete:
+            self._clear()
+        reshaped = {}
+        for record in changes.records:
+            row = self._row_by_id.get(record.id)
+            if row is not None and self.has_shape_of(row, record):
+                self._refresh(row, record)
+            else:
+                reshaped[record.id] = record
+        removed = {one for one in changes.removed if one in self._row_by_id}
+        if reshaped or removed:
+            self._rewrite_trees(reshaped, removed)
+        dead = self.row_count - len(self)
+        if dead > max(_FEWEST_DEAD_ROWS, len(self)):
+            self._rewrite_everything()
+
+    def _refresh(self, row: int, record: ProviderRecord) -> None:
+        (name,) = self.names([row])
+        # Two providers may have swapped names: the old one may be the other's by now.
+        if record.name != name and self._row_by_name.get(name) == row:
+            del self._row_by_name[name]
+        self._row_by_name[record.name] = row
+        self.write(row, record)
+        self.summaries.forget(row)
+
+    def _rewrite_trees(self, reshaped: dict[int, ProviderRecord], removed: set[int]) -> None:
+        roots = {self._root_row_of(one) for one in (*reshaped, *removed)}
+        roots |= {self._root_row_of(record.root_id) for record in reshaped.values()}
+        records: dict[int, ProviderRecord] = {}
+        for root in roots - {NO_ROW}:
+            for row in range(root, int(self.end.values[root])):
+                record = self.record(row)
+                records[record.id] = record
+                self._bury(row)
+        records.update(reshaped)
+        self._append(record for one, record in records.items() if one not in removed)
+
+    def _root_row_of(self, provider_id: int) -> int:
+        row = self._row_by_id.get(provider_id)
+        return NO_ROW if row is None else int(self.root.values[row])
+
+    def _rewrite_everything(self) -> None:
+        records = [self.record(row) for row in self._row_by_id.values()]
+        self._clear()
+        self._append(records)
+
+    def _bury(self, row: int) -> None:
+        self.bury(row)
+        del self._row_by_id[int(self.id.values[row])]
+        (name,) = self.names([row])
+        for index, key in ((self._row_by_uuid, self.uuid_of(row)), (self._row_by_name, name)):
+            if index.get(key) == row:
+                del index[key]
+        self.summaries.forget(row)
+
+    def _append(self, records: Iterable[ProviderRecord]) -> None:
+        first = self.row_count
+        planned = plan_rows(records, first)
+        self.append(planned)
+        self.summaries.extend(len(planned))
+        for row, one in enumerate(planned, first):
+            self._row_by_id[one.record.id] = row
+            self._row_by_uuid[one.record.uuid] = row
+            self._row_by_name[one.record.name] = row
+        self._order = None
+        self.memory.clear()
+        self.memory.most_bytes = max(_LEAST_REMEMBERED, self.row_count * _REMEMBERED_FOR_A_ROW)
+
+    # -- what searches ask -----------------------------------------------------------------
+
+    @property
+    def order(self) -> TreeOrder:
+        """Return the canonical order of the living rows."""
+        if self._order is None:
+            self._order = TreeOrder.of(
+                self.id.values, self.root.values, self.end.values, self.alive.values
+            )
+        return self._order
+
+    def class_inventories(self, name: str) -> ClassInventories:
+        """Return the inventories of a class that exists, to be read only."""
+        found = self.classes.get(self.catalogue.resource_classes[name].id)
+        return _NO_INVENTORIES if found is None else found
+
+    # -- what clients ask ------------------------------------------------------------------
+
+    def row_of(self, uuid: str) -> int | None:
+        """Return the row of the provider with exactly this uuid, or None."""
+        return self._row_by_uuid.get(uuid)
+
+    def row_of_name(self, name: str) -> int | None:
+        """Return the row of the provider with exactly this name, or None."""
+        return self._row_by_name.get(name)
+
+    def inventories(self, row: int) -> list[InventoryView]:
+        """Return the inventories of a row with their usage, in order of class id."""
+        return [
+            InventoryView(
+                resource_class=self.catalogue.class_by_id[class_id].name,
+                inventory=columns.inventory(slot),
+                used=int(columns.used.values[slot]),
+                modified_at=float(columns.modified_at.values[slot]),
+            )
+            for class_id, slot in self.slots(row)
+            for columns in (self.classes[class_id],)
+        ]
+
+    def traits(self, row: int) -> list[str]:
+        """Return the names of a row's traits in catalogue order."""
+        rank = self.catalogue.trait_rank
+        ordered = sorted(self._traits[row], key=lambda one: rank[one])
+        return [self.catalogue.trait_by_id[one].name for one in ordered]
+
+    def associated_traits(self) -> set[str]:
+        """Return the names of all traits that some provider has."""
+        return {
+            self.catalogue.trait_by_id[one].name
+            for one in self._trait_rows
+            if len(self.rows_with_trait(one))
+        }
+
+    def _summary(self, row: int) -> bytes:
+        """Write a row's entry of `provider_summaries` in its full form."""
+        return summary_fragment(self.provider(row), self.inventories(row), self.traits(row))
+
+    def emptied(self) -> "Forest":
+        """Return the same providers as if nothing were allocated, to be searched at once."""
+        other = copy.copy(self)
+        other.classes = {number: one.emptied() for number, one in self.classes.items()}
+        return other
+
+    def records(self) -> list[ProviderRecord]:
+        """Return all providers as records in order of id."""
+        return sorted(map(self.record, self._row_by_id.values()), key=lambda one: one.id)

@@ -1,0 +1,53 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Entries of `provider_summaries` as ready-made JSON (contract page 90, section 5.2)."""
+
+from collections.abc import Collection, Sequence
+from typing import Any
+
+import orjson
+
+from treeclaim.forest.table.inventory_view import InventoryView
+from treeclaim.model.provider import Provider
+from treeclaim.model.request import BodyForm
+
+_FULL = BodyForm()
+_ORJSON_BITS = 64
+
+
+def summary_fragment(
+    provider: Provider,
+    inventories: Sequence[InventoryView],
+    traits: Sequence[str],
+    form: BodyForm = _FULL,
+    requested: Collection[str] = (),
+) -> bytes:
+    """Write one member of `provider_summaries`, key included.
+
+    Args:
+        provider: The provider.
+        inventories: Its inventories in order of class id.
+        traits: Its traits in catalogue order.
+        form: What the microversion shows.
+        requested: Names of the classes to show where the form does not show all.
+    """
+    entry: dict[str, Any] = {
+        "resources": {
+            one.resource_class: {
+                "capacity": _writable(one.inventory.whole_capacity),
+                "used": one.used,
+            }
+            for one in inventories
+            if form.all_classes or one.resource_class in requested
+        }
+    }
+    if form.traits:
+        entry["traits"] = traits
+    if form.nested:
+        entry["parent_provider_uuid"] = provider.parent_uuid
+        entry["root_provider_uuid"] = provider.root_uuid
+    return b'"%s":%s' % (provider.uuid.encode(), orjson.dumps(entry))
+
+
+def _writable(number: int) -> int | orjson.Fragment:
+    """Let orjson write a number of more than 64 bits, which a capacity may be."""
+    return number if number.bit_length() < _ORJSON_BITS else orjson.Fragment(str(number))

@@ -1,0 +1,67 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The canonical order of providers: trees by the id of their root, each tree in pre-order.
+
+Rows depend on the history of one worker's Forest; places depend on the data alone. A search works
+with places from beginning to end, so that every worker gives its candidates in the same order
+(contract page 90, section 6), and turns them back into rows when it writes the answer.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from treeclaim.forest.table.columns import Rows
+
+_LAST = np.iinfo(np.int64).max
+
+
+@dataclass(frozen=True, slots=True)
+class TreeOrder:
+    """Which place each living row has, and the trees in terms of places.
+
+    Attributes:
+        row: Row by place, int64, shape (living,).
+        place: Place by row, int64, shape (rows,); meaningless for dead rows.
+        root: Place of the tree's root by place, int64, shape (living,).
+        end: First place behind the subtree by place, int64, shape (living,).
+        tree: Number of the tree among all trees by place, int64, shape (living,).
+        roots: Places of the roots, ascending, int64.
+        is_row_order: True where ascending rows have ascending places.
+    """
+
+    row: Rows
+    place: Rows
+    root: Rows
+    end: Rows
+    tree: Rows
+    roots: Rows
+    is_row_order: bool
+
+    @classmethod
+    def of(
+        cls,
+        ids: npt.NDArray[Any],
+        roots: npt.NDArray[Any],
+        ends: npt.NDArray[Any],
+        alive: npt.NDArray[Any],
+    ) -> "TreeOrder":
+        """Compute the order from the columns of a Forest (all int64, alive bool)."""
+        root_ids = np.where(alive, ids[roots], _LAST)
+        by_tree = np.argsort(root_ids, kind="stable")
+        row = by_tree[: int(np.count_nonzero(alive))]
+        place = np.empty(len(ids), dtype=np.int64)
+        place[by_tree] = np.arange(len(ids))
+        sizes: Rows = ends[row] - row
+        root = place[roots[row]]
+        is_root = root == np.arange(len(row))
+        return cls(
+            row=row,
+            place=place,
+            root=root,
+            end=np.arange(len(row)) + sizes,
+            tree=is_root.cumsum() - 1,
+            roots=np.flatnonzero(is_root),
+            is_row_order=bool((row[1:] > row[:-1]).all()),
+        )

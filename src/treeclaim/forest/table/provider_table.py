@@ -1,0 +1,199 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Providers as rows: all that is known of one, and which rows have a trait or are in an aggregate.
+
+Each property is a column over dense row numbers. Rows are only ever added at the end; a row whose
+provider has gone, or is in another row by now, is dead.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from treeclaim.forest.table.class_inventories import ClassInventories
+from treeclaim.forest.table.columns import Column, Mask, Rows
+from treeclaim.forest.table.memberships import Memberships
+from treeclaim.forest.table.planting import PlannedRow
+from treeclaim.model.provider import InventoryRecord, Provider, ProviderRecord
+
+NO_ROW = -1
+"""Stands for "no parent" in the column of parents."""
+
+
+class ProviderTable:
+    """The rows of providers.
+
+    Attributes:
+        id, generation, modified_at: Columns of what the store has.
+        uuid: Column of `S36` byte strings.
+        root, parent, end: Columns of rows: the tree's root, the direct parent (or NO_ROW), and the
+            first row behind the provider's subtree.
+        alive: Column of truth values; False for rows that were replaced or deleted.
+        classes: Inventories by id of the resource class.
+    """
+
+    def __init__(self) -> None:
+        self.id = Column(np.int64)
+        self.uuid = Column("S36")
+        self.generation = Column(np.int64)
+        self.modified_at = Column(np.float64)
+        self.parent = Column(np.int64)
+        self.root = Column(np.int64)
+        self.end = Column(np.int64)
+        self.alive = Column(np.bool_)
+        self.classes: dict[int, ClassInventories] = {}
+        self._names: list[str] = []
+        self._traits: list[tuple[int, ...]] = []
+        self._aggregates: list[tuple[str, ...]] = []
+        self._class_ids: list[tuple[int, ...]] = []
+        self._shared: dict[tuple[Any, ...], Any] = {}
+        self._trait_rows: Memberships[int] = Memberships()
+        self._aggregate_rows: Memberships[str] = Memberships()
+
+    @property
+    def row_count(self) -> int:
+        """Return the number of rows, dead ones included."""
+        return len(self.id)
+
+    # -- writing ---------------------------------------------------------------------------
+
+    def append(self, planned: Sequence[PlannedRow]) -> None:
+        """Add rows at the end."""
+        first = self.row_count
+        self._append_columns(planned)
+        self._append_inventories(first, planned)
+        self._trait_rows.append(first, (one.record.trait_ids for one in planned))
+        self._aggregate_rows.append(first, (one.record.aggregates for one in planned))
+
+    def write(self, row: int, record: ProviderRecord) -> None:
+        """Write what can be written in place: names, generations, amounts and usage."""
+        self.generation.values[row] = record.generation
+        self.modified_at.values[row] = record.modified_at
+        self._names[row] = record.name
+        for (class_id, slot), inventory in zip(self.slots(row), record.inventories, strict=True):
+            self.classes[class_id].refresh(slot, inventory)
+
+    def bury(self, row: int) -> None:
+        """Mark a row as dead."""
+        self.alive.values[row] = False
+        for class_id, slot in self.slots(row):
+            self.classes[class_id].bury(slot)
+
+    def _append_columns(self, planned: Sequence[PlannedRow]) -> None:
+        records = [one.record for one in planned]
+        self.id.extend([one.id for one in records])
+        self.uuid.extend([one.uuid.encode() for one in records])
+        self.generation.extend([one.generation for one in records])
+        self.modified_at.extend([one.modified_at for one in records])
+        self.parent.extend([one.parent for one in planned])
+        self.root.extend([one.root for one in planned])
+        self.end.extend([one.end for one in planned])
+        self.alive.extend([True] * len(planned))
+        self._names.extend(one.name for one in records)
+        # Many providers have the same traits and aggregates: one tuple serves them all.
+        self._traits.extend(
+            self._shared.setdefault(one.trait_ids, one.trait_ids) for one in records
+        )
+        self._aggregates.extend(
+            self._shared.setdefault(one.aggregates, one.aggregates) for one in records
+        )
+
+    def _append_inventories(self, first: int, planned: Sequence[PlannedRow]) -> None:
+        rows: dict[int, list[int]] = defaultdict(list)
+        records: dict[int, list[InventoryRecord]] = defaultdict(list)
+        for row, one in enumerate(planned, first):
+            class_ids = tuple(inventory.class_id for inventory in one.record.inventories)
+            self._class_ids.append(self._shared.setdefault(class_ids, class_ids))
+            for inventory in one.record.inventories:
+                rows[inventory.class_id].append(row)
+                records[inventory.class_id].append(inventory)
+        for class_id, class_rows in rows.items():
+            columns = self.classes.setdefault(class_id, ClassInventories())
+            columns.extend(class_rows, records[class_id])
+
+    def slots(self, row: int) -> list[tuple[int, int]]:
+        """Return where a row's inventories are: class id and slot, in order of class id."""
+        return [
+            (class_id, self.classes[class_id].slot_of(row)) for class_id in self._class_ids[row]
+        ]
+
+    # -- reading ---------------------------------------------------------------------------
+
+    def has_shape_of(self, row: int, record: ProviderRecord) -> bool:
+        """Tell whether a row differs from a record at most in what can be written in place."""
+        parent = int(self.parent.values[row])
+        parent_id = None if parent == NO_ROW else int(self.id.values[parent])
+        # Some databases give the id of a deleted provider to a new one.
+        return (
+            self.uuid_of(row) == record.uuid
+            and parent_id == record.parent_id
+            and int(self.id.values[self.root.values[row]]) == record.root_id
+            and self._traits[row] == record.trait_ids
+            and self._aggregates[row] == record.aggregates
+            and self._class_ids[row] == tuple(one.class_id for one in record.inventories)
+        )
+
+    @property
+    def living_rows(self) -> Rows:
+        """Return the rows of all providers, ascending."""
+        rows: Rows = np.flatnonzero(self.alive.values)
+        return rows
+
+    def rows_with_trait(self, trait_id: int) -> Rows:
+        """Return the rows of providers that have a trait, ascending."""
+        return self._trait_rows.rows(trait_id, self.alive.values)
+
+    def rows_in_aggregate(self, aggregate: str) -> Rows:
+        """Return the rows of providers in an aggregate (uuid, literally), ascending."""
+        return self._aggregate_rows.rows(aggregate, self.alive.values)
+
+    def with_any_trait(self, trait_ids: Iterable[int]) -> Mask:
+        """Tell which rows have any of some traits; what it tells of dead rows means nothing."""
+        return self._trait_rows.mask(trait_ids, self.row_count)
+
+    def in_any_aggregate(self, aggregates: Iterable[str]) -> Mask:
+        """Tell which rows are in any of some aggregates, as `with_any_trait` does."""
+        return self._aggregate_rows.mask(aggregates, self.row_count)
+
+    def uuid_of(self, row: int) -> str:
+        """Return the uuid of a row."""
+        return bytes(self.uuid.values[row]).decode()
+
+    def provider(self, row: int) -> Provider:
+        """Return a row as clients see it."""
+        parent = int(self.parent.values[row])
+        return Provider(
+            uuid=self.uuid_of(row),
+            name=self._names[row],
+            generation=int(self.generation.values[row]),
+            parent_uuid=None if parent == NO_ROW else self.uuid_of(parent),
+            root_uuid=self.uuid_of(int(self.root.values[row])),
+            modified_at=float(self.modified_at.values[row]),
+        )
+
+    def names(self, rows: Sequence[int]) -> list[str]:
+        """Return the names of some rows."""
+        return [self._names[row] for row in rows]
+
+    def aggregates(self, row: int) -> list[str]:
+        """Return the aggregates of a row."""
+        return list(self._aggregates[row])
+
+    def record(self, row: int) -> ProviderRecord:
+        """Return a row as the record it was made of."""
+        parent = int(self.parent.values[row])
+        return ProviderRecord(
+            id=int(self.id.values[row]),
+            uuid=self.uuid_of(row),
+            name=self._names[row],
+            generation=int(self.generation.values[row]),
+            parent_id=None if parent == NO_ROW else int(self.id.values[parent]),
+            root_id=int(self.id.values[self.root.values[row]]),
+            modified_at=float(self.modified_at.values[row]),
+            inventories=tuple(
+                self.classes[class_id].record(slot, class_id) for class_id, slot in self.slots(row)
+            ),
+            trait_ids=self._traits[row],
+            aggregates=self._aggregates[row],
+        )

@@ -1,0 +1,121 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Engines: how the database is reached, as the options of `[placement_database]` say."""
+
+import logging
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from itertools import count
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy.engine import URL, Engine, make_url
+from sqlalchemy.exc import DBAPIError
+
+from treeclaim.model.errors import StoreUnavailableError
+from treeclaim.store.database import mariadb, sqlite
+from treeclaim.store.database.failures import give_up_unfit
+
+_LOG = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class DatabaseSettings:
+    """How to reach the database; the options of `[placement_database]`.
+
+    Attributes:
+        url: SQLAlchemy URL.
+        sqlite_synchronous: False trades durability for speed on SQLite.
+        connection_recycle_time: Seconds after which a connection is replaced.
+        max_pool_size, max_overflow, pool_timeout: Of the connection pool; None for the default.
+        mysql_sql_mode: SQL mode of MariaDB and MySQL sessions; empty leaves the server's.
+        connection_debug: Above 0 logs SQL statements, above 50 results too.
+    """
+
+    url: str = field(repr=False)
+    sqlite_synchronous: bool = True
+    connection_recycle_time: int = 3600
+    max_pool_size: int | None = None
+    max_overflow: int | None = None
+    pool_timeout: int | None = None
+    mysql_sql_mode: str = "TRADITIONAL"
+    connection_debug: int = 0
+
+
+def make_engine(settings: DatabaseSettings) -> Engine:
+    """Create the engine; nothing is connected yet."""
+    url = _with_driver(make_url(settings.url))
+    options: dict[str, Any] = {
+        "pool_recycle": settings.connection_recycle_time,
+        "echo": settings.connection_debug > 0,
+    }
+    for name, value in (
+        ("pool_size", settings.max_pool_size),
+        ("max_overflow", settings.max_overflow),
+        ("pool_timeout", settings.pool_timeout),
+    ):
+        if value is not None:
+            options[name] = value
+    if url.get_backend_name() == "mysql":
+        options["pool_reset_on_return"] = None
+    engine = sa.create_engine(url, **options)
+    if engine.dialect.name == "sqlite":
+        sqlite.prepare(engine, synchronous=settings.sqlite_synchronous)
+    elif engine.dialect.name == "mysql":
+        mariadb.prepare(engine, settings.mysql_sql_mode)
+    sa.event.listen(engine, "handle_error", give_up_unfit)
+    return engine
+
+
+def await_database(engine: Engine, *, attempts: int, pause: float) -> None:
+    """Wait until the database can be reached, as `max_retries` and `retry_interval` say.
+
+    Args:
+        engine: Of the database. SQLite has nobody to wait for.
+        attempts: Attempts after the first; -1 for endless ones.
+        pause: Seconds between them.
+
+    Raises:
+        StoreUnavailableError: if it could not be reached.
+    """
+    for attempt in count():
+        try:
+            with engine.connect():
+                return
+        except DBAPIError as error:
+            if engine.dialect.name == "sqlite" or attempt == attempts:
+                raise StoreUnavailableError(str(error.orig)) from error
+            _LOG.warning(
+                "The database cannot be reached, next attempt in %s s: %s", pause, error.orig
+            )
+        time.sleep(pause)
+
+
+def make_engine_that_only_reads(settings: DatabaseSettings) -> Engine:
+    """Create an engine whose connections can change nothing, not even create a file of SQLite.
+
+    Raises:
+        SQLAlchemyError: if the URL is not one of a database.
+        ImportError: if its driver is not installed.
+    """
+    url = _with_driver(make_url(settings.url))
+    if url.get_backend_name() == "sqlite":
+        return sa.create_engine(sqlite.read_only(url))
+    if url.get_backend_name() == "postgresql":
+        return sa.create_engine(url, execution_options={"postgresql_readonly": True})
+    engine = sa.create_engine(url)
+    mariadb.only_read(engine)
+    return engine
+
+
+def _with_driver(url: URL) -> URL:
+    """Choose the drivers that are installed where a URL names none; one dialect for MariaDB."""
+    drivers: Mapping[str, str] = {
+        "mysql": "mysql+pymysql",
+        "mariadb": "mysql+pymysql",
+        "postgresql": "postgresql+psycopg",
+        "postgres": "postgresql+psycopg",
+        "postgresql+psycopg2": "postgresql+psycopg",
+    }
+    chosen = drivers.get(url.drivername, url.drivername)
+    return url.set(drivername=chosen.replace("mariadb+", "mysql+", 1))

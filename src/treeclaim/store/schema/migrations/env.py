@@ -1,0 +1,14 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Runs the migrations on the connection that `treeclaim.store.schema.revisions` gives."""
+
+from alembic import context
+
+from treeclaim.store.schema.revisions import OWN_VERSION_TABLE
+from treeclaim.store.schema.tables import own
+
+context.configure(
+    connection=context.config.attributes["connection"],
+    target_metadata=own,
+    version_table=OWN_VERSION_TABLE,
+)
+context.run_migrations()

@@ -1,0 +1,159 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The schema: made where it is missing, taken over where it is Placement's (contract page 85)."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+
+import sqlalchemy as sa
+from alembic import command
+from alembic.config import Config
+from sqlalchemy.engine import Connection, Engine
+from sqlalchemy.exc import DBAPIError
+
+from treeclaim.model.errors import SchemaRevisionError, StoreUnavailableError
+from treeclaim.store.database.connections import writing
+from treeclaim.store.schema.tables import (
+    PLACEMENT_REVISION,
+    alembic_version,
+    placement,
+    resource_providers,
+    streams,
+)
+
+OWN_VERSION_TABLE = "treeclaim_alembic_version"
+"""Where the revision of Treeclaim's own tables is; beside Placement's `alembic_version`."""
+
+_LOCK_NUMBER = 0x7472_6565
+_LOCK_NAME = "treeclaim schema "
+_LONGEST_LOCK_NAME = 64
+_LOCK_WAIT = 60
+"""Seconds that one process waits while another one makes the schema."""
+
+
+def sync(engine: Engine) -> None:
+    """Bring the schema to the newest revision; harmless if it is there, or if two do it at once.
+
+    Raises:
+        SchemaRevisionError: if the Placement tables are at another revision.
+        StoreUnavailableError: if the database does not answer.
+    """
+    try:
+        # Writing's isolation: what the one before made must be seen after waiting for the lock.
+        with writing(engine).connect() as connection, _alone(connection):
+            found = version(connection)
+            if found is None:
+                _require_empty(connection)
+                placement.create_all(connection)
+                connection.execute(sa.insert(alembic_version), {"version_num": PLACEMENT_REVISION})
+            else:
+                _require_known(found)
+            _migrate(connection)
+            connection.commit()
+    except DBAPIError as error:
+        raise StoreUnavailableError(str(error.orig)) from error
+
+
+def require_ready(engine: Engine) -> None:
+    """Check that the schema is complete and of the right revision.
+
+    Raises:
+        SchemaRevisionError: if it is not; the message says what to do.
+        StoreUnavailableError: if the database does not answer.
+    """
+    try:
+        with engine.connect() as connection:
+            found = version(connection)
+            if found is None:
+                raise SchemaRevisionError(
+                    "The database has no Placement schema yet. Run 'treeclaim db sync', or set "
+                    "[placement_database]/sync_on_startup."
+                )
+            _require_known(found)
+            if not sa.inspect(connection).has_table(streams.name):
+                raise SchemaRevisionError(
+                    "The database has Placement's tables but not Treeclaim's own. Run "
+                    "'treeclaim db sync', or set [placement_database]/sync_on_startup."
+                )
+    except DBAPIError as error:
+        raise StoreUnavailableError(str(error.orig)) from error
+
+
+def version(connection: Connection) -> str | None:
+    """Return the revision of the Placement schema, None if there is none."""
+    if not sa.inspect(connection).has_table(alembic_version.name):
+        return None
+    found = connection.execute(sa.select(alembic_version.c.version_num)).scalar()
+    return None if found is None else str(found)
+
+
+def stamp(engine: Engine, revision: str) -> None:
+    """Record a revision of the Placement schema without changing any table."""
+    with engine.begin() as connection:
+        alembic_version.create(connection, checkfirst=True)
+        connection.execute(sa.delete(alembic_version))
+        connection.execute(sa.insert(alembic_version), {"version_num": revision})
+
+
+def _require_known(found: str) -> None:
+    if found != PLACEMENT_REVISION:
+        raise SchemaRevisionError(
+            f"The Placement schema in the database is at revision {found}; this program "
+            f"understands {PLACEMENT_REVISION} only. Bring it there with 'placement-manage db "
+            "sync' of the Placement release that belongs to it, and start again."
+        )
+
+
+def _require_empty(connection: Connection) -> None:
+    """Refuse tables of an unknown revision; empty ones are of an attempt that was cut off."""
+    name = resource_providers.name
+    if (
+        sa.inspect(connection).has_table(name)
+        and connection.execute(sa.select(resource_providers.c.id).limit(1)).first()
+    ):
+        raise SchemaRevisionError(
+            "The database has resource providers, but no revision in alembic_version. If its "
+            f"tables are known to be those of revision {PLACEMENT_REVISION}, run 'treeclaim db "
+            f"stamp {PLACEMENT_REVISION}' first."
+        )
+
+
+def _migrate(connection: Connection) -> None:
+    """Bring Treeclaim's own tables to their newest revision."""
+    configuration = own_migrations()
+    configuration.attributes["connection"] = connection
+    command.upgrade(configuration, "head")
+
+
+def own_migrations() -> Config:
+    """Return Alembic's configuration for Treeclaim's own tables, without a connection."""
+    configuration = Config()
+    configuration.set_main_option("script_location", "treeclaim.store.schema:migrations")
+    return configuration
+
+
+@contextmanager
+def _alone(connection: Connection) -> Iterator[None]:
+    """Let only one process at a time make the schema."""
+    kind = connection.dialect.name
+    if kind == "sqlite":
+        # A writing transaction is alone from its beginning.
+        yield
+        return
+    if kind == "postgresql":
+        # Held until the transaction ends.
+        connection.execute(sa.select(sa.func.pg_advisory_xact_lock(_LOCK_NUMBER)))
+        yield
+        return
+    # The name counts for the whole server, so the database belongs to it.
+    name = sa.func.left(sa.func.concat(_LOCK_NAME, sa.func.database()), _LONGEST_LOCK_NAME)
+    if connection.execute(sa.select(sa.func.get_lock(name, _LOCK_WAIT))).scalar() != 1:
+        raise StoreUnavailableError(
+            f"Another process has been making the schema for {_LOCK_WAIT} seconds. Run 'treeclaim "
+            "db sync' again when it has ended."
+        )
+    try:
+        yield
+    finally:
+        # A lost connection has released it already; its error would hide the first one.
+        with suppress(DBAPIError):
+            connection.execute(sa.select(sa.func.release_lock(name)))

@@ -1,0 +1,96 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Data migrations: rows from before a rule get what the rule asks for (contract page 05, §4)."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import sqlalchemy as sa
+
+from treeclaim.store.database.transactions import ReadTransaction, WriteTransaction
+from treeclaim.store.operations import consumers
+from treeclaim.store.schema.tables import allocations, resource_providers
+from treeclaim.store.schema.tables import consumers as consumers_table
+
+_WITHOUT_ROOT = resource_providers.c.root_provider_id.is_(None)
+_WITHOUT_RECORD = (
+    sa.select(allocations.c.consumer_id)
+    .select_from(
+        allocations.outerjoin(consumers_table, consumers_table.c.uuid == allocations.c.consumer_id)
+    )
+    .where(consumers_table.c.id.is_(None))
+    .distinct()
+    .order_by(allocations.c.consumer_id)
+)
+_SET_ROOT = (
+    sa.update(resource_providers)
+    .where(_WITHOUT_ROOT, resource_providers.c.id == sa.bindparam("provider"))
+    .values(root_provider_id=sa.bindparam("provider"), updated_at=sa.bindparam("at"))
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Migrated:
+    """What one run of a migration did.
+
+    Attributes:
+        found: Rows that lacked something, at most as many as were asked for.
+        done: Rows that have it now.
+    """
+
+    found: int
+    done: int
+
+
+@dataclass(frozen=True, slots=True)
+class Owner:
+    """Who is recorded for claims that were written before consumers had owners.
+
+    Attributes:
+        project_id, user_id: The two `incomplete_consumer_*` options.
+    """
+
+    project_id: str
+    user_id: str
+
+
+Migration = Callable[[WriteTransaction, int, Owner], Migrated]
+
+
+def set_root_provider_ids(transaction: WriteTransaction, most: int, _owner: Owner) -> Migrated:
+    """Make each provider without a root its own root; at most `most` of them."""
+    missing = [
+        row.id
+        for row in transaction.rows(
+            sa.select(resource_providers.c.id)
+            .where(_WITHOUT_ROOT)
+            .order_by(resource_providers.c.id)
+            .limit(most)
+        )
+    ]
+    done = 0
+    for provider in missing:
+        done += transaction.execute(_SET_ROOT, provider=provider, at=transaction.now).rowcount
+        transaction.touch_providers([provider])
+    return Migrated(len(missing), done)
+
+
+def create_incomplete_consumers(
+    transaction: WriteTransaction, most: int, owner: Owner
+) -> Migrated:
+    """Record the owner of consumers that hold allocations without a record; at most `most`."""
+    missing = [row.consumer_id for row in transaction.rows(_WITHOUT_RECORD.limit(most))]
+    consumers.record_incomplete(transaction, missing, owner.project_id, owner.user_id)
+    return Migrated(len(missing), len(missing))
+
+
+MIGRATIONS: Sequence[Migration] = (set_root_provider_ids, create_incomplete_consumers)
+"""In the order in which they run."""
+
+
+def providers_without_root(transaction: ReadTransaction) -> int:
+    """Count the providers that name no root."""
+    return int(
+        transaction.scalar(
+            sa.select(sa.func.count()).select_from(resource_providers).where(_WITHOUT_ROOT)
+        )
+    )
