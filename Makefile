@@ -5,27 +5,38 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+RUNTIME := $(VENV)/runtime
 READY := $(VENV)/ready
+INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
 help:  ## show what can be made
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | sort
 
-# Packages come from the lock alone; the stamp makes a second run do nothing.
-$(READY): requirements/dev.txt pyproject.toml
-	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --requirement requirements/dev.txt
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
-	@touch $(READY)
+# Packages come from the locks alone; the stamps make a second run do nothing.
+$(RUNTIME): requirements/runtime.txt requirements/build.txt pyproject.toml
+	@$(PYTHON) -c "import sys; sys.exit(sys.version_info < (3, 11))" 2>/dev/null || { \
+	    echo "Treeclaim needs Python 3.11 or newer, but $(PYTHON) is $$($(PYTHON) --version 2>&1 | head -n 1)."; \
+	    echo "Name another interpreter: make $(or $(MAKECMDGOALS),demo) PYTHON=python3.12"; exit 1; }
+	@echo "Installing the packages that the service needs into $(VENV) ..."
+	@$(PYTHON) -m venv $(VENV)
+	@$(INSTALL) --requirement requirements/build.txt --requirement requirements/runtime.txt
+	@$(INSTALL) --no-deps --no-build-isolation --editable .
+	@touch $@
+
+$(READY): $(RUNTIME) requirements/dev.txt
+	@echo "Installing the packages that tests and checks need into $(VENV) ..."
+	@$(INSTALL) --requirement requirements/dev.txt
+	@touch $@
 
 install: $(READY)  ## create .venv with everything
 
-demo: $(READY)  ## show the main job: load trees, ask, claim
+demo: $(RUNTIME)  ## show the main job: load trees, ask, claim
 	@$(BIN)/treeclaim demo
 
-demo-keep: $(READY)  ## the same, and leave the service running
+demo-keep: $(RUNTIME)  ## the same, and leave the service running
 	@$(BIN)/treeclaim demo --keep
 
-serve: $(READY)  ## run the service on SQLite in ./treeclaim.db, without authentication
+serve: $(RUNTIME)  ## run the service on SQLite in ./treeclaim.db, without authentication
 	OS_PLACEMENT_DATABASE__CONNECTION=sqlite:///treeclaim.db \
 	OS_PLACEMENT_DATABASE__SYNC_ON_STARTUP=true \
 	OS_API__AUTH_STRATEGY=noauth2 \
