@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 .DEFAULT_GOAL := help
-.PHONY: help install demo demo-keep serve test lint audit format bench bench-full lock openapi clean
+.PHONY: help install demo demo-keep serve test lint audit format docs pictures bench bench-full lock openapi clean
 
 PYTHON ?= python3
 VENV := .venv
@@ -58,6 +58,13 @@ format: $(READY)  ## put the code into the common format
 	$(BIN)/ruff check --fix
 	$(BIN)/ruff format
 
+docs: $(READY)  ## build the documentation site in build/site; a broken link fails
+	$(BIN)/sphinx-build --quiet --fail-on-warning --keep-going -d build/doctrees docs build/site
+	@echo "Open build/site/index.html"
+
+pictures: $(READY)  ## draw the pictures of the documentation anew, from the example topology
+	$(BIN)/python -m tools.pictures
+
 bench: $(READY)  ## a short, honest benchmark, against openstack-placement where it can be installed
 	$(BIN)/python -m bench
 
@@ -72,4 +79,4 @@ openapi: $(READY)  ## write docs/openapi.json anew
 	$(BIN)/python -c 'import json; from treeclaim.api.resources.service.openapi import description; print(json.dumps(description(), indent=1))' > docs/openapi.json
 
 clean:  ## remove what was made
-	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis build dist
+	rm -rf $(VENV) docs/site .mypy_cache .ruff_cache .pytest_cache .hypothesis build dist
