@@ -24,6 +24,7 @@ author = "The authors of Treeclaim"
 extensions = ["myst_parser", "sphinx_copybutton"]
 html_theme = "furo"
 html_title = "Treeclaim"
+html_show_copyright = False
 exclude_patterns = ["README.md"]
 myst_enable_extensions = ["attrs_inline", "attrs_block"]
 myst_heading_anchors = 4
