@@ -47,6 +47,9 @@ KEEP = timedelta(hours=24)
 _PRUNE_EVERY = 3600.0
 """Seconds between two prunings by one process."""
 
+PRUNING_THREAD = "treeclaim-pruning"
+"""Name of the thread that prunes beside the writes."""
+
 _ATTEMPTS = 12
 _FIRST_PAUSE = 0.005
 _LONGEST_PAUSE = 0.25
@@ -215,7 +218,7 @@ class Store:
             return
         self._prune_at = time.monotonic() + _PRUNE_EVERY
         try:
-            threading.Thread(target=self._prune_quietly, daemon=True).start()
+            threading.Thread(target=self._prune_quietly, name=PRUNING_THREAD, daemon=True).start()
         except RuntimeError as error:
             _LOG.warning("The change feed was not pruned: %s", error)
 

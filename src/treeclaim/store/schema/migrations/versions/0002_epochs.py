@@ -54,6 +54,9 @@ def downgrade() -> None:
         streams.drop_column("closed_in")
     if op.get_bind().dialect.name != "sqlite":
         _retype(sa.Integer())
+    if op.get_bind().dialect.name == "mysql":
+        # It would count on from the greatest id that there was.
+        op.execute(f"ALTER TABLE {_STREAMS} AUTO_INCREMENT = 1")
 
 
 def _retype(kind: sa.types.TypeEngine[int]) -> None:
