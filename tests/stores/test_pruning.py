@@ -61,7 +61,7 @@ def deletions(store, monkeypatch):
     found = []
 
     def note(_connection, cursor, statement, *_):
-        if statement.startswith("DELETE FROM treeclaim_feed"):
+        if statement.startswith("DELETE FROM treeclaim_feed") and cursor.rowcount:
             found.append(cursor.rowcount)
 
     sa.event.listen(store.engine, "after_cursor_execute", note)

@@ -9,7 +9,7 @@ from treeclaim.model.catalogue import Catalogue
 from treeclaim.model.provider import ProviderRecord
 
 Positions = Mapping[int, int]
-"""How far each stream of the change feed has come, by id of the stream."""
+"""How far each stream of the change feed has come, by identity of the stream."""
 
 
 @dataclass(frozen=True, slots=True)

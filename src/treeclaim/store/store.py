@@ -131,7 +131,8 @@ class Store:
             with self._streams.lend() as stream:
                 advanced = feed.append(transaction, stream)
                 _commit(outcome)
-                stream.id, stream.position = advanced.id, advanced.position
+                stream.id, stream.identity = advanced.id, advanced.identity
+                stream.position = advanced.position
             return result
 
     def read(

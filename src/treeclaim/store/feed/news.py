@@ -6,22 +6,28 @@ history, and if everything since is still in the feed. Else it loads everything.
 the reasons; the rules are those of `_missed`.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import Any
 
 import sqlalchemy as sa
 
 from treeclaim.model.changes import Cursor, Positions
-from treeclaim.store.database.transactions import ReadTransaction, chunks
+from treeclaim.store.database.transactions import ReadTransaction
 from treeclaim.store.feed.streams import CATALOGUE, PROVIDER
 from treeclaim.store.schema.tables import feed, streams
 
-POSITIONS_SQL = "SELECT id, position FROM treeclaim_streams"
+POSITIONS_SQL = "SELECT COALESCE(identity, id), position FROM treeclaim_streams"
 """The question whether anything is new, as plain SQL; it is asked at every read."""
 
 _STREAMS = sa.select(
-    streams.c.id, streams.c.position, streams.c.pruned_to, streams.c.epoch, streams.c.closed_in
+    streams.c.id,
+    sa.func.coalesce(streams.c.identity, streams.c.id).label("identity"),
+    streams.c.position,
+    streams.c.pruned_to,
+    streams.c.epoch,
+    streams.c.closed_in,
 )
 _STREAMS_AT_ONCE = 100
 """Most streams in one question; some databases have a limit to conditions."""
@@ -46,13 +52,11 @@ class News:
 
 def news(transaction: ReadTransaction, cursor: Cursor | None) -> News:
     """Find out what was committed since a cursor, within the snapshot of a transaction."""
-    rows = {row.id: row for row in transaction.rows(_STREAMS)}
+    rows = transaction.rows(_STREAMS)
     reached = _reached(rows)
     if cursor is None or _missed(rows, cursor):
         return News(reached, complete=True, provider_ids=frozenset(), catalogue=True)
-    known = {stream_id: cursor.positions.get(stream_id, 0) for stream_id in rows}
-    advanced = [stream_id for stream_id, row in rows.items() if row.position > known[stream_id]]
-    told = _told_since(transaction, advanced, known)
+    told = _told_since(transaction, rows, cursor.positions)
     return News(
         reached,
         complete=False,
@@ -61,38 +65,40 @@ def news(transaction: ReadTransaction, cursor: Cursor | None) -> News:
     )
 
 
-def _reached(rows: Mapping[int, Any]) -> Cursor:
+def _reached(rows: Sequence[Any]) -> Cursor:
     """Return the cursor of a reader that has seen these streams."""
-    epochs = {row.epoch: row.id for row in rows.values() if row.epoch is not None}
+    epochs = {row.epoch: row.identity for row in rows if row.epoch is not None}
     return Cursor(
-        positions={row.id: row.position for row in rows.values()},
+        positions={row.identity: row.position for row in rows},
         epoch=epochs[max(epochs)] if epochs else None,
         finished=frozenset(
-            row.id for row in rows.values() if row.epoch is not None or row.closed_in is not None
+            row.identity for row in rows if row.epoch is not None or row.closed_in is not None
         ),
     )
 
 
-def _missed(rows: Mapping[int, Any], cursor: Cursor) -> bool:
+def _missed(rows: Sequence[Any], cursor: Cursor) -> bool:
     """Tell whether a reader saw what was undone since, or missed what was pruned since."""
+    present = {row.identity: row for row in rows}
+    seen = cursor.positions
     return (
         # Streams that it never saw may have been removed, or history is another one since.
-        cursor.epoch not in rows
-        or any(_went_back(rows.get(stream_id), seen) for stream_id, seen in _open(cursor))
-        or any(row.pruned_to > cursor.positions.get(row.id, 0) for row in rows.values())
+        cursor.epoch not in present
+        or any(_went_back(present.get(stream), seen[stream]) for stream in _open(cursor))
+        or any(row.pruned_to > seen.get(row.identity, 0) for row in rows)
     )
 
 
-def _open(cursor: Cursor) -> list[tuple[int, int]]:
-    """Return the streams that could still go on when they were seen, with their positions."""
-    return [item for item in cursor.positions.items() if item[0] not in cursor.finished]
+def _open(cursor: Cursor) -> AbstractSet[int]:
+    """Return the streams that could still go on when they were seen."""
+    return cursor.positions.keys() - cursor.finished
 
 
 def _went_back(row: Any, seen: int) -> bool:
     """Tell whether a stream lost a commit that was seen.
 
-    It cannot be gone: whoever saw it open has not seen it closed, and is told to load everything
-    by the epoch before it is removed.
+    It cannot have been removed: who saw it open has not seen the epoch in which it was closed,
+    and only that one and later ones are left when it goes.
     """
     if row is None:
         return True
@@ -100,15 +106,15 @@ def _went_back(row: Any, seen: int) -> bool:
     return bool(last_commit < seen)
 
 
-def _told_since(
-    transaction: ReadTransaction, advanced: Sequence[int], known: Positions
-) -> list[Any]:
-    """Return what some streams tell past the positions known of them."""
+def _told_since(transaction: ReadTransaction, rows: Sequence[Any], seen: Positions) -> list[Any]:
+    """Return what the streams tell past the positions seen of them."""
+    past = [
+        sa.and_(feed.c.stream_id == row.id, feed.c.position > seen.get(row.identity, 0))
+        for row in rows
+        if row.position > seen.get(row.identity, 0)
+    ]
     found: list[Any] = []
-    for some in chunks(advanced, _STREAMS_AT_ONCE):
-        past = (
-            sa.and_(feed.c.stream_id == stream_id, feed.c.position > known[stream_id])
-            for stream_id in some
-        )
-        found += transaction.rows(sa.select(feed.c.kind, feed.c.object_id).where(sa.or_(*past)))
+    for first in range(0, len(past), _STREAMS_AT_ONCE):
+        some = past[first : first + _STREAMS_AT_ONCE]
+        found += transaction.rows(sa.select(feed.c.kind, feed.c.object_id).where(sa.or_(*some)))
     return found

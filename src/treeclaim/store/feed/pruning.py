@@ -6,7 +6,7 @@ nobody has used for as long is taken away in two steps, so that readers that kee
 
 1. It is closed: its position is raised once more, so that its owner, should it live, finds it
    elsewhere than it left it and takes another one. Each transaction that closes streams makes an
-   *epoch*: a row among the streams with a random id and the next number.
+   *epoch*: a row among the streams with an identity and the next number.
 2. When it has been closed for as long, it is removed, and with it the epochs before that in which
    it was closed.
 
@@ -19,7 +19,7 @@ from datetime import datetime
 import sqlalchemy as sa
 
 from treeclaim.store.database.transactions import ReadTransaction, WriteTransaction, chunks
-from treeclaim.store.feed.streams import new_id
+from treeclaim.store.feed.streams import new_identity
 from treeclaim.store.schema.tables import NEVER_UNUSED, feed, streams
 
 ROWS_AT_ONCE = 1000
@@ -77,6 +77,8 @@ def remove_closed(transaction: WriteTransaction, before: datetime) -> None:
         sa.or_(streams.c.closed_in <= newest, streams.c.epoch < newest)
     )
     for ids in chunks([row.id for row in transaction.rows(gone)]):
+        # Whatever a leaping clock has left: the next stream with such an id must not find it.
+        transaction.execute(sa.delete(feed).where(feed.c.stream_id.in_(ids)))
         transaction.execute(sa.delete(streams).where(streams.c.id.in_(ids)))
 
 
@@ -96,7 +98,7 @@ def close_unused(transaction: WriteTransaction, before: datetime) -> None:
     number = 0 if newest is None else newest + 1
     transaction.execute(
         sa.insert(streams).values(
-            id=new_id(), position=0, pruned_to=0, used_at=NEVER_UNUSED, epoch=number
+            identity=new_identity(), position=0, pruned_to=0, used_at=NEVER_UNUSED, epoch=number
         )
     )
     for ids in chunks(unused_ids):

@@ -13,10 +13,11 @@ remembers a position for each stream. If a stream's position is past that, the r
 in the feed, all of them, because they were committed together with the position. No writer waits
 for another, on any database, with any number of processes.
 
-Identity. A stream's id is drawn at random and never comes again. Its owner advances it only from
-the position that it has reached itself, and gives it up whenever it cannot know what that is. So an
-id with a position names one commit for ever, also where a database goes back to an earlier state:
-a stream that went back is left by its owner, and nobody else advances it.
+Identity. A stream's identity is drawn at random and never comes again, as its id may. Its owner
+advances it only from the position that it has reached itself, and gives it up whenever it cannot
+know what that is. So an identity with a position names one commit for ever, also where a database
+goes back to an earlier state: a stream that went back is left by its owner, and nobody else
+advances it.
 
 What readers make of that is in `news.py`, what is taken away in `pruning.py`.
 """
@@ -33,21 +34,25 @@ from sqlalchemy.exc import DBAPIError
 
 from treeclaim.store.database.failures import is_retryable
 from treeclaim.store.database.ready import Ready
-from treeclaim.store.database.transactions import WriteTransaction
+from treeclaim.store.database.transactions import RetryTransactionError, WriteTransaction
 from treeclaim.store.schema.tables import feed, streams
 
 PROVIDER = "provider"
 CATALOGUE = "catalogue"
 
-_LEAST_ID = 1 << 32
-_IDS = (1 << 62) - _LEAST_ID
-"""How many ids there are to draw from. Those below were counted by an earlier release; those above
-are left free, because MariaDB and SQLite count on from the greatest where that release writes."""
+_LEAST_IDENTITY = 1 << 32
+_IDENTITIES = (1 << 63) - _LEAST_IDENTITY
+"""How many identities there are to draw from: all of 63 bits but the ids, which stand for the
+identities of streams that an earlier release made."""
 
 _NEW_STREAM = sa.insert(streams)
 _ADVANCE = Ready(
     sa.update(streams)
-    .where(streams.c.id == sa.bindparam("stream"), streams.c.position == sa.bindparam("old"))
+    .where(
+        streams.c.id == sa.bindparam("stream"),
+        streams.c.identity == sa.bindparam("known_as"),
+        streams.c.position == sa.bindparam("old"),
+    )
     .values(position=sa.bindparam("new"), used_at=sa.bindparam("at"))
 )
 _TELL = Ready(sa.insert(feed).inline())
@@ -59,10 +64,12 @@ class Stream:
 
     Attributes:
         id: Its row; None until the first transaction makes it.
+        identity: What tells it from a later one with the same id.
         position: Where it stands.
     """
 
     id: int | None = None
+    identity: int = 0
     position: int = 0
 
 
@@ -106,10 +113,7 @@ class StreamPool:
 
 def append(transaction: WriteTransaction, stream: Stream) -> Stream:
     """Tell the feed what a transaction touched; return the stream as it is after the commit."""
-    position = stream.position + 1
-    stream_id = _advanced(transaction, stream, position)
-    if stream_id is None:
-        stream_id, position = _created(transaction), 1
+    stream = _advanced(transaction, stream) or _created(transaction)
     told = [(PROVIDER, provider_id) for provider_id in sorted(transaction.touched_providers)]
     if transaction.touched_catalogue:
         told.append((CATALOGUE, 0))
@@ -117,8 +121,8 @@ def append(transaction: WriteTransaction, stream: Stream) -> Stream:
         _TELL,
         (
             {
-                "stream_id": stream_id,
-                "position": position,
+                "stream_id": stream.id,
+                "position": stream.position,
                 "kind": kind,
                 "object_id": object_id,
                 "created_at": transaction.now,
@@ -126,33 +130,41 @@ def append(transaction: WriteTransaction, stream: Stream) -> Stream:
             for kind, object_id in told
         ),
     )
-    return Stream(stream_id, position)
+    return stream
 
 
-def _advanced(transaction: WriteTransaction, stream: Stream, position: int) -> int | None:
+def _advanced(transaction: WriteTransaction, stream: Stream) -> Stream | None:
     """Advance a stream; None if it was not made yet, was closed, or is not where its owner left it.
 
     The last two also stand for a database that went back to an earlier state.
     """
     if stream.id is None:
         return None
+    position = stream.position + 1
     result = transaction.execute(
-        _ADVANCE, stream=stream.id, old=stream.position, new=position, at=transaction.now
+        _ADVANCE,
+        stream=stream.id,
+        known_as=stream.identity,
+        old=stream.position,
+        new=position,
+        at=transaction.now,
     )
-    return stream.id if result.rowcount == 1 else None
+    return Stream(stream.id, stream.identity, position) if result.rowcount == 1 else None
 
 
-def _created(transaction: WriteTransaction) -> int:
-    stream_id = new_id()
-    transaction.execute(
-        _NEW_STREAM, id=stream_id, position=1, pruned_to=0, used_at=transaction.now
+def _created(transaction: WriteTransaction) -> Stream:
+    identity = new_identity()
+    result = transaction.execute(
+        _NEW_STREAM, identity=identity, position=1, pruned_to=0, used_at=transaction.now
     )
-    return stream_id
+    if not result.inserted_primary_key:
+        raise RetryTransactionError
+    return Stream(int(result.inserted_primary_key[0]), identity, 1)
 
 
-def new_id() -> int:
-    """Draw an id that no stream or epoch has had, nor ever will have again.
+def new_identity() -> int:
+    """Draw an identity that no stream or epoch has had, nor ever will have again.
 
-    62 random bits from the operating system, which no two processes share after a fork.
+    The bits are the operating system's, which no two processes share after a fork.
     """
-    return _LEAST_ID + secrets.randbelow(_IDS)
+    return _LEAST_IDENTITY + secrets.randbelow(_IDENTITIES)

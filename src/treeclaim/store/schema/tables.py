@@ -222,7 +222,8 @@ consumers = Table(
 streams = Table(
     "treeclaim_streams",
     own,
-    Column("id", BigInteger, primary_key=True, autoincrement=False),
+    Column("id", Integer, primary_key=True, autoincrement=True),
+    Column("identity", BigInteger),
     Column("position", BigInteger, nullable=False),
     Column("pruned_to", BigInteger, nullable=False),
     Column("used_at", DateTime, nullable=False),
@@ -233,7 +234,8 @@ streams = Table(
 )
 """Streams of the change feed, and epochs among them; see `treeclaim.store.feed`.
 
-Of a stream that was closed, `closed_in` is the number of the epoch in which that was done. Of an
+An `id` is counted by the database and may come again; an `identity` never does. Streams of an
+earlier release have none. Of a stream that was closed, `closed_in` is the number of the epoch in which that was done. Of an
 epoch, `epoch` is its number, and all else is without meaning.
 """
 
@@ -243,7 +245,7 @@ NEVER_UNUSED = datetime(9999, 1, 1)  # noqa: DTZ001
 feed = Table(
     "treeclaim_feed",
     own,
-    Column("stream_id", BigInteger, primary_key=True, autoincrement=False),
+    Column("stream_id", Integer, primary_key=True, autoincrement=False),
     Column("position", BigInteger, primary_key=True, autoincrement=False),
     Column("kind", String(16), primary_key=True),
     Column("object_id", Integer, primary_key=True, autoincrement=False),
