@@ -173,7 +173,7 @@ def _count(changes: Changes, providers: int, seconds: float) -> None:
         metrics.FOREST_CHANGED.inc(len(changes.records) + len(changes.removed))
     worker = str(os.getpid())
     metrics.FOREST_PROVIDERS.labels(worker).set(providers)
-    metrics.FEED_POSITION.labels(worker).set(sum(changes.cursor.values()))
+    metrics.FEED_POSITION.labels(worker).set(sum(changes.cursor.positions.values()))
 
 
 def _chain(

@@ -10,11 +10,11 @@ from datetime import timedelta
 from typing import Concatenate, ParamSpec, TypeVar
 
 from sqlalchemy.engine import Transaction
-from sqlalchemy.exc import DBAPIError
+from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 
 from treeclaim import metrics
-from treeclaim.model.changes import Changes, Cursor
+from treeclaim.model.changes import Changes, Cursor, Positions
 from treeclaim.model.errors import (
     ConcurrentChangeError,
     InvalidValueError,
@@ -28,8 +28,11 @@ from treeclaim.store.database.transactions import (
     ReadTransaction,
     RetryTransactionError,
     WriteTransaction,
+    utc_now,
 )
+from treeclaim.store.feed import pruning
 from treeclaim.store.feed import streams as feed
+from treeclaim.store.feed.news import news as news_since
 from treeclaim.store.feed.probe import Probe
 from treeclaim.store.reading import loading
 
@@ -43,6 +46,9 @@ KEEP = timedelta(hours=24)
 
 _PRUNE_EVERY = 3600.0
 """Seconds between two prunings by one process."""
+
+PRUNING_THREAD = "treeclaim-pruning"
+"""Name of the thread that prunes beside the writes."""
 
 _ATTEMPTS = 12
 _FIRST_PAUSE = 0.005
@@ -125,7 +131,8 @@ class Store:
             with self._streams.lend() as stream:
                 advanced = feed.append(transaction, stream)
                 _commit(outcome)
-                stream.id, stream.position = advanced.id, advanced.position
+                stream.id, stream.identity = advanced.id, advanced.identity
+                stream.position = advanced.position
             return result
 
     def read(
@@ -171,11 +178,11 @@ class Store:
         Raises:
             StoreUnavailableError: if the database does not answer.
         """
-        if cursor is not None and self._probe.positions() == cursor:
+        if cursor is not None and self._probe.positions() == cursor.positions:
             return None
         return self.read(_changes, cursor)
 
-    def positions(self) -> Cursor:
+    def positions(self) -> Positions:
         """Return how far each stream of the change feed has come.
 
         Raises:
@@ -184,20 +191,42 @@ class Store:
         return self._probe.positions()
 
     def prune(self, keep: timedelta) -> int:
-        """Delete rows of the change feed older than `keep`; return how many."""
-        return self.write(feed.prune, keep)
+        """Delete rows of the change feed older than `keep`; return how many.
+
+        It is done in many short transactions, so that no writer waits for long.
+
+        Raises:
+            ConcurrentChangeError, StoreUnavailableError: as `write`; what was deleted stays so.
+        """
+        before = utc_now() - keep
+        deleted = 0
+        for stream_id in self.read(pruning.told_streams):
+            piece = pruning.ROWS_AT_ONCE
+            while piece >= pruning.ROWS_AT_ONCE and not self._closing.is_set():
+                piece = self.write(pruning.delete_oldest, stream_id, before)
+                deleted += piece
+        self.write(pruning.remove_closed, before)
+        self.write(pruning.close_unused, before)
+        return deleted
 
     def _prune_now_and_then(self) -> None:
-        """Keep the feed short without anybody's doing, beside the writes."""
+        """Keep the feed short without anybody's doing, beside the writes.
+
+        The write that came along at the time has been committed: whatever fails here, its client
+        is not told.
+        """
         if time.monotonic() < self._prune_at:
             return
         self._prune_at = time.monotonic() + _PRUNE_EVERY
-        threading.Thread(target=self._prune_quietly, daemon=True).start()
+        try:
+            threading.Thread(target=self._prune_quietly, name=PRUNING_THREAD, daemon=True).start()
+        except RuntimeError as error:
+            _LOG.warning("The change feed was not pruned: %s", error)
 
     def _prune_quietly(self) -> None:
         try:
             self.prune(KEEP)
-        except TreeclaimError as error:
+        except (TreeclaimError, SQLAlchemyError) as error:
             _LOG.warning("The change feed was not pruned: %s", error)
 
     def close(self) -> None:
@@ -222,7 +251,7 @@ def _commit(outcome: Transaction) -> None:
 
 
 def _changes(transaction: ReadTransaction, cursor: Cursor | None) -> Changes:
-    news = feed.news(transaction, cursor)
+    news = news_since(transaction, cursor)
     catalogue = loading.catalogue(transaction) if news.catalogue else None
     if news.complete:
         records = loading.every_provider(transaction)

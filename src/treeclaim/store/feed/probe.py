@@ -8,10 +8,10 @@ from typing import Any
 
 from sqlalchemy.engine import Engine
 
-from treeclaim.model.changes import Cursor
+from treeclaim.model.changes import Positions
 from treeclaim.model.errors import StoreUnavailableError
 from treeclaim.store.database.connections import autocommitting
-from treeclaim.store.feed.streams import POSITIONS_SQL
+from treeclaim.store.feed.news import POSITIONS_SQL
 
 
 class Probe:
@@ -27,7 +27,7 @@ class Probe:
         self._connection: Any = None
         self._process = os.getpid()
 
-    def positions(self) -> Cursor:
+    def positions(self) -> Positions:
         """Return the positions of all streams; a lost connection is replaced once.
 
         Raises:
@@ -48,7 +48,7 @@ class Probe:
                 self._drop()
                 raise StoreUnavailableError(str(error)) from error
 
-    def _ask(self) -> Cursor:
+    def _ask(self) -> Positions:
         if self._connection is None:
             self._connection = autocommitting(self._engine)
         cursor = self._connection.cursor()

@@ -13,47 +13,49 @@ remembers a position for each stream. If a stream's position is past that, the r
 in the feed, all of them, because they were committed together with the position. No writer waits
 for another, on any database, with any number of processes.
 
-Rows older than some time are pruned; `pruned_to` says up to where. A reader that is further behind,
-or that misses a stream it knew, loads everything.
+Identity. A stream's identity is drawn at random and never comes again, as its id may. Its owner
+advances it only from the position that it has reached itself, and gives it up whenever it cannot
+know what that is. So an identity with a position names one commit for ever, also where a database
+goes back to an earlier state: a stream that went back is left by its owner, and nobody else
+advances it.
+
+What readers make of that is in `news.py`, what is taken away in `pruning.py`.
 """
 
 import os
+import secrets
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import timedelta
-from typing import Any
 
 import sqlalchemy as sa
+from sqlalchemy.exc import DBAPIError
 
-from treeclaim.model.changes import Cursor
+from treeclaim.store.database.failures import is_retryable
 from treeclaim.store.database.ready import Ready
-from treeclaim.store.database.transactions import (
-    ReadTransaction,
-    RetryTransactionError,
-    WriteTransaction,
-    chunks,
-    utc_now,
-)
+from treeclaim.store.database.transactions import RetryTransactionError, WriteTransaction
 from treeclaim.store.schema.tables import feed, streams
 
 PROVIDER = "provider"
 CATALOGUE = "catalogue"
 
+_LEAST_IDENTITY = 1 << 32
+_IDENTITIES = (1 << 63) - _LEAST_IDENTITY
+"""How many identities there are to draw from: all of 63 bits but the ids, which stand for the
+identities of streams that an earlier release made."""
+
 _NEW_STREAM = sa.insert(streams)
 _ADVANCE = Ready(
     sa.update(streams)
-    .where(streams.c.id == sa.bindparam("stream"), streams.c.position == sa.bindparam("old"))
+    .where(
+        streams.c.id == sa.bindparam("stream"),
+        streams.c.identity == sa.bindparam("known_as"),
+        streams.c.position == sa.bindparam("old"),
+    )
     .values(position=sa.bindparam("new"), used_at=sa.bindparam("at"))
 )
 _TELL = Ready(sa.insert(feed).inline())
-_POSITIONS = sa.select(streams.c.id, streams.c.position, streams.c.pruned_to)
-_STREAMS_AT_ONCE = 100
-"""Most streams in one question; some databases have a limit to conditions."""
-
-POSITIONS_SQL = "SELECT id, position FROM treeclaim_streams"
-"""The question whether anything is new, as plain SQL; it is asked at every read."""
 
 
 @dataclass(slots=True)
@@ -62,10 +64,12 @@ class Stream:
 
     Attributes:
         id: Its row; None until the first transaction makes it.
+        identity: What tells it from a later one with the same id.
         position: Where it stands.
     """
 
     id: int | None = None
+    identity: int = 0
     position: int = 0
 
 
@@ -81,13 +85,18 @@ class StreamPool:
     def lend(self) -> Iterator[Stream]:
         """Lend a stream to one transaction.
 
-        It comes back only if the block ends well. After an error nobody knows whether the
-        transaction was committed, so the stream is given up, and the next one takes its place.
+        It comes back if the block ends well, or if the database says that it rolled back, as
+        after a deadlock. After any other error nobody knows whether the transaction was
+        committed, so the stream is given up, and the next one takes its place.
         """
         stream = self._take()
-        yield stream
-        with self._lock:
-            self._idle.append(stream)
+        try:
+            yield stream
+        except DBAPIError as error:
+            if is_retryable(error) and not error.connection_invalidated:
+                self._give_back(stream)
+            raise
+        self._give_back(stream)
 
     def _take(self) -> Stream:
         with self._lock:
@@ -96,22 +105,24 @@ class StreamPool:
                 self._process, self._idle = os.getpid(), []
             return self._idle.pop() if self._idle else Stream()
 
+    def _give_back(self, stream: Stream) -> None:
+        with self._lock:
+            if self._process == os.getpid():
+                self._idle.append(stream)
+
 
 def append(transaction: WriteTransaction, stream: Stream) -> Stream:
     """Tell the feed what a transaction touched; return the stream as it is after the commit."""
-    position = stream.position + 1
-    stream_id = _advanced(transaction, stream, position)
-    if stream_id is None:
-        stream_id, position = _created(transaction), 1
-    told = [(PROVIDER, one) for one in sorted(transaction.touched_providers)]
+    stream = _advanced(transaction, stream) or _created(transaction)
+    told = [(PROVIDER, provider_id) for provider_id in sorted(transaction.touched_providers)]
     if transaction.touched_catalogue:
         told.append((CATALOGUE, 0))
     transaction.execute_each(
         _TELL,
         (
             {
-                "stream_id": stream_id,
-                "position": position,
+                "stream_id": stream.id,
+                "position": stream.position,
                 "kind": kind,
                 "object_id": object_id,
                 "created_at": transaction.now,
@@ -119,92 +130,41 @@ def append(transaction: WriteTransaction, stream: Stream) -> Stream:
             for kind, object_id in told
         ),
     )
-    return Stream(stream_id, position)
+    return stream
 
 
-def _advanced(transaction: WriteTransaction, stream: Stream, position: int) -> int | None:
-    """Advance a stream; None if it was not made yet, or was pruned away."""
+def _advanced(transaction: WriteTransaction, stream: Stream) -> Stream | None:
+    """Advance a stream; None if it was not made yet, was closed, or is not where its owner left it.
+
+    The last two also stand for a database that went back to an earlier state.
+    """
     if stream.id is None:
         return None
+    position = stream.position + 1
     result = transaction.execute(
-        _ADVANCE, stream=stream.id, old=stream.position, new=position, at=transaction.now
+        _ADVANCE,
+        stream=stream.id,
+        known_as=stream.identity,
+        old=stream.position,
+        new=position,
+        at=transaction.now,
     )
-    return stream.id if result.rowcount == 1 else None
+    return Stream(stream.id, stream.identity, position) if result.rowcount == 1 else None
 
 
-def _created(transaction: WriteTransaction) -> int:
-    result = transaction.execute(_NEW_STREAM, position=1, pruned_to=0, used_at=transaction.now)
+def _created(transaction: WriteTransaction) -> Stream:
+    identity = new_identity()
+    result = transaction.execute(
+        _NEW_STREAM, identity=identity, position=1, pruned_to=0, used_at=transaction.now
+    )
     if not result.inserted_primary_key:
         raise RetryTransactionError
-    return int(result.inserted_primary_key[0])
+    return Stream(int(result.inserted_primary_key[0]), identity, 1)
 
 
-@dataclass(frozen=True, slots=True)
-class News:
-    """What a reader has to look at again.
+def new_identity() -> int:
+    """Draw an identity that no stream or epoch has had, nor ever will have again.
 
-    Attributes:
-        cursor: Where the reader stands afterwards.
-        complete: True if it must load everything.
-        provider_ids: Providers to load, if not everything.
-        catalogue: Whether traits and resource classes must be loaded.
+    The bits are the operating system's, which no two processes share after a fork.
     """
-
-    cursor: Cursor
-    complete: bool
-    provider_ids: frozenset[int]
-    catalogue: bool
-
-
-def news(transaction: ReadTransaction, cursor: Cursor | None) -> News:
-    """Find out what was committed since a cursor, within the snapshot of a transaction."""
-    positions = {row.id: row for row in transaction.rows(_POSITIONS)}
-    reached = {one: int(row.position) for one, row in positions.items()}
-    if (
-        cursor is None
-        or cursor.keys() - positions.keys()
-        or any(row.pruned_to > cursor.get(one, 0) for one, row in positions.items())
-    ):
-        return News(reached, complete=True, provider_ids=frozenset(), catalogue=True)
-    known = {one: cursor.get(one, 0) for one in reached}
-    told = _told_since(transaction, [one for one in reached if reached[one] > known[one]], known)
-    return News(
-        reached,
-        complete=False,
-        provider_ids=frozenset(row.object_id for row in told if row.kind == PROVIDER),
-        catalogue=any(row.kind == CATALOGUE for row in told),
-    )
-
-
-def _told_since(transaction: ReadTransaction, advanced: Sequence[int], known: Cursor) -> list[Any]:
-    """Return what some streams tell past the positions known of them."""
-    found: list[Any] = []
-    for some in chunks(advanced, _STREAMS_AT_ONCE):
-        past = (sa.and_(feed.c.stream_id == one, feed.c.position > known[one]) for one in some)
-        found += transaction.rows(sa.select(feed.c.kind, feed.c.object_id).where(sa.or_(*past)))
-    return found
-
-
-def prune(transaction: WriteTransaction, keep: timedelta) -> int:
-    """Delete what was told longer ago than `keep`, and streams unused since; return the rows."""
-    before = utc_now() - keep
-    old = (
-        sa.select(feed.c.stream_id, sa.func.max(feed.c.position).label("position"))
-        .where(feed.c.created_at < before)
-        .group_by(feed.c.stream_id)
-        .order_by(feed.c.stream_id)
-    )
-    deleted = 0
-    for row in transaction.rows(old):
-        transaction.execute(
-            sa.update(streams)
-            .where(streams.c.id == row.stream_id, streams.c.pruned_to < row.position)
-            .values(pruned_to=row.position)
-        )
-        deleted += transaction.execute(
-            sa.delete(feed).where(
-                feed.c.stream_id == row.stream_id, feed.c.position <= row.position
-            )
-        ).rowcount
-    transaction.execute(sa.delete(streams).where(streams.c.used_at < before))
-    return deleted
+    return _LEAST_IDENTITY + secrets.randbelow(_IDENTITIES)

@@ -15,9 +15,9 @@ from treeclaim.store.database.connections import writing
 from treeclaim.store.schema.tables import (
     PLACEMENT_REVISION,
     alembic_version,
+    own,
     placement,
     resource_providers,
-    streams,
 )
 
 OWN_VERSION_TABLE = "treeclaim_alembic_version"
@@ -69,11 +69,7 @@ def require_ready(engine: Engine) -> None:
                     "[placement_database]/sync_on_startup."
                 )
             _require_known(found)
-            if not sa.inspect(connection).has_table(streams.name):
-                raise SchemaRevisionError(
-                    "The database has Placement's tables but not Treeclaim's own. Run "
-                    "'treeclaim db sync', or set [placement_database]/sync_on_startup."
-                )
+            _require_own(connection)
     except DBAPIError as error:
         raise StoreUnavailableError(str(error.orig)) from error
 
@@ -100,6 +96,24 @@ def _require_known(found: str) -> None:
             f"The Placement schema in the database is at revision {found}; this program "
             f"understands {PLACEMENT_REVISION} only. Bring it there with 'placement-manage db "
             "sync' of the Placement release that belongs to it, and start again."
+        )
+
+
+def _require_own(connection: Connection) -> None:
+    """Refuse to work without all columns that this release uses; more of them do no harm."""
+    inspector = sa.inspect(connection)
+    for table in own.sorted_tables:
+        if not inspector.has_table(table.name):
+            found = "has Placement's tables but not Treeclaim's own"
+        elif not {column["name"] for column in inspector.get_columns(table.name)}.issuperset(
+            table.columns.keys()
+        ):
+            found = "has Treeclaim's own tables as an earlier release made them"
+        else:
+            continue
+        raise SchemaRevisionError(
+            f"The database {found}. Run 'treeclaim db sync', or set "
+            "[placement_database]/sync_on_startup."
         )
 
 

@@ -5,6 +5,7 @@ Names, types, constraints and indexes are those of contract page 85. Own tables 
 `treeclaim_`.
 """
 
+from datetime import datetime
 from typing import Any
 
 from sqlalchemy import (
@@ -222,12 +223,24 @@ streams = Table(
     "treeclaim_streams",
     own,
     Column("id", Integer, primary_key=True, autoincrement=True),
+    Column("identity", BigInteger),
     Column("position", BigInteger, nullable=False),
     Column("pruned_to", BigInteger, nullable=False),
     Column("used_at", DateTime, nullable=False),
+    Column("epoch", BigInteger),
+    Column("closed_in", BigInteger),
+    Index("treeclaim_streams_epoch_idx", "epoch", unique=True),
     **_mysql(),
 )
-"""Streams of the change feed; see `feed`."""
+"""Streams of the change feed, and epochs among them; see `treeclaim.store.feed`.
+
+An `id` is counted by the database and may come again; an `identity` never does. Streams of an
+earlier release have none. Of a stream that was closed, `closed_in` is the number of the epoch in which that was done. Of an
+epoch, `epoch` is its number, and all else is without meaning.
+"""
+
+NEVER_UNUSED = datetime(9999, 1, 1)  # noqa: DTZ001
+"""`used_at` of an epoch, naive UTC: no release takes it for a stream that nobody uses."""
 
 feed = Table(
     "treeclaim_feed",
@@ -240,4 +253,4 @@ feed = Table(
     Index("treeclaim_feed_created_at_idx", "created_at"),
     **_mysql(),
 )
-"""What each committed transaction touched; see `feed`."""
+"""What each committed transaction touched; see `treeclaim.store.feed`."""

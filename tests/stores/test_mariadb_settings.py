@@ -1,0 +1,40 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What holds on MariaDB alone: its URLs, and the lock under which the schema is made."""
+
+import pytest
+import sqlalchemy as sa
+
+from tests.databases import empty_database
+from treeclaim.model.errors import StoreUnavailableError
+from treeclaim.store import DatabaseSettings
+from treeclaim.store.database.connections import writing
+from treeclaim.store.database.engine import make_engine
+from treeclaim.store.schema import revisions as schema
+
+
+@pytest.fixture
+def url(tmp_path):
+    """An empty database of MariaDB."""
+    with empty_database("mariadb", tmp_path) as made:
+        yield made
+
+
+@pytest.mark.parametrize("scheme", ["mysql+pymysql", "mariadb+pymysql", "mysql", "mariadb"])
+def test_every_way_to_name_mariadb_gives_its_isolation(url, scheme):
+    engine = make_engine(DatabaseSettings(url.replace("mysql+pymysql", scheme)))
+    asked = sa.text("SELECT @@tx_isolation")
+    # The server's own default is REPEATABLE READ.
+    with writing(engine).connect() as connection:
+        assert connection.execute(asked).scalar() == "READ-COMMITTED"
+    engine.dispose()
+
+
+def test_a_schema_that_another_process_holds_is_reported(url, monkeypatch):
+    monkeypatch.setattr(schema, "_LOCK_WAIT", 0)
+    engine = make_engine(DatabaseSettings(url))
+    with engine.connect() as other:
+        name = "treeclaim schema " + sa.make_url(url).database
+        assert other.execute(sa.select(sa.func.get_lock(name, 0))).scalar() == 1
+        with pytest.raises(StoreUnavailableError, match="Another process"):
+            schema.sync(engine)
+    engine.dispose()

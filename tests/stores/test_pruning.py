@@ -1,0 +1,211 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Pruning takes away what is old, piece by piece, and never fails a write that came along."""
+
+import threading
+import uuid
+from contextlib import closing
+from datetime import timedelta
+
+import pytest
+import sqlalchemy as sa
+from sqlalchemy.exc import IntegrityError, OperationalError
+
+from tests.databases import KINDS, empty_database
+from treeclaim.replica import Replica
+from treeclaim.store import DatabaseSettings, Store
+from treeclaim.store import store as store_module
+from treeclaim.store.database.transactions import utc_now
+from treeclaim.store.feed import pruning
+from treeclaim.store.feed.streams import StreamPool
+from treeclaim.store.operations import inventories, providers
+from treeclaim.store.schema.tables import feed, streams
+
+SLOW_KINDS = [KINDS[0], *(pytest.param(kind, marks=pytest.mark.slow) for kind in KINDS[1:])]
+EVERYTHING = timedelta(seconds=-1)
+PIECE = 5
+
+
+@pytest.fixture(params=SLOW_KINDS)
+def database_url(request, tmp_path):
+    """The URL of an empty database."""
+    with empty_database(request.param, tmp_path) as url:
+        yield url
+
+
+def new_provider(store):
+    """Create a provider; return its uuid."""
+    name = str(uuid.uuid4())
+    store.write(providers.create, uuid=name, name=name, parent_uuid=None)
+    return name
+
+
+def rows_of(store, table):
+    """All rows of a table."""
+    with store.engine.connect() as connection:
+        return connection.execute(sa.select(table)).all()
+
+
+def touch_together(store, count):
+    """Commit a change of this many providers at once."""
+
+    def change(transaction):
+        transaction.touch_providers(range(1, count + 1))
+
+    store.write(change)
+
+
+@pytest.fixture
+def deletions(store, monkeypatch):
+    """The number of rows that each statement took out of the feed, with small pieces."""
+    monkeypatch.setattr(pruning, "ROWS_AT_ONCE", PIECE)
+    found = []
+
+    def note(_connection, cursor, statement, *_):
+        if statement.startswith("DELETE FROM treeclaim_feed") and cursor.rowcount:
+            found.append(cursor.rowcount)
+
+    sa.event.listen(store.engine, "after_cursor_execute", note)
+    return found
+
+
+def test_a_long_feed_is_pruned_in_pieces(store, deletions):
+    store.prune(EVERYTHING)
+    deletions.clear()
+    for _ in range(23):
+        touch_together(store, 1)
+    assert store.prune(EVERYTHING) == 23
+    assert deletions == [5, 5, 5, 5, 3]
+    assert rows_of(store, feed) == []
+
+
+def test_a_commit_is_pruned_as_a_whole_however_much_it_touched(store, deletions):
+    store.prune(EVERYTHING)
+    deletions.clear()
+    touch_together(store, 3)
+    touch_together(store, 12)
+    touch_together(store, 1)
+    assert store.prune(EVERYTHING) == 16
+    assert deletions == [15, 1]
+
+
+def test_a_pruning_that_was_cut_off_has_told_up_to_where_it_came(store, deletions):
+    replica = Replica(store)
+    with replica.current():
+        pass
+    made = {new_provider(store) for _ in range(8)}
+    before = utc_now() - EVERYTHING
+    (stream_id,) = {row.stream_id for row in rows_of(store, feed) if row.position > 1}
+    store.write(pruning.delete_oldest, stream_id, before)
+    with replica.current() as forest:
+        assert {record.uuid for record in forest.records()} == made
+
+
+def test_only_what_is_older_is_pruned(store):
+    before = len(rows_of(store, feed))
+    assert store.prune(timedelta(hours=1)) == 0
+    assert len(rows_of(store, feed)) == before
+    assert [row for row in rows_of(store, streams) if row.closed_in is not None] == []
+
+
+def test_a_stream_is_closed_by_one_pruning_and_removed_by_a_later_one(store):
+    (begun,) = (row.id for row in rows_of(store, streams) if row.epoch is None)
+    store.prune(EVERYTHING)
+    closed = {row.id: row for row in rows_of(store, streams)}
+    assert closed[begun].closed_in == 1
+    assert {row.epoch for row in closed.values()} == {None, 0, 1}
+    store.prune(EVERYTHING)
+    left = {row.id: row for row in rows_of(store, streams)}
+    assert begun not in left
+    assert {row.epoch for row in left.values()} == {1}
+
+
+def test_a_stream_that_was_closed_a_moment_ago_stays(store):
+    store.prune(EVERYTHING)
+    closed = rows_of(store, streams)
+    store.prune(timedelta(hours=1))
+    assert rows_of(store, streams) == closed
+
+
+def test_the_owner_of_a_closed_stream_takes_another_one(store):
+    provider = new_provider(store)
+    store.prune(EVERYTHING)
+    store.write(inventories.delete_all, provider)
+    open_now = [
+        row for row in rows_of(store, streams) if row.epoch is None and row.closed_in is None
+    ]
+    assert [row.position for row in open_now] == [1]
+
+
+def test_prunings_at_the_same_time_make_epochs_with_different_numbers(store, database_url):
+    other_stores = [Store(DatabaseSettings(database_url)) for _ in range(2)]
+    meet = threading.Barrier(len(other_stores))
+
+    def prune_often(mine):
+        for _ in range(5):
+            new_provider(mine)
+            meet.wait(60)
+            mine.prune(EVERYTHING)
+
+    threads = [threading.Thread(target=prune_often, args=(mine,)) for mine in other_stores]
+    replica = Replica(store)
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    with replica.current() as forest:
+        assert len(forest.records()) == 10
+    numbers = [row.epoch for row in rows_of(store, streams) if row.epoch is not None]
+    assert len(numbers) == len(set(numbers))
+    for mine in other_stores:
+        mine.close()
+
+
+def test_a_write_is_not_failed_by_the_pruning_that_it_begins(store, database_url, monkeypatch):
+    monkeypatch.setattr(store_module, "_PRUNE_EVERY", 0)
+    with closing(Store(DatabaseSettings(database_url))) as busy:
+        with busy.engine.begin() as connection:
+            connection.exec_driver_sql("DROP TABLE treeclaim_feed")
+        assert busy.write(lambda _: "done") == "done"
+        for thread in threading.enumerate():
+            if thread.name == store_module.PRUNING_THREAD:
+                thread.join()
+
+
+def test_a_write_is_not_failed_where_no_thread_can_be_started(store, database_url, monkeypatch):
+    def refuse(_thread):
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(store_module, "_PRUNE_EVERY", 0)
+    monkeypatch.setattr(threading.Thread, "start", refuse)
+    with closing(Store(DatabaseSettings(database_url))) as busy:
+        assert busy.write(lambda _: "done") == "done"
+
+
+def lent_twice(error):
+    """The streams of two transactions, the first of which ends with an error."""
+    pool = StreamPool()
+    try:
+        with pool.lend() as first:
+            raise error
+    except type(error):
+        pass
+    with pool.lend() as second:
+        return first, second
+
+
+def test_a_stream_whose_transaction_was_rolled_back_is_used_again():
+    first, second = lent_twice(IntegrityError("", {}, Exception()))
+    assert second is first
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        OperationalError("", {}, Exception()),
+        IntegrityError("", {}, Exception(), connection_invalidated=True),
+        ValueError(),
+    ],
+)
+def test_a_stream_whose_transaction_may_have_been_committed_is_given_up(error):
+    first, second = lent_twice(error)
+    assert second is not first

@@ -1,0 +1,193 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Writers, readers, prunings and restored backups on one database, in whatever order they come."""
+
+import contextlib
+import sqlite3
+import uuid
+from datetime import timedelta
+
+import sqlalchemy as sa
+
+from treeclaim.forest.table.forest import Forest
+from treeclaim.model.errors import TreeclaimError
+from treeclaim.model.inventory import Inventory
+from treeclaim.store import DatabaseSettings, Store
+from treeclaim.store.operations import inventories, providers, resource_classes, traits
+from treeclaim.store.schema import revisions as schema
+from treeclaim.store.schema.tables import feed, own, placement, streams
+
+PROVIDERS = [str(uuid.UUID(int=number + 1)) for number in range(4)]
+CLASS = "CUSTOM_SLOT"
+TRAITS = ["CUSTOM_A", "CUSTOM_B"]
+WRITERS = 3
+READERS = 3
+EVERYTHING = timedelta(seconds=-1)
+"""How much a pruning keeps that removes all it may."""
+
+AN_HOUR = timedelta(hours=1)
+_NO_FOREIGN_KEYS = {
+    "postgresql": "SET LOCAL session_replication_role = replica",
+    "mysql": "SET SESSION foreign_key_checks = 0",
+}
+
+
+def prepare(url):
+    """Make an empty database ready; without the standard names, which would only take time."""
+    store = Store(DatabaseSettings(url, sqlite_synchronous=False))
+    schema.sync(store.engine)
+    store.write(resource_classes.create, CLASS)
+    store.prune(EVERYTHING)
+    store.close()
+
+
+def tables():
+    """All tables there are, each after those that it refers to."""
+    return [*placement.sorted_tables, *own.sorted_tables]
+
+
+class Reader:
+    """A reader that follows the feed whenever it is told to, as a Replica does."""
+
+    def __init__(self, store):
+        self.store = store
+        self.forest = Forest()
+        self.cursor = None
+
+    def catch_up(self):
+        """Apply what was committed since the last time; return whether that was a full load."""
+        changes = self.store.changes(self.cursor)
+        if changes is None:
+            return False
+        self.forest.apply(changes)
+        self.cursor = changes.cursor
+        return changes.complete
+
+    def picture(self):
+        """All that it knows."""
+        return self.forest.records(), self.forest.catalogue
+
+
+class World:
+    """A database with stores as of several processes, readers, and backups to go back to."""
+
+    def __init__(self, url):
+        self.url = url
+        self.settings = DatabaseSettings(url, sqlite_synchronous=False)
+        self.stores = [Store(self.settings) for _ in range(WRITERS)]
+        self.onlooker = Store(self.settings)
+        self.readers = [Reader(self.onlooker) for _ in range(READERS)]
+        self.backups = [self._copy()]
+
+    def close(self):
+        """Close what was opened."""
+        for store in (*self.stores, self.onlooker):
+            store.close()
+
+    # -- what may happen -------------------------------------------------------------------
+
+    def create(self, writer, which):
+        """Make a provider."""
+        name = PROVIDERS[which]
+        self._write(writer, providers.create, uuid=name, name=name, parent_uuid=None)
+
+    def delete(self, writer, which):
+        """Delete a provider."""
+        self._write(writer, providers.delete, PROVIDERS[which])
+
+    def stock(self, writer, which):
+        """Give a provider some inventory, which raises its generation."""
+
+        def change(transaction):
+            inventories.delete_all(transaction, PROVIDERS[which])
+            inventories.add(
+                transaction, PROVIDERS[which], CLASS, Inventory(8), zero_capacity_allowed=True
+            )
+
+        self._write(writer, change)
+
+    def trait(self, writer, which):
+        """Make a trait, or take it away."""
+        name = TRAITS[which % len(TRAITS)]
+        known = name in self.load().catalogue.traits
+        self._write(writer, traits.delete if known else traits.ensure, name)
+
+    def _write(self, writer, operation, *args, **kwargs):
+        with contextlib.suppress(TreeclaimError):
+            self.stores[writer].write(operation, *args, **kwargs)
+
+    def restart(self, writer, _which):
+        """Let a process end and another take its place; its streams are left behind."""
+        self.stores[writer].close()
+        self.stores[writer] = Store(self.settings)
+
+    def prune_everything(self, writer, _which):
+        """Prune with nothing kept."""
+        self.stores[writer].prune(EVERYTHING)
+
+    def prune_old(self, writer, _which):
+        """Prune what is older than an hour."""
+        self.stores[writer].prune(AN_HOUR)
+
+    def age(self, _writer, _which):
+        """Let two hours pass."""
+        with self.onlooker.engine.begin() as connection:
+            for table, column in ((feed, feed.c.created_at), (streams, streams.c.used_at)):
+                times = [row[0] for row in connection.execute(sa.select(column).distinct())]
+                # The oldest first, so that none is changed twice.
+                for time in sorted(times):
+                    older = {column.name: time - 2 * AN_HOUR}
+                    connection.execute(sa.update(table).where(column == time).values(older))
+
+    def backup(self, _writer, _which):
+        """Make a backup."""
+        self.backups.append(self._copy())
+
+    def restore(self, _writer, which):
+        """Go back to a backup while all processes go on: also what losing commits looks like."""
+        copy = self.backups[-1 - which % len(self.backups)]
+        if self.url.startswith("sqlite"):
+            with contextlib.closing(self._file()) as target:
+                copy.backup(target)
+            return
+        with self.onlooker.engine.begin() as connection:
+            connection.exec_driver_sql(_NO_FOREIGN_KEYS[connection.dialect.name])
+            for table in tables():
+                connection.execute(sa.delete(table))
+                if copy[table.name]:
+                    connection.execute(sa.insert(table), copy[table.name])
+        # What was set for the session goes with its connection.
+        self.onlooker.engine.dispose()
+
+    def _file(self):
+        return sqlite3.connect(sa.make_url(self.url).database, isolation_level=None)
+
+    def _copy(self):
+        if self.url.startswith("sqlite"):
+            copy = sqlite3.connect(":memory:")
+            with contextlib.closing(self._file()) as source:
+                source.backup(copy)
+            return copy
+        with self.onlooker.engine.connect() as connection:
+            return {
+                table.name: [dict(row) for row in connection.execute(sa.select(table)).mappings()]
+                for table in tables()
+            }
+
+    # -- what must hold --------------------------------------------------------------------
+
+    def load(self):
+        """Everything as it is now, in a Forest that has never seen anything else."""
+        fresh = Forest()
+        fresh.apply(self.onlooker.changes(None))
+        return fresh
+
+    def read(self, _writer, which):
+        """Let a reader catch up; it must know just what a fresh one knows."""
+        self.must_be_current(self.readers[which % READERS])
+
+    def must_be_current(self, reader):
+        """Fail if a reader that has caught up differs from a fresh one; tell of full loads."""
+        complete = reader.catch_up()
+        fresh = self.load()
+        assert reader.picture() == (fresh.records(), fresh.catalogue)
+        return complete
