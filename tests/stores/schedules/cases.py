@@ -59,7 +59,7 @@ _ABOUT_CONSUMERS = (
 
 CRITICAL = (
     ("claims-absent", 2, "put-old", "post-exchange"),
-    ("claims-absent", 2, "post-exchange", "born-and-gone"),
+    ("claims-absent", 1, "post-exchange", "born-and-gone"),
     ("claims-absent", 3, "delete", "born-and-moved"),
     ("claims-absent", 1, "put-null", "post-exchange", "delete"),
     ("claims-present", 2, "put-away", "reshape"),
@@ -72,9 +72,8 @@ CRITICAL = (
     ("classes-free", 2, "delete-class", "swap-class"),
     ("classes-free", 1, "delete-class", "create-class", "replace-inventories"),
     ("classes-stocked", 2, "claim", "swap-class"),
-    ("classes-stocked", 2, "reshape", "swap-class"),
+    ("classes-stocked", 1, "reshape", "swap-class"),
     ("trees", 2, "move-root", "move-other"),
-    ("trees", 1, "create-below", "unparent", "delete-leaf"),
     ("parts", 2, "give-trait", "swap-trait"),
     ("known-stream", 2, "claim", "prune"),
     ("known-stream", 1, "claim", "prune", "read"),
