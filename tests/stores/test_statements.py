@@ -20,6 +20,11 @@ MOST_STATEMENTS = 8
 
 MOST_STATEMENTS_OF_A_MOVE = 10
 
+MOST_STATEMENTS_OF_A_RELEASE = 6
+
+MOST_STATEMENTS_WITHOUT_A_RECORD = 10
+"""Of a claim for a consumer that holds something and has no record, which is old data."""
+
 
 @pytest.fixture
 def hosts(store):
@@ -71,6 +76,23 @@ def test_a_move_takes_few_statements(store, hosts):
     claim(store, consumer, hosts[0], None)
     seen = statements_of(store, lambda: claim(store, consumer, hosts[1], 1))
     assert len(seen) <= MOST_STATEMENTS_OF_A_MOVE, seen
+
+
+def test_a_release_takes_few_statements(store, hosts):
+    consumer, other = str(uuid.uuid4()), str(uuid.uuid4())
+    for new in (consumer, other):
+        claim(store, new, hosts[0], None)
+    seen = statements_of(store, lambda: store.write(allocations.delete, consumer))
+    assert len(seen) <= MOST_STATEMENTS_OF_A_RELEASE, seen
+
+
+def test_a_claim_for_a_consumer_without_a_record_takes_little_more(store, hosts):
+    consumer = str(uuid.uuid4())
+    claim(store, consumer, hosts[0], None)
+    with store.engine.begin() as connection:
+        connection.execute(sa.delete(consumers).where(consumers.c.uuid == consumer))
+    seen = statements_of(store, lambda: claim(store, consumer, hosts[0], None))
+    assert len(seen) <= MOST_STATEMENTS_WITHOUT_A_RECORD, seen
 
 
 def test_a_ready_statement_takes_lists_of_any_length(store):

@@ -3,12 +3,14 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, TypeVar
 
 from sqlalchemy import Executable
 from sqlalchemy.engine import Connection, CursorResult
 
 from treeclaim.store.database.ready import Ready
+
+Item = TypeVar("Item")
 
 _ROWS_AT_ONCE = 10_000
 """Rows of a large result that are in memory together."""
@@ -102,7 +104,7 @@ def seconds(*times: datetime | None) -> float:
     return 0.0
 
 
-def chunks(items: Sequence[int], most: int = IDS_AT_ONCE) -> Iterator[Sequence[int]]:
-    """Split ids into pieces that fit into one statement."""
+def chunks(items: Sequence[Item], most: int = IDS_AT_ONCE) -> Iterator[Sequence[Item]]:
+    """Split ids or names into pieces that fit into one statement."""
     for start in range(0, len(items), most):
         yield items[start : start + most]

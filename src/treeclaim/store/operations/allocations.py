@@ -4,6 +4,10 @@
 Never more than there is. A write locks its consumers, then all providers it touches in order of
 their ids, and judges capacity by what it reads under these locks. Two claims on one provider thus
 queue up; neither fails because of the other.
+
+A consumer that has no row is locked by inserting one, so that each consumer of a write is held
+before anything is decided by what it holds. Only with that may its allocations be removed or
+counted as its own.
 """
 
 from collections import Counter
@@ -23,21 +27,29 @@ from treeclaim.model.errors import (
 )
 from treeclaim.model.inventory import Inventory
 from treeclaim.store.database.ready import Ready
-from treeclaim.store.database.transactions import ReadTransaction, WriteTransaction
+from treeclaim.store.database.transactions import (
+    ReadTransaction,
+    RetryTransactionError,
+    WriteTransaction,
+)
 from treeclaim.store.operations import consumers
 from treeclaim.store.operations.claim_lookup import Held, Lookup, Usage, held_by, look_up
+from treeclaim.store.operations.class_ids import require_same_ids
 from treeclaim.store.operations.consumers import Owners
 from treeclaim.store.operations.provider_rows import ProviderRow, bump, locked_in_order
 from treeclaim.store.reading.stock import STOCK, USED
-from treeclaim.store.schema.tables import allocations, inventories
+from treeclaim.store.schema.tables import allocations, inventories, resource_classes
 
 _STOCK = Ready(
     sa.select(
         inventories.c.resource_provider_id,
         inventories.c.resource_class_id,
+        resource_classes.c.name,
         USED,
         *STOCK,
-    ).where(
+    )
+    .join(resource_classes, resource_classes.c.id == inventories.c.resource_class_id)
+    .where(
         inventories.c.resource_provider_id.in_(sa.bindparam("provider_ids", expanding=True)),
         inventories.c.resource_class_id.in_(sa.bindparam("class_ids", expanding=True)),
     )
@@ -79,7 +91,7 @@ class Prepared:
     Attributes:
         claims: What is to be.
         consumers: Those consumers that existed, as they were.
-        held: What they hold until now.
+        held: What all consumers of the write hold until now, read while each was locked.
         class_ids: Ids of the resource classes named, if they exist.
         providers: All locked providers by uuid.
     """
@@ -112,22 +124,30 @@ def prepare(
     Whatever can be done before the providers are locked is, so that those who wait for them wait
     less. What is written too early is undone with the transaction, should the claims be refused.
     """
-    known, found = _settled(transaction, claims)
-    emptied = [claim.consumer_uuid for claim in claims if not claim.allocations]
-    left = set[int]().union(*(found.held.providers.get(one, ()) for one in emptied))
-    named = {uuid for claim in claims for uuid in claim.allocations}
+    known, found = _locked_if_recorded(transaction, claims)
     consumers.record(transaction, claims, known, Owners(transaction, found.owners))
+    held = found.held
+    if held.providers.keys() - known.keys():
+        # They have no record (old data), so nobody was kept out until one was inserted just now.
+        held = held_by(transaction, [claim.consumer_uuid for claim in claims])
+    emptied = [claim.consumer_uuid for claim in claims if not claim.allocations]
+    left = set[int]().union(*(held.providers.get(consumer, ()) for consumer in emptied))
+    named = {uuid for claim in claims for uuid in claim.allocations}
     rows = locked_in_order(transaction, named | set(also), left)
-    return Prepared(claims, known, found.held, found.class_ids, {row.uuid: row for row in rows})
+    return Prepared(claims, known, held, found.class_ids, {row.uuid: row for row in rows})
 
 
-def _settled(
+def _locked_if_recorded(
     transaction: WriteTransaction, claims: Sequence[ConsumerClaim]
 ) -> tuple[Mapping[str, consumers.Consumer], Lookup]:
-    """Lock the consumers that exist, and look up what the claims name.
+    """Lock the consumers that have a record, and look up what the claims name.
 
-    Consumers that the client holds for new are not there as a rule, and nothing is locked then:
-    whoever inserts one of them second is refused by its unique name and runs again.
+    Consumers that the client holds for new are not there as a rule, and nothing is locked then.
+    Whoever is not locked here has a row inserted next; if another transaction was first, that
+    breaks its uniqueness, and this one runs again.
+
+    Raises:
+        RetryTransactionError: if a consumer came into being after the locking.
     """
     if all(claim.generation is None for claim in claims):
         found = look_up(transaction, claims)
@@ -135,6 +155,8 @@ def _settled(
             return {}, found
     known = consumers.locked(transaction, [claim.consumer_uuid for claim in claims])
     found = look_up(transaction, claims)
+    if found.consumers - known.keys():
+        raise RetryTransactionError
     return consumers.without_left_behind(transaction, known, found.held.providers), found
 
 
@@ -153,11 +175,9 @@ def require_known(prepared: Prepared) -> None:
 
 def carry_out(transaction: WriteTransaction, prepared: Prepared) -> None:
     """Write the claims of a prepared write; see `replace` for what it raises."""
-    new = _new_records(prepared)
-    _require_room(transaction, new, prepared.held.usage)
-    uuids = [claim.consumer_uuid for claim in prepared.claims]
-    if prepared.held.providers:
-        transaction.execute(_REMOVE, uuids=uuids)
+    new = _new_records(transaction, prepared)
+    _require_room(transaction, new, prepared)
+    _remove(transaction, prepared.held)
     transaction.execute_each(
         _INSERT,
         (
@@ -194,16 +214,33 @@ def delete(transaction: WriteTransaction, consumer_uuid: str) -> None:
     Raises:
         AllocationsNotFoundError.
     """
-    consumers.locked(transaction, [consumer_uuid])
-    held = held_by(transaction, consumer_uuid)
+    known = consumers.locked(transaction, [consumer_uuid])
+    held = held_by(transaction, [consumer_uuid])
+    if held.providers and consumer_uuid not in known:
+        # It was born after the locking, and this runs again; or it has no record (old data).
+        consumers.hold_unrecorded(transaction, [consumer_uuid])
+        held = held_by(transaction, [consumer_uuid])
     if not held.providers:
         raise AllocationsNotFoundError(consumer_uuid)
-    transaction.execute(_REMOVE, uuids=[consumer_uuid])
+    _remove(transaction, held)
     consumers.delete(transaction, consumer_uuid)
     transaction.touch_providers(provider_id for provider_id, _ in held.usage)
 
 
-def _new_records(prepared: Prepared) -> list[NewAllocation]:
+def _remove(transaction: WriteTransaction, held: Held) -> None:
+    """Delete just the records that were read, so that the feed is told of each that goes.
+
+    Raises:
+        RetryTransactionError: if there are others by now; who keeps to the locks makes none.
+    """
+    if not held.providers:
+        return
+    removed = transaction.execute(_REMOVE, uuids=sorted(held.providers))
+    if removed.rowcount != held.records:
+        raise RetryTransactionError
+
+
+def _new_records(transaction: ReadTransaction, prepared: Prepared) -> list[NewAllocation]:
     wanted = [
         (claim, uuid, name, amount)
         for claim in prepared.claims
@@ -212,6 +249,7 @@ def _new_records(prepared: Prepared) -> list[NewAllocation]:
     ]
     for _, _, name, _ in wanted:
         if name not in prepared.class_ids:
+            require_same_ids(transaction, prepared.class_ids, [name])
             raise ResourceClassNotFoundError(name)
     return [
         NewAllocation(
@@ -222,18 +260,19 @@ def _new_records(prepared: Prepared) -> list[NewAllocation]:
 
 
 def _require_room(
-    transaction: ReadTransaction, new: Sequence[NewAllocation], before: Usage
+    transaction: ReadTransaction, new: Sequence[NewAllocation], prepared: Prepared
 ) -> None:
     """Judge inventories, units and capacity (section 1.3, points 3 to 5)."""
     if not new:
         return
-    provider_ids = sorted({one.provider.id for one in new})
-    class_ids = sorted({one.class_id for one in new})
-    stock, used = _stock(transaction, provider_ids, class_ids)
+    stock, used = _stock(transaction, new)
+    if any(one.key not in stock for one in new):
+        require_same_ids(transaction, prepared.class_ids, prepared.class_ids)
     _require_inventories(new, stock)
     for one in new:
         if not stock[one.key].admits(one.used):
             raise UnitConstraintError(one.provider.uuid, one.resource_class)
+    before = prepared.held.usage
     wanted: Usage = Counter()
     for one in new:
         wanted[one.key] += one.used
@@ -258,13 +297,24 @@ def _require_inventories(
 
 
 def _stock(
-    transaction: ReadTransaction, provider_ids: list[int], class_ids: list[int]
+    transaction: ReadTransaction, new: Sequence[NewAllocation]
 ) -> tuple[dict[tuple[int, int], Inventory], Usage]:
-    """Return what there is and what is used of it, as both are at one moment."""
+    """Return what there is and what is used of it, as both are at one moment.
+
+    The providers are locked, so an inventory that is here stays, and with it the class that it is
+    of: a class is not deleted while there is an inventory of it.
+
+    Raises:
+        RetryTransactionError: if a class has another name than that under which its id was found.
+    """
     stock: dict[tuple[int, int], Inventory] = {}
     used: Usage = Counter()
-    for row in transaction.rows(_STOCK, provider_ids=provider_ids, class_ids=class_ids):
-        provider_id, class_id, sum_of_used, *inventory = row
+    names = {one.class_id: one.resource_class for one in new}
+    provider_ids = sorted({one.provider.id for one in new})
+    for row in transaction.rows(_STOCK, provider_ids=provider_ids, class_ids=sorted(names)):
+        provider_id, class_id, name, sum_of_used, *inventory = row
+        if name != names[class_id]:
+            raise RetryTransactionError
         stock[provider_id, class_id] = Inventory(*inventory)
         used[provider_id, class_id] = int(sum_of_used)
     return stock, used

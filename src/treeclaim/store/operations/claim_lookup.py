@@ -85,10 +85,12 @@ class Held:
     Attributes:
         usage: Sum of their records.
         providers: Ids of the providers by consumer.
+        records: Number of their records.
     """
 
     usage: Usage
     providers: Mapping[str, set[int]]
+    records: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,10 +135,10 @@ def look_up(transaction: ReadTransaction, claims: Sequence[ConsumerClaim]) -> Lo
     )
 
 
-def held_by(transaction: ReadTransaction, consumer_uuid: str) -> Held:
-    """Look up what one consumer holds."""
-    rows = transaction.rows(_HELD_BY, **{f"names_{_HELD}": [consumer_uuid]})
-    return _held([row for row in rows if row.name == consumer_uuid])
+def held_by(transaction: ReadTransaction, uuids: Sequence[str]) -> Held:
+    """Look up what some consumers hold."""
+    rows = transaction.rows(_HELD_BY, **{f"names_{_HELD}": sorted(uuids)})
+    return _held([row for row in rows if row.name in uuids])
 
 
 def _names_of_owners(claims: Sequence[ConsumerClaim]) -> dict[int, set[str]]:
@@ -158,4 +160,4 @@ def _held(rows: Sequence[Any]) -> Held:
     for row in rows:
         usage[row.id, row.class_id] += row.used
         providers[row.name].add(row.id)
-    return Held(usage, dict(providers))
+    return Held(usage, dict(providers), len(rows))

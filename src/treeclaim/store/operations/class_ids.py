@@ -1,17 +1,29 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Names of resource classes to ids and back."""
+"""Names of resource classes to ids and back.
 
-from collections.abc import Iterable, Mapping
+The id of a deleted class is given to the next one that is created (contract page 60, section 1). An
+id that was looked up means the same class later only if something keeps the class from going: a
+lock on its row, or an inventory of it on a provider that is locked.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
 
 import sqlalchemy as sa
 
 from treeclaim.model.errors import ResourceClassNotFoundError
-from treeclaim.store.database.transactions import ReadTransaction
+from treeclaim.model.names import CUSTOM_PREFIX
+from treeclaim.store.database.transactions import (
+    ReadTransaction,
+    RetryTransactionError,
+    WriteTransaction,
+)
+from treeclaim.store.operations.marks import CLASS, mark
 from treeclaim.store.schema.tables import resource_classes
 
 _NAMED = sa.select(resource_classes.c.id, resource_classes.c.name).where(
     resource_classes.c.name.in_(sa.bindparam("names", expanding=True))
 )
+_HELD = _NAMED.order_by(resource_classes.c.id).with_for_update(read=True, key_share=True)
 _WITH_ID = sa.select(resource_classes.c.id, resource_classes.c.name).where(
     resource_classes.c.id.in_(sa.bindparam("ids", expanding=True))
 )
@@ -24,13 +36,65 @@ def ids_of(transaction: ReadTransaction, names: Iterable[str]) -> Mapping[str, i
         ResourceClassNotFoundError: for the first name that is none's.
     """
     wanted = list(dict.fromkeys(names))
-    found = {row.name: row.id for row in transaction.rows(_NAMED, names=wanted)} if wanted else {}
-    for name in wanted:
-        if name not in found:
-            raise ResourceClassNotFoundError(name)
+    found = _found(transaction, _NAMED, wanted)
+    _require_all(wanted, found)
     return found
+
+
+def held_ids_of(transaction: WriteTransaction, names: Iterable[str]) -> Mapping[str, int]:
+    """Return the ids of resource classes by name, and keep both until the transaction ends.
+
+    Inventories have no foreign key to their class. Standard classes never change.
+
+    Raises:
+        ResourceClassNotFoundError: for the first name that is none's.
+    """
+    wanted = list(dict.fromkeys(names))
+    custom = _found(transaction, _HELD, [name for name in wanted if _is_custom(name)])
+    standard = _found(transaction, _NAMED, [name for name in wanted if not _is_custom(name)])
+    found = custom | standard
+    _require_all(wanted, found)
+    mark(transaction, CLASS, custom.values())
+    return found
+
+
+def require_same_ids(
+    transaction: ReadTransaction, known: Mapping[str, int], names: Iterable[str]
+) -> None:
+    """Check that names still mean what was found under them, before a refusal relies on it.
+
+    Args:
+        transaction: Where everything else that the refusal relies on is locked.
+        known: What was found; a name that is missing meant nothing.
+        names: Those to check.
+
+    Raises:
+        RetryTransactionError: if one of them means something else by now.
+    """
+    wanted = sorted(names)
+    found = _found(transaction, _NAMED, wanted)
+    if any(found.get(name) != known.get(name) for name in wanted):
+        raise RetryTransactionError
 
 
 def names_of(transaction: ReadTransaction, ids: Iterable[int]) -> Mapping[int, str]:
     """Return the names of resource classes by id."""
     return {row.id: row.name for row in transaction.rows(_WITH_ID, ids=sorted(set(ids)))}
+
+
+def _found(
+    transaction: ReadTransaction, statement: sa.Select[tuple[int, str]], names: Sequence[str]
+) -> dict[str, int]:
+    if not names:
+        return {}
+    return {row.name: row.id for row in transaction.rows(statement, names=names)}
+
+
+def _require_all(wanted: Iterable[str], found: Mapping[str, int]) -> None:
+    for name in wanted:
+        if name not in found:
+            raise ResourceClassNotFoundError(name)
+
+
+def _is_custom(name: str) -> bool:
+    return name.startswith(CUSTOM_PREFIX)

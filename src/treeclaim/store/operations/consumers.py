@@ -14,6 +14,7 @@ from treeclaim.store.database.transactions import (
     ReadTransaction,
     RetryTransactionError,
     WriteTransaction,
+    chunks,
 )
 from treeclaim.store.operations.claim_lookup import NAMES
 from treeclaim.store.schema.tables import allocations, consumer_types, consumers, projects, users
@@ -45,6 +46,9 @@ _UPDATE = (
     )
 )
 _DELETE = sa.delete(consumers).where(consumers.c.uuid.in_(sa.bindparam("uuids", expanding=True)))
+_HOLDING = sa.select(sa.func.count(sa.distinct(allocations.c.consumer_id))).where(
+    allocations.c.consumer_id.in_(sa.bindparam("uuids", expanding=True))
+)
 _FIND = {
     table: sa.select(table.c.id).where(name == sa.bindparam("wanted"))
     for table, name in NAMES.items()
@@ -112,8 +116,11 @@ def record(
     known: Mapping[str, Consumer],
     ids: "Owners",
 ) -> None:
-    """Write the consumers of some claims: new ones, next generations, and those that go."""
-    for claim in claims:
+    """Write the consumers of some claims: new ones, next generations, and those that go.
+
+    Afterwards this transaction holds all of them, those without a record too.
+    """
+    for claim in sorted(claims, key=lambda claim: claim.consumer_uuid):
         consumer = known.get(claim.consumer_uuid)
         if not claim.allocations:
             continue
@@ -121,10 +128,24 @@ def record(
             _insert(transaction, claim, ids)
         else:
             _update(transaction, claim, consumer, ids)
-    emptied = [claim.consumer_uuid for claim in claims if not claim.allocations]
-    gone = sorted(known.keys() & set(emptied))
-    if gone:
+    emptied = {claim.consumer_uuid for claim in claims if not claim.allocations}
+    if gone := sorted(known.keys() & emptied):
         transaction.execute(_DELETE, uuids=gone)
+    hold_unrecorded(transaction, sorted(emptied - known.keys()))
+
+
+def hold_unrecorded(transaction: WriteTransaction, uuids: Sequence[str]) -> None:
+    """Lock consumers that have no record: nobody else can insert one before this one ends.
+
+    A row that was inserted and deleted again in one transaction is never seen, but it holds its
+    unique name until the commit. If another transaction has inserted it, its uniqueness breaks,
+    and this transaction runs again.
+    """
+    if not uuids:
+        return
+    nobody = {"project_id": 0, "user_id": 0, "generation": 0, "created_at": transaction.now}
+    transaction.execute_each(_INSERT, ({"uuid": uuid, **nobody} for uuid in uuids))
+    transaction.execute(_DELETE, uuids=uuids)
 
 
 def delete(transaction: WriteTransaction, uuid: str) -> None:
@@ -199,7 +220,11 @@ def _update(
 def record_incomplete(
     transaction: WriteTransaction, uuids: Sequence[str], project_id: str, user_id: str
 ) -> None:
-    """Insert consumers that hold allocations already, with generation 0 and the owners given."""
+    """Insert consumers that hold allocations already, with generation 0 and the owners given.
+
+    Raises:
+        RetryTransactionError: if one was emptied before its row was inserted, and locked by that.
+    """
     if not uuids:
         return
     ids = Owners(transaction)
@@ -217,6 +242,8 @@ def record_incomplete(
             for uuid in uuids
         ),
     )
+    if sum(transaction.scalar(_HOLDING, uuids=some) for some in chunks(uuids)) != len(uuids):
+        raise RetryTransactionError
 
 
 def rows_without_owner(transaction: ReadTransaction) -> int:

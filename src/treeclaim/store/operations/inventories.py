@@ -14,16 +14,10 @@ from treeclaim.model.errors import (
     ResourceClassNotFoundError,
 )
 from treeclaim.model.inventory import Inventory
-from treeclaim.model.names import FIRST_CUSTOM_CLASS_ID
-from treeclaim.store.database.transactions import (
-    ReadTransaction,
-    RetryTransactionError,
-    WriteTransaction,
-)
-from treeclaim.store.operations.class_ids import ids_of, names_of
-from treeclaim.store.operations.marks import CLASS, mark
+from treeclaim.store.database.transactions import ReadTransaction, WriteTransaction
+from treeclaim.store.operations.class_ids import held_ids_of, ids_of, names_of
 from treeclaim.store.operations.provider_rows import ProviderRow, bump, locked, require_generation
-from treeclaim.store.schema.tables import allocations, inventories, resource_classes
+from treeclaim.store.schema.tables import allocations, inventories
 
 _CLASS_IDS = sa.select(inventories.c.resource_class_id).where(
     inventories.c.resource_provider_id == sa.bindparam("provider_id")
@@ -35,12 +29,6 @@ _IN_USE = (
         allocations.c.resource_class_id.in_(sa.bindparam("class_ids", expanding=True)),
     )
     .distinct()
-)
-_HOLD_CLASSES = (
-    sa.select(resource_classes.c.id)
-    .where(resource_classes.c.id.in_(sa.bindparam("class_ids", expanding=True)))
-    .order_by(resource_classes.c.id)
-    .with_for_update(read=True, key_share=True)
 )
 _INSERT = sa.insert(inventories)
 _UPDATE = (
@@ -86,7 +74,7 @@ def add(
     """
     provider = locked(transaction, provider_uuid)
     _require_capacity(provider, {resource_class: inventory}, zero_allowed=zero_capacity_allowed)
-    class_id = ids_of(transaction, [resource_class])[resource_class]
+    class_id = held_ids_of(transaction, [resource_class])[resource_class]
     if class_id in class_ids_of(transaction, provider):
         raise InventoryExistsError(provider_uuid, resource_class)
     _insert(transaction, provider, {class_id: inventory})
@@ -110,7 +98,7 @@ def replace_all(
     provider = locked(transaction, provider_uuid)
     require_generation(provider, generation)
     _require_capacity(provider, new, zero_allowed=zero_capacity_allowed)
-    ids = ids_of(transaction, new)
+    ids = held_ids_of(transaction, new)
     set_all(transaction, provider, {ids[name]: inventory for name, inventory in new.items()})
     return bump(transaction, provider)
 
@@ -176,7 +164,12 @@ def class_ids_of(transaction: ReadTransaction, provider: ProviderRow) -> set[int
 def set_all(
     transaction: WriteTransaction, provider: ProviderRow, new: Mapping[int, Inventory]
 ) -> None:
-    """Make these a provider's inventories, by class id; the generation is the caller's matter.
+    """Make these a provider's inventories; the generation is the caller's matter.
+
+    Args:
+        transaction: Where it happens.
+        provider: Locked.
+        new: By class id; the classes are held (`held_ids_of`).
 
     Raises:
         InventoryInUseError: if a class that goes has allocations.
@@ -192,7 +185,7 @@ def add_or_update(
     new: Mapping[int, Inventory],
     present: Collection[int],
 ) -> None:
-    """Write inventories by class id; those of `present` are there already."""
+    """Write inventories by class id, of classes that are held; those of `present` are there."""
     _update(transaction, provider, {one: new[one] for one in new if one in present})
     _insert(transaction, provider, {one: new[one] for one in new if one not in present})
 
@@ -206,20 +199,9 @@ def _require_capacity(
             raise CapacityTooSmallError(name, provider.uuid, zero_allowed=zero_allowed)
 
 
-def _hold_classes(transaction: WriteTransaction, class_ids: Collection[int]) -> None:
-    """Keep custom classes from being deleted; inventories have no foreign key to them."""
-    custom = [one for one in sorted(class_ids) if one >= FIRST_CUSTOM_CLASS_ID]
-    if not custom:
-        return
-    mark(transaction, CLASS, custom)
-    if len(transaction.rows(_HOLD_CLASSES, class_ids=custom)) != len(custom):
-        raise RetryTransactionError
-
-
 def _insert(
     transaction: WriteTransaction, provider: ProviderRow, new: Mapping[int, Inventory]
 ) -> None:
-    _hold_classes(transaction, new.keys())
     transaction.execute_each(
         _INSERT,
         (

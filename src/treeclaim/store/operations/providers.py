@@ -42,6 +42,12 @@ _LOCKED_ROOTS = (
 _NAMED = sa.select(resource_providers.c.id, resource_providers.c.name).where(
     resource_providers.c.name == sa.bindparam("name")
 )
+_UUID_TAKEN = resource_providers.c.uuid == sa.bindparam("uuid")
+_NAME_TAKEN = sa.func.coalesce(resource_providers.c.name == sa.bindparam("name"), sa.false())
+# One question: two could find one provider's name and not yet its uuid.
+_TAKEN = sa.select(_UUID_TAKEN.label("uuid_taken"), _NAME_TAKEN.label("name_taken")).where(
+    sa.or_(_UUID_TAKEN, resource_providers.c.name == sa.bindparam("name"))
+)
 _UUID_OF = sa.select(resource_providers.c.uuid).where(
     resource_providers.c.id == sa.bindparam("provider_id")
 )
@@ -265,11 +271,11 @@ def _found_parent(transaction: ReadTransaction, uuid: str) -> _Parent:
 
 
 def _require_unused(transaction: ReadTransaction, uuid: str, name: str) -> None:
-    uuid_taken = transaction.row(_BY_UUID, uuid=uuid) is not None
-    name_taken = transaction.row(_NAMED, name=name) is not None
-    if uuid_taken or name_taken:
+    rows = transaction.rows(_TAKEN, uuid=uuid, name=name)
+    if rows:
         raise DuplicateProviderError(
-            uuid=uuid if uuid_taken else None, name=name if name_taken else None
+            uuid=uuid if any(row.uuid_taken for row in rows) else None,
+            name=name if any(row.name_taken for row in rows) else None,
         )
 
 

@@ -8,7 +8,7 @@ from treeclaim.model.errors import ProviderNotFoundError
 from treeclaim.model.inventory import Inventory
 from treeclaim.store.database.transactions import WriteTransaction
 from treeclaim.store.operations import allocations, inventories
-from treeclaim.store.operations.class_ids import ids_of
+from treeclaim.store.operations.class_ids import held_ids_of
 from treeclaim.store.operations.provider_rows import ProviderRow, bump, require_generation
 
 
@@ -34,7 +34,7 @@ def reshape(
     final: list[tuple[ProviderRow, dict[int, Inventory]]] = []
     for one in reshaped:
         provider = prepared.providers[one.provider_uuid]
-        ids = ids_of(transaction, one.inventories)
+        ids = held_ids_of(transaction, one.inventories)
         final.append((provider, {ids[name]: new for name, new in one.inventories.items()}))
     for provider, new in final:
         if new:

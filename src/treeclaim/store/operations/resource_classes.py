@@ -10,22 +10,31 @@ from treeclaim.model.errors import (
     StandardResourceClassError,
 )
 from treeclaim.model.names import FIRST_CUSTOM_CLASS_ID
-from treeclaim.store.database.transactions import ReadTransaction, WriteTransaction
+from treeclaim.store.database.transactions import (
+    ReadTransaction,
+    RetryTransactionError,
+    WriteTransaction,
+)
 from treeclaim.store.operations.class_ids import ids_of
 from treeclaim.store.operations.marks import CLASS, mark
 from treeclaim.store.schema.tables import inventories, resource_classes
 
 _GREATEST_ID = sa.select(sa.func.max(resource_classes.c.id))
 _INSERT = sa.insert(resource_classes)
+# By its id alone it could be another class that got the id since.
+_IS_STILL = sa.and_(
+    resource_classes.c.id == sa.bindparam("class_id"),
+    resource_classes.c.name == sa.bindparam("known_name"),
+)
 _RENAME = (
     sa.update(resource_classes)
-    .where(resource_classes.c.id == sa.bindparam("class_id"))
+    .where(_IS_STILL)
     .values(name=sa.bindparam("new_name"), updated_at=sa.bindparam("at"))
 )
 _USED = sa.select(inventories.c.id).where(
     inventories.c.resource_class_id == sa.bindparam("class_id")
 )
-_DELETE = sa.delete(resource_classes).where(resource_classes.c.id == sa.bindparam("class_id"))
+_DELETE = sa.delete(resource_classes).where(_IS_STILL)
 
 
 def create(transaction: WriteTransaction, name: str) -> None:
@@ -60,7 +69,11 @@ def rename(transaction: WriteTransaction, name: str, new_name: str) -> None:
     other = _id(transaction, new_name)
     if other is not None and other != class_id:
         raise ResourceClassExistsError(new_name)
-    transaction.execute(_RENAME, class_id=class_id, new_name=new_name, at=transaction.now)
+    renamed = transaction.execute(
+        _RENAME, class_id=class_id, known_name=name, new_name=new_name, at=transaction.now
+    )
+    if renamed.rowcount != 1:
+        raise RetryTransactionError
     transaction.touch_catalogue()
 
 
@@ -73,7 +86,9 @@ def delete(transaction: WriteTransaction, name: str) -> None:
     class_id = _custom_id(transaction, name)
     # First the row, which waits for those who are about to use it; an error brings it back.
     mark(transaction, CLASS, [class_id])
-    transaction.execute(_DELETE, class_id=class_id)
+    deleted = transaction.execute(_DELETE, class_id=class_id, known_name=name)
+    if deleted.rowcount != 1:
+        raise RetryTransactionError
     if transaction.row(_USED, class_id=class_id) is not None:
         raise ResourceClassInUseError(name)
     transaction.touch_catalogue()

@@ -7,7 +7,11 @@ import sqlalchemy as sa
 
 from treeclaim.model.errors import StandardTraitError, TraitInUseError, TraitsNotFoundError
 from treeclaim.model.names import CUSTOM_PREFIX
-from treeclaim.store.database.transactions import ReadTransaction, WriteTransaction
+from treeclaim.store.database.transactions import (
+    ReadTransaction,
+    RetryTransactionError,
+    WriteTransaction,
+)
 from treeclaim.store.operations.provider_rows import ProviderRow, bump, locked, require_generation
 from treeclaim.store.schema.tables import resource_provider_traits, traits
 
@@ -51,7 +55,9 @@ def delete(transaction: WriteTransaction, name: str) -> None:
         raise StandardTraitError(name)
     if transaction.row(_USED, trait_id=trait_id) is not None:
         raise TraitInUseError(name)
-    transaction.execute(_DELETE, trait_id=trait_id)
+    if transaction.execute(_DELETE, trait_id=trait_id).rowcount != 1:
+        # Another one deleted it meanwhile.
+        raise RetryTransactionError
     transaction.touch_catalogue()
 
 

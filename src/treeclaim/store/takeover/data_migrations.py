@@ -65,6 +65,7 @@ def set_root_provider_ids(transaction: WriteTransaction, most: int, _owner: Owne
             .where(_WITHOUT_ROOT)
             .order_by(resource_providers.c.id)
             .limit(most)
+            .with_for_update()
         )
     ]
     done = 0

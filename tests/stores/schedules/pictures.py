@@ -1,0 +1,240 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is in the database after a schedule, by names instead of ids, and what must hold of it."""
+
+from collections import Counter
+from dataclasses import dataclass
+
+import sqlalchemy as sa
+
+from treeclaim.forest.table.forest import Forest
+from treeclaim.store.schema.tables import (
+    allocations,
+    consumer_types,
+    consumers,
+    inventories,
+    projects,
+    resource_classes,
+    resource_provider_aggregates,
+    resource_provider_traits,
+    resource_providers,
+    users,
+)
+
+_ALLOCATIONS = (
+    sa.select(
+        allocations.c.consumer_id,
+        allocations.c.resource_provider_id,
+        allocations.c.resource_class_id,
+        allocations.c.used,
+        inventories.c.id.label("inventory"),
+        consumers.c.id.label("consumer"),
+    )
+    .outerjoin(consumers, consumers.c.uuid == allocations.c.consumer_id)
+    .outerjoin(
+        inventories,
+        sa.and_(
+            inventories.c.resource_provider_id == allocations.c.resource_provider_id,
+            inventories.c.resource_class_id == allocations.c.resource_class_id,
+        ),
+    )
+)
+_CONSUMERS = (
+    sa.select(
+        consumers.c.uuid,
+        consumers.c.generation,
+        projects.c.external_id.label("project"),
+        users.c.external_id.label("user"),
+        consumer_types.c.name.label("type"),
+    )
+    .outerjoin(projects, projects.c.id == consumers.c.project_id)
+    .outerjoin(users, users.c.id == consumers.c.user_id)
+    .outerjoin(consumer_types, consumer_types.c.id == consumers.c.consumer_type_id)
+)
+
+
+def _without(table, column, other):
+    return (
+        sa.select(sa.literal(table.name).label("place"), column.label("lost"))
+        .select_from(table.outerjoin(other, other.c.id == column))
+        .where(other.c.id.is_(None), column.is_not(None))
+    )
+
+
+_ORPHANS = sa.union_all(
+    _without(inventories, inventories.c.resource_class_id, resource_classes),
+    _without(inventories, inventories.c.resource_provider_id, resource_providers),
+    _without(
+        resource_provider_aggregates,
+        resource_provider_aggregates.c.resource_provider_id,
+        resource_providers,
+    ),
+    _without(
+        resource_provider_traits,
+        resource_provider_traits.c.resource_provider_id,
+        resource_providers,
+    ),
+)
+
+
+@dataclass(frozen=True)
+class Picture:
+    """All that clients can see, by names.
+
+    Attributes:
+        providers: Of each provider its name, generation, parent, root, inventories with usage,
+            traits and aggregates.
+        names: Of traits and classes.
+        claims: (consumer, provider, class, amount).
+        consumers: (consumer, generation, project, user, type).
+    """
+
+    providers: frozenset
+    names: frozenset
+    claims: tuple
+    consumers: frozenset
+
+    def differences(self, other):
+        """What is here and not there, and what is there and not here, in lines."""
+        lines = []
+        for part in ("providers", "names", "claims", "consumers"):
+            mine, others = Counter(getattr(self, part)), Counter(getattr(other, part))
+            lines += [f"- {row}" for row in sorted((others - mine).elements(), key=str)]
+            lines += [f"+ {row}" for row in sorted((mine - others).elements(), key=str)]
+        return lines
+
+
+def followed(store, forest, cursor):
+    """Bring a Forest up to date as a worker does; return the new cursor."""
+    changes = store.changes(cursor)
+    if changes is None:
+        return cursor
+    forest.apply(changes)
+    return changes.cursor
+
+
+def providers_in(forest):
+    """What a Forest knows of all providers, by names."""
+    records = forest.records()
+    uuids = {record.id: record.uuid for record in records}
+    traits, classes = _names_by_id(forest)
+    return frozenset(
+        (
+            uuids[record.id],
+            record.name,
+            record.generation,
+            uuids.get(record.parent_id, record.parent_id),
+            uuids.get(record.root_id, record.root_id),
+            tuple(
+                sorted(
+                    (str(classes.get(stock.class_id)), str(stock.inventory), stock.used)
+                    for stock in record.inventories
+                )
+            ),
+            tuple(sorted(str(traits.get(one)) for one in record.trait_ids)),
+            record.aggregates,
+        )
+        for record in records
+    )
+
+
+def names_in(forest):
+    """The names of traits and classes that a Forest knows."""
+    traits, classes = _names_by_id(forest)
+    return frozenset([*traits.values(), *classes.values()])
+
+
+def _names_by_id(forest):
+    catalogue = forest.catalogue
+    return (
+        {one.id: one.name for one in catalogue.trait_by_id.values()},
+        {one.id: one.name for one in catalogue.class_by_id.values()},
+    )
+
+
+class Follower:
+    """A worker's Forest, which saw the world before the schedule."""
+
+    def __init__(self, changes):
+        self._forest = Forest()
+        self._forest.apply(changes)
+        self._cursor = changes.cursor
+
+    def look(self, store):
+        """Catch up, and return what is known then: the providers and the names."""
+        self._cursor = followed(store, self._forest, self._cursor)
+        return providers_in(self._forest), names_in(self._forest)
+
+
+@dataclass(frozen=True)
+class Aftermath:
+    """What a schedule left in the database.
+
+    Attributes:
+        picture: All that clients can see.
+        overbooked: (provider, class) with more in use than there is.
+        broken: What must never be, in sentences.
+    """
+
+    picture: Picture
+    overbooked: frozenset
+    broken: tuple[str, ...]
+
+
+def aftermath(store, followers):
+    """Look at the database after a schedule.
+
+    Args:
+        store: To look with.
+        followers: Readers of the feed, some of which have not looked since before the schedule.
+    """
+    forest = Forest()
+    followed(store, forest, None)
+    fresh = providers_in(forest), names_in(forest)
+    with store.engine.connect() as connection:
+        rows = connection.execute(_ALLOCATIONS).all()
+        owners = connection.execute(_CONSUMERS).all()
+        orphans = connection.execute(_ORPHANS).all()
+    uuids = {record.id: record.uuid for record in forest.records()}
+    _, classes = _names_by_id(forest)
+    picture = Picture(
+        *fresh,
+        claims=tuple(
+            sorted(
+                (
+                    row.consumer_id,
+                    uuids.get(row.resource_provider_id, "no provider"),
+                    classes.get(row.resource_class_id, "no class"),
+                    row.used,
+                )
+                for row in rows
+            )
+        ),
+        consumers=frozenset(tuple(row) for row in owners),
+    )
+    broken = [f"the row of {row.place} belongs to no {row.lost}" for row in orphans]
+    broken += _broken_claims(rows, owners)
+    if any(follower.look(store) != fresh for follower in followers):
+        broken.append("a reader of the feed does not know what is there")
+    return Aftermath(picture, _overbooked(forest), tuple(broken))
+
+
+def _broken_claims(rows, owners):
+    holding = {row.consumer_id for row in rows}
+    for owner in owners:
+        if owner.uuid not in holding:
+            yield f"consumer {owner.uuid} has a record and holds nothing"
+    for row in rows:
+        if row.consumer is None:
+            yield f"consumer {row.consumer_id} holds something and has no record"
+        if row.inventory is None:
+            yield f"consumer {row.consumer_id} holds something of an inventory that is not there"
+
+
+def _overbooked(forest):
+    _, classes = _names_by_id(forest)
+    return frozenset(
+        (record.uuid, classes.get(stock.class_id))
+        for record in forest.records()
+        for stock in record.inventories
+        if stock.used > stock.inventory.capacity
+    )
