@@ -24,7 +24,7 @@ from treeclaim.model.errors import (
 from treeclaim.model.inventory import Inventory
 from treeclaim.store.database.ready import Ready
 from treeclaim.store.database.transactions import ReadTransaction, WriteTransaction
-from treeclaim.store.operations import consumers
+from treeclaim.store.operations import consumers, owners
 from treeclaim.store.operations.claim_lookup import Held, Lookup, Usage, held_by, look_up
 from treeclaim.store.operations.consumers import Owners
 from treeclaim.store.operations.provider_rows import ProviderRow, bump, locked_in_order
@@ -113,6 +113,7 @@ def prepare(
     less. What is written too early is undone with the transaction, should the claims be refused.
     """
     known, found = _settled(transaction, claims)
+    owners.require(transaction, owners.named_by(claims), found.owners)
     emptied = [claim.consumer_uuid for claim in claims if not claim.allocations]
     left = set[int]().union(*(found.held.providers.get(one, ()) for one in emptied))
     named = {uuid for claim in claims for uuid in claim.allocations}
