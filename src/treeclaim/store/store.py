@@ -52,7 +52,12 @@ _LONGEST_PAUSE = 0.25
 
 
 class Store:
-    """The database, used by one process; threads may share it."""
+    """The database, used by one process; threads may share it.
+
+    Attributes:
+        engine: Its connections.
+        outages: What this process knows of its coming and going.
+    """
 
     def __init__(self, settings: DatabaseSettings, *, attempts: int = _ATTEMPTS) -> None:
         self.engine = make_engine(settings)
@@ -61,8 +66,8 @@ class Store:
         self._reading = reading(self.engine)
         self._streams = feed.StreamPool()
         self._waits = settings.waits
-        self._outages = Outages()
-        self._probe = Probe(self.engine, self._outages)
+        self.outages = Outages()
+        self._probe = Probe(self.engine, self.outages)
         self._closing = threading.Event()
         self._prune_at = monotonic() + _PRUNE_EVERY
 
@@ -106,7 +111,7 @@ class Store:
             except PrepareFirstError as error:
                 self.write(error.prepare)
             else:
-                self._outages.answered()
+                self.outages.answered()
                 self._prune_now_and_then()
                 return result
 
@@ -161,7 +166,7 @@ class Store:
     ) -> Result:
         with connected(self._reading) as connection, connection.begin():
             result = operation(ReadTransaction(connection), *args, **kwargs)
-        self._outages.answered()
+        self.outages.answered()
         return result
 
     def _refused(self, error: SQLAlchemyError) -> TreeclaimError:
@@ -177,7 +182,7 @@ class Store:
 
     def _unavailable(self, text: str, cause: str) -> StoreUnavailableError:
         metrics.UNAVAILABLE.inc()
-        self._outages.failed(text, cause)
+        self.outages.failed(text, cause)
         return StoreUnavailableError(text, cause=cause)
 
     def changes(self, cursor: Cursor | None) -> Changes | None:
@@ -216,6 +221,7 @@ class Store:
         try:
             self.prune(KEEP)
         except TreeclaimError as error:
+            # Why the database failed is in the log already.
             _LOG.warning("The change feed was not pruned: %s", error)
 
     def close(self) -> None:
