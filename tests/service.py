@@ -67,6 +67,18 @@ def start_on(url, folder, **overrides):
         services.store.close()
 
 
+@contextmanager
+def services_on(folder, **overrides):
+    """The parts of a service on a fresh SQLite database, and its application."""
+    shutil.copyfile(_empty_database(), Path(folder) / "placement.db")
+    configuration = _configuration(Path(folder), f"sqlite:///{folder}/placement.db", overrides)
+    services = start_services(configuration)
+    try:
+        yield services, application_of(services, configuration)
+    finally:
+        services.store.close()
+
+
 def schema_on(url):
     """Make schema and standard names in an empty database."""
     store = Store(DatabaseSettings(url))
