@@ -3,6 +3,8 @@
 
 import contextlib
 import logging
+import subprocess
+import sys
 import threading
 import time
 import uuid
@@ -13,11 +15,12 @@ import pytest
 import sqlalchemy as sa
 from sqlalchemy.engine import make_url
 
+from bench.ports import free_port
 from tests.databases import MissingServerError, new_server_of, server_of
 from tests.faults.bodies import assert_tells_nothing, assert_unavailable
 from tests.faults.conftest import SERVERS
 from tests.faults.proxy import Proxy
-from tests.faults.service import eventually
+from tests.faults.service import environment_of, eventually
 from tests.service import client_of, schema_on, start_on
 from treeclaim.model.errors import StoreUnavailableError
 from treeclaim.store import DatabaseSettings, Store
@@ -315,6 +318,22 @@ def test_a_user_or_database_that_the_server_refuses_is_not_waited_for(kind, tmp_
             refusal = refused_at_start(wrong.render_as_string(hide_password=False))
             assert str(refusal) == REFUSED
             assert "nobody" in refusal.for_operators or "nowhere" in refusal.for_operators
+
+
+@pytest.mark.parametrize("kind", SERVERS)
+def test_the_service_says_so_and_ends_when_the_server_refuses_it(kind, tmp_path):
+    with server(kind).database(tmp_path) as database:
+        url = make_url(database).set(username="nobody", password="mistaken")
+        environment = environment_of(url.render_as_string(hide_password=False), tmp_path)
+        command = [sys.executable, "-m", "treeclaim", "serve", "--port", str(free_port())]
+        # Unless it gives up at once, it tries for longer than this.
+        ended = subprocess.run(
+            command, env=environment, capture_output=True, text=True, timeout=90, check=False
+        )
+    assert ended.returncode == 1
+    assert REFUSED in ended.stderr
+    assert "Traceback" not in ended.stderr
+    assert "mistaken" not in ended.stderr + ended.stdout
 
 
 def test_mariadb_that_is_given_a_wrong_password_is_not_waited_for(tmp_path):

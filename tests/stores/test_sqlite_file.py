@@ -28,8 +28,9 @@ def modes_of(folder):
     return {path.name: stat.S_IMODE(path.stat().st_mode) for path in folder.iterdir()}
 
 
-def test_a_new_database_and_the_files_beside_it_are_the_owners_alone(tmp_path, usual_umask):
-    url = f"sqlite:///{tmp_path / 'placement.db'}"
+@pytest.mark.parametrize("form", ["sqlite:///{}", "sqlite:///file:{}?uri=true"])
+def test_a_new_database_and_the_files_beside_it_are_the_owners_alone(tmp_path, usual_umask, form):
+    url = form.format(tmp_path / "placement.db")
     schema_on(url)
     store = Store(DatabaseSettings(url))
     store.write(providers.create, uuid=str(uuid.uuid4()), name="host", parent_uuid=None)

@@ -5,7 +5,7 @@ import os
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote
+from urllib.parse import quote, unquote, urlsplit
 
 import sqlalchemy as sa
 from sqlalchemy.engine import URL, Connection, Engine
@@ -18,6 +18,7 @@ _OWNER_ONLY = 0o600
 """Permissions of a new database; SQLite gives those of the database to the files beside it."""
 
 _MEMORY = ":memory:"
+_URI = "file:"
 
 
 def prepare(engine: Engine, waits: Waits, *, synchronous: bool) -> None:
@@ -53,7 +54,10 @@ def prepare(engine: Engine, waits: Waits, *, synchronous: bool) -> None:
 
 def _create_private(path: str) -> None:
     """Create the file, for its owner alone, if it is not there; SQLite would let all read it."""
-    if path in {"", _MEMORY} or path.startswith("file:"):
+    if path.startswith(_URI):
+        parts = urlsplit(path)
+        path = "" if "mode=" in parts.query or "immutable=" in parts.query else unquote(parts.path)
+    if path in {"", _MEMORY}:
         return
     # Without the folder, SQLite says what is wrong.
     with suppress(OSError):
