@@ -52,12 +52,31 @@ def application_on(kind, folder, **overrides):
         return
     with server_of(kind).database(folder) as url:
         schema_on(url)
-        configuration = _configuration(Path(folder), url, overrides)
-        services = start_services(configuration)
-        try:
-            yield application_of(services, configuration)
-        finally:
-            services.store.close()
+        with start_on(url, folder, **overrides) as application:
+            yield application
+
+
+@contextmanager
+def start_on(url, folder, **overrides):
+    """The service on a database that has the schema, stopped in the end."""
+    configuration = _configuration(Path(folder), url, overrides)
+    services = start_services(configuration)
+    try:
+        yield application_of(services, configuration)
+    finally:
+        services.store.close()
+
+
+@contextmanager
+def services_on(folder, **overrides):
+    """The parts of a service on a fresh SQLite database, and its application."""
+    shutil.copyfile(_empty_database(), Path(folder) / "placement.db")
+    configuration = _configuration(Path(folder), f"sqlite:///{folder}/placement.db", overrides)
+    services = start_services(configuration)
+    try:
+        yield services, application_of(services, configuration)
+    finally:
+        services.store.close()
 
 
 def schema_on(url):

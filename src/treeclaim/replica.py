@@ -7,7 +7,7 @@ import threading
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from time import perf_counter
+from time import monotonic, perf_counter
 
 from treeclaim import allocator, metrics
 from treeclaim.forest.answer.body import Answer
@@ -15,6 +15,7 @@ from treeclaim.forest.deadline import Deadline
 from treeclaim.forest.solve.search import Search, search
 from treeclaim.forest.table.forest import Forest
 from treeclaim.model.changes import Changes, Cursor
+from treeclaim.model.errors import StoreUnavailableError
 from treeclaim.model.request import BodyForm, CandidateRequest, SearchOptions
 from treeclaim.store import Store
 
@@ -27,6 +28,13 @@ _LARGE_FOREST = 10_000
 _MOST_KEPT = 256
 _MOST_BYTES_KEPT = 32_000_000
 """Answers, and their bytes, that are kept until something changes."""
+
+TURN_SECONDS = 60.0
+"""That a thread waits for the Forest. A search may take half a minute by default, and loading
+everything takes as long for a million providers; clients give up after a minute."""
+
+_NO_TURN = "Too many requests wait for the inventory. Try again."
+_FAILED_MEANWHILE = "The database does not answer. Try again."
 
 
 class Replica:
@@ -44,6 +52,7 @@ class Replica:
         self._answers: dict[_Question, _KeptAnswer] = {}
         self._kept = 0
         self._lock = threading.Lock()
+        self._failed_at = 0.0
 
     @contextmanager
     def current(self) -> Iterator[Forest]:
@@ -52,16 +61,38 @@ class Replica:
         Raises:
             StoreUnavailableError: if the database does not answer.
         """
-        with self._lock:
+        with self._turn():
             self._catch_up()
             yield self._forest
 
+    @contextmanager
+    def _turn(self) -> Iterator[None]:
+        """Let one thread at a time use the Forest, and nobody wait without end.
+
+        Raises:
+            StoreUnavailableError: if there was no turn in time, or the thread before met a
+                database that does not answer: what it waited for in vain, the next would too.
+        """
+        began = monotonic()
+        if not self._lock.acquire(timeout=TURN_SECONDS):
+            raise StoreUnavailableError(_NO_TURN)
+        try:
+            if self._failed_at > began:
+                raise StoreUnavailableError(_FAILED_MEANWHILE)
+            yield
+        finally:
+            self._lock.release()
+
     def _catch_up(self) -> None:
-        if self._cursor is None:
-            with _made_to_stay(self._forest):
+        try:
+            if self._cursor is None:
+                with _made_to_stay(self._forest):
+                    self._follow()
+            else:
                 self._follow()
-        else:
-            self._follow()
+        except StoreUnavailableError:
+            self._failed_at = monotonic()
+            raise
 
     def _follow(self) -> None:
         begin = perf_counter()
@@ -90,7 +121,7 @@ class Replica:
             StoreUnavailableError: if the database does not answer.
         """
         asked = (request, options, form)
-        with self._lock:
+        with self._turn():
             with metrics.phase("feed"):
                 self._catch_up()
             known = self._answers.get(asked)

@@ -73,12 +73,14 @@ def test_check_tells_values_and_where_they_come_from(environment, tmp_path):
     file = tmp_path / "placement.conf"
     file.write_text("[placement]\nmax_allocation_candidates = 7\n[nobody]\nknows = this\n")
     environment["OS_API__AUTH_STRATEGY"] = "noauth2"
+    environment["OS_PLACEMENT_DATABASE__CONNECTION_PARAMETERS"] = "password=hidden"
     shown = call(environment, "config", "check")
     assert shown.returncode == 0
     lines = {line.split()[0]: line.split()[1:] for line in shown.stdout.splitlines()}
     assert lines["[placement]/max_allocation_candidates"] == ["=", "7", "#", str(file)]
     assert lines["[api]/auth_strategy"] == ["=", "noauth2", "#", "OS_API__AUTH_STRATEGY"]
     assert lines["[placement_database]/connection"][1] == "****"
+    assert lines["[placement_database]/connection_parameters"][1] == "****"
     assert "hidden" not in shown.stdout
     assert "[placement]/randomize_allocation_candidates" not in lines
     every = call(environment, "config", "check", "--all").stdout

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A TCP proxy whose connections can be cut, as a firewall or a broken switch does."""
+"""A TCP proxy whose connections can be cut, as a firewall or a broken switch does.
+
+Or they fall silent, as if the machine behind had lost its power: nothing is cut, nothing comes.
+"""
 
 import contextlib
 import selectors
@@ -15,6 +18,8 @@ class Proxy:
         self._lock = threading.Lock()
         self._pairs = set()
         self.refusing = False
+        self._passing = threading.Event()
+        self._passing.set()
         self._listener = socket.create_server(("127.0.0.1", 0))
         self.port = self._listener.getsockname()[1]
         threading.Thread(target=self._accept, daemon=True).start()
@@ -27,9 +32,18 @@ class Proxy:
             _close(pair)
         return len(pairs)
 
+    def fall_silent(self):
+        """Pass nothing on any more; connections stay, and new ones are taken."""
+        self._passing.clear()
+
+    def speak_again(self):
+        """Pass what has come meanwhile, and all that comes."""
+        self._passing.set()
+
     def close(self):
         """Take no more connections, and cut those that are there."""
         self.refusing = True
+        self._passing.set()
         self._listener.close()
         self.cut()
 
@@ -73,6 +87,7 @@ class Proxy:
             data = key.fileobj.recv(65536)
             if not data:
                 return False
+            self._passing.wait()
             key.data.sendall(data)
         return True
 

@@ -47,9 +47,13 @@ class _Ready:
         try:
             schema.require_ready(self._store.engine)
         except (SchemaRevisionError, StoreUnavailableError) as error:
+            if isinstance(error, StoreUnavailableError):
+                # What the database said is for the log: nobody is asked for a token here.
+                self._store.outages.failed(str(error), error.cause)
             response.status = falcon.HTTP_503
             response.text = f"not ready: {error}\n"
         else:
+            self._store.outages.answered()
             response.text = "ready\n"
 
 

@@ -25,7 +25,7 @@ class FeedCollector(Collector):
         try:
             position = sum(self._store.positions().values())
         except StoreUnavailableError as error:
-            _LOG.warning("No metrics of the change feed: %s", error)
+            _LOG.warning("No metrics of the change feed: %s", error.for_operators)
             return
         yield GaugeMetricFamily(
             "treeclaim_feed_committed",
@@ -50,7 +50,7 @@ class ResourceCollector(Collector):
                 found = self._store.read(totals.of_aggregates)
                 yield from _families("treeclaim_aggregate_resource", ["aggregate"], found)
         except StoreUnavailableError as error:
-            _LOG.warning("No metrics of resources: %s", error)
+            _LOG.warning("No metrics of resources: %s", error.for_operators)
 
 
 def _families(prefix: str, labels: list[str], found: list[totals.Total]) -> Iterator[Metric]:

@@ -77,8 +77,10 @@ def _finish(
         store = Store(configuration.database)
         try:
             return run(store, configuration, options) or 0
-        except (SchemaRevisionError, StoreUnavailableError) as error:
+        except SchemaRevisionError as error:
             raise CommandError(str(error)) from error
+        except StoreUnavailableError as error:
+            raise CommandError(error.for_operators) from error
         finally:
             store.close()
 

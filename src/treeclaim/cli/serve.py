@@ -153,8 +153,10 @@ def _check_database(configuration: Configuration) -> None:
         if configuration.sync_on_startup:
             schema.sync(store.engine)
         schema.require_ready(store.engine)
-    except (SchemaRevisionError, StoreUnavailableError) as error:
+    except SchemaRevisionError as error:
         raise CommandError(f"the database cannot be used: {error}") from error
+    except StoreUnavailableError as error:
+        raise CommandError(f"the database cannot be used: {error.for_operators}") from error
     finally:
         store.close()
 

@@ -9,6 +9,8 @@ from oslo_log import log
 from oslo_middleware import cors, http_proxy_to_wsgi
 from oslo_policy import opts as policy_opts
 
+from treeclaim.store.database import waits
+
 _NOBODY = "00000000-0000-0000-0000-000000000000"
 
 _DEFAULT = (
@@ -75,7 +77,9 @@ _WORKAROUNDS = (
 )
 _DATABASE = (
     cfg.StrOpt("connection", secret=True, help="URL of the database. Required."),
-    cfg.StrOpt("connection_parameters", default="", help="More parameters of the URL."),
+    cfg.StrOpt(
+        "connection_parameters", default="", secret=True, help="More parameters of the URL."
+    ),
     cfg.BoolOpt("sqlite_synchronous", default=True, help="Make commits durable on SQLite."),
     cfg.StrOpt("slave_connection", secret=True, help="Accepted; reads go to the connection."),
     cfg.StrOpt("mysql_sql_mode", default="TRADITIONAL", help="SQL mode of MySQL sessions."),
@@ -90,10 +94,55 @@ _DATABASE = (
     cfg.IntOpt("max_overflow", help="Most connections beyond max_pool_size."),
     cfg.IntOpt("connection_debug", default=0, help="Log SQL statements where above 0."),
     cfg.BoolOpt("connection_trace", default=False, help="Accepted and ignored."),
-    cfg.IntOpt("pool_timeout", help="Seconds to wait for a connection."),
+    cfg.IntOpt("pool_timeout", min=1, help="Seconds to wait for a connection; 10 if not set."),
     cfg.BoolOpt("sync_on_startup", default=False, help="Bring the schema up to date at start."),
 )
+_WAITS = (
+    cfg.IntOpt(
+        "database_connect_timeout",
+        default=waits.CONNECT_SECONDS,
+        min=1,
+        help="Seconds to be let in by each database server.",
+    ),
+    cfg.IntOpt(
+        "database_lock_timeout",
+        default=waits.LOCK_SECONDS,
+        min=1,
+        help="Seconds that a write waits for a lock that others hold; three times that on SQLite.",
+    ),
+    cfg.IntOpt(
+        "database_statement_timeout",
+        default=waits.STATEMENT_SECONDS,
+        min=1,
+        help="Seconds that one statement of a request may take.",
+    ),
+    cfg.IntOpt(
+        "database_load_timeout",
+        default=waits.LOAD_SECONDS,
+        min=1,
+        help="Seconds that one statement may take that reads everything, or of upkeep.",
+    ),
+    cfg.IntOpt(
+        "database_write_timeout",
+        default=waits.WRITE_SECONDS,
+        min=1,
+        help="Seconds after which no further statement or attempt of a write is begun.",
+    ),
+    cfg.IntOpt(
+        "database_idle_timeout",
+        default=waits.IDLE_SECONDS,
+        min=1,
+        help="Seconds after which the server ends a transaction whose process stands still.",
+    ),
+    cfg.IntOpt(
+        "database_tcp_timeout",
+        default=waits.TCP_SECONDS,
+        min=1,
+        help="Seconds without a sign of the database's machine until it is given up.",
+    ),
+)
 _TREECLAIM = (
+    *_WAITS,
     cfg.StrOpt(
         "admin_listen",
         default="127.0.0.1:8779",

@@ -14,6 +14,7 @@ from sqlalchemy.exc import ArgumentError
 from treeclaim.config.options import GROUPS, register
 from treeclaim.model.request import SearchOptions
 from treeclaim.store import DatabaseSettings
+from treeclaim.store.database.waits import Waits
 
 PROJECT = "placement"
 """What the configuration file and its folder are called, as the Placement service has them."""
@@ -192,6 +193,20 @@ def _database(options: cfg.ConfigOpts) -> DatabaseSettings:
         pool_timeout=database.pool_timeout,
         mysql_sql_mode=database.mysql_sql_mode,
         connection_debug=database.connection_debug,
+        waits=_waits(options),
+    )
+
+
+def _waits(options: cfg.ConfigOpts) -> Waits:
+    own = options.treeclaim
+    return Waits(
+        connect=own.database_connect_timeout,
+        lock=own.database_lock_timeout,
+        statement=own.database_statement_timeout,
+        load=own.database_load_timeout,
+        write=own.database_write_timeout,
+        idle=own.database_idle_timeout,
+        tcp=own.database_tcp_timeout,
     )
 
 

@@ -256,7 +256,21 @@ class SearchGivenUpError(TreeclaimError):
 
 
 class StoreUnavailableError(TreeclaimError):
-    """The database cannot be reached or does not answer; nothing was changed as far as known."""
+    """The database cannot be reached or does not answer; nothing was changed as far as known.
+
+    Attributes:
+        cause: What the database said, for the log and for operators. It may name hosts, users and
+            statements, so it is no part of the text, which clients see.
+    """
+
+    def __init__(self, text: str = "The database cannot be used.", *, cause: str = "") -> None:
+        super().__init__(text)
+        self.cause = cause
+
+    @property
+    def for_operators(self) -> str:
+        """Return the text with its cause."""
+        return f"{self} ({self.cause})" if self.cause else str(self)
 
 
 class SchemaRevisionError(TreeclaimError):

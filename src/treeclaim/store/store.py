@@ -4,14 +4,13 @@
 import logging
 import random
 import threading
-import time
 from collections.abc import Callable
 from datetime import timedelta
+from time import monotonic
 from typing import Concatenate, ParamSpec, TypeVar
 
 from sqlalchemy.engine import Transaction
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
-from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 
 from treeclaim import metrics
 from treeclaim.model.changes import Changes, Cursor, Positions
@@ -23,8 +22,11 @@ from treeclaim.model.errors import (
 )
 from treeclaim.store.database.connections import connected, reading, writing
 from treeclaim.store.database.engine import DatabaseSettings, make_engine
-from treeclaim.store.database.failures import is_refused_value, is_retryable
+from treeclaim.store.database.failures import Trouble, cause_of, trouble_of
+from treeclaim.store.database.outages import Outages
 from treeclaim.store.database.transactions import (
+    DeadlineError,
+    PrepareFirstError,
     ReadTransaction,
     RetryTransactionError,
     WriteTransaction,
@@ -56,7 +58,12 @@ _LONGEST_PAUSE = 0.25
 
 
 class Store:
-    """The database, used by one process; threads may share it."""
+    """The database, used by one process; threads may share it.
+
+    Attributes:
+        engine: Its connections.
+        outages: What this process knows of its coming and going.
+    """
 
     def __init__(self, settings: DatabaseSettings, *, attempts: int = _ATTEMPTS) -> None:
         self.engine = make_engine(settings)
@@ -64,9 +71,11 @@ class Store:
         self._writing = writing(self.engine)
         self._reading = reading(self.engine)
         self._streams = feed.StreamPool()
-        self._probe = Probe(self.engine)
+        self._waits = settings.waits
+        self.outages = Outages()
+        self._probe = Probe(self.engine, self.outages)
         self._closing = threading.Event()
-        self._prune_at = time.monotonic() + _PRUNE_EVERY
+        self._prune_at = monotonic() + _PRUNE_EVERY
 
     def write(
         self,
@@ -77,53 +86,51 @@ class Store:
     ) -> Result:
         """Run an operation in one transaction and commit it.
 
-        Deadlocks, failed serialisation, lock timeouts and lost races for a unique name make the
-        operation run again from the beginning, also when they come at COMMIT. So does a connection
-        that is lost before COMMIT, because nothing of the transaction is left then.
+        Deadlocks, failed serialisation and lost races for a unique name make the operation run
+        again from the beginning, also when they come at COMMIT. So does a connection that is lost
+        before COMMIT, because nothing of the transaction is left then. Who has waited in vain, for
+        a lock or for an answer, does not wait again: there is nothing but a longer wait to gain.
 
         Raises:
             ConcurrentChangeError: if all attempts met others.
-            StoreUnavailableError: if the database cannot be reached, or was lost on the way at
-                the last attempt too; if that happened at COMMIT, nobody can know whether the
-                operation was done.
+            StoreUnavailableError: if the database cannot be reached, does not answer in time, or
+                was lost on the way at the last attempt too; if somebody holds what is needed for
+                too long. If it happened at COMMIT, nobody can know whether the operation was done.
             TreeclaimError: what the operation itself raises; nothing was changed then.
         """
-        pause = _FIRST_PAUSE
-        lost: DBAPIError | None = None
-        for attempt in range(self._attempts):
-            if attempt:
-                metrics.RETRIES.inc()
-                # Whoever met once would meet again without some chance in the waiting.
-                self._closing.wait(pause * random.random())  # noqa: S311
-                pause = min(2 * pause, _LONGEST_PAUSE)
+        retries = _Retries(self._attempts, monotonic() + self._waits.write, self._closing)
+        while True:
             try:
-                result = self._write_once(operation, *args, **kwargs)
-            except RetryTransactionError:
-                lost = None
-            except DBAPIError as error:
-                if not (is_retryable(error) or error.connection_invalidated):
-                    raise _translated(error) from error
-                lost = error if error.connection_invalidated else None
+                result = self._write_once(retries.deadline, operation, *args, **kwargs)
+            except RetryTransactionError as error:
+                retries.again(error, ConcurrentChangeError())
+            except SQLAlchemyError as error:
+                trouble = trouble_of(error)
+                if trouble not in {Trouble.MET, Trouble.LOST}:
+                    raise self._refused(error) from error
+                met = trouble is Trouble.MET
+                retries.again(error, ConcurrentChangeError() if met else self._refused(error))
+            except DeadlineError as error:
+                raise self._late() from error
             except _UnknownOutcomeError as error:
-                raise StoreUnavailableError(str(error)) from error
-            except PoolTimeoutError as error:
-                raise _translated(error) from error
+                raise self._unavailable(_UNKNOWN_OUTCOME, str(error)) from error
+            except PrepareFirstError as error:
+                self.write(error.prepare)
             else:
+                self.outages.answered()
                 self._prune_now_and_then()
                 return result
-        if lost is not None:
-            raise _translated(lost) from lost
-        raise ConcurrentChangeError
 
     def _write_once(
         self,
+        deadline: float,
         operation: Callable[Concatenate[WriteTransaction, Arguments], Result],
         /,
         *args: Arguments.args,
         **kwargs: Arguments.kwargs,
     ) -> Result:
         with connected(self._writing) as connection, connection.begin() as outcome:
-            transaction = WriteTransaction(connection)
+            transaction = WriteTransaction(connection, deadline)
             result = operation(transaction, *args, **kwargs)
             if not transaction.touched_providers and not transaction.touched_catalogue:
                 _commit(outcome)
@@ -149,15 +156,13 @@ class Store:
         """
         try:
             return self._read_once(operation, *args, **kwargs)
-        except DBAPIError as error:
-            if not (error.connection_invalidated or is_retryable(error)):
-                raise _translated(error) from error
-        except PoolTimeoutError as error:
-            raise _translated(error) from error
+        except SQLAlchemyError as error:
+            if trouble_of(error) not in {Trouble.MET, Trouble.LOST}:
+                raise self._refused(error) from error
         try:
             return self._read_once(operation, *args, **kwargs)
-        except (DBAPIError, PoolTimeoutError) as error:
-            raise _translated(error) from error
+        except SQLAlchemyError as error:
+            raise self._refused(error) from error
 
     def _read_once(
         self,
@@ -167,7 +172,25 @@ class Store:
         **kwargs: Arguments.kwargs,
     ) -> Result:
         with connected(self._reading) as connection, connection.begin():
-            return operation(ReadTransaction(connection), *args, **kwargs)
+            result = operation(ReadTransaction(connection), *args, **kwargs)
+        self.outages.answered()
+        return result
+
+    def _refused(self, error: SQLAlchemyError) -> TreeclaimError:
+        """Say in the model's words what the database would not do, and why to the operator."""
+        trouble = trouble_of(error)
+        if trouble is Trouble.REFUSED_VALUE:
+            return InvalidValueError(trouble.value)
+        return self._unavailable(trouble.value, cause_of(error))
+
+    def _late(self) -> StoreUnavailableError:
+        cause = f"a write was not done after {self._waits.write} s"
+        return self._unavailable(Trouble.SLOW.value, cause)
+
+    def _unavailable(self, text: str, cause: str) -> StoreUnavailableError:
+        metrics.UNAVAILABLE.inc()
+        self.outages.failed(text, cause)
+        return StoreUnavailableError(text, cause=cause)
 
     def changes(self, cursor: Cursor | None) -> Changes | None:
         """Return what was committed since a cursor; None if nothing was.
@@ -215,9 +238,9 @@ class Store:
         The write that came along at the time has been committed: whatever fails here, its client
         is not told.
         """
-        if time.monotonic() < self._prune_at:
+        if monotonic() < self._prune_at:
             return
-        self._prune_at = time.monotonic() + _PRUNE_EVERY
+        self._prune_at = monotonic() + _PRUNE_EVERY
         try:
             threading.Thread(target=self._prune_quietly, name=PRUNING_THREAD, daemon=True).start()
         except RuntimeError as error:
@@ -227,6 +250,7 @@ class Store:
         try:
             self.prune(KEEP)
         except (TreeclaimError, SQLAlchemyError) as error:
+            # Why the database failed is in the log already.
             _LOG.warning("The change feed was not pruned: %s", error)
 
     def close(self) -> None:
@@ -236,8 +260,42 @@ class Store:
         self.engine.dispose()
 
 
+_UNKNOWN_OUTCOME = (
+    "The connection to the database was lost at the end of the change; it was made whole or not "
+    "at all. Look, and try again."
+)
+
+
 class _UnknownOutcomeError(Exception):
     """The connection was lost at COMMIT; nobody can know whether it was done."""
+
+
+class _Retries:
+    """How often and how long one write may be tried.
+
+    Attributes:
+        deadline: On the monotonic clock; nothing of the write begins later.
+    """
+
+    def __init__(self, attempts: int, deadline: float, closing: threading.Event) -> None:
+        self.deadline = deadline
+        self._left = attempts
+        self._closing = closing
+        self._pause = _FIRST_PAUSE
+
+    def again(self, met: Exception, end: TreeclaimError) -> None:
+        """Wait a little before the next attempt.
+
+        Raises:
+            TreeclaimError: `end`, if there is no next one.
+        """
+        self._left -= 1
+        if self._left <= 0 or monotonic() > self.deadline:
+            raise end from met
+        metrics.RETRIES.inc()
+        # Whoever met once would meet again without some chance in the waiting.
+        self._closing.wait(self._pause * random.random())  # noqa: S311
+        self._pause = min(2 * self._pause, _LONGEST_PAUSE)
 
 
 def _commit(outcome: Transaction) -> None:
@@ -245,15 +303,16 @@ def _commit(outcome: Transaction) -> None:
     try:
         outcome.commit()
     except DBAPIError as error:
-        if is_retryable(error):
+        if trouble_of(error) in {Trouble.MET, Trouble.LOCKED}:
             raise
-        raise _UnknownOutcomeError(str(error.orig)) from error
+        raise _UnknownOutcomeError(cause_of(error)) from error
 
 
 def _changes(transaction: ReadTransaction, cursor: Cursor | None) -> Changes:
     news = news_since(transaction, cursor)
     catalogue = loading.catalogue(transaction) if news.catalogue else None
     if news.complete:
+        transaction.take_time()
         records = loading.every_provider(transaction)
         return Changes(
             news.cursor, complete=True, records=records, removed=(), catalogue=catalogue
@@ -267,12 +326,3 @@ def _changes(transaction: ReadTransaction, cursor: Cursor | None) -> Changes:
         removed=sorted(removed),
         catalogue=catalogue,
     )
-
-
-def _translated(error: DBAPIError | PoolTimeoutError) -> TreeclaimError:
-    """Say in the model's words what the database would not do."""
-    reason = str(getattr(error, "orig", None) or error)
-    if isinstance(error, DBAPIError) and is_refused_value(error):
-        return InvalidValueError(f"The database cannot hold a value: {reason}")
-    metrics.UNAVAILABLE.inc()
-    return StoreUnavailableError(reason)

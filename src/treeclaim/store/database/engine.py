@@ -13,10 +13,18 @@ from sqlalchemy.engine import URL, Engine, make_url
 from sqlalchemy.exc import DBAPIError
 
 from treeclaim.model.errors import StoreUnavailableError
-from treeclaim.store.database import mariadb, sqlite
-from treeclaim.store.database.failures import give_up_unfit
+from treeclaim.store.database import mariadb, mariadb_waits, postgresql, sqlite
+from treeclaim.store.database.connections import connected
+from treeclaim.store.database.failures import cause_of, give_up_unfit, is_refusal, unavailable
+from treeclaim.store.database.unmatched import find_nothing_by_incomparable_text
+from treeclaim.store.database.waits import POOL_SECONDS, WAITS_OPTION, Waits
 
 _LOG = logging.getLogger(__name__)
+
+REFUSED = (
+    "The database server refuses this user, password or database; see "
+    "[placement_database]/connection"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +38,7 @@ class DatabaseSettings:
         max_pool_size, max_overflow, pool_timeout: Of the connection pool; None for the default.
         mysql_sql_mode: SQL mode of MariaDB and MySQL sessions; empty leaves the server's.
         connection_debug: Above 0 logs SQL statements, above 50 results too.
+        waits: How long anybody waits for the database.
     """
 
     url: str = field(repr=False)
@@ -40,6 +49,7 @@ class DatabaseSettings:
     pool_timeout: int | None = None
     mysql_sql_mode: str = "TRADITIONAL"
     connection_debug: int = 0
+    waits: Waits = field(default_factory=Waits)
 
 
 def make_engine(settings: DatabaseSettings) -> Engine:
@@ -47,12 +57,15 @@ def make_engine(settings: DatabaseSettings) -> Engine:
     url = _with_driver(make_url(settings.url))
     options: dict[str, Any] = {
         "pool_recycle": settings.connection_recycle_time,
+        "pool_timeout": settings.pool_timeout or POOL_SECONDS,
         "echo": settings.connection_debug > 0,
+        # A message with the values of a statement would be one with names of projects and users.
+        "hide_parameters": settings.connection_debug == 0,
+        "execution_options": {WAITS_OPTION: settings.waits},
     }
     for name, value in (
         ("pool_size", settings.max_pool_size),
         ("max_overflow", settings.max_overflow),
-        ("pool_timeout", settings.pool_timeout),
     ):
         if value is not None:
             options[name] = value
@@ -60,9 +73,12 @@ def make_engine(settings: DatabaseSettings) -> Engine:
         options["pool_reset_on_return"] = None
     engine = sa.create_engine(url, **options)
     if engine.dialect.name == "sqlite":
-        sqlite.prepare(engine, synchronous=settings.sqlite_synchronous)
+        sqlite.prepare(engine, settings.waits, synchronous=settings.sqlite_synchronous)
     elif engine.dialect.name == "mysql":
-        mariadb.prepare(engine, settings.mysql_sql_mode)
+        mariadb.prepare(engine, settings.mysql_sql_mode, settings.waits)
+    else:
+        postgresql.prepare(engine, settings.waits)
+    find_nothing_by_incomparable_text(engine)
     sa.event.listen(engine, "handle_error", give_up_unfit)
     return engine
 
@@ -76,17 +92,20 @@ def await_database(engine: Engine, *, attempts: int, pause: float) -> None:
         pause: Seconds between them.
 
     Raises:
-        StoreUnavailableError: if it could not be reached.
+        StoreUnavailableError: if it could not be reached. At once if it is there, but knows neither
+            this user with this password nor this database: that will not mend itself.
     """
     for attempt in count():
         try:
-            with engine.connect():
+            with connected(engine):
                 return
         except DBAPIError as error:
+            if is_refusal(error.orig):
+                raise StoreUnavailableError(REFUSED, cause=cause_of(error)) from error
             if engine.dialect.name == "sqlite" or attempt == attempts:
-                raise StoreUnavailableError(str(error.orig)) from error
+                raise unavailable(error) from error
             _LOG.warning(
-                "The database cannot be reached, next attempt in %s s: %s", pause, error.orig
+                "The database cannot be reached, next attempt in %s s: %s", pause, cause_of(error)
             )
         time.sleep(pause)
 
@@ -101,9 +120,13 @@ def make_engine_that_only_reads(settings: DatabaseSettings) -> Engine:
     url = _with_driver(make_url(settings.url))
     if url.get_backend_name() == "sqlite":
         return sa.create_engine(sqlite.read_only(url))
+    unhurried = settings.waits.unhurried()
     if url.get_backend_name() == "postgresql":
-        return sa.create_engine(url, execution_options={"postgresql_readonly": True})
+        engine = sa.create_engine(url, execution_options={"postgresql_readonly": True})
+        postgresql.prepare(engine, unhurried)
+        return engine
     engine = sa.create_engine(url)
+    mariadb_waits.prepare(engine, unhurried)
     mariadb.only_read(engine)
     return engine
 

@@ -7,6 +7,9 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection, Engine, ExceptionContext
 from sqlalchemy.pool import ConnectionPoolEntry
 
+from treeclaim.store.database import mariadb_waits
+from treeclaim.store.database.waits import Waits
+
 _GALERA = "treeclaim_galera"
 """What is known of a connection: whether its server is a node of a Galera cluster."""
 
@@ -17,13 +20,15 @@ _ENDED = "treeclaim_ended"
 """What is known of a connection: whether its last transaction was committed or rolled back."""
 
 
-def prepare(engine: Engine, sql_mode: str) -> None:
+def prepare(engine: Engine, sql_mode: str, waits: Waits) -> None:
     """Set up each connection, and begin and end transactions as they are meant.
 
     Args:
         engine: It must not reset connections by itself.
         sql_mode: Of the sessions; empty leaves the server's.
+        waits: The limits of all waiting.
     """
+    mariadb_waits.prepare(engine, waits)
 
     @sa.event.listens_for(engine, "connect")
     def _connected(connection: Any, record: ConnectionPoolEntry) -> None:

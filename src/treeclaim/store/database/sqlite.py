@@ -1,31 +1,46 @@
 # SPDX-License-Identifier: Apache-2.0
 """What SQLite needs: explicit transactions, one writer at a time, and each commit on the disk."""
 
+import os
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote
+from urllib.parse import quote, unquote, urlsplit
 
 import sqlalchemy as sa
 from sqlalchemy.engine import URL, Connection, Engine
 
-_WAIT = 30_000
-"""Milliseconds that a writer waits for another one."""
+from treeclaim.store.database.waits import Waits
+
+_MILLISECONDS = 1000
+
+_OWNER_ONLY = 0o600
+"""Permissions of a new database; SQLite gives those of the database to the files beside it."""
+
+_MEMORY = ":memory:"
+_URI = "file:"
 
 
-def prepare(engine: Engine, *, synchronous: bool) -> None:
+def prepare(engine: Engine, waits: Waits, *, synchronous: bool) -> None:
     """Set up each connection, and begin transactions as they are meant.
 
     Args:
         engine: Of a database in a file.
+        waits: The limits of all waiting.
         synchronous: False trades durability for speed.
     """
+
+    @sa.event.listens_for(engine, "do_connect")
+    def _connecting(_dialect: Any, _record: Any, given: Any, _parameters: Any) -> None:
+        if given:
+            _create_private(str(given[0]))
 
     @sa.event.listens_for(engine, "connect")
     def _connected(connection: Any, _record: Any) -> None:
         # The driver would begin transactions by itself, and too late for a snapshot.
         connection.isolation_level = None
         cursor = connection.cursor()
-        cursor.execute(f"PRAGMA busy_timeout = {_WAIT}")
+        cursor.execute(f"PRAGMA busy_timeout = {waits.sqlite_lock * _MILLISECONDS}")
         cursor.execute("PRAGMA journal_mode = WAL")
         cursor.execute(f"PRAGMA synchronous = {'FULL' if synchronous else 'OFF'}")
         cursor.execute("PRAGMA foreign_keys = ON")
@@ -37,9 +52,21 @@ def prepare(engine: Engine, *, synchronous: bool) -> None:
         connection.exec_driver_sql("BEGIN IMMEDIATE" if writing else "BEGIN")
 
 
+def _create_private(path: str) -> None:
+    """Create the file, for its owner alone, if it is not there; SQLite would let all read it."""
+    if path.startswith(_URI):
+        parts = urlsplit(path)
+        path = "" if "mode=" in parts.query or "immutable=" in parts.query else unquote(parts.path)
+    if path in {"", _MEMORY}:
+        return
+    # Without the folder, SQLite says what is wrong.
+    with suppress(OSError):
+        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, _OWNER_ONLY))
+
+
 def read_only(url: URL) -> URL:
     """Return the URL for connections that can change nothing, not even create the file."""
-    if not url.database or url.database == ":memory:":
+    if not url.database or url.database == _MEMORY:
         return url
     path = f"file:{quote(str(Path(url.database).absolute()))}"
     return url.set(database=path).update_query_dict({"mode": "ro", "uri": "true"})

@@ -32,13 +32,16 @@ from dataclasses import dataclass
 import sqlalchemy as sa
 from sqlalchemy.exc import DBAPIError
 
-from treeclaim.store.database.failures import is_retryable
+from treeclaim.store.database.failures import Trouble, trouble_of
 from treeclaim.store.database.ready import Ready
 from treeclaim.store.database.transactions import RetryTransactionError, WriteTransaction
 from treeclaim.store.schema.tables import feed, streams
 
 PROVIDER = "provider"
 CATALOGUE = "catalogue"
+
+_ROLLED_BACK = {Trouble.MET, Trouble.LOCKED}
+"""What the database says when it is sure that nothing was committed."""
 
 _LEAST_IDENTITY = 1 << 32
 _IDENTITIES = (1 << 63) - _LEAST_IDENTITY
@@ -93,7 +96,7 @@ class StreamPool:
         try:
             yield stream
         except DBAPIError as error:
-            if is_retryable(error) and not error.connection_invalidated:
+            if trouble_of(error) in _ROLLED_BACK and not error.connection_invalidated:
                 self._give_back(stream)
             raise
         self._give_back(stream)

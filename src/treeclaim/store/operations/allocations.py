@@ -32,7 +32,7 @@ from treeclaim.store.database.transactions import (
     RetryTransactionError,
     WriteTransaction,
 )
-from treeclaim.store.operations import consumers
+from treeclaim.store.operations import consumers, owners
 from treeclaim.store.operations.claim_lookup import Held, Lookup, Usage, held_by, look_up
 from treeclaim.store.operations.class_ids import require_same_ids
 from treeclaim.store.operations.consumers import Owners
@@ -125,6 +125,7 @@ def prepare(
     less. What is written too early is undone with the transaction, should the claims be refused.
     """
     known, found = _locked_if_recorded(transaction, claims)
+    owners.require(transaction, owners.named_by(claims), found.owners)
     consumers.record(transaction, claims, known, Owners(transaction, found.owners))
     held = found.held
     if held.providers.keys() - known.keys():

@@ -16,7 +16,7 @@ from treeclaim.store.database.transactions import (
     WriteTransaction,
     chunks,
 )
-from treeclaim.store.operations.claim_lookup import NAMES
+from treeclaim.store.operations import owners
 from treeclaim.store.schema.tables import allocations, consumer_types, consumers, projects, users
 
 _LOCKED = (
@@ -49,10 +49,6 @@ _DELETE = sa.delete(consumers).where(consumers.c.uuid.in_(sa.bindparam("uuids", 
 _HOLDING = sa.select(sa.func.count(sa.distinct(allocations.c.consumer_id))).where(
     allocations.c.consumer_id.in_(sa.bindparam("uuids", expanding=True))
 )
-_FIND = {
-    table: sa.select(table.c.id).where(name == sa.bindparam("wanted"))
-    for table, name in NAMES.items()
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,7 +150,7 @@ def delete(transaction: WriteTransaction, uuid: str) -> None:
 
 
 class Owners:
-    """Ids of projects, users and consumer types by name; unknown ones are made."""
+    """Ids of projects, users and consumer types by name; unknown ones are made first."""
 
     def __init__(
         self,
@@ -165,21 +161,19 @@ class Owners:
         self._known: dict[tuple[sa.Table, str], int] = dict(known)
 
     def of(self, table: sa.Table, name: str) -> int:
-        """Return the id of a name, made if it is new."""
+        """Return the id of a name.
+
+        Raises:
+            PrepareFirstError: if it is new; it is made then, and the write begins anew.
+        """
         key = (table, name)
         if key not in self._known:
-            found = self._transaction.scalar(_FIND[table], wanted=name)
-            self._known[key] = self._made(table, name) if found is None else int(found)
+            owners.require(self._transaction, [key], ())
+            found = owners.find(self._transaction, table, name)
+            if found is None:
+                raise RetryTransactionError
+            self._known[key] = found
         return self._known[key]
-
-    def _made(self, table: sa.Table, name: str) -> int:
-        """Insert a name; if another transaction is first, this one runs again and finds it."""
-        result = self._transaction.execute(
-            sa.insert(table), **{NAMES[table].name: name, "created_at": self._transaction.now}
-        )
-        if result.inserted_primary_key is None:
-            raise RetryTransactionError
-        return int(result.inserted_primary_key[0])
 
     def type_of(self, claim: ConsumerClaim, present: int | None) -> int | None:
         """Return the id of a claim's consumer type; what it has now where the claim says none."""

@@ -56,6 +56,8 @@ def of_aggregates(transaction: ReadTransaction) -> list[Total]:
 def _sums(
     transaction: ReadTransaction, columns: Sequence[Any], members: sa.Join | None
 ) -> list[Total]:
+    # The sums are over all that there is.
+    transaction.take_time()
     reserved = sa.func.sum(inventories.c.reserved).label("reserved")
     supply = _by_class(inventories, columns, members, [sa.func.sum(_CAPACITY), reserved])
     demand = _by_class(allocations, columns, members, [sa.func.sum(allocations.c.used)])

@@ -2,6 +2,8 @@
 """Usage by project and user (contract page 80, section 2)."""
 
 from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
 
 import sqlalchemy as sa
 
@@ -22,10 +24,15 @@ _CONSUMERS = (
     .outerjoin(consumer_types, consumer_types.c.id == consumers.c.consumer_type_id)
     .join(allocations, allocations.c.consumer_id == consumers.c.uuid)
 )
-_MINE = projects.c.external_id == sa.bindparam("project_id")
-_OF_USER = users.c.external_id == sa.bindparam("user_id")
 
-_SUMS = (
+
+def _of(statement: sa.Select[Any], name: sa.Column[Any], parameter: str) -> sa.Select[Any]:
+    """Narrow sums to an owner, and say whose they are: some collations find other spellings."""
+    narrowed = statement.where(name == sa.bindparam(parameter))
+    return narrowed.add_columns(name.label(parameter)).group_by(name)
+
+
+_SUMS = _of(
     sa.select(
         consumer_types.c.name.label("type"),
         resource_classes.c.name.label("resource_class"),
@@ -34,33 +41,41 @@ _SUMS = (
     .select_from(
         _CONSUMERS.join(resource_classes, resource_classes.c.id == allocations.c.resource_class_id)
     )
-    .where(_MINE)
-    .group_by(consumer_types.c.name, resource_classes.c.name)
+    .group_by(consumer_types.c.name, resource_classes.c.name),
+    projects.c.external_id,
+    "project_id",
 )
-_COUNTS = (
+_COUNTS = _of(
     sa.select(
         consumer_types.c.name.label("type"),
         sa.func.count(sa.distinct(consumers.c.id)).label("consumers"),
     )
     .select_from(_CONSUMERS)
-    .where(_MINE)
-    .group_by(consumer_types.c.name)
+    .group_by(consumer_types.c.name),
+    projects.c.external_id,
+    "project_id",
 )
-_SUMS_OF_USER = _SUMS.where(_OF_USER)
-_COUNTS_OF_USER = _COUNTS.where(_OF_USER)
+_SUMS_OF_USER = _of(_SUMS, users.c.external_id, "user_id")
+_COUNTS_OF_USER = _of(_COUNTS, users.c.external_id, "user_id")
 
 
 def of_project(
     transaction: ReadTransaction, project_id: str, user_id: str | None
 ) -> list[UsageGroup]:
     """Return the sums over a project's (and user's) consumers, a group for each consumer type."""
-    if user_id is None:
-        sums = transaction.rows(_SUMS, project_id=project_id)
-        counts = transaction.rows(_COUNTS, project_id=project_id)
-    else:
-        sums = transaction.rows(_SUMS_OF_USER, project_id=project_id, user_id=user_id)
-        counts = transaction.rows(_COUNTS_OF_USER, project_id=project_id, user_id=user_id)
+    owners = {"project_id": project_id} | ({} if user_id is None else {"user_id": user_id})
+    sums, counts = (_SUMS, _COUNTS) if user_id is None else (_SUMS_OF_USER, _COUNTS_OF_USER)
     resources: dict[str | None, dict[str, int]] = defaultdict(dict)
-    for row in sums:
+    for row in _exactly(transaction.rows(sums, **owners), owners):
         resources[row.type][row.resource_class] = int(row.used)
-    return [UsageGroup(row.type, row.consumers, resources[row.type]) for row in counts]
+    return [
+        UsageGroup(row.type, row.consumers, resources[row.type])
+        for row in _exactly(transaction.rows(counts, **owners), owners)
+    ]
+
+
+def _exactly(rows: Iterable[Any], owners: Mapping[str, str]) -> Iterator[Any]:
+    """Yield the rows of exactly these owners."""
+    for row in rows:
+        if all(getattr(row, parameter) == name for parameter, name in owners.items()):
+            yield row

@@ -8,10 +8,12 @@ import sqlalchemy as sa
 from alembic import command
 from alembic.config import Config
 from sqlalchemy.engine import Connection, Engine
-from sqlalchemy.exc import DBAPIError
+from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
 from treeclaim.model.errors import SchemaRevisionError, StoreUnavailableError
-from treeclaim.store.database.connections import writing
+from treeclaim.store.database.connections import connected, writing
+from treeclaim.store.database.failures import Trouble, trouble_of, unavailable
+from treeclaim.store.database.patience import take_time
 from treeclaim.store.schema.tables import (
     PLACEMENT_REVISION,
     alembic_version,
@@ -39,7 +41,8 @@ def sync(engine: Engine) -> None:
     """
     try:
         # Writing's isolation: what the one before made must be seen after waiting for the lock.
-        with writing(engine).connect() as connection, _alone(connection):
+        with connected(writing(engine)) as connection, _alone(connection):
+            take_time(connection)
             found = version(connection)
             if found is None:
                 _require_empty(connection)
@@ -49,8 +52,8 @@ def sync(engine: Engine) -> None:
                 _require_known(found)
             _migrate(connection)
             connection.commit()
-    except DBAPIError as error:
-        raise StoreUnavailableError(str(error.orig)) from error
+    except SQLAlchemyError as error:
+        raise unavailable(error) from error
 
 
 def require_ready(engine: Engine) -> None:
@@ -61,7 +64,7 @@ def require_ready(engine: Engine) -> None:
         StoreUnavailableError: if the database does not answer.
     """
     try:
-        with engine.connect() as connection:
+        with connected(engine) as connection:
             found = version(connection)
             if found is None:
                 raise SchemaRevisionError(
@@ -70,8 +73,8 @@ def require_ready(engine: Engine) -> None:
                 )
             _require_known(found)
             _require_own(connection)
-    except DBAPIError as error:
-        raise StoreUnavailableError(str(error.orig)) from error
+    except SQLAlchemyError as error:
+        raise unavailable(error) from error
 
 
 def version(connection: Connection) -> str | None:
@@ -154,20 +157,28 @@ def _alone(connection: Connection) -> Iterator[None]:
         yield
         return
     if kind == "postgresql":
-        # Held until the transaction ends.
-        connection.execute(sa.select(sa.func.pg_advisory_xact_lock(_LOCK_NUMBER)))
+        connection.exec_driver_sql(f"SET LOCAL lock_timeout = '{_LOCK_WAIT}s'")
+        try:
+            # Held until the transaction ends.
+            connection.execute(sa.select(sa.func.pg_advisory_xact_lock(_LOCK_NUMBER)))
+        except DBAPIError as error:
+            raise (_taken() if trouble_of(error) is Trouble.LOCKED else error) from error
         yield
         return
     # The name counts for the whole server, so the database belongs to it.
     name = sa.func.left(sa.func.concat(_LOCK_NAME, sa.func.database()), _LONGEST_LOCK_NAME)
     if connection.execute(sa.select(sa.func.get_lock(name, _LOCK_WAIT))).scalar() != 1:
-        raise StoreUnavailableError(
-            f"Another process has been making the schema for {_LOCK_WAIT} seconds. Run 'treeclaim "
-            "db sync' again when it has ended."
-        )
+        raise _taken()
     try:
         yield
     finally:
         # A lost connection has released it already; its error would hide the first one.
         with suppress(DBAPIError):
             connection.execute(sa.select(sa.func.release_lock(name)))
+
+
+def _taken() -> StoreUnavailableError:
+    return StoreUnavailableError(
+        f"Another process has been making the schema for {_LOCK_WAIT} seconds. Run 'treeclaim "
+        "db sync' again when it has ended."
+    )

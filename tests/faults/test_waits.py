@@ -1,0 +1,366 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Nobody waits for the database without end: it falls silent, or somebody holds what is needed."""
+
+import contextlib
+import logging
+import subprocess
+import sys
+import threading
+import time
+import uuid
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+import pytest
+import sqlalchemy as sa
+from sqlalchemy.engine import make_url
+
+from bench.ports import free_port
+from tests.databases import MissingServerError, new_server_of, server_of
+from tests.faults.bodies import assert_tells_nothing, assert_unavailable
+from tests.faults.conftest import SERVERS
+from tests.faults.proxy import Proxy
+from tests.faults.service import environment_of, eventually
+from tests.service import client_of, schema_on, start_on
+from treeclaim.model.errors import StoreUnavailableError
+from treeclaim.store import DatabaseSettings, Store
+from treeclaim.store.database.engine import REFUSED, await_database
+from treeclaim.store.database.outages import __name__ as outages_log
+from treeclaim.store.database.waits import SILENCE_MARGIN, Waits
+
+pytestmark = pytest.mark.slow
+
+SHORT = Waits(connect=2, lock=1, statement=2, load=20, write=2, idle=2, tcp=2)
+SLACK = 5
+"""How many times slower than its limit a wait may end on a busy machine."""
+
+
+def options_of(waits):
+    """The options of the service that set these limits."""
+    names = ("connect", "lock", "statement", "load", "write", "idle", "tcp")
+    return {f"treeclaim.database_{name}_timeout": getattr(waits, name) for name in names}
+
+
+@dataclass(frozen=True)
+class Place:
+    """A service in this process, its database, and a proxy between them."""
+
+    database: str
+    through: str
+    proxy: Proxy
+    application: object
+    hosts: list
+
+    def client(self):
+        return client_of(self.application)
+
+    def claim(self, host, project="project"):
+        body = {
+            "allocations": {host: {"resources": {"VCPU": 1}}},
+            "project_id": project,
+            "user_id": "user",
+            "consumer_generation": None,
+            "consumer_type": "INSTANCE",
+        }
+        with self.client() as client:
+            return client.put(f"/allocations/{uuid.uuid4()}", json=body)
+
+    def get(self, path):
+        with self.client() as client:
+            return client.get(path)
+
+    @contextlib.contextmanager
+    def held(self, host):
+        """Somebody outside holds the row of a host."""
+        engine = sa.create_engine(self.database)
+        with engine.connect() as holder:
+            holder.execute(
+                sa.text("UPDATE resource_providers SET updated_at = NULL WHERE uuid = :uuid"),
+                {"uuid": host},
+            )
+            yield
+            holder.rollback()
+        engine.dispose()
+
+
+@contextlib.contextmanager
+def place_on(server, folder, waits):
+    """A service with two hosts on a new database of a server."""
+    proxy = Proxy(server.port)
+    with server.database(folder) as database:
+        schema_on(database)
+        through = make_url(database).set(port=proxy.port).render_as_string(hide_password=False)
+        with start_on(through, folder, **options_of(waits)) as application:
+            hosts = [str(uuid.uuid4()) for _ in range(2)]
+            with client_of(application) as client:
+                for host in hosts:
+                    made = client.post("/resource_providers", json={"name": host, "uuid": host})
+                    assert made.status_code == 200
+                    stock = {"resource_provider_generation": 0, "inventories": {"VCPU": STOCK}}
+                    path = f"/resource_providers/{host}/inventories"
+                    assert client.put(path, json=stock).status_code == 200
+            yield Place(database, through, proxy, application, hosts)
+    proxy.close()
+
+
+STOCK = {"total": 1000}
+
+
+def server(kind):
+    try:
+        return server_of(kind)
+    except MissingServerError as missing:
+        pytest.skip(str(missing))
+
+
+@pytest.fixture(params=SERVERS, scope="module")
+def place(request, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("waits")
+    with place_on(server(request.param), folder, SHORT) as made:
+        yield made
+
+
+@pytest.fixture(params=SERVERS)
+def store(request, tmp_path):
+    """A store with short limits."""
+    with server(request.param).database(tmp_path) as database:
+        schema_on(database)
+        made = Store(DatabaseSettings(database, waits=SHORT))
+        yield made
+        made.close()
+
+
+def seconds_of(action):
+    """What an action returned, and how long it took."""
+    began = time.monotonic()
+    return action(), time.monotonic() - began
+
+
+def test_a_database_that_falls_silent_costs_a_503_and_no_more(place, caplog):
+    assert place.claim(place.hosts[0]).status_code == 204
+    assert place.get("/allocation_candidates?resources=VCPU:1").status_code == 200
+    caplog.set_level(logging.WARNING, logger=outages_log)
+    place.proxy.fall_silent()
+    try:
+        with ThreadPoolExecutor() as pool:
+            read = ["/allocation_candidates?resources=VCPU:1", "/resource_providers"] * 2
+            waiting = [pool.submit(seconds_of, lambda path=path: place.get(path)) for path in read]
+            claims = [
+                pool.submit(seconds_of, lambda host=host: place.claim(host))
+                for host in place.hosts
+            ]
+            assert place.get("/").status_code == 200
+            assert not any(one.done() for one in waiting + claims)
+            for one in waiting + claims:
+                answer, seconds = one.result()
+                assert_unavailable(answer, place.through)
+                assert seconds < SLACK * (SHORT.silence + SHORT.connect)
+        # With its connections gone, it is as quick to say so as a server is to be reached.
+        answer, seconds = seconds_of(lambda: place.claim(place.hosts[0]))
+        assert_unavailable(answer, place.through)
+        assert seconds < SLACK * SHORT.connect + SHORT.silence
+    finally:
+        place.proxy.speak_again()
+    eventually(lambda: place.claim(place.hosts[0]).status_code == 204)
+    assert place.get("/allocation_candidates?resources=VCPU:1").status_code == 200
+    lines = [line.getMessage() for line in caplog.records if line.name == outages_log]
+    assert len(lines) == 2, lines
+    assert "failed" in lines[0]
+    assert "answers again" in lines[1]
+
+
+def test_a_lock_that_somebody_outside_holds_costs_a_503_and_reads_go_on(place):
+    with place.held(place.hosts[0]):
+        with ThreadPoolExecutor() as pool:
+            claims = [
+                pool.submit(seconds_of, lambda: place.claim(place.hosts[0])) for _ in range(6)
+            ]
+            assert place.get("/").status_code == 200
+            assert place.get("/allocation_candidates?resources=VCPU:1").status_code == 200
+            assert place.get(f"/resource_providers/{place.hosts[0]}/usages").status_code == 200
+            assert place.claim(place.hosts[1]).status_code == 204
+            for one in claims:
+                answer, seconds = one.result()
+                assert_unavailable(answer, place.through)
+                assert seconds < SLACK * (SHORT.write + SHORT.statement)
+        deletion = place.client().delete(f"/resource_providers/{place.hosts[0]}")
+        assert_unavailable(deletion, place.through)
+    assert place.claim(place.hosts[0]).status_code == 204
+
+
+@pytest.mark.parametrize("kind", SERVERS)
+def test_the_first_claim_of_a_project_holds_up_no_other_claim_of_it(kind, tmp_path):
+    patient = Waits(lock=60, statement=60, idle=60)
+    with place_on(server(kind), tmp_path, patient) as place, ThreadPoolExecutor() as pool:
+        project = str(uuid.uuid4())
+        with place.held(place.hosts[0]):
+            first = pool.submit(place.claim, place.hosts[0], project)
+            eventually(lambda: lock_waits(place.database), pause=0.25)
+            assert place.claim(place.hosts[1], project).status_code == 204
+            assert not first.done()
+        assert first.result().status_code == 204
+
+
+def lock_waits(database):
+    """Whether some session waits for a lock."""
+    engine = sa.create_engine(database)
+    question = (
+        "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock'"
+        if engine.dialect.name == "postgresql"
+        else "SELECT count(*) FROM information_schema.innodb_trx WHERE trx_state = 'LOCK WAIT'"
+    )
+    with engine.connect() as connection:
+        found = connection.exec_driver_sql(question).scalar()
+    engine.dispose()
+    return found > 0
+
+
+def test_a_process_that_stands_still_in_a_transaction_frees_what_it_holds(place):
+    frozen, thawed = threading.Event(), threading.Event()
+    stuck = Store(DatabaseSettings(place.database, waits=SHORT), attempts=1)
+    row = sa.text("UPDATE resource_providers SET updated_at = NULL WHERE uuid = :uuid")
+
+    def stand_still(transaction):
+        transaction.execute(row, uuid=place.hosts[0])
+        frozen.set()
+        thawed.wait(120)
+        transaction.execute(row, uuid=place.hosts[0])
+
+    with ThreadPoolExecutor() as pool:
+        work = pool.submit(stuck.write, stand_still)
+        assert frozen.wait(60)
+        eventually(lambda: place.claim(place.hosts[0]).status_code == 204)
+        thawed.set()
+        with pytest.raises(StoreUnavailableError):
+            work.result()
+    stuck.close()
+
+
+def sleep_of(engine, seconds):
+    name = "pg_sleep" if engine.dialect.name == "postgresql" else "sleep"
+    return sa.text(f"SELECT {name}({seconds})")
+
+
+def test_a_statement_of_a_request_is_ended_and_one_that_reads_everything_is_not(store):
+    slow = sleep_of(store.engine, SHORT.silence + 2)
+
+    def patiently(transaction):
+        transaction.take_time()
+        transaction.scalar(slow)
+
+    for _ in range(2):
+        with pytest.raises(StoreUnavailableError) as raised:
+            store.read(lambda transaction: transaction.scalar(slow))
+        assert_tells_nothing(str(raised.value), store.engine.url)
+        assert raised.value.cause
+        # The limit of one transaction is not that of the next one on the same connection.
+        store.read(patiently)
+
+
+def test_a_write_that_has_used_up_its_time_begins_no_other_statement(store):
+    begun = []
+
+    def slowly(transaction):
+        for number in range(10 * SHORT.write):
+            begun.append(number)
+            transaction.scalar(sleep_of(store.engine, 1))
+
+    with pytest.raises(StoreUnavailableError):
+        store.write(slowly)
+    assert 1 < len(begun) <= SHORT.write + 2
+
+
+def test_a_commit_that_no_standby_has_is_not_acknowledged_when_its_time_is_up(tmp_path):
+    """PostgreSQL ends such a wait with success when a statement is cancelled; ours must not be."""
+    try:
+        primary = new_server_of("postgresql")
+    except MissingServerError as missing:
+        pytest.skip(str(missing))
+    try:
+        with place_on(primary, tmp_path, SHORT) as place:
+            primary._administer("ALTER SYSTEM SET synchronous_standby_names = '*'")
+            primary._administer("SELECT pg_reload_conf()")
+            eventually(lambda: is_waiting_for_a_standby(place.database))
+            answer, seconds = seconds_of(lambda: place.claim(place.hosts[0]))
+            assert_unavailable(answer, place.through)
+            assert SHORT.statement + SILENCE_MARGIN <= seconds
+            primary._administer("ALTER SYSTEM RESET synchronous_standby_names")
+            primary._administer("SELECT pg_reload_conf()")
+            eventually(lambda: place.claim(place.hosts[0]).status_code == 204)
+    finally:
+        primary.stop()
+
+
+def is_waiting_for_a_standby(database):
+    engine = sa.create_engine(database)
+    with engine.connect() as connection:
+        found = connection.exec_driver_sql("SHOW synchronous_standby_names").scalar()
+    engine.dispose()
+    return found == "*"
+
+
+def refused_at_start(url):
+    """What is said of a database at start, with any number of attempts."""
+    store = Store(DatabaseSettings(url))
+    try:
+        with pytest.raises(StoreUnavailableError) as raised:
+            await_database(store.engine, attempts=-1, pause=3600)
+        return raised.value
+    finally:
+        store.close()
+
+
+@pytest.mark.parametrize("kind", SERVERS)
+def test_a_user_or_database_that_the_server_refuses_is_not_waited_for(kind, tmp_path):
+    with server(kind).database(tmp_path) as database:
+        url = make_url(database)
+        for wrong in (url.set(username="nobody"), url.set(database="nowhere")):
+            refusal = refused_at_start(wrong.render_as_string(hide_password=False))
+            assert str(refusal) == REFUSED
+            assert "nobody" in refusal.for_operators or "nowhere" in refusal.for_operators
+
+
+@pytest.mark.parametrize("kind", SERVERS)
+def test_the_service_says_so_and_ends_when_the_server_refuses_it(kind, tmp_path):
+    with server(kind).database(tmp_path) as database:
+        url = make_url(database).set(username="nobody", password="mistaken")
+        environment = environment_of(url.render_as_string(hide_password=False), tmp_path)
+        command = [sys.executable, "-m", "treeclaim", "serve", "--port", str(free_port())]
+        # Unless it gives up at once, it tries for longer than this.
+        ended = subprocess.run(
+            command, env=environment, capture_output=True, text=True, timeout=90, check=False
+        )
+    assert ended.returncode == 1
+    assert REFUSED in ended.stderr
+    assert "Traceback" not in ended.stderr
+    assert "mistaken" not in ended.stderr + ended.stdout
+
+
+def test_mariadb_that_is_given_a_wrong_password_is_not_waited_for(tmp_path):
+    with server("mariadb").database(tmp_path) as database:
+        engine = sa.create_engine(database, isolation_level="AUTOCOMMIT")
+        with engine.connect() as connection:
+            connection.exec_driver_sql("GRANT ALL ON *.* TO treeclaim@'%%' IDENTIFIED BY 'right'")
+        engine.dispose()
+        url = make_url(database).set(username="treeclaim", password="mistaken")
+        refusal = refused_at_start(url.render_as_string(hide_password=False))
+        assert str(refusal) == REFUSED
+        assert "mistaken" not in refusal.for_operators
+
+
+def test_postgresql_that_asks_for_a_password_is_not_waited_for(tmp_path):
+    try:
+        own = new_server_of("postgresql")
+    except MissingServerError as missing:
+        pytest.skip(str(missing))
+    try:
+        own._administer("CREATE ROLE treeclaim LOGIN PASSWORD 'right'")
+        rules = own.folder / "data" / "pg_hba.conf"
+        rules.write_text("host all treeclaim 127.0.0.1/32 scram-sha-256\n" + rules.read_text())
+        own._administer("SELECT pg_reload_conf()")
+        url = make_url(own.url("postgres")).set(username="treeclaim", password="wrong")
+        refusal = refused_at_start(url.render_as_string(hide_password=False))
+        assert str(refusal) == REFUSED
+        assert "password authentication failed" in refusal.cause
+    finally:
+        own.stop()

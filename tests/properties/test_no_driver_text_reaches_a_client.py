@@ -1,0 +1,214 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Whatever a driver says, and wherever: no client learns hosts, users, names or statements of it.
+
+SQLite's own connections are made to fail at some statement, with each class of error that a driver
+has and with texts as drivers word them, while a real service answers.
+"""
+
+import sqlite3
+import uuid
+
+import pytest
+import sqlalchemy as sa
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.faults.bodies import assert_tells_nothing
+from tests.service import client_of, services_on
+from treeclaim.admin.app import make_admin_application
+from treeclaim.api.routes import OPERATIONS
+
+HOST = "11111111-0000-4000-8000-000000000001"
+CONSUMER = "22222222-0000-4000-8000-000000000001"
+SECRETS = ("db1.example", "10.1.2.3", "5432", "placement_rw", "placementdb")
+TEXTS = (
+    'connection to server at "db1.example" (10.1.2.3), port 5432 failed: FATAL: no such user',
+    'FATAL:  password authentication failed for user "placement_rw"',
+    "(2003, \"Can't connect to MySQL server on 'db1.example' (timed out)\")",
+    "(1045, \"Access denied for user 'placement_rw'@'10.1.2.3' (using password: YES)\")",
+    "Unknown database 'placementdb'",
+    'relation "placementdb.resource_providers" does not exist LINE 1: SELECT id FROM projects',
+    "UNIQUE constraint failed: placementdb.projects.external_id",
+    "Lost connection to MySQL server at 'db1.example:5432' during query (timed out)",
+    "",
+)
+ERRORS = (
+    sqlite3.OperationalError,
+    sqlite3.DatabaseError,
+    sqlite3.InternalError,
+    sqlite3.ProgrammingError,
+    sqlite3.IntegrityError,
+    sqlite3.DataError,
+    sqlite3.NotSupportedError,
+    sqlite3.InterfaceError,
+    sqlite3.Error,
+)
+NAMES = ("", "SQLITE_BUSY", "SQLITE_BUSY_SNAPSHOT", "SQLITE_IOERR", "SQLITE_FULL")
+FIRST_STATEMENTS = 14
+
+
+class Fault:
+    """When the next statement fails, and how; `left` is None for never."""
+
+    left = None
+    for_good = False
+    error = None
+
+    @classmethod
+    def pass_by(cls):
+        if cls.left is None:
+            return
+        if cls.left > 0:
+            cls.left -= 1
+            return
+        if not cls.for_good:
+            cls.left = None
+        raise cls.error
+
+
+class FailingCursor(sqlite3.Cursor):
+    def execute(self, *arguments):
+        Fault.pass_by()
+        return super().execute(*arguments)
+
+    def executemany(self, *arguments):
+        Fault.pass_by()
+        return super().executemany(*arguments)
+
+
+class FailingConnection(sqlite3.Connection):
+    def cursor(self, *_):
+        return super().cursor(FailingCursor)
+
+    def commit(self):
+        Fault.pass_by()
+        super().commit()
+
+
+def make_failing(_dialect, _record, _given, parameters):
+    Fault.pass_by()
+    parameters["factory"] = FailingConnection
+
+
+@pytest.fixture(scope="module")
+def clients(tmp_path_factory):
+    """Clients of a service whose connections may fail, and of its admin listener."""
+    sa.event.listen(sa.Engine, "do_connect", make_failing)
+    few = {"placement.allocation_conflict_retry_count": 2}
+    with services_on(tmp_path_factory.mktemp("failing"), **few) as (services, application):
+        admin = make_admin_application(services.store, [])
+        with client_of(application) as client, client_of(admin) as of_admin:
+            client.headers["x-roles"] = "admin,service"
+            yield client, of_admin
+    sa.event.remove(sa.Engine, "do_connect", make_failing)
+
+
+def claim():
+    return {
+        "allocations": {HOST: {"resources": {"VCPU": 1}}},
+        "project_id": str(uuid.uuid4()),
+        "user_id": "user",
+        "consumer_generation": None,
+        "consumer_type": "INSTANCE",
+    }
+
+
+def body_of(method, path):
+    """A body with which an operation goes as far as the database."""
+    stock = {"total": 8, "resource_provider_generation": 0}
+    generation = {"resource_provider_generation": 0}
+    bodies = {
+        ("POST", "/resource_providers"): {"name": str(uuid.uuid4())},
+        ("PUT", "/resource_providers/{uuid}"): {"name": str(uuid.uuid4())},
+        ("PUT", "/resource_providers/{uuid}/inventories"): {"inventories": {}, **generation},
+        ("POST", "/resource_providers/{uuid}/inventories"): {
+            "resource_class": "VCPU",
+            "total": 8,
+        },
+        ("PUT", "/resource_providers/{uuid}/inventories/{resource_class}"): stock,
+        ("PUT", "/resource_providers/{uuid}/aggregates"): {"aggregates": [HOST], **generation},
+        ("PUT", "/resource_providers/{uuid}/traits"): {"traits": ["HW_CPU_X86_VMX"], **generation},
+        ("POST", "/resource_classes"): {"name": f"CUSTOM_{uuid.uuid4().hex.upper()}"},
+        ("PUT", "/allocations/{consumer_uuid}"): claim(),
+        ("POST", "/allocations"): {str(uuid.uuid4()): claim()},
+        ("POST", "/reshaper"): {
+            "inventories": {HOST: {"inventories": {}, **generation}},
+            "allocations": {CONSUMER: claim()},
+        },
+    }
+    return bodies.get((method, path))
+
+
+QUERIES = {
+    "/usages": "?project_id=project",
+    "/allocation_candidates": "?resources=VCPU:1",
+    "/allocation_candidates/explain": "?resources=VCPU:1",
+    "/resource_providers": "?resources=VCPU:1",
+}
+
+
+def request(client, operation):
+    names = {"name": "CUSTOM_NEW", "resource_class": "VCPU", "consumer_uuid": CONSUMER}
+    path = operation.path.format_map({"uuid": HOST} | names)
+    query = QUERIES.get(operation.path, "") if operation.method == "GET" else ""
+    body = body_of(operation.method, operation.path)
+    versions = ("placement 1.39", "treeclaim 1.0")
+    headers = {"openstack-api-version": versions[operation.extension]}
+    return client.request(operation.method, path + query, json=body, headers=headers)
+
+
+faults = st.fixed_dictionaries(
+    {
+        "statement": st.integers(0, FIRST_STATEMENTS),
+        "for_good": st.booleans(),
+        "kind": st.sampled_from(ERRORS),
+        "text": st.sampled_from(TEXTS),
+        "name": st.sampled_from(NAMES),
+    }
+)
+
+
+def set_fault(statement, for_good, kind, text, name):
+    Fault.error = kind(text)
+    Fault.error.sqlite_errorname = name
+    Fault.left, Fault.for_good = statement, for_good
+
+
+def assert_clean(answer):
+    assert answer.status_code != 500, answer.text
+    # Identifiers of requests are random, and may hold any digits.
+    text = answer.text.replace(answer.headers.get("x-openstack-request-id", "-"), "")
+    if answer.status_code >= 400:
+        assert not any(secret in text for secret in SECRETS), text
+        assert_tells_nothing(text)
+    if answer.status_code == 503:
+        assert int(answer.headers["retry-after"]) > 0
+
+
+@settings(max_examples=300, deadline=None)
+@given(operation=st.sampled_from(OPERATIONS), fault=faults)
+def test_no_driver_text_reaches_a_client(clients, operation, fault):
+    client, _ = clients
+    Fault.left = None
+    client.post("/resource_providers", json={"name": HOST, "uuid": HOST})
+    set_fault(**fault)
+    try:
+        answer = request(client, operation)
+    finally:
+        Fault.left = None
+    assert_clean(answer)
+    assert client.get("/resource_providers").status_code == 200
+
+
+@settings(max_examples=60, deadline=None)
+@given(fault=faults)
+def test_no_driver_text_is_told_by_the_admin_listener(clients, fault):
+    _, admin = clients
+    set_fault(**fault)
+    try:
+        answer = admin.get("/ready")
+    finally:
+        Fault.left = None
+    assert answer.status_code in {200, 503}
+    assert not any(secret in answer.text for secret in SECRETS), answer.text
+    assert_tells_nothing(answer.text)

@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: Apache-2.0
+"""SQLite's file: nobody else may read it, and who holds it for long costs a 503."""
+
+import os
+import sqlite3
+import stat
+import time
+import uuid
+
+import pytest
+
+from tests.service import HEADERS, client_of, schema_on, start_on
+from treeclaim.store import DatabaseSettings, Store
+from treeclaim.store.database.waits import UNFAIR
+from treeclaim.store.operations import providers
+
+READABLE = 0o022
+
+
+@pytest.fixture
+def usual_umask():
+    before = os.umask(READABLE)
+    yield
+    os.umask(before)
+
+
+def modes_of(folder):
+    return {path.name: stat.S_IMODE(path.stat().st_mode) for path in folder.iterdir()}
+
+
+@pytest.mark.parametrize("form", ["sqlite:///{}", "sqlite:///file:{}?uri=true"])
+def test_a_new_database_and_the_files_beside_it_are_the_owners_alone(tmp_path, usual_umask, form):
+    url = form.format(tmp_path / "placement.db")
+    schema_on(url)
+    store = Store(DatabaseSettings(url))
+    store.write(providers.create, uuid=str(uuid.uuid4()), name="host", parent_uuid=None)
+    modes = modes_of(tmp_path)
+    store.close()
+    assert set(modes) == {"placement.db", "placement.db-wal", "placement.db-shm"}
+    assert set(modes.values()) == {0o600}
+
+
+def test_a_database_that_is_there_keeps_its_permissions(tmp_path, usual_umask):
+    path = tmp_path / "placement.db"
+    path.touch(0o640)
+    schema_on(f"sqlite:///{path}")
+    assert modes_of(tmp_path)["placement.db"] == 0o640
+
+
+def test_a_writer_that_waits_in_vain_gets_a_503_and_reads_go_on(tmp_path):
+    url = f"sqlite:///{tmp_path / 'placement.db'}"
+    schema_on(url)
+    with start_on(url, tmp_path, **{"treeclaim.database_lock_timeout": 1}) as application:
+        holder = sqlite3.connect(tmp_path / "placement.db", isolation_level=None)
+        holder.execute("BEGIN IMMEDIATE")
+        with client_of(application, **HEADERS) as client:
+            began = time.monotonic()
+            refused = client.post("/resource_providers", json={"name": "host"})
+            assert refused.status_code == 503
+            assert UNFAIR <= time.monotonic() - began < 10 * UNFAIR
+            assert int(refused.headers["retry-after"]) > 0
+            assert client.get("/resource_providers").status_code == 200
+            holder.execute("ROLLBACK")
+            assert client.post("/resource_providers", json={"name": "host"}).status_code == 200
+        holder.close()

@@ -1,0 +1,94 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A thread that waits for another one, which waits for the database, gives up in time."""
+
+import threading
+
+import pytest
+
+from tests.faults.service import eventually
+from tests.service import schema_on
+from treeclaim import replica as replica_module
+from treeclaim.model.errors import StoreUnavailableError
+from treeclaim.replica import Replica
+from treeclaim.store import DatabaseSettings, Store
+from treeclaim.store.feed import probe as probe_module
+
+SHORT = 0.2
+
+
+class CountingLock:
+    """A lock that tells how many have asked for it."""
+
+    def __init__(self):
+        self._lock = threading.Lock()
+        self.asked = 0
+
+    def acquire(self, timeout):
+        self.asked += 1
+        return self._lock.acquire(timeout=timeout)
+
+    def release(self):
+        self._lock.release()
+
+
+@pytest.fixture
+def store(tmp_path):
+    url = f"sqlite:///{tmp_path / 'placement.db'}"
+    schema_on(url)
+    made = Store(DatabaseSettings(url))
+    yield made
+    made.close()
+
+
+def test_nobody_waits_for_the_inventory_without_end(store, monkeypatch):
+    monkeypatch.setattr(replica_module, "TURN_SECONDS", SHORT)
+    replica = Replica(store)
+    with replica.current(), pytest.raises(StoreUnavailableError), replica.current():
+        pass
+    with replica.current():
+        pass
+
+
+def test_nobody_waits_without_end_to_ask_what_is_new(store, monkeypatch):
+    monkeypatch.setattr(probe_module, "TURN_SECONDS", SHORT)
+    with store._probe._lock, pytest.raises(StoreUnavailableError):
+        store.positions()
+    assert store.positions() is not None
+
+
+def test_who_waited_for_a_database_that_failed_meanwhile_does_not_wait_for_it_again(
+    store, monkeypatch
+):
+    """The first one finds it silent after a while; all others fail with it, not after it."""
+    asked = []
+    first_asks, others_wait = threading.Event(), threading.Event()
+
+    def silent():
+        asked.append(1)
+        first_asks.set()
+        assert others_wait.wait(30)
+        raise store.engine.dialect.loaded_dbapi.OperationalError(2013, "timed out")
+
+    monkeypatch.setattr(store._probe, "_ask", silent)
+    counted = CountingLock()
+    monkeypatch.setattr(store._probe, "_lock", counted)
+    failures = []
+
+    def ask():
+        try:
+            store.positions()
+        except StoreUnavailableError as error:
+            failures.append(error)
+
+    first = threading.Thread(target=ask)
+    first.start()
+    assert first_asks.wait(30)
+    others = [threading.Thread(target=ask) for _ in range(8)]
+    for thread in others:
+        thread.start()
+    eventually(lambda: counted.asked == 1 + len(others))
+    others_wait.set()
+    for thread in (first, *others):
+        thread.join(timeout=30)
+    assert len(failures) == 1 + len(others)
+    assert len(asked) == 1
