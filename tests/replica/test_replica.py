@@ -9,6 +9,7 @@ import pytest
 
 from tests.replica.worlds import ONE, claim, plant, question, store_of
 from treeclaim.forest.table.forest import Forest
+from treeclaim.model.errors import TreeclaimError
 from treeclaim.model.request import CandidateRequest, RequestGroup
 from treeclaim.replica import Replica, child, kept
 from treeclaim.replica import replica as replica_module
@@ -48,6 +49,7 @@ class Counted:
         self.begun = 0
         self.key = inner.key
         self.is_repeatable = inner.is_repeatable
+        self.is_hard = False
 
     def begin(self, forest, deadline):
         self.begun += 1
@@ -144,6 +146,7 @@ class Held:
 
     key = None
     is_repeatable = False
+    is_hard = False
     candidates = 0
 
     def begin(self, forest, deadline):
@@ -203,7 +206,7 @@ def test_searches_while_the_shape_changes_are_each_of_one_moment(store):
         while not ended.is_set():
             try:
                 found = body_of(replica, question(request, key=uuid.uuid4().hex))
-            except Exception as error:
+            except TreeclaimError as error:
                 failures.append(error)
                 return
             named = {uuid_ for one in found["allocation_requests"] for uuid_ in one["allocations"]}

@@ -87,6 +87,11 @@ class Question(Protocol):
         """Tell whether the answer is the same as long as nothing changes."""
         ...
 
+    @property
+    def is_hard(self) -> bool:
+        """Tell whether it is not even tried in the worker itself."""
+        ...
+
     def begin(self, forest: Forest, deadline: Deadline) -> Drawn:
         """Begin to answer. Nothing else than the Forest may be touched: no locks, no metrics.
 

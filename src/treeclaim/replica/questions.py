@@ -15,6 +15,11 @@ from treeclaim.forest.table.forest import Forest
 from treeclaim.model.errors import ProviderNotFoundError
 from treeclaim.model.request import BodyForm, CandidateRequest, SearchOptions
 
+_FEW_GROUPS = 32
+"""Request groups up to which a search is tried in the worker itself. Flavors with devices have a
+dozen; with very many, single steps of a search may be long, between which nobody looks at the
+clock."""
+
 _DIGEST_BYTES = 16
 """Of the key of a question: two that differ do not meet by chance, and it takes no memory."""
 
@@ -46,6 +51,11 @@ class CandidateQuestion:
         """Tell whether the answer is the same as long as nothing changes."""
         return not self.options.randomize
 
+    @property
+    def is_hard(self) -> bool:
+        """Tell whether it is not even tried in the worker itself."""
+        return bool(self.request.can_split) or len(self.request.groups) > _FEW_GROUPS
+
     def begin(self, forest: Forest, deadline: Deadline) -> Answer:
         """Begin the search."""
         return Answer(search(forest, self.request, self.options, deadline), self.form)
@@ -68,6 +78,11 @@ class ExplainQuestion:
     @property
     def is_repeatable(self) -> bool:
         """Tell whether the answer is the same as long as nothing changes."""
+        return True
+
+    @property
+    def is_hard(self) -> bool:
+        """Tell that it is not even tried in the worker itself: it takes many searches."""
         return True
 
     def begin(self, forest: Forest, deadline: Deadline) -> "_Explanation":

@@ -99,7 +99,7 @@ class Replica:
 
     def _fast(self, question: Question, asked: Asked) -> KeptAnswer | None:
         """Return the answer if it is known or soon found, else None."""
-        if self._long.knows(question.key):
+        if question.is_hard or self._long.knows(question.key):
             return None
         found = self._attempt(question, asked, FIRST_PATIENCE)
         if found is not None:
