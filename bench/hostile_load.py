@@ -110,12 +110,14 @@ class Outcome:
         return ordered[min(int(share * len(ordered)), len(ordered) - 1)]
 
 
-def attack(url: str, clients: int, ended: Event, results: Any) -> None:
+def attack(url: str, kinds: Sequence[int], clients: int, ended: Event, results: Any) -> None:
     """Ask hard questions until told to stop; runs in a process of its own."""
     outcome = Outcome()
     lock = threading.Lock()
     threads = [
-        threading.Thread(target=_attacker, args=(url, number, ended, outcome, lock), daemon=True)
+        threading.Thread(
+            target=_attacker, args=(url, kinds, number, ended, outcome, lock), daemon=True
+        )
         for number in range(clients)
     ]
     for one in threads:
@@ -127,13 +129,15 @@ def attack(url: str, clients: int, ended: Event, results: Any) -> None:
         results.put((dict(outcome.statuses), outcome.seconds))
 
 
-def _attacker(url: str, number: int, ended: Event, outcome: Outcome, lock: Any) -> None:
+def _attacker(
+    url: str, kinds: Sequence[int], number: int, ended: Event, outcome: Outcome, lock: Any
+) -> None:
     random_source = random.Random(number)
     with httpx.Client(base_url=url, headers=_HEADERS, timeout=_TIMEOUT) as client:
         while not ended.is_set():
             # Half of them ask the same again and again.
             variant = 0 if number % 2 else random_source.randrange(10_000)
-            path = HOSTILE[(number + random_source.randrange(2)) % len(HOSTILE)](variant)
+            path = HOSTILE[random_source.choice(kinds)](variant)
             begin = time.perf_counter()
             status = _read(client, path)
             with lock:
@@ -230,11 +234,13 @@ def proportional_bytes(process: psutil.Process) -> int:
 
 
 @contextmanager
-def attacked(url: str, clients: int) -> Iterator[Outcome]:
+def attacked(url: str, clients: int, kinds: Sequence[int] = range(4)) -> Iterator[Outcome]:
     """Have hostile clients ask during a block; what they got is there afterwards."""
     context = multiprocessing.get_context("spawn")
     ended, results = context.Event(), context.SimpleQueue()
-    process = context.Process(target=attack, args=(url, clients, ended, results), daemon=True)
+    process = context.Process(
+        target=attack, args=(url, kinds, clients, ended, results), daemon=True
+    )
     outcome = Outcome()
     process.start()
     try:
@@ -274,7 +280,7 @@ def measure(options: argparse.Namespace, console: Console) -> bool:
             )
             before = proportional_bytes(process)
             with Memory(process) as memory:
-                with attacked(url, options.hostile) as hostile:
+                with attacked(url, options.hostile, options.kinds) as hostile:
                     time.sleep(2)
                     found = ask(url, paths, options.clients, options.seconds, options.pause)
                 table.add_row(*_row("with hostile ones", found))
@@ -293,6 +299,9 @@ def main() -> None:
     parser.add_argument("--hosts", type=int, default=1000)
     parser.add_argument("--clients", type=int, default=4, help="ordinary clients")
     parser.add_argument("--hostile", type=int, default=16, help="hostile clients")
+    parser.add_argument(
+        "--kinds", type=int, nargs="+", default=range(len(HOSTILE)), help="of hard questions"
+    )
     parser.add_argument("--seconds", type=float, default=30)
     parser.add_argument("--pause", type=float, default=0.02, help="between two questions")
     if not measure(parser.parse_args(), Console(width=140)):

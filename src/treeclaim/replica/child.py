@@ -33,7 +33,7 @@ MEMORY = 160_000_000
 """Bytes that a child may take beside the snapshot. Four children and a worker's own 300 MB are
 less than the gigabyte that one worker is to stay below."""
 
-_NICENESS = 10
+_NICENESS = 19
 """How much a child stands back behind its parent, which has short questions to answer."""
 
 _PIPE_BYTES = 1 << 20
