@@ -114,11 +114,14 @@ def attack(url: str, kinds: Sequence[int], clients: int, ended: Event, results: 
     """Ask hard questions until told to stop; runs in a process of its own."""
     outcome = Outcome()
     lock = threading.Lock()
+
+    def work(number: int) -> None:
+        for status, seconds in _attacker(url, kinds, number, ended):
+            with lock:
+                outcome.note(status, seconds)
+
     threads = [
-        threading.Thread(
-            target=_attacker, args=(url, kinds, number, ended, outcome, lock), daemon=True
-        )
-        for number in range(clients)
+        threading.Thread(target=work, args=(number,), daemon=True) for number in range(clients)
     ]
     for one in threads:
         one.start()
@@ -130,8 +133,9 @@ def attack(url: str, kinds: Sequence[int], clients: int, ended: Event, results: 
 
 
 def _attacker(
-    url: str, kinds: Sequence[int], number: int, ended: Event, outcome: Outcome, lock: Any
-) -> None:
+    url: str, kinds: Sequence[int], number: int, ended: Event
+) -> Iterator[tuple[int, float]]:
+    """Yield the status of each answer, and the seconds that it took."""
     random_source = random.Random(number)
     with httpx.Client(base_url=url, headers=_HEADERS, timeout=_TIMEOUT) as client:
         while not ended.is_set():
@@ -140,8 +144,7 @@ def _attacker(
             path = HOSTILE[random_source.choice(kinds)](variant)
             begin = time.perf_counter()
             status = _read(client, path)
-            with lock:
-                outcome.note(status, time.perf_counter() - begin)
+            yield status, time.perf_counter() - begin
 
 
 def _read(client: httpx.Client, path: str) -> int:
