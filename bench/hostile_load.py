@@ -110,13 +110,28 @@ class Outcome:
         return ordered[min(int(share * len(ordered)), len(ordered) - 1)]
 
 
-def attack(url: str, kinds: Sequence[int], clients: int, ended: Event, results: Any) -> None:
+@dataclass(frozen=True, slots=True)
+class Signals:
+    """What the process of the hostile clients is told, and tells.
+
+    Attributes:
+        begun: Set when they ask.
+        ended: Set when they are to end.
+        results: Where statuses and seconds go then.
+    """
+
+    begun: Event
+    ended: Event
+    results: Any
+
+
+def attack(url: str, kinds: Sequence[int], clients: int, signals: Signals) -> None:
     """Ask hard questions until told to stop; runs in a process of its own."""
     outcome = Outcome()
     lock = threading.Lock()
 
     def work(number: int) -> None:
-        for status, seconds in _attacker(url, kinds, number, ended):
+        for status, seconds in _attacker(url, kinds, number, signals.ended):
             with lock:
                 outcome.note(status, seconds)
 
@@ -125,11 +140,12 @@ def attack(url: str, kinds: Sequence[int], clients: int, ended: Event, results: 
     ]
     for one in threads:
         one.start()
-    ended.wait()
+    signals.begun.set()
+    signals.ended.wait()
     for one in threads:
         one.join(1)
     with lock:
-        results.put((dict(outcome.statuses), outcome.seconds))
+        signals.results.put((dict(outcome.statuses), outcome.seconds))
 
 
 def _attacker(
@@ -240,17 +256,16 @@ def proportional_bytes(process: psutil.Process) -> int:
 def attacked(url: str, clients: int, kinds: Sequence[int] = range(4)) -> Iterator[Outcome]:
     """Have hostile clients ask during a block; what they got is there afterwards."""
     context = multiprocessing.get_context("spawn")
-    ended, results = context.Event(), context.SimpleQueue()
-    process = context.Process(
-        target=attack, args=(url, kinds, clients, ended, results), daemon=True
-    )
+    signals = Signals(context.Event(), context.Event(), context.SimpleQueue())
+    process = context.Process(target=attack, args=(url, kinds, clients, signals), daemon=True)
     outcome = Outcome()
     process.start()
     try:
+        signals.begun.wait(_TIMEOUT)
         yield outcome
     finally:
-        ended.set()
-        statuses, seconds = results.get()
+        signals.ended.set()
+        statuses, seconds = signals.results.get()
         outcome.statuses.update(statuses)
         outcome.seconds.extend(seconds)
         process.kill()
