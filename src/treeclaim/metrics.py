@@ -56,7 +56,7 @@ REQUEST_SECONDS = Histogram(
 SEARCH_SECONDS = Histogram(
     "treeclaim_search_seconds",
     "Time of a search for candidates by phase: feed (catching up with the database), filter "
-    "(providers that fit), answer (combining and writing).",
+    "(providers that fit), answer (combining and writing); slow (all that a child answered).",
     ["phase"],
     buckets=_FAST,
 )

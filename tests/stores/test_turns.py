@@ -7,7 +7,6 @@ import pytest
 
 from tests.faults.service import eventually
 from tests.service import schema_on
-from treeclaim import replica as replica_module
 from treeclaim.model.errors import StoreUnavailableError
 from treeclaim.replica import Replica
 from treeclaim.store import DatabaseSettings, Store
@@ -40,11 +39,34 @@ def store(tmp_path):
     made.close()
 
 
-def test_nobody_waits_for_the_inventory_without_end(store, monkeypatch):
-    monkeypatch.setattr(replica_module, "TURN_SECONDS", SHORT)
+def test_who_waited_for_the_inventory_while_the_database_failed_does_not_ask_it_again(
+    store, monkeypatch
+):
     replica = Replica(store)
-    with replica.current(), pytest.raises(StoreUnavailableError), replica.current():
-        pass
+    asked = []
+
+    def silent(cursor):
+        asked.append(cursor)
+        eventually(lambda: replica._turn.waiting == 3)
+        raise StoreUnavailableError("The database does not answer.")
+
+    failures = []
+
+    def ask():
+        try:
+            with replica.current():
+                pass
+        except StoreUnavailableError as error:
+            failures.append(error)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(store, "changes", silent)
+        threads = [threading.Thread(target=ask) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(timeout=30)
+    assert (len(failures), len(asked)) == (4, 1)
     with replica.current():
         pass
 

@@ -29,6 +29,7 @@ class Recipe:
         folder: With all its files.
         prefix: Under which the service is, empty for the root of the host.
         port: Where it listens.
+        process: Its first process, while it runs.
     """
 
     def __init__(self, folder, prefix):
@@ -36,6 +37,7 @@ class Recipe:
         self.folder = folder
         self.prefix = prefix
         self.port = free_port()
+        self.process = None
 
     @property
     def url(self):

@@ -5,6 +5,7 @@ import re
 import uuid
 
 import httpx
+import psutil
 import pytest
 
 from tests.servers import eventually
@@ -23,7 +24,8 @@ def recipe(request, tmp_path_factory):
     """A running server."""
     server, prefix = request.param
     recipe = server(tmp_path_factory.mktemp(server.__name__), prefix)
-    with recipe.running():
+    with recipe.running() as started:
+        recipe.process = started.process
         yield recipe
 
 
@@ -103,6 +105,26 @@ def test_every_process_sees_what_another_wrote(recipe, provider):
             f"{recipe.url}/resource_providers?required=HW_CPU_X86_AVX2", headers=once, timeout=60
         )
         assert [one["uuid"] for one in seen.json()["resource_providers"]] == [provider["uuid"]]
+
+
+def test_children_answer_and_leave_nothing(recipe, http, provider):
+    """Explanations are made by children, whatever a server thinks of processes it did not make."""
+    before = {one.pid for one in psutil.Process(recipe.process.pid).children(recursive=True)}
+    extended = {"openstack-api-version": "placement 1.39, treeclaim 1.0"}
+    path = "/allocation_candidates/explain"
+    for amount in range(9, 29):
+        answer = http.get(path, params={"resources": f"VCPU:{amount}"}, headers=extended)
+        assert answer.status_code == 200
+        assert answer.json()["feasible"] is False
+    missing = http.get(path, params={"resources": "CUSTOM_NIX:1"}, headers=extended)
+    assert missing.status_code == 400
+    assert "CUSTOM_NIX" in missing.json()["errors"][0]["detail"]
+
+    def is_as_before():
+        family = psutil.Process(recipe.process.pid).children(recursive=True)
+        return {one.pid for one in family} == before
+
+    eventually(is_as_before, "all children have ended", seconds=20)
 
 
 def test_long_queries_and_odd_names_arrive_whole(http):

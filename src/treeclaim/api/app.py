@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 import falcon
 from oslo_middleware import cors, http_proxy_to_wsgi
 
+from treeclaim.api.admission import Admission
 from treeclaim.api.middleware.auth import KeystoneAuthentication, NoAuthentication
 from treeclaim.api.middleware.layers import RequestIds, RequestRecord
 from treeclaim.api.pipeline import Pipeline
@@ -49,10 +50,11 @@ def start_services(configuration: Configuration) -> Services:
     store.write(names.sync_standard_names)
     return Services(
         store=store,
-        replica=Replica(store),
+        replica=Replica(store, slow_places=max(configuration.server_threads // 4, 1)),
         policy=Policy(make_enforcer(configuration.options)),
         search=configuration.search,
         limits=Limits(configuration.max_body_bytes, configuration.max_request_groups),
+        admission=Admission(configuration.server_threads),
         incomplete_project_id=configuration.incomplete_project_id,
         incomplete_user_id=configuration.incomplete_user_id,
     )

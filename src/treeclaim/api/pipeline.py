@@ -24,7 +24,7 @@ from treeclaim.api.protocol.microversions import (
     Version,
     negotiate,
 )
-from treeclaim.api.protocol.operations import Call, Operation, write_reply
+from treeclaim.api.protocol.operations import Call, Operation, client_gone_of, write_reply
 from treeclaim.api.protocol.request_ids import request_id_of
 from treeclaim.api.protocol.services import Services
 from treeclaim.model.errors import TreeclaimError
@@ -56,7 +56,9 @@ class Pipeline:
             response.set_header(VERSION_HEADER, version.header)
             response.append_header("Vary", VERSION_HEADER.lower())
             call = self._call(request, version)
-            write_reply(call.operation.handler(call), call, response)
+            with self._services.admission.admitted(call.operation.kind, client_gone_of(call)):
+                reply = call.operation.handler(call)
+            write_reply(reply, call, response)
         except ApiError as error:
             _write_error(error, version, request, response)
         except TreeclaimError as error:

@@ -22,7 +22,13 @@ from treeclaim.store.database.engine import await_database
 from treeclaim.store.schema import revisions as schema
 from treeclaim.wsgi import CONFIG_FILES_VARIABLE
 
-_THREADS = 4
+_THREADS = 32
+"""Requests that a process handles at a time: half of them may be writes that wait for the database,
+and a quarter long questions, while the rest go on. A thread that waits costs 50 KB."""
+
+_THREADS_VARIABLE = "OS_TREECLAIM__SERVER_THREADS"
+"""Tells the workers, as an option in the environment, how many threads they have."""
+
 _SHORTEST_LIFETIME = 60
 _KEY_HEADER = "-----BEGIN PRIVATE KEY-----"
 
@@ -112,6 +118,7 @@ def run(options: argparse.Namespace) -> int:
     if options.config_file:
         files = [str(Path(one).resolve()) for one in options.config_file]
         os.environ[CONFIG_FILES_VARIABLE] = os.pathsep.join(files)
+    os.environ[_THREADS_VARIABLE] = str(options.threads)
     with _admin(configuration, options):
         _serve(options)
     return 0

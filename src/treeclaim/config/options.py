@@ -168,6 +168,13 @@ _TREECLAIM = (
         min=1,
         help="Most request groups in one question for candidates.",
     ),
+    cfg.IntOpt(
+        "server_threads",
+        default=4,
+        min=1,
+        help="Threads in which the WSGI server runs the requests of a process, so that they are "
+        "not all taken by what waits. The command serve says it itself.",
+    ),
     cfg.FloatOpt(
         "search_seconds",
         default=30.0,

@@ -61,6 +61,7 @@ class Configuration:
         admin: Where liveness, readiness and metrics are served; None for nowhere.
         metrics_of_resources: `none`, `cloud` or `aggregates`.
         max_body_bytes, max_request_groups: Limits of a request.
+        server_threads: How many requests the server runs at a time in a process.
         tracing: Whether traces are sent.
     """
 
@@ -80,6 +81,7 @@ class Configuration:
     metrics_of_resources: str
     max_body_bytes: int
     max_request_groups: int
+    server_threads: int
     tracing: bool
 
 
@@ -152,6 +154,7 @@ def _configuration(options: cfg.ConfigOpts) -> Configuration:
         metrics_of_resources=options.treeclaim.metrics_of_resources,
         max_body_bytes=options.treeclaim.max_body_bytes,
         max_request_groups=options.treeclaim.max_request_groups,
+        server_threads=options.treeclaim.server_threads,
         tracing=options.treeclaim.tracing,
     )
 

@@ -273,6 +273,33 @@ class StoreUnavailableError(TreeclaimError):
         return f"{self} ({self.cause})" if self.cause else str(self)
 
 
+class OverloadedError(TreeclaimError):
+    """Too much is asked of this process at once; nothing was done, and it may be asked again."""
+
+    def __init__(self, what: str) -> None:
+        super().__init__(f"The {what} is busy. Try again.")
+        self.what = what
+
+
+class ClientGoneError(TreeclaimError):
+    """Whoever asked has hung up; the answer would reach nobody."""
+
+    def __init__(self) -> None:
+        super().__init__("The client has closed the connection.")
+
+
+class SearchTooLargeError(TreeclaimError):
+    """A search took more memory than one question may."""
+
+    def __init__(self, megabytes: int) -> None:
+        super().__init__(
+            f"The search for allocation candidates was given up at {megabytes} MB of memory: the "
+            "question has too many combinations. Ask for fewer groups, or narrow them by "
+            "required, member_of, in_tree or limit."
+        )
+        self.megabytes = megabytes
+
+
 class SchemaRevisionError(TreeclaimError):
     """The database is at another schema revision than this program understands."""
 

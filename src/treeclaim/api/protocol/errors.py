@@ -71,12 +71,18 @@ _STATUS: dict[type[model.TreeclaimError], tuple[HTTPStatus, str]] = {
     model.ConcurrentChangeError: (HTTPStatus.CONFLICT, CONCURRENT_UPDATE),
     model.AllocationsNotFoundError: (HTTPStatus.NOT_FOUND, UNDEFINED),
     model.SearchGivenUpError: (HTTPStatus.BAD_REQUEST, UNDEFINED),
+    model.SearchTooLargeError: (HTTPStatus.BAD_REQUEST, UNDEFINED),
     model.InvalidValueError: (HTTPStatus.BAD_REQUEST, UNDEFINED),
     model.StoreUnavailableError: (HTTPStatus.SERVICE_UNAVAILABLE, UNDEFINED),
+    model.OverloadedError: (HTTPStatus.SERVICE_UNAVAILABLE, UNDEFINED),
+    model.ClientGoneError: (HTTPStatus.SERVICE_UNAVAILABLE, UNDEFINED),
 }
 
 RETRY_AFTER = "5"
 """Seconds after which a client may try again when the database was away."""
+
+RETRY_WHEN_BUSY = "1"
+"""The same when too much was asked at once: a question that is not long has its turn by then."""
 
 
 def api_error(
@@ -98,6 +104,8 @@ def api_error(
     headers = {}
     if isinstance(error, model.StoreUnavailableError):
         headers["Retry-After"] = RETRY_AFTER
+    elif isinstance(error, model.OverloadedError):
+        headers["Retry-After"] = RETRY_WHEN_BUSY
     return ApiError(
         status or usual_status, f"{prefix}{error}", code or usual_code, headers=headers
     )

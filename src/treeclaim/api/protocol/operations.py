@@ -12,6 +12,7 @@ from typing import Any
 import falcon
 import orjson
 
+from treeclaim.api.admission import Kind
 from treeclaim.api.protocol.errors import ApiError
 from treeclaim.api.protocol.identity import Identity
 from treeclaim.api.protocol.microversions import Feature, Version
@@ -26,6 +27,10 @@ from treeclaim.api.protocol.validation import (
 )
 
 JSON = "application/json"
+
+CLIENT_GONE_KEY = "treeclaim.client_gone"
+"""Where a server leaves, in the WSGI environment, a function that tells whether the client has
+closed its connection."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,6 +155,13 @@ class Operation:
     checks_accept: bool = False
     extension: bool = False
 
+    @property
+    def kind(self) -> Kind:
+        """Return what the operation waits for. What needs no rule touches neither inventory."""
+        if self.method != "GET":
+            return Kind.WRITE
+        return Kind.FREE if self.policy is None else Kind.READ
+
     def needs_json(self, version: Version) -> bool:
         """Tell whether the operation reads a JSON body at a version."""
         return self.body is not None and (
@@ -159,6 +171,12 @@ class Operation:
     def exists_at(self, version: Version) -> bool:
         """Tell whether the operation exists at a version."""
         return version.minor >= self.since
+
+
+def client_gone_of(call: Call) -> Callable[[], bool] | None:
+    """Return what tells whether the client has hung up; None where the server cannot."""
+    gone: Callable[[], bool] | None = call.request.env.get(CLIENT_GONE_KEY)
+    return gone
 
 
 def write_reply(reply: Reply, call: Call, response: falcon.Response) -> None:

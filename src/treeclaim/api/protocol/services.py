@@ -3,6 +3,7 @@
 
 from dataclasses import dataclass
 
+from treeclaim.api.admission import Admission
 from treeclaim.api.protocol.policy import Policy
 from treeclaim.model.request import SearchOptions
 from treeclaim.replica import Replica
@@ -32,6 +33,7 @@ class Services:
         policy: Who may do what.
         search: What the operator configured for searches.
         limits: What is too much for one request.
+        admission: What is too much at once.
         incomplete_project_id, incomplete_user_id: Owners of claims made below 1.8.
     """
 
@@ -40,5 +42,6 @@ class Services:
     policy: Policy
     search: SearchOptions
     limits: Limits
+    admission: Admission
     incomplete_project_id: str
     incomplete_user_id: str

@@ -4,9 +4,10 @@
 from dataclasses import dataclass, replace
 
 import numpy as np
+import numpy.typing as npt
 
 from treeclaim.forest.domains import filters
-from treeclaim.forest.table.columns import Rows
+from treeclaim.forest.table.columns import Mask, Rows
 from treeclaim.forest.table.forest import Forest
 from treeclaim.forest.table.provider_table import NO_ROW
 from treeclaim.model.request import ProviderQuery
@@ -32,22 +33,61 @@ class ProviderColumns:
     modified_at: list[float]
 
 
-def provider_columns(forest: Forest, rows: list[int]) -> ProviderColumns:
-    """Return some rows as clients see them."""
+@dataclass(frozen=True, slots=True)
+class ProviderList:
+    """Some providers, copied out of the Forest in the quickest way, to be written piece by piece.
+
+    Attributes:
+        name: Names.
+        uuid, parent, root: Uuids, `S36`; what stands for the parent of a root means nothing.
+        is_root: Which have no parent.
+        generation, modified_at: As in `ProviderColumns`.
+    """
+
+    name: list[str]
+    uuid: npt.NDArray[np.bytes_]
+    parent: npt.NDArray[np.bytes_]
+    root: npt.NDArray[np.bytes_]
+    is_root: Mask
+    generation: npt.NDArray[np.int64]
+    modified_at: npt.NDArray[np.float64]
+
+    def __len__(self) -> int:
+        """Return the number of providers."""
+        return len(self.name)
+
+    @property
+    def newest(self) -> float | None:
+        """Return when one of them changed last; None if there are none."""
+        return float(self.modified_at.max()) if len(self) else None
+
+    def columns(self, first: int, end: int) -> ProviderColumns:
+        """Return some of them as clients see them."""
+        some = slice(first, end)
+        parents = zip(self.parent[some].tolist(), self.is_root[some].tolist(), strict=True)
+        return ProviderColumns(
+            uuid=self.uuid[some].tolist(),
+            name=self.name[some],
+            generation=self.generation[some].tolist(),
+            parent=[None if is_root else uuid for uuid, is_root in parents],
+            root=self.root[some].tolist(),
+            modified_at=self.modified_at[some].tolist(),
+        )
+
+
+def provider_list(forest: Forest, rows: list[int]) -> ProviderList:
+    """Copy some rows out of the Forest."""
     at = np.array(rows, dtype=np.int64)
     parents = forest.parent.values[at]
-    # The last row stands in for a parent that is not there.
-    uuids = forest.uuid.values[parents].tolist()
-    return ProviderColumns(
-        uuid=forest.uuid.values[at].tolist(),
+    return ProviderList(
         name=forest.names(rows),
-        generation=forest.generation.values[at].tolist(),
-        parent=[
-            uuid if row != NO_ROW else None
-            for uuid, row in zip(uuids, parents.tolist(), strict=True)
-        ],
-        root=forest.uuid.values[forest.root.values[at]].tolist(),
-        modified_at=forest.modified_at.values[at].tolist(),
+        uuid=forest.uuid.values[at],
+        # The last row stands in for a parent that is not there.
+        parent=forest.uuid.values[parents],
+        root=forest.uuid.values[forest.root.values[at]],
+        is_root=parents == NO_ROW,
+        generation=forest.generation.values[at],
+        modified_at=forest.modified_at.values[at],
     )
 
 

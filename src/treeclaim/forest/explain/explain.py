@@ -42,7 +42,7 @@ class Focus:
 
 
 def explained(
-    forest: Forest, request: CandidateRequest, focus: Focus, seconds: float | None = None
+    forest: Forest, request: CandidateRequest, focus: Focus, deadline: Deadline | None = None
 ) -> dict[str, Any]:
     """Return the whole explanation as a document.
 
@@ -50,13 +50,13 @@ def explained(
         forest: Where to search.
         request: What is to be explained.
         focus: What the caller wants to know more of.
-        seconds: How long that may take; None for as long as it likes.
+        deadline: When to give up; None for never.
 
     Raises:
         SearchGivenUpError: if it took longer.
         TraitsNotFoundError, ResourceClassNotFoundError: if the request names what does not exist.
     """
-    deadline = Deadline(seconds)
+    deadline = deadline or Deadline(None)
     trees = _Trees(forest, request, list(constraints_of(request)), deadline)
     empty = _Trees(forest.emptied(), request, trees.constraints, deadline)
     matching = trees.matching(trees.constraints)

@@ -9,10 +9,17 @@ from treeclaim.api.protocol.microversions import Version
 from treeclaim.api.protocol.operations import Call, Operation, Reply, Versioned
 from treeclaim.api.protocol.timestamps import now
 from treeclaim.api.protocol.validation import Checker, Schema, invalid_query, query_pairs
-from treeclaim.api.resources.candidates.handlers import refusing_unknown_names, require_few_groups
+from treeclaim.api.resources.candidates.handlers import (
+    asked_by,
+    refusing_unknown_names,
+    require_few_groups,
+)
 from treeclaim.api.resources.candidates.parameters import candidate_request
-from treeclaim.forest.explain.explain import Focus, explained
+from treeclaim.forest.explain.explain import Focus
+from treeclaim.model.errors import ProviderNotFoundError
 from treeclaim.model.request import CandidateRequest
+from treeclaim.replica import ExplainQuestion
+from treeclaim.replica.questions import key_of
 
 _REMEMBERED = 64
 _MOST_TREES = 50
@@ -33,11 +40,17 @@ def explain_candidates(call: Call) -> Reply:
     """Tell why a request for candidates finds what it finds."""
     request, focus = _asked(call.request.query_string, call.version)
     require_few_groups(request, call.services.limits)
-    with call.services.replica.current() as forest, refusing_unknown_names():
-        if focus.tree is not None and forest.row_of(focus.tree) is None:
-            raise bad_request(f"Invalid query string parameters: 'tree' {focus.tree} is unknown.")
-        found = explained(forest, request, focus, call.services.search.seconds)
-        return Reply(body=found, modified_at=now())
+    key = key_of("explain", str(call.version), call.request.query_string)
+    try:
+        with refusing_unknown_names():
+            body = call.services.replica.answer(
+                ExplainQuestion(request, focus, key), asked_by(call)
+            )
+    except ProviderNotFoundError as error:
+        raise bad_request(
+            f"Invalid query string parameters: 'tree' {error.uuid} is unknown."
+        ) from error
+    return Reply(body=body, modified_at=now(), is_ready_made=True)
 
 
 @lru_cache(_REMEMBERED)

@@ -9,13 +9,15 @@ from http import HTTPStatus
 from treeclaim.api.protocol import schemas
 from treeclaim.api.protocol.errors import api_error, bad_request
 from treeclaim.api.protocol.microversions import Feature, Version
-from treeclaim.api.protocol.operations import Call, Operation, Reply, Versioned
+from treeclaim.api.protocol.operations import Call, Operation, Reply, Versioned, client_gone_of
 from treeclaim.api.protocol.services import Limits
 from treeclaim.api.protocol.timestamps import now
 from treeclaim.api.protocol.validation import query_pairs
 from treeclaim.api.resources.candidates.parameters import candidate_request
 from treeclaim.model.errors import ResourceClassNotFoundError, TraitsNotFoundError
 from treeclaim.model.request import BodyForm, CandidateRequest
+from treeclaim.replica import Asked, CandidateQuestion
+from treeclaim.replica.questions import key_of
 
 _REMEMBERED = 256
 """Questions kept in the form in which the search wants them."""
@@ -32,9 +34,16 @@ def list_candidates(call: Call) -> Reply:
     require_few_groups(request, call.services.limits)
     form = _form(call.version)
     services = call.services
+    key = key_of("candidates", str(call.version), call.request.query_string)
+    question = CandidateQuestion(request, services.search, form, key)
     with refusing_unknown_names():
-        body = services.replica.answer(request, services.search, form)
+        body = services.replica.answer(question, asked_by(call))
     return Reply(body=body, modified_at=now(), is_ready_made=True)
+
+
+def asked_by(call: Call) -> Asked:
+    """Let the time of a question begin; servers that can tell say whether its client has gone."""
+    return Asked.now(call.services.search.seconds, client_gone_of(call))
 
 
 def require_few_groups(request: CandidateRequest, limits: Limits) -> None:

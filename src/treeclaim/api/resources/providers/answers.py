@@ -6,7 +6,7 @@ written once for each microversion that shows something else; a list of a thousa
 milliseconds instead of fifteen.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import chain
@@ -15,7 +15,7 @@ import orjson
 
 from treeclaim.api.protocol.microversions import Feature, Version
 from treeclaim.api.protocol.operations import Call
-from treeclaim.forest.answer.listing import ProviderColumns
+from treeclaim.forest.answer.listing import ProviderColumns, ProviderList
 from treeclaim.model.provider import Provider
 
 _LINKS = (
@@ -26,6 +26,12 @@ _LINKS = (
     (Feature.ALLOCATIONS_LINK, "allocations"),
 )
 """Relations of a provider, and the feature that brought each."""
+
+_AT_ONCE = 500
+"""Providers written at a time: for three milliseconds, in which no other thread can go on."""
+
+_WHOLE_LIST = 5_000
+"""Providers in a list that is made in one piece, of four megabytes."""
 
 _REMEMBERED = 64
 _NULL = b"null"
@@ -50,10 +56,23 @@ def provider_json(provider: Provider, call: Call) -> bytes:
     return _written(columns, _form(call.link(""), call.version))
 
 
-def provider_list_json(providers: ProviderColumns, call: Call) -> bytes:
-    """Write a list of providers."""
-    written = _written(providers, _form(call.link(""), call.version))
-    return b'{"resource_providers":[' + written + b"]}"
+def provider_list_json(providers: ProviderList, call: Call) -> Iterable[bytes]:
+    """Write a list of providers: in one piece, or piece by piece while it is sent.
+
+    So a long one takes little memory, and lets other threads go on in between.
+    """
+    form = _form(call.link(""), call.version)
+    pieces = _pieces(providers, form)
+    return pieces if len(providers) > _WHOLE_LIST else [b"".join(pieces)]
+
+
+def _pieces(providers: ProviderList, form: "_Form") -> Iterator[bytes]:
+    yield b'{"resource_providers":['
+    for first in range(0, len(providers), _AT_ONCE):
+        if first:
+            yield b","
+        yield _written(providers.columns(first, first + _AT_ONCE), form)
+    yield b"]}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from treeclaim.api.protocol.timestamps import now
 from treeclaim.api.protocol.validation import require_query
 from treeclaim.api.resources.providers.answers import path_of, provider_json, provider_list_json
 from treeclaim.api.resources.providers.rows import require_provider, require_row
-from treeclaim.forest.answer.listing import matching_providers, provider_columns
+from treeclaim.forest.answer.listing import matching_providers, provider_list
 from treeclaim.model.errors import (
     DuplicateProviderError,
     InvalidParentError,
@@ -38,10 +38,10 @@ def list_providers(call: Call) -> Reply:
                 prefix="Invalid resource class in resources parameter: ",
                 status=HTTPStatus.BAD_REQUEST,
             ) from error
-        found = provider_columns(forest, rows)
+        found = provider_list(forest, rows)
     return Reply(
-        body=[provider_list_json(found, call)],
-        modified_at=max(found.modified_at, default=now()),
+        body=provider_list_json(found, call),
+        modified_at=now() if found.newest is None else found.newest,
         is_ready_made=True,
     )
 

@@ -1,0 +1,115 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which requests are let in: those of one kind never take all threads of the server.
+
+A write waits for the database, which may be held up by somebody else; a read waits for the Forest.
+Each kind may have a part of the threads, and both together leave one. Whoever finds no room waits
+as long as the others of the kind get on: in a crowd that is well there is room in a moment. Where
+none of them has been answered for some seconds, the next ones are refused at once, so that threads
+are left for what needs neither.
+"""
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from enum import Enum
+
+from treeclaim.gate import Gate
+from treeclaim.model.errors import OverloadedError, StoreUnavailableError
+
+LONGEST_WAIT = 10.0
+"""Seconds that a request waits to be let in. Clients give up after thirty or sixty, and a crowd
+that is served takes less."""
+
+STALLED_AFTER = 3.0
+"""Seconds without an answer of a kind, while it has all threads that it may have, after which it
+counts as stuck: a slow disk takes one or two for a commit."""
+
+
+class Kind(Enum):
+    """What a request waits for."""
+
+    FREE = "request"
+    """Nothing."""
+    READ = "reading"
+    """The Forest, or the database to read from."""
+    WRITE = "writing"
+    """Locks in the database."""
+
+
+class Admission:
+    """Lets requests in by kind."""
+
+    def __init__(self, threads: int) -> None:
+        """Divide the threads.
+
+        Args:
+            threads: How many the server runs requests in.
+        """
+        both = max(threads - 1, 1)
+        self._all = _Class(both)
+        self._kinds = {Kind.WRITE: _Class(max(threads // 2, 1)), Kind.READ: _Class(both)}
+
+    @contextmanager
+    def admitted(self, kind: Kind, is_gone: Callable[[], bool] | None = None) -> Iterator[None]:
+        """Let a request in for a block.
+
+        Args:
+            kind: What it waits for.
+            is_gone: Tells whether its client has hung up.
+
+        Raises:
+            OverloadedError: if there is no room.
+        """
+        if kind is Kind.FREE:
+            yield
+            return
+        end = time.monotonic() + LONGEST_WAIT
+        with self._kinds[kind].inside(end, is_gone), self._all.inside(end, is_gone):
+            yield
+
+
+class _Class:
+    """A number of threads, and whether those in them get on."""
+
+    def __init__(self, most: int) -> None:
+        self._gate = Gate(most)
+        self._got_on_at = time.monotonic()
+        self._is_failing = False
+
+    @contextmanager
+    def inside(self, end: float, is_gone: Callable[[], bool] | None) -> Iterator[None]:
+        self._enter(end, is_gone)
+        try:
+            yield
+        except (OverloadedError, StoreUnavailableError):
+            self._is_failing = True
+            raise
+        except BaseException:
+            self._get_on()
+            raise
+        else:
+            self._get_on()
+        finally:
+            self._gate.release()
+
+    def _enter(self, end: float, is_gone: Callable[[], bool] | None) -> None:
+        if self._gate.acquire(0):
+            if self._gate.inside == self._gate.most and not self._is_failing:
+                # From now on it is to be seen whether they get on.
+                self._got_on_at = time.monotonic()
+            return
+
+        def gives_up() -> bool:
+            return self._is_stalled or (is_gone is not None and is_gone())
+
+        patience = 0.0 if self._is_stalled else end - time.monotonic()
+        if not self._gate.acquire(patience, gives_up):
+            raise OverloadedError("service")
+
+    def _get_on(self) -> None:
+        self._got_on_at = time.monotonic()
+        self._is_failing = False
+
+    @property
+    def _is_stalled(self) -> bool:
+        return time.monotonic() - self._got_on_at > STALLED_AFTER

@@ -1,0 +1,118 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A gate: so many may be inside at once; the others wait in order, and not for ever.
+
+Python's own locks let whoever comes at the right moment overtake those who wait, and a semaphore
+cannot tell how many wait. Here they enter in the order in which they came.
+"""
+
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from treeclaim.model.errors import OverloadedError
+
+_LOOK_SECONDS = 0.1
+"""How often somebody who waits looks whether the wait still makes sense: a tenth of what people
+notice, and at a hundred waiting threads no load."""
+
+
+class Gate:
+    """Lets a number of threads in at once.
+
+    Attributes:
+        most: How many.
+        places: How many may be inside or wait altogether; None for any number.
+    """
+
+    def __init__(self, most: int, places: int | None = None) -> None:
+        self.most = most
+        self.places = places
+        self._guard = threading.Lock()
+        self._inside = 0
+        self._queue: deque[threading.Lock] = deque()
+
+    @property
+    def waiting(self) -> int:
+        """Return how many wait."""
+        return len(self._queue)
+
+    @property
+    def inside(self) -> int:
+        """Return how many are inside."""
+        return self._inside
+
+    def acquire(self, seconds: float, gives_up: Callable[[], bool] | None = None) -> bool:
+        """Enter, or wait for that.
+
+        Args:
+            seconds: How long to wait at most.
+            gives_up: Asked about ten times a second; True ends the wait.
+
+        Returns:
+            Whether the caller is inside now; then it has to `release`.
+        """
+        with self._guard:
+            if self._inside < self.most and not self._queue:
+                self._inside += 1
+                return True
+            taken = self._inside + len(self._queue)
+            if seconds <= 0 or (self.places is not None and taken >= self.places):
+                return False
+            turn = threading.Lock()
+            turn.acquire()
+            self._queue.append(turn)
+        try:
+            if self._awaited(turn, time.monotonic() + seconds, gives_up):
+                return True
+        except BaseException:
+            self._leave_queue(turn)
+            raise
+        return self._withdrawn(turn)
+
+    def _awaited(
+        self, turn: threading.Lock, end: float, gives_up: Callable[[], bool] | None
+    ) -> bool:
+        while (left := end - time.monotonic()) > 0:
+            if turn.acquire(timeout=min(left, _LOOK_SECONDS)):
+                return True
+            if gives_up is not None and gives_up():
+                break
+        return False
+
+    def _withdrawn(self, turn: threading.Lock) -> bool:
+        """Leave the queue; True if the turn came at the last moment."""
+        with self._guard:
+            if turn in self._queue:
+                self._queue.remove(turn)
+                return False
+        return True
+
+    def _leave_queue(self, turn: threading.Lock) -> None:
+        if self._withdrawn(turn):
+            self.release()
+
+    def release(self) -> None:
+        """Leave, and let the next one in."""
+        with self._guard:
+            if self._queue:
+                self._queue.popleft().release()
+            else:
+                self._inside -= 1
+
+    @contextmanager
+    def held(
+        self, seconds: float, gives_up: Callable[[], bool] | None = None, what: str = "service"
+    ) -> Iterator[None]:
+        """Be inside for a block.
+
+        Raises:
+            OverloadedError: if it was not the caller's turn in time.
+        """
+        if not self.acquire(seconds, gives_up):
+            raise OverloadedError(what)
+        try:
+            yield
+        finally:
+            self.release()

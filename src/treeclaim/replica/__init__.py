@@ -1,0 +1,13 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One worker's picture of the database, and the lanes in which questions are answered from it.
+
+`following` keeps the Forest equal to the store, `kept` the answers that still hold, `fast` is the
+lane for what is short, `slow` with `child`, `parent` and `wire` the one for what is long, and
+`replica` puts them together (decision 0013).
+"""
+
+from treeclaim.replica.asking import Asked
+from treeclaim.replica.questions import CandidateQuestion, ExplainQuestion
+from treeclaim.replica.replica import Replica
+
+__all__ = ["Asked", "CandidateQuestion", "ExplainQuestion", "Replica"]

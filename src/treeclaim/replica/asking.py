@@ -1,0 +1,101 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Who asks, until when the answer is of use, and what a question is to the lanes."""
+
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Protocol
+
+from treeclaim.forest.deadline import Deadline
+from treeclaim.forest.table.forest import Forest
+from treeclaim.model.errors import ClientGoneError, OverloadedError, SearchGivenUpError
+
+LONGEST_WAIT = 30.0
+"""Seconds that anybody waits for a turn where the operator set no limit to searches: as long as
+the default of that limit, and as clients wait for an answer."""
+
+
+def nobody_left() -> bool:
+    """Say that the client is still there, where the server cannot tell."""
+    return False
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """The moment of a question, from which its time runs, waiting included.
+
+    Attributes:
+        seconds: What the operator allows for it; None for any time.
+        is_gone: Tells whether the client has hung up.
+        begin: When it was asked, of the monotonic clock.
+    """
+
+    seconds: float | None
+    is_gone: Callable[[], bool]
+    begin: float
+
+    @classmethod
+    def now(
+        cls, seconds: float | None = None, is_gone: Callable[[], bool] | None = None
+    ) -> "Asked":
+        """Let the time begin."""
+        return cls(seconds, is_gone or nobody_left, time.monotonic())
+
+    @property
+    def end(self) -> float:
+        """Return when the question is given up, of the monotonic clock."""
+        return float("inf") if self.seconds is None else self.begin + self.seconds
+
+    @property
+    def wait(self) -> float:
+        """Return for how many seconds it may still wait for a turn."""
+        return min(self.end, self.begin + LONGEST_WAIT) - time.monotonic()
+
+    def given_up(self) -> SearchGivenUpError:
+        """Return the refusal for a question that took all its time."""
+        return SearchGivenUpError(self.seconds or 0)
+
+    def refused(self, what: str) -> OverloadedError | ClientGoneError:
+        """Return the refusal for a question that did not get a turn."""
+        return ClientGoneError() if self.is_gone() else OverloadedError(what)
+
+
+class Drawn(Protocol):
+    """An answer in the making.
+
+    Attributes:
+        candidates: How many were written so far.
+    """
+
+    candidates: int
+
+    def pieces(self) -> Iterator[bytes | memoryview]:
+        """Yield the body; the work is done between the pieces."""
+        ...
+
+
+class Question(Protocol):
+    """Something to be answered from the Forest, possibly in another process."""
+
+    @property
+    def key(self) -> bytes | None:
+        """Return a short text that equal questions have in common; None to remember nothing."""
+        ...
+
+    @property
+    def is_repeatable(self) -> bool:
+        """Tell whether the answer is the same as long as nothing changes."""
+        ...
+
+    @property
+    def is_hard(self) -> bool:
+        """Tell whether it is not even tried in the worker itself."""
+        ...
+
+    def begin(self, forest: Forest, deadline: Deadline) -> Drawn:
+        """Begin to answer. Nothing else than the Forest may be touched: no locks, no metrics.
+
+        Raises:
+            TreeclaimError: what the question itself gives reason for.
+        """
+        ...

@@ -1,0 +1,118 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is remembered of questions: answers that still hold, and which questions take long."""
+
+import threading
+import time
+from collections import OrderedDict
+from dataclasses import dataclass
+
+_MOST_BYTES = 32_000_000
+"""Bytes of all answers that are kept, with all that holds them: two of the longest that are made
+in one piece, or thousands of the usual ones."""
+
+_OVERHEAD = 500
+"""Bytes of an answer's key and of the objects that hold it: many small answers count too."""
+
+_MOST_LONG = 4_096
+"""Questions of which is known that they take long: of 200 bytes each, less than a megabyte."""
+
+_LONG_SECONDS = 60.0
+"""For how long that is believed: claims and a lighter load may have made it short again."""
+
+
+@dataclass(frozen=True, slots=True)
+class KeptAnswer:
+    """An answer that holds until something changes.
+
+    Attributes:
+        body: JSON.
+        candidates: How many are in it.
+    """
+
+    body: bytes
+    candidates: int
+
+
+class KeptAnswers:
+    """Answers by the keys of their questions; those that were not asked for the longest go first.
+
+    Schedulers ask the same few questions again and again.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._version = 0
+        self._answers: OrderedDict[bytes, KeptAnswer] = OrderedDict()
+        self._bytes = 0
+
+    @property
+    def nbytes(self) -> int:
+        """Return the bytes that are taken."""
+        return self._bytes
+
+    def find(self, version: int, key: bytes | None) -> KeptAnswer | None:
+        """Return the answer of a question that holds at a version of the Forest, if known."""
+        if key is None:
+            return None
+        with self._lock:
+            self._forget_before(version)
+            found = self._answers.get(key)
+            if found is not None and self._version == version:
+                self._answers.move_to_end(key)
+                return found
+            return None
+
+    def keep(self, version: int, key: bytes | None, answer: KeptAnswer) -> None:
+        """Keep an answer that was worked out at a version of the Forest, if it still holds."""
+        size = len(answer.body) + _OVERHEAD
+        if key is None or size > _MOST_BYTES // 2:
+            return
+        with self._lock:
+            self._forget_before(version)
+            if self._version != version or key in self._answers:
+                return
+            self._answers[key] = answer
+            self._bytes += size
+            while self._bytes > _MOST_BYTES:
+                _, oldest = self._answers.popitem(last=False)
+                self._bytes -= len(oldest.body) + _OVERHEAD
+
+    def _forget_before(self, version: int) -> None:
+        if version > self._version:
+            self._version = version
+            self._answers.clear()
+            self._bytes = 0
+
+
+class LongQuestions:
+    """Remembers for a while which questions took long, so that no time is lost with them again."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._until: OrderedDict[tuple[bytes, bool], float] = OrderedDict()
+
+    def note(self, key: bytes | None, *, very: bool = False) -> None:
+        """Remember that a question took long, or very long."""
+        if key is None:
+            return
+        with self._lock:
+            self._until[key, very] = time.monotonic() + _LONG_SECONDS
+            self._until.move_to_end((key, very))
+            while len(self._until) > _MOST_LONG:
+                self._until.popitem(last=False)
+
+    def knows(self, key: bytes | None, *, very: bool = False) -> bool:
+        """Tell whether a question took long, or very long, not long ago."""
+        if key is None:
+            return False
+        with self._lock:
+            until = self._until.get((key, very))
+            if until is not None and until < time.monotonic():
+                del self._until[key, very]
+                return False
+            return until is not None
+
+    def clear(self) -> None:
+        """Forget all."""
+        with self._lock:
+            self._until.clear()

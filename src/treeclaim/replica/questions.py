@@ -1,0 +1,109 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The questions that can take long."""
+
+import hashlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import orjson
+
+from treeclaim.forest.answer.body import Answer
+from treeclaim.forest.deadline import Deadline
+from treeclaim.forest.explain.explain import Focus, explained
+from treeclaim.forest.solve.search import search
+from treeclaim.forest.table.forest import Forest
+from treeclaim.model.errors import ProviderNotFoundError
+from treeclaim.model.request import BodyForm, CandidateRequest, SearchOptions
+
+_FEW_GROUPS = 32
+"""Request groups up to which a search is tried in the worker itself. Flavors with devices have a
+dozen; with very many, single steps of a search may be long, between which nobody looks at the
+clock."""
+
+_DIGEST_BYTES = 16
+"""Of the key of a question: two that differ do not meet by chance, and it takes no memory."""
+
+
+def key_of(*parts: str) -> bytes:
+    """Return a short key of a question's text, whatever its length."""
+    text = "\0".join(parts).encode("utf-8", "surrogateescape")
+    return hashlib.blake2b(text, digest_size=_DIGEST_BYTES).digest()
+
+
+@dataclass(frozen=True, slots=True)
+class CandidateQuestion:
+    """Which combinations of providers satisfy a request (contract page 90)?
+
+    Attributes:
+        request: What is asked.
+        options: What the operator configured.
+        form: How the answer is written.
+        key: See `key_of`; None to remember nothing of it.
+    """
+
+    request: CandidateRequest
+    options: SearchOptions
+    form: BodyForm
+    key: bytes | None = None
+
+    @property
+    def is_repeatable(self) -> bool:
+        """Tell whether the answer is the same as long as nothing changes."""
+        return not self.options.randomize
+
+    @property
+    def is_hard(self) -> bool:
+        """Tell whether it is not even tried in the worker itself."""
+        return bool(self.request.can_split) or len(self.request.groups) > _FEW_GROUPS
+
+    def begin(self, forest: Forest, deadline: Deadline) -> Answer:
+        """Begin the search."""
+        return Answer(search(forest, self.request, self.options, deadline), self.form)
+
+
+@dataclass(frozen=True, slots=True)
+class ExplainQuestion:
+    """Why does a request find what it finds (contract page 97, section 3)?
+
+    Attributes:
+        request: What is to be explained.
+        focus: Which trees one by one.
+        key: See `key_of`; None to remember nothing of it.
+    """
+
+    request: CandidateRequest
+    focus: Focus
+    key: bytes | None = None
+
+    @property
+    def is_repeatable(self) -> bool:
+        """Tell whether the answer is the same as long as nothing changes."""
+        return True
+
+    @property
+    def is_hard(self) -> bool:
+        """Tell that it is not even tried in the worker itself: it takes many searches."""
+        return True
+
+    def begin(self, forest: Forest, deadline: Deadline) -> "_Explanation":
+        """Look whether the tree in focus exists."""
+        if self.focus.tree is not None and forest.row_of(self.focus.tree) is None:
+            raise ProviderNotFoundError(self.focus.tree)
+        return _Explanation(forest, self, deadline)
+
+
+class _Explanation:
+    """An explanation in the making."""
+
+    def __init__(self, forest: Forest, question: ExplainQuestion, deadline: Deadline) -> None:
+        self.candidates = 0
+        self._forest = forest
+        self._question = question
+        self._deadline = deadline
+
+    def pieces(self) -> Iterator[bytes | memoryview]:
+        """Yield the document."""
+        question = self._question
+        yield orjson.dumps(
+            explained(self._forest, question.request, question.focus, self._deadline)
+        )

@@ -1,0 +1,185 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A worker's Forest for all who ask: the fast lane, the slow lane, and what they share."""
+
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from time import monotonic
+
+from treeclaim import metrics
+from treeclaim.forest.deadline import Deadline
+from treeclaim.forest.table.forest import Forest
+from treeclaim.gate import Gate
+from treeclaim.model.errors import SearchGivenUpError, SearchTooLargeError
+from treeclaim.replica.asking import LONGEST_WAIT, Asked, Question
+from treeclaim.replica.child import WHOLE_ANSWER
+from treeclaim.replica.fast import FIRST_PATIENCE, SECOND_PATIENCE, OutOfPatienceError, Patience
+from treeclaim.replica.following import Follower
+from treeclaim.replica.kept import KeptAnswer, KeptAnswers, LongQuestions
+from treeclaim.replica.parent import Child
+from treeclaim.replica.slices import Slices, written
+from treeclaim.replica.slow import SlowLane, Stream
+from treeclaim.store import Store
+
+_SLOW_PLACES = 4
+"""Questions in each part of the slow lane, waiting ones included, where nobody says otherwise."""
+
+_WHAT = "inventory"
+
+
+class Replica:
+    """One worker's Forest, brought up to date before each use.
+
+    Every read first asks the change feed what was committed since the last one, so it reflects
+    all writes committed before it arrived.
+    """
+
+    def __init__(self, store: Store, slow_places: int = _SLOW_PLACES) -> None:
+        """Begin with an empty Forest.
+
+        Args:
+            store: What to follow.
+            slow_places: Questions that may be in each part of the slow lane, waiting included.
+        """
+        self._follower = Follower(store)
+        self._turn = Gate(1)
+        self._second_attempts = Gate(1)
+        self._slow = SlowLane(slow_places)
+        self._answers = KeptAnswers()
+        self._long = LongQuestions()
+
+    @contextmanager
+    def current(self) -> Iterator[Forest]:
+        """Give the Forest with everything committed so far, for something short.
+
+        Copy out what outlives the block.
+
+        Raises:
+            StoreUnavailableError: if the database does not answer.
+            OverloadedError: if the Forest was not free in time.
+        """
+        began = monotonic()
+        with self._turn.held(LONGEST_WAIT, what=_WHAT):
+            self._follower.catch_up(began)
+            yield self._follower.forest
+
+    def answer(self, question: Question, asked: Asked | None = None) -> Iterable[bytes]:
+        """Return the JSON body that answers a question, in one or more pieces.
+
+        A short answer is made at once, and kept until something changes. What takes longer is
+        made by a child, from the Forest as it was when the question arrived. Whoever does not
+        draw all pieces calls `close`, if there is one.
+
+        Raises:
+            TreeclaimError: what the question itself gives reason for.
+            SearchGivenUpError, SearchTooLargeError: if it takes too much time, or memory.
+            StoreUnavailableError: if the database does not answer.
+            OverloadedError: if too many ask too much.
+            ClientGoneError: if the client has hung up.
+        """
+        asked = asked or Asked.now()
+        found: KeptAnswer | Stream | None = self._fast(question, asked)
+        if found is None:
+            with metrics.phase("slow"):
+                found = self._slowly(question, asked)
+        if isinstance(found, Stream):
+            return found
+        metrics.CANDIDATES.inc(found.candidates)
+        return [found.body]
+
+    @contextmanager
+    def _turn_of(self, asked: Asked) -> Iterator[None]:
+        began = monotonic()
+        if not self._turn.acquire(asked.wait, asked.is_gone):
+            raise asked.refused(_WHAT)
+        try:
+            with metrics.phase("feed"):
+                self._follower.catch_up(began)
+            yield
+        finally:
+            self._turn.release()
+
+    # -- the fast lane ---------------------------------------------------------------------
+
+    def _fast(self, question: Question, asked: Asked) -> KeptAnswer | None:
+        """Return the answer if it is known or soon found, else None."""
+        if question.is_hard or self._long.knows(question.key):
+            return None
+        found = self._attempt(question, asked, FIRST_PATIENCE)
+        if found is not None:
+            return found
+        if not self._second_attempts.acquire(asked.wait, asked.is_gone):
+            raise asked.refused(_WHAT)
+        try:
+            found = self._attempt(question, asked, SECOND_PATIENCE)
+        finally:
+            self._second_attempts.release()
+        if found is None:
+            self._long.note(question.key)
+        return found
+
+    def _attempt(self, question: Question, asked: Asked, seconds: float) -> KeptAnswer | None:
+        with self._turn_of(asked):
+            version = self._follower.version
+            known = self._answers.find(version, question.key)
+            if known is not None:
+                return known
+            deadline = Deadline(None, Patience(self._turn, asked, seconds).check)
+            try:
+                found = self._worked_out(question, deadline)
+            except OutOfPatienceError:
+                return None
+            if question.is_repeatable:
+                self._answers.keep(version, question.key, found)
+            return found
+
+    def _worked_out(self, question: Question, deadline: Deadline) -> KeptAnswer:
+        with metrics.phase("filter"):
+            drawn = question.begin(self._follower.forest, deadline)
+        parts: list[bytes | memoryview] = []
+        size = 0
+        with metrics.phase("answer"):
+            for piece in drawn.pieces():
+                deadline.check()
+                parts.append(piece)
+                size += len(piece)
+                if size > WHOLE_ANSWER:
+                    raise OutOfPatienceError
+            return KeptAnswer(b"".join(parts), drawn.candidates)
+
+    # -- the slow lane ---------------------------------------------------------------------
+
+    def _slowly(self, question: Question, asked: Asked) -> KeptAnswer | Stream:
+        version = 0
+
+        def start() -> Child | KeptAnswer:
+            nonlocal version
+            version, found = self._started(question, asked)
+            return found
+
+        is_very_long = self._long.knows(question.key, very=True)
+        try:
+            found = self._slow.answer(asked, start, is_very_long=is_very_long)
+            if found is None:
+                self._long.note(question.key, very=True)
+                found = self._slow.answer(asked, start, is_very_long=True)
+        except (SearchGivenUpError, SearchTooLargeError):
+            self._long.note(question.key, very=True)
+            raise
+        if found is None:
+            raise asked.given_up()
+        if isinstance(found, KeptAnswer) and question.is_repeatable:
+            self._answers.keep(version, question.key, found)
+        return found
+
+    def _started(self, question: Question, asked: Asked) -> tuple[int, Child | KeptAnswer]:
+        """Start a child at the present version of the Forest, unless the answer is known."""
+        with self._turn_of(asked):
+            version = self._follower.version
+            known = self._answers.find(version, question.key)
+            if known is not None:
+                return version, known
+            try:
+                return version, Child(question, self._follower.forest, asked)
+            except OSError:
+                deadline = Deadline(None, Slices(self._turn, self._follower, asked).check)
+                return version, written(question.begin(self._follower.forest, deadline))

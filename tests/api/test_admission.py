@@ -1,0 +1,163 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What waits never takes all threads of a server, and an ordinary crowd is not refused."""
+
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from tests.servers import eventually
+from tests.service import client_of, make_application
+from treeclaim.api import admission
+from treeclaim.api.admission import Admission, Kind
+from treeclaim.api.routes import OPERATIONS
+from treeclaim.model.errors import OverloadedError, StoreUnavailableError
+
+
+def occupy(gate, kind, count, may_end, fails=None):
+    """Let requests in that stay until they may end; returns their threads."""
+    inside = []
+
+    def stay():
+        try:
+            with gate.admitted(kind):
+                inside.append(1)
+                may_end.wait(60)
+                if fails is not None:
+                    raise fails
+        except (OverloadedError, StoreUnavailableError):
+            pass
+
+    threads = [threading.Thread(target=stay, daemon=True) for _ in range(count)]
+    for one in threads:
+        one.start()
+    eventually(lambda: len(inside) == count, "they are inside")
+    return threads
+
+
+@pytest.mark.parametrize("threads", [3, 4, 16, 32])
+def test_writes_that_hang_leave_threads_for_reads_and_for_what_needs_nothing(threads, monkeypatch):
+    monkeypatch.setattr(admission, "STALLED_AFTER", 0.3)
+    gate, may_end = Admission(threads), threading.Event()
+    writes = threads // 2
+    hanging = occupy(gate, Kind.WRITE, writes, may_end)
+    # All threads that are left come with writes; within moments they are free again.
+    begin = time.monotonic()
+    for _ in range(3):
+        with pytest.raises(OverloadedError), gate.admitted(Kind.WRITE):
+            pass
+    assert time.monotonic() - begin < 5
+    reads = threads - 1 - writes
+    hanging += occupy(gate, Kind.READ, reads, may_end)
+    with pytest.raises(OverloadedError), gate.admitted(Kind.READ):
+        pass
+    with gate.admitted(Kind.FREE):
+        pass
+    may_end.set()
+    for one in hanging:
+        one.join(60)
+    with gate.admitted(Kind.WRITE), gate.admitted(Kind.READ):
+        pass
+
+
+@pytest.mark.parametrize("threads", [1, 2, 4, 16])
+def test_a_crowd_that_gets_on_is_served_to_the_last_one(threads):
+    """Each takes longer than the last, so most of them have to wait."""
+    gate = Admission(threads)
+
+    def write(number):
+        with gate.admitted(Kind.WRITE):
+            time.sleep(0.02)
+        return number
+
+    with ThreadPoolExecutor(64) as pool:
+        assert list(pool.map(write, range(64))) == list(range(64))
+
+
+def test_failures_are_no_sign_that_a_kind_gets_on(monkeypatch):
+    """Writes that time out one after the other let nobody hope."""
+    monkeypatch.setattr(admission, "STALLED_AFTER", 0.3)
+    gate, may_end = Admission(4), threading.Event()
+    lost = StoreUnavailableError("gone")
+    failing = occupy(gate, Kind.WRITE, 2, may_end, lost)
+    with pytest.raises(OverloadedError), gate.admitted(Kind.WRITE):
+        pass
+    may_end.set()
+    for one in failing:
+        one.join(60)
+    may_end.clear()
+    failing = occupy(gate, Kind.WRITE, 2, may_end, lost)
+    begin = time.monotonic()
+    with pytest.raises(OverloadedError), gate.admitted(Kind.WRITE):
+        pass
+    assert time.monotonic() - begin < 0.25
+    may_end.set()
+    for one in failing:
+        one.join(60)
+
+
+def test_a_request_whose_client_has_gone_does_not_wait():
+    gate, may_end = Admission(1), threading.Event()
+    staying = occupy(gate, Kind.WRITE, 1, may_end)
+    begin = time.monotonic()
+    with pytest.raises(OverloadedError), gate.admitted(Kind.READ, lambda: True):
+        pass
+    assert time.monotonic() - begin < 2
+    may_end.set()
+    staying[0].join(60)
+
+
+def test_each_operation_is_of_the_kind_that_it_waits_for():
+    kinds = {(one.method, one.path): one.kind for one in OPERATIONS}
+    assert kinds["GET", "/"] is Kind.FREE
+    assert kinds["GET", "/treeclaim"] is Kind.FREE
+    assert kinds["GET", "/openapi.json"] is Kind.FREE
+    assert kinds["GET", "/allocation_candidates"] is Kind.READ
+    assert kinds["GET", "/allocations/{consumer_uuid}"] is Kind.READ
+    assert {kind for (method, _), kind in kinds.items() if method != "GET"} == {Kind.WRITE}
+
+
+def test_clients_are_told_when_to_come_again(tmp_path, monkeypatch):
+    """Claims hang in the database; the next one is refused, and the rest is answered."""
+    monkeypatch.setattr(admission, "STALLED_AFTER", 0.3)
+    application = make_application(tmp_path)
+    may_end, begun = threading.Event(), []
+
+    def hang(*_arguments, **_named):
+        begun.append(1)
+        may_end.wait(60)
+
+    with client_of(application) as client, ThreadPoolExecutor(4) as pool:
+        monkeypatch.setattr("treeclaim.store.Store.write", hang)
+        claims = [pool.submit(client.put, "/traits/CUSTOM_A") for _ in range(2)]
+        eventually(lambda: len(begun) == 2, "they hang")
+        refused = client.put("/traits/CUSTOM_A")
+        assert refused.status_code == 503
+        assert refused.headers["retry-after"] == "1"
+        assert "busy" in refused.json()["errors"][0]["detail"]
+        assert client.get("/").status_code == 200
+        assert client.get("/resource_providers").status_code == 200
+        may_end.set()
+        assert [one.result(60).status_code for one in claims] == [204, 204]
+
+
+def test_sixteen_claims_at_once_all_succeed_on_four_threads(tmp_path):
+    application = make_application(tmp_path)
+    with client_of(application) as client, ThreadPoolExecutor(16) as pool:
+        host = client.post("/resource_providers", json={"name": "host"}).json()["uuid"]
+        stock = {"resource_provider_generation": 0, "inventories": {"VCPU": {"total": 64}}}
+        client.put(f"/resource_providers/{host}/inventories", json=stock).raise_for_status()
+
+        def claim(number):
+            body = {
+                "allocations": {host: {"resources": {"VCPU": 1}}},
+                "project_id": "p",
+                "user_id": "u",
+                "consumer_generation": None,
+                "consumer_type": "INSTANCE",
+            }
+            path = f"/allocations/00000000-0000-4000-8000-{number:012d}"
+            return client.put(path, json=body).status_code
+
+        assert list(pool.map(claim, range(64))) == [204] * 64

@@ -1,0 +1,50 @@
+# SPDX-License-Identifier: Apache-2.0
+"""While some ask the worst questions known, everybody else is answered, and memory is bounded.
+
+The bound in time is that of a busy test machine; `python -m bench.hostile_load` measures.
+"""
+
+import time
+from pathlib import Path
+
+import psutil
+import pytest
+
+from bench import servers
+from bench.bulk import write_world
+from bench.hostile_load import (
+    Memory,
+    ask,
+    attacked,
+    innocent_questions,
+    proportional_bytes,
+    world,
+)
+
+SECONDS = 20
+MOST_BYTES = 1_000_000_000
+
+
+@pytest.mark.slow
+def test_nobody_else_notices_sixteen_clients_with_the_worst_questions_known(tmp_path):
+    some = world(1000)
+    database = f"sqlite:///{tmp_path / 'placement.db'}"
+    write_world(database, some)
+    with servers.treeclaim_on(database, Path(tmp_path)) as (url, process):
+        paths = innocent_questions(some)
+        ask(url, paths, 4, 1, 0.02)
+        with Memory(process) as memory, attacked(url, 16) as hostile:
+            time.sleep(1)
+            found = ask(url, paths, 4, SECONDS, 0.02)
+        assert set(found.statuses) == {200}
+        assert found.percentile(0.99) < 2
+        # What was broken off ran out of its time while it was sent.
+        assert set(hostile.statuses) <= {0, 200, 400, 503}
+        assert sum(hostile.statuses.values()) > 0
+        assert memory.most < MOST_BYTES
+        # Children end with their questions.
+        end = time.monotonic() + 90
+        while len(psutil.Process(process.pid).children(recursive=True)) > 2:
+            assert time.monotonic() < end, "children are left"
+            time.sleep(0.5)
+        assert proportional_bytes(process) < MOST_BYTES

@@ -1,0 +1,227 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A replica shows every write committed before a read, and a long answer is of one moment."""
+
+import json
+import threading
+import uuid
+
+import pytest
+
+from tests.replica.worlds import ONE, claim, plant, question, store_of
+from treeclaim.forest.table.forest import Forest
+from treeclaim.model.errors import TreeclaimError
+from treeclaim.model.request import CandidateRequest, RequestGroup
+from treeclaim.replica import Replica, child, kept
+from treeclaim.replica import replica as replica_module
+from treeclaim.replica.kept import KeptAnswer, KeptAnswers
+from treeclaim.replica.questions import key_of
+from treeclaim.store.operations import inventories, providers
+
+
+@pytest.fixture
+def store(tmp_path):
+    """A store with twenty hosts."""
+    made = store_of(tmp_path, 20)
+    yield made
+    made.close()
+
+
+def body_of(replica, asked=None):
+    """The answer to a question, parsed."""
+    return json.loads(b"".join(replica.answer(asked or question())))
+
+
+def test_a_claim_is_seen_by_the_next_search(store):
+    replica = Replica(store)
+    before = body_of(replica)
+    claim(store, 3)
+    after = body_of(replica)
+    assert len(before["allocation_requests"]) == 20
+    assert len(after["allocation_requests"]) == 19
+    assert str(uuid.UUID(int=3)) not in after["provider_summaries"]
+
+
+class Counted:
+    """A question that counts how often it was worked out."""
+
+    def __init__(self, inner):
+        self.inner = inner
+        self.begun = 0
+        self.key = inner.key
+        self.is_repeatable = inner.is_repeatable
+        self.is_hard = False
+
+    def begin(self, forest, deadline):
+        self.begun += 1
+        return self.inner.begin(forest, deadline)
+
+
+def test_an_answer_is_kept_until_something_changes(store):
+    replica = Replica(store)
+    asked = Counted(question())
+    first = body_of(replica, asked)
+    assert body_of(replica, asked) == first
+    assert asked.begun == 1
+    claim(store, 3)
+    assert body_of(replica, asked) != first
+    assert asked.begun == 2
+
+
+def test_a_random_sample_is_drawn_anew(store):
+    replica = Replica(store)
+    drawn = {b"".join(replica.answer(question(randomize=True))) for _ in range(20)}
+    assert len(drawn) > 1
+
+
+def test_kept_answers_take_a_bounded_number_of_bytes_however_small_they_are(monkeypatch):
+    monkeypatch.setattr(kept, "_MOST_BYTES", 100_000)
+    answers = KeptAnswers()
+    for number in range(1_000):
+        answers.keep(0, key_of(str(number)), KeptAnswer(b"", 0))
+    assert answers.nbytes <= 100_000
+    assert len(answers._answers) <= 100_000 / kept._OVERHEAD
+    assert answers.find(0, key_of("999")) is not None
+    assert answers.find(0, key_of("0")) is None
+
+
+def test_the_key_of_a_question_is_short_whatever_the_question_is():
+    assert len(key_of("candidates", "x" * 65_536)) == 16
+    assert key_of("a", "bc") != key_of("ab", "c")
+
+
+def test_an_answer_of_an_earlier_version_is_not_kept_for_a_later_one():
+    answers = KeptAnswers()
+    assert answers.find(2, key_of("a")) is None
+    answers.keep(1, key_of("a"), KeptAnswer(b"old", 0))
+    assert answers.find(2, key_of("a")) is None
+    assert answers.find(1, key_of("a")) is None
+
+
+def test_a_long_answer_is_of_the_moment_when_it_was_asked_for(store, monkeypatch):
+    expected = b"".join(Replica(store).answer(question()))
+    replica = Replica(store)
+    monkeypatch.setattr(child, "WHOLE_ANSWER", 100)
+    monkeypatch.setattr(replica_module, "WHOLE_ANSWER", 100)
+    pieces = iter(replica.answer(question()))
+    begun = next(pieces)
+    claim(store, 3)
+    gone = str(uuid.UUID(int=4))
+    store.write(inventories.delete_all, gone)
+    store.write(providers.delete, gone)
+    with replica.current() as forest:
+        assert len(forest) == 19
+    rest = b"".join(pieces)
+    assert rest
+    assert begun + rest == expected
+
+
+class Watched(Forest):
+    """A Forest that notices when it is changed while somebody reads it, or read by two at once."""
+
+    def __init__(self):
+        super().__init__()
+        self.users = 0
+        self.meetings = []
+        self.is_entered = threading.Event()
+        self.may_leave = threading.Event()
+
+    def enter(self, what):
+        if self.users:
+            self.meetings.append(what)
+        self.users += 1
+
+    def leave(self):
+        self.users -= 1
+
+    def apply(self, changes):
+        self.enter("apply")
+        try:
+            super().apply(changes)
+        finally:
+            self.leave()
+
+
+class Held:
+    """A question that stays in the Forest until it is let go."""
+
+    key = None
+    is_repeatable = False
+    is_hard = False
+    candidates = 0
+
+    def begin(self, forest, deadline):
+        self.forest = forest
+        return self
+
+    def pieces(self):
+        self.forest.enter("search")
+        self.forest.is_entered.set()
+        self.forest.may_leave.wait(20)
+        self.forest.leave()
+        yield b"{}"
+
+
+@pytest.mark.parametrize("way", ["search", "current"])
+def test_no_change_is_taken_in_while_somebody_uses_the_forest(store, way):
+    """Others come while one uses it, with changes to take in; each must have it alone."""
+    replica = Replica(store)
+    watched = replica._follower.forest = Watched()
+
+    def use():
+        if way == "search":
+            list(replica.answer(Held()))
+            return
+        with replica.current() as forest:
+            forest.enter("current")
+            forest.is_entered.set()
+            forest.may_leave.wait(20)
+            forest.leave()
+
+    first = threading.Thread(target=use)
+    first.start()
+    assert watched.is_entered.wait(20)
+    plant(store, 100)
+    found = []
+    others = [threading.Thread(target=lambda: found.append(body_of(replica))) for _ in range(3)]
+    for one in others:
+        one.start()
+    for one in others:
+        # Without the lock they are through by then.
+        one.join(0.5)
+    watched.may_leave.set()
+    for one in [first, *others]:
+        one.join(30)
+    assert watched.meetings == []
+    assert [len(one["allocation_requests"]) for one in found] == [21] * 3
+
+
+def test_searches_while_the_shape_changes_are_each_of_one_moment(store):
+    """Real threads: hosts come while others search; an answer never has part of a host."""
+    replica = Replica(store)
+    request = CandidateRequest((RequestGroup("_A", {"VCPU": 1}), RequestGroup("_B", {"VCPU": 1})))
+    failures, counts = [], []
+    ended = threading.Event()
+
+    def ask():
+        while not ended.is_set():
+            try:
+                found = body_of(replica, question(request, key=uuid.uuid4().hex))
+            except TreeclaimError as error:
+                failures.append(error)
+                return
+            named = {uuid_ for one in found["allocation_requests"] for uuid_ in one["allocations"]}
+            if named != set(found["provider_summaries"]):
+                failures.append(found)
+            counts.append(len(named))
+
+    threads = [threading.Thread(target=ask) for _ in range(4)]
+    for one in threads:
+        one.start()
+    for number in range(100, 140):
+        plant(store, number)
+    ended.set()
+    for one in threads:
+        one.join(60)
+    assert failures == []
+    assert max(counts) > 20
+    assert len(body_of(replica, question(ONE, key="last"))["allocation_requests"]) == 60

@@ -1,0 +1,47 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Stores with hosts in them, and questions, for the tests of the replica."""
+
+import uuid
+
+from treeclaim.model.claim import ConsumerClaim
+from treeclaim.model.inventory import Inventory
+from treeclaim.model.request import BodyForm, CandidateRequest, RequestGroup, SearchOptions
+from treeclaim.replica import CandidateQuestion
+from treeclaim.replica.questions import key_of
+from treeclaim.store import DatabaseSettings, Store
+from treeclaim.store.operations import allocations, inventories, providers
+from treeclaim.store.operations.names import sync_standard_names
+from treeclaim.store.schema import revisions as schema
+
+ONE = CandidateRequest((RequestGroup("", {"VCPU": 1}),))
+"""Matches each host."""
+
+
+def question(request=ONE, key="one", **options):
+    """A question, known by a key."""
+    return CandidateQuestion(request, SearchOptions(**options), BodyForm(), key_of(key))
+
+
+def store_of(folder, hosts):
+    """A store with hosts of eight VCPU; the uuid of host `n` is `n`, from 1."""
+    made = Store(DatabaseSettings(f"sqlite:///{folder / 'placement.db'}"))
+    schema.sync(made.engine)
+    made.write(sync_standard_names)
+    for number in range(hosts):
+        plant(made, number + 1)
+    return made
+
+
+def plant(store, number):
+    """Add a host."""
+    one = str(uuid.UUID(int=number))
+    store.write(providers.create, uuid=one, name=f"host {number}", parent_uuid=None)
+    stock = {"VCPU": Inventory(total=8)}
+    store.write(inventories.replace_all, one, 0, stock, zero_capacity_allowed=True)
+
+
+def claim(store, number, amount=8):
+    """Claim units of a host."""
+    wanted = {str(uuid.UUID(int=number)): {"VCPU": amount}}
+    claimed = ConsumerClaim(str(uuid.uuid4()), wanted, "project", "user", None, "INSTANCE")
+    store.write(allocations.replace, [claimed])

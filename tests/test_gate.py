@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A gate lets in as many as it may, in order, and nobody waits for longer than wanted."""
+
+import threading
+import time
+
+import pytest
+
+from tests.servers import eventually
+from treeclaim.gate import Gate
+from treeclaim.model.errors import OverloadedError
+
+
+def start(target):
+    """Run something in a thread."""
+    thread = threading.Thread(target=target, daemon=True)
+    thread.start()
+    return thread
+
+
+def test_whoever_came_first_enters_first():
+    gate, order, threads = Gate(1), [], []
+    assert gate.acquire(0)
+
+    def enter(number):
+        assert gate.acquire(60)
+        order.append(number)
+        gate.release()
+
+    for number in range(8):
+        threads.append(start(lambda number=number: enter(number)))
+        eventually(lambda number=number: gate.waiting == number + 1, "a thread waits")
+    gate.release()
+    for one in threads:
+        one.join(60)
+    assert order == list(range(8))
+    assert (gate.inside, gate.waiting) == (0, 0)
+
+
+def test_no_more_are_inside_than_may_be():
+    gate, lock, inside, most = Gate(3), threading.Lock(), [], []
+
+    def work():
+        for _ in range(200):
+            with gate.held(60):
+                with lock:
+                    inside.append(1)
+                    most.append(len(inside))
+                with lock:
+                    inside.pop()
+
+    threads = [start(work) for _ in range(12)]
+    for one in threads:
+        one.join(60)
+    assert 1 <= max(most) <= 3
+    assert (gate.inside, gate.waiting) == (0, 0)
+
+
+def test_a_wait_ends_in_time_and_leaves_no_trace():
+    gate = Gate(1)
+    assert gate.acquire(0)
+    begin = time.monotonic()
+    with pytest.raises(OverloadedError), gate.held(0.2):
+        pass
+    assert 0.1 < time.monotonic() - begin < 10
+    assert gate.waiting == 0
+    gate.release()
+    assert gate.acquire(0)
+
+
+def test_a_wait_ends_when_it_makes_no_sense_any_more():
+    gate = Gate(1)
+    assert gate.acquire(0)
+    begin = time.monotonic()
+    assert not gate.acquire(60, lambda: True)
+    assert time.monotonic() - begin < 10
+    assert gate.waiting == 0
+
+
+def test_there_are_no_more_places_to_wait_than_wanted():
+    gate = Gate(1, places=2)
+    assert gate.acquire(0)
+    waiter = start(lambda: gate.acquire(60))
+    eventually(lambda: gate.waiting == 1, "a thread waits")
+    begin = time.monotonic()
+    assert not gate.acquire(60)
+    assert time.monotonic() - begin < 10
+    gate.release()
+    waiter.join(60)
+    assert gate.inside == 1
