@@ -7,7 +7,7 @@ import uuid
 
 import pytest
 
-from tests.replica.worlds import ONE, claim, plant, question, store_of
+from tests.replica.worlds import ONE, claim, plant, question
 from treeclaim.forest.table.forest import Forest
 from treeclaim.model.errors import TreeclaimError
 from treeclaim.model.request import CandidateRequest, RequestGroup
@@ -16,14 +16,6 @@ from treeclaim.replica import replica as replica_module
 from treeclaim.replica.kept import KeptAnswer, KeptAnswers
 from treeclaim.replica.questions import key_of
 from treeclaim.store.operations import inventories, providers
-
-
-@pytest.fixture
-def store(tmp_path):
-    """A store with twenty hosts."""
-    made = store_of(tmp_path, 20)
-    yield made
-    made.close()
 
 
 def body_of(replica, asked=None):

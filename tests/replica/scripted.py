@@ -1,0 +1,78 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Questions of which the tests say what they do, and what is left of their children."""
+
+import contextlib
+import os
+import threading
+from pathlib import Path
+
+import psutil
+
+from treeclaim.replica import Asked
+
+
+def children():
+    """The children of this process that the tests did not start themselves."""
+    return [one.pid for one in psutil.Process().children()]
+
+
+def pipes():
+    """The pipes that this process has open."""
+    found = set()
+    for one in descriptors_of(os.getpid()):
+        with contextlib.suppress(OSError):
+            found.add(str(one.readlink()))
+    return {one for one in found if one.startswith("pipe:")}
+
+
+def descriptors_of(process):
+    """The open descriptors of a process, as links."""
+    return list(Path(f"/proc/{process}/fd").iterdir())
+
+
+class Scripted:
+    """A question of which the tests say what it does; it runs in a child unless told otherwise."""
+
+    is_repeatable = False
+    candidates = 0
+
+    def __init__(self, script, key=None, *, is_hard=True):
+        self.script = script
+        self.key = key
+        self.is_hard = is_hard
+
+    def begin(self, forest, deadline):
+        self.forest, self.deadline = forest, deadline
+        return self
+
+    def pieces(self):
+        yield from self.script(self.forest, self.deadline)
+
+
+def endless(_forest, deadline):
+    """Compute, look at the clock, and never find anything."""
+    while True:
+        deadline.check()
+    yield b""
+
+
+def deaf(_forest, _deadline):
+    """Compute without looking at the clock."""
+    while True:
+        pass
+    yield b""
+
+
+def asked_in_thread(replica, asked, **how):
+    """Ask in a thread; returns it and the list to which the outcome comes."""
+    outcome = []
+
+    def work():
+        try:
+            outcome.append(b"".join(replica.answer(asked, Asked.now(**how))))
+        except Exception as error:  # noqa: BLE001 - it is looked at by the test
+            outcome.append(error)
+
+    thread = threading.Thread(target=work, daemon=True)
+    thread.start()
+    return thread, outcome

@@ -1,0 +1,175 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A child keeps to its bounds, hears nobody but its parent, and ends with it."""
+
+import gc
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+import uuid
+from pathlib import Path
+
+import psutil
+import pytest
+
+from tests.replica.scripted import Scripted, asked_in_thread, children, descriptors_of
+from tests.replica.worlds import question
+from tests.servers import eventually
+from treeclaim.model.errors import (
+    ResourceClassNotFoundError,
+    SearchGivenUpError,
+    SearchTooLargeError,
+    TraitsNotFoundError,
+)
+from treeclaim.model.request import (
+    CandidateRequest,
+    ProviderConditions,
+    RequestGroup,
+)
+from treeclaim.replica import Asked, child
+from treeclaim.replica.wire import packed, unpacked
+
+
+def test_a_question_that_takes_too_much_memory_is_refused(replica):
+    def greedy(_forest, deadline):
+        held = []
+        while True:
+            deadline.check()
+            held.append(bytearray(10_000_000))
+        yield b""
+
+    with pytest.raises(SearchTooLargeError):
+        list(replica.answer(Scripted(greedy), Asked.now(60)))
+
+
+def test_unknown_names_are_refused_alike_by_a_child(replica):
+    for conditions, amounts, expected in (
+        ({"required": (frozenset({"CUSTOM_NIX"}),)}, {"VCPU": 1}, TraitsNotFoundError),
+        ({}, {"CUSTOM_NIX": 1}, ResourceClassNotFoundError),
+    ):
+        group = RequestGroup("", amounts, ProviderConditions(**conditions))
+        key = uuid.uuid4().hex
+        asked = question(CandidateRequest((group,)), key)
+        texts = []
+        for is_long in (False, True):
+            if is_long:
+                replica._long.note(asked.key)
+            with pytest.raises(expected) as refusal:
+                list(replica.answer(asked))
+            texts.append(str(refusal.value))
+        assert texts[0] == texts[1]
+        assert unpacked(packed(refusal.value)).__dict__ == refusal.value.__dict__
+
+
+def test_a_child_keeps_no_connection_open_and_hears_no_signal_to_stop(replica):
+    ours, theirs = socket.socketpair()
+    listener = socket.create_server(("127.0.0.1", 0))
+    address = listener.getsockname()
+
+    def slow_one(_forest, _deadline):
+        time.sleep(4)
+        yield b"{}"
+
+    thread, outcome = asked_in_thread(replica, Scripted(slow_one))
+    eventually(children, "a child runs")
+    (process,) = psutil.Process().children()
+    eventually(lambda: len(descriptors_of(process.pid)) == 5, "it has closed the rest")
+    os.kill(process.pid, signal.SIGTERM)
+    theirs.close()
+    listener.close()
+    ours.settimeout(20)
+    # A child that had them open would keep both alive.
+    assert ours.recv(1) == b""
+    with pytest.raises(ConnectionRefusedError):
+        socket.create_connection(address, 5)
+    ours.close()
+    thread.join(60)
+    assert outcome == [b"{}"]
+
+
+PARENT = """
+import sys, time, pathlib
+sys.path.insert(0, {root!r})
+from tests.replica.worlds import store_of
+from tests.replica.scripted import Scripted, deaf, asked_in_thread
+from treeclaim.replica import Replica
+replica = Replica(store_of(pathlib.Path({folder!r}), 1))
+asked_in_thread(replica, Scripted(deaf))
+time.sleep(600)
+"""
+
+
+def test_a_child_dies_with_its_parent_whatever_kills_that(tmp_path):
+    root = str(Path(__file__).parents[2])
+    code = PARENT.format(root=root, folder=str(tmp_path))
+    process = subprocess.Popen([sys.executable, "-c", code])
+    try:
+        found = eventually(lambda: psutil.Process(process.pid).children(), "a child runs")
+    finally:
+        process.kill()
+        process.wait()
+    eventually(lambda: not any(psutil.pid_exists(one.pid) for one in found), "it is gone", 30)
+
+
+def test_a_stream_that_is_closed_ends_its_child(replica, monkeypatch):
+    monkeypatch.setattr(child, "WHOLE_ANSWER", 100)
+
+    def long_one(_forest, _deadline):
+        while True:
+            yield b"x" * 1000
+
+    stream = replica.answer(Scripted(long_one))
+    assert len(next(iter(stream))) >= 1000
+    assert len(children()) == 1
+    stream.close()
+    assert children() == []
+    assert replica._slow._brief.inside + replica._slow._long.inside == 0
+
+
+def test_a_stream_that_is_forgotten_ends_its_child(replica, monkeypatch):
+    monkeypatch.setattr(child, "WHOLE_ANSWER", 100)
+
+    def long_one(_forest, _deadline):
+        while True:
+            yield b"x" * 1000
+
+    stream = replica.answer(Scripted(long_one))
+    next(iter(stream))
+    del stream
+    gc.collect()
+    assert children() == []
+
+
+def test_a_client_that_reads_slowly_is_not_given_up(replica, monkeypatch):
+    """The child waits at the pipe for longer than it may compute."""
+    monkeypatch.setattr(child, "WHOLE_ANSWER", 100)
+
+    def long_one(_forest, deadline):
+        for _ in range(300):
+            deadline.check()
+            yield b"x" * 20_000
+
+    size = 0
+    for number, piece in enumerate(replica.answer(Scripted(long_one), Asked.now(1.0))):
+        size += len(piece)
+        if number == 1:
+            time.sleep(2)
+    assert size == 300 * 20_000
+
+
+def test_an_answer_without_end_ends_when_its_computing_time_is_over(replica, monkeypatch):
+    monkeypatch.setattr(child, "WHOLE_ANSWER", 100)
+
+    def long_one(_forest, deadline):
+        while True:
+            deadline.check()
+            time.sleep(0.001)
+            yield b"x" * 1000
+
+    begin = time.monotonic()
+    with pytest.raises(SearchGivenUpError):
+        for _ in replica.answer(Scripted(long_one), Asked.now(0.5)):
+            pass
+    assert time.monotonic() - begin < 20
