@@ -102,7 +102,11 @@ def test_a_reader_sees_everything_that_concurrent_writers_commit(store, database
         ready.acquire()
     replica = Replica(store)
     begin.set()
+    chance = random.Random(WRITERS)
     while any(one.is_alive() for one in writers):
+        if chance.random() < 1 / 3:
+            # Of what the writers have just told, some or all; their streams are closed under them.
+            store.prune(timedelta(seconds=chance.choice([-1, 0, 0.2])))
         # What a reader sees is a state that was committed: a fresh load can only be newer.
         with replica.current() as forest:
             seen = {one.uuid: one.generation for one in forest.records()}

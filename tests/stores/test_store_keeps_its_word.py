@@ -6,6 +6,7 @@ import uuid
 
 import pytest
 
+from treeclaim.model.changes import Cursor
 from treeclaim.model.errors import (
     ConcurrentChangeError,
     InvalidValueError,
@@ -83,7 +84,7 @@ def test_a_database_that_is_not_there_is_an_error_of_its_own(tmp_path):
     with pytest.raises(StoreUnavailableError):
         create(lost, "nowhere")
     with pytest.raises(StoreUnavailableError):
-        lost.changes({})
+        lost.changes(Cursor({}, None, frozenset()))
     lost.close()
 
 
