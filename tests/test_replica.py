@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """A replica shows every write committed before a read, and a long answer is of one moment."""
 
-import itertools
 import json
 import uuid
 from types import SimpleNamespace
@@ -9,10 +8,11 @@ from types import SimpleNamespace
 import pytest
 
 from treeclaim import replica as replica_module
-from treeclaim.forest import deadline
+from treeclaim.forest.bounds import budget
 from treeclaim.forest.solve import repetition
 from treeclaim.forest.solve import search as search_module
 from treeclaim.model.claim import ConsumerClaim
+from treeclaim.model.errors import SearchGivenUpError
 from treeclaim.model.inventory import Inventory
 from treeclaim.model.request import BodyForm, CandidateRequest, RequestGroup, SearchOptions
 from treeclaim.replica import Replica
@@ -110,16 +110,38 @@ def test_a_long_answer_is_of_the_moment_when_it_was_asked_for(store, monkeypatch
     assert begun + rest == expected
 
 
-def test_an_answer_that_is_sent_for_long_is_not_given_up(store, monkeypatch):
-    """Each look at the clock is ten seconds later; there are many before the answer ends."""
+@pytest.fixture
+def long_answer(store, monkeypatch):
+    """A question with a streamed answer of many pieces, and a clock that tests move."""
     request = CandidateRequest((RequestGroup("_A", {"VCPU": 5}), RequestGroup("_B", {"VCPU": 3})))
     monkeypatch.setattr(replica_module, "_WHOLE_ANSWER", 100)
     monkeypatch.setattr(search_module, "_LARGEST_BLOCK", 2)
     monkeypatch.setattr(repetition, "BLOCK", 2)
-    whole = b"".join(Replica(store).answer(request, SearchOptions(), BodyForm()))
-    looks = itertools.count()
-    clock = SimpleNamespace(monotonic=lambda: 10 * next(looks))
-    monkeypatch.setattr(deadline, "time", clock)
-    slow = Replica(store).answer(request, SearchOptions(seconds=30), BodyForm())
-    assert b"".join(slow) == whole
-    assert next(looks) > 10
+    now = [0.0]
+    monkeypatch.setattr(budget, "time", SimpleNamespace(monotonic=lambda: now[0]))
+    options = SearchOptions(seconds=30)
+    return iter(Replica(store).answer(request, options, BodyForm())), now
+
+
+def test_the_time_in_which_a_client_reads_is_not_that_of_its_question(store, long_answer):
+    pieces, now = long_answer
+    read = []
+    for piece in pieces:
+        read.append(piece)
+        now[0] += 10.0
+    assert len(read) > 10
+    assert len(json.loads(b"".join(read))["allocation_requests"]) == 20
+
+
+def test_an_answer_is_not_computed_for_longer_than_a_question_may_take(long_answer, monkeypatch):
+    pieces, now = long_answer
+    next(pieces)
+    check = budget.Budget.check
+
+    def slow(self):
+        now[0] += 4.0
+        check(self)
+
+    monkeypatch.setattr(budget.Budget, "check", slow)
+    with pytest.raises(SearchGivenUpError):
+        b"".join(pieces)

@@ -11,7 +11,7 @@ from time import perf_counter
 
 from treeclaim import allocator, metrics
 from treeclaim.forest.answer.body import Answer
-from treeclaim.forest.deadline import Deadline
+from treeclaim.forest.bounds.budget import Budget
 from treeclaim.forest.solve.search import Search, search
 from treeclaim.forest.table.forest import Forest
 from treeclaim.model.changes import Changes, Cursor
@@ -162,7 +162,7 @@ def _written(question: Search, answer: Answer) -> bytes | Iterator[bytes]:
         size += len(piece)
         if size > _WHOLE_ANSWER and question.is_eager:
             answer.detach()
-            return _chain(first, pieces, answer, question.deadline)
+            return _chain(first, pieces, answer, question.budget)
     return b"".join(first)
 
 
@@ -180,12 +180,12 @@ def _chain(
     first: list[bytes | memoryview],
     rest: Iterator[bytes | memoryview],
     answer: Answer,
-    deadline: Deadline,
+    budget: Budget,
 ) -> Iterator[bytes]:
-    yield b"".join(first)
-    # What takes long is the client that reads. What was sent cannot be taken back.
-    deadline.begin_again()
+    # The time in which the client reads is not that of the question.
+    with budget.paused():
+        yield b"".join(first)
     for piece in rest:
-        yield bytes(piece)
-        deadline.begin_again()
+        with budget.paused():
+            yield bytes(piece)
     metrics.CANDIDATES.inc(answer.candidates)

@@ -8,9 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.forest.building import body_of, complete, forest_of, provider_uuid, record
+from treeclaim.forest.bounds.memory import Memory
 from treeclaim.forest.solve.search import Search
 from treeclaim.forest.table.forest import Forest
-from treeclaim.forest.table.memory import Memory
 from treeclaim.model.changes import Changes
 from treeclaim.model.names import SHARING_TRAIT
 from treeclaim.model.request import (

@@ -259,6 +259,18 @@ class StoreUnavailableError(TreeclaimError):
     """The database cannot be reached or does not answer; nothing was changed as far as known."""
 
 
+class SearchTooLargeError(TreeclaimError):
+    """A search took more memory than one question may."""
+
+    def __init__(self, megabytes: int) -> None:
+        super().__init__(
+            f"The search for allocation candidates was given up at {megabytes} MB of memory: the "
+            "question has too many combinations. Ask for fewer groups, or narrow them by "
+            "required, member_of, in_tree or limit. ([treeclaim]/search_megabytes)"
+        )
+        self.megabytes = megabytes
+
+
 class SchemaRevisionError(TreeclaimError):
     """The database is at another schema revision than this program understands."""
 

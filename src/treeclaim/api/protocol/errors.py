@@ -71,6 +71,7 @@ _STATUS: dict[type[model.TreeclaimError], tuple[HTTPStatus, str]] = {
     model.ConcurrentChangeError: (HTTPStatus.CONFLICT, CONCURRENT_UPDATE),
     model.AllocationsNotFoundError: (HTTPStatus.NOT_FOUND, UNDEFINED),
     model.SearchGivenUpError: (HTTPStatus.BAD_REQUEST, UNDEFINED),
+    model.SearchTooLargeError: (HTTPStatus.BAD_REQUEST, UNDEFINED),
     model.InvalidValueError: (HTTPStatus.BAD_REQUEST, UNDEFINED),
     model.StoreUnavailableError: (HTTPStatus.SERVICE_UNAVAILABLE, UNDEFINED),
 }

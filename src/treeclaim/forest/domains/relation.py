@@ -17,6 +17,7 @@ from functools import cached_property
 
 import numpy as np
 
+from treeclaim.forest.bounds.budget import UNBOUNDED, Budget
 from treeclaim.forest.domains import filters
 from treeclaim.forest.table.class_inventories import Slots
 from treeclaim.forest.table.columns import Mask, Rows, merged
@@ -122,8 +123,11 @@ def passed(mask: Mask) -> Rows:
     return before
 
 
-def relations_of(forest: Forest, group: RequestGroup) -> list[Relation]:
+def relations_of(
+    forest: Forest, group: RequestGroup, budget: Budget = UNBOUNDED
+) -> list[Relation]:
     """Return the relations of a group's slots: one if suffixed, else one for each class."""
+    budget.check()
     if group.suffix != NO_GROUP:
         classes = tuple(sorted(group.resources))
         pairs = _remembered(forest, "suffixed", classes, group.conditions, _suffixed)

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from treeclaim.forest.deadline import Deadline
+from treeclaim.forest.bounds.budget import Budget
 from treeclaim.forest.explain.constraints import Constraint, constraints_of, essence_of, reduced
 from treeclaim.forest.solve.search import Search, search
 from treeclaim.forest.split.splitting import Splitter
@@ -56,9 +56,9 @@ def explained(
         SearchGivenUpError: if it took longer.
         TraitsNotFoundError, ResourceClassNotFoundError: if the request names what does not exist.
     """
-    deadline = Deadline(seconds)
-    trees = _Trees(forest, request, list(constraints_of(request)), deadline)
-    empty = _Trees(forest.emptied(), request, trees.constraints, deadline)
+    budget = Budget(seconds)
+    trees = _Trees(forest, request, list(constraints_of(request)), budget)
+    empty = _Trees(forest.emptied(), request, trees.constraints, budget)
     matching = trees.matching(trees.constraints)
     feasible = bool(matching.any())
     return {
@@ -79,12 +79,12 @@ class _Trees:
         forest: Forest,
         request: CandidateRequest,
         constraints: list[Constraint],
-        deadline: Deadline,
+        budget: Budget,
     ) -> None:
         self.forest = forest
         self.request = request
         self.constraints = constraints
-        self._deadline = deadline
+        self._budget = budget
         self._known: dict[Hashable, Mask] = {}
 
     def matching(
@@ -94,7 +94,7 @@ class _Trees:
         asked = reduced(self.request, kept, groups)
         essence = essence_of(asked)
         if essence not in self._known:
-            found = matching_anchors(search(self.forest, asked, SearchOptions(), self._deadline))
+            found = matching_anchors(search(self.forest, asked, SearchOptions(), self._budget))
             self._known[essence] = np.isin(self.forest.order.roots, found)
         return self._known[essence]
 

@@ -19,7 +19,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
-from treeclaim.forest.deadline import Deadline
+from treeclaim.forest.bounds.budget import Budget
 from treeclaim.forest.domains.slots import Options, places_for
 from treeclaim.forest.feasibility.assignment import assignable
 from treeclaim.forest.feasibility.packing import Packing
@@ -45,7 +45,7 @@ class Competition:
         lists: Sequence[Sequence[int]],
         place_count: int,
         *,
-        deadline: Deadline,
+        budget: Budget,
     ) -> None:
         """Take what a search has.
 
@@ -56,9 +56,9 @@ class Competition:
             lists: Slots of each same_subtree list. The head of a list leaves them few options, so
                 they do not count where combinations do.
             place_count: Number of places there are in all.
-            deadline: When to give up.
+            budget: When to give up.
         """
-        self._deadline = deadline
+        self._budget = budget
         self._wants = wants
         self._loose = sorted(set(range(len(wants))).difference(*lists))
         contested = {id(options[slot]): options[slot] for one in contests for slot in one.slots}
@@ -114,7 +114,7 @@ class Competition:
         judged: dict[bytes, bool] = {}
         for at, likeness in self._likenesses(anchors, many):
             if likeness not in judged:
-                self._deadline.check()
+                self._budget.check()
                 judged[likeness] = self.may_match(int(anchors[at]))
             hopeful[at] = judged[likeness]
         alone = (combinations > np.log(_MANY_COMBINATIONS))[hopeful]

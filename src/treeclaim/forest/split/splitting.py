@@ -134,7 +134,7 @@ class Splitter:
         if any(next(draw(), None) is None for draw in choices):
             return
         for divisions in _product(choices):
-            self._search.deadline.check()
+            self._search.budget.check()
             parts = tuple(
                 (split.name, place, units)
                 for split, division in zip(self._classes, divisions, strict=True)
@@ -168,7 +168,7 @@ class _SplitClass:
         self._amount = plan.split[name]
         self._divide = even if plan.request.split_policy == SplitPolicy.EVEN else pack
         self._forest = search.forest
-        self._check = search.deadline.check
+        self._check = search.budget.check
         self._relation = relation
         self._known: dict[int, list[tuple[int, int, int, int]]] = {}
 
