@@ -88,6 +88,15 @@ class Budget:
             self.hold(-nbytes)
 
     @contextmanager
+    def scope(self) -> Iterator[None]:
+        """Forget at the end of the block what was counted in it: it is not held any more."""
+        before = self._held
+        try:
+            yield
+        finally:
+            self._held = before
+
+    @contextmanager
     def paused(self) -> Iterator[None]:
         """Let no time pass while the block runs: what takes long there is a client that reads."""
         begin = time.monotonic()

@@ -63,7 +63,7 @@ class Competition:
         self._loose = sorted(set(range(len(wants))).difference(*lists))
         contested = {id(options[slot]): options[slot] for one in contests for slot in one.slots}
         self._contested = list(contested.values())
-        self._packing = Packing(wants, options, contests)
+        self._packing = Packing(wants, options, contests, budget)
         self._options = options
         self._contests = contests
         self._place_count = place_count
@@ -74,6 +74,7 @@ class Competition:
             return np.arange(anchor_count)
         mask = np.ones(anchor_count, dtype=np.bool_)
         for contest in self._contests:
+            self._budget.check()
             mask &= self._enough(contest, anchor_count)
         return np.flatnonzero(mask)
 
@@ -133,6 +134,7 @@ class Competition:
         counts = np.array([one.counts[anchors[which]] for one in self._contested])
         sizes, group = np.unique(counts, axis=1, return_inverse=True)
         for number, widths in enumerate(sizes.T.tolist()):
+            self._budget.check()
             some = which[group == number]
             first = self._contested[0].starts[anchors[some]]
             base = self._contested[0].places[first]
@@ -161,7 +163,7 @@ class Competition:
         """
         open_slots = set(left)
         return all(
-            assignable(*self._assignment(contest, anchor, chosen, open_slots))
+            assignable(*self._assignment(contest, anchor, chosen, open_slots), self._budget)
             for contest in self._contests
         ) and self._packing.may_complete(anchor, chosen, left)
 

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from treeclaim.forest.question.contests import Contest, contests_of, relieved
-from treeclaim.forest.question.wants import Want, wants_of
+from treeclaim.forest.question.wants import BEYOND_ALL_ROOM, Want, wants_of
 from treeclaim.model.request import NO_GROUP, CandidateRequest, RequestGroup
 
 _REMEMBERED = 256
@@ -186,7 +186,8 @@ def _split(request: CandidateRequest) -> tuple[Mapping[str, int], tuple[frozense
     for group in request.groups:
         if group.suffix == NO_GROUP:
             names = [name for name in group.resources if name in request.can_split]
-            return {name: group.resources[name] for name in names}, group.conditions.required
+            split = {name: min(group.resources[name], BEYOND_ALL_ROOM) for name in names}
+            return split, group.conditions.required
     return {}, ()
 
 

@@ -51,6 +51,32 @@ class FirstAnchors:
             are_first[shared] = self._first(found.chosen[shared]) == found.anchor[shared]
         return are_first
 
+    def lists(self, numbers: Sequence[int], places: Sequence[int]) -> list[Rows]:
+        """Return the anchors of some places, each by the relation with a number; ascending."""
+        if not self._keys:
+            self._keys = self._lent_to()
+        count = self._anchor_count
+        found = []
+        for number, place in zip(numbers, places, strict=True):
+            keys = self._keys[number]
+            first, end = keys.searchsorted([place * count, (place + 1) * count])
+            found.append(keys[first:end] - place * count)
+        return found
+
+    def common(self, lists: Sequence[Rows], start: int) -> int:
+        """Return the first anchor from `start` on that is in all lists; beyond all for none."""
+        reached = start
+        while True:
+            self._budget.check()
+            before = reached
+            for one in lists:
+                at = int(one.searchsorted(reached))
+                if at == len(one):
+                    return self._anchor_count
+                reached = int(one[at])
+            if reached == before:
+                return reached
+
     def _first(self, chosen: npt.NDArray[np.int64]) -> Rows:
         """Return the first anchor that reaches all places of each candidate.
 

@@ -132,8 +132,9 @@ class Search:
     def _drawn(self) -> Iterator[Anchored]:
         if self.options.breadth_first:
             stage = self._stage(self.anchors)
-            for block in in_turn(stage.combiner.blocks, stage.live, self._block_size):
-                yield Anchored(self.anchors[block.anchor], block.chosen)
+            with self.budget.held(stage.nbytes):
+                for block in in_turn(stage.combiner.blocks, stage.live, self._block_size):
+                    yield Anchored(self.anchors[block.anchor], block.chosen)
         else:
             yield from self.anchored_blocks()
 
@@ -162,9 +163,10 @@ class Search:
             some, waiting = waiting[:size], waiting[size:]
             stage = self._stage(some)
             is_fruitless = True
-            for anchor, chosen in stage.combiner.blocks(stage.live, rows):
-                is_fruitless = False
-                yield Anchored(some[anchor], chosen)
+            with self.budget.held(stage.nbytes):
+                for anchor, chosen in stage.combiner.blocks(stage.live, rows):
+                    is_fruitless = False
+                    yield Anchored(some[anchor], chosen)
             # Where nothing is found small steps only make the way longer.
             size *= _FRUITLESS_STRIDE if is_fruitless else 2
             if is_fruitless:
@@ -191,7 +193,8 @@ class Search:
             stage = self._stage(anchors)
             # One candidate of each is enough, so small blocks get there sooner.
             rows = max(2 * len(stage.live), _SMALLEST_BLOCK)
-            anchors = anchors[stage.combiner.matching(stage.live, rows)]
+            with self.budget.held(stage.nbytes):
+                anchors = anchors[stage.combiner.matching(stage.live, rows)]
         return self.forest.order.roots[anchors]
 
     def witnesses(self, slot: int, relation: Relation, known: Mask) -> Iterator[Choices]:
@@ -216,8 +219,9 @@ class Search:
             return (filled >= 0) & known[filled]
 
         rows = max(2 * len(stage.live), _SMALLEST_BLOCK)
-        for anchored in stage.combiner.until(stage.live, rows, is_known):
-            yield anchored.chosen
+        with self.budget.held(stage.nbytes):
+            for anchored in stage.combiner.until(stage.live, rows, is_known):
+                yield anchored.chosen
 
     def _stage(self, anchors: Rows) -> "_Stage":
         """Make ready the candidates of some anchors; costs grow with their options alone."""
@@ -248,7 +252,8 @@ class Search:
             found = heads_of(options, members, contests, len(anchors), order)
             heads.append(found)
             live = live[np.diff(found.starts)[live] > 0]
-        return _Stage(live, Combiner(options, heads, self.rules, competition, self.budget))
+        combiner = Combiner(options, heads, self.rules, competition, self.budget)
+        return _Stage(live, combiner, sum(one.nbytes for one in known.values()))
 
 
 @dataclass(frozen=True, slots=True)
@@ -258,10 +263,12 @@ class _Stage:
     Attributes:
         live: Indices of the anchors that may have candidates, ascending, int64.
         combiner: Draws their candidates.
+        nbytes: Memory that their options take.
     """
 
     live: Rows
     combiner: Combiner
+    nbytes: int
 
 
 def search(
@@ -286,6 +293,7 @@ def search(
     budget = budget or Budget.of(options)
     found = [relations_of(forest, group, budget) for group in plan.groups]
     relations = tuple(found[want.group][want.part] for want in plan.wants)
+    budget.hold(sum(one.pairs.nbytes for some in found for one in some))
     plan = plan.relieved(_idle(forest, plan, relations, budget))
     split = _split_relations(forest, plan)
     unsuffixed = [group.conditions for group in request.groups if group.suffix == NO_GROUP]

@@ -11,6 +11,7 @@ from treeclaim.api.protocol.timestamps import now
 from treeclaim.api.protocol.validation import Checker, Schema, invalid_query, query_pairs
 from treeclaim.api.resources.candidates.handlers import refusing_unknown_names, require_few_groups
 from treeclaim.api.resources.candidates.parameters import candidate_request
+from treeclaim.forest.bounds.budget import Budget
 from treeclaim.forest.explain.explain import Focus, explained
 from treeclaim.model.request import CandidateRequest
 
@@ -36,7 +37,7 @@ def explain_candidates(call: Call) -> Reply:
     with call.services.replica.current() as forest, refusing_unknown_names():
         if focus.tree is not None and forest.row_of(focus.tree) is None:
             raise bad_request(f"Invalid query string parameters: 'tree' {focus.tree} is unknown.")
-        found = explained(forest, request, focus, call.services.search.seconds)
+        found = explained(forest, request, focus, Budget.of(call.services.search))
         return Reply(body=found, modified_at=now())
 
 
