@@ -5,10 +5,11 @@ import dataclasses
 import sys
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Hashable
-from typing import Protocol, TypeVar, cast
+from collections.abc import Callable, Hashable, Mapping
+from typing import Protocol, TypeVar, cast, runtime_checkable
 
 
+@runtime_checkable
 class Sized(Protocol):
     """A value that knows how much memory it takes."""
 
@@ -26,6 +27,11 @@ _OVERHEAD = 500
 
 def size_of(key: object) -> int:
     """Return the bytes that a key takes: what clients send is in it, and may be long."""
+    if isinstance(key, Sized):
+        # A value that is kept elsewhere, or counted by the value of this key.
+        return 0
+    if isinstance(key, Mapping):
+        return sys.getsizeof(key) + sum(size_of(one) for one in key.items())
     if isinstance(key, tuple | frozenset):
         return sys.getsizeof(key) + sum(map(size_of, key))
     if dataclasses.is_dataclass(key):

@@ -12,8 +12,9 @@ with what is free.
 """
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import count
 
 import numpy as np
 
@@ -37,6 +38,7 @@ class Pairs:
         slots: By class name: where the provider's inventory is among those of the class.
         sharing: Numbers of the pairs whose provider is a sharing one, ascending, int64.
         is_local: Whether each provider is in its anchor's tree.
+        serial: Stands for these pairs in keys of what is remembered, which would keep them alive.
     """
 
     starts: Rows
@@ -44,6 +46,7 @@ class Pairs:
     slots: Mapping[str, Slots]
     sharing: Rows
     is_local: bool
+    serial: int = field(default_factory=count().__next__)
 
     @property
     def nbytes(self) -> int:
@@ -113,7 +116,9 @@ def have_common_provider(forest: Forest, one: Pairs, other: Pairs) -> bool:
         mine[one.provider] = True
         return np.bool_(mine[other.provider].any())
 
-    return one is other or bool(forest.memory.get(("common provider", one, other), made))
+    return one is other or bool(
+        forest.memory.get(("common provider", one.serial, other.serial), made)
+    )
 
 
 def passed(mask: Mask) -> Rows:
