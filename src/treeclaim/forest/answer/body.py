@@ -22,7 +22,6 @@ from treeclaim.forest.split.splitting import Splitter
 from treeclaim.forest.table.columns import Rows
 from treeclaim.model.request import BodyForm
 
-
 _SLOTS_TOGETHER = 50_000
 """Slots of candidates that are written together, at some hundred bytes each: a few milliseconds."""
 
