@@ -141,24 +141,24 @@ class Answer:
         return memoryview(text)[:-1]
 
 
-def _in_order(texts: list[memoryview], number: Rows) -> Iterator[memoryview]:
+def _in_order(texts: list[memoryview], number: Rows) -> list[memoryview]:
     """Put candidates of several patterns into order.
 
     Args:
         texts: Those of each pattern, in order, with commas between them.
         number: Which of the texts each candidate is in, int64, shape (candidates,).
     """
-    counts = np.bincount(number, minlength=len(texts)).tolist()
-    widths = [(len(text) + 1) // count for text, count in zip(texts, counts, strict=True)]
-    done = [0] * len(texts)
+    counts = np.bincount(number, minlength=len(texts))
+    lengths = np.array([len(text) + 1 for text in texts]) // counts
+    begins = np.empty(len(number), dtype=np.int64)
+    for which, count in enumerate(counts.tolist()):
+        begins[number == which] = np.arange(count) * lengths[which]
     # Candidates that follow each other in their text too are taken together.
-    cuts = np.flatnonzero(number[1:] != number[:-1]) + 1
-    starts = [0, *cuts.tolist()]
-    for start, end in zip(starts, [*starts[1:], len(number)], strict=True):
-        which = int(number[start])
-        first, behind = done[which], done[which] + end - start
-        done[which] = behind
-        yield texts[which][first * widths[which] : behind * widths[which] - 1]
+    cuts = np.flatnonzero(number[1:] != number[:-1])
+    first, last = np.append(0, cuts + 1), np.append(cuts, len(number) - 1)
+    ends = begins[last] + lengths[number[last]] - 1
+    spans = zip(number[first].tolist(), begins[first].tolist(), ends.tolist(), strict=True)
+    return [texts[which][begin:end] for which, begin, end in spans]
 
 
 def _column(text: bytearray, hole: int, length: int) -> npt.NDArray[np.bytes_]:

@@ -6,10 +6,9 @@ import sys
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Mapping
-from typing import Protocol, TypeVar, cast, runtime_checkable
+from typing import Protocol, TypeVar, cast
 
 
-@runtime_checkable
 class Sized(Protocol):
     """A value that knows how much memory it takes."""
 
@@ -27,7 +26,9 @@ _OVERHEAD = 500
 
 def size_of(key: object) -> int:
     """Return the bytes that a key takes: what clients send is in it, and may be long."""
-    if isinstance(key, Sized):
+    if isinstance(key, str | bytes | int):
+        return sys.getsizeof(key)
+    if hasattr(key, "nbytes"):
         # A value that is kept elsewhere, or counted by the value of this key.
         return 0
     if isinstance(key, Mapping):
