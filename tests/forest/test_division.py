@@ -2,10 +2,13 @@
 """Divisions against all vectors of parts there are (contract page 97, section 2, `can_split`)."""
 
 import itertools
+import time
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from treeclaim.forest.split import sums
 from treeclaim.forest.split.division import Share, even, is_viable, minimal_sets, pack
 
 steps = st.sampled_from([1, 1, 2, 3, 4])
@@ -66,3 +69,34 @@ def test_large_amounts_are_divided_without_trying_them_all():
 def test_sets_that_hold_a_smaller_one_are_not_searched_to_the_end():
     many = tuple(Share(place, 1, 1, 1) for place in range(64))
     assert sum(1 for _ in minimal_sets(many, 2)) == 64 * 63 // 2
+
+
+@given(
+    st.lists(st.tuples(st.integers(1, 30), st.integers(0, 12)), max_size=4),
+    st.integers(-3, 400),
+    st.sampled_from([(2**18, 2**23, 0), (3, 2**23, 0), (0, 2, 0), (6, 2, 0), (6, 2, 1000)]),
+)
+def test_sums_of_multiples_are_found_by_each_method_as_by_trying(terms, rest, bounds):
+    terms = list(dict(terms).items())
+    ranges = [range(0, step * times + 1, step) for step, times in terms]
+    expected = any(sum(one) == rest for one in itertools.product(*ranges))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sums, "_MOST_REMAINDERS", bounds[0])
+        patch.setattr(sums, "_MOST_BITS", bounds[1])
+        patch.setattr(sums, "_FEW_TRIES", bounds[2])
+        assert sums.reaches(terms, rest, lambda: None) == expected
+
+
+COPRIME = (10007, 10009, 10037, 10039, 10061, 10067, 10069, 10079)
+
+
+@pytest.mark.parametrize(
+    ("times", "amount", "divide"),
+    [(5000, 100_000_003, even), (5000, 100_000_003, pack), (40_000, 1_234_567_891, pack)],
+)
+def test_large_steps_without_a_common_divisor_are_divided_soon(times, amount, divide):
+    shares = tuple(Share(place, step, step * times, step) for place, step in enumerate(COPRIME))
+    begin = time.process_time()
+    first = next(minimal_sets(shares, amount))
+    assert sum(divide(first, amount)) == amount
+    assert time.process_time() - begin < 10

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.forest.building import answer_of, forest_of, record, wide_trees
+from treeclaim.forest.bounds.budget import UNBOUNDED
 from treeclaim.forest.feasibility import packing
 from treeclaim.forest.feasibility.packing import Kind, Place, packable
 from treeclaim.model.errors import SearchGivenUpError
@@ -69,6 +70,23 @@ def test_packing_agrees_with_trying_everything(puzzle):
 
 
 @given(puzzles())
+def test_what_is_served_greedily_can_be_served(puzzle):
+    kinds, places = puzzle
+    if sum(one.takers for one in kinds) <= 6 and packing.greedy(kinds, places):
+        assert fits(kinds, places)
+
+
+@given(puzzles())
+def test_too_little_work_allowed_is_never_too_strict(puzzle):
+    kinds, places = puzzle
+    if sum(one.takers for one in kinds) <= 6 and fits(kinds, places):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(packing, "_MOST_FILLINGS", 2)
+            patch.setattr(packing, "_MOST_STATES", (4, 2))
+            assert packing._judged(kinds, places, UNBOUNDED)
+
+
+@given(puzzles())
 def test_taking_nearly_alike_takers_for_alike_is_never_too_strict(puzzle):
     kinds, places = puzzle
     if sum(one.takers for one in kinds) <= 6 and fits(kinds, places):
@@ -99,6 +117,14 @@ def test_many_takers_of_several_sizes_that_do_not_pack_are_known_at_once(places,
     forest = forest_of(wide_trees(2, places, room))
     options = SearchOptions(seconds=SECONDS)
     assert answer_of(forest, question(amounts), options)["allocation_requests"] == []
+
+
+def test_an_easy_question_to_many_different_places_is_answered():
+    """Each child could serve all groups; there are very many ways to fill each of them."""
+    children = [record(n, 1, 1, {"CUSTOM_DEVICE": 1000 + n}) for n in range(2, 202)]
+    forest = forest_of([record(1), *children])
+    answer = answer_of(forest, question(range(10, 24)), SearchOptions(seconds=SECONDS))
+    assert len(answer["allocation_requests"]) == 10
 
 
 def test_what_is_too_much_to_find_out_is_given_up_in_time():

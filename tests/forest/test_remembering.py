@@ -8,9 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.forest.building import body_of, complete, forest_of, provider_uuid, record
+from treeclaim.forest.bounds.memory import Memory
 from treeclaim.forest.solve.search import Search
 from treeclaim.forest.table.forest import Forest
-from treeclaim.forest.table.memory import Memory
 from treeclaim.model.changes import Changes
 from treeclaim.model.names import SHARING_TRAIT
 from treeclaim.model.request import (
@@ -131,7 +131,7 @@ def test_another_amount_that_fits_the_same_providers_is_not_searched_again(monke
 
 
 def test_the_oldest_is_forgotten_first_and_everything_with_a_change_of_shape():
-    memory = Memory(3_500)
+    memory = Memory(1_700)
     for key in range(3):
         memory.keep(key, np.zeros(10, dtype=np.int8))
     assert memory.find(0) is not None

@@ -2,7 +2,11 @@
 """Between the reference's values and the Forest's: worlds in, answers out."""
 
 import json
+import sys
+from contextlib import contextmanager
 from dataclasses import replace
+
+import pytest
 
 from tests.reference.candidates import SHARING
 from tests.reference.strategies import CLASSES, TRAITS
@@ -138,3 +142,31 @@ def ask(forest, request, limit=None, **options):
     form = replace(BodyForm(), nested=request.nested)
     question = search(forest, candidate_request(request, limit), SearchOptions(**options))
     return b"".join(Answer(question, form).pieces())
+
+
+LAZY = {
+    "treeclaim.forest.solve.search._FRUITLESS_STRIDE": 1,
+    "treeclaim.forest.solve.search._LARGEST_BLOCK": 3,
+    "treeclaim.forest.solve.search._SMALLEST_BLOCK": 1,
+    "treeclaim.forest.solve.search._FIRST_REACH": 1,
+    "treeclaim.forest.solve.search._EAGER": 2,
+    "treeclaim.forest.solve.combine._LARGEST_BLOCK": 3,
+    "treeclaim.forest.solve.combine._PATIENCE": 0,
+    "treeclaim.forest.solve.repetition.BLOCK": 2,
+    "treeclaim.forest.feasibility.competition._MANY_COMBINATIONS": 2,
+    "treeclaim.forest.feasibility.competition._SOME_COMBINATIONS": 1,
+    "treeclaim.forest.answer.templates._FEW_SLOTS": 1,
+    "treeclaim.forest.answer.templates._MOST_COMPARISONS": 4,
+    "treeclaim.forest.answer.templates._LARGEST_CODED_PATTERN": 2,
+}
+"""Every size from which on a search goes another way, so low that small worlds go there."""
+
+
+@contextmanager
+def lowered(thresholds):
+    """Set constants of modules, by full name, as long as the block runs."""
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in thresholds.items():
+            module, _, constant = name.rpartition(".")
+            patch.setattr(sys.modules[module], constant, value)
+        yield

@@ -41,22 +41,22 @@ class Scripted:
         self.key = key
         self.is_hard = is_hard
 
-    def begin(self, forest, deadline):
-        self.forest, self.deadline = forest, deadline
+    def begin(self, forest, budget):
+        self.forest, self.budget = forest, budget
         return self
 
     def pieces(self):
-        yield from self.script(self.forest, self.deadline)
+        yield from self.script(self.forest, self.budget)
 
 
-def endless(_forest, deadline):
+def endless(_forest, budget):
     """Compute, look at the clock, and never find anything."""
     while True:
-        deadline.check()
+        budget.check()
     yield b""
 
 
-def deaf(_forest, _deadline):
+def deaf(_forest, _budget):
     """Compute without looking at the clock."""
     while True:
         pass

@@ -33,10 +33,10 @@ from treeclaim.replica.wire import packed, unpacked
 
 
 def test_a_question_that_takes_too_much_memory_is_refused(replica):
-    def greedy(_forest, deadline):
+    def greedy(_forest, budget):
         held = []
         while True:
-            deadline.check()
+            budget.check()
             held.append(bytearray(10_000_000))
         yield b""
 
@@ -68,7 +68,7 @@ def test_a_child_keeps_no_connection_open_and_hears_no_signal_to_stop(replica):
     listener = socket.create_server(("127.0.0.1", 0))
     address = listener.getsockname()
 
-    def slow_one(_forest, _deadline):
+    def slow_one(_forest, _budget):
         time.sleep(4)
         yield b"{}"
 
@@ -116,7 +116,7 @@ def test_a_child_dies_with_its_parent_whatever_kills_that(tmp_path):
 def test_a_stream_that_is_closed_ends_its_child(replica, monkeypatch):
     monkeypatch.setattr(child, "WHOLE_ANSWER", 100)
 
-    def long_one(_forest, _deadline):
+    def long_one(_forest, _budget):
         while True:
             yield b"x" * 1000
 
@@ -131,7 +131,7 @@ def test_a_stream_that_is_closed_ends_its_child(replica, monkeypatch):
 def test_a_stream_that_is_forgotten_ends_its_child(replica, monkeypatch):
     monkeypatch.setattr(child, "WHOLE_ANSWER", 100)
 
-    def long_one(_forest, _deadline):
+    def long_one(_forest, _budget):
         while True:
             yield b"x" * 1000
 
@@ -146,9 +146,9 @@ def test_a_client_that_reads_slowly_is_not_given_up(replica, monkeypatch):
     """The child waits at the pipe for longer than it may compute."""
     monkeypatch.setattr(child, "WHOLE_ANSWER", 100)
 
-    def long_one(_forest, deadline):
+    def long_one(_forest, budget):
         for _ in range(300):
-            deadline.check()
+            budget.check()
             yield b"x" * 20_000
 
     size = 0
@@ -162,9 +162,9 @@ def test_a_client_that_reads_slowly_is_not_given_up(replica, monkeypatch):
 def test_an_answer_without_end_ends_when_its_computing_time_is_over(replica, monkeypatch):
     monkeypatch.setattr(child, "WHOLE_ANSWER", 100)
 
-    def long_one(_forest, deadline):
+    def long_one(_forest, budget):
         while True:
-            deadline.check()
+            budget.check()
             time.sleep(0.001)
             yield b"x" * 1000
 

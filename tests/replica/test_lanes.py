@@ -14,7 +14,7 @@ import pytest
 from tests.replica.scripted import Scripted, asked_in_thread, children, deaf, endless
 from tests.replica.worlds import claim, plant, question
 from tests.servers import eventually
-from treeclaim.forest.deadline import Deadline
+from treeclaim.forest.bounds.budget import Budget
 from treeclaim.model.errors import (
     ClientGoneError,
     OverloadedError,
@@ -208,7 +208,7 @@ def test_what_was_abandoned_leaves_the_forest_as_it_was(replica, monkeypatch):
         with replica.current() as forest:
             asked = question(request, key="other")
             try:
-                for _ in asked.begin(forest, Deadline(None, check)).pieces():
+                for _ in asked.begin(forest, Budget(interrupted=check)).pieces():
                     pass
             except AbandonedError:
                 pass
@@ -220,7 +220,7 @@ def test_a_question_of_medium_length_is_answered_while_others_take_all_their_tim
     very_long = [asked_in_thread(replica, Scripted(deaf), seconds=15) for _ in range(2)]
     eventually(lambda: replica._slow._long.inside == slow._CHILDREN, "they are in the long part")
 
-    def medium(_forest, _deadline):
+    def medium(_forest, _budget):
         time.sleep(0.2)
         yield b"{}"
 

@@ -43,9 +43,9 @@ class Counted:
         self.is_repeatable = inner.is_repeatable
         self.is_hard = False
 
-    def begin(self, forest, deadline):
+    def begin(self, forest, budget):
         self.begun += 1
-        return self.inner.begin(forest, deadline)
+        return self.inner.begin(forest, budget)
 
 
 def test_an_answer_is_kept_until_something_changes(store):
@@ -141,7 +141,7 @@ class Held:
     is_hard = False
     candidates = 0
 
-    def begin(self, forest, deadline):
+    def begin(self, forest, budget):
         self.forest = forest
         return self
 

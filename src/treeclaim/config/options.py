@@ -181,6 +181,12 @@ _TREECLAIM = (
         min=0.0,
         help="Seconds after which a search for candidates is given up, with 400; 0 for never.",
     ),
+    cfg.IntOpt(
+        "search_megabytes",
+        default=128,
+        min=1,
+        help="Memory that a search for candidates may hold before it is given up, with 400.",
+    ),
     cfg.BoolOpt(
         "tracing",
         default=False,

@@ -24,6 +24,8 @@ CONFIG_DIR_VARIABLE = "OS_PLACEMENT_CONFIG_DIR"
 
 _LAST_PORT = 65535
 
+_MEGABYTE = 1_000_000
+
 
 class ConfigurationError(Exception):
     """An option is missing or has a value that it cannot have; the message names it."""
@@ -144,6 +146,7 @@ def _configuration(options: cfg.ConfigOpts) -> Configuration:
             breadth_first=(placement.allocation_candidates_generation_strategy == "breadth-first"),
             randomize=placement.randomize_allocation_candidates,
             seconds=options.treeclaim.search_seconds or None,
+            most_bytes=options.treeclaim.search_megabytes * _MEGABYTE,
         ),
         claim_attempts=max(placement.allocation_conflict_retry_count, 1),
         incomplete_project_id=placement.incomplete_consumer_project_id,

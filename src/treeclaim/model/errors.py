@@ -295,7 +295,7 @@ class SearchTooLargeError(TreeclaimError):
         super().__init__(
             f"The search for allocation candidates was given up at {megabytes} MB of memory: the "
             "question has too many combinations. Ask for fewer groups, or narrow them by "
-            "required, member_of, in_tree or limit."
+            "required, member_of, in_tree or limit. ([treeclaim]/search_megabytes)"
         )
         self.megabytes = megabytes
 

@@ -138,12 +138,14 @@ class SearchOptions:
         breadth_first: Visit the trees in turn instead of one after the other.
         randomize: Return a random sample under a limit, else a shuffled list.
         seconds: How long a search may take; None for as long as it likes.
+        most_bytes: How much memory a search may hold; None for as much as it likes.
     """
 
     maximum: int | None = None
     breadth_first: bool = False
     randomize: bool = False
     seconds: float | None = None
+    most_bytes: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,13 +6,17 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Protocol
 
-from treeclaim.forest.deadline import Deadline
+from treeclaim.forest.bounds.budget import Budget
 from treeclaim.forest.table.forest import Forest
 from treeclaim.model.errors import ClientGoneError, OverloadedError, SearchGivenUpError
 
 LONGEST_WAIT = 30.0
 """Seconds that anybody waits for a turn where the operator set no limit to searches: as long as
 the default of that limit, and as clients wait for an answer."""
+
+DEFAULT_MEMORY = 128_000_000
+"""Bytes that a search may hold where the operator set no limit. Four children with what they take
+besides, and a worker's own 300 MB, are less than the gigabyte that a worker is to stay below."""
 
 
 def nobody_left() -> bool:
@@ -28,18 +32,32 @@ class Asked:
         seconds: What the operator allows for it; None for any time.
         is_gone: Tells whether the client has hung up.
         begin: When it was asked, of the monotonic clock.
+        most_bytes: How much its search may hold; None for `DEFAULT_MEMORY`.
     """
 
     seconds: float | None
     is_gone: Callable[[], bool]
     begin: float
+    most_bytes: int | None = None
 
     @classmethod
     def now(
-        cls, seconds: float | None = None, is_gone: Callable[[], bool] | None = None
+        cls,
+        seconds: float | None = None,
+        is_gone: Callable[[], bool] | None = None,
+        most_bytes: int | None = None,
     ) -> "Asked":
         """Let the time begin."""
-        return cls(seconds, is_gone or nobody_left, time.monotonic())
+        return cls(seconds, is_gone or nobody_left, time.monotonic(), most_bytes)
+
+    @property
+    def memory(self) -> int:
+        """Return how many bytes the search may hold."""
+        return self.most_bytes or DEFAULT_MEMORY
+
+    def budget(self, interrupted: Callable[[], None]) -> Budget:
+        """Return the budget of the search, whose time `interrupted` ends."""
+        return Budget(None, self.memory, interrupted=interrupted)
 
     @property
     def end(self) -> float:
@@ -92,7 +110,7 @@ class Question(Protocol):
         """Tell whether it is not even tried in the worker itself."""
         ...
 
-    def begin(self, forest: Forest, deadline: Deadline) -> Drawn:
+    def begin(self, forest: Forest, budget: Budget) -> Drawn:
         """Begin to answer. Nothing else than the Forest may be touched: no locks, no metrics.
 
         Raises:

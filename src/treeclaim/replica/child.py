@@ -20,7 +20,6 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NoReturn
 
-from treeclaim.forest.deadline import Deadline
 from treeclaim.forest.table.forest import Forest
 from treeclaim.model.errors import SearchGivenUpError, TreeclaimError
 from treeclaim.replica.asking import Asked, Question
@@ -29,9 +28,9 @@ from treeclaim.replica.wire import COUNT, Kind, packed, send
 WHOLE_ANSWER = 16_000_000
 """Bytes of an answer that is made in one piece; longer ones are streamed."""
 
-MEMORY = 160_000_000
-"""Bytes that a child may take beside the snapshot. Four children and a worker's own 300 MB are
-less than the gigabyte that one worker is to stay below."""
+BESIDES = 32_000_000
+"""Bytes that a child may take besides what its search counts: the answer's text, and what Python
+copies of the pages that it shares with the worker."""
 
 _NICENESS = 19
 """How much a child stands back behind its parent, which has short questions to answer."""
@@ -136,7 +135,7 @@ def _stand_back() -> None:
 
 def _answer_within_memory(question: Question, forest: Forest, asked: Asked, out: int) -> None:
     _, most = resource.getrlimit(resource.RLIMIT_DATA)
-    wanted = _data_bytes() + MEMORY
+    wanted = _data_bytes() + asked.memory + BESIDES
     limit = wanted if most == resource.RLIM_INFINITY else min(wanted, most)
     resource.setrlimit(resource.RLIMIT_DATA, (limit, most))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
@@ -159,7 +158,7 @@ def _data_bytes() -> int:
 def _answer(question: Question, forest: Forest, asked: Asked, out: int) -> None:
     clock = _Clock(asked)
     try:
-        drawn = question.begin(forest, Deadline(None, clock.check))
+        drawn = question.begin(forest, asked.budget(clock.check))
         first: list[bytes | memoryview] = []
         size = 0
         for piece in drawn.pieces():

@@ -14,7 +14,7 @@ from treeclaim.model.errors import (
     SearchTooLargeError,
 )
 from treeclaim.replica.asking import Asked, Question
-from treeclaim.replica.child import MEMORY, fork
+from treeclaim.replica.child import fork
 from treeclaim.replica.kept import KeptAnswer
 from treeclaim.replica.wire import COUNT, HEADER, Kind, unpacked
 
@@ -103,7 +103,7 @@ class Child:
         if kind is Kind.REFUSAL:
             raise unpacked(content)
         if kind is Kind.TOO_LARGE:
-            raise SearchTooLargeError(MEMORY // 1_000_000)
+            raise SearchTooLargeError(self._asked.memory // 1_000_000)
         return kind, content
 
     def _read(self, length: int, end: float) -> bytes:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import orjson
 
 from treeclaim.forest.answer.body import Answer
-from treeclaim.forest.deadline import Deadline
+from treeclaim.forest.bounds.budget import Budget
 from treeclaim.forest.explain.explain import Focus, explained
 from treeclaim.forest.solve.search import search
 from treeclaim.forest.table.forest import Forest
@@ -56,9 +56,9 @@ class CandidateQuestion:
         """Tell whether it is not even tried in the worker itself."""
         return bool(self.request.can_split) or len(self.request.groups) > _FEW_GROUPS
 
-    def begin(self, forest: Forest, deadline: Deadline) -> Answer:
+    def begin(self, forest: Forest, budget: Budget) -> Answer:
         """Begin the search."""
-        return Answer(search(forest, self.request, self.options, deadline), self.form)
+        return Answer(search(forest, self.request, self.options, budget), self.form)
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,25 +85,23 @@ class ExplainQuestion:
         """Tell that it is not even tried in the worker itself: it takes many searches."""
         return True
 
-    def begin(self, forest: Forest, deadline: Deadline) -> "_Explanation":
+    def begin(self, forest: Forest, budget: Budget) -> "_Explanation":
         """Look whether the tree in focus exists."""
         if self.focus.tree is not None and forest.row_of(self.focus.tree) is None:
             raise ProviderNotFoundError(self.focus.tree)
-        return _Explanation(forest, self, deadline)
+        return _Explanation(forest, self, budget)
 
 
 class _Explanation:
     """An explanation in the making."""
 
-    def __init__(self, forest: Forest, question: ExplainQuestion, deadline: Deadline) -> None:
+    def __init__(self, forest: Forest, question: ExplainQuestion, budget: Budget) -> None:
         self.candidates = 0
         self._forest = forest
         self._question = question
-        self._deadline = deadline
+        self._budget = budget
 
     def pieces(self) -> Iterator[bytes | memoryview]:
         """Yield the document."""
         question = self._question
-        yield orjson.dumps(
-            explained(self._forest, question.request, question.focus, self._deadline)
-        )
+        yield orjson.dumps(explained(self._forest, question.request, question.focus, self._budget))

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from time import monotonic
 
 from treeclaim import metrics
-from treeclaim.forest.deadline import Deadline
+from treeclaim.forest.bounds.budget import Budget
 from treeclaim.forest.table.forest import Forest
 from treeclaim.gate import Gate
 from treeclaim.model.errors import SearchGivenUpError, SearchTooLargeError
@@ -123,23 +123,23 @@ class Replica:
             known = self._answers.find(version, question.key)
             if known is not None:
                 return known
-            deadline = Deadline(None, Patience(self._turn, asked, seconds).check)
+            budget = asked.budget(Patience(self._turn, asked, seconds).check)
             try:
-                found = self._worked_out(question, deadline)
+                found = self._worked_out(question, budget)
             except OutOfPatienceError:
                 return None
             if question.is_repeatable:
                 self._answers.keep(version, question.key, found)
             return found
 
-    def _worked_out(self, question: Question, deadline: Deadline) -> KeptAnswer:
+    def _worked_out(self, question: Question, budget: Budget) -> KeptAnswer:
         with metrics.phase("filter"):
-            drawn = question.begin(self._follower.forest, deadline)
+            drawn = question.begin(self._follower.forest, budget)
         parts: list[bytes | memoryview] = []
         size = 0
         with metrics.phase("answer"):
             for piece in drawn.pieces():
-                deadline.check()
+                budget.check()
                 parts.append(piece)
                 size += len(piece)
                 if size > WHOLE_ANSWER:
@@ -181,5 +181,5 @@ class Replica:
             try:
                 return version, Child(question, self._follower.forest, asked)
             except OSError:
-                deadline = Deadline(None, Slices(self._turn, self._follower, asked).check)
-                return version, written(question.begin(self._follower.forest, deadline))
+                budget = asked.budget(Slices(self._turn, self._follower, asked).check)
+                return version, written(question.begin(self._follower.forest, budget))

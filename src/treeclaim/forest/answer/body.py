@@ -13,13 +13,17 @@ import numpy as np
 import numpy.typing as npt
 
 from treeclaim.forest.answer.summaries import Summaries
-from treeclaim.forest.answer.templates import patterns_of, template_of
+from treeclaim.forest.answer.templates import Pattern, patterns_of, template_of
 from treeclaim.forest.solve.blocks import Choices
 from treeclaim.forest.solve.repetition import BLOCK, candidates
 from treeclaim.forest.solve.search import Search
 from treeclaim.forest.solve.selection import gathered
 from treeclaim.forest.split.splitting import Splitter
+from treeclaim.forest.table.columns import Rows
 from treeclaim.model.request import BodyForm
+
+_SLOTS_TOGETHER = 50_000
+"""Slots of candidates that are written together, at some hundred bytes each: a few milliseconds."""
 
 
 class Answer:
@@ -44,17 +48,22 @@ class Answer:
         for piece in self._split() if self._search.plan.split else self._whole():
             if not is_first:
                 yield b","
+            if not self._search.is_eager:
+                # Then it is not sent before it is whole.
+                self._search.budget.hold(len(piece))
             yield piece
             is_first = False
         yield b'],"provider_summaries":{'
         yield from self._summaries.pieces()
         yield b"}}"
 
-    def _whole(self) -> Iterator[memoryview]:
+    def _whole(self) -> Iterator[bytes | memoryview]:
         for block in self._blocks():
             self.candidates += len(block)
             self._summaries.note(block)
-            yield from self._written(block)
+            rows = max(_SLOTS_TOGETHER // max(block.shape[1], 1), 1)
+            for start in range(0, len(block), rows):
+                yield from self._written(block[start : start + rows])
 
     def _split(self) -> Iterator[bytes]:
         plan, forest = self._search.plan, self._search.forest
@@ -71,25 +80,85 @@ class Answer:
         self._summaries.detach()
 
     def _blocks(self) -> Iterator[Choices]:
-        if self._search.plan.request.nested:
-            return candidates(self._search)
-        # Below 1.29 the summaries are of every candidate there is, whatever the limit.
-        every = list(self._search.all_blocks())
-        for block in every:
-            self._summaries.note_unlimited(block)
-        return gathered(self._search.selected(iter(every)), BLOCK)
+        search = self._search
+        if search.plan.request.nested:
+            return candidates(search)
+        if search.plan.request.limit is None:
+            return gathered(self._noted(search.selected(search.all_blocks())), BLOCK)
+        return gathered(iter(self._limited()), BLOCK)
 
-    def _written(self, block: Choices) -> Iterator[memoryview]:
-        """Write a block of candidates, those with the same pattern together."""
-        for pattern, rows in patterns_of(block):
-            template = template_of(self._search.plan, pattern, self._form)
-            places = block[rows]
-            text = bytearray(template.text) * len(places)
-            for slot, holes in template.holes.items():
-                uuids = self._uuids.take(self._row.take(places[:, slot]))
-                for hole in holes:
-                    _column(text, hole, len(template.text))[:] = uuids
-            yield memoryview(text)[:-1]
+    def _noted(self, blocks: Iterator[Choices]) -> Iterator[Choices]:
+        """Note for the summaries of old versions what is in some candidates."""
+        for block in blocks:
+            self._summaries.note_unlimited(block)
+            yield block
+
+    def _limited(self) -> list[Choices]:
+        """Return what a limit leaves below 1.29, where summaries are of every candidate there is.
+
+        The operator's maximum bounds how many that are. Without one they are not all drawn: whether
+        a provider is in some candidate is asked for those that could be shown alone.
+        """
+        search = self._search
+        blocks = search.all_blocks()
+        if search.options.randomize or search.options.maximum is not None:
+            blocks = self._noted(blocks)
+        kept = []
+        for block in search.selected(blocks):
+            search.budget.hold(block.nbytes)
+            self._summaries.note(block)
+            self._summaries.note_unlimited(block)
+            kept.append(block)
+        if search.options.maximum is not None:
+            for _ in blocks:
+                search.budget.check()
+        elif sum(map(len, kept)) >= (search.plan.request.limit or 0):
+            self._summaries.note_supported()
+        return kept
+
+    def _written(self, block: Choices) -> Iterator[bytes | memoryview]:
+        """Write a block of candidates, in order: those with the same pattern as one text."""
+        patterns = list(patterns_of(block))
+        if len(patterns) == 1:
+            yield self._alike(patterns[0][0], block)
+            return
+        number = np.empty(len(block), dtype=np.int64)
+        texts = []
+        for which, (pattern, rows) in enumerate(patterns):
+            number[rows] = which
+            texts.append(self._alike(pattern, block[rows]))
+        yield b",".join(_in_order(texts, number))
+
+    def _alike(self, pattern: Pattern, block: Choices) -> memoryview:
+        """Write candidates with the same pattern, with commas between them."""
+        self._search.budget.check()
+        template = template_of(self._search.plan, pattern, self._form)
+        text = bytearray(template.text) * len(block)
+        for slot, holes in template.holes.items():
+            uuids = self._uuids.take(self._row.take(block[:, slot]))
+            for hole in holes:
+                _column(text, hole, len(template.text))[:] = uuids
+        return memoryview(text)[:-1]
+
+
+def _in_order(texts: list[memoryview], number: Rows) -> list[memoryview]:
+    """Put candidates of several patterns into order.
+
+    Args:
+        texts: Those of each pattern, in order, with commas between them.
+        number: Which of the texts each candidate is in, int64, shape (candidates,).
+    """
+    counts = np.bincount(number, minlength=len(texts))
+    lengths = np.array([len(text) + 1 for text in texts]) // counts
+    begins = np.empty(len(number), dtype=np.int64)
+    for which, count in enumerate(counts.tolist()):
+        begins[number == which] = np.arange(count) * lengths[which]
+    # Candidates that follow each other in their text too are taken together.
+    cuts = np.flatnonzero(number[1:] != number[:-1])
+    first, last = np.append(0, cuts + 1), np.append(cuts, len(number) - 1)
+    ends = begins[last] + lengths[number[last]] - 1
+    spans = zip(number[first].tolist(), begins[first].tolist(), ends.tolist(), strict=True)
+    return [texts[which][begin:end] for which, begin, end in spans]
 
 
 def _column(text: bytearray, hole: int, length: int) -> npt.NDArray[np.bytes_]:

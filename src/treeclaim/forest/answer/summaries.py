@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
+from treeclaim.forest.domains.relation import Relation
 from treeclaim.forest.solve.blocks import Choices
 from treeclaim.forest.solve.search import Search
 from treeclaim.forest.table.columns import Mask, Rows
@@ -23,6 +24,7 @@ class Summaries:
     """
 
     def __init__(self, search: Search, form: BodyForm) -> None:
+        self._search = search
         self._forest = search.forest
         self._form = form
         self._order = search.forest.order
@@ -35,6 +37,7 @@ class Summaries:
         shown = 0 if form.nested else len(self._order.row)
         self._provider_used: Mask = np.zeros(shown, dtype=np.bool_)
         self._detached: dict[int, bytes] | None = None
+        self._detached_older: dict[int, bytes] = {}
 
     def note(self, block: Choices) -> None:
         """Note the trees that returned candidates use."""
@@ -49,17 +52,38 @@ class Summaries:
         """Note the providers that candidates use which may yet be cut off by the limit."""
         self._provider_used[block[:, self._giving]] = True
 
+    def note_supported(self) -> None:
+        """Note the providers of the trees shown that some candidate uses, drawn or not."""
+        search, used = self._search, self._provider_used
+        for slot in self._giving:
+            relation = search.relations[slot]
+            provider = relation.pairs.provider
+            fits = self._tree_used[self._order.tree[provider]] & ~used[provider]
+            if relation.fits is not None:
+                fits &= relation.fits
+            if fits.any():
+                for block in search.witnesses(slot, Relation(relation.pairs, fits), used):
+                    self.note_unlimited(block)
+
     def detach(self) -> None:
         """Write the summaries of all trees that could still be used, as they are now."""
-        possible = np.zeros(len(self._order.roots), dtype=np.bool_)
-        for one in self._giving:
-            possible[self._order.tree[self._relations[one].providers]] = True
-        trees = np.flatnonzero(possible)
+        search = self._search
+        places = [self._relations[one].providers for one in self._giving]
         if self._form.nested:
+            possible = np.zeros(len(self._order.roots), dtype=np.bool_)
+            for some in places:
+                possible[self._order.tree[some]] = True
+            trees = np.flatnonzero(possible)
             texts = self._forest.summaries.texts(trees, self._order)
-        else:
-            texts = [self._older(trees[[one]]) for one in range(len(trees))]
-        self._detached = dict(zip(trees.tolist(), texts, strict=True))
+            self._detached = dict(zip(trees.tolist(), texts, strict=True))
+            return
+        for some in places:
+            for place in some.tolist():
+                if place not in self._detached_older:
+                    search.budget.check()
+                    text = self._older_form(int(self._order.row[place]))
+                    self._detached_older[place] = text
+                    search.budget.hold(len(text))
 
     def pieces(self) -> Iterator[bytes]:
         """Yield the members of `provider_summaries`, in the canonical order of providers."""
@@ -67,6 +91,7 @@ class Summaries:
         separator = b""
         for start in range(0, len(trees), _TREES_IN_A_PIECE):
             some = trees[start : start + _TREES_IN_A_PIECE]
+            self._search.budget.check()
             yield separator
             if self._detached is not None:
                 yield b",".join(self._detached[tree] for tree in some.tolist())
@@ -82,6 +107,8 @@ class Summaries:
         sizes = self._order.end[roots] - roots
         places = np.repeat(roots - np.cumsum(sizes) + sizes, sizes) + np.arange(sizes.sum())
         used = places[self._provider_used[places]]
+        if self._detached_older:
+            return b",".join(self._detached_older[place] for place in used.tolist())
         return b",".join(map(self._older_form, self._order.row[used].tolist()))
 
     def _older_form(self, row: int) -> bytes:

@@ -3,11 +3,11 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
 
+from treeclaim.forest.bounds.memory import Memory
 from treeclaim.forest.question.plan import Plan
 from treeclaim.forest.question.wants import Want
 from treeclaim.forest.table.columns import Rows
@@ -16,7 +16,12 @@ from treeclaim.model.request import BodyForm
 Pattern = tuple[int, ...]
 """For each slot the first slot that has the same provider."""
 
-_REMEMBERED = 512
+_REMEMBERED_BYTES = 16_000_000
+"""Of templates, each counted with its plan, which it keeps alive."""
+
+_HOLE_BYTES = 150
+"""Memory that is counted for a hole."""
+
 _HOLE = b"-" * 36
 _FEW_SLOTS = 4
 """Slots up to which comparing each with each is less than sorting the slots of each candidate."""
@@ -33,15 +38,30 @@ class Template:
     Attributes:
         text: ASCII.
         holes: By slot: where the uuid of its provider belongs.
+        plan_bytes: Memory that its plan takes.
     """
 
     text: bytes
     holes: dict[int, list[int]]
+    plan_bytes: int
+
+    @property
+    def nbytes(self) -> int:
+        """Return the memory that it takes."""
+        holes = sum(map(len, self.holes.values()))
+        return len(self.text) + _HOLE_BYTES * holes + self.plan_bytes
 
 
-@lru_cache(_REMEMBERED)
+_templates = Memory(_REMEMBERED_BYTES)
+"""Templates by plan, pattern and form."""
+
+
 def template_of(plan: Plan, pattern: Pattern, form: BodyForm) -> Template:
     """Write the candidate of a pattern as a microversion shows it (page 90, section 5.1)."""
+    return _templates.get((plan, pattern, form), lambda: _template(plan, pattern, form))
+
+
+def _template(plan: Plan, pattern: Pattern, form: BodyForm) -> Template:
     writer = _Writer()
     writer.text(b'{"allocations":')
     if form.list_allocations:
@@ -51,7 +71,7 @@ def template_of(plan: Plan, pattern: Pattern, form: BodyForm) -> Template:
     if form.mappings:
         _write_mappings(writer, pattern, plan.wants)
     writer.text(b"},")
-    return Template(bytes(writer.written), writer.holes)
+    return Template(bytes(writer.written), writer.holes, plan.nbytes)
 
 
 class _Writer:

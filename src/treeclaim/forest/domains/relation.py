@@ -12,11 +12,13 @@ with what is free.
 """
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import count
 
 import numpy as np
 
+from treeclaim.forest.bounds.budget import UNBOUNDED, Budget
 from treeclaim.forest.domains import filters
 from treeclaim.forest.table.class_inventories import Slots
 from treeclaim.forest.table.columns import Mask, Rows, merged
@@ -36,6 +38,7 @@ class Pairs:
         slots: By class name: where the provider's inventory is among those of the class.
         sharing: Numbers of the pairs whose provider is a sharing one, ascending, int64.
         is_local: Whether each provider is in its anchor's tree.
+        serial: Stands for these pairs in keys of what is remembered, which would keep them alive.
     """
 
     starts: Rows
@@ -43,6 +46,7 @@ class Pairs:
     slots: Mapping[str, Slots]
     sharing: Rows
     is_local: bool
+    serial: int = field(default_factory=count().__next__)
 
     @property
     def nbytes(self) -> int:
@@ -112,7 +116,9 @@ def have_common_provider(forest: Forest, one: Pairs, other: Pairs) -> bool:
         mine[one.provider] = True
         return np.bool_(mine[other.provider].any())
 
-    return one is other or bool(forest.memory.get(("common provider", one, other), made))
+    return one is other or bool(
+        forest.memory.get(("common provider", one.serial, other.serial), made)
+    )
 
 
 def passed(mask: Mask) -> Rows:
@@ -122,8 +128,11 @@ def passed(mask: Mask) -> Rows:
     return before
 
 
-def relations_of(forest: Forest, group: RequestGroup) -> list[Relation]:
+def relations_of(
+    forest: Forest, group: RequestGroup, budget: Budget = UNBOUNDED
+) -> list[Relation]:
     """Return the relations of a group's slots: one if suffixed, else one for each class."""
+    budget.check()
     if group.suffix != NO_GROUP:
         classes = tuple(sorted(group.resources))
         pairs = _remembered(forest, "suffixed", classes, group.conditions, _suffixed)

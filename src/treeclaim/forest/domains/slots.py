@@ -38,6 +38,11 @@ class Options:
     room: Mapping[str, Amounts]
 
     @property
+    def nbytes(self) -> int:
+        """Return the memory that these take, with the keys that are made of them."""
+        return self.starts.nbytes + (2 + len(self.room)) * self.places.nbytes
+
+    @property
     def counts(self) -> Rows:
         """Return the number of options of each anchor, int64, shape (anchors,)."""
         counts: Rows = self.starts[1:] - self.starts[:-1]

@@ -10,6 +10,7 @@ from collections.abc import Collection, Hashable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from treeclaim.forest.table.fragments import writable
 from treeclaim.model.reasons import Reason
 from treeclaim.model.request import (
     NO_GROUP,
@@ -79,7 +80,7 @@ def _of_root(root: ProviderConditions) -> Iterator[Constraint]:
 
 def _of_resources(group: RequestGroup, can_split: Collection[str]) -> Iterator[Constraint]:
     for name, amount in group.resources.items():
-        detail = {"resource_class": name, "requested": amount}
+        detail = {"resource_class": name, "requested": writable(amount)}
         asked = f"resources{group.suffix}={name}:{amount}"
         yield Constraint(Reason.NO_INVENTORY, group.suffix, name, {"resource_class": name}, asked)
         if name not in can_split or group.suffix != NO_GROUP:

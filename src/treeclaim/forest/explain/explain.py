@@ -8,21 +8,25 @@ trees have a candidate at all, for all trees at once, and none is made twice.
 """
 
 from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from treeclaim.forest.deadline import Deadline
+from treeclaim.forest.bounds.budget import UNBOUNDED, Budget
 from treeclaim.forest.explain.constraints import Constraint, constraints_of, essence_of, reduced
 from treeclaim.forest.solve.search import Search, search
 from treeclaim.forest.split.splitting import Splitter
 from treeclaim.forest.table.columns import Mask, Rows
 from treeclaim.forest.table.forest import Forest
+from treeclaim.forest.table.fragments import writable
 from treeclaim.model.reasons import Reason
 from treeclaim.model.request import NO_GROUP, CandidateRequest, SearchOptions
 
 _ROOT = (Reason.ROOT_TRAIT, Reason.ROOT_MEMBER_OF)
+
+_GROUP_BYTES = 2_000
+"""Memory that is counted for each group of a question whose outcome is kept."""
 
 _MOST_PROVIDERS = 10
 """Providers shown for one reason."""
@@ -42,7 +46,7 @@ class Focus:
 
 
 def explained(
-    forest: Forest, request: CandidateRequest, focus: Focus, deadline: Deadline | None = None
+    forest: Forest, request: CandidateRequest, focus: Focus, budget: Budget = UNBOUNDED
 ) -> dict[str, Any]:
     """Return the whole explanation as a document.
 
@@ -50,15 +54,14 @@ def explained(
         forest: Where to search.
         request: What is to be explained.
         focus: What the caller wants to know more of.
-        deadline: When to give up; None for never.
+        budget: What the whole of it may cost.
 
     Raises:
-        SearchGivenUpError: if it took longer.
+        SearchGivenUpError, SearchTooLargeError: if it took more.
         TraitsNotFoundError, ResourceClassNotFoundError: if the request names what does not exist.
     """
-    deadline = deadline or Deadline(None)
-    trees = _Trees(forest, request, list(constraints_of(request)), deadline)
-    empty = _Trees(forest.emptied(), request, trees.constraints, deadline)
+    trees = _Trees(forest, request, list(constraints_of(request)), budget)
+    empty = _Trees(forest.emptied(), request, trees.constraints, budget)
     matching = trees.matching(trees.constraints)
     feasible = bool(matching.any())
     return {
@@ -79,24 +82,44 @@ class _Trees:
         forest: Forest,
         request: CandidateRequest,
         constraints: list[Constraint],
-        deadline: Deadline,
+        budget: Budget,
     ) -> None:
         self.forest = forest
         self.request = request
         self.constraints = constraints
-        self._deadline = deadline
+        self._budget = budget
         self._known: dict[Hashable, Mask] = {}
 
     def matching(
         self, kept: Collection[Constraint], groups: Collection[str] | None = None
     ) -> Mask:
         """Tell for each root, in canonical order, whether its tree has a candidate."""
+        self._budget.check()
         asked = reduced(self.request, kept, groups)
+        if _is_bound(asked) or not asked.groups[1:]:
+            return self._found(asked)
+        # Where nothing binds the groups together, a tree matches if it matches each of them.
+        matching: Mask = np.logical_and.reduce(
+            [self._found(replace(asked, groups=(group,))) for group in asked.groups]
+        )
+        return matching
+
+    def _found(self, asked: CandidateRequest) -> Mask:
         essence = essence_of(asked)
         if essence not in self._known:
-            found = matching_anchors(search(self.forest, asked, SearchOptions(), self._deadline))
-            self._known[essence] = np.isin(self.forest.order.roots, found)
+            with self._budget.scope():
+                question = search(self.forest, asked, SearchOptions(), self._budget)
+                found = matching_anchors(question)
+            mask = np.isin(self.forest.order.roots, found)
+            # In the set of what is known its key, too, grows with the request.
+            self._budget.hold(mask.nbytes + _GROUP_BYTES * len(asked.groups))
+            self._known[essence] = mask
         return self._known[essence]
+
+    def could_match(self, kept: Collection[Constraint]) -> bool:
+        """Tell whether some tree matches each group by itself; that costs little to find out."""
+        loose = [one for one in kept if one.group is not None or one.reason in _ROOT]
+        return bool(self.matching(loose).any())
 
     def of_group(self, suffix: str) -> list[Constraint]:
         """Return the constraints of one group."""
@@ -106,6 +129,12 @@ class _Trees:
     def between(self) -> list[Constraint]:
         """Return the constraints on the root or on several groups."""
         return [one for one in self.constraints if one.group is None]
+
+
+def _is_bound(request: CandidateRequest) -> bool:
+    """Tell whether which provider serves a group may depend on who serves another one."""
+    lists = [one for one in request.same_subtree if len(one.inside) > 1 or one.outside]
+    return bool(request.sums_groups or request.isolated or lists or request.can_split)
 
 
 def matching_anchors(question: Search) -> Rows:
@@ -271,8 +300,8 @@ def _providers(trees: _Trees, tree: int, one: Constraint) -> Iterator[dict[str, 
                     "uuid": provider.uuid,
                     "name": provider.name,
                     "resource_class": view.resource_class,
-                    "requested": wanted[view.resource_class],
-                    "free": max(view.inventory.whole_capacity - view.used, 0),
+                    "requested": writable(wanted[view.resource_class]),
+                    "free": writable(max(view.inventory.whole_capacity - view.used, 0)),
                 }
 
 
@@ -294,7 +323,8 @@ def _wanted(request: CandidateRequest, one: Constraint) -> Mapping[str, int]:
 def _advice(trees: _Trees) -> Iterator[str]:
     """Yield a sentence for each single constraint without which some tree would match."""
     for one in trees.constraints:
-        count = int(trees.matching(_but(trees, one)).sum())
+        kept = _but(trees, one)
+        count = int(trees.matching(kept).sum()) if trees.could_match(kept) else 0
         if count:
             noun = "tree" if count == 1 else "trees"
             yield f"Without {one.text} {count} {noun} would match."

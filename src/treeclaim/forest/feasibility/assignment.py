@@ -8,13 +8,18 @@ multiplicity; a taker that finds no free place asks the takers of its options to
 from collections import defaultdict, deque
 from collections.abc import Mapping, Sequence
 
+from treeclaim.forest.bounds.budget import UNBOUNDED, Budget
 
-def assignable(options: Sequence[Sequence[int]], capacity: Mapping[int, int]) -> bool:
+
+def assignable(
+    options: Sequence[Sequence[int]], capacity: Mapping[int, int], budget: Budget = UNBOUNDED
+) -> bool:
     """Tell whether every taker can be given one of its options within the capacities.
 
     Args:
         options: Places that each taker can use.
         capacity: How many takers each place can serve; a place not named serves none.
+        budget: What the question may cost.
     """
     if all(one is options[0] for one in options):
         # Takers that can use the same places fit if there are enough.
@@ -24,7 +29,7 @@ def assignable(options: Sequence[Sequence[int]], capacity: Mapping[int, int]) ->
     held: dict[int, int] = {}
     takers: dict[int, set[int]] = defaultdict(set)
     for taker in range(len(options)):
-        path = _path_to_free_place(taker, options, capacity, takers)
+        path = _path_to_free_place(taker, options, capacity, takers, budget)
         if path is None:
             return False
         for one, place in path:
@@ -40,6 +45,7 @@ def _path_to_free_place(
     options: Sequence[Sequence[int]],
     capacity: Mapping[int, int],
     takers: Mapping[int, set[int]],
+    budget: Budget,
 ) -> list[tuple[int, int]] | None:
     """Return the moves (taker, new place) that make room for one more; None if there are none.
 
@@ -49,6 +55,7 @@ def _path_to_free_place(
     moved_from: dict[int, int] = {}
     waiting = deque([taker])
     while waiting:
+        budget.check()
         one = waiting.popleft()
         for place in options[one]:
             if place in came_from:

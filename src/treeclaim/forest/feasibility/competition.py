@@ -19,7 +19,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
-from treeclaim.forest.deadline import Deadline
+from treeclaim.forest.bounds.budget import Budget
 from treeclaim.forest.domains.slots import Options, places_for
 from treeclaim.forest.feasibility.assignment import assignable
 from treeclaim.forest.feasibility.packing import Packing
@@ -45,7 +45,7 @@ class Competition:
         lists: Sequence[Sequence[int]],
         place_count: int,
         *,
-        deadline: Deadline,
+        budget: Budget,
     ) -> None:
         """Take what a search has.
 
@@ -56,14 +56,14 @@ class Competition:
             lists: Slots of each same_subtree list. The head of a list leaves them few options, so
                 they do not count where combinations do.
             place_count: Number of places there are in all.
-            deadline: When to give up.
+            budget: When to give up.
         """
-        self._deadline = deadline
+        self._budget = budget
         self._wants = wants
         self._loose = sorted(set(range(len(wants))).difference(*lists))
         contested = {id(options[slot]): options[slot] for one in contests for slot in one.slots}
         self._contested = list(contested.values())
-        self._packing = Packing(wants, options, contests)
+        self._packing = Packing(wants, options, contests, budget)
         self._options = options
         self._contests = contests
         self._place_count = place_count
@@ -74,6 +74,7 @@ class Competition:
             return np.arange(anchor_count)
         mask = np.ones(anchor_count, dtype=np.bool_)
         for contest in self._contests:
+            self._budget.check()
             mask &= self._enough(contest, anchor_count)
         return np.flatnonzero(mask)
 
@@ -114,7 +115,7 @@ class Competition:
         judged: dict[bytes, bool] = {}
         for at, likeness in self._likenesses(anchors, many):
             if likeness not in judged:
-                self._deadline.check()
+                self._budget.check()
                 judged[likeness] = self.may_match(int(anchors[at]))
             hopeful[at] = judged[likeness]
         alone = (combinations > np.log(_MANY_COMBINATIONS))[hopeful]
@@ -133,6 +134,7 @@ class Competition:
         counts = np.array([one.counts[anchors[which]] for one in self._contested])
         sizes, group = np.unique(counts, axis=1, return_inverse=True)
         for number, widths in enumerate(sizes.T.tolist()):
+            self._budget.check()
             some = which[group == number]
             first = self._contested[0].starts[anchors[some]]
             base = self._contested[0].places[first]
@@ -161,7 +163,7 @@ class Competition:
         """
         open_slots = set(left)
         return all(
-            assignable(*self._assignment(contest, anchor, chosen, open_slots))
+            assignable(*self._assignment(contest, anchor, chosen, open_slots), self._budget)
             for contest in self._contests
         ) and self._packing.may_complete(anchor, chosen, left)
 

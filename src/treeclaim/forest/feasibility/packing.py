@@ -9,24 +9,31 @@ one after the other, and what is remembered is only how many takers of each kind
 way that can be reached, as an array of truths. Serving more never hurts, so a place is always
 filled up.
 
+Proving that nothing fits is the hard part; mostly something does. So before that, the largest takers
+are put one after the other where they fit best (`greedy`), and if all are served that is a proof.
+
 Many trees are alike: the answers are kept by what the question is made of, not by tree.
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
-from functools import lru_cache
+from collections.abc import Iterator, Mapping, Sequence
+from hashlib import blake2b
+from itertools import islice
 from math import prod
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from treeclaim.forest.bounds.budget import UNBOUNDED, Budget
+from treeclaim.forest.bounds.memory import Memory
 from treeclaim.forest.domains.slots import Options
 from treeclaim.forest.question.contests import Contest
 from treeclaim.forest.question.wants import Want
 from treeclaim.forest.table.columns import Rows
 
-_REMEMBERED = 4096
+_REMEMBERED_BYTES = 4_000_000
+"""Of verdicts, some 4,000: as many kinds of trees as a cloud may have."""
 
 _MOST_STATES = (20_000, 2_000, 200)
 """In how many ways takers may be left at most: what is tried, the more exact first."""
@@ -34,6 +41,10 @@ _MOST_STATES = (20_000, 2_000, 200)
 _MOST_WORK = 100_000_000
 """Ways times fillings of all places; beyond it the question is left open. About a tenth of a
 second."""
+
+_MOST_FILLINGS = 20_000
+"""Different fillings of all places that are written down, at some ten microseconds each; beyond it
+the question is left open."""
 
 _States = npt.NDArray[np.bool_]
 
@@ -71,8 +82,13 @@ class Packing:
     """Asks, for the slots of a request, whether they can be packed under an anchor."""
 
     def __init__(
-        self, wants: Sequence[Want], options: Sequence[Options], contests: Sequence[Contest]
+        self,
+        wants: Sequence[Want],
+        options: Sequence[Options],
+        contests: Sequence[Contest],
+        budget: Budget,
     ) -> None:
+        self._budget = budget
         self._options = options
         self._classes = [one.resource_class for one in contests if one.resource_class is not None]
         alone = {slot for one in contests if one.resource_class is None for slot in one.slots}
@@ -102,8 +118,13 @@ class Packing:
         kinds = tuple(Kind(count, one[1], one[2]) for one, count in counts.items())
         rooms: dict[int, list[int]] = {}
         serves: dict[int, list[bool]] = defaultdict(lambda: [False] * len(kinds))
+        numbers = {kind: number for number, kind in enumerate(counts)}
+        noted = set()
         for slot in self._slots:
-            self._note_options(anchor, slot, rooms, serves, list(counts))
+            if self._kind[slot] not in noted:
+                noted.add(self._kind[slot])
+                self._budget.check()
+                self._note_options(anchor, slot, rooms, serves, numbers)
         filled = [slot for slot in self._slots if slot not in waiting]
         for slot in filled:
             room = rooms[int(chosen[slot])]
@@ -120,7 +141,8 @@ class Packing:
             )
             for place, room in rooms.items()
         ]
-        return packable(kinds, tuple(sorted(one for one in places if any(one.serves))))
+        served = tuple(sorted(one for one in places if any(one.serves)))
+        return packable(kinds, served, self._budget)
 
     def _note_options(
         self,
@@ -128,7 +150,7 @@ class Packing:
         slot: int,
         rooms: dict[int, list[int]],
         serves: dict[int, list[bool]],
-        kinds: Sequence[tuple[int, tuple[int, ...], bool]],
+        kinds: Mapping[tuple[int, tuple[int, ...], bool], int],
     ) -> None:
         """Note the room of a slot's options, and that they may serve slots of its kind."""
         options = self._options[slot]
@@ -137,32 +159,115 @@ class Packing:
             options.room[name][part].tolist() if name in options.room else None
             for name in self._classes
         ]
+        kind = kinds.get(self._kind[slot])
         for at, place in enumerate(options.places[part].tolist()):
             room = rooms.setdefault(place, [0] * len(self._classes))
             for number, units in enumerate(by_class):
                 if units is not None:
                     room[number] = units[at]
-            if self._kind[slot] in kinds:
-                serves[place][kinds.index(self._kind[slot])] = True
+            if kind is not None:
+                serves[place][kind] = True
 
 
-@lru_cache(_REMEMBERED)
-def packable(kinds: tuple[Kind, ...], places: tuple[Place, ...]) -> bool:
+_verdicts = Memory(_REMEMBERED_BYTES)
+"""What was found out, by a digest of the question."""
+
+
+def packable(
+    kinds: tuple[Kind, ...], places: tuple[Place, ...], budget: Budget = UNBOUNDED
+) -> bool:
     """Tell whether the places can serve all takers; True too where it is too much to find out.
 
     Where it is much, takers that are nearly alike are first taken for alike, each as wanting what
     the smallest of them wants. What does not fit then does not fit at all.
     """
+    question = blake2b(repr((kinds, places)).encode(), digest_size=16).digest()
+    return bool(_verdicts.get(question, lambda: np.bool_(_judged(kinds, places, budget))))
+
+
+def _judged(kinds: tuple[Kind, ...], places: tuple[Place, ...], budget: Budget) -> bool:
+    if greedy(kinds, places, budget):
+        return True
     for most_states in _MOST_STATES:
         coarse, merged_places = _merged(kinds, places, most_states)
-        fillings = [_fillings(coarse, place) for place in merged_places]
-        work = prod(one.takers + 1 for one in coarse) * sum(map(len, fillings))
-        if work <= _MOST_WORK:
-            return _can_serve(coarse, fillings)
+        states = prod(one.takers + 1 for one in coarse)
+        fillings = _all_fillings(coarse, merged_places, _MOST_WORK // states, budget)
+        if fillings is not None:
+            return _can_serve(coarse, fillings, budget)
     return True
 
 
-def _can_serve(kinds: Sequence[Kind], fillings: Sequence[Sequence[_Filling]]) -> bool:
+def greedy(kinds: Sequence[Kind], places: Sequence[Place], budget: Budget = UNBOUNDED) -> bool:
+    """Tell whether all takers find a place, the largest first, each where it leaves least room.
+
+    If not, that proves nothing.
+    """
+    if not places:
+        return False
+    room = np.array([one.room for one in places], dtype=np.int64)
+    serves = np.array([one.serves for one in places], dtype=np.bool_)
+    is_taken = np.zeros(len(places), dtype=np.bool_)
+    choices = serves.sum(axis=0).tolist()
+    order = sorted(
+        range(len(kinds)), key=lambda one: (choices[one], [-n for n in kinds[one].amounts])
+    )
+    by_size = sorted(order, key=lambda one: [-n for n in kinds[one].amounts])
+    return any(
+        _greedily_served(
+            [kinds[one] for one in some], serves[:, some], room.copy(), is_taken.copy(), budget
+        )
+        for some in (by_size, order)
+    )
+
+
+def _greedily_served(
+    kinds: Sequence[Kind],
+    serves: npt.NDArray[np.bool_],
+    room: npt.NDArray[np.int64],
+    is_taken: npt.NDArray[np.bool_],
+    budget: Budget,
+) -> bool:
+    """Serve takers in the order of their kinds; `room` and `is_taken` change meanwhile."""
+    for number, kind in enumerate(kinds):
+        amounts = np.array(kind.amounts, dtype=np.int64)
+        for _ in range(kind.takers):
+            budget.check()
+            # What is not asked for may be overdrawn.
+            fits = serves[:, number] & ((room >= amounts) | (amounts == 0)).all(axis=1)
+            if kind.is_alone:
+                fits &= ~is_taken
+            which = np.flatnonzero(fits)
+            if not len(which):
+                return False
+            best = which[room[which].sum(axis=1).argmin()]
+            room[best] -= amounts
+            is_taken[best] |= kind.is_alone
+    return True
+
+
+def _all_fillings(
+    kinds: tuple[Kind, ...], places: Sequence[Place], most: int, budget: Budget
+) -> list[tuple[_Filling, ...]] | None:
+    """Return the fillings of each place; None if these, or the different ones, are too many."""
+    known: dict[Place, tuple[_Filling, ...]] = {}
+    left = _MOST_FILLINGS
+    fillings = []
+    for place in places:
+        budget.check()
+        if place not in known:
+            full = _full(kinds, place, 0, place.room, is_taken=False)
+            known[place] = tuple(islice(full, left + 1))
+            left -= len(known[place])
+        most -= len(known[place])
+        if left < 0 or most < 0:
+            return None
+        fillings.append(known[place])
+    return fillings
+
+
+def _can_serve(
+    kinds: Sequence[Kind], fillings: Sequence[Sequence[_Filling]], budget: Budget
+) -> bool:
     """Fill one place after the other, in all ways; see the module's description."""
     shape = tuple(kind.takers + 1 for kind in kinds)
     # One truth for each way in which takers of each kind may be left.
@@ -172,6 +277,7 @@ def _can_serve(kinds: Sequence[Kind], fillings: Sequence[Sequence[_Filling]]) ->
     for choices in fillings:
         reached = np.zeros(shape, dtype=np.bool_)
         for filling in choices:
+            budget.check()
             reached |= _served(states, filling)
         if reached[nobody]:
             return True
@@ -223,18 +329,13 @@ def _loss(one: Kind, other: Kind) -> int:
     return lost
 
 
-@lru_cache(_REMEMBERED)
-def _fillings(kinds: tuple[Kind, ...], place: Place) -> tuple[_Filling, ...]:
-    """Return how many of each kind a place can serve at a time, where none could be added."""
-    return tuple(_full(kinds, place, 0, place.room, is_taken=False))
-
-
 def _full(
     kinds: tuple[Kind, ...], place: Place, at: int, room: tuple[int, ...], *, is_taken: bool
 ) -> Iterator[_Filling]:
     if at == len(kinds):
         yield ()
         return
+    # How many of each kind a place can serve at a time, where none of the last could be added.
     kind = kinds[at]
     most = kind.takers if place.serves[at] else 0
     if kind.is_alone:

@@ -7,17 +7,25 @@ once for each and kept.
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
 
+from treeclaim.forest.bounds.memory import Memory
 from treeclaim.forest.question.contests import Contest, contests_of, relieved
-from treeclaim.forest.question.wants import Want, wants_of
+from treeclaim.forest.question.wants import BEYOND_ALL_ROOM, Want, wants_of
 from treeclaim.model.request import NO_GROUP, CandidateRequest, RequestGroup
 
-_REMEMBERED = 256
-_MOST_ORDERS = 16
+_REMEMBERED_BYTES = 16_000_000
+"""Of plans: some thousand of usual requests, or a few of very large ones."""
+
+_MOST_ORDERS = 4
+"""Orders of steps, and reliefs, that are kept of a plan: the state of the cloud chooses them, and
+seldom changes its mind."""
+
+_PLAN_BYTES = 4_000
+_STEP_BYTES = 16
+"""Memory that is counted for a plan, and for each pair of slots in each order of its steps."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,6 +116,12 @@ class Plan:
     _steps: dict[tuple[int, ...], tuple["Step", ...]] = field(default_factory=dict, repr=False)
     _relieved: dict[frozenset[tuple[int, str]], "Plan"] = field(default_factory=dict, repr=False)
 
+    @property
+    def nbytes(self) -> int:
+        """Return the memory that it may come to take, with all that it keeps."""
+        orders = _MOST_ORDERS * (1 + _MOST_ORDERS)
+        return _PLAN_BYTES + orders * _STEP_BYTES * len(self.wants) ** 2
+
     def relieved(self, idle: frozenset[tuple[int, str]]) -> "Plan":
         """Return the plan where some slots do not compete for a class; the same one each time.
 
@@ -158,9 +172,16 @@ class Plan:
         return known
 
 
-@lru_cache(_REMEMBERED)
+_plans = Memory(_REMEMBERED_BYTES)
+"""Plans by request."""
+
+
 def plan_of(request: CandidateRequest) -> Plan:
-    """Return the plan of a request; the same one for the same request."""
+    """Return the plan of a request; mostly the same one for the same request."""
+    return _plans.get(request, lambda: _planned(request))
+
+
+def _planned(request: CandidateRequest) -> Plan:
     split, required = _split(request)
     asked = request.groups if not split else tuple(_without(split, one) for one in request.groups)
     groups, wants = wants_of(asked)
@@ -186,7 +207,8 @@ def _split(request: CandidateRequest) -> tuple[Mapping[str, int], tuple[frozense
     for group in request.groups:
         if group.suffix == NO_GROUP:
             names = [name for name in group.resources if name in request.can_split]
-            return {name: group.resources[name] for name in names}, group.conditions.required
+            split = {name: min(group.resources[name], BEYOND_ALL_ROOM) for name in names}
+            return split, group.conditions.required
     return {}, ()
 
 

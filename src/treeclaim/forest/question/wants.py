@@ -4,7 +4,15 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from treeclaim.model.inventory import MAXIMUM_INTEGER
 from treeclaim.model.request import NO_GROUP, RequestGroup
+
+BEYOND_ANY_ROOM = MAXIMUM_INTEGER + 1
+"""What stands for every greater amount of a slot, so that sums fit into 64 bits: no provider gives
+more than its max_unit to one candidate, so none gives this, nor a sum that it is in."""
+
+BEYOND_ALL_ROOM = 2**62
+"""The same for an amount that several providers give: more than two thousand million of them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,8 +47,14 @@ def wants_of(
         resources: list[Mapping[str, int]] = [group.resources]
         if group.suffix == NO_GROUP:
             resources = [{name: amount} for name, amount in group.resources.items()]
-        wants += [Want(group.suffix, one, number, part) for part, one in enumerate(resources)]
+        wants += [
+            Want(group.suffix, _saturated(one), number, part) for part, one in enumerate(resources)
+        ]
     return tuple(distinct), tuple(wants)
+
+
+def _saturated(resources: Mapping[str, int]) -> Mapping[str, int]:
+    return {name: min(amount, BEYOND_ANY_ROOM) for name, amount in resources.items()}
 
 
 def _asks_the_same(one: RequestGroup, other: RequestGroup) -> bool:

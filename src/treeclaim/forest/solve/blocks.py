@@ -1,13 +1,38 @@
 # SPDX-License-Identifier: Apache-2.0
 """Partial candidates in blocks."""
 
+from typing import NamedTuple
+
 import numpy as np
 import numpy.typing as npt
 
+from treeclaim.forest.bounds.budget import Budget
 from treeclaim.forest.table.columns import Rows
 
 Choices = npt.NDArray[np.int64]
 """Places chosen, shape (candidates, slots); one row is one candidate."""
+
+
+_STACK_BYTES = 64_000_000
+"""Memory in which partial candidates wait: at each step of a search as many as are extended
+together, each with a place for every slot. A quarter of what a question may hold by default."""
+
+
+def most_rows(slots: int, most: int) -> int:
+    """Return how many partial candidates may be extended together, at most some number."""
+    return max(min(most, _STACK_BYTES // (8 * max(slots, 1) ** 2)), 1)
+
+
+class Anchored(NamedTuple):
+    """Some candidates.
+
+    Attributes:
+        anchor: Index or number of the anchor of each, int64, shape (candidates,).
+        chosen: Places, int64, shape (candidates, slots).
+    """
+
+    anchor: Rows
+    chosen: Choices
 
 
 class Block:
@@ -33,9 +58,23 @@ class Block:
         self._slot = -1
         self._place = anchor
 
+    @classmethod
+    def empty(cls, anchors: Rows, slots: int, lists: int) -> "Block":
+        """Return the partial candidates of some anchors in which nothing is chosen."""
+        nothing = np.broadcast_to(np.int64(-1), (len(anchors), slots))
+        return cls(anchors, nothing, np.full((len(anchors), lists), -1, dtype=np.int64))
+
     def __len__(self) -> int:
         """Return the number of partial candidates."""
         return len(self.anchor)
+
+    @property
+    def nbytes(self) -> int:
+        """Return the memory that it takes; what two parts of one block share counts for both."""
+        chosen = self._parents if self._chosen is None else self._chosen
+        is_one_value = not any(chosen.strides)
+        arrays = (self.anchor, self.heads, self._row, self._place)
+        return sum(one.nbytes for one in arrays) + (0 if is_one_value else chosen.nbytes)
 
     @property
     def chosen(self) -> Choices:
@@ -71,3 +110,32 @@ class Block:
         return Block(
             self.anchor.take(rows), self.chosen.take(rows, axis=0), self.heads.take(rows, axis=0)
         )
+
+
+class Stack:
+    """Blocks that wait, each with the number of the step that is next; counted by a budget."""
+
+    def __init__(self, budget: Budget) -> None:
+        self._budget = budget
+        self._waiting: list[tuple[int, Block, int]] = []
+
+    def __len__(self) -> int:
+        """Return the number of blocks."""
+        return len(self._waiting)
+
+    def push(self, depth: int, block: Block) -> None:
+        """Let a block wait."""
+        nbytes = block.nbytes
+        self._waiting.append((depth, block, nbytes))
+        self._budget.hold(nbytes)
+
+    def pop(self) -> tuple[int, Block]:
+        """Take the block that came last."""
+        depth, block, nbytes = self._waiting.pop()
+        self._budget.hold(-nbytes)
+        return depth, block
+
+    def clear(self) -> None:
+        """Drop all blocks."""
+        while self._waiting:
+            self.pop()

@@ -21,33 +21,19 @@ each tree with very many combinations, and for each partial candidate after it r
 ends.
 """
 
-from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 import numpy.typing as npt
 
-from treeclaim.forest.deadline import Deadline
+from treeclaim.forest.bounds.budget import Budget
 from treeclaim.forest.domains.slots import Options
 from treeclaim.forest.domains.windows import Window
 from treeclaim.forest.feasibility.competition import Competition
 from treeclaim.forest.feasibility.subtrees import Heads
-from treeclaim.forest.solve.blocks import Block, Choices
+from treeclaim.forest.solve.blocks import Anchored, Block, Stack, most_rows
 from treeclaim.forest.solve.rules import Rules
 from treeclaim.forest.table.columns import Mask, Rows
-
-
-class Anchored(NamedTuple):
-    """Some candidates.
-
-    Attributes:
-        anchor: Index of the anchor of each, int64, shape (candidates,).
-        chosen: Places, int64, shape (candidates, slots).
-    """
-
-    anchor: Rows
-    chosen: Choices
-
 
 _LARGEST_BLOCK = 65_536
 """Partial candidates that are extended together at most, where the search runs into dead ends."""
@@ -65,51 +51,59 @@ class Combiner:
         heads: Sequence[Heads],
         rules: Rules,
         competition: Competition,
-        deadline: Deadline,
+        budget: Budget,
     ) -> None:
         self._options = options
         self._heads = heads
         self._rules = rules
         self._competition = competition
-        self._deadline = deadline
+        self._budget = budget
 
-    def candidates(self, anchors: Rows, budget: int) -> Iterator[Choices]:
-        """Yield the candidates of some anchors (indices, ascending), anchor after anchor."""
-        return (anchored.chosen for anchored in self.blocks(anchors, budget))
+    def blocks(self, anchors: Rows, size: int) -> Iterator[Anchored]:
+        """Yield the candidates of some anchors (indices, ascending), anchor after anchor.
 
-    def blocks(self, anchors: Rows, budget: int) -> Iterator[Anchored]:
-        """Yield the same with the index of the anchor of each."""
+        Args:
+            anchors: Indices, ascending.
+            size: How many partial candidates are extended together.
+        """
         if not len(anchors):
             return
         if self._rules.are_free:
-            yield from self._products(anchors, budget)
+            yield from self._products(anchors, size)
             return
         for run in self._competition.runs(anchors):
-            yield from self._search(run, budget)
+            yield from self._search(run, size)
 
-    def matching(self, anchors: Rows, budget: int) -> Rows:
+    def matching(self, anchors: Rows, size: int) -> Rows:
         """Return those of some anchors (indices, ascending) that have any candidate."""
         if not len(anchors) or self._rules.are_free:
             return anchors
         found = np.zeros(int(anchors[-1]) + 1, dtype=np.bool_)
-        for run in self._competition.runs(anchors):
-            for block in self._search(run, budget, found):
-                found[block.anchor] = True
+        for block in self.until(anchors, size, lambda block: found[block.anchor]):
+            found[block.anchor] = True
         matching: Rows = np.flatnonzero(found)
         return matching
 
-    def _products(self, anchors: Rows, budget: int) -> Iterator[Anchored]:
+    def until(
+        self, anchors: Rows, size: int, enough: Callable[[Block], Mask]
+    ) -> Iterator[Anchored]:
+        """Yield candidates; the caller tells of which partial ones nothing more is wanted."""
+        for run in self._competition.runs(anchors):
+            yield from self._search(run, size, enough)
+
+    def _products(self, anchors: Rows, size: int) -> Iterator[Anchored]:
         """Combine slots that do not concern each other: every choice is a candidate."""
         counts = np.array([self._options[slot].counts[anchors] for slot in self._rules.slots])
         sizes = np.multiply.reduce(counts, axis=0, dtype=np.float64)
         done = 0
         while done < len(anchors):
+            self._budget.check()
             rest = sizes[done:]
-            if rest[0] > budget:
-                yield from self._search(anchors[done : done + 1], budget)
+            if rest[0] > size:
+                yield from self._search(anchors[done : done + 1], size)
                 done += 1
                 continue
-            end = done + max(int(rest.cumsum().searchsorted(budget, side="right")), 1)
+            end = done + max(int(rest.cumsum().searchsorted(size, side="right")), 1)
             yield self._product(anchors[done:end], counts[:, done:end], sizes[done:end])
             done = end
 
@@ -137,23 +131,25 @@ class Combiner:
         return Anchored(anchors[row], chosen)
 
     def _search(
-        self, anchors: Rows, budget: int, enough: Mask | None = None
+        self, anchors: Rows, size: int, enough: Callable[[Block], Mask] | None = None
     ) -> Iterator[Anchored]:
-        """Search; of anchors that the caller marks as having enough, nothing more is drawn."""
-        shape = (len(anchors), len(self._options))
-        start = Block(
-            anchors,
-            np.full(shape, -1, dtype=np.int64),
-            np.full((len(anchors), len(self._heads)), -1, dtype=np.int64),
-        )
-        waiting = [(0, start)]
+        stack = Stack(self._budget)
+        stack.push(0, Block.empty(anchors, len(self._options), len(self._heads)))
+        try:
+            yield from self._deepen(stack, size, enough)
+        finally:
+            stack.clear()
+
+    def _deepen(
+        self, stack: Stack, size: int, enough: Callable[[Block], Mask] | None
+    ) -> Iterator[Anchored]:
         surviving = 1.0
         dead_ends = 0
-        while waiting:
-            self._deadline.check()
-            depth, block = waiting.pop()
+        while stack:
+            self._budget.check()
+            depth, block = stack.pop()
             if enough is not None:
-                block = block.take(np.flatnonzero(~enough[block.anchor]))
+                block = block.take(np.flatnonzero(~enough(block)))
                 if not len(block):
                     continue
             if depth == len(self._rules.steps):
@@ -162,20 +158,20 @@ class Combiner:
                 continue
             window = self._window(depth, block)
             # The rules will throw out about as many pairs as they did the last time.
-            rows = window.rows_within(budget / surviving)
+            rows = window.rows_within(size / surviving)
             if rows < len(block):
-                waiting.append((depth, block.part(slice(rows, None))))
+                stack.push(depth, block.part(slice(rows, None)))
                 block, window = block.part(slice(rows)), window.first_rows(rows)
             grown = self._grow(depth, block, window)
             surviving = max(len(grown), 1) / max(window.size, 1)
             if dead_ends > _PATIENCE:
                 grown = grown.take(np.flatnonzero(self._completable(depth + 1, grown)))
             if len(grown):
-                waiting.append((depth + 1, grown))
+                stack.push(depth + 1, grown)
             else:
                 dead_ends += 1
                 # Nothing came of so few: look at more at a time.
-                budget = min(2 * budget, _LARGEST_BLOCK)
+                size = min(2 * size, most_rows(len(self._options), _LARGEST_BLOCK))
 
     def _window(self, depth: int, block: Block) -> Window:
         step = self._rules.steps[depth]
@@ -214,6 +210,6 @@ class Combiner:
         left = [step.slot for step in self._rules.steps[depth:] if step.slot is not None]
         verdicts = np.empty(len(block), dtype=np.bool_)
         for at, (anchor, chosen) in enumerate(zip(block.anchor, block.chosen, strict=True)):
-            self._deadline.check()
+            self._budget.check()
             verdicts[at] = self._competition.may_complete(int(anchor), chosen, left)
         return verdicts

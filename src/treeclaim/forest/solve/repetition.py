@@ -69,7 +69,7 @@ def _dependencies(search: Search) -> Hashable | None:
         plan.unsuffixed,
         plan.required,
         tuple(
-            (one.pairs, None if one.fits is None else np.packbits(one.fits).tobytes())
+            (one.pairs.serial, None if one.fits is None else np.packbits(one.fits).tobytes())
             for one in search.relations
         ),
         request.root,

@@ -7,13 +7,14 @@ is left, lazily. Everything a `Search` holds is copied out of the Forest, so its
 drawn later, while the Forest moves on.
 """
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
 
-from treeclaim.forest.deadline import Deadline
+from treeclaim.forest.bounds.budget import Budget
 from treeclaim.forest.domains.filters import require_known_names, with_any_trait_by_place
 from treeclaim.forest.domains.relation import (
     Relation,
@@ -26,8 +27,9 @@ from treeclaim.forest.domains.slots import Options, options_of
 from treeclaim.forest.feasibility.competition import Competition
 from treeclaim.forest.feasibility.subtrees import heads_of
 from treeclaim.forest.question.plan import Plan, plan_of
-from treeclaim.forest.solve.blocks import Choices
+from treeclaim.forest.solve.blocks import Anchored, Block, Choices, most_rows
 from treeclaim.forest.solve.combine import Combiner
+from treeclaim.forest.solve.first_anchors import FirstAnchors
 from treeclaim.forest.solve.rules import Rules
 from treeclaim.forest.solve.selection import first_candidates, in_turn, sample, without_repeats
 from treeclaim.forest.table.columns import Mask, Rows
@@ -63,7 +65,7 @@ class Search:
         split_relations: Who may give a part of each class to split, and under which anchor.
         allowed: Which roots may be anchors, shape (roots,); None for all.
         rules: What must hold between the providers of a candidate.
-        deadline: When it is given up.
+        budget: When it is given up.
     """
 
     forest: Forest
@@ -73,20 +75,28 @@ class Search:
     split_relations: tuple[Relation, ...] = field(repr=False)
     allowed: Mask | None = field(repr=False)
     rules: Rules = field(repr=False)
-    deadline: Deadline = field(repr=False)
+    budget: Budget = field(repr=False)
 
     def all_blocks(self) -> Iterator[Choices]:
         """Yield all candidates up to the operator's maximum, without the limit.
 
         No candidate comes twice. Each block holds places, int64, shape (candidates, slots).
         """
-        drawn = without_repeats(self._drawn(), _sharing_places(self.forest, self.relations))
+        drawn = without_repeats(self._drawn(), self._first_anchors())
         return first_candidates(drawn, self.options.maximum)
+
+    def _first_anchors(self) -> FirstAnchors | None:
+        """Return what tells repetitions, None if no candidate can be of sharing providers alone."""
+        if not all(one.has_sharing for one in self.relations):
+            return None
+        sharing = with_any_trait_by_place(self.forest, (SHARING_TRAIT,))
+        return FirstAnchors(self.relations, self.allowed, sharing, self.budget)
 
     def selected(self, blocks: Iterator[Choices]) -> Iterator[Choices]:
         """Yield those of all candidates that the limit and the operator's options ask for."""
         if self.options.randomize:
-            return sample(blocks, self.plan.request.limit, np.random.default_rng())
+            limit = self.plan.request.limit
+            return sample(blocks, limit, np.random.default_rng(), self.budget)
         return first_candidates(blocks, self.plan.request.limit)
 
     @property
@@ -119,29 +129,30 @@ class Search:
             reached &= relation.reached(first, end)
         return np.flatnonzero(reached) + first
 
-    def _drawn(self) -> Iterator[Choices]:
+    def _drawn(self) -> Iterator[Anchored]:
         if self.options.breadth_first:
             stage = self._stage(self.anchors)
-            yield from in_turn(stage.combiner.candidates, stage.live, self._budget)
+            with self.budget.held(stage.nbytes):
+                for block in in_turn(stage.combiner.blocks, stage.live, self._block_size):
+                    yield Anchored(self.anchors[block.anchor], block.chosen)
         else:
-            yield from (chosen for _, chosen in self.anchored_blocks())
+            yield from self.anchored_blocks()
 
     @property
-    def _budget(self) -> int:
+    def _block_size(self) -> int:
         """Return how many partial candidates are extended together."""
+        largest = most_rows(len(self.relations), _LARGEST_BLOCK)
         wanted = self._wanted
-        if wanted is None:
-            return _LARGEST_BLOCK
-        return min(max(wanted, _SMALLEST_BLOCK), _LARGEST_BLOCK)
+        return largest if wanted is None else min(max(wanted, _SMALLEST_BLOCK), largest)
 
-    def anchored_blocks(self, anchors: Rows | None = None) -> Iterator[tuple[Rows, Choices]]:
+    def anchored_blocks(self, anchors: Rows | None = None) -> Iterator[Anchored]:
         """Yield all candidates of some anchors (numbers), or of all, one anchor after the other.
 
         Yields:
             The number of the anchor of each candidate, and the places chosen for its slots.
         """
-        budget = self._budget
-        size = len(self.forest.order.roots) if self.is_eager else budget
+        rows = self._block_size
+        size = len(self.forest.order.roots) if self.is_eager else rows
         reached = self._reached_in_turn() if anchors is None else iter([anchors])
         waiting = np.empty(0, dtype=np.int64)
         while True:
@@ -152,13 +163,16 @@ class Search:
             some, waiting = waiting[:size], waiting[size:]
             stage = self._stage(some)
             is_fruitless = True
-            for anchor, chosen in stage.combiner.blocks(stage.live, budget):
-                is_fruitless = False
-                yield some[anchor], chosen
+            with self.budget.held(stage.nbytes):
+                for anchor, chosen in stage.combiner.blocks(stage.live, rows):
+                    is_fruitless = False
+                    yield Anchored(some[anchor], chosen)
             # Where nothing is found small steps only make the way longer.
             size *= _FRUITLESS_STRIDE if is_fruitless else 2
             if is_fruitless:
-                budget = min(budget * _FRUITLESS_STRIDE, _LARGEST_BLOCK)
+                rows = min(
+                    rows * _FRUITLESS_STRIDE, most_rows(len(self.relations), _LARGEST_BLOCK)
+                )
 
     def _reached_in_turn(self) -> Iterator[Rows]:
         """Yield the same as `anchors` bit by bit, so that a few candidates need not wait for all.
@@ -178,9 +192,36 @@ class Search:
         if len(anchors) and self.plan.wants:
             stage = self._stage(anchors)
             # One candidate of each is enough, so small blocks get there sooner.
-            budget = max(2 * len(stage.live), _SMALLEST_BLOCK)
-            anchors = anchors[stage.combiner.matching(stage.live, budget)]
+            rows = max(2 * len(stage.live), _SMALLEST_BLOCK)
+            with self.budget.held(stage.nbytes):
+                anchors = anchors[stage.combiner.matching(stage.live, rows)]
         return self.forest.order.roots[anchors]
+
+    def witnesses(self, slot: int, relation: Relation, known: Mask) -> Iterator[Choices]:
+        """Yield candidates in which the providers of a slot are some that are not known yet.
+
+        Args:
+            slot: The slot.
+            relation: Its providers, instead of those of the search.
+            known: Whose candidates are not asked for, shape (places,). The caller may add to them
+                whoever is in a candidate that it was given.
+        """
+        relations = (*self.relations[:slot], relation, *self.relations[slot + 1 :])
+        sizes = [one.size for one in relations]
+        # The slot is filled first, so that what is known is dropped at once.
+        sizes[slot] = 0
+        rules = replace(self.rules, steps=self.plan.steps(sizes))
+        search = replace(self, relations=relations, rules=rules)
+        stage = search._stage(search._anchors_among(0, len(self.forest.order.roots)))  # noqa: SLF001
+
+        def is_known(block: Block) -> Mask:
+            filled = block.chosen[:, slot]
+            return (filled >= 0) & known[filled]
+
+        rows = max(2 * len(stage.live), _SMALLEST_BLOCK)
+        with self.budget.held(stage.nbytes):
+            for anchored in stage.combiner.until(stage.live, rows, is_known):
+                yield anchored.chosen
 
     def _stage(self, anchors: Rows) -> "_Stage":
         """Make ready the candidates of some anchors; costs grow with their options alone."""
@@ -188,6 +229,7 @@ class Search:
         options = []
         contested = {one.resource_class for one in self.plan.contests}
         for want, relation in zip(self.plan.wants, self.relations, strict=True):
+            self.budget.check()
             if id(relation) not in known:
                 names = [name for name in want.resources if name in contested]
                 known[id(relation)] = options_of(self.forest, relation, anchors, names)
@@ -200,15 +242,18 @@ class Search:
             plan.contests,
             plan.lists,
             len(order.row),
-            deadline=self.deadline,
+            budget=self.budget,
         )
+        self.budget.check()
         live = competition.promising(len(anchors))
         heads = []
         for members, contests in zip(plan.lists, plan.inner_contests, strict=True):
+            self.budget.check()
             found = heads_of(options, members, contests, len(anchors), order)
             heads.append(found)
             live = live[np.diff(found.starts)[live] > 0]
-        return _Stage(live, Combiner(options, heads, self.rules, competition, self.deadline))
+        combiner = Combiner(options, heads, self.rules, competition, self.budget)
+        return _Stage(live, combiner, sum(one.nbytes for one in known.values()))
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,17 +263,19 @@ class _Stage:
     Attributes:
         live: Indices of the anchors that may have candidates, ascending, int64.
         combiner: Draws their candidates.
+        nbytes: Memory that their options take.
     """
 
     live: Rows
     combiner: Combiner
+    nbytes: int
 
 
 def search(
     forest: Forest,
     request: CandidateRequest,
     options: SearchOptions,
-    deadline: Deadline | None = None,
+    budget: Budget | None = None,
 ) -> Search:
     """Prepare the answer to a request; the work that grows with the answer is left for later.
 
@@ -236,16 +283,18 @@ def search(
         forest: Where to search.
         request: What is asked.
         options: What the operator configured.
-        deadline: When to give up; by default as the options say, from now on.
+        budget: When to give up; by default as the options say, from now on.
 
     Raises:
         TraitsNotFoundError, ResourceClassNotFoundError: if the request names what does not exist.
     """
     require_known_names(forest, request)
     plan = plan_of(request)
-    found = [relations_of(forest, group) for group in plan.groups]
+    budget = budget or Budget.of(options)
+    found = [relations_of(forest, group, budget) for group in plan.groups]
     relations = tuple(found[want.group][want.part] for want in plan.wants)
-    plan = plan.relieved(_idle(forest, plan, relations))
+    budget.hold(sum(one.pairs.nbytes for some in found for one in some))
+    plan = plan.relieved(_idle(forest, plan, relations, budget))
     split = _split_relations(forest, plan)
     unsuffixed = [group.conditions for group in request.groups if group.suffix == NO_GROUP]
     return Search(
@@ -256,11 +305,13 @@ def search(
         split_relations=split,
         allowed=anchors_allowed(forest, request.root, unsuffixed[0] if unsuffixed else None),
         rules=_rules(forest, plan, relations),
-        deadline=deadline or Deadline(options.seconds),
+        budget=budget,
     )
 
 
-def _idle(forest: Forest, plan: Plan, relations: Sequence[Relation]) -> frozenset[tuple[int, str]]:
+def _idle(
+    forest: Forest, plan: Plan, relations: Sequence[Relation], budget: Budget
+) -> frozenset[tuple[int, str]]:
     """Return slots and classes for which no other slot can use the same provider.
 
     Ports on different physical networks are an example: nothing has to be summed up.
@@ -271,10 +322,15 @@ def _idle(forest: Forest, plan: Plan, relations: Sequence[Relation]) -> frozense
         if name is not None and not all(
             relations[one] is relations[contest.slots[0]] for one in contest.slots
         ):
-            pairs = [relations[one].pairs for one in contest.slots]
-            for number, one in enumerate(contest.slots):
-                others = [*pairs[:number], *pairs[number + 1 :]]
-                if not any(have_common_provider(forest, pairs[number], it) for it in others):
+            counts = Counter(id(relations[one].pairs) for one in contest.slots)
+            pairs = {id(relations[one].pairs): relations[one].pairs for one in contest.slots}
+            for one in contest.slots:
+                budget.check()
+                mine = relations[one].pairs
+                others = [it for it in pairs.values() if it is not mine]
+                if counts[id(mine)] == 1 and not any(
+                    have_common_provider(forest, mine, it) for it in others
+                ):
                     idle.add((one, name))
     return frozenset(idle)
 
@@ -300,10 +356,3 @@ def _rules(forest: Forest, plan: Plan, relations: Sequence[Relation]) -> Rules:
         roots=order.root,
         ends=order.end,
     )
-
-
-def _sharing_places(forest: Forest, relations: Sequence[Relation]) -> Mask | None:
-    """Return which places are sharing providers, None if no candidate can be of them alone."""
-    if not all(one.has_sharing for one in relations):
-        return None
-    return with_any_trait_by_place(forest, (SHARING_TRAIT,))

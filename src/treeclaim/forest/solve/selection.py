@@ -9,7 +9,10 @@ from collections.abc import Callable, Iterator
 import numpy as np
 import numpy.typing as npt
 
-from treeclaim.forest.table.columns import Mask, Rows
+from treeclaim.forest.bounds.budget import Budget
+from treeclaim.forest.solve.blocks import Anchored
+from treeclaim.forest.solve.first_anchors import FirstAnchors
+from treeclaim.forest.table.columns import Rows
 
 _Blocks = Iterator[npt.NDArray[np.int64]]
 
@@ -30,32 +33,15 @@ def first_candidates(blocks: _Blocks, count: int | None) -> _Blocks:
         left -= len(block)
 
 
-def without_repeats(blocks: _Blocks, sharing: Mask | None) -> _Blocks:
-    """Leave out candidates that came before (contract page 90, section 3.1, last point).
-
-    Only a candidate of nothing but sharing providers can be reached from several anchors: any
-    other provider has one anchor, its root. So only those are remembered.
+def without_repeats(blocks: Iterator[Anchored], first: FirstAnchors | None) -> _Blocks:
+    """Leave out candidates that other anchors have too (contract page 90, section 3.1, last point).
 
     Args:
-        blocks: Candidates.
-        sharing: Which places are sharing providers, shape (places,); None if none repeats.
+        blocks: Candidates with the numbers of their anchors.
+        first: Tells repetitions; None if there are none.
     """
-    if sharing is None:
-        yield from blocks
-        return
-    seen: set[bytes] = set()
     for block in blocks:
-        reachable: Mask = np.logical_and.reduce(sharing[block], axis=1)
-        if not reachable.any():
-            yield block
-            continue
-        kept: Mask = ~reachable
-        for row in np.flatnonzero(reachable).tolist():
-            key = block[row].tobytes()
-            if key not in seen:
-                seen.add(key)
-                kept[row] = True
-        yield block[kept]
+        yield block.chosen if first is None else block.chosen[first.are_first(block)]
 
 
 def gathered(blocks: _Blocks, size: int) -> _Blocks:
@@ -76,44 +62,67 @@ def _together(blocks: list[npt.NDArray[np.int64]]) -> npt.NDArray[np.int64]:
     return blocks[0] if len(blocks) == 1 else np.concatenate(blocks)
 
 
-def sample(blocks: _Blocks, count: int | None, generator: np.random.Generator) -> _Blocks:
+def sample(
+    blocks: _Blocks, count: int | None, generator: np.random.Generator, budget: Budget
+) -> _Blocks:
     """Yield a uniform random sample of `count` candidates (or all) in random order.
 
     Every candidate draws a random number, and those with the smallest are kept, so that memory
     grows with the sample alone.
     """
-    kept: npt.NDArray[np.int64] | None = None
-    drawn = np.empty(0)
+    kept: list[npt.NDArray[np.int64]] = []
+    drawn: list[npt.NDArray[np.float64]] = []
+    candidates = most = 0
     for block in blocks:
-        numbers = generator.random(len(block))
-        kept = block if kept is None else np.concatenate([kept, block])
-        drawn = np.concatenate([drawn, numbers])
-        order = np.argsort(drawn)[:count]
-        kept, drawn = kept[order], drawn[order]
-    if kept is not None:
-        yield kept
+        budget.check()
+        budget.hold(block.nbytes)
+        kept.append(block)
+        drawn.append(generator.random(len(block)))
+        candidates += len(block)
+        # Sorting only when there is twice as much as before makes the work linear.
+        if count is not None and candidates > 2 * max(count, most):
+            before = candidates
+            kept, drawn = _smallest(kept, drawn, count)
+            candidates = most = len(kept[0])
+            budget.hold((candidates - before) * block.itemsize * block.shape[1])
+    if kept:
+        yield _smallest(kept, drawn, count)[0][0]
 
 
-def in_turn(draw: Callable[[Rows, int], _Blocks], anchors: Rows, budget: int) -> _Blocks:
+def _smallest(
+    blocks: list[npt.NDArray[np.int64]], drawn: list[npt.NDArray[np.float64]], count: int | None
+) -> tuple[list[npt.NDArray[np.int64]], list[npt.NDArray[np.float64]]]:
+    """Return the candidates with the smallest numbers, in order of these."""
+    numbers = np.concatenate(drawn)
+    order = np.argsort(numbers)[:count]
+    return [np.concatenate(blocks)[order]], [numbers[order]]
+
+
+def in_turn(
+    draw: Callable[[Rows, int], Iterator[Anchored]], anchors: Rows, size: int
+) -> Iterator[Anchored]:
     """Visit the anchors in turn, so that each is represented before any is exhausted.
 
-    In each round every anchor gives up to twice as many candidates as in the one before, so that
-    the number of rounds stays small. An anchor's search is begun when its first turn comes.
+    In each round every anchor gives twice as many candidates as in the one before, or all it has,
+    so that the number of rounds stays small and the order does not depend on how many are wanted.
+    An anchor's search is begun when its first turn comes.
 
     Args:
-        draw: Draws the candidates of some anchors with blocks of at most this budget.
+        draw: Draws the candidates of some anchors with blocks of at most this size.
         anchors: Indices, ascending.
-        budget: Candidates wanted in all, at most.
+        size: Candidates wanted in all, at most.
     """
-    share = max(budget // max(len(anchors), 1), 1)
+    share = max(size // max(len(anchors), 1), 1)
     waiting = [_Source(draw(anchors[[one]], share)) for one in range(len(anchors))]
     turn = _FIRST_ROUND
     while waiting:
         still = []
         for source in waiting:
-            block = source.take(turn)
-            if block is not None:
+            left = turn
+            while left and (block := source.take(left)) is not None:
                 yield block
+                left -= len(block.chosen)
+            if not left:
                 still.append(source)
         waiting = still
         turn *= 2
@@ -122,14 +131,16 @@ def in_turn(draw: Callable[[Rows, int], _Blocks], anchors: Rows, budget: int) ->
 class _Source:
     """The candidates of one anchor, taken some at a time."""
 
-    def __init__(self, blocks: _Blocks) -> None:
+    def __init__(self, blocks: Iterator[Anchored]) -> None:
         self._blocks = blocks
-        self._rest: npt.NDArray[np.int64] | None = None
+        self._rest: Anchored | None = None
 
-    def take(self, count: int) -> npt.NDArray[np.int64] | None:
-        while self._rest is None or not len(self._rest):
+    def take(self, count: int) -> Anchored | None:
+        """Return at most so many candidates, None if there are no more."""
+        while self._rest is None or not len(self._rest.chosen):
             self._rest = next(self._blocks, None)
             if self._rest is None:
                 return None
-        taken, self._rest = self._rest[:count], self._rest[count:]
-        return taken
+        anchor, chosen = self._rest
+        self._rest = Anchored(anchor[count:], chosen[count:])
+        return Anchored(anchor[:count], chosen[:count])

@@ -6,14 +6,16 @@ of shares is viable if parts of theirs sum to the amount, and minimal if no prop
 
 Almost always all steps are equal. Then everything that a set can give is a range too, and a set is
 judged by two sums. Where steps differ, shares of equal step still add up to one range, so the
-question is whether a few numbers, one of each range, sum to the amount.
+question is whether a few numbers, one of each range, sum to the amount; `sums` answers it.
 """
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
-from itertools import count
-from math import gcd
+from math import gcd, lcm
+
+from treeclaim.forest.bounds.budget import UNBOUNDED, Budget
+from treeclaim.forest.bounds.memory import Memory
+from treeclaim.forest.split.sums import reaches
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,55 +42,62 @@ class Share:
 
 Shares = tuple[Share, ...]
 
-_REMEMBERED = 1024
+_REMEMBERED_BYTES = 4_000_000
+"""Of divisions: a few thousand of some providers each."""
+
+_MOST_VERDICTS = 10_000
+"""Verdicts on sets that are kept while minimal sets are looked for; some two megabytes."""
+
+_SET_BYTES = 100
+"""Memory that is counted for a set that was found."""
 
 
-def is_viable(shares: Sequence[Share], amount: int) -> bool:
+def is_viable(shares: Sequence[Share], amount: int, budget: Budget = UNBOUNDED) -> bool:
     """Tell whether one part of each share sum to an amount; no shares give nothing."""
+    return _is_viable(_ranges(shares), amount, budget)
+
+
+_Ranges = tuple[tuple[int, int, int], ...]
+"""What the shares of each step give together: step, least and most."""
+
+
+def _ranges(shares: Sequence[Share]) -> _Ranges:
     ranges: dict[int, tuple[int, int]] = {}
     for one in shares:
         least, most = ranges.get(one.step, (0, 0))
         ranges[one.step] = least + one.least, most + one.most
-    by_step = sorted(ranges.items(), reverse=True)
-    return _reaches([(step, *bounds) for step, bounds in by_step], amount)
+    return tuple(sorted((step, *bounds) for step, bounds in ranges.items()))
 
 
-def _reaches(ranges: Sequence[tuple[int, int, int]], amount: int) -> bool:
-    """Tell whether one number of each range (step, least, most) sum to an amount."""
-    if not ranges:
-        return amount == 0
-    (step, least, most), *others = ranges
-    if not others:
-        return amount % step == 0 and least <= amount <= most
-    low = max(least, amount - sum(one[2] for one in others))
-    high = min(most, amount - sum(one[1] for one in others))
-    first = -(-low // step) * step
-    if len(others) == 1:
-        # Only the remainder matters now, and it comes again after that many steps.
-        high = min(high, first + step * others[0][0])
-    return any(_reaches(others, amount - given) for given in range(first, high + 1, step))
+def _is_viable(ranges: _Ranges, amount: int, budget: Budget) -> bool:
+    terms = [(step, (most - least) // step) for step, least, most in ranges]
+    return reaches(terms, amount - sum(least for _, least, _ in ranges), budget.check)
 
 
 def minimal_sets(
-    shares: Sequence[Share], amount: int, check: Callable[[], None] = lambda: None
+    shares: Sequence[Share], amount: int, budget: Budget = UNBOUNDED
 ) -> Iterator[Shares]:
     """Yield the minimal viable sets, small ones first, lazily; each in the order of the shares.
 
     Args:
         shares: What there is.
         amount: What is to be divided.
-        check: Called again and again meanwhile; it may raise to give up. Finding out that nothing
-            sums to an amount can take forever.
+        budget: What the question may cost. Finding out that nothing sums to an amount can take
+            forever.
     """
     if sum(one.most for one in shares) < amount or amount % gcd(*(one.step for one in shares)):
         return
-    judge = _Uniform(amount) if len({one.step for one in shares}) == 1 else _Mixed(amount)
-    for size in range(1, len(shares) + 1):
-        finder = _Finder(shares, amount, size, judge, check)
-        yield from finder.sets((), 0)
-        if not finder.may_grow:
-            return
-        judge.close_size()
+    is_uniform = len({one.step for one in shares}) == 1
+    judge = _Uniform(amount) if is_uniform else _Mixed(shares, amount, budget)
+    try:
+        for size in range(1, len(shares) + 1):
+            finder = _Finder(shares, amount, size, judge, budget.check)
+            yield from finder.sets((), 0)
+            if not finder.may_grow:
+                return
+            judge.close_size()
+    finally:
+        judge.close()
 
 
 class _Uniform:
@@ -108,29 +117,52 @@ class _Uniform:
     def close_size(self) -> None:
         """Nothing to remember."""
 
+    def close(self) -> None:
+        """Nothing to forget."""
+
 
 class _Mixed:
-    """Judges sets of shares with different steps; remembers what it found."""
+    """Judges sets of shares with different steps; remembers what it found, as sets of bits."""
 
-    def __init__(self, amount: int) -> None:
+    def __init__(self, shares: Sequence[Share], amount: int, budget: Budget) -> None:
         self._amount = amount
-        self._smaller: list[frozenset[Share]] = []
-        self._found: list[frozenset[Share]] = []
+        self._budget = budget
+        self._bit = {one: 1 << number for number, one in enumerate(shares)}
+        self._smaller: list[int] = []
+        self._found: list[int] = []
+        self._verdicts: dict[_Ranges, bool] = {}
 
     def is_settled(self, shares: Shares) -> bool:
-        members = frozenset(shares)
-        return any(one <= members for one in self._smaller)
+        self._budget.check()
+        members = self._bits(shares)
+        return any(one & members == one for one in self._smaller)
 
     def is_minimal(self, shares: Shares) -> bool:
-        if self.is_settled(shares) or not is_viable(shares, self._amount):
+        if self.is_settled(shares) or not self._is_viable(_ranges(shares)):
             return False
-        self._found.append(frozenset(shares))
+        self._budget.hold(_SET_BYTES)
+        self._found.append(self._bits(shares))
         return True
+
+    def _bits(self, shares: Shares) -> int:
+        return sum(self._bit[one] for one in shares)
+
+    def _is_viable(self, ranges: _Ranges) -> bool:
+        """Judge equal hardware once."""
+        if ranges not in self._verdicts:
+            if len(self._verdicts) >= _MOST_VERDICTS:
+                self._verdicts.clear()
+            self._verdicts[ranges] = _is_viable(ranges, self._amount, self._budget)
+        return self._verdicts[ranges]
 
     def close_size(self) -> None:
         """Let the sets found so far rule out bigger ones."""
         self._smaller += self._found
         self._found = []
+
+    def close(self) -> None:
+        """Give back the memory counted."""
+        self._budget.hold(-_SET_BYTES * (len(self._smaller) + len(self._found)))
 
 
 class _Finder:
@@ -186,14 +218,33 @@ def _range(shares: Sequence[Share]) -> range:
     return range(len(shares) + 1)
 
 
-def pack(shares: Sequence[Share], amount: int) -> tuple[int, ...]:
+@dataclass(frozen=True, slots=True)
+class _Parts:
+    """A division that is kept."""
+
+    parts: tuple[int, ...]
+
+    @property
+    def nbytes(self) -> int:
+        return 100 + 40 * len(self.parts)
+
+
+_known = Memory(_REMEMBERED_BYTES)
+"""Divisions by policy, shares and amount."""
+
+
+def pack(shares: Sequence[Share], amount: int, budget: Budget = UNBOUNDED) -> tuple[int, ...]:
     """Divide an amount over a viable set so that the vector of parts is the greatest there is."""
-    return _pack(_placeless(shares), amount)
+    some = _placeless(shares)
+    found = _known.get(("pack", some, amount), lambda: _Parts(_pack(some, amount, budget)))
+    return found.parts
 
 
-def even(shares: Sequence[Share], amount: int) -> tuple[int, ...]:
+def even(shares: Sequence[Share], amount: int, budget: Budget = UNBOUNDED) -> tuple[int, ...]:
     """Divide an amount over a viable set so that the parts differ least; then as `pack` does."""
-    return _even(_placeless(shares), amount)
+    some = _placeless(shares)
+    found = _known.get(("even", some, amount), lambda: _Parts(_even(some, amount, budget)))
+    return found.parts
 
 
 def _placeless(shares: Sequence[Share]) -> Shares:
@@ -201,40 +252,88 @@ def _placeless(shares: Sequence[Share]) -> Shares:
     return tuple(replace(one, place=0) for one in shares)
 
 
-@lru_cache(_REMEMBERED)
-def _pack(shares: Shares, amount: int) -> tuple[int, ...]:
+def _pack(shares: Shares, amount: int, budget: Budget) -> tuple[int, ...]:
     parts = []
     for number, one in enumerate(shares):
         rest = shares[number + 1 :]
-        most = min(one.most, amount - sum(other.least for other in rest))
+        ranges = _ranges(rest)
         part = next(
             part
-            for part in range(most // one.step * one.step, 0, -one.step)
-            if is_viable(rest, amount - part)
+            for part in _parts_of(one, rest, amount)
+            if _is_viable(ranges, amount - part, budget)
         )
         parts.append(part)
         amount -= part
     return tuple(parts)
 
 
-@lru_cache(_REMEMBERED)
-def _even(shares: Shares, amount: int) -> tuple[int, ...]:
+def _parts_of(one: Share, rest: Shares, amount: int) -> range:
+    """Return the parts of a share that may leave what the rest can give, the greatest first.
+
+    What is left must be a multiple of the divisor of the other steps.
+    """
+    most = min(one.most, amount - sum(other.least for other in rest))
+    least = max(one.least, amount - sum(other.most for other in rest))
+    # Nothing but 0 is a multiple of "no step".
+    divisor = gcd(*(other.step for other in rest)) or max(amount, 1)
+    common = gcd(one.step, divisor)
+    stride = lcm(one.step, divisor)
+    times = amount // common * pow(one.step // common, -1, divisor // common)
+    part = one.step * (times % (divisor // common))
+    greatest = most - (most - part) % stride
+    return range(greatest, least - 1, -stride)
+
+
+def _even(shares: Shares, amount: int, budget: Budget) -> tuple[int, ...]:
     """Find the narrowest window in which there is a division.
 
-    No division's greatest part is below `top`, and none's smallest is above `bottom`. So the
-    parts lie in a window that holds both, and the narrowest window with a division is wanted. With
-    equal steps it is the first one tried.
+    No division's greatest part is below `top`, and none's smallest is above `bottom`, as the parts
+    of a window that ends or begins there show. From `bottom` downwards each number that the
+    smallest part can be is tried as the lower end of a window: first whether a window as narrow as
+    the narrowest so far is enough, and if so, how narrow it can be. A window that reaches lower
+    never has to reach higher.
     """
-    top = _first(max(one.most for one in shares), lambda it: _most_below(shares, it) >= amount)
-    bottom = _first(max(one.most for one in shares), lambda it: _least_above(shares, it) > amount)
+    ceiling = max(one.most for one in shares)
+    top = _first(ceiling, lambda it: _most_below(shares, it) >= amount)
+    bottom = _first(ceiling, lambda it: _least_above(shares, it) > amount) - 1
     top = max(top, *(one.least for one in shares))
-    bottom = min(bottom - 1, *(one.most for one in shares))
-    for width in count(max(top - bottom, 0)):
-        windows = (_within(shares, low, low + width) for low in range(bottom, top - width - 1, -1))
-        found = [_pack(one, amount) for one in windows if one and is_viable(one, amount)]
-        if found:
-            return max(found)
-    raise AssertionError
+    bottom = min(bottom, *(one.most for one in shares))
+    width = ceiling
+    found: list[int] = []
+    low = bottom
+    while low > 0 and top - low <= width:
+        budget.check()
+        low = max(_at_most(one, low) for one in shares)
+        if low <= 0 or top - low > width:
+            break
+        if _has_division(shares, low, low + width, amount, budget):
+            widths = range(max(top - low, 0), width + 1)
+            narrowest = _narrowest(shares, low, widths, amount, budget)
+            if narrowest < width:
+                width, found = narrowest, []
+            found.append(low)
+        low -= 1
+    windows = [_within(shares, low, low + width) for low in found]
+    return max(_pack(one, amount, budget) for one in windows if one)
+
+
+def _at_most(one: Share, low: int) -> int:
+    """Return the greatest part of a share that is not above a level, 0 for none."""
+    part = min(one.most, low // one.step * one.step)
+    return part if part >= one.least else 0
+
+
+def _narrowest(shares: Shares, low: int, widths: range, amount: int, budget: Budget) -> int:
+    """Return the least of some widths whose window has a division; the greatest one has."""
+    return widths.start + _first(
+        len(widths) - 1,
+        lambda it: _has_division(shares, low, low + widths[it], amount, budget),
+    )
+
+
+def _has_division(shares: Shares, bottom: int, top: int, amount: int, budget: Budget) -> bool:
+    cut = _within(shares, bottom, top)
+    return cut is not None and is_viable(cut, amount, budget)
 
 
 def _first(ceiling: int, holds: Callable[[int], bool]) -> int:

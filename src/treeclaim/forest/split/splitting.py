@@ -7,7 +7,8 @@ what the other groups leave of each provider.
 """
 
 import random
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import sys
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import islice
@@ -18,10 +19,16 @@ import orjson
 from treeclaim.forest.domains.filters import with_any_trait_by_place
 from treeclaim.forest.domains.relation import Relation
 from treeclaim.forest.question.plan import Plan
+from treeclaim.forest.solve.first_anchors import FirstAnchors
 from treeclaim.forest.solve.search import Search
 from treeclaim.forest.split.division import Share, Shares, even, minimal_sets, pack
 from treeclaim.forest.table.columns import Rows
+from treeclaim.model.names import SHARING_TRAIT
 from treeclaim.model.request import NO_GROUP, SplitPolicy
+
+_CANDIDATE_BYTES = 400
+_PART_BYTES = 200
+"""Memory that is counted for a candidate, and for each part of its divisions."""
 
 _Division = tuple[tuple[int, int], ...]
 """Place and units of each part."""
@@ -71,10 +78,17 @@ class Splitter:
     def __init__(self, search: Search) -> None:
         self._search = search
         self._plan = search.plan
+        self._sharing = with_any_trait_by_place(search.forest, (SHARING_TRAIT,))
         self._classes = [
             _SplitClass(search, name, relation)
             for name, relation in zip(search.plan.split, search.split_relations, strict=True)
         ]
+        relations = (*search.relations, *search.split_relations)
+        self._reach = (
+            FirstAnchors(relations, search.allowed, self._sharing, search.budget)
+            if all(one.has_sharing for one in relations)
+            else None
+        )
         self._required = [
             with_any_trait_by_place(search.forest, names) for names in search.plan.required
         ]
@@ -83,11 +97,19 @@ class Splitter:
         """Return those candidates that the limit and the operator's options ask for."""
         options, limit = self._search.options, self._plan.request.limit
         if options.randomize:
-            found = list(islice(self._distinct(), options.maximum))
+            found = self._first(options.maximum)
             random.shuffle(found)
             return found[:limit]
         wanted = [one for one in (options.maximum, limit) if one is not None]
-        return list(islice(self._distinct(), min(wanted, default=None)))
+        return self._first(min(wanted, default=None))
+
+    def _first(self, count: int | None) -> list[SplitCandidate]:
+        found: list[SplitCandidate] = []
+        most = sys.maxsize if count is None else min(count, sys.maxsize)
+        for one in islice(self._distinct(), most):
+            self._search.budget.hold(_CANDIDATE_BYTES + _PART_BYTES * len(one.parts))
+            found.append(one)
+        return found
 
     def has_candidate(self, anchor: int) -> bool:
         """Tell whether there is some candidate under an anchor, given by its number."""
@@ -96,30 +118,75 @@ class Splitter:
 
     def _distinct(self) -> Iterator[SplitCandidate]:
         """Yield the candidates; one of sharing providers alone may come from several anchors."""
-        seen: set[SplitCandidate] = set()
-        for one in self._drawn():
-            if one not in seen:
-                seen.add(one)
+        for anchor, one in self._drawn():
+            if not self._is_repetition(anchor, one):
                 yield one
 
-    def _drawn(self) -> Iterator[SplitCandidate]:
+    def _is_repetition(self, anchor: int, candidate: SplitCandidate) -> bool:
+        """Tell whether an earlier anchor has the same candidate.
+
+        There, too, all its providers can serve, but if one of them is of the anchor's own tree it
+        stands elsewhere in the vector of parts, and the division may be another one.
+        """
+        if self._reach is None:
+            return False
+        keys = [*candidate.chosen, *(place for _, place, _ in candidate.parts)]
+        if not self._sharing[keys].all():
+            return False
+        lists = self._reach.lists(
+            [*range(len(candidate.chosen)), *self._split_numbers(candidate)], keys
+        )
+        own = set(self._search.forest.order.tree[keys].tolist())
+        seen_other = False
+        other = self._reach.common(lists, 0)
+        while other < anchor:
+            # All anchors that are none of the providers' own trees divide alike.
+            if other in own or not seen_other:
+                seen_other |= other not in own
+                if self._parts_at(other, anchor, candidate) == candidate.parts:
+                    return True
+            start = other + 1
+            if seen_other:
+                start = min((one for one in own if one >= start), default=anchor)
+            other = self._reach.common(lists, start)
+        return False
+
+    def _split_numbers(self, candidate: SplitCandidate) -> list[int]:
+        """Return the number of the relation of each part, behind those of the slots."""
+        numbers = {one.name: len(candidate.chosen) + at for at, one in enumerate(self._classes)}
+        return [numbers[name] for name, _, _ in candidate.parts]
+
+    def _parts_at(
+        self, other: int, anchor: int, candidate: SplitCandidate
+    ) -> tuple[tuple[str, int, int], ...]:
+        """Return the parts of a candidate as another anchor that reaches it divides them."""
+        parts = []
+        for one in self._classes:
+            places = {place for name, place, _ in candidate.parts if name == one.name}
+            taken = self._taken(one.name, candidate.chosen)
+            parts += one.division_at(other, anchor, places, taken)
+        return tuple(parts)
+
+    def _drawn(self) -> Iterator[tuple[int, SplitCandidate]]:
         if not self._search.options.breadth_first:
             for anchors, chosen in self._search.anchored_blocks():
                 for anchor, one in zip(anchors.tolist(), chosen.tolist(), strict=True):
-                    yield from self._divided(anchor, tuple(one))
+                    for found in self._divided(anchor, tuple(one)):
+                        yield anchor, found
             return
-        waiting = [self._of_anchor(self._search.anchors[[at]]) for at in self._indices()]
+        anchors = self._search.anchors.tolist()
+        waiting = [
+            (one, self._of_anchor(self._search.anchors[[at]])) for at, one in enumerate(anchors)
+        ]
         while waiting:
             still = []
-            for source in waiting:
+            for anchor, source in waiting:
+                self._search.budget.check()
                 one = next(source, None)
                 if one is not None:
-                    yield one
-                    still.append(source)
+                    yield anchor, one
+                    still.append((anchor, source))
             waiting = still
-
-    def _indices(self) -> range:
-        return range(len(self._search.anchors))
 
     def _of_anchor(self, anchor: Rows) -> Iterator[SplitCandidate]:
         for anchors, chosen in self._search.anchored_blocks(anchor):
@@ -134,7 +201,7 @@ class Splitter:
         if any(next(draw(), None) is None for draw in choices):
             return
         for divisions in _product(choices):
-            self._search.deadline.check()
+            self._search.budget.check()
             parts = tuple(
                 (split.name, place, units)
                 for split, division in zip(self._classes, divisions, strict=True)
@@ -168,15 +235,32 @@ class _SplitClass:
         self._amount = plan.split[name]
         self._divide = even if plan.request.split_policy == SplitPolicy.EVEN else pack
         self._forest = search.forest
-        self._check = search.deadline.check
+        self._budget = search.budget
         self._relation = relation
         self._known: dict[int, list[tuple[int, int, int, int]]] = {}
 
     def divisions(self, anchor: int, taken: Mapping[int, int]) -> Iterator[_Division]:
         """Yield place and units of each part, one division for each minimal viable set."""
-        for shares in minimal_sets(self._shares(anchor, taken), self._amount, self._check):
-            parts = self._divide(shares, self._amount)
+        for shares in minimal_sets(self._shares(anchor, taken), self._amount, self._budget):
+            parts = self._divide(shares, self._amount, self._budget)
             yield tuple((one.place, part) for one, part in zip(shares, parts, strict=True))
+
+    def division_at(
+        self, other: int, anchor: int, places: Collection[int], taken: Mapping[int, int]
+    ) -> list[tuple[str, int, int]]:
+        """Return the parts of some places as another anchor divides them."""
+        order = self._forest.order
+        root = order.roots[other]
+
+        def position(share: Share) -> tuple[bool, int | str]:
+            if order.root[share.place] == root:
+                return False, share.place
+            return True, self._forest.uuid_of(int(order.row[share.place]))
+
+        shares = [one for one in self._shares(anchor, taken) if one.place in places]
+        shares.sort(key=position)
+        parts = self._divide(shares, self._amount, self._budget)
+        return [(self.name, one.place, part) for one, part in zip(shares, parts, strict=True)]
 
     def _shares(self, anchor: int, taken: Mapping[int, int]) -> Shares:
         """Return what each provider can give beside what other groups take of it."""

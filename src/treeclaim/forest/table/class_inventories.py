@@ -14,6 +14,9 @@ from treeclaim.model.request import STRICT, Leniency
 
 _GREATEST_FREE = 2**62
 _NEVER_FREE = -(2**62)
+_LEAST_UNSURE = 2**61
+"""From here on `free` may have been cut off; only an allocation ratio beyond all reason gets here.
+"""
 
 Slots = Rows | slice
 """Which slots are meant."""
@@ -147,9 +150,11 @@ class ClassInventories:
 
         An amount above the storage range fits nowhere, as no max_unit can admit it.
         """
-        free = self.free.values[slots]
-        fits: Mask = free >= (_NEVER_FREE + 1 if leniency.though_full else amount)
+        least = _NEVER_FREE + 1 if leniency.though_full else min(amount, _LEAST_UNSURE)
+        fits: Mask = self.free.values[slots] >= least
         if leniency.any_amount:
+            if least == _LEAST_UNSURE:
+                self._compare_exactly(slots, amount, fits)
             return fits
         if amount > MAXIMUM_INTEGER:
             fits[:] = False
@@ -158,6 +163,14 @@ class ClassInventories:
             fits &= self.max_unit.values[slots] >= amount
             fits &= amount % self.step_size.values[slots] == 0
         return fits
+
+    def _compare_exactly(self, slots: Slots, amount: int, fits: Mask) -> None:
+        """Compare an amount with what is free where that is more than the column can hold."""
+        numbers = np.arange(len(self))[slots]
+        for at in np.flatnonzero(fits).tolist():
+            slot = int(numbers[at])
+            free = self.inventory(slot).whole_capacity - int(self.used.values[slot])
+            fits[at] = free >= amount
 
     def emptied(self) -> "ClassInventories":
         """Return the same inventories as if nothing were allocated."""

@@ -19,10 +19,10 @@ which depends on the data alone, so that every worker gives the same answer.
 import copy
 from collections.abc import Iterable
 
+from treeclaim.forest.bounds.memory import Memory
 from treeclaim.forest.table.class_inventories import ClassInventories
 from treeclaim.forest.table.fragments import summary_fragment
 from treeclaim.forest.table.inventory_view import InventoryView
-from treeclaim.forest.table.memory import Memory
 from treeclaim.forest.table.order import TreeOrder
 from treeclaim.forest.table.planting import plan_rows
 from treeclaim.forest.table.provider_table import NO_ROW, ProviderTable

@@ -33,7 +33,7 @@ def summary_fragment(
     entry: dict[str, Any] = {
         "resources": {
             one.resource_class: {
-                "capacity": _writable(one.inventory.whole_capacity),
+                "capacity": writable(one.inventory.whole_capacity),
                 "used": one.used,
             }
             for one in inventories
@@ -48,6 +48,6 @@ def summary_fragment(
     return b'"%s":%s' % (provider.uuid.encode(), orjson.dumps(entry))
 
 
-def _writable(number: int) -> int | orjson.Fragment:
+def writable(number: int) -> int | orjson.Fragment:
     """Let orjson write a number of more than 64 bits, which a capacity may be."""
     return number if number.bit_length() < _ORJSON_BITS else orjson.Fragment(str(number))

@@ -43,7 +43,8 @@ def list_candidates(call: Call) -> Reply:
 
 def asked_by(call: Call) -> Asked:
     """Let the time of a question begin; servers that can tell say whether its client has gone."""
-    return Asked.now(call.services.search.seconds, client_gone_of(call))
+    search = call.services.search
+    return Asked.now(search.seconds, client_gone_of(call), search.most_bytes)
 
 
 def require_few_groups(request: CandidateRequest, limits: Limits) -> None:

@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Keeps what was worked out until the shape of the Forest changes, within some bytes."""
+"""Keeps what was worked out, until it is told to forget it, within some bytes."""
 
+import dataclasses
+import sys
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Mapping
 from typing import Protocol, TypeVar, cast
 
 
@@ -18,8 +20,25 @@ class Sized(Protocol):
 
 _Value = TypeVar("_Value", bound=Sized)
 
-_OVERHEAD = 1_000
-"""Bytes that are counted for a value besides its own, for its key and all that holds it."""
+_OVERHEAD = 500
+"""Bytes that are counted for a value besides its own and its key's, for all that holds it."""
+
+
+def size_of(key: object) -> int:
+    """Return the bytes that a key takes: what clients send is in it, and may be long."""
+    if isinstance(key, str | bytes | int):
+        return sys.getsizeof(key)
+    if hasattr(key, "nbytes"):
+        # A value that is kept elsewhere, or counted by the value of this key.
+        return 0
+    if isinstance(key, Mapping):
+        return sys.getsizeof(key) + sum(size_of(one) for one in key.items())
+    if isinstance(key, tuple | frozenset):
+        return sys.getsizeof(key) + sum(map(size_of, key))
+    if dataclasses.is_dataclass(key):
+        fields = dataclasses.fields(key)
+        return sys.getsizeof(key) + sum(size_of(getattr(key, one.name)) for one in fields)
+    return sys.getsizeof(key)
 
 
 class Memory:
@@ -31,7 +50,7 @@ class Memory:
 
     def __init__(self, most_bytes: int) -> None:
         self.most_bytes = most_bytes
-        self._values: OrderedDict[Hashable, Sized] = OrderedDict()
+        self._values: OrderedDict[Hashable, tuple[Sized, int]] = OrderedDict()
         self._bytes = 0
         # A long answer is drawn while others use the Forest.
         self._lock = threading.Lock()
@@ -45,21 +64,23 @@ class Memory:
     def find(self, key: Hashable) -> Sized | None:
         """Return the value of a key, None if it is not known."""
         with self._lock:
-            value = self._values.get(key)
-            if value is not None:
-                self._values.move_to_end(key)
-        return value
+            found = self._values.get(key)
+            if found is None:
+                return None
+            self._values.move_to_end(key)
+        return found[0]
 
     def keep(self, key: Hashable, value: Sized) -> None:
         """Keep the value of a key, if none is known."""
+        nbytes = value.nbytes + size_of(key) + _OVERHEAD
         with self._lock:
             if key in self._values:
                 return
-            self._values[key] = value
-            self._bytes += value.nbytes + _OVERHEAD
+            self._values[key] = value, nbytes
+            self._bytes += nbytes
             while self._bytes > self.most_bytes:
-                _, oldest = self._values.popitem(last=False)
-                self._bytes -= oldest.nbytes + _OVERHEAD
+                _, (_, freed) = self._values.popitem(last=False)
+                self._bytes -= freed
 
     def get(self, key: Hashable, make: Callable[[], _Value]) -> _Value:
         """Return the value of a key, made now if it is not known."""

@@ -1,0 +1,111 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What one question may cost: time and memory.
+
+Combining is a search, and a question can be made for which it takes longer than anybody waits, or
+holds more than a worker has. So a question carries its budget, and whoever loops asks it.
+"""
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from treeclaim.model.errors import SearchGivenUpError, SearchTooLargeError
+from treeclaim.model.request import SearchOptions
+
+_INTERRUPT_SECONDS = 0.001
+"""How often `interrupted` is called at most. Short questions take some milliseconds, so whoever
+gives way to them need not look more often."""
+
+_MEGABYTE = 1_000_000
+
+
+class Budget:
+    """Time and memory that one question may take.
+
+    Time is that from the making of the budget, but for what passes while it is paused: while a
+    client reads a streamed answer, nothing is computed.
+    """
+
+    def __init__(
+        self,
+        seconds: float | None = None,
+        most_bytes: int | None = None,
+        *,
+        interrupted: Callable[[], None] | None = None,
+    ) -> None:
+        """Begin now.
+
+        Args:
+            seconds: How long it may be computed; None for as long as it likes.
+            most_bytes: How much the search may hold at a time; None for as much as it likes.
+            interrupted: Called about once in a millisecond; may wait, or raise to end the search.
+        """
+        now = time.monotonic()
+        self._seconds = seconds
+        self._at = None if seconds is None else now + seconds
+        self._most_bytes = most_bytes
+        self._held = 0
+        self._interrupted = interrupted
+        self._next_interrupt = now
+
+    @classmethod
+    def of(
+        cls, options: SearchOptions, *, interrupted: Callable[[], None] | None = None
+    ) -> "Budget":
+        """Return the budget that the operator grants to a question."""
+        return cls(options.seconds, options.most_bytes, interrupted=interrupted)
+
+    def check(self) -> None:
+        """Go on if there is time; cheap enough for every turn of every loop.
+
+        Raises:
+            SearchGivenUpError: if there is none left.
+        """
+        now = time.monotonic()
+        if self._at is not None and now > self._at:
+            raise SearchGivenUpError(self._seconds or 0)
+        if self._interrupted is not None and now >= self._next_interrupt:
+            self._interrupted()
+            self._next_interrupt = time.monotonic() + _INTERRUPT_SECONDS
+
+    def hold(self, nbytes: int) -> None:
+        """Count memory that the search holds from now on; a negative number gives some back.
+
+        Raises:
+            SearchTooLargeError: if it is more than the search may hold.
+        """
+        self._held += nbytes
+        if nbytes > 0 and self._most_bytes is not None and self._held > self._most_bytes:
+            raise SearchTooLargeError(self._most_bytes // _MEGABYTE)
+
+    @contextmanager
+    def held(self, nbytes: int) -> Iterator[None]:
+        """Count memory that is held as long as the block runs."""
+        self.hold(nbytes)
+        try:
+            yield
+        finally:
+            self.hold(-nbytes)
+
+    @contextmanager
+    def scope(self) -> Iterator[None]:
+        """Forget at the end of the block what was counted in it: it is not held any more."""
+        before = self._held
+        try:
+            yield
+        finally:
+            self._held = before
+
+    @contextmanager
+    def paused(self) -> Iterator[None]:
+        """Let no time pass while the block runs: what takes long there is a client that reads."""
+        begin = time.monotonic()
+        try:
+            yield
+        finally:
+            if self._at is not None:
+                self._at += time.monotonic() - begin
+
+
+UNBOUNDED = Budget()
+"""For what is called without a question."""

@@ -1,0 +1,67 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`limit=N` returns the first N candidates of the unlimited answer (contract page 90, section 6).
+
+TREECLAIM_PROPERTY_EXAMPLES=N in the environment tries N worlds instead of the usual number.
+"""
+
+import os
+
+import pytest
+from hypothesis import HealthCheck, event, given, settings
+from hypothesis import strategies as st
+
+from tests.properties.forest_adapter import LAZY, Found, ask, forest_of, lowered
+from tests.reference.candidates import Reference
+from tests.reference.strategies import extended_requests, requests, worlds
+
+WORLDS = int(os.environ.get("TREECLAIM_PROPERTY_EXAMPLES", "100"))
+REQUESTS_EACH = 4
+MOST_CANDIDATES = 60
+LIMITS_TRIED = 25
+
+
+@st.composite
+def questions(draw):
+    world = draw(worlds())
+    kinds = st.one_of(requests(world), extended_requests(world))
+    return world, [draw(kinds) for _ in range(REQUESTS_EACH)]
+
+
+some_worlds = settings(
+    max_examples=WORLDS,
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
+)
+
+
+@pytest.mark.parametrize("breadth_first", [False, True])
+@pytest.mark.parametrize("thresholds", [{}, LAZY], ids=["usual", "lowered"])
+def test_a_limited_answer_is_the_beginning_of_the_unlimited_one(breadth_first, thresholds):
+    @some_worlds
+    @given(questions())
+    def check(question):
+        world, asked = question
+        forest = forest_of(world)
+        for request in asked:
+            compare(world, forest, request, breadth_first)
+
+    with lowered(thresholds):
+        check()
+
+
+def compare(world, forest, request, breadth_first):
+    everything = Found(world, ask(forest, request, breadth_first=breadth_first))
+    count = len(everything.listed)
+    if not 1 < count <= MOST_CANDIDATES:
+        return
+    event("several candidates")
+    reference = Reference(world)
+    # From 1.29 the summaries of the trees that the candidates use; before, of all candidates'.
+    for limit in sorted({1 + number * count // LIMITS_TRIED for number in range(LIMITS_TRIED)}):
+        where = (str(world), request, limit)
+        found = Found(world, ask(forest, request, limit, breadth_first=breadth_first))
+        assert found.listed == everything.listed[:limit], where
+        shown = reference.summaries(everything.candidates, found.candidates, nested=request.nested)
+        assert found.summaries.keys() == shown, where
+        capped = Found(world, ask(forest, request, maximum=limit, breadth_first=breadth_first))
+        assert capped.listed == everything.listed[:limit], where
