@@ -11,6 +11,7 @@ from oslo_config import cfg
 from sqlalchemy.engine import make_url
 from sqlalchemy.exc import ArgumentError
 
+from treeclaim.config.connections import ConnectionLimits
 from treeclaim.config.options import GROUPS, register
 from treeclaim.model.request import SearchOptions
 from treeclaim.store import DatabaseSettings
@@ -60,6 +61,7 @@ class Configuration:
         admin: Where liveness, readiness and metrics are served; None for nowhere.
         metrics_of_resources: `none`, `cloud` or `aggregates`.
         max_body_bytes, max_request_groups: Limits of a request.
+        connections: What clients of `treeclaim serve` are granted.
         tracing: Whether traces are sent.
     """
 
@@ -79,6 +81,7 @@ class Configuration:
     metrics_of_resources: str
     max_body_bytes: int
     max_request_groups: int
+    connections: ConnectionLimits
     tracing: bool
 
 
@@ -151,7 +154,21 @@ def _configuration(options: cfg.ConfigOpts) -> Configuration:
         metrics_of_resources=options.treeclaim.metrics_of_resources,
         max_body_bytes=options.treeclaim.max_body_bytes,
         max_request_groups=options.treeclaim.max_request_groups,
+        connections=_connections(options),
         tracing=options.treeclaim.tracing,
+    )
+
+
+def _connections(options: cfg.ConfigOpts) -> ConnectionLimits:
+    given = options.treeclaim
+    return ConnectionLimits(
+        header_seconds=given.header_seconds,
+        body_seconds=given.body_seconds,
+        answer_seconds=given.answer_seconds,
+        keep_alive_seconds=given.keep_alive_seconds,
+        connections=given.max_connections,
+        waiting=given.max_waiting_requests,
+        body_bytes=given.max_body_bytes,
     )
 
 
