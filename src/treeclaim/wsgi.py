@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 from treeclaim import __version__, allocator, config, logs
 from treeclaim.api.app import application_of, start_services
+from treeclaim.api.middleware.draining import Draining
 from treeclaim.api.protocol.services import Services
 from treeclaim.config import Configuration
 from treeclaim.model.errors import StoreUnavailableError
@@ -92,7 +93,10 @@ class _Lazy:
     ) -> Iterable[bytes]:
         with self._lock:
             if self._application is None:
-                self._application = start().application
+                started = start()
+                self._application = Draining(
+                    started.application, started.configuration.max_body_bytes
+                )
         return self._application(environment, start_response)
 
 

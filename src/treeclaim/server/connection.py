@@ -22,6 +22,7 @@ from treeclaim.server.bounds import (
 )
 from treeclaim.server.budget import Budget
 from treeclaim.server.exchange import Exchange
+from treeclaim.server.kernel import unacknowledged
 from treeclaim.server.pool import ThreadPool
 from treeclaim.server.refusals import refusal
 from treeclaim.server.requests import HeadParser, RefusedError, RequestHead, read_head, too_long
@@ -442,7 +443,9 @@ class Connection(asyncio.Protocol):
     # Clients that do not read.
 
     def _taken(self) -> int:
-        return self._sent - self._transport.get_write_buffer_size()
+        """Return the bytes that have arrived; the kernel keeps MiBs that have not."""
+        here = self._transport.get_write_buffer_size()
+        return self._sent - here - unacknowledged(self._socket)
 
     def _give_time_to_take(self) -> None:
         self._taken_before = self._taken()

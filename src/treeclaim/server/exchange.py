@@ -215,5 +215,6 @@ class Exchange:
         text = "\r\n".join(lines)
         if text.count("\n") != len(lines) - 1 or text.count("\r") != len(lines) - 1:
             raise ValueError("a header of the answer would end its line")
+        data = f"{text}\r\n{self._client.closing_headers()}\r\n".encode("latin-1")
         self._is_begun = True
-        return f"{text}\r\n{self._client.closing_headers()}\r\n".encode("latin-1")
+        return data

@@ -121,8 +121,13 @@ class Front:
             return
         for member in self.table:
             cast("Connection", member).stop_if_unused()
-        if not await self._closed_within(GRACE_SECONDS - ARRIVAL_SECONDS):
-            _LOG.warning("%s connections are cut off", len(self.table))
+        if await self._closed_within(GRACE_SECONDS - ARRIVAL_SECONDS):
+            return
+        _LOG.warning("%s connections are cut off", len(self.table))
+        for member in self.table:
+            member.drop()
+        # Their transports close in the next turn of the loop.
+        await asyncio.sleep(0)
 
     async def _closed_within(self, seconds: float) -> bool:
         try:
