@@ -40,21 +40,21 @@ class Running:
         front: The server itself.
     """
 
-    def __init__(self, application, threads, limits, backlog):
+    def __init__(self, application, threads, limits, backlog, tls=None):
         """Start it."""
         self._listener = socket.create_server(("127.0.0.1", 0), backlog=backlog)
         self.address = self._listener.getsockname()
         self.front = None
         self._started = threading.Event()
         self._thread = threading.Thread(
-            target=lambda: asyncio.run(self._run(application, threads, limits))
+            target=lambda: asyncio.run(self._run(application, threads, limits, tls))
         )
         self._thread.start()
         self._started.wait()
 
-    async def _run(self, application, threads, limits):
+    async def _run(self, application, threads, limits, tls):
         self._stop = asyncio.Event()
-        self.front = Front(application, ConnectionLimits(**(LIMITS | limits)), threads)
+        self.front = Front(application, ConnectionLimits(**(LIMITS | limits)), threads, tls)
         self.front.listen(self._listener)
         self._started.set()
         await self._stop.wait()
@@ -87,9 +87,9 @@ class Running:
 
 
 @contextmanager
-def running(application=hello, threads=2, backlog=2048, **limits):
+def running(application=hello, threads=2, backlog=2048, tls=None, **limits):
     """A server for a block; limits are those of `ConnectionLimits`."""
-    server = Running(application, threads, limits, backlog)
+    server = Running(application, threads, limits, backlog, tls)
     try:
         yield server
     finally:

@@ -5,21 +5,16 @@ import contextlib
 import random
 import socket
 
+_CALLER = b"Host: a\r\nX-Auth-Token: admin\r\nOpenStack-API-Version: placement 1.39\r\n"
+_JSON = b"Content-Type: application/json\r\n"
+_CHUNKS = b'c\r\n{"name": "x"\r\n1\r\n}\r\n0\r\n\r\n'
 _SEEDS = (
     b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n",
-    b"GET /resource_providers?name=x&in_tree=y HTTP/1.1\r\nHost: a\r\nX-Auth-Token: admin\r\n\r\n",
-    (
-        b"PUT /traits/CUSTOM_A HTTP/1.1\r\nHost: a\r\nX-Auth-Token: admin\r\n"
-        b"OpenStack-API-Version: placement 1.39\r\nContent-Length: 2\r\n"
-        b"Content-Type: application/json\r\n\r\n{}"
-    ),
-    (
-        b"POST /resource_providers HTTP/1.1\r\nHost: a\r\nX-Auth-Token: admin\r\n"
-        b"Content-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n"
-        b'c\r\n{"name": "x"\r\n1\r\n}\r\n0\r\n\r\n',
-        b"GET /allocation_candidates?resources=VCPU:1 HTTP/1.0\r\nX-Auth-Token: admin\r\n"
-        b"OpenStack-API-Version: placement 1.39\r\n\r\n",
-    ),
+    b"GET /resource_providers?name=x&in_tree=y HTTP/1.1\r\n%b\r\n" % _CALLER,
+    b"PUT /traits/CUSTOM_A HTTP/1.1\r\n%b%bContent-Length: 2\r\n\r\n{}" % (_CALLER, _JSON),
+    b"POST /resource_providers HTTP/1.1\r\n%b%bTransfer-Encoding: chunked\r\n\r\n%b"
+    % (_CALLER, _JSON, _CHUNKS),
+    b"GET /allocation_candidates?resources=VCPU:1 HTTP/1.0\r\n%b\r\n" % _CALLER,
 )
 _PARTS = (
     b"\r\n", b"\n", b"\r", b"\0", b"\x1b[2J", b"%0A", b"%00", b"%", b"%zz", b" ", b"\t", b":", b"\xff",

@@ -8,6 +8,7 @@ from contextlib import ExitStack
 from tests.server.fronts import HELLO, is_closed, receive, running
 from tests.servers import eventually
 from treeclaim.server.listening import allow_most_files
+from treeclaim.server.table import Phase
 
 PIECE = b"x" * (64 * 1024)
 SMALL = 4096
@@ -181,8 +182,10 @@ def test_more_requests_than_may_wait_are_refused_with_a_time_to_come_again():
         clients = connections(stack, server, 8)
         for client in clients:
             client.sendall(HELLO)
-        # One is being answered, two wait; whoever is first in the loop.
-        eventually(lambda: server.front.pool._jobs.qsize() == 2, "two wait")
+        table = server.front.table
+        eventually(
+            lambda: table.count(Phase.ANSWERING) + table.count(Phase.IDLE) == 8, "all were read"
+        )
         release.set()
         statuses = []
         for client in clients:

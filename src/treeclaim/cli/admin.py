@@ -10,7 +10,6 @@ import asyncio
 import os
 import signal
 import socket
-import sys
 import threading
 from typing import TYPE_CHECKING, Any
 
@@ -107,5 +106,7 @@ def _family(host: str) -> socket.AddressFamily:
 
 
 def _leave_with_parent() -> None:
-    sys.stdin.buffer.read()
+    # Not by sys.stdin, whose lock this thread would hold when the interpreter ends.
+    while os.read(0, 1):
+        pass
     os._exit(0)

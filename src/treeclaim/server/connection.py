@@ -157,18 +157,16 @@ class Connection(asyncio.Protocol):
         self._front.note_closed()
 
     def pause_writing(self) -> None:
-        """Know that the client has not taken all that was sent."""
+        """Know that the client has not taken all that was sent, be it of TLS itself."""
         self._is_full = True
-        if self.phase is not Phase.LINGERING:
-            self._front.table.move(self, Phase.SENDING)
-        self._give_time_to_take()
-        self._front.unsent.note(self, self._transport.get_write_buffer_size())
+        if self.phase is Phase.ANSWERING:
+            self._await_client()
 
     def resume_writing(self) -> None:
         """Know that it has."""
         self._is_full = False
         self._front.unsent.release(self)
-        if self.phase is Phase.LINGERING:
+        if self.phase is not Phase.SENDING:
             return
         self._front.table.move(self, Phase.ANSWERING)
         self.deadline = _NEVER
@@ -177,6 +175,13 @@ class Connection(asyncio.Protocol):
         elif self._waits_for_client and self._exchange is not None:
             self._waits_for_client = False
             self._front.pool.proceed(self._exchange.go_on)
+
+    def _await_client(self) -> None:
+        """Let the client have its time to take what was sent."""
+        if self.phase is not Phase.SENDING:
+            self._front.table.move(self, Phase.SENDING)
+            self._give_time_to_take()
+        self._front.unsent.note(self, self._transport.get_write_buffer_size())
 
     # What the table calls.
 
@@ -377,7 +382,7 @@ class Connection(asyncio.Protocol):
         if data:
             self._transport.write(data)
         if self._is_full:
-            self._front.unsent.note(self, self._transport.get_write_buffer_size())
+            self._await_client()
         elif is_last:
             self._finish()
 

@@ -9,7 +9,6 @@ import asyncio
 import os
 import signal
 import socket
-import sys
 import threading
 from dataclasses import replace
 
@@ -63,7 +62,8 @@ def _watch_parent() -> None:
     """Stop when the first process is gone, or this one would keep the port."""
 
     def watch() -> None:
-        while sys.stdin.buffer.read(1):
+        # Not by sys.stdin, whose lock this thread would hold when the interpreter ends.
+        while os.read(0, 1):
             pass
         os.kill(os.getpid(), signal.SIGTERM)
         _end_soon(GRACE_SECONDS + END_SECONDS)
