@@ -65,11 +65,18 @@ def send(address, data, seed):
     return found
 
 
-def attack(address, seeds):
-    """Send the bytes of many seeds; whatever is answered is HTTP, and no failure of the service."""
+def attack(address, seeds, *, always_http=True):
+    """Send the bytes of many seeds; nothing that is answered is a failure of the service.
+
+    Args:
+        address: Of the server.
+        seeds: Whose bytes to send.
+        always_http: Whether everything that is answered is HTTP of version 1. Some servers answer a
+            line without a version as HTTP/0.9 did, which had no head.
+    """
     for seed in seeds:
         answer = send(address, hostile(seed), seed)
-        if answer:
+        if answer and always_http:
             assert answer.startswith(b"HTTP/1."), (seed, answer[:100])
-            assert b" 500 " not in answer[:20], (seed, hostile(seed), answer[:500])
-            assert b"Traceback" not in answer, seed
+        assert b" 500 " not in answer[:40], (seed, hostile(seed), answer[:500])
+        assert b"Traceback" not in answer, seed
