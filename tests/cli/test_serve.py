@@ -438,6 +438,23 @@ def test_systemd_is_told_and_sigterm_needs_no_killing(tmp_path, url):
         assert [line for line in lines if not form.match(line)] == []
 
 
+def test_a_stop_does_not_wait_for_a_reload_that_waits_for_the_database(tmp_path, url):
+    folder = tmp_path / "database"
+    folder.mkdir()
+    environment = service_environment(tmp_path, f"sqlite:///{folder}/placement.db")
+    with serving(environment, tmp_path, url=url) as service:
+        folder.rename(tmp_path / "elsewhere")
+        process = service.process
+        service.send(signal.SIGHUP)
+        eventually(
+            lambda: "treeclaim.store" in service.log.read_text(),
+            "the reload waits for the database",
+        )
+        service.send(signal.SIGTERM)
+        # Ten attempts with ten seconds between them would be far longer.
+        assert process.wait(timeout=30) == 0
+
+
 def test_an_idle_worker_ends_soon_after_sigterm_however_often(environment, tmp_path, url):
     with serving(environment, tmp_path, "--workers=2", url=url) as service:
         eventually(lambda: service.log.read_text().count("runs as process") == 2, "both run")

@@ -9,8 +9,10 @@ import asyncio
 import logging
 import os
 import signal
+import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 
 from treeclaim.server.listening import allow_most_files, listening_socket
 from treeclaim.server.settings import ServerSettings
@@ -90,7 +92,8 @@ class Supervisor:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
         if self._settings.unix_socket:
-            os.unlink(self._settings.unix_socket)  # noqa: PTH108 - quick, and nothing else runs
+            with suppress(FileNotFoundError):
+                os.unlink(self._settings.unix_socket)  # noqa: PTH108 - quick, nothing else runs
         await asyncio.gather(*(worker.stop() for worker in self._workers.values()), *self._leaving)
 
     async def _keep(self, place: int, ready: asyncio.Event) -> None:
@@ -128,8 +131,7 @@ class Supervisor:
             self._reload.clear()
             notify(reloading())
             try:
-                # It asks the database, which may take long; signals are to be heard meanwhile.
-                await asyncio.to_thread(self._check)
+                await _aside(self._check)
             except ReloadError as error:
                 _LOG.error("Not reloaded: %s", error)
             else:
@@ -171,6 +173,36 @@ class Supervisor:
                 if is_old or (memory is not None and worker.memory() > memory):
                     _LOG.info("Worker %s has become too %s", place, "old" if is_old else "large")
                     await self._replace(place)
+
+
+async def _aside(function: Callable[[], None]) -> None:
+    """Run in a thread what may wait long for a database; signals are heard meanwhile.
+
+    The thread is a daemon, unlike those of asyncio: a stop does not wait for it.
+    """
+    loop = asyncio.get_running_loop()
+    done: asyncio.Future[None] = loop.create_future()
+
+    def tell(error: Exception | None) -> None:
+        if done.cancelled():
+            return
+        if error is None:
+            done.set_result(None)
+        else:
+            done.set_exception(error)
+
+    def run() -> None:
+        error: Exception | None = None
+        try:
+            function()
+        except Exception as raised:  # noqa: BLE001 - whoever waits gets it
+            error = raised
+        # Where the loop is closed nobody waits any more.
+        with suppress(RuntimeError):
+            loop.call_soon_threadsafe(tell, error)
+
+    threading.Thread(target=run, name="check", daemon=True).start()
+    await done
 
 
 def supervise(settings: ServerSettings, check: Callable[[], None]) -> None:

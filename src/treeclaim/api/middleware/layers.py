@@ -112,7 +112,7 @@ def _log(
     microversion = environment.get(VERSION_KEY, "-")
     _LOG.info(
         '%s "%s %s" status: %s len: %s microversion: %s time: %.6f',
-        environment.get("REMOTE_ADDR", "-"),
+        environment.get("REMOTE_ADDR") or "-",
         environment.get("REQUEST_METHOD", "-"),
         _target(environment),
         code,
