@@ -28,6 +28,10 @@ graceful_timeout = 60
 # Clients keep connections for longer than the two seconds that are the default.
 keepalive = 75
 
+# Connections of a process, those that are kept included. gunicorn has no deadline for clients that
+# send or read slowly, and each holds a thread: put a proxy that buffers before it.
+worker_connections = 1000
+
 # Characters of a request's first line, 0 for any number: queries of schedulers are long.
 limit_request_line = 0
 

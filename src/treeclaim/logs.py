@@ -2,19 +2,26 @@
 """Logging as oslo.log configures it."""
 
 import logging
+import re
 import time
 from collections.abc import Sequence
+from copy import copy
 from logging.handlers import QueueHandler, QueueListener
 from multiprocessing.util import Finalize
 from queue import Empty, SimpleQueue
 from typing import Any
 
 from oslo_log import log
+from oslo_log.formatters import JSONFormatter
 
 from treeclaim.config import PROJECT, Configuration
 
 _REQUESTS = "treeclaim.requests"
 """The logger that has one line for each request, see `api.layers`."""
+
+_CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+"""Control characters, ends of lines and paragraphs of Unicode, what changes the direction of
+writing, and halves of pairs, which no file can hold."""
 
 _GATHER = 0.1
 """Seconds in which lines gather before they are written."""
@@ -23,9 +30,48 @@ _GATHER = 0.1
 def set_up(configuration: Configuration) -> None:
     """Start logging as the operator's options say."""
     log.setup(configuration.options, PROJECT)
+    for handler in logging.getLogger().handlers:
+        if handler.formatter is not None and not isinstance(handler.formatter, JSONFormatter):
+            handler.setFormatter(_OneLine(handler.formatter))
     _write_requests_behind()
     if configuration.options.log_options:
         configuration.options.log_opt_values(logging.getLogger(__name__), logging.DEBUG)
+
+
+def one_line(text: str, *, keep: str = "") -> str:
+    """Return a text in which nothing begins a line, moves a cursor or turns the writing round.
+
+    Args:
+        text: With anything that a client may have sent in it.
+        keep: Characters that stay.
+    """
+    return _CONTROL.sub(
+        lambda found: found[0] if found[0] in keep else ascii(found[0])[1:-1], text
+    )
+
+
+class _OneLine(logging.Formatter):
+    """Escapes what would let a client forge a line (or hide one) in a log for people.
+
+    Each message becomes one line, and so does what is known of the caller. The lines of a traceback
+    stay lines: oslo.log begins each of them as it begins every line.
+    """
+
+    def __init__(self, inner: logging.Formatter) -> None:
+        super().__init__()
+        self._inner = inner
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Format a record without changing it: other handlers format it too."""
+        cleaned = copy(record)
+        cleaned.msg, cleaned.args = one_line(record.getMessage()), None
+        context = getattr(record, "context", None)
+        if isinstance(context, dict):
+            cleaned.context = {
+                name: one_line(value) if isinstance(value, str) else value
+                for name, value in context.items()
+            }
+        return one_line(self._inner.format(cleaned), keep="\n")
 
 
 def _write_requests_behind() -> None:

@@ -35,7 +35,8 @@ def lines_of(environment, folder):
 def test_a_line_has_the_usual_shape_and_tells_who_asked(environment, tmp_path):
     (line,) = lines_of(environment, tmp_path)
     assert re.search(
-        r'127\.0\.0\.1 "GET /resource_providers\?name=x" status: 200 len: 25 microversion: 1\.20$',
+        r'127\.0\.0\.1 "GET /resource_providers\?name=x" status: 200 len: 25 '
+        r"microversion: 1\.20 time: \d+\.\d{6}$",
         line,
     )
     assert re.search(rf"\[{GLOBAL} req-[0-9a-f-]+ admin treasury ", line)
@@ -48,4 +49,5 @@ def test_a_line_can_be_json(environment, tmp_path):
     assert record["context"]["user"] == "admin"
     assert record["context"]["project"] == "treasury"
     assert record["context"]["global_request_id"] == GLOBAL
+    assert 0 < record["extra"].pop("seconds") < 60
     assert record["extra"] == {"status": "200", "microversion": "1.20"}

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """How `treeclaim serve` listens, and what becomes of requests while its processes change."""
 
+import os
 import re
 import signal
 import socket
@@ -17,7 +18,11 @@ import pytest
 from bench.ports import free_port
 from tests.cli.processes import call, run
 from tests.servers import TREECLAIM, eventually, running, service_environment, serving
-from treeclaim.cli import server
+from treeclaim.cli import serve
+from treeclaim.cli.main import parser
+from treeclaim.server import supervisor
+from treeclaim.server.listening import tls_context
+from treeclaim.server.settings import ServerSettings
 
 HEADERS = {"x-auth-token": "admin", "openstack-api-version": "placement 1.39"}
 CLIENTS = 4
@@ -136,7 +141,7 @@ def test_a_request_that_is_being_answered_is_finished_before_its_worker_goes(
             ]
             slow.sendall("\r\n".join(head).encode() + b"\r\n\r\n" + body[:5])
             service.send(signal.SIGHUP)
-            eventually(lambda: "Stopping old worker-1" in service.log.read_text(), "it is to stop")
+            eventually(lambda: "Stopping old worker 1" in service.log.read_text(), "it is to stop")
             slow.sendall(body[5:])
             assert slow.makefile("rb").readline() == b"HTTP/1.1 200 OK\r\n"
         eventually(lambda: not before & workers_of(service), "the worker is new")
@@ -326,22 +331,138 @@ def test_clients_without_a_certificate_are_refused_where_one_is_required(
     ids=lambda one: " ".join(one) if isinstance(one, list) else "",
 )
 def test_what_cannot_work_is_told_in_a_line(environment, monkeypatch, options, told):
-    monkeypatch.setattr(server, "serve", lambda *_: pytest.fail("the service was started"))
+    monkeypatch.setattr(supervisor, "supervise", lambda *_: pytest.fail("the service was started"))
     refused = call(environment, "serve", f"--port={free_port()}", *options)
     assert refused.returncode == 1
     assert told in refused.stderr
     assert "Traceback" not in refused.stderr
 
 
-def test_an_old_kind_of_key_comes_with_the_command_that_converts_it(
-    environment, tmp_path, certificate
+def test_a_key_may_be_of_the_old_kind_and_one_of_another_certificate_is_refused(
+    environment, tmp_path, certificate, authority
 ):
     old = tmp_path / "old.pem"
     openssl("rsa", "-traditional", "-in", certificate[1], "-out", old)
-    options = tls_options((certificate[0], old))
-    refused = run(environment, "serve", f"--port={free_port()}", *options)
+    wrong = tls_options((certificate[0], authority / "ca.key"))
+    refused = run(environment, "serve", f"--port={free_port()}", *wrong)
     assert refused.returncode == 1
-    assert "openssl pkcs8 -topk8" in refused.stderr
+    assert "certificate and key cannot be used" in refused.stderr
+    settings = serve._settings(
+        parser("serve").parse_args(["serve", *tls_options((certificate[0], old))])
+    )
+    assert tls_context(settings) is not None
+
+
+def test_workers_that_are_killed_again_and_again_come_back(environment, tmp_path, url):
+    with serving(environment, tmp_path, url=url) as service:
+        for _ in range(3):
+            (worker,) = eventually(lambda: workers_of(service), "a worker runs")
+            psutil.Process(worker).kill()
+            eventually(
+                lambda known=worker: workers_of(service) not in (set(), {known}), "another runs"
+            )
+        assert httpx.get(url, timeout=120).status_code == 200
+        assert service.process.poll() is None
+        assert service.stop() == 0
+
+
+def test_a_worker_ends_by_itself_whose_first_process_died_before_it_began(tmp_path):
+    environment = service_environment(tmp_path)
+    ready, told = os.pipe()
+    settings = ServerSettings("127.0.0.1", 0, None, None, 1, 1, None, None, None, None, None)
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        command = [*TREECLAIM[:2], "treeclaim.server", settings.to_json()]
+        worker = subprocess.Popen(
+            [*command, str(listener.fileno()), str(told)],
+            env=environment,
+            # Its end is there already, as if whoever held the other one had died.
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            pass_fds=(listener.fileno(), told),
+        )
+        os.close(told)
+        os.close(ready)
+        worker.wait(timeout=120)
+
+
+class FakeSystemd:
+    """Listens where systemd would.
+
+    Attributes:
+        path: The socket.
+    """
+
+    def __init__(self, folder):
+        """Listen in a folder."""
+        self.path = folder / "notify.sock"
+        self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+        self._socket.bind(str(self.path))
+        self._socket.settimeout(120)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self._socket.close()
+
+    def next(self):
+        """What comes next: names and values."""
+        text = self._socket.recv(4096).decode()
+        return dict(line.split("=", 1) for line in text.splitlines())
+
+
+def test_systemd_is_told_and_sigterm_needs_no_killing(tmp_path, url):
+    with FakeSystemd(tmp_path) as systemd:
+        environment = service_environment(tmp_path, NOTIFY_SOCKET=str(systemd.path))
+        with serving(environment, tmp_path, url=url) as service:
+            assert systemd.next()["READY"] == "1"
+            line = re.search(r"INFO treeclaim.wsgi \[-\] (.*)", service.log.read_text())[1]
+            assert re.fullmatch(
+                r"Treeclaim \S+ on sqlite, authentication noauth2, workers 1 x 4 threads, "
+                r"0 providers loaded in [0-9.]+ s",
+                line,
+            )
+            service.send(signal.SIGHUP)
+            assert systemd.next().keys() == {"RELOADING", "MONOTONIC_USEC"}
+            assert systemd.next()["READY"] == "1"
+            # Idle, with a connection that is kept open.
+            with httpx.Client() as http:
+                assert http.get(url).status_code == 200
+                process = service.process
+                service.send(signal.SIGTERM)
+                assert systemd.next() == {"STOPPING": "1"}
+                assert process.wait(timeout=20) == 0
+        lines = service.log.read_text().splitlines()
+        form = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{3} \d+ [A-Z]+ [a-z._]+ \[.*?\] ")
+        assert [line for line in lines if not form.match(line)] == []
+
+
+def test_a_stop_does_not_wait_for_a_reload_that_waits_for_the_database(tmp_path, url):
+    folder = tmp_path / "database"
+    folder.mkdir()
+    environment = service_environment(tmp_path, f"sqlite:///{folder}/placement.db")
+    with serving(environment, tmp_path, url=url) as service:
+        folder.rename(tmp_path / "elsewhere")
+        process = service.process
+        service.send(signal.SIGHUP)
+        eventually(
+            lambda: "treeclaim.store" in service.log.read_text(),
+            "the reload waits for the database",
+        )
+        service.send(signal.SIGTERM)
+        # Ten attempts with ten seconds between them would be far longer.
+        assert process.wait(timeout=30) == 0
+
+
+def test_an_idle_worker_ends_soon_after_sigterm_however_often(environment, tmp_path, url):
+    with serving(environment, tmp_path, "--workers=2", url=url) as service:
+        eventually(lambda: service.log.read_text().count("runs as process") == 2, "both run")
+        for worker in workers_of(service):
+            process = psutil.Process(worker)
+            process.terminate()
+            process.wait(timeout=20)
+        assert service.stop() == 0
 
 
 @pytest.mark.slow

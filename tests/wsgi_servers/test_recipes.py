@@ -8,12 +8,15 @@ import httpx
 import psutil
 import pytest
 
+from tests.server.early_answers import judge
+from tests.server.fuzzing import attack
 from tests.servers import eventually
-from tests.wsgi_servers.recipes import PREFIXES, SERVERS
+from tests.wsgi_servers.recipes import PREFIXES, SERVERS, Gunicorn
 
 pytestmark = pytest.mark.slow
 
 CASES = [(server, prefix) for server in SERVERS for prefix in PREFIXES]
+FUZZED = 300
 HEADERS = {"x-auth-token": "admin", "openstack-api-version": "placement 1.39"}
 
 
@@ -157,3 +160,20 @@ def test_each_request_has_a_line_with_the_whole_path(recipe, http):
     )
     assert eventually(lambda: line.search(recipe.log()), "the line is written", seconds=10)
     assert recipe.log().count(name) == 1
+
+
+def test_an_early_answer_costs_no_connection_and_no_answer(recipe):
+    # uWSGI answers one request for each connection, and Apache up to a hundred; both say so.
+    judge(("127.0.0.1", recipe.port), recipe.prefix, keeps=isinstance(recipe, Gunicorn))
+
+
+@pytest.mark.parametrize("server", SERVERS)
+def test_bytes_of_any_kind_are_answered_or_refused_and_kill_no_process(server, tmp_path):
+    # At the root: gunicorn itself answers 500 to what is not below its prefix.
+    recipe = server(tmp_path, "")
+    with recipe.running():
+        attack(("127.0.0.1", recipe.port), range(FUZZED), always_http=False)
+        assert httpx.get(recipe.url, headers=HEADERS, timeout=60).status_code == 200
+    log = recipe.log()
+    for trouble in ("Traceback", "died", "killed by signal", "Segmentation fault"):
+        assert trouble not in log

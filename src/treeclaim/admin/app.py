@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the admin listener answers: `/live`, `/ready` and `/metrics`."""
 
+import logging
+
 import falcon
 from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_latest
 from prometheus_client.multiprocess import MultiProcessCollector
@@ -10,6 +12,8 @@ from treeclaim.admin.workers import forget_dead_workers
 from treeclaim.model.errors import SchemaRevisionError, StoreUnavailableError
 from treeclaim.store import Store
 from treeclaim.store.schema import revisions as schema
+
+_LOG = logging.getLogger(__name__)
 
 
 def make_admin_application(store: Store, collectors: list[Collector]) -> falcon.App:  # type: ignore[type-arg]
@@ -46,10 +50,12 @@ class _Ready:
         response.content_type = falcon.MEDIA_TEXT
         try:
             schema.require_ready(self._store.engine)
-        except (SchemaRevisionError, StoreUnavailableError) as error:
-            if isinstance(error, StoreUnavailableError):
-                # What the database said is for the log: nobody is asked for a token here.
-                self._store.outages.failed(str(error), error.cause)
+        except SchemaRevisionError as error:
+            response.status = falcon.HTTP_503
+            response.text = f"not ready: {error}\n"
+        except StoreUnavailableError as error:
+            # What the database said is for the log: nobody is asked for a token here.
+            self._store.outages.failed(str(error), error.cause)
             response.status = falcon.HTTP_503
             response.text = f"not ready: {error}\n"
         else:

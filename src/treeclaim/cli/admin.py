@@ -6,13 +6,12 @@ the same PROMETHEUS_MULTIPROC_DIR in its environment as the workers have.
 """
 
 import argparse
+import asyncio
 import os
+import signal
 import socket
-import sys
 import threading
-from socketserver import ThreadingMixIn
-from typing import Any
-from wsgiref.simple_server import WSGIRequestHandler, WSGIServer
+from typing import TYPE_CHECKING, Any
 
 from prometheus_client.registry import Collector
 
@@ -22,7 +21,26 @@ from treeclaim.admin.collectors import FeedCollector, ResourceCollector
 from treeclaim.cli.configuration import add_config_options, configuration_of
 from treeclaim.cli.output import CommandError
 from treeclaim.config import Address, Configuration
+from treeclaim.config.connections import ConnectionLimits
+from treeclaim.server.front import Front
 from treeclaim.store import Store
+
+if TYPE_CHECKING:
+    from wsgiref.types import WSGIApplication
+
+_THREADS = 4
+"""A slow scrape, and one that waits for the database, do not hide that the service is alive."""
+
+_LIMITS = ConnectionLimits(
+    header_seconds=5.0,
+    body_seconds=5.0,
+    answer_seconds=10.0,
+    keep_alive_seconds=75.0,
+    connections=128,
+    waiting=64,
+    body_bytes=64 * 1024,
+)
+"""Probes and scrapers are few and near, and send no bodies."""
 
 
 def add_to(commands: Any) -> None:
@@ -44,42 +62,43 @@ def run(options: argparse.Namespace) -> int:
         raise CommandError("[treeclaim]/admin_listen is empty: there is nothing to serve")
     logs.set_up(configuration)
     store = Store(configuration.database)
-    server = _server(configuration, configuration.admin, store)
-    if options.until_input_ends:
-        threading.Thread(target=_leave_with_parent, daemon=True).start()
     try:
-        server.serve_forever()
+        listener = _listener(configuration.admin)
+        if options.until_input_ends:
+            threading.Thread(target=_leave_with_parent, daemon=True).start()
+        application = make_admin_application(store, _collectors(configuration, store))
+        asyncio.run(_serve(application, listener))
     finally:
         store.close()
     return 0
 
 
-class _Server(ThreadingMixIn, WSGIServer):
-    """A thread for each request: a slow scrape must not hide that the service is alive."""
+async def _serve(application: "WSGIApplication", listener: socket.socket) -> None:
+    """Serve until stopped; a client that waits holds no thread here either."""
+    stop = asyncio.Event()
+    front = Front(application, _LIMITS, _THREADS)
+    for number in (signal.SIGTERM, signal.SIGINT):
+        front.loop.add_signal_handler(number, stop.set)
+    front.listen(listener)
+    await stop.wait()
 
-    daemon_threads = True
 
-
-class _Quiet(WSGIRequestHandler):
-    def log_message(self, *_arguments: Any) -> None:
-        """Say nothing: probes come every few seconds."""
-
-
-def _server(configuration: Configuration, address: Address, store: Store) -> _Server:
+def _collectors(configuration: Configuration, store: Store) -> list[Collector]:
     collectors: list[Collector] = [FeedCollector(store)]
     if configuration.metrics_of_resources != "none":
         by_aggregate = configuration.metrics_of_resources == "aggregates"
         collectors.append(ResourceCollector(store, by_aggregate=by_aggregate))
-    kind = type("_Here", (_Server,), {"address_family": _family(address.host)})
+    return collectors
+
+
+def _listener(address: Address) -> socket.socket:
     try:
-        server: _Server = kind((address.host, address.port), _Quiet)
+        return socket.create_server((address.host, address.port), family=_family(address.host))
     except OSError as error:
         raise CommandError(
             f"[treeclaim]/admin_listen: cannot listen on {address.host}:{address.port}: "
             f"{error.strerror}"
         ) from error
-    server.set_app(make_admin_application(store, collectors))
-    return server
 
 
 def _family(host: str) -> socket.AddressFamily:
@@ -87,5 +106,7 @@ def _family(host: str) -> socket.AddressFamily:
 
 
 def _leave_with_parent() -> None:
-    sys.stdin.buffer.read()
+    # Not by sys.stdin, whose lock this thread would hold when the interpreter ends.
+    while os.read(0, 1):
+        pass
     os._exit(0)

@@ -2,9 +2,7 @@
 """`treeclaim serve`: the service with a server of its own."""
 
 import argparse
-import os
 import socket
-import ssl
 import stat
 import subprocess
 import sys
@@ -13,24 +11,22 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from treeclaim import logs
 from treeclaim.cli.configuration import add_config_options, configuration_of
 from treeclaim.cli.output import PORT, CommandError
 from treeclaim.config import Configuration
 from treeclaim.model.errors import SchemaRevisionError, StoreUnavailableError
+from treeclaim.server.listening import tls_context
+from treeclaim.server.settings import ServerSettings
 from treeclaim.store import Store
 from treeclaim.store.database.engine import await_database
 from treeclaim.store.schema import revisions as schema
-from treeclaim.wsgi import CONFIG_FILES_VARIABLE
 
 _THREADS = 32
 """Requests that a process handles at a time: half of them may be writes that wait for the database,
 and a quarter long questions, while the rest go on. A thread that waits costs 50 KB."""
 
-_THREADS_VARIABLE = "OS_TREECLAIM__SERVER_THREADS"
-"""Tells the workers, as an option in the environment, how many threads they have."""
-
 _SHORTEST_LIFETIME = 60
-_KEY_HEADER = "-----BEGIN PRIVATE KEY-----"
 
 
 def add_to(commands: Any) -> None:
@@ -66,7 +62,7 @@ def _add_listening_options(command: argparse.ArgumentParser) -> None:
         help="PEM file with certificate and chain; with it the service speaks TLS 1.2 and 1.3",
     )
     command.add_argument(
-        "--tls-key", type=Path, metavar="PATH", help="PEM file with the certificate's PKCS #8 key"
+        "--tls-key", type=Path, metavar="PATH", help="PEM file with the certificate's key"
     )
     command.add_argument(
         "--tls-client-ca",
@@ -115,12 +111,8 @@ def run(options: argparse.Namespace) -> int:
     else:
         _check_address(options.host, options.port)
     _check_tls(options)
-    if options.config_file:
-        files = [str(Path(one).resolve()) for one in options.config_file]
-        os.environ[CONFIG_FILES_VARIABLE] = os.pathsep.join(files)
-    os.environ[_THREADS_VARIABLE] = str(options.threads)
     with _admin(configuration, options):
-        _serve(options)
+        _serve(options, configuration)
     return 0
 
 
@@ -203,34 +195,42 @@ def _check_tls(options: argparse.Namespace) -> None:
     if certificate is None or key is None:
         raise CommandError("TLS needs both --tls-certificate and --tls-key")
     try:
-        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        context.load_cert_chain(certificate, key, password="")
-        if authority is not None:
-            context.load_verify_locations(authority)
-        is_understood = key.read_text().lstrip().startswith(_KEY_HEADER)
+        tls_context(_settings(options))
     except OSError as error:
         raise CommandError(f"certificate and key cannot be used: {error}") from error
-    if not is_understood:
-        raise CommandError(
-            f"{key} is not in PKCS #8; convert it: openssl pkcs8 -topk8 -nocrypt -in {key}"
-        )
 
 
-def _serve(options: argparse.Namespace) -> None:
-    # Importing the server takes long, and no other command needs it.
-    from treeclaim.cli.server import ServerSettings, serve  # noqa: PLC0415
+def _serve(options: argparse.Namespace, configuration: Configuration) -> None:
+    # Importing the server takes a while, and no other command needs it.
+    from treeclaim.server.supervisor import ReloadError, supervise  # noqa: PLC0415
 
-    settings = ServerSettings(
+    def check() -> None:
+        try:
+            _check_database(configuration_of(options))
+            _check_tls(options)
+        except CommandError as error:
+            raise ReloadError(str(error)) from error
+
+    logs.set_up(configuration)
+    supervise(_settings(options), check)
+
+
+def _settings(options: argparse.Namespace) -> ServerSettings:
+    return ServerSettings(
         host=options.host,
         port=options.port,
-        unix_socket=options.unix_socket,
+        unix_socket=_text(options.unix_socket),
         unix_socket_mode=options.unix_socket_mode,
         workers=options.workers,
         threads=options.threads,
-        certificate=options.tls_certificate,
-        key=options.tls_key,
-        client_authority=options.tls_client_ca,
+        certificate=_text(options.tls_certificate),
+        key=_text(options.tls_key),
+        client_authority=_text(options.tls_client_ca),
         lifetime=options.worker_lifetime,
         memory=options.worker_max_memory,
+        config_files=[str(Path(name).resolve()) for name in options.config_file],
     )
-    serve(settings, lambda: _check_database(configuration_of(options)))
+
+
+def _text(path: Path | None) -> str | None:
+    return None if path is None else str(path.resolve())

@@ -187,6 +187,44 @@ _TREECLAIM = (
         min=1,
         help="Memory that a search for candidates may hold before it is given up, with 400.",
     ),
+    cfg.FloatOpt(
+        "header_seconds",
+        default=10.0,
+        min=0.1,
+        help="Seconds from a connection's opening, or a request's first byte, until all its "
+        "headers must have come; of `treeclaim serve`, as the options up to max_waiting_requests.",
+    ),
+    cfg.FloatOpt(
+        "body_seconds",
+        default=60.0,
+        min=0.1,
+        help="Seconds from the headers of a request until its whole body must have come.",
+    ),
+    cfg.FloatOpt(
+        "answer_seconds",
+        default=30.0,
+        min=0.1,
+        help="In each such time a client must take 16 KiB of its answer, or the rest.",
+    ),
+    cfg.FloatOpt(
+        "keep_alive_seconds",
+        default=75.0,
+        min=1.0,
+        help="Seconds for which a connection is kept open without a request.",
+    ),
+    cfg.IntOpt(
+        "max_connections",
+        default=4096,
+        min=1,
+        help="Most connections of a worker; a further one closes the one that was silent for "
+        "longest.",
+    ),
+    cfg.IntOpt(
+        "max_waiting_requests",
+        default=1000,
+        min=1,
+        help="Most requests that wait for a thread of a worker; further ones are refused with 503.",
+    ),
     cfg.BoolOpt(
         "tracing",
         default=False,

@@ -11,6 +11,7 @@ from oslo_config import cfg
 from sqlalchemy.engine import make_url
 from sqlalchemy.exc import ArgumentError
 
+from treeclaim.config.connections import ConnectionLimits
 from treeclaim.config.options import GROUPS, register
 from treeclaim.model.request import SearchOptions
 from treeclaim.store import DatabaseSettings
@@ -64,6 +65,7 @@ class Configuration:
         metrics_of_resources: `none`, `cloud` or `aggregates`.
         max_body_bytes, max_request_groups: Limits of a request.
         server_threads: How many requests the server runs at a time in a process.
+        connections: What clients of `treeclaim serve` are granted.
         tracing: Whether traces are sent.
     """
 
@@ -84,6 +86,7 @@ class Configuration:
     max_body_bytes: int
     max_request_groups: int
     server_threads: int
+    connections: ConnectionLimits
     tracing: bool
 
 
@@ -158,7 +161,21 @@ def _configuration(options: cfg.ConfigOpts) -> Configuration:
         max_body_bytes=options.treeclaim.max_body_bytes,
         max_request_groups=options.treeclaim.max_request_groups,
         server_threads=options.treeclaim.server_threads,
+        connections=_connections(options),
         tracing=options.treeclaim.tracing,
+    )
+
+
+def _connections(options: cfg.ConfigOpts) -> ConnectionLimits:
+    given = options.treeclaim
+    return ConnectionLimits(
+        header_seconds=given.header_seconds,
+        body_seconds=given.body_seconds,
+        answer_seconds=given.answer_seconds,
+        keep_alive_seconds=given.keep_alive_seconds,
+        connections=given.max_connections,
+        waiting=given.max_waiting_requests,
+        body_bytes=given.max_body_bytes,
     )
 
 

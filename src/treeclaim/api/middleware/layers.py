@@ -2,10 +2,12 @@
 """The outermost WSGI layers: request ids, and a record of each request."""
 
 import logging
+import re
 from collections.abc import Callable, Iterable
 from functools import cache
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
 
 from prometheus_client import Counter, Histogram
 
@@ -18,6 +20,12 @@ if TYPE_CHECKING:
     from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
 
 _LOG = logging.getLogger("treeclaim.requests")
+
+_IN_PATHS = "/:@!$&'()*+,;=-._~"
+_IN_QUERIES = _IN_PATHS + "?%"
+_PLAIN_PATH = re.compile(r"[/:@!$&'()*+,;=\-._~A-Za-z0-9]*")
+_PLAIN_QUERY = re.compile(r"[/:@!$&'()*+,;=\-._~?%A-Za-z0-9]*")
+"""What needs no quoting: nearly every request."""
 
 
 class RequestIds:
@@ -56,9 +64,10 @@ class RequestRecord:
             status: str, headers: list[tuple[str, str]], exc_info: Any = None, /
         ) -> Callable[[bytes], object]:
             code = status.split(" ", 1)[0]
-            _count(environment, code, perf_counter() - begin)
+            seconds = perf_counter() - begin
+            _count(environment, code, seconds)
             if _LOG.isEnabledFor(logging.INFO):
-                _log(environment, code, headers)
+                _log(environment, code, headers, seconds)
             return start_response(status, headers, exc_info)
 
         return self._application(environment, start)
@@ -82,22 +91,36 @@ def _series(method: str, path: str, code: str) -> tuple[Counter, Histogram]:
     )
 
 
-def _log(environment: "WSGIEnvironment", code: str, headers: list[tuple[str, str]]) -> None:
-    length = next((value for name, value in headers if name.lower() == "content-length"), "-")
+def _target(environment: "WSGIEnvironment") -> str:
+    """Return path and query as a URL has them: one word, whatever the client sent.
+
+    A quote or a space would let a path write the rest of the line itself.
+    """
     path = environment.get("SCRIPT_NAME", "") + environment.get("PATH_INFO", "")
-    if environment.get("QUERY_STRING"):
-        path += "?" + environment["QUERY_STRING"]
+    target = path if _PLAIN_PATH.fullmatch(path) else quote(path, _IN_PATHS, "latin-1", "replace")
+    query = environment.get("QUERY_STRING")
+    if query:
+        plain = _PLAIN_QUERY.fullmatch(query)
+        target += "?" + (query if plain else quote(query, _IN_QUERIES, "latin-1", "replace"))
+    return target
+
+
+def _log(
+    environment: "WSGIEnvironment", code: str, headers: list[tuple[str, str]], seconds: float
+) -> None:
+    length = next((value for name, value in headers if name.lower() == "content-length"), "-")
     microversion = environment.get(VERSION_KEY, "-")
     _LOG.info(
-        '%s "%s %s" status: %s len: %s microversion: %s',
-        environment.get("REMOTE_ADDR", "-"),
+        '%s "%s %s" status: %s len: %s microversion: %s time: %.6f',
+        environment.get("REMOTE_ADDR") or "-",
         environment.get("REQUEST_METHOD", "-"),
-        path,
+        _target(environment),
         code,
         length,
         microversion,
+        seconds,
         extra={
             "caller": caller_of(environment),
-            "extra": {"status": code, "microversion": microversion},
+            "extra": {"status": code, "microversion": microversion, "seconds": round(seconds, 6)},
         },
     )

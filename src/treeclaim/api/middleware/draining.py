@@ -1,0 +1,97 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Reads what the application left of a request's body (contract page 00, section 4).
+
+An answer that is given before the body was read leaves it in the connection, where a server takes it
+for the next request, or closes the connection with it unread, which resets it and loses the answer.
+The server of `treeclaim serve` reads bodies itself, and needs this not; others do.
+"""
+
+from collections.abc import Callable, Iterable
+from time import monotonic
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from wsgiref.types import InputStream, StartResponse, WSGIApplication, WSGIEnvironment
+
+_PIECE = 16 * 1024
+"""Bytes read at a time; servers return only when so many have come, or all."""
+
+_DRAIN_SECONDS = 30.0
+"""How long is read; looked at after each piece. How long one piece may take is the server's to say:
+uWSGI has socket-timeout, Apache RequestReadTimeout, gunicorn nothing."""
+
+
+class Draining:
+    """The WSGI layer that does it, around all others.
+
+    A body that is longer than the limit is left, and the answer says that the connection is closed.
+    """
+
+    def __init__(self, application: "WSGIApplication", most_bytes: int) -> None:
+        self._application = application
+        self._most_bytes = most_bytes
+
+    def __call__(
+        self, environment: "WSGIEnvironment", start_response: "StartResponse"
+    ) -> Iterable[bytes]:
+        """Answer; the first byte is given to the server when the body has been read."""
+        length = _length_of(environment)
+        if length <= 0:
+            return self._application(environment, start_response)
+        if length > self._most_bytes:
+            return self._application(environment, _closing(start_response))
+        body = _Counted(environment["wsgi.input"])
+        environment["wsgi.input"] = body
+        answer = self._application(environment, start_response)
+        body.drain(length)
+        return answer
+
+
+def _length_of(environment: "WSGIEnvironment") -> int:
+    text = environment.get("CONTENT_LENGTH") or ""
+    return int(text) if text.isascii() and text.isdigit() else 0
+
+
+def _closing(start_response: "StartResponse") -> "StartResponse":
+    """Say in the answer that the connection ends with it."""
+
+    def start(
+        status: str, headers: list[tuple[str, str]], exc_info: Any = None, /
+    ) -> Callable[[bytes], object]:
+        return start_response(status, [*headers, ("Connection", "close")], exc_info)
+
+    return start
+
+
+class _Counted:
+    """A request's body that knows how much of it was read."""
+
+    def __init__(self, inner: "InputStream") -> None:
+        self._inner = inner
+        self._read = 0
+
+    def read(self, size: int = -1, /) -> bytes:
+        return self._count(self._inner.read(size))
+
+    def readline(self, size: int = -1, /) -> bytes:
+        return self._count(self._inner.readline(size))
+
+    def readlines(self, hint: int = -1, /) -> list[bytes]:
+        return [self._count(line) for line in self._inner.readlines(hint)]
+
+    def __iter__(self) -> "Iterable[bytes]":
+        return map(self._count, self._inner)
+
+    def drain(self, length: int) -> None:
+        """Read up to a length, for a bounded time; the client may be gone."""
+        end = monotonic() + _DRAIN_SECONDS
+        try:
+            while self._read < length and monotonic() < end:
+                if not self.read(min(_PIECE, length - self._read)):
+                    return
+        except (OSError, ValueError):
+            return
+
+    def _count(self, data: bytes) -> bytes:
+        self._read += len(data)
+        return data

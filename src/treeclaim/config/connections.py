@@ -1,0 +1,28 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How long clients may take, and how many may be served at a time."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class ConnectionLimits:
+    """What `treeclaim serve` grants to its clients, in each worker.
+
+    Attributes:
+        header_seconds: From a connection's opening, or a request's first byte, until all headers
+            are there.
+        body_seconds: From the headers until the whole body is there.
+        answer_seconds: In each such time a client has to take a piece of its answer.
+        keep_alive_seconds: Between the end of an answer and the next request.
+        connections: Open at a time.
+        waiting: Requests that wait for a thread.
+        body_bytes: Longest body that is read.
+    """
+
+    header_seconds: float
+    body_seconds: float
+    answer_seconds: float
+    keep_alive_seconds: float
+    connections: int
+    waiting: int
+    body_bytes: int

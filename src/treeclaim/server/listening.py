@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Listening sockets, TLS, and how many files a process may open."""
+
+import os
+import resource
+import socket
+import ssl
+from pathlib import Path
+
+from treeclaim.server.bounds import BACKLOG
+from treeclaim.server.settings import ServerSettings
+
+
+def listening_socket(settings: ServerSettings) -> socket.socket:
+    """Listen where the settings say; workers inherit the socket.
+
+    One socket for all workers, which the first process keeps, has one queue: no connection is
+    refused or reset when a worker goes.
+
+    Raises:
+        OSError: if the address cannot be had.
+    """
+    if settings.unix_socket is None:
+        family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
+        return socket.create_server((settings.host, settings.port), family=family, backlog=BACKLOG)
+    listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    mode = settings.unix_socket_mode
+    # With a mode that is asked for, nobody may connect before it is set.
+    before = os.umask(0o777) if mode is not None else None
+    try:
+        listener.bind(settings.unix_socket)
+    finally:
+        if before is not None:
+            os.umask(before)
+    if mode is not None:
+        Path(settings.unix_socket).chmod(mode)
+    listener.listen(BACKLOG)
+    return listener
+
+
+def tls_context(settings: ServerSettings) -> ssl.SSLContext | None:
+    """Return what speaks TLS, None if it is not spoken.
+
+    Raises:
+        OSError: if a file cannot be read, or is none (`ssl.SSLError` is one).
+    """
+    if settings.certificate is None:
+        return None
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    context.set_alpn_protocols(["http/1.1"])
+    # An empty password keeps OpenSSL from asking at the terminal.
+    context.load_cert_chain(settings.certificate, settings.key, password="")
+    if settings.client_authority is not None:
+        context.load_verify_locations(settings.client_authority)
+        context.verify_mode = ssl.CERT_REQUIRED
+    return context
+
+
+def allow_most_files() -> int:
+    """Raise the number of files that this process and its children may open; return it."""
+    _soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    return hard

@@ -1,0 +1,217 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Reads one request's head, and makes the WSGI environment of it (PEP 3333).
+
+The grammar is llhttp's, in its strict form. Of what it lets through, refused are: more than one
+Host, versions other than 1.0 and 1.1, and names of headers with an underscore, which in WSGI cannot
+be told from those with a hyphen; these are left out, as other servers do.
+"""
+
+import re
+from dataclasses import dataclass, field
+from http import HTTPStatus
+from typing import Any
+from urllib.parse import unquote_to_bytes
+
+import httptools
+
+from treeclaim.server.bounds import HEAD_BYTES, TARGET_BYTES
+
+_KNOWN_METHODS = frozenset((b"GET", b"PUT", b"POST", b"DELETE", b"HEAD", b"OPTIONS", b"PATCH"))
+_METHOD = re.compile(rb"[!#$%&'*+.^_`|~0-9A-Za-z-]{1,32}")
+"""A token of RFC 9110; methods longer than this do not exist."""
+
+_ABSOLUTE = re.compile(rb"(?i)https?://[^/?#]*")
+_VERSIONS = ("1.0", "1.1")
+_LENGTH_DIGITS = 18
+"""A body of more digits than this is longer than any disk."""
+
+_BAD_LENGTH = "content-length header must be an integer"
+"""Contract page 00, section 4."""
+
+
+class RefusedError(Exception):
+    """A request that is not answered by the application.
+
+    Attributes:
+        status: What the client is told.
+        detail: And why.
+    """
+
+    def __init__(self, status: HTTPStatus, detail: str) -> None:
+        super().__init__(detail)
+        self.status = status
+        self.detail = detail
+
+
+@dataclass(slots=True)
+class RequestHead:
+    """The head of a request.
+
+    Attributes:
+        method: As sent.
+        keep_alive: Whether the client wants to keep the connection.
+        is_http_1_0: Whether it is of the version before chunks.
+        length: Bytes of the body that were announced.
+        is_chunked: Whether the body comes in chunks instead.
+        expects_continue: Whether the client waits for a word before it sends the body.
+        environment: For WSGI, without what is the same for the whole connection.
+    """
+
+    method: str
+    keep_alive: bool = True
+    is_http_1_0: bool = False
+    length: int = 0
+    is_chunked: bool = False
+    expects_continue: bool = False
+    environment: dict[str, Any] = field(default_factory=dict)
+
+
+def read_head(data: bytes, parser: "HeadParser") -> RequestHead:
+    """Read a head that ends with an empty line; the parser is then ready for the body.
+
+    Raises:
+        RefusedError: if it is no HTTP, or too long.
+    """
+    method, _, rest = data.partition(b" ")
+    if not _METHOD.fullmatch(method):
+        raise RefusedError(HTTPStatus.BAD_REQUEST, "The request line is not that of HTTP.")
+    # llhttp has a list of methods; what an unknown one means is the application's to say.
+    parser.feed(data if method in _KNOWN_METHODS else b"POST " + rest)
+    if not parser.is_head_complete:
+        raise RefusedError(HTTPStatus.BAD_REQUEST, "The head of the request is not that of HTTP.")
+    head = RequestHead(method.decode("ascii"))
+    _fill_target(head.environment, parser.target)
+    _fill_headers(head, parser)
+    head.environment["REQUEST_METHOD"] = head.method
+    return head
+
+
+class HeadParser:
+    """Collects what llhttp finds in one request."""
+
+    def __init__(self) -> None:
+        self.target = b""
+        self.headers: list[tuple[bytes, bytes]] = []
+        self.is_head_complete = False
+        self.is_complete = False
+        self.messages = 0
+        self.body: bytearray | None = None
+        self._parser = httptools.HttpRequestParser(self)
+
+    @property
+    def version(self) -> str:
+        """The version of HTTP."""
+        return str(self._parser.get_http_version())
+
+    def feed(self, data: bytes) -> None:
+        """Parse some bytes.
+
+        Raises:
+            RefusedError: if they are no HTTP.
+        """
+        try:
+            self._parser.feed_data(data)
+        except httptools.HttpParserUpgrade:
+            # Nothing to upgrade to; the request is answered as if it had not asked (RFC 9110, 7.8).
+            self.is_complete = True
+        except httptools.HttpParserError as error:
+            text = _BAD_LENGTH if "Content-Length" in str(error) else f"This is no HTTP: {error}"
+            raise RefusedError(HTTPStatus.BAD_REQUEST, text) from error
+
+    def on_message_begin(self) -> None:
+        """Count messages: what follows a body of chunks begins another one."""
+        self.messages += 1
+
+    def on_url(self, data: bytes) -> None:
+        """Take a piece of the URL."""
+        self.target += data
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        """Take a header; those after a body of chunks are of no use."""
+        if not self.is_head_complete:
+            self.headers.append((name, value))
+
+    def on_headers_complete(self) -> None:
+        """Know that the head is whole."""
+        self.is_head_complete = True
+
+    def on_body(self, data: bytes) -> None:
+        """Take a piece of a body of chunks."""
+        if self.body is not None and not self.is_complete:
+            self.body += data
+
+    def on_message_complete(self) -> None:
+        """Know that the request is whole."""
+        self.is_complete = True
+
+
+def _fill_target(environment: dict[str, Any], target: bytes) -> None:
+    if len(target) > TARGET_BYTES:
+        raise RefusedError(
+            HTTPStatus.REQUEST_URI_TOO_LONG, f"The URL is longer than {TARGET_BYTES} bytes."
+        )
+    target = target.partition(b"#")[0]
+    if not target.startswith(b"/"):
+        found = _ABSOLUTE.match(target)
+        target = target[found.end() :] if found else target
+    path, _, query = target.partition(b"?")
+    if b"%" in path:
+        path = unquote_to_bytes(path)
+    environment["SCRIPT_NAME"] = ""
+    environment["PATH_INFO"] = path.decode("latin-1")
+    environment["QUERY_STRING"] = query.decode("latin-1")
+
+
+def _fill_headers(head: RequestHead, parser: HeadParser) -> None:
+    version = parser.version
+    if version not in _VERSIONS:
+        raise RefusedError(
+            HTTPStatus.HTTP_VERSION_NOT_SUPPORTED, "Only HTTP/1.0 and HTTP/1.1 are spoken here."
+        )
+    environment = head.environment
+    environment["SERVER_PROTOCOL"] = f"HTTP/{version}"
+    for name, value in parser.headers:
+        if b"_" not in name:
+            key = "HTTP_" + name.decode("latin-1").upper().replace("-", "_")
+            text = value.decode("latin-1")
+            environment[key] = f"{environment[key]},{text}" if key in environment else text
+            if key == "HTTP_HOST" and text != environment[key]:
+                raise RefusedError(HTTPStatus.BAD_REQUEST, "There is more than one Host.")
+    head.is_http_1_0 = version == "1.0"
+    _fill_connection(head, environment.get("HTTP_CONNECTION", "").lower())
+    _fill_body(head, environment)
+
+
+def _fill_connection(head: RequestHead, wishes: str) -> None:
+    tokens = [one.strip() for one in wishes.split(",")]
+    head.keep_alive = "keep-alive" in tokens if head.is_http_1_0 else "close" not in tokens
+
+
+def _fill_body(head: RequestHead, environment: dict[str, Any]) -> None:
+    """Say how the body comes; the names of its two headers have no HTTP_ in WSGI."""
+    length = environment.pop("HTTP_CONTENT_LENGTH", None)
+    kind = environment.pop("HTTP_CONTENT_TYPE", None)
+    if kind is not None:
+        environment["CONTENT_TYPE"] = kind
+    coding = environment.pop("HTTP_TRANSFER_ENCODING", None)
+    if coding is not None:
+        if coding.strip().lower() != "chunked":
+            raise RefusedError(HTTPStatus.NOT_IMPLEMENTED, "Only chunked is understood.")
+        head.is_chunked = True
+    elif length is not None:
+        if not length.isascii() or not length.isdigit():
+            raise RefusedError(HTTPStatus.BAD_REQUEST, _BAD_LENGTH)
+        if len(length) > _LENGTH_DIGITS:
+            raise RefusedError(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, "The body is too long.")
+        environment["CONTENT_LENGTH"] = length
+        head.length = int(length)
+    expected = environment.pop("HTTP_EXPECT", "")
+    head.expects_continue = not head.is_http_1_0 and expected.lower() == "100-continue"
+
+
+def too_long() -> RefusedError:
+    """Return the refusal of a head that has no end."""
+    return RefusedError(
+        HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE,
+        f"URL and headers are longer than {HEAD_BYTES} bytes.",
+    )

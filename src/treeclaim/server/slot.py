@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One worker process as the first process sees it."""
+
+import asyncio
+import os
+import signal
+import socket
+import sys
+import time
+from contextlib import suppress
+from pathlib import Path
+
+from treeclaim.server.bounds import END_SECONDS, GRACE_SECONDS
+from treeclaim.server.settings import ServerSettings
+
+_PAGE = os.sysconf("SC_PAGE_SIZE")
+_MIB = 1024 * 1024
+
+
+class Worker:
+    """A running process.
+
+    Attributes:
+        pid: Its number.
+        born: When it was started, by the monotonic clock.
+        is_ready: Whether it answers requests.
+    """
+
+    def __init__(self, process: asyncio.subprocess.Process, ready: int) -> None:
+        self.pid = process.pid
+        self.born = time.monotonic()
+        self.is_ready = False
+        self._process = process
+        self._ready = ready
+
+    @classmethod
+    async def spawn(cls, settings: ServerSettings, listener: socket.socket) -> "Worker":
+        """Start one that serves a listening socket."""
+        ready, told = os.pipe()
+        try:
+            process = await asyncio.create_subprocess_exec(
+                sys.executable,
+                *("-m", "treeclaim.server", settings.to_json()),
+                *(str(listener.fileno()), str(told)),
+                stdin=asyncio.subprocess.PIPE,
+                pass_fds=(listener.fileno(), told),
+            )
+        except BaseException:
+            os.close(ready)
+            raise
+        finally:
+            os.close(told)
+        return cls(process, ready)
+
+    async def wait_until_ready(self) -> bool:
+        """Wait until it answers requests, or has ended; tell which."""
+        loop = asyncio.get_running_loop()
+        reader = asyncio.StreamReader()
+        pipe = os.fdopen(self._ready, "rb", buffering=0)
+        transport, _ = await loop.connect_read_pipe(
+            lambda: asyncio.StreamReaderProtocol(reader), pipe
+        )
+        try:
+            self.is_ready = await reader.readline() == b"ready\n"
+        finally:
+            transport.close()
+        return self.is_ready
+
+    async def wait(self) -> int:
+        """Wait until it has ended; return the exit code, negative for a signal."""
+        return await self._process.wait()
+
+    async def stop(self) -> None:
+        """Let it answer what it has begun, and end; kill it if that takes too long."""
+        with suppress(ProcessLookupError):
+            self._process.send_signal(signal.SIGTERM)
+        try:
+            await asyncio.wait_for(self._process.wait(), GRACE_SECONDS + END_SECONDS)
+        except TimeoutError:
+            with suppress(ProcessLookupError):
+                self._process.kill()
+            await self._process.wait()
+
+    def memory(self) -> float:
+        """Return MiB of resident memory; 0 where the system does not tell."""
+        try:
+            pages = int(Path(f"/proc/{self.pid}/statm").read_text().split()[1])
+        except (OSError, ValueError, IndexError):
+            return 0.0
+        return pages * _PAGE / _MIB

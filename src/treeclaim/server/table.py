@@ -1,0 +1,102 @@
+# SPDX-License-Identifier: Apache-2.0
+"""All connections of a worker, by what they wait for: who is late, and who gives way to others."""
+
+from collections.abc import Iterator
+from enum import Enum, auto
+from typing import Protocol
+
+
+class Phase(Enum):
+    """What a connection is in the middle of."""
+
+    OPENING = auto()
+    """Nothing has come yet."""
+
+    READING = auto()
+    """A request is on its way."""
+
+    ANSWERING = auto()
+    """A request waits for a thread, or a thread works on it."""
+
+    SENDING = auto()
+    """The client has not taken what is there of its answer."""
+
+    IDLE = auto()
+    """It was answered, and is kept."""
+
+    LINGERING = auto()
+    """It was answered, and is read from until the client has seen that."""
+
+
+_GIVE_WAY = (Phase.OPENING, Phase.LINGERING, Phase.READING, Phase.IDLE, Phase.SENDING)
+"""Who is closed first when there are too many: those that cost a client least. Who is being
+answered is never closed for another."""
+
+
+class Member(Protocol):
+    """A connection as the table knows it."""
+
+    phase: Phase
+    deadline: float
+
+    def expire(self) -> None:
+        """Act on a deadline that has passed."""
+
+    def drop(self) -> None:
+        """Close at once."""
+
+
+class ConnectionTable:
+    """The connections; those of each phase in the order in which they came to it."""
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._phases: dict[Phase, dict[Member, None]] = {phase: {} for phase in Phase}
+
+    def __len__(self) -> int:
+        """Return how many are open."""
+        return sum(len(some) for some in self._phases.values())
+
+    def __iter__(self) -> Iterator[Member]:
+        """Go through all that are open now."""
+        return iter([member for some in self._phases.values() for member in some])
+
+    def count(self, phase: Phase) -> int:
+        """Return how many are in a phase."""
+        return len(self._phases[phase])
+
+    def add(self, member: Member) -> None:
+        """Take one in."""
+        self._phases[member.phase][member] = None
+
+    def move(self, member: Member, phase: Phase) -> None:
+        """Note that a connection has come to another phase."""
+        self._phases[member.phase].pop(member, None)
+        member.phase = phase
+        self._phases[phase][member] = None
+
+    def remove(self, member: Member) -> None:
+        """Forget one that is closed."""
+        self._phases[member.phase].pop(member, None)
+
+    def make_room(self, others: int = 0) -> bool:
+        """Close the one that gives way first if there are too many; tell whether there is room.
+
+        Args:
+            others: Connections that are not in the table yet.
+        """
+        return len(self) + others < self._most or self.drop_one()
+
+    def drop_one(self) -> bool:
+        """Close the one that gives way first, if there is any."""
+        for phase in _GIVE_WAY:
+            for member in self._phases[phase]:
+                member.drop()
+                return True
+        return False
+
+    def sweep(self, now: float) -> None:
+        """Let all that are late act."""
+        for member in self:
+            if now >= member.deadline:
+                member.expire()

@@ -1,0 +1,132 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Requests that are answered before their body was read, with bodies that come late and in pieces.
+
+Contract page 00, section 4: the connection stays usable, or the answer says that it does not.
+"""
+
+import re
+import socket
+import time
+from dataclasses import dataclass, field
+
+from tests.server.fronts import receive
+from treeclaim.api.routes import OPERATIONS
+
+LATE = 0.005
+"""Seconds between headers and body."""
+
+_PIECES = 3
+_PAUSE = 0.001
+_UUID = "6f5a2c54-3c06-4a5b-a1b2-7e0ce0b8d601"
+_ADMIN = {"X-Auth-Token": "admin", "OpenStack-API-Version": "placement 1.39"}
+_JSON = {"Content-Type": "application/json"}
+
+
+@dataclass(frozen=True)
+class Case:
+    """A request, and what it may be answered; any status without one."""
+
+    method: str
+    path: str
+    headers: dict = field(default_factory=dict)
+    body: bytes = b"{}"
+    status: int | None = None
+
+
+def _filled(path):
+    return re.sub(r"\{\w+\}", _UUID, path)
+
+
+def _operations():
+    """Every operation, with a body that it needs or not."""
+    extension = {"OpenStack-API-Version": "treeclaim 1.0"}
+    for operation in OPERATIONS:
+        version = extension if operation.extension else {}
+        headers = _ADMIN | _JSON | version
+        path = _filled(operation.path).replace("traits/" + _UUID, "traits/CUSTOM_LATE")
+        path = path.replace("resource_classes/" + _UUID, "resource_classes/CUSTOM_LATE")
+        yield Case(operation.method, path, headers)
+        yield Case(operation.method, path, headers, b" " * 100_000)
+
+
+def _refusals():
+    path = f"/resource_providers/{_UUID}/inventories"
+    nobody = _ADMIN | {"X-Auth-Token": "somebody"}
+    old = _ADMIN | {"OpenStack-API-Version": "placement 7.0"}
+    for body in (b"{}", b"x" * 100_000):
+        yield Case("PUT", path, _JSON, body, 401)
+        yield Case("PUT", path, nobody | _JSON, body, 403)
+        yield Case("PUT", "/nowhere/at/all", _ADMIN | _JSON, body, 404)
+        yield Case("POST", path + "/VCPU", _ADMIN | _JSON, body, 405)
+        yield Case("PUT", path, old | _JSON, body, 406)
+        yield Case("PUT", path, _ADMIN | {"Content-Type": "text/plain"}, body, 415)
+        yield Case("POST", "/resource_providers", _ADMIN | _JSON, body[:-1] + b"]", 400)
+        yield Case("PUT", path, _ADMIN, body, 400)
+        yield Case("GET", "/", _JSON, body, 200)
+
+
+CASES = (*_operations(), *_refusals())
+
+
+class KeptConnection:
+    """A connection that may be closed only if the answer before said so.
+
+    Attributes:
+        opened: How often it was opened.
+    """
+
+    def __init__(self, address, prefix=""):
+        """Connect with the first request."""
+        self.opened = 0
+        self._address, self._prefix = address, prefix
+        self._socket = None
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self._close()
+
+    def _close(self):
+        if self._socket is not None:
+            self._socket.close()
+            self._socket = None
+
+    def ask(self, case, length=None):
+        """Send a request, its body late and in pieces; return the answer."""
+        if self._socket is None:
+            self._socket = socket.create_connection(self._address, timeout=60)
+            self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            self.opened += 1
+        lines = [f"{case.method} {self._prefix}{case.path} HTTP/1.1", "Host: localhost"]
+        lines += [f"{name}: {value}" for name, value in case.headers.items()]
+        lines.append(f"Content-Length: {length or len(case.body)}")
+        self._socket.sendall("\r\n".join(lines).encode() + b"\r\n\r\n")
+        time.sleep(LATE)
+        size = -(-len(case.body) // _PIECES)
+        for begin in range(0, len(case.body), size):
+            self._socket.sendall(case.body[begin : begin + size])
+            time.sleep(_PAUSE)
+        answer = receive(self._socket, case.method)
+        assert answer is not None, f"{case}: closed without an answer"
+        assert answer.is_complete, f"{case}: {answer.status}"
+        if answer.says_close:
+            self._close()
+        return answer
+
+
+def judge(address, prefix="", *, keeps):
+    """Send all; each is answered as it should.
+
+    Args:
+        address: Of the server.
+        prefix: Of its paths.
+        keeps: Whether the server keeps connections at all.
+    """
+    with KeptConnection(address, prefix) as connection:
+        for case in CASES:
+            answer = connection.ask(case)
+            assert case.status in {None, answer.status}, (case.method, case.path, answer.status)
+            assert answer.status < 500, (case, answer.body)
+        if keeps:
+            assert connection.opened == 1

@@ -1,0 +1,82 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Bytes that are nearly requests: made from a seed, so that each can be made again."""
+
+import contextlib
+import random
+import socket
+
+_CALLER = b"Host: a\r\nX-Auth-Token: admin\r\nOpenStack-API-Version: placement 1.39\r\n"
+_JSON = b"Content-Type: application/json\r\n"
+_CHUNKS = b'c\r\n{"name": "x"\r\n1\r\n}\r\n0\r\n\r\n'
+_SEEDS = (
+    b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n",
+    b"GET /resource_providers?name=x&in_tree=y HTTP/1.1\r\n%b\r\n" % _CALLER,
+    b"PUT /traits/CUSTOM_A HTTP/1.1\r\n%b%bContent-Length: 2\r\n\r\n{}" % (_CALLER, _JSON),
+    b"POST /resource_providers HTTP/1.1\r\n%b%bTransfer-Encoding: chunked\r\n\r\n%b"
+    % (_CALLER, _JSON, _CHUNKS),
+    b"GET /allocation_candidates?resources=VCPU:1 HTTP/1.0\r\n%b\r\n" % _CALLER,
+)
+_PARTS = (
+    b"\r\n", b"\n", b"\r", b"\0", b"\x1b[2J", b"%0A", b"%00", b"%", b"%zz", b" ", b"\t", b":", b"\xff",
+    b"\xc3\x28", b"HTTP/1.1", b"HTTP/9.9", b"Content-Length: 5\r\n", b"Content-Length: -1\r\n",
+    b"Content-Length: 99999999999999999999\r\n", b"Transfer-Encoding: chunked\r\n",
+    b"Expect: 100-continue\r\n", b"Connection: close\r\n", b"Connection: Upgrade\r\nUpgrade: h2c\r\n",
+    b"Host: b\r\n", b"GET ", b"CONNECT ", b"//", b"?", b"#", b"http://x", b"A" * 9000, b"\r\n\r\n",
+    b"OpenStack-API-Version: placement \xb2.1\r\n", b"Accept: \xff;q=x\r\n", b"0\r\n\r\n",
+    b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", b"\x16\x03\x01\x02\x00",
+)  # fmt: skip
+_ANSWER_SECONDS = 0.2
+"""How long an answer is waited for: many of these are never finished, and so never answered."""
+
+
+def hostile(seed):
+    """The bytes of a seed."""
+    chance = random.Random(seed)
+    data = bytearray(chance.choice(_SEEDS))
+    for _ in range(chance.randint(1, 6)):
+        place = chance.randrange(len(data) + 1)
+        kind = chance.randrange(5)
+        if kind == 0:
+            data[place:place] = chance.choice(_PARTS)
+        elif kind == 1:
+            del data[place : place + chance.randint(1, 20)]
+        elif kind == 2 and place < len(data):
+            data[place] = chance.randrange(256)
+        elif kind == 3:
+            data[place:place] = data[: chance.randint(1, 60)]
+        else:
+            data[place:place] = chance.randbytes(chance.randint(1, 30))
+    return bytes(data)
+
+
+def send(address, data, seed):
+    """Send bytes in up to three pieces; return what comes back, in a short while."""
+    chance = random.Random(seed)
+    cuts = sorted(chance.randrange(len(data) + 1) for _ in range(2))
+    found = b""
+    with socket.create_connection(address, timeout=30) as client, contextlib.suppress(OSError):
+        for begin, end in zip([0, *cuts], [*cuts, len(data)], strict=True):
+            client.sendall(data[begin:end])
+        if chance.random() < 0.5:
+            client.shutdown(socket.SHUT_WR)
+        client.settimeout(_ANSWER_SECONDS)
+        while piece := client.recv(1 << 16):
+            found += piece
+    return found
+
+
+def attack(address, seeds, *, always_http=True):
+    """Send the bytes of many seeds; nothing that is answered is a failure of the service.
+
+    Args:
+        address: Of the server.
+        seeds: Whose bytes to send.
+        always_http: Whether everything that is answered is HTTP of version 1. Some servers answer a
+            line without a version as HTTP/0.9 did, which had no head.
+    """
+    for seed in seeds:
+        answer = send(address, hostile(seed), seed)
+        if answer and always_http:
+            assert answer.startswith(b"HTTP/1."), (seed, answer[:100])
+        assert b" 500 " not in answer[:40], (seed, hostile(seed), answer[:500])
+        assert b"Traceback" not in answer, seed

@@ -1,0 +1,219 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Clients that wait, dawdle or do not read take nothing away from the others."""
+
+import contextlib
+import threading
+from contextlib import ExitStack
+
+from tests.server.fronts import HELLO, is_closed, receive, running
+from tests.servers import eventually
+from treeclaim.server.listening import allow_most_files
+from treeclaim.server.table import Phase
+
+PIECE = b"x" * (64 * 1024)
+SMALL = 4096
+"""Bytes that a client's kernel takes for it."""
+
+
+class Streams:
+    """An application with a streamed answer of a GiB at /stream, and a small one elsewhere.
+
+    Attributes:
+        made: Bytes of streams that were made.
+        closed: Streams that were given up or finished.
+        open: Those that are not.
+    """
+
+    def __init__(self):
+        """Begin with none."""
+        self.made = self.closed = self.open = 0
+        self._lock = threading.Lock()
+
+    def __call__(self, environment, start_response):
+        start_response("200 OK", [("Content-Type", "text/plain")])
+        return self._pieces() if environment["PATH_INFO"] == "/stream" else [b"small"]
+
+    def _pieces(self):
+        with self._lock:
+            self.open += 1
+        try:
+            for _ in range(16 * 1024):
+                with self._lock:
+                    self.made += len(PIECE)
+                yield PIECE
+        finally:
+            with self._lock:
+                self.closed += 1
+                self.open -= 1
+
+
+def connections(stack, server, number, **options):
+    """So many connections for a block."""
+    return [stack.enter_context(server.connect(**options)) for _ in range(number)]
+
+
+def test_silent_connections_keep_nobody_out_and_are_closed():
+    allow_most_files()
+    with running(header_seconds=4.0) as server, ExitStack() as stack:
+        silent = connections(stack, server, 1300)
+        eventually(lambda: len(server.front.table) >= 1300, "all are open")
+        assert server.ask().body == b"hello"
+        assert all(is_closed(client) for client in silent)
+        eventually(lambda: len(server.front.table) == 0, "all are forgotten")
+
+
+def test_where_there_are_too_many_the_silent_go_first_and_kept_ones_stay():
+    with running(connections=40) as server, ExitStack() as stack:
+        kept = connections(stack, server, 10)
+        for client in kept:
+            client.sendall(HELLO)
+            assert receive(client).body == b"hello"
+        connections(stack, server, 200)
+        assert server.ask().body == b"hello"
+        for client in kept:
+            client.sendall(HELLO)
+            assert receive(client).body == b"hello"
+        assert len(server.front.table) <= 40
+
+
+def test_where_all_are_kept_a_new_client_takes_the_place_of_the_one_that_waited_longest():
+    with running(connections=10) as server, ExitStack() as stack:
+        kept = connections(stack, server, 10)
+        for client in kept:
+            client.sendall(HELLO)
+            assert receive(client).body == b"hello"
+        assert server.ask().body == b"hello"
+        assert is_closed(kept[0])
+
+
+def test_slow_headers_and_slow_bodies_hold_no_thread_and_are_told_why_they_end():
+    body = b"POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000\r\n\r\nbegin"
+    with (
+        running(threads=1, header_seconds=2.0, body_seconds=2.0) as server,
+        ExitStack() as stack,
+    ):
+        slow = connections(stack, server, 100)
+        for number, client in enumerate(slow):
+            client.sendall(body if number % 2 else HELLO[:20])
+        assert server.ask().body == b"hello"
+        for client in slow:
+            with contextlib.suppress(OSError):
+                client.sendall(b"x")
+        for client in slow:
+            answer = receive(client)
+            assert (answer.status, answer.says_close) == (408, True)
+            assert is_closed(client)
+
+
+def test_a_byte_now_and_then_buys_no_more_time():
+    with running(header_seconds=1.0) as server, server.connect() as client:
+        client.settimeout(0.1)
+        for _ in range(600):
+            with contextlib.suppress(OSError):
+                client.sendall(b"x")
+            with contextlib.suppress(TimeoutError):
+                assert client.recv(12) == b"HTTP/1.1 408"
+                return
+        raise AssertionError("it was never refused")
+
+
+def test_clients_that_do_not_read_hold_no_thread_and_little_memory_and_are_dropped():
+    streams = Streams()
+    with (
+        running(streams, threads=2, answer_seconds=4.0) as server,
+        ExitStack() as stack,
+    ):
+        deaf = connections(stack, server, 40, received=SMALL)
+        for client in deaf:
+            client.sendall(b"GET /stream HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        eventually(lambda: streams.open + streams.closed >= 40, "all have begun")
+        for _ in range(20):
+            assert server.ask().body == b"small"
+        # What the kernel takes for a client is up to it, a few MiB; the rest of the GiB is unmade.
+        assert streams.made < 40 * 16 * 1024 * 1024
+        eventually(lambda: streams.closed == 40, "all are given up")
+        assert server.front.unsent.total == 0
+
+
+def test_a_client_that_reads_slowly_but_steadily_gets_all():
+    size = 8 * 1024 * 1024
+
+    def large(_environment, start_response):
+        start_response("200 OK", [("Content-Length", str(size))])
+        return [b"y" * size]
+
+    with running(large, answer_seconds=2.0) as server, server.connect(received=SMALL) as client:
+        client.sendall(HELLO)
+        found = 0
+        pause = threading.Event()
+        while found < size:
+            # Longer in all than one deadline, as the pauses alone show.
+            if found < SMALL * 256:
+                pause.wait(0.01)
+            data = client.recv(SMALL)
+            assert data, found
+            found += len(data)
+        assert found >= size
+
+
+def test_bodies_in_the_middle_share_one_budget_and_the_oldest_gives_way():
+    megabyte = 1024 * 1024
+    head = b"POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n" % (64 * megabyte)
+    with running(body_bytes=64 * megabyte) as server, ExitStack() as stack:
+        first, *others = connections(stack, server, 6)
+        for client in (first, *others):
+            client.sendall(head)
+            client.sendall(b"x" * (30 * megabyte))
+        answer = receive(first)
+        assert (answer.status, answer.says_close) == (408, True)
+        assert server.ask().body == b"hello"
+        assert server.front.incoming.total <= 128 * megabyte
+
+
+def test_more_requests_than_may_wait_are_refused_with_a_time_to_come_again():
+    release = threading.Event()
+
+    def slow(_environment, start_response):
+        release.wait()
+        start_response("204 No Content", [])
+        return []
+
+    with running(slow, threads=1, waiting=2) as server, ExitStack() as stack:
+        clients = connections(stack, server, 8)
+        for client in clients:
+            client.sendall(HELLO)
+        table = server.front.table
+        eventually(
+            lambda: table.count(Phase.ANSWERING) + table.count(Phase.IDLE) == 8, "all were read"
+        )
+        release.set()
+        statuses = []
+        for client in clients:
+            answer = receive(client)
+            statuses.append(answer.status)
+            if answer.status == 503:
+                assert answer.headers["retry-after"] == "1"
+                assert not answer.says_close
+                client.sendall(HELLO)
+                assert receive(client).status == 204
+        assert statuses.count(503) in {5, 6}
+
+
+def test_the_application_is_told_that_its_client_has_gone():
+    seen = threading.Event()
+    begun = threading.Event()
+
+    def waits(environment, start_response):
+        gone = environment["treeclaim.client_gone"]
+        assert not gone()
+        begun.set()
+        eventually(gone, "the client is gone")
+        seen.set()
+        start_response("204 No Content", [])
+        return []
+
+    with running(waits) as server:
+        with server.connect() as client:
+            client.sendall(HELLO)
+            assert begun.wait(60)
+        assert seen.wait(60)

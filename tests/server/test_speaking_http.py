@@ -1,0 +1,309 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a client may send, and what it gets: the environment, bodies, framing, kept connections."""
+
+import io
+import threading
+
+import pytest
+
+from tests.server.fronts import HELLO, hello, is_closed, receive, running
+from tests.servers import eventually
+
+
+def asked(*lines, body=b""):
+    """A request of some header lines."""
+    return "\r\n".join(lines).encode("latin-1") + b"\r\n\r\n" + body
+
+
+class Echo:
+    """Answers the body; keeps the environment of the last request."""
+
+    environment = None
+
+    def __call__(self, environment, start_response):
+        self.environment = environment
+        body = environment["wsgi.input"].read()
+        start_response("200 OK", [("Content-Type", "text/plain")])
+        return [body]
+
+
+def test_the_environment_is_that_of_wsgi():
+    echo = Echo()
+    with running(echo) as server:
+        server.ask(
+            asked(
+                "GET /a%20b/%E2%98%83?q=%20&x HTTP/1.1",
+                "Host: placement.example:1",
+                "X-Two: one",
+                "x-two: two",
+                "X_Roles: admin",
+                "Content-Type: text/x",
+                "Expect: nothing",
+            )
+        )
+    found = echo.environment
+    assert found["REQUEST_METHOD"] == "GET"
+    assert found["PATH_INFO"].encode("latin-1").decode() == "/a b/☃"
+    assert found["QUERY_STRING"] == "q=%20&x"
+    assert found["HTTP_HOST"] == "placement.example:1"
+    assert found["HTTP_X_TWO"] == "one,two"
+    assert "HTTP_X_ROLES" not in found
+    assert found["CONTENT_TYPE"] == "text/x"
+    assert found["SERVER_PROTOCOL"] == "HTTP/1.1"
+    assert found["REMOTE_ADDR"] == "127.0.0.1"
+    assert found["wsgi.url_scheme"] == "http"
+    assert "CONTENT_LENGTH" not in found
+
+
+@pytest.mark.parametrize("method", ["GET", "MADE-UP", "CONNECT", "QUERY"])
+def test_what_a_method_means_is_the_applications_to_say(method):
+    echo = Echo()
+    with running(echo) as server:
+        assert server.ask(asked(f"{method} /x HTTP/1.1", "Host: a")).status == 200
+    assert echo.environment["REQUEST_METHOD"] == method
+    assert echo.environment["PATH_INFO"] == "/x"
+
+
+def test_an_absolute_url_counts_as_its_path():
+    echo = Echo()
+    with running(echo) as server:
+        server.ask(asked("GET HTTP://elsewhere:1/a?b HTTP/1.1", "Host: a"))
+    assert (echo.environment["PATH_INFO"], echo.environment["QUERY_STRING"]) == ("/a", "b")
+
+
+@pytest.mark.parametrize("size", [1, 2, 7, 1000])
+def test_a_body_is_the_same_however_it_is_cut(size):
+    body = bytes(range(256)) * 3
+    whole = [
+        asked("POST / HTTP/1.1", "Host: a", f"Content-Length: {len(body)}", body=body),
+        asked(
+            "POST / HTTP/1.1",
+            "Host: a",
+            "Transfer-Encoding: chunked",
+            body=b"".join(
+                b"%x;ext=1\r\n%b\r\n" % (len(piece), piece) for piece in (body[:100], body[100:])
+            )
+            + b"0\r\nTrailer: x\r\n\r\n",
+        ),
+    ]
+    with running(Echo()) as server, server.connect() as client:
+        for data in whole * 2:
+            for begin in range(0, len(data), size):
+                client.sendall(data[begin : begin + size])
+            answer = receive(client)
+            assert (answer.status, answer.body, answer.says_close) == (200, body, False)
+
+
+def test_requests_that_are_sent_ahead_are_answered_in_their_order():
+    with running(Echo(), threads=4) as server, server.connect() as client:
+        bodies = [b"%d" % number for number in range(50)]
+        client.sendall(
+            b"".join(
+                asked("PUT / HTTP/1.1", "Host: a", f"Content-Length: {len(one)}", body=one)
+                for one in bodies
+            )
+        )
+        data = b""
+        while data.count(b"HTTP/1.1 200") < 50 or not data.endswith(b"49"):
+            data += client.recv(1 << 16)
+        found = [part.rpartition(b"\r\n\r\n")[2] for part in data.split(b"HTTP/1.1 200 OK")[1:]]
+        assert found == bodies
+
+
+def test_a_client_that_asks_first_is_told_to_send_its_body():
+    with running(Echo()) as server, server.connect() as client:
+        client.sendall(
+            asked("PUT / HTTP/1.1", "Host: a", "Content-Length: 3", "Expect: 100-continue")
+        )
+        assert client.recv(100) == b"HTTP/1.1 100 Continue\r\n\r\n"
+        client.sendall(b"abc")
+        assert receive(client).body == b"abc"
+
+
+@pytest.mark.parametrize("coding", ["Content-Length: 3000000", "Transfer-Encoding: chunked"])
+def test_a_body_beyond_the_limit_is_not_read_and_the_client_sees_the_answer(coding):
+    lengths = []
+
+    def refuses(environment, start_response):
+        lengths.append(int(environment["CONTENT_LENGTH"]))
+        body = b"too long"
+        start_response("413 Request Entity Too Large", [("Content-Length", str(len(body)))])
+        return [body]
+
+    with running(refuses, body_bytes=100_000) as server, server.connect() as client:
+        client.sendall(asked("PUT / HTTP/1.1", "Host: a", coding))
+        prefix = b"2dc6c0\r\n" if "chunked" in coding else b""
+        client.sendall(prefix + b"x" * 3_000_000)
+        answer = receive(client)
+        assert (answer.status, answer.body, answer.says_close) == (413, b"too long", True)
+        assert is_closed(client)
+    assert lengths[0] > 100_000
+
+
+@pytest.mark.parametrize(
+    ("data", "status"),
+    [
+        (b"nonsense\r\n\r\n", 400),
+        (b"GET / HTTP/1.1\r\nno colon\r\n\r\n", 400),
+        (b"GET / HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n", 400),
+        (b"GET / HTTP/1.1\r\nContent-Length: two\r\n\r\n", 400),
+        (b"GET / HTTP/1.1\r\nContent-Length: -2\r\n\r\n", 400),
+        (b"GET / HTTP/1.1\r\nContent-Length: 2\r\nContent-Length: 3\r\n\r\n", 400),
+        (b"GET / HTTP/1.1\r\nContent-Length: 2\r\nTransfer-Encoding: chunked\r\n\r\n", 400),
+        (b"GET / HTTP/1.1\r\nTransfer-Encoding: gzip\r\n\r\n", 400),
+        (b"GET / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n", 400),
+        (b"GET / HTTP/1.1\r\nX: a\0b\r\n\r\n", 400),
+        (b"GET / HTTP/1.1\r\nX: a\nY: b\r\n\r\n", 400),
+        (b"GET / HTTP/2.0\r\n\r\n", 505),
+        (b"GET /" + b"a" * 70_000 + b" HTTP/1.1\r\n\r\n", 414),
+        (b"GET / HTTP/1.1\r\nX: " + b"a" * 500_000, 431),
+        (b"GET / HTTP/1.1\r\nContent-Length: " + b"9" * 30 + b"\r\n\r\n", 400),
+    ],
+    ids=range(15),
+)
+def test_what_is_no_http_is_refused_with_an_error_document(data, status):
+    with running() as server, server.connect() as client:
+        client.sendall(data)
+        answer = receive(client)
+        assert (answer.status, answer.says_close) == (status, True)
+        assert answer.headers["x-openstack-request-id"].startswith("req-")
+        assert b'"errors":[{"status":%d' % status in answer.body
+        assert is_closed(client)
+        assert server.ask().status == 200
+
+
+def test_connections_are_kept_as_the_client_wishes():
+    cases = {
+        (b"1.1", b""): False,
+        (b"1.1", b"Connection: close\r\n"): True,
+        (b"1.1", b"Connection: x, Close\r\n"): True,
+        (b"1.0", b""): True,
+        (b"1.0", b"Connection: keep-alive\r\n"): False,
+    }
+    with running(keep_alive_seconds=7.0) as server:
+        for (version, header), closes in cases.items():
+            with server.connect() as client:
+                client.sendall(b"GET / HTTP/%b\r\nHost: a\r\n%b\r\n" % (version, header))
+                answer = receive(client)
+                assert answer.says_close == closes, (version, header)
+                assert ("keep-alive" in answer.headers) != closes
+                if closes:
+                    assert is_closed(client)
+                else:
+                    assert answer.headers["keep-alive"] == "timeout=7"
+                    client.sendall(HELLO)
+                    assert receive(client).status == 200
+
+
+def test_a_kept_connection_ends_when_it_said_so():
+    with running(keep_alive_seconds=1.0) as server, server.connect() as client:
+        client.sendall(HELLO)
+        assert receive(client).headers["keep-alive"] == "timeout=1"
+        assert is_closed(client)
+
+
+def answering(status, headers, body):
+    """An application with one answer."""
+
+    def answer(_environment, start_response):
+        start_response(status, headers)
+        return body
+
+    return answer
+
+
+def test_answers_without_a_body_have_none():
+    for status, method in (("204 No Content", "GET"), ("304 Not Modified", "GET")):
+        with running(answering(status, [], [b"body"])) as server, server.connect() as client:
+            client.sendall(HELLO + HELLO)
+            for _ in range(2):
+                assert receive(client, method).body == b""
+    with running(hello) as server, server.connect() as client:
+        client.sendall(b"HEAD / HTTP/1.1\r\nHost: a\r\n\r\n")
+        assert client.recv(4096).endswith(b"\r\n\r\n")
+
+
+def test_a_streamed_answer_arrives_whole_in_either_version():
+    pieces = [bytes([number % 256]) * (number * 97 % 5000) for number in range(2000)]
+    stream = answering("200 OK", [("Content-Type", "text/plain")], None)
+
+    def streams(environment, start_response):
+        stream(environment, start_response)
+        return iter(pieces)
+
+    with running(streams) as server:
+        for version in (b"1.1", b"1.0"):
+            answer = server.ask(b"GET / HTTP/%b\r\nHost: a\r\n\r\n" % version)
+            assert answer.body == b"".join(pieces)
+        with server.connect() as client:
+            for _ in range(3):
+                client.sendall(HELLO)
+                assert receive(client).body == b"".join(pieces)
+
+
+def test_an_application_that_fails_is_a_500_before_and_a_broken_answer_after():
+    def breaks(environment, start_response):
+        if environment["PATH_INFO"] == "/before":
+            raise RuntimeError("before")
+        start_response("200 OK", [])
+
+        def pieces():
+            yield b"x"
+            raise RuntimeError("after")
+
+        return pieces()
+
+    with running(breaks) as server:
+        with server.connect() as client:
+            client.sendall(b"GET /before HTTP/1.1\r\nHost: a\r\n\r\n")
+            answer = receive(client)
+            assert (answer.status, answer.says_close) == (500, False)
+            assert b"before" not in answer.body
+        with server.connect() as client:
+            client.sendall(HELLO)
+            answer = None
+            try:
+                answer = receive(client)
+            except ConnectionResetError:
+                return
+            assert answer is None or not answer.is_complete
+
+
+@pytest.mark.parametrize("value", ["a\r\nSet-Cookie: x", "a\nb", "a\rb", "☃"])
+def test_no_header_of_an_answer_ends_its_line(value):
+    with running(answering("200 OK", [("X", value)], [b"x"])) as server:
+        answer = server.ask()
+        assert answer.status == 500
+        assert "set-cookie" not in answer.headers
+
+
+def test_a_request_under_way_is_answered_when_the_server_stops_and_the_answer_says_so():
+    begun, release = threading.Event(), threading.Event()
+
+    def slow(_environment, start_response):
+        begun.set()
+        release.wait()
+        start_response("200 OK", [("Content-Length", "2")])
+        return [b"ok"]
+
+    with running(slow) as server, server.connect() as client:
+        client.sendall(HELLO)
+        begun.wait()
+        server.begin_stop()
+        eventually(lambda: server.front.is_stopping, "it stops")
+        release.set()
+        answer = receive(client)
+        assert (answer.body, answer.says_close) == (b"ok", True)
+
+
+def test_an_input_is_what_wsgi_says():
+    found = []
+
+    def reads(environment, start_response):
+        found.append(list(environment["wsgi.input"]))
+        assert isinstance(environment["wsgi.input"], io.IOBase)
+        return hello(environment, start_response)
+
+    with running(reads) as server:
+        server.ask(asked("PUT / HTTP/1.1", "Host: a", "Content-Length: 4", body=b"a\nb\n"))
+    assert found == [[b"a\n", b"b\n"]]
