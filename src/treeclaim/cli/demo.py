@@ -19,10 +19,10 @@ from urllib.parse import quote
 
 from rich.console import Console
 
-from treeclaim.cli.explanation import explanation
-from treeclaim.cli.load import summary
+from treeclaim.cli.cloud.explanation import explanation
+from treeclaim.cli.cloud.load import summary
+from treeclaim.cli.cloud.tables import candidate_table, usage_table
 from treeclaim.cli.output import PORT, CommandError
-from treeclaim.cli.tables import candidate_table, usage_table
 from treeclaim.client import Client, ClientError
 from treeclaim.client.apply import apply_topology
 from treeclaim.client.topology import TopologyError, read_topology

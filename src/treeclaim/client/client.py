@@ -115,7 +115,7 @@ class Client:
     def get(self, path: str, **parameters: str) -> Any:
         """Return the JSON of a GET."""
         query = f"?{urlencode(parameters)}" if parameters else ""
-        return orjson.loads(self.call("GET", path + query).text)
+        return self.call("GET", path + query).json()
 
     def providers(self, **filters: str) -> list[dict[str, Any]]:
         """List providers."""
@@ -149,9 +149,7 @@ class Client:
         needs = parsed.needs()
         self.versions.require(Need("allocation candidates", 10), *needs)
         is_extended = path.endswith("explain") or any(one.extension for one in needs)
-        found: dict[str, Any] = orjson.loads(
-            self.call("GET", f"{path}?{parsed}", extended=is_extended).text
-        )
+        found: dict[str, Any] = self.call("GET", f"{path}?{parsed}", extended=is_extended).json()
         return found
 
     def claim(
@@ -212,14 +210,18 @@ def retried(attempt: Callable[[], None]) -> None:
         try:
             attempt()
         except ClientError as error:
-            if not (error.status == HTTPStatus.CONFLICT and _met_another(str(error)) and left):
+            if not (left and is_conflict(error)):
                 raise
         else:
             return
 
 
-def _met_another(message: str) -> bool:
-    return _CONCURRENT in message or any(word in message for word in _CONCURRENT_WORDS)
+def is_conflict(error: ClientError) -> bool:
+    """Tell whether a call failed because another one changed the same thing meanwhile."""
+    message = str(error)
+    return error.status == HTTPStatus.CONFLICT and (
+        _CONCURRENT in message or any(word in message for word in _CONCURRENT_WORDS)
+    )
 
 
 def _minor(version: str) -> int:

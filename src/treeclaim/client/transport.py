@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 import httpx
+import orjson
 from keystoneauth1 import adapter, exceptions, session
 
 from treeclaim.client.errors import ClientError
@@ -27,6 +28,20 @@ class Answer:
     status: int
     headers: Mapping[str, str]
     text: str
+
+    def json(self) -> Any:
+        """Return the body as JSON.
+
+        Raises:
+            ClientError: if it is none.
+        """
+        try:
+            return orjson.loads(self.text)
+        except orjson.JSONDecodeError as error:
+            raise ClientError(
+                f"the endpoint answered {self.status} with something that is not JSON: "
+                f"{self.text[:80]!r}"
+            ) from error
 
 
 class Transport(Protocol):

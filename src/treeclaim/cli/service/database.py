@@ -9,9 +9,9 @@ from typing import Any
 from rich.console import Console
 from rich.text import Text
 
-from treeclaim.cli import data_migrations
 from treeclaim.cli.configuration import add_config_options, configuration_of
 from treeclaim.cli.output import CommandError
+from treeclaim.cli.service import data_migrations
 from treeclaim.config import Configuration
 from treeclaim.model.errors import SchemaRevisionError, StoreUnavailableError
 from treeclaim.store import Store

@@ -8,11 +8,11 @@ from typing import Any
 
 from rich.console import Console
 
-from treeclaim.cli.endpoint import add_endpoint_options, client_of
-from treeclaim.cli.explanation import explanation
+from treeclaim.cli.cloud.endpoint import add_endpoint_options, client_of
+from treeclaim.cli.cloud.explanation import explanation
+from treeclaim.cli.cloud.question import add_question_options, query_of_options
+from treeclaim.cli.cloud.tables import candidate_table
 from treeclaim.cli.output import CommandError
-from treeclaim.cli.question import add_question_options, query_of_options
-from treeclaim.cli.tables import candidate_table
 from treeclaim.client import CandidateQuery
 
 

@@ -10,9 +10,9 @@ from rich.console import Console
 from rich.markup import escape
 from rich.tree import Tree
 
-from treeclaim.cli.endpoint import add_endpoint_options, client_of
+from treeclaim.cli.cloud.endpoint import add_endpoint_options, client_of
+from treeclaim.cli.cloud.tables import bar
 from treeclaim.cli.output import CommandError
-from treeclaim.cli.tables import bar
 from treeclaim.client import Client
 
 Provider = Mapping[str, Any]

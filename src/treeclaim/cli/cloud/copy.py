@@ -3,16 +3,11 @@
 
 import argparse
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-
-from treeclaim.cli.endpoint import client_at
+from treeclaim.cli.cloud.endpoint import client_at
+from treeclaim.cli.cloud.progress import shown_progress
 from treeclaim.cli.output import CommandError
-from treeclaim.client.contents import Progress as Report
 from treeclaim.client.copy import CopyOutcome, compare, copy
 
 _THREADS = 4
@@ -58,7 +53,7 @@ def run(options: argparse.Namespace) -> int:
     with (
         client_at(options.from_url, options.from_token, options.from_cloud) as source,
         client_at(options.to_url, options.to_token, options.to_cloud) as target,
-        _bars() as report,
+        shown_progress() as report,
     ):
         if options.compare:
             outcome = CopyOutcome(
@@ -83,23 +78,3 @@ def _say(outcome: CopyOutcome, *, only_compared: bool) -> None:
             print(f"{title}: and {len(lines) - _MOST_SHOWN} more")
     if not outcome.differences:
         print("The target has everything that the source has.")
-
-
-@contextmanager
-def _bars() -> Iterator[Report]:
-    """Give a function that shows how far each stage is, on standard error."""
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeRemainingColumn(),
-    )
-    with Progress(*columns, console=Console(stderr=True)) as bars:
-        stages: dict[str, Any] = {}
-
-        def report(stage: str, done: int, total: int) -> None:
-            if stage not in stages:
-                stages[stage] = bars.add_task(stage)
-            bars.update(stages[stage], completed=done, total=total)
-
-        yield report
