@@ -10,7 +10,7 @@ import sys
 import tempfile
 import time
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,11 +19,14 @@ from urllib.parse import quote
 
 from rich.console import Console
 
+from treeclaim.cli.cloud.contents import Contents, Wanted, read_contents
 from treeclaim.cli.cloud.explanation import explanation
+from treeclaim.cli.cloud.limits import limits_of
 from treeclaim.cli.cloud.load import summary
+from treeclaim.cli.cloud.providers import Row
 from treeclaim.cli.cloud.tables import candidate_table, usage_table
 from treeclaim.cli.output import PORT, CommandError
-from treeclaim.client import Client, ClientError
+from treeclaim.client import CandidateQuery, Client, ClientError
 from treeclaim.client.apply import apply_topology
 from treeclaim.client.topology import TopologyError, read_topology
 
@@ -126,18 +129,25 @@ def _show(console: Console, client: Client) -> None:
         answer = client.candidates(question.query)
         console.print(candidate_table(question.title, question.query, answer, names))
     console.print(f"[italic]{HOPELESS.title}[/]")
-    console.print(explanation(client.explain(f"{HOPELESS.query}&nearest=2"), HOPELESS.query))
+    told = client.explain(f"{HOPELESS.query}&nearest=2")
+    query = CandidateQuery.parsed(HOPELESS.query)
+    console.print(explanation(told, query, limits_of(client, told)))
     chosen = client.candidates(_CLAIMED.query)
     if not chosen["allocation_requests"]:
         console.print("There is no candidate to claim; the topology was changed.")
         return
     candidate = chosen["allocation_requests"][0]
-    providers = list(candidate["allocations"])
-    console.print(usage_table("Before the claim", client, providers, names))
+    held = candidate["allocations"]
+    providers = [row for row in client.providers() if row["uuid"] in held]
+    console.print(usage_table("Before the claim", _contents(client, providers)))
     consumer = str(uuid.uuid4())
     client.claim(consumer, candidate, project_id="demo", user_id="demo", consumer_type="INSTANCE")
     console.print(f"Claimed the first candidate of “{_CLAIMED.title}” for consumer {consumer}.")
-    console.print(usage_table("After the claim", client, providers, names))
+    console.print(usage_table("After the claim", _contents(client, providers)))
+
+
+def _contents(client: Client, rows: Sequence[Row]) -> list[Contents]:
+    return list(read_contents(client, rows, Wanted(), lambda *_progress: None).values())
 
 
 def _farewell(console: Console, endpoint: str, *, keep: bool) -> None:

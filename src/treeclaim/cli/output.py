@@ -45,14 +45,33 @@ def positive(text: str) -> int:
         argparse.ArgumentTypeError: if it is none.
     """
     if not (text.isascii() and text.isdigit() and len(text) <= _MOST_DIGITS and int(text) > 0):
-        raise argparse.ArgumentTypeError(f"{text!r} is no whole number of at least 1")
+        raise argparse.ArgumentTypeError(f"{text[:40]!r} is no whole number of at least 1")
     return int(text)
+
+
+def natural(text: str) -> int:
+    """Read an option that is a whole number of at least 0, for argparse.
+
+    Raises:
+        argparse.ArgumentTypeError: if it is none.
+    """
+    if not (text.isascii() and text.isdigit() and len(text) <= _MOST_DIGITS):
+        raise argparse.ArgumentTypeError(f"{text[:40]!r} is no whole number of at least 0")
+    return int(text)
+
+
+class _Printer(Console):
+    """Fails as `print` does where nobody reads any more; by itself it would end the process."""
+
+    def on_broken_pipe(self) -> None:
+        """Let the failure reach the command's end."""
+        raise BrokenPipeError
 
 
 def printer() -> Console:
     """Return what prints tables and trees: as wide as the terminal, uncut and plain elsewhere."""
     is_seen = sys.stdout.isatty()
-    return Console(
+    return _Printer(
         width=None if is_seen else _WIDEST,
         color_system="auto" if is_seen else None,
         highlight=False,

@@ -11,7 +11,7 @@ from urllib.parse import urlencode
 import orjson
 
 from treeclaim.client import bodies
-from treeclaim.client.errors import ClientError
+from treeclaim.client.errors import ClientError, ConsumerExistsError
 from treeclaim.client.queries import CandidateQuery
 from treeclaim.client.transport import Answer, PlainTransport, Transport
 from treeclaim.client.versions import LATEST_MINOR, Need, ServerVersions
@@ -160,18 +160,30 @@ class Client:
         project_id: str,
         user_id: str,
         consumer_type: str = "INSTANCE",
+        replace: bool = True,
     ) -> None:
         """Claim a candidate for a consumer; whatever it held before is replaced.
 
         A claim that met another one is tried again with the consumer's present generation.
 
+        Args:
+            consumer_uuid: For whom.
+            allocation_request: What, as a search answers it.
+            project_id: Whose the consumer is.
+            user_id: Likewise.
+            consumer_type: Such as INSTANCE.
+            replace: False to refuse a consumer that holds something.
+
         Raises:
+            ConsumerExistsError: if it holds something that is not to be replaced.
             ClientError: if the resources are gone, or the claim is refused for another reason.
         """
         owner = bodies.Owner(project_id, user_id, consumer_type)
 
         def attempt() -> None:
             present = self.get(f"/allocations/{consumer_uuid}")
+            if present["allocations"] and not replace:
+                raise ConsumerExistsError(consumer_uuid, present)
             body = bodies.claim(allocation_request, owner, present, self.versions.minor)
             self.call("PUT", f"/allocations/{consumer_uuid}", json=body)
 

@@ -1,91 +1,203 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`treeclaim tree`: provider trees with traits, aggregates, and how full they are."""
+"""`treeclaim tree`: provider trees, how full they are, and what else is asked for."""
 
 import argparse
-import uuid
+import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from rich.console import Console
-from rich.markup import escape
+from rich.text import Text
 from rich.tree import Tree
 
+from treeclaim.cli.cloud.contents import (
+    Contents,
+    Stock,
+    Wanted,
+    children_of,
+    read_contents,
+    with_ancestors,
+)
 from treeclaim.cli.cloud.endpoint import add_endpoint_options, client_of
+from treeclaim.cli.cloud.progress import shown_progress
+from treeclaim.cli.cloud.providers import Row, find_provider, providers_of_tree
 from treeclaim.cli.cloud.tables import bar
-from treeclaim.cli.output import CommandError
+from treeclaim.cli.output import natural, printer
 from treeclaim.client import Client
+from treeclaim.client.versions import Need
 
-Provider = Mapping[str, Any]
+_TRAIT_FILTER = 18
+"""Minor version from which a list of providers can be filtered by traits."""
 
 
 def add_to(commands: Any) -> None:
     """Add the command."""
-    command = commands.add_parser("tree", help="show provider trees")
-    command.add_argument(
-        "root", nargs="?", metavar="ROOT", help="uuid or name of any provider of one tree"
+    command = commands.add_parser(
+        "tree",
+        help="show provider trees",
+        description="Show provider trees and how full they are: all of them, or those of the "
+        "providers that are named, then with traits and aggregates.",
     )
+    command.add_argument(
+        "roots", nargs="*", metavar="ROOT", help="uuid or name of any provider of a tree"
+    )
+    command.add_argument("--depth", type=natural, help="show only so many generations below")
+    command.add_argument(
+        "--class",
+        dest="classes",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="show only providers with an inventory of a class; may be repeated",
+    )
+    command.add_argument(
+        "--trait",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="show only providers with a trait; may be repeated",
+    )
+    command.add_argument(
+        "--load",
+        type=natural,
+        metavar="PERCENT",
+        help="show only providers of which so many percent of some class are used, or more",
+    )
+    for part in ("traits", "aggregates"):
+        command.add_argument(
+            f"--{part}",
+            action=argparse.BooleanOptionalAction,
+            help=f"show {part}; usual if trees are named",
+        )
+    command.add_argument(
+        "--inventories", action="store_true", help="show total, reserved and ratio too"
+    )
+    command.add_argument("--json", action="store_true", help="show a JSON document")
     add_endpoint_options(command)
     command.set_defaults(run=run)
 
 
 def run(options: argparse.Namespace) -> int:
-    """Show one tree, or all."""
-    console = Console()
+    """Show some trees, or all."""
+    wanted = Wanted(
+        traits=bool(options.roots) if options.traits is None else options.traits,
+        aggregates=bool(options.roots) if options.aggregates is None else options.aggregates,
+    )
     with client_of(options) as client:
-        providers = _providers(client, options.root)
-        children: dict[str | None, list[Provider]] = {}
-        for one in providers:
-            children.setdefault(one.get("parent_provider_uuid"), []).append(one)
-        for root in children.get(None, []):
-            shown = Tree(_label(client, root))
-            _add_children(client, shown, root, children)
-            console.print(shown)
+        rows = _within(_providers(client, options.roots), options.depth)
+        chosen = _with_traits(client, rows, options.trait)
+        with shown_progress() as report:
+            found = read_contents(client, chosen, wanted, report)
+    kept = {own: one for own, one in found.items() if _is_shown(one, options)}
+    shown = rows
+    if _is_filtered(options):
+        shown = list(with_ancestors(rows, set(kept)))
+    children = children_of(shown)
+    if options.json:
+        print(
+            json.dumps(
+                [_document(row, kept, children) for row in children.get(None, [])], indent=2
+            )
+        )
+        return 0
+    _print(children, kept, options)
     return 0
 
 
-def _providers(client: Client, name: str | None) -> Sequence[Provider]:
-    """Return all providers, or those of one tree: a cloud has far more than anybody looks at."""
-    if name is None:
-        return client.providers()
-    found = client.providers(uuid=name) if _is_uuid(name) else []
-    found = found or client.providers(name=name)
-    if not found:
-        raise CommandError(f"there is no provider {name}")
-    if client.versions.minor < _TREES:
-        return found
-    return client.providers(in_tree=found[0]["uuid"])
-
-
-def _is_uuid(text: str) -> bool:
-    try:
-        uuid.UUID(text)
-    except ValueError:
-        return False
-    return True
-
-
-def _add_children(
-    client: Client, shown: Tree, parent: Provider, children: Mapping[str | None, list[Provider]]
+def _print(
+    children: Mapping[str | None, Sequence[Row]],
+    kept: Mapping[str, Contents],
+    options: argparse.Namespace,
 ) -> None:
-    for one in children.get(parent["uuid"], []):
-        _add_children(client, shown.add(_label(client, one)), one, children)
+    out = printer()
+    for root in children.get(None, []):
+        branch = Tree(_label(root, kept, options))
+        # Not by recursion: a tree may be deeper than Python's stack.
+        open_branches = [(branch, root)]
+        while open_branches:
+            above, parent = open_branches.pop()
+            open_branches += [
+                (above.add(_label(row, kept, options)), row)
+                for row in children.get(parent["uuid"], [])
+            ]
+        out.print(branch)
+    if not children:
+        out.print("No provider matches." if _is_filtered(options) else "There are no providers.")
 
 
-def _label(client: Client, provider: Provider) -> str:
-    path = f"/resource_providers/{provider['uuid']}"
-    lines = [f"[bold]{escape(provider['name'])}[/] [dim]{provider['uuid']}[/]"]
-    if client.versions.minor >= _TRAITS:
-        lines += [f"  [cyan]{one}[/]" for one in client.get(f"{path}/traits")["traits"]]
-    if client.versions.minor >= _AGGREGATES:
-        found = client.get(f"{path}/aggregates")["aggregates"]
-        lines += [f"  aggregate {one}" for one in found]
-    used = client.get(f"{path}/usages")["usages"]
-    for name, one in client.get(f"{path}/inventories")["inventories"].items():
-        capacity = int((one["total"] - one["reserved"]) * one["allocation_ratio"])
-        full = bar(used.get(name, 0), capacity)
-        lines.append(f"  {name} {full} {used.get(name, 0)}/{capacity}")
-    return "\n".join(lines)
+def _providers(client: Client, names: Sequence[str]) -> list[Row]:
+    """Return all providers, or those of some trees: a cloud has far more than anybody looks at."""
+    if not names:
+        return client.providers()
+    found: dict[str, Row] = {}
+    for name in names:
+        for row in providers_of_tree(client, find_provider(client, name)):
+            found[row["uuid"]] = row
+    return list(found.values())
 
 
-_AGGREGATES, _TRAITS, _TREES = 1, 6, 14
-"""Minor versions from which providers have them."""
+def _within(rows: Sequence[Row], depth: int | None) -> list[Row]:
+    """Leave out what is too many generations below a root."""
+    if depth is None:
+        return list(rows)
+    children = children_of(rows)
+    found = level = children.get(None, [])
+    for _ in range(depth):
+        level = [row for above in level for row in children.get(above["uuid"], [])]
+        if not level:
+            break
+        found = [*found, *level]
+    return found
+
+
+def _with_traits(client: Client, rows: Sequence[Row], traits: Sequence[str]) -> list[Row]:
+    if not traits:
+        return list(rows)
+    client.versions.require(Need("--trait", _TRAIT_FILTER))
+    known = client.providers(required=",".join(traits))
+    wanted = {row["uuid"] for row in known}
+    return [row for row in rows if row["uuid"] in wanted]
+
+
+def _is_filtered(options: argparse.Namespace) -> bool:
+    return bool(options.classes or options.trait or options.load is not None)
+
+
+def _is_shown(one: Contents, options: argparse.Namespace) -> bool:
+    stock = _stock(one, options.classes)
+    if options.classes and not stock:
+        return False
+    return options.load is None or any(part.load >= options.load for part in stock.values())
+
+
+def _stock(one: Contents, classes: Sequence[str]) -> dict[str, Stock]:
+    return {name: part for name, part in one.stock.items() if not classes or name in classes}
+
+
+def _document(
+    row: Row, kept: Mapping[str, Contents], children: Mapping[str | None, Sequence[Row]]
+) -> dict[str, Any]:
+    own = row["uuid"]
+    found = kept[own].document() if own in kept else {"uuid": own, "name": row["name"]}
+    below = [_document(child, kept, children) for child in children.get(own, [])]
+    return {**found, "children": below}
+
+
+def _label(row: Row, kept: Mapping[str, Contents], options: argparse.Namespace) -> Text:
+    label = Text.assemble((row["name"], "bold"), (f" {row['uuid']}", "dim"))
+    one = kept.get(row["uuid"])
+    if one is None:
+        return label
+    for trait in one.traits or ():
+        label.append(f"\n  {trait}", style="cyan")
+    for aggregate in one.aggregates or ():
+        label.append(f"\n  aggregate {aggregate}")
+    for name, part in _stock(one, options.classes).items():
+        label.append(f"\n  {name} {bar(part.used, part.capacity)} {part.used}/{part.capacity}")
+        if options.inventories:
+            fields = part.fields
+            label.append(
+                f" (total {fields['total']}, reserved {fields['reserved']}, ratio "
+                f"{fields['allocation_ratio']})",
+                style="dim",
+            )
+    return label

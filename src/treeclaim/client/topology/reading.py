@@ -31,12 +31,12 @@ def read_topology(path: Path) -> Topology:
     try:
         content = sys.stdin.buffer.read() if is_input else path.read_bytes()
         text = content.decode("utf-8")
-    except OSError as error:
-        reason = error.strerror or str(error)
-        raise TopologyError(source, [Problem(1, f"it cannot be read: {reason}")]) from error
     except UnicodeDecodeError as error:
         line = content[: error.start].count(b"\n") + 1
         raise TopologyError(source, [Problem(line, "this is not UTF-8")]) from error
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or str(error)
+        raise TopologyError(source, [Problem(1, f"it cannot be read: {reason}")]) from error
     return parse_topology(text, source)
 
 
