@@ -5,27 +5,35 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+RUNS := $(VENV)/runs
 READY := $(VENV)/ready
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
 help:  ## show what can be made
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | sort
 
-# Packages come from the lock alone; the stamp makes a second run do nothing.
-$(READY): requirements/dev.txt pyproject.toml
+# Packages come from the locks alone; the stamps make a second run do nothing. What runs the service
+# needs a third of what tests and linters need.
+$(RUNS): requirements/runtime.txt pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.version_info >= (3, 11) or sys.exit("Treeclaim needs Python 3.11 or newer; $(PYTHON) is %d.%d. Name another one: make PYTHON=python3.12 ..." % sys.version_info[:2])'
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --requirement requirements/dev.txt
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	$(PIP) --requirement requirements/runtime.txt $$(grep '^setuptools==' requirements/dev.txt)
+	$(PIP) --no-deps --no-build-isolation --editable .
+	@touch $(RUNS)
+
+$(READY): $(RUNS) requirements/dev.txt
+	$(PIP) --requirement requirements/dev.txt
 	@touch $(READY)
 
 install: $(READY)  ## create .venv with everything
 
-demo: $(READY)  ## show the main job: load trees, ask, claim
+demo: $(RUNS)  ## show the main job: load trees, ask, claim
 	@$(BIN)/treeclaim demo
 
-demo-keep: $(READY)  ## the same, and leave the service running
+demo-keep: $(RUNS)  ## the same, and leave the service running
 	@$(BIN)/treeclaim demo --keep
 
-serve: $(READY)  ## run the service on SQLite in ./treeclaim.db, without authentication
+serve: $(RUNS)  ## run the service on SQLite in ./treeclaim.db, without authentication
 	OS_PLACEMENT_DATABASE__CONNECTION=sqlite:///treeclaim.db \
 	OS_PLACEMENT_DATABASE__SYNC_ON_STARTUP=true \
 	OS_API__AUTH_STRATEGY=noauth2 \
@@ -60,7 +68,7 @@ lock: $(READY)  ## pin all packages anew
 openapi: $(READY)  ## write docs/openapi.json anew
 	$(BIN)/python -c 'import json; from treeclaim.api.resources.service.openapi import description; print(json.dumps(description(), indent=1))' > docs/openapi.json
 
-man: $(READY)  ## write man pages of all commands to build/man
+man: $(RUNS)  ## write man pages of all commands to build/man
 	$(BIN)/python -m treeclaim.cli.manual build/man
 
 clean:  ## remove what was made

@@ -4,8 +4,10 @@
 import argparse
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
+from rich.console import Console
 from rich.text import Text
 from rich.tree import Tree
 
@@ -109,19 +111,46 @@ def _print(
     options: argparse.Namespace,
 ) -> None:
     out = printer()
+    _print_trees(out, children, kept, _Style(options.classes, with_fields=options.inventories))
+    if not children:
+        out.print("No provider matches." if _is_filtered(options) else "There are no providers.")
+
+
+def show_trees(out: Console, rows: Sequence[Row], contents: Mapping[str, Contents]) -> None:
+    """Print providers as trees, with how full they are."""
+    _print_trees(out, children_of(rows), contents, _Style(()))
+
+
+@dataclass(frozen=True, slots=True)
+class _Style:
+    """What of a provider is shown.
+
+    Attributes:
+        classes: Only these; all if empty.
+        with_fields: Whether total, reserved and ratio are.
+    """
+
+    classes: Sequence[str]
+    with_fields: bool = False
+
+
+def _print_trees(
+    out: Console,
+    children: Mapping[str | None, Sequence[Row]],
+    kept: Mapping[str, Contents],
+    style: _Style,
+) -> None:
     for root in children.get(None, []):
-        branch = Tree(_label(root, kept, options))
+        branch = Tree(_label(root, kept, style))
         # Not by recursion: a tree may be deeper than Python's stack.
         open_branches = [(branch, root)]
         while open_branches:
             above, parent = open_branches.pop()
             open_branches += [
-                (above.add(_label(row, kept, options)), row)
+                (above.add(_label(row, kept, style)), row)
                 for row in children.get(parent["uuid"], [])
             ]
         out.print(branch)
-    if not children:
-        out.print("No provider matches." if _is_filtered(options) else "There are no providers.")
 
 
 def _providers(client: Client, names: Sequence[str]) -> list[Row]:
@@ -182,7 +211,7 @@ def _document(
     return {**found, "children": below}
 
 
-def _label(row: Row, kept: Mapping[str, Contents], options: argparse.Namespace) -> Text:
+def _label(row: Row, kept: Mapping[str, Contents], style: _Style) -> Text:
     label = Text.assemble((row["name"], "bold"), (f" {row['uuid']}", "dim"))
     one = kept.get(row["uuid"])
     if one is None:
@@ -191,9 +220,9 @@ def _label(row: Row, kept: Mapping[str, Contents], options: argparse.Namespace) 
         label.append(f"\n  {trait}", style="cyan")
     for aggregate in one.aggregates or ():
         label.append(f"\n  aggregate {aggregate}")
-    for name, part in _stock(one, options.classes).items():
+    for name, part in _stock(one, style.classes).items():
         label.append(f"\n  {name} {bar(part.used, part.capacity)} {part.used}/{part.capacity}")
-        if options.inventories:
+        if style.with_fields:
             fields = part.fields
             label.append(
                 f" (total {fields['total']}, reserved {fields['reserved']}, ratio "
