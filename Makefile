@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 .DEFAULT_GOAL := help
-.PHONY: help install demo demo-keep serve test lint audit format docs pictures bench bench-full lock openapi clean
+.PHONY: help install demo demo-keep serve test lint audit format docs pictures bench bench-full lock openapi man clean
 
 PYTHON ?= python3
 VENV := .venv
@@ -77,6 +77,9 @@ lock: $(READY)  ## pin all packages anew
 
 openapi: $(READY)  ## write docs/openapi.json anew
 	$(BIN)/python -c 'import json; from treeclaim.api.resources.service.openapi import description; print(json.dumps(description(), indent=1))' > docs/openapi.json
+
+man: $(RUNTIME)  ## write man pages of all commands to build/man
+	$(BIN)/python -m treeclaim.cli.manual build/man
 
 clean:  ## remove what was made
 	rm -rf $(VENV) docs/site .mypy_cache .ruff_cache .pytest_cache .hypothesis build dist

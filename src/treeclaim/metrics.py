@@ -9,11 +9,14 @@ ours makes a temporary one, which its children find in the environment.
 
 import atexit
 import os
+import platform
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from time import perf_counter
+
+from treeclaim import __version__
 
 FOLDER_VARIABLE = "PROMETHEUS_MULTIPROC_DIR"
 
@@ -89,6 +92,13 @@ FEED_POSITION = Gauge(
     ["worker"],
     multiprocess_mode="livemax",
 )
+BUILD = Gauge(
+    "treeclaim_build_info",
+    "Always 1; the labels tell the release and the Python that runs it.",
+    ["version", "python"],
+    multiprocess_mode="livemax",
+)
+BUILD.labels(__version__, platform.python_version()).set(1)
 
 
 phase_listeners: list[Callable[[str, float], None]] = []

@@ -2,6 +2,7 @@
 """The commands as a person runs them: real processes, real ports."""
 
 import socket
+import sqlite3
 
 import httpx
 import pytest
@@ -16,6 +17,12 @@ def environment(tmp_path):
     return command_environment(tmp_path)
 
 
+def set_revision(folder, revision):
+    """Write a revision as another release of Placement would."""
+    with sqlite3.connect(folder / "placement.db") as database:
+        database.execute("UPDATE alembic_version SET version_num = ?", [revision])
+
+
 def test_db_sync_makes_the_schema_and_is_harmless_to_repeat(environment):
     assert call(environment, "db", "version").stdout == "None\n"
     for _ in range(2):
@@ -24,23 +31,25 @@ def test_db_sync_makes_the_schema_and_is_harmless_to_repeat(environment):
     assert "0 rows" in call(environment, "db", "prune").stdout
 
 
-def test_a_database_at_another_revision_is_refused_with_advice(environment):
+def test_a_database_at_another_revision_is_refused_with_advice(environment, tmp_path):
     call(environment, "db", "sync")
-    call(environment, "db", "stamp", "cafe00000000")
+    set_revision(tmp_path, "cafe00000000")
     refused = run(environment, "serve")
     assert refused.returncode == 1
     assert "cafe00000000" in refused.stderr
     assert "a082b8bb98d0" in refused.stderr
 
 
-def test_db_check_says_by_its_exit_code_whether_a_database_can_be_taken_over(environment):
+def test_db_check_says_by_its_exit_code_whether_a_database_can_be_taken_over(
+    environment, tmp_path
+):
     assert call(environment, "db", "check").returncode == 2
     call(environment, "db", "sync")
     fine = call(environment, "db", "check")
     assert (fine.returncode, "can be used" in fine.stdout) == (0, True), fine.stdout
     unsafe = environment | {"OS_PLACEMENT_DATABASE__SQLITE_SYNCHRONOUS": "false"}
     assert call(unsafe, "db", "check").returncode == 1
-    call(environment, "db", "stamp", "cafe00000000")
+    set_revision(tmp_path, "cafe00000000")
     refused = run(environment, "db", "check")
     assert refused.returncode == 2
     assert "cafe00000000" in refused.stdout

@@ -77,9 +77,9 @@ def test_check_tells_values_and_where_they_come_from(environment, tmp_path):
     shown = call(environment, "config", "check")
     assert shown.returncode == 0
     lines = {line.split()[0]: line.split()[1:] for line in shown.stdout.splitlines()}
-    assert lines["[placement]/max_allocation_candidates"] == ["=", "7", "#", str(file)]
+    assert lines["[placement]/max_allocation_candidates"] == ["=", "7", "#", f"{file}:2"]
     assert lines["[api]/auth_strategy"] == ["=", "noauth2", "#", "OS_API__AUTH_STRATEGY"]
-    assert lines["[placement_database]/connection"][1] == "****"
+    assert lines["[placement_database]/connection"][1] == "mysql+pymysql://****@db/placement"
     assert lines["[placement_database]/connection_parameters"][1] == "****"
     assert "hidden" not in shown.stdout
     assert "[placement]/randomize_allocation_candidates" not in lines
@@ -145,3 +145,114 @@ def test_the_policy_sample_has_every_rule_and_can_be_read(environment):
 def test_the_option_generator_knows_the_options():
     assert {group for group, _ in list_options()} >= {"placement", "placement_database", None}
     assert all(isinstance(one, cfg.Opt) for _, some in list_options() for one in some)
+
+
+def check_of(environment):
+    """Return the lines of `config check`, and its exit code."""
+    done = call(environment, "config", "check")
+    assert "Traceback" not in done.stderr
+    return (done.stdout + done.stderr).splitlines(), done.returncode
+
+
+def the_line(lines, words):
+    """Return the one line with some words."""
+    (found,) = [line for line in lines if words in line]
+    return found
+
+
+def test_options_and_sections_that_nobody_knows_are_named_with_file_and_line(
+    environment, tmp_path
+):
+    file = tmp_path / "placement.conf"
+    file.write_text(
+        "[placement]\n# max_x = 1\nmax_allocation_candidate = 7\n\n[nobody]\nknows = this\n"
+        "[api]\nauth-strategy = noauth2\n[DEFAULT]\ndebug = false\ntransport_url = rabbit://x\n"
+    )
+    environment["OS_PLACEMENT__MAX_CANDIDATES"] = "3"
+    lines, code = check_of(environment)
+    assert code == 0
+    line = the_line(lines, "reads max_allocation_candidate ")
+    assert line.startswith(f"warning {file}:3: ")
+    assert "max_allocation_candidates" in line
+    assert the_line(lines, "[nobody]").startswith(f"warning {file}:5: ")
+    assert the_line(lines, "reads transport_url").startswith(f"warning {file}:11: ")
+    assert "OS_PLACEMENT__MAX_CANDIDATES" in the_line(lines, "this variable")
+    assert not [line for line in lines if line.startswith("warning") and "strategy" in line]
+    assert lines[-1] == "The configuration can be used; look at the 4 warnings."
+
+
+def test_a_configuration_without_fault_has_a_verdict_of_one_line(environment):
+    lines, code = check_of(environment)
+    assert (code, lines[-1]) == (0, "The configuration can be used.")
+
+
+def test_the_databases_host_is_shown_and_no_secret(environment):
+    environment["OS_PLACEMENT_DATABASE__CONNECTION"] = (
+        "mysql+pymysql://placement:hidden@db.example:3306/placement?ssl_key=hidden"
+    )
+    lines, _ = check_of(environment)
+    line = the_line(lines, "[placement_database]/connection")
+    assert "db.example:3306/placement" in line
+    assert not [line for line in lines if "hidden" in line]
+
+
+@pytest.mark.parametrize(
+    ("content", "number", "said"),
+    [
+        ("[oslo_policy]\npolicy_file = /nowhere/policy.yaml\n", 2, "/nowhere/policy.yaml"),
+        ("[keystone_authtoken]\n\ncafile = /nowhere/ca.pem\n", 3, "/nowhere/ca.pem"),
+        ("[DEFAULT]\nlog_dir = /nowhere/log\n", 2, "/nowhere/log"),
+        ("[DEFAULT]\nlog_file = /dev/null/x.log\n", 2, "/dev/null"),
+        ("[DEFAULT]\nlog_config_append = /nowhere/logging.ini\n", 2, "/nowhere/logging.ini"),
+        ("[placement]\nmax_allocation_candidates = many\n", 2, "max_allocation_candidates"),
+        ("[api]\nauth_strategy = none\n", 2, "auth_strategy"),
+        ("[placement]\nnothing\n", 2, "nothing"),
+    ],
+    ids=range(8),
+)
+def test_what_cannot_be_used_is_an_error_with_file_and_line(
+    environment, tmp_path, content, number, said
+):
+    file = tmp_path / "placement.conf"
+    file.write_text(content)
+    lines, code = check_of(environment)
+    assert code == 1
+    errors = [line for line in lines if line.startswith("error")]
+    assert any(f"{file}:{number}: " in line and said in line for line in errors), lines
+    assert lines[-1].startswith("The configuration cannot be used: ")
+
+
+@pytest.mark.parametrize("url", ["nonsense://x/y", "mysql+nodriver://x/y", "sqlite:////no/x.db"])
+def test_a_database_that_cannot_be_is_an_error(environment, url):
+    environment["OS_PLACEMENT_DATABASE__CONNECTION"] = url
+    lines, code = check_of(environment)
+    assert code == 1
+    assert "OS_PLACEMENT_DATABASE__CONNECTION" in the_line(lines, "error  ")
+    assert lines[-1] == "The configuration cannot be used: 1 error."
+
+
+def test_policy_rules_that_are_unknown_or_undefined_are_named_with_their_line(
+    environment, tmp_path
+):
+    file = tmp_path / "policy.yaml"
+    file.write_text(
+        '"helper": "role:helper"\n'
+        '"placement:usages": "rule:helper or rule:nobody"\n'
+        '"placement:usage": "role:admin"\n'
+        '"placement:reshaper:reshape": "rule:service_api"\n'
+    )
+    environment["OS_OSLO_POLICY__POLICY_FILE"] = str(file)
+    lines, code = check_of(environment)
+    assert code == 1
+    unknown = the_line(lines, "'placement:usage'")
+    assert unknown.startswith(f"warning {file}:3: ")
+    assert "'placement:usages'" in unknown
+    assert the_line(lines, "'nobody'").startswith(f"error   {file}:2: ")
+    assert not [line for line in lines if "'helper'" in line]
+
+
+def test_values_are_shown_with_the_line_they_are_on(environment, tmp_path):
+    file = tmp_path / "placement.conf"
+    file.write_text("[placement]\n\nmax_allocation_candidates = 7\n")
+    lines, _ = check_of(environment)
+    assert the_line(lines, "max_allocation_candidates").endswith(f"# {file}:3")

@@ -305,6 +305,8 @@ def test_no_answer_and_bad_numbers_are_explained(capsys):
     nowhere = "http://127.0.0.1:1"
     assert main(["copy", "--from", nowhere, "--to", nowhere]) == 1
     assert "127.0.0.1:1" in capsys.readouterr().err
-    assert main(["copy", "--from", nowhere, "--to", nowhere, "--threads", "0"]) == 1
+    with pytest.raises(SystemExit):
+        main(["copy", "--from", nowhere, "--to", nowhere, "--threads", "0"])
+    assert "--threads" in capsys.readouterr().err
     with pytest.raises(SystemExit):
         main(["copy", "--from", nowhere])

@@ -18,6 +18,7 @@ from prometheus_client.registry import Collector
 from treeclaim import logs
 from treeclaim.admin.app import make_admin_application
 from treeclaim.admin.collectors import FeedCollector, ResourceCollector
+from treeclaim.admin.processes import ProcessCollector
 from treeclaim.cli.configuration import add_config_options, configuration_of
 from treeclaim.cli.output import CommandError
 from treeclaim.config import Address, Configuration
@@ -84,7 +85,7 @@ async def _serve(application: "WSGIApplication", listener: socket.socket) -> Non
 
 
 def _collectors(configuration: Configuration, store: Store) -> list[Collector]:
-    collectors: list[Collector] = [FeedCollector(store)]
+    collectors: list[Collector] = [FeedCollector(store), ProcessCollector()]
     if configuration.metrics_of_resources != "none":
         by_aggregate = configuration.metrics_of_resources == "aggregates"
         collectors.append(ResourceCollector(store, by_aggregate=by_aggregate))

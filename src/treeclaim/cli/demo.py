@@ -3,6 +3,7 @@
 
 import argparse
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -10,22 +11,26 @@ import sys
 import tempfile
 import time
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from importlib import resources
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote
 
 from rich.console import Console
 
-from treeclaim.cli.explanation import explanation
-from treeclaim.cli.load import summary
-from treeclaim.cli.output import PORT, CommandError
-from treeclaim.cli.tables import candidate_table, usage_table
-from treeclaim.client import Client, ClientError
+from treeclaim.cli.cloud.contents import Contents, Wanted, read_contents
+from treeclaim.cli.cloud.explanation import explanation
+from treeclaim.cli.cloud.limits import limits_of
+from treeclaim.cli.cloud.load import summary
+from treeclaim.cli.cloud.providers import Row
+from treeclaim.cli.cloud.tables import candidate_table, usage_table
+from treeclaim.cli.cloud.tree import show_trees
+from treeclaim.cli.output import PORT, CommandError, printer
+from treeclaim.client import CandidateQuery, Client, ClientError
 from treeclaim.client.apply import apply_topology
-from treeclaim.client.topology import TopologyError, read_topology
+from treeclaim.client.topology import Topology, TopologyError, parse_topology, read_topology
 
 _TOKEN = "admin"  # noqa: S105
 _START_SECONDS = 60
@@ -47,120 +52,182 @@ class Question:
 
 QUESTIONS = (
     Question(
-        "Flat: one VCPU and 512 MB from one provider; where?",
-        "resources_C=VCPU:1,MEMORY_MB:512&limit=6",
-    ),
-    Question(
-        "NUMA affinity: CPUs, memory and an FPGA of one NUMA node",
+        "CPUs, memory and an FPGA near to each other, on one NUMA node",
         "resources_CPU=VCPU:4,MEMORY_MB:4096&resources_FPGA=FPGA:1"
-        "&same_subtree=_CPU,_FPGA&group_policy=none&limit=6",
+        "&same_subtree=_CPU,_FPGA&group_policy=none&limit=3",
     ),
     Question(
         "Two virtual functions, one on each physical network, from one NIC",
         "resources_B=SRIOV_NET_VF:1&required_B=CUSTOM_PHYSNET_BLUE"
         "&resources_R=SRIOV_NET_VF:1&required_R=CUSTOM_PHYSNET_RED"
-        "&required_NIC=CUSTOM_HW_NIC_ROOT&same_subtree=_NIC,_B,_R&group_policy=isolate&limit=6",
+        "&required_NIC=CUSTOM_HW_NIC_ROOT&same_subtree=_NIC,_B,_R&group_policy=isolate&limit=3",
     ),
     Question(
-        "Shared storage: hosts with an SSD disk of 500 GB, their own or the pool's",
-        "resources=VCPU:2,DISK_GB:500&required=STORAGE_DISK_SSD&limit=12",
-    ),
-    Question(
-        "A forbidden trait: the same, but on no licensed host",
-        "resources=VCPU:2,DISK_GB:500&required=STORAGE_DISK_SSD,!CUSTOM_LICENSED&limit=12",
-    ),
-    Question(
-        "Beyond Placement: more VCPUs than a NUMA node has, from several nodes of a host",
-        "resources=VCPU:80&can_split=VCPU&split_policy=even&limit=4",
-    ),
-    Question(
-        "Beyond Placement: two virtual functions and a third that shares its port with nobody",
-        "resources_A=SRIOV_NET_VF:1&resources_B=SRIOV_NET_VF:1&resources_ALONE=SRIOV_NET_VF:1"
-        "&isolate=_ALONE&limit=4",
+        "What Placement cannot say: 80 VCPU, evenly from several NUMA nodes of a host",
+        "resources=VCPU:80&can_split=VCPU&split_policy=even&limit=3",
     ),
 )
 HOPELESS = Question(
-    "No candidate, and why: a GPU and a network port near to the same NUMA node",
+    "A GPU and a network port near to the same NUMA node: nowhere, and why",
     "resources_GPU=VGPU:1&resources_NET=SRIOV_NET_VF:1&required_NUMA=HW_NUMA_ROOT"
     "&same_subtree=_NUMA,_GPU,_NET",
 )
-_CLAIMED = QUESTIONS[1]
+_CLAIMED = QUESTIONS[0]
 """The question whose first candidate is claimed."""
+
+_ASKED = 5
+"""How often a question is asked for its time: the first answer also fills caches."""
 
 
 def add_to(commands: Any) -> None:
     """Add the command."""
-    command = commands.add_parser("demo", help="show the main job on a temporary database")
+    command = commands.add_parser(
+        "demo",
+        help="show the main job on a temporary database",
+        description="Start a service on a new SQLite database, load a small cloud, ask, explain "
+        "and claim. Nothing is left behind.",
+    )
     command.add_argument(
-        "file", type=Path, nargs="?", default=Path("examples/topology.yaml"), help="a topology"
+        "file", type=Path, nargs="?", help="a topology; without it, that of the package"
     )
     command.add_argument(
         "--keep", action="store_true", help="leave the service running until interrupted"
+    )
+    command.add_argument(
+        "--topology", action="store_true", help="only print the package's topology"
     )
     command.set_defaults(run=run)
 
 
 def run(options: argparse.Namespace) -> int:
     """Start a service, load, ask, claim, and show."""
-    console = Console()
+    if options.topology:
+        print(_example(), end="")
+        return 0
+    out = printer()
     try:
-        planned = read_topology(options.file)
+        topology = _topology(options.file)
         with (
             tempfile.TemporaryDirectory(prefix="treeclaim-demo-") as folder,
             _service(Path(folder)) as endpoint,
             Client(endpoint, _TOKEN) as client,
         ):
-            console.print(f"Treeclaim serves at [bold]{endpoint}[/] on a new SQLite database.")
-            console.print(f"Loading {options.file}: ", end="")
-            console.print(summary(apply_topology(client, planned), dry_run=False))
-            _show(console, client)
-            _farewell(console, endpoint, keep=options.keep)
+            begin = time.perf_counter()
+            outcome = apply_topology(client, topology)
+            seconds = time.perf_counter() - begin
+            out.print(f"Treeclaim serves at {endpoint}, on a new SQLite database.")
+            out.print(f"The cloud ({summary(outcome, dry_run=False)} in {seconds:.1f} s):")
+            _show(out, client)
+            _farewell(out, endpoint, keep=options.keep)
     except (TopologyError, ClientError) as error:
         raise CommandError(str(error)) from error
     return 0
 
 
-def _show(console: Console, client: Client) -> None:
-    names = {one["uuid"]: one["name"] for one in client.providers()}
-    for question in QUESTIONS:
+def _topology(file: Path | None) -> Topology:
+    if file is not None:
+        return read_topology(file)
+    return parse_topology(_example(), "the example")
+
+
+def _example() -> str:
+    file = resources.files("treeclaim.cli") / "data" / "topology.yaml"
+    return file.read_text(encoding="utf-8")
+
+
+def _show(out: Console, client: Client) -> None:
+    rows = client.providers()
+    names = {row["uuid"]: row["name"] for row in rows}
+    shown, others = _kinds(rows)
+    show_trees(out, shown, {one.row["uuid"]: one for one in _contents(client, shown)})
+    out.print(f"and {others} more like these." if others else "")
+    for number, question in enumerate(QUESTIONS, 1):
+        milliseconds = _milliseconds(client, question)
         answer = client.candidates(question.query)
-        console.print(candidate_table(question.title, question.query, answer, names))
-    console.print(f"[italic]{HOPELESS.title}[/]")
-    console.print(explanation(client.explain(f"{HOPELESS.query}&nearest=2"), HOPELESS.query))
-    chosen = client.candidates(_CLAIMED.query)
-    if not chosen["allocation_requests"]:
-        console.print("There is no candidate to claim; the topology was changed.")
+        _headline(out, f"{number}. {question.title}")
+        count = len(answer["allocation_requests"])
+        title = f"{count} candidates in {milliseconds:.1f} ms"
+        out.print(candidate_table(title, question.query, answer, names))
+    _headline(out, f"{len(QUESTIONS) + 1}. {HOPELESS.title}")
+    told = client.explain(f"{HOPELESS.query}&nearest=1")
+    query = CandidateQuery.parsed(HOPELESS.query)
+    out.print(explanation(told, query, limits_of(client, told)))
+    _claim(out, client)
+
+
+def _kinds(rows: Sequence[Row]) -> tuple[list[Row], int]:
+    """Return one tree of each kind, by names without digits, and how many others there are."""
+    kinds: dict[str, str] = {}
+    roots = sorted(row["name"] for row in rows if row["parent_provider_uuid"] is None)
+    for name in roots:
+        kinds.setdefault(re.sub("[0-9]+", "", name), name)
+    chosen = {row["uuid"] for row in rows if row["name"] in kinds.values()}
+    return [row for row in rows if row["root_provider_uuid"] in chosen], len(roots) - len(kinds)
+
+
+def _milliseconds(client: Client, question: Question) -> float:
+    """Return the shortest time of some answers, with all that HTTP takes."""
+    found = []
+    for _ in range(_ASKED):
+        begin = time.perf_counter()
+        client.candidates(question.query)
+        found.append(time.perf_counter() - begin)
+    return 1000 * min(found)
+
+
+def _claim(out: Console, client: Client) -> None:
+    chosen = client.candidates(_CLAIMED.query)["allocation_requests"]
+    _headline(out, "The first candidate of question 1 is claimed")
+    if not chosen:
+        out.print("There is none; the topology is another one.")
         return
-    candidate = chosen["allocation_requests"][0]
-    providers = list(candidate["allocations"])
-    console.print(usage_table("Before the claim", client, providers, names))
     consumer = str(uuid.uuid4())
-    client.claim(consumer, candidate, project_id="demo", user_id="demo", consumer_type="INSTANCE")
-    console.print(f"Claimed the first candidate of “{_CLAIMED.title}” for consumer {consumer}.")
-    console.print(usage_table("After the claim", client, providers, names))
+    client.claim(consumer, chosen[0], project_id="demo", user_id="demo")
+    held = chosen[0]["allocations"]
+    rows = [row for row in client.providers() if row["uuid"] in held]
+    out.print(usage_table(f"Consumer {consumer} holds", _contents(client, rows)))
 
 
-def _farewell(console: Console, endpoint: str, *, keep: bool) -> None:
+def _headline(out: Console, text: str) -> None:
+    out.print()
+    out.print(text, style="bold")
+
+
+def _contents(client: Client, rows: Sequence[Row]) -> list[Contents]:
+    return list(read_contents(client, rows, Wanted(), lambda *_progress: None).values())
+
+
+def _farewell(out: Console, endpoint: str, *, keep: bool) -> None:
+    out.print()
     if keep:
-        console.print(f"The service stays at {endpoint} until you press Ctrl-C. Ask it yourself:")
-        console.print(_curl(endpoint), soft_wrap=True, highlight=False)
+        out.print(f"The service stays at {endpoint} until you press Ctrl-C. Ask it yourself:")
+        for line in _commands(endpoint):
+            out.print(f"  {line}", soft_wrap=True)
         signal.pause()
         return
-    console.print("The service stops now. To go on with one of your own:")
+    out.print("The service ends now. With --keep it stays. One of your own:")
     for line in (
-        "  make serve                                         # in one terminal",
-        "  .venv/bin/treeclaim load examples/topology.yaml    # in another",
-        _curl(f"http://127.0.0.1:{PORT}"),
+        "export OS_PLACEMENT_DATABASE__CONNECTION=sqlite:///treeclaim.db OS_API__AUTH_STRATEGY=noauth2",
+        f"{_program()} db sync && {_program()} serve &",
+        f"{_program()} demo --topology > cloud.yaml && {_program()} load cloud.yaml",
+        *_commands(f"http://127.0.0.1:{PORT}"),
     ):
-        console.print(line, soft_wrap=True, highlight=False)
+        out.print(f"  {line}", soft_wrap=True)
 
 
-def _curl(endpoint: str) -> str:
-    query = quote(QUESTIONS[3].query, safe="=&:,!_")
-    return (
-        f"  curl -s -H 'X-Auth-Token: {_TOKEN}' -H 'OpenStack-API-Version: placement latest' "
-        f"'{endpoint}/allocation_candidates?{query}'"
-    )
+def _commands(endpoint: str) -> list[str]:
+    given = "" if endpoint.endswith(f":{PORT}") else f" --endpoint {endpoint}"
+    words = QUESTIONS[0].query.replace("&", " ")
+    return [
+        f"{_program()} candidates {words}{given}",
+        f"{_program()} tree host-1{given}",
+    ]
+
+
+def _program() -> str:
+    """Return how this program was called, if it was by its name."""
+    called = Path(sys.argv[0])
+    return sys.argv[0] if called.name == "treeclaim" and called.parent != Path() else "treeclaim"
 
 
 @contextmanager

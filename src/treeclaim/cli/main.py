@@ -1,50 +1,107 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The entry point of the command line."""
+"""The entry point of the command line, and the one place where a command's failure ends.
+
+Whatever happens, a person sees a line: no traceback for what somebody types or a file holds.
+"""
 
 import argparse
+import os
 import sys
+import traceback
 from collections.abc import Sequence
+from contextlib import suppress
 from importlib import import_module
 
 from treeclaim import __version__
-from treeclaim.cli.output import CommandError
+from treeclaim.cli.output import INTERRUPTED, CommandError, make_output_plain_where_needed
 
 _MODULES = {
     "serve": "serve",
-    "db": "database",
-    "upgrade": "upgrade",
-    "config": "configured",
-    "policy": "configured",
+    "db": "service.database",
+    "upgrade": "service.upgrade",
+    "config": "service.configured",
+    "policy": "service.configured",
     "admin": "admin",
-    "load": "load",
-    "copy": "copy",
-    "candidates": "candidates",
-    "explain": "candidates",
-    "claim": "candidates",
-    "release": "candidates",
-    "tree": "tree",
+    "load": "cloud.load",
+    "edit": "cloud.edit",
+    "copy": "cloud.copy",
+    "candidates": "cloud.questions",
+    "explain": "cloud.questions",
+    "claim": "cloud.claims",
+    "release": "cloud.claims",
+    "tree": "cloud.tree",
+    "show": "cloud.show",
+    "usage": "cloud.usage",
+    "completion": "completion",
     "demo": "demo",
 }
 """The module of each command. Only that of the command given is imported: a client of a service
 has no use for the service, which takes seconds to import."""
 
+_BROKEN_PIPE = 141
+"""Exit code where nobody reads the output any more, as shells have it: 128 and SIGPIPE."""
+
+_DEBUG = "TREECLAIM_DEBUG"
+"""Environment variable that asks for the traceback of what nobody expected."""
+
+
+class _Parser(argparse.ArgumentParser):
+    """Knows options by their whole names only: a typo must not become another option."""
+
+    def __init__(self, *arguments: object, **named: object) -> None:
+        super().__init__(*arguments, **{"allow_abbrev": False, **named})  # type: ignore[arg-type]
+
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command; return the exit code."""
-    given = list(sys.argv[1:] if arguments is None else arguments)
-    options = parser(given[0] if given else None).parse_args(given)
+    make_output_plain_where_needed()
     try:
-        return int(options.run(options))
+        try:
+            return _run(list(sys.argv[1:] if arguments is None else arguments))
+        finally:
+            # What is left in the buffer must fail here, where it is understood.
+            sys.stdout.flush()
+    except BrokenPipeError:
+        _write_to_nobody()
+        return _BROKEN_PIPE
+    except KeyboardInterrupt:
+        return INTERRUPTED
     except CommandError as error:
         print(f"treeclaim: {error}", file=sys.stderr)
         return error.exit_code
-    except KeyboardInterrupt:
-        return 130
+    except Exception as error:  # noqa: BLE001 - this is where every failure ends
+        if os.environ.get(_DEBUG):
+            traceback.print_exc()
+        print(f"treeclaim: {_words(error)}", file=sys.stderr)
+        return 1
+
+
+def _run(given: Sequence[str]) -> int:
+    options = parser(given[0] if given else None).parse_args(given)
+    return int(options.run(options))
+
+
+def _words(error: Exception) -> str:
+    # A database's driver says what is wrong; the layers above repeat it with their statements.
+    cause = getattr(error, "orig", None) or error
+    if cause is not error or isinstance(error, OSError):
+        return str(cause)
+    lines = str(error).splitlines() or [""]
+    return (
+        f"unexpected {type(error).__name__}: {lines[0]} (set {_DEBUG}=1 to see where, and please "
+        "report it)"
+    )
+
+
+def _write_to_nobody() -> None:
+    """Let the interpreter's own last flush go nowhere; it would complain."""
+    with suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def parser(command: str | None = None) -> argparse.ArgumentParser:
     """Return the parser of one command, or of all if there is none of that name."""
-    top = argparse.ArgumentParser(
+    top = _Parser(
         prog="treeclaim",
         description="Trees of resource providers: candidates in milliseconds, claims that never "
         "overbook.",

@@ -1,8 +1,33 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What commands have in common."""
+"""What commands have in common: how they print, and how they fail."""
+
+import argparse
+import codecs
+import sys
+
+from rich.console import Console
 
 PORT = 8778
 """The conventional port of the Placement API."""
+
+INTERRUPTED = 130
+"""Exit code of a command that Ctrl-C has ended, as shells have it."""
+
+_MOST_DIGITS = 9
+"""Of a number that somebody types; what is longer is none that anybody means."""
+
+_WIDEST = 1_000_000
+"""Columns of what is no terminal: whoever reads a file or a pipe cuts the lines himself."""
+
+_PLAIN = {
+    "█": "#",
+    "░": ".",
+    "→": "->",
+    "…": "...",
+    "“": '"',
+    "”": '"',
+}
+"""What a terminal that cannot show a character gets in its place; others become `?`."""
 
 
 class CommandError(Exception):
@@ -11,3 +36,62 @@ class CommandError(Exception):
     def __init__(self, message: str, exit_code: int = 1) -> None:
         super().__init__(message)
         self.exit_code = exit_code
+
+
+def positive(text: str) -> int:
+    """Read an option that is a whole number of at least 1, for argparse.
+
+    Raises:
+        argparse.ArgumentTypeError: if it is none.
+    """
+    if not (text.isascii() and text.isdigit() and len(text) <= _MOST_DIGITS and int(text) > 0):
+        raise argparse.ArgumentTypeError(f"{text[:40]!r} is no whole number of at least 1")
+    return int(text)
+
+
+def natural(text: str) -> int:
+    """Read an option that is a whole number of at least 0, for argparse.
+
+    Raises:
+        argparse.ArgumentTypeError: if it is none.
+    """
+    if not (text.isascii() and text.isdigit() and len(text) <= _MOST_DIGITS):
+        raise argparse.ArgumentTypeError(f"{text[:40]!r} is no whole number of at least 0")
+    return int(text)
+
+
+class _Printer(Console):
+    """Fails as `print` does where nobody reads any more; by itself it would end the process."""
+
+    def on_broken_pipe(self) -> None:
+        """Let the failure reach the command's end."""
+        raise BrokenPipeError
+
+
+def printer() -> Console:
+    """Return what prints tables and trees: as wide as the terminal, uncut and plain elsewhere."""
+    is_seen = sys.stdout.isatty()
+    return _Printer(
+        width=None if is_seen else _WIDEST,
+        color_system="auto" if is_seen else None,
+        highlight=False,
+        markup=False,
+        emoji=False,
+        soft_wrap=not is_seen,
+    )
+
+
+def make_output_plain_where_needed() -> None:
+    """Let no character that a terminal does not know end a command."""
+    codecs.register_error("treeclaim", _replaced)
+    for stream in (sys.stdout, sys.stderr):
+        reconfigure = getattr(stream, "reconfigure", None)
+        if reconfigure is not None:
+            reconfigure(errors="treeclaim")
+
+
+def _replaced(error: UnicodeError) -> tuple[str, int]:
+    if not isinstance(error, UnicodeEncodeError):
+        raise error
+    wrong = error.object[error.start : error.end]
+    return "".join(_PLAIN.get(one, "?") for one in wrong), error.end

@@ -2,7 +2,12 @@
 """A client of any Placement API endpoint."""
 
 from treeclaim.client.client import Client
-from treeclaim.client.errors import ClientError, FlavorError, UnsupportedFeatureError
+from treeclaim.client.errors import (
+    ClientError,
+    ConsumerExistsError,
+    FlavorError,
+    UnsupportedFeatureError,
+)
 from treeclaim.client.flavors import Flavor, query_of
 from treeclaim.client.queries import CandidateQuery
 from treeclaim.client.transport import PlainTransport, SessionTransport
@@ -12,6 +17,7 @@ __all__ = [
     "CandidateQuery",
     "Client",
     "ClientError",
+    "ConsumerExistsError",
     "Flavor",
     "FlavorError",
     "Need",

@@ -11,7 +11,7 @@ from urllib.parse import urlencode
 import orjson
 
 from treeclaim.client import bodies
-from treeclaim.client.errors import ClientError
+from treeclaim.client.errors import ClientError, ConsumerExistsError
 from treeclaim.client.queries import CandidateQuery
 from treeclaim.client.transport import Answer, PlainTransport, Transport
 from treeclaim.client.versions import LATEST_MINOR, Need, ServerVersions
@@ -115,7 +115,7 @@ class Client:
     def get(self, path: str, **parameters: str) -> Any:
         """Return the JSON of a GET."""
         query = f"?{urlencode(parameters)}" if parameters else ""
-        return orjson.loads(self.call("GET", path + query).text)
+        return self.call("GET", path + query).json()
 
     def providers(self, **filters: str) -> list[dict[str, Any]]:
         """List providers."""
@@ -149,9 +149,7 @@ class Client:
         needs = parsed.needs()
         self.versions.require(Need("allocation candidates", 10), *needs)
         is_extended = path.endswith("explain") or any(one.extension for one in needs)
-        found: dict[str, Any] = orjson.loads(
-            self.call("GET", f"{path}?{parsed}", extended=is_extended).text
-        )
+        found: dict[str, Any] = self.call("GET", f"{path}?{parsed}", extended=is_extended).json()
         return found
 
     def claim(
@@ -162,18 +160,30 @@ class Client:
         project_id: str,
         user_id: str,
         consumer_type: str = "INSTANCE",
+        replace: bool = True,
     ) -> None:
         """Claim a candidate for a consumer; whatever it held before is replaced.
 
         A claim that met another one is tried again with the consumer's present generation.
 
+        Args:
+            consumer_uuid: For whom.
+            allocation_request: What, as a search answers it.
+            project_id: Whose the consumer is.
+            user_id: Likewise.
+            consumer_type: Such as INSTANCE.
+            replace: False to refuse a consumer that holds something.
+
         Raises:
+            ConsumerExistsError: if it holds something that is not to be replaced.
             ClientError: if the resources are gone, or the claim is refused for another reason.
         """
         owner = bodies.Owner(project_id, user_id, consumer_type)
 
         def attempt() -> None:
             present = self.get(f"/allocations/{consumer_uuid}")
+            if present["allocations"] and not replace:
+                raise ConsumerExistsError(consumer_uuid, present)
             body = bodies.claim(allocation_request, owner, present, self.versions.minor)
             self.call("PUT", f"/allocations/{consumer_uuid}", json=body)
 
@@ -212,14 +222,18 @@ def retried(attempt: Callable[[], None]) -> None:
         try:
             attempt()
         except ClientError as error:
-            if not (error.status == HTTPStatus.CONFLICT and _met_another(str(error)) and left):
+            if not (left and is_conflict(error)):
                 raise
         else:
             return
 
 
-def _met_another(message: str) -> bool:
-    return _CONCURRENT in message or any(word in message for word in _CONCURRENT_WORDS)
+def is_conflict(error: ClientError) -> bool:
+    """Tell whether a call failed because another one changed the same thing meanwhile."""
+    message = str(error)
+    return error.status == HTTPStatus.CONFLICT and (
+        _CONCURRENT in message or any(word in message for word in _CONCURRENT_WORDS)
+    )
 
 
 def _minor(version: str) -> int:

@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """What can go wrong for a client."""
 
+from collections.abc import Mapping
+from typing import Any
+
 
 class ClientError(Exception):
     """A call was refused or failed; the message says which and why.
@@ -16,6 +19,19 @@ class ClientError(Exception):
 
 class UnsupportedFeatureError(ClientError):
     """The server is too old for something; nothing was sent."""
+
+
+class ConsumerExistsError(ClientError):
+    """A consumer holds something already; nothing was sent.
+
+    Attributes:
+        present: What it holds and whose it is, as the service tells it.
+    """
+
+    def __init__(self, consumer: str, present: Mapping[str, Any]) -> None:
+        owner = f"project {present.get('project_id')}, user {present.get('user_id')}"
+        super().__init__(f"consumer {consumer} holds something already ({owner})")
+        self.present = present
 
 
 class FlavorError(ValueError):

@@ -26,6 +26,15 @@ _NUMBERED, _NAMED = 25, 33
 _FORBIDDEN_TRAITS, _FORBIDDEN_AGGREGATES, _ANY_TRAITS = 22, 32, 39
 
 
+PARAMETERS = tuple(dict.fromkeys((*_SINCE, "group_policy", *_EXTENSION)))
+"""Names of all parameters, those of groups without a suffix."""
+
+
+def is_parameter(name: str) -> bool:
+    """Tell whether a search has a parameter of that name; that of a group may have a suffix."""
+    return _split(name)[0] in PARAMETERS
+
+
 @dataclass(frozen=True, slots=True)
 class CandidateQuery:
     """Parameters of GET /allocation_candidates.

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 import httpx
+import orjson
 from keystoneauth1 import adapter, exceptions, session
 
 from treeclaim.client.errors import ClientError
@@ -28,6 +29,20 @@ class Answer:
     headers: Mapping[str, str]
     text: str
 
+    def json(self) -> Any:
+        """Return the body as JSON.
+
+        Raises:
+            ClientError: if it is none.
+        """
+        try:
+            return orjson.loads(self.text)
+        except orjson.JSONDecodeError as error:
+            raise ClientError(
+                f"the endpoint answered {self.status} with something that is not JSON: "
+                f"{self.text[:80]!r}"
+            ) from error
+
 
 class Transport(Protocol):
     """Sends requests to one endpoint."""
@@ -49,16 +64,29 @@ class PlainTransport:
     """A URL and a token."""
 
     def __init__(self, endpoint: str, token: str) -> None:
+        """Connect by URL and token.
+
+        Raises:
+            ClientError: if one of them cannot be such a thing.
+        """
         self._endpoint = endpoint.rstrip("/")
-        self._http = httpx.Client(
-            base_url=self._endpoint, headers={"X-Auth-Token": token}, timeout=_TIMEOUT
-        )
+        if not (token.isascii() and token.isprintable()):
+            raise ClientError("the token has characters that no token has")
+        try:
+            url = httpx.URL(self._endpoint)
+            if url.scheme not in {"http", "https"} or not url.host or url.port == 0:
+                raise httpx.InvalidURL("http://host:port is expected")  # noqa: TRY301
+            self._http = httpx.Client(
+                base_url=url, headers={"X-Auth-Token": token}, timeout=_TIMEOUT
+            )
+        except (httpx.InvalidURL, OSError, ValueError) as error:
+            raise ClientError(f"{endpoint!r} is no URL of an endpoint: {error}") from error
 
     def send(self, method: str, path: str, headers: Mapping[str, str], json: Any) -> Answer:
         """Send a request."""
         try:
             answer = self._http.request(method, path, headers=dict(headers), json=json)
-        except httpx.HTTPError as error:
+        except (httpx.HTTPError, httpx.InvalidURL, ValueError, OverflowError) as error:
             raise ClientError(f"{method} {self._endpoint}{path}: {error}") from error
         return Answer(answer.status_code, answer.headers, answer.text)
 

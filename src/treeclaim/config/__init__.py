@@ -5,7 +5,12 @@ Options come from `placement.conf` and from the environment (`OS_<GROUP>__<OPTIO
 options that nobody knows are ignored, so a file written for Placement works as it is.
 """
 
-from treeclaim.config.effective import EffectiveOption, OptionGroups, effective_options
+from treeclaim.config.effective import (
+    EffectiveOption,
+    OptionGroups,
+    all_options,
+    effective_options,
+)
 from treeclaim.config.options import list_options
 from treeclaim.config.reading import (
     CONFIG_DIR_VARIABLE,
@@ -24,6 +29,7 @@ __all__ = [
     "ConfigurationError",
     "EffectiveOption",
     "OptionGroups",
+    "all_options",
     "effective_options",
     "list_options",
     "load",

@@ -8,11 +8,16 @@ from oslo_config import cfg
 from oslo_log import _options as log_options
 from oslo_middleware import cors
 from oslo_policy import opts as policy_opts
+from sqlalchemy.engine import make_url
+from sqlalchemy.exc import ArgumentError
 
 from treeclaim.config.options import list_options
 
 OptionGroups = Sequence[tuple[str | None, Sequence[cfg.Opt]]]
 """Options by group; None is the group DEFAULT."""
+
+
+_HIDDEN = "****"
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,9 +46,8 @@ def effective_options(options: cfg.ConfigOpts, more: OptionGroups) -> list[Effec
     """
     for group, some in more:
         options.register_opts(some, group=group)
-    libraries = [*log_options.list_opts(), *policy_opts.list_opts(), ("cors", cors.CORS_OPTS)]
     found = []
-    for group, some in [*list_options(), *libraries, *more]:
+    for group, some in all_options(more):
         where = options if group is None else options[group]
         # A library lists some options that it registers only where it needs them.
         registered = [option for option in some if option.dest in where]
@@ -51,12 +55,36 @@ def effective_options(options: cfg.ConfigOpts, more: OptionGroups) -> list[Effec
     return sorted(found, key=lambda one: one.name)
 
 
+def all_options(more: OptionGroups) -> OptionGroups:
+    """Return every option that the service or one of its libraries reads.
+
+    Args:
+        more: Those of libraries that read their own when they are first used.
+    """
+    libraries = [*log_options.list_opts(), *policy_opts.list_opts(), ("cors", cors.CORS_OPTS)]
+    return [*list_options(), *libraries, *more]
+
+
+def _shown(option: cfg.Opt, value: object) -> str:
+    """Return a value without its secrets; of the URL of a database the place is none."""
+    if not (option.secret and value):
+        return str(value)
+    try:
+        url = make_url(str(value))
+    except ArgumentError:
+        return _HIDDEN
+    if url.get_backend_name() == "sqlite":
+        return f"{url.drivername}:///{url.database or ''}"
+    place = (url.host or "") + (f":{url.port}" if url.port else "")
+    return f"{url.drivername}://{_HIDDEN}@{place}/{url.database or ''}"
+
+
 def _effective(
     options: cfg.ConfigOpts, group: str | None, option: cfg.Opt, value: object
 ) -> EffectiveOption:
     location = options.get_location(option.dest, group)
     name = f"[{group or 'DEFAULT'}]/{option.dest}"
-    shown = "****" if option.secret and value else str(value)
+    shown = _shown(option, value)
     if location is None or not location.location.is_user_controlled:
         return EffectiveOption(name, shown, "default", is_default=True)
     source = location.detail or location.location.name

@@ -3,16 +3,11 @@
 
 import argparse
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-
-from treeclaim.cli.endpoint import client_at
-from treeclaim.cli.output import CommandError
-from treeclaim.client.contents import Progress as Report
+from treeclaim.cli.cloud.endpoint import client_at
+from treeclaim.cli.cloud.progress import shown_progress
+from treeclaim.cli.output import CommandError, positive
 from treeclaim.client.copy import CopyOutcome, compare, copy
 
 _THREADS = 4
@@ -31,7 +26,7 @@ def add_to(commands: Any) -> None:
         "--compare", action="store_true", help="only compare the two; nothing is written"
     )
     command.add_argument(
-        "--threads", type=int, default=_THREADS, help="requests that read, made at once"
+        "--threads", type=positive, default=_THREADS, help="requests that read, made at once"
     )
     command.set_defaults(run=run)
 
@@ -45,7 +40,6 @@ def _add_end(command: argparse.ArgumentParser, end: str) -> None:
     )
     command.add_argument(
         f"--{end}-token",
-        default=os.environ.get(f"TREECLAIM_{upper}_TOKEN", os.environ.get("OS_TOKEN", "admin")),
         metavar="TOKEN",
         help=f"token to send to --{end} (or TREECLAIM_{upper}_TOKEN, or OS_TOKEN)",
     )
@@ -53,12 +47,10 @@ def _add_end(command: argparse.ArgumentParser, end: str) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Copy and compare; the exit code is 1 if anything differs in the end."""
-    if options.threads < 1:
-        raise CommandError("--threads takes a number of at least 1")
     with (
-        client_at(options.from_url, options.from_token, options.from_cloud) as source,
-        client_at(options.to_url, options.to_token, options.to_cloud) as target,
-        _bars() as report,
+        client_at(options.from_url, _token(options, "from"), options.from_cloud) as source,
+        client_at(options.to_url, _token(options, "to"), options.to_cloud) as target,
+        shown_progress() as report,
     ):
         if options.compare:
             outcome = CopyOutcome(
@@ -68,6 +60,15 @@ def run(options: argparse.Namespace) -> int:
             outcome = copy(source, target, report, threads=options.threads)
     _say(outcome, only_compared=options.compare)
     return 1 if outcome.refused or outcome.differences else 0
+
+
+def _token(options: argparse.Namespace, end: str) -> str:
+    """Return the token for one end: what is given, or what the environment has."""
+    given: str | None = getattr(options, f"{end}_token")
+    if given and getattr(options, f"{end}_cloud"):
+        raise CommandError(f"--{end}-token is for --{end}; a cloud authenticates in its own way")
+    names = (f"TREECLAIM_{end.upper()}_TOKEN", "OS_TOKEN")
+    return given or next((os.environ[one] for one in names if os.environ.get(one)), "admin")
 
 
 def _say(outcome: CopyOutcome, *, only_compared: bool) -> None:
@@ -83,23 +84,3 @@ def _say(outcome: CopyOutcome, *, only_compared: bool) -> None:
             print(f"{title}: and {len(lines) - _MOST_SHOWN} more")
     if not outcome.differences:
         print("The target has everything that the source has.")
-
-
-@contextmanager
-def _bars() -> Iterator[Report]:
-    """Give a function that shows how far each stage is, on standard error."""
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeRemainingColumn(),
-    )
-    with Progress(*columns, console=Console(stderr=True)) as bars:
-        stages: dict[str, Any] = {}
-
-        def report(stage: str, done: int, total: int) -> None:
-            if stage not in stages:
-                stages[stage] = bars.add_task(stage)
-            bars.update(stages[stage], completed=done, total=total)
-
-        yield report

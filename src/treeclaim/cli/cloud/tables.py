@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Candidates and usage as tables for people."""
+"""Candidates, inventories and usage as tables for people."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from rich.table import Table
+from rich.text import Text
 
-from treeclaim.client import Client
+from treeclaim.cli.cloud.contents import Contents
+from treeclaim.client import bodies
 
 _BAR = 20
 
@@ -22,32 +24,33 @@ def candidate_table(
         answer: The body of the response.
         names: Provider names by uuid.
     """
-    table = Table(title=title, caption=f"?{query}", title_justify="left", caption_justify="left")
+    table = Table(
+        title=Text(title), caption=Text(f"?{query}"), title_justify="left", caption_justify="left"
+    )
     table.add_column("#", justify="right")
     table.add_column("takes")
     table.add_column("groups")
     for number, candidate in enumerate(answer["allocation_requests"], 1):
         taken = [
-            f"{names.get(uuid, uuid)}: {_amounts(given['resources'])}"
-            for uuid, given in candidate["allocations"].items()
+            f"{names.get(uuid, uuid)}: {amounts_in_words(resources)}"
+            for uuid, resources in bodies.by_provider(candidate["allocations"]).items()
         ]
         groups = [
             f"{suffix or '(unsuffixed)'} → {', '.join(names.get(one, one) for one in providers)}"
             for suffix, providers in candidate.get("mappings", {}).items()
         ]
-        table.add_row(str(number), "\n".join(taken), "\n".join(groups))
+        table.add_row(str(number), Text("\n".join(taken)), Text("\n".join(groups)))
     if not answer["allocation_requests"]:
         table.add_row("", "no candidate", "")
     return table
 
 
-def _amounts(resources: Mapping[str, int]) -> str:
+def amounts_in_words(resources: Mapping[str, int]) -> str:
+    """Return amounts, such as `2 VCPU, 512 MEMORY_MB`."""
     return ", ".join(f"{amount} {name}" for name, amount in resources.items())
 
 
-def usage_table(
-    title: str, client: Client, providers: Sequence[str], names: Mapping[str, str]
-) -> Table:
+def usage_table(title: str, providers: Sequence[Contents]) -> Table:
     """Return a table of how full some providers are, with a bar for each inventory."""
     table = Table(title=title, title_justify="left")
     for column in ("provider", "class"):
@@ -55,18 +58,25 @@ def usage_table(
     table.add_column("used", justify="right")
     table.add_column("capacity", justify="right")
     table.add_column("")
-    for uuid in providers:
-        used = client.get(f"/resource_providers/{uuid}/usages")["usages"]
-        stock = client.get(f"/resource_providers/{uuid}/inventories")["inventories"]
-        for name, one in stock.items():
-            capacity = int((one["total"] - one["reserved"]) * one["allocation_ratio"])
+    for provider in providers:
+        for name, part in provider.stock.items():
+            full = bar(part.used, part.capacity)
             table.add_row(
-                names.get(uuid, uuid),
-                name,
-                str(used[name]),
-                str(capacity),
-                bar(used[name], capacity),
+                Text(provider.row["name"]), name, str(part.used), str(part.capacity), full
             )
+    return table
+
+
+def stock_table(provider: Contents) -> Table:
+    """Return a table of a provider's inventories with all their fields."""
+    fields = ("total", "reserved", "allocation_ratio", "min_unit", "max_unit", "step_size")
+    table = Table(title="inventories", title_justify="left")
+    table.add_column("class")
+    for column in ("used", "capacity", *fields):
+        table.add_column(column, justify="right")
+    for name, part in provider.stock.items():
+        values = (str(part.fields[field]) for field in fields)
+        table.add_row(name, str(part.used), str(part.capacity), *values)
     return table
 
 

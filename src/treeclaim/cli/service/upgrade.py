@@ -2,8 +2,6 @@
 """`treeclaim upgrade check`: is anything to be done first? (contract page 05, section 4.2)."""
 
 import argparse
-import sys
-import traceback
 from typing import Any
 
 from oslo_config import cfg
@@ -11,8 +9,11 @@ from oslo_upgradecheck import common_checks
 from oslo_upgradecheck.upgradecheck import Code, Result, UpgradeCommands
 
 from treeclaim.cli.configuration import add_config_options, configuration_of
+from treeclaim.cli.output import CommandError
+from treeclaim.cli.service.stores import opened_store
 from treeclaim.store import Store
 from treeclaim.store.operations import consumers
+from treeclaim.store.schema import revisions as schema
 from treeclaim.store.takeover.data_migrations import providers_without_root
 
 _REMEDY = 'Run the "placement-manage db online_data_migrations" command.'
@@ -31,14 +32,18 @@ def add_to(commands: Any) -> None:
 def run(options: argparse.Namespace) -> int:
     """Check; return 0 if all is well, 1 for a warning, 2 for a failure, 255 for a surprise."""
     configuration = configuration_of(options)
-    store = Store(configuration.database)
     try:
-        return int(_Checks(store, configuration.options).check())
-    except Exception:  # noqa: BLE001 - whatever it is, this exit code stands for it
-        traceback.print_exc(file=sys.stderr)
-        return _UNEXPECTED
-    finally:
-        store.close()
+        with opened_store(configuration) as store:
+            _require_tables(store)
+            return int(_Checks(store, configuration.options).check())
+    except Exception as error:
+        raise CommandError(str(error), _UNEXPECTED) from error
+
+
+def _require_tables(store: Store) -> None:
+    with store.engine.connect() as connection:
+        if schema.version(connection) is None:
+            raise CommandError("the database is empty; 'treeclaim db sync' makes its tables")
 
 
 class _Checks(UpgradeCommands):

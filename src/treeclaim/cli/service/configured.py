@@ -2,6 +2,7 @@
 """`treeclaim config …` and `treeclaim policy …`: what can be configured, and what is."""
 
 import argparse
+import re
 import sys
 from typing import Any
 
@@ -13,7 +14,23 @@ from oslo_policy import generator as policy_generator
 from treeclaim.api.protocol.policy import make_enforcer
 from treeclaim.cli.configuration import add_config_options, configuration_of
 from treeclaim.cli.output import CommandError
-from treeclaim.config import PROJECT, Configuration, OptionGroups, effective_options
+from treeclaim.cli.service.config_files import files_read, lines_of
+from treeclaim.cli.service.findings import (
+    Finding,
+    Places,
+    database,
+    known_names,
+    missing_files,
+    policy,
+    unknown_options,
+)
+from treeclaim.config import (
+    PROJECT,
+    Configuration,
+    OptionGroups,
+    all_options,
+    effective_options,
+)
 
 _KEYSTONE = "keystone_authtoken"
 _NAMESPACES = (
@@ -24,6 +41,11 @@ _NAMESPACES = (
     "oslo.middleware.http_proxy_to_wsgi",
     "oslo.policy",
 )
+
+
+_OPTION = re.compile(r"\[([^\]\s]+)\]/([A-Za-z0-9_-]+)")
+_AT_LINE = re.compile(r"at (\S+):(\d+)")
+"""How errors name an option, and how oslo.config names a line that is no setting."""
 
 
 def add_to(commands: Any) -> None:
@@ -58,20 +80,60 @@ def _policy_sample(_options: argparse.Namespace) -> int:
 
 
 def _check(options: argparse.Namespace) -> int:
-    configuration = configuration_of(options)
-    _print_options(configuration, with_defaults=options.all)
+    """Print what is effective, all that is wrong, and a verdict; the exit code is 1 for errors."""
+    lines = lines_of(files_read(options.config_file, options.config_dir))
+    places = Places(lines)
     try:
-        make_enforcer(configuration.options).load_rules()
-    except Exception as error:
-        raise CommandError(f"[oslo_policy]/policy_file: {error}") from error
+        configuration = configuration_of(options)
+    except CommandError as error:
+        print(Finding(True, _place_of(str(error), places), str(error)), file=sys.stderr)
+        return _verdict(errors=1, warnings=0)
+    keystone = _keystone_options(configuration)
+    _print_options(configuration, keystone, places, with_defaults=options.all)
+    found = [
+        *unknown_options(lines, known_names(all_options(keystone))),
+        *missing_files(configuration.options, places),
+        *database(configuration, places),
+        *policy(make_enforcer(configuration.options), configuration.options, places),
+    ]
+    for finding in found:
+        print(finding, file=sys.stderr)
+    errors = sum(finding.is_error for finding in found)
+    return _verdict(errors=errors, warnings=len(found) - errors)
+
+
+def _place_of(text: str, places: Places) -> str:
+    """Return where the option is set that an error names, or what reads it."""
+    match = _OPTION.search(text)
+    place = None if match is None else places.place(match[1], match[2].replace("-", "_"))
+    match = _AT_LINE.search(text)
+    return place or ("configuration" if match is None else f"{match[1]}:{match[2]}")
+
+
+def _verdict(*, errors: int, warnings: int) -> int:
+    # Below the findings also where both streams are one.
+    sys.stderr.flush()
+    if errors:
+        print(f"The configuration cannot be used: {_counted(errors, 'error')}.", file=sys.stderr)
+        return 1
+    look = f"; look at the {_counted(warnings, 'warning')}" if warnings else ""
+    print(f"The configuration can be used{look}.", file=sys.stderr)
     return 0
 
 
-def _print_options(configuration: Configuration, *, with_defaults: bool) -> None:
+def _counted(count: int, what: str) -> str:
+    return f"{count} {what}{'' if count == 1 else 's'}"
+
+
+def _print_options(
+    configuration: Configuration, keystone: OptionGroups, places: Places, *, with_defaults: bool
+) -> None:
     print("# Files: " + (", ".join(configuration.options.config_file or []) or "none"))
-    for one in effective_options(configuration.options, _keystone_options(configuration)):
+    for one in effective_options(configuration.options, keystone):
         if with_defaults or not one.is_default:
-            print(f"{one.name} = {one.value}  # {one.source}")
+            group, _, name = one.name.removeprefix("[").partition("]/")
+            source = one.source if one.is_default else places.place(group, name) or one.source
+            print(f"{one.name} = {one.value}  # {source}")
 
 
 def _keystone_options(configuration: Configuration) -> OptionGroups:

@@ -6,22 +6,26 @@ from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 
-from rich.console import Console
+import sqlalchemy as sa
 from rich.text import Text
 
-from treeclaim.cli import data_migrations
 from treeclaim.cli.configuration import add_config_options, configuration_of
-from treeclaim.cli.output import CommandError
+from treeclaim.cli.output import CommandError, printer
+from treeclaim.cli.service import data_migrations
+from treeclaim.cli.service.stores import opened_store
 from treeclaim.config import Configuration
-from treeclaim.model.errors import SchemaRevisionError, StoreUnavailableError
 from treeclaim.store import Store
 from treeclaim.store.database.engine import await_database
 from treeclaim.store.operations import names
 from treeclaim.store.schema import revisions as schema
+from treeclaim.store.schema.tables import PLACEMENT_REVISION, alembic_version, placement
 from treeclaim.store.takeover.check import check
 from treeclaim.store.takeover.findings import Level
 
 _KEEP_HOURS = 24
+_MOST_HOURS = 24 * 36_500
+"""Hours of a hundred years: more than any feed holds, and less than a date can bear."""
+
 _MARKS = {
     Level.OK: ("ok     ", "green"),
     Level.WARNING: ("warning", "yellow"),
@@ -54,7 +58,11 @@ def add_to(commands: Any) -> None:
     _finish(migrations, data_migrations.run)
     prune = parts.add_parser("prune", help="delete what the change feed no longer needs")
     prune.add_argument(
-        "--keep-hours", type=float, default=_KEEP_HOURS, help="how much of the feed to keep"
+        "--keep-hours",
+        type=_hours,
+        default=_KEEP_HOURS,
+        metavar="HOURS",
+        help=f"how much of the feed to keep ({_KEEP_HOURS})",
     )
     _finish(prune, _prune)
     look = parts.add_parser(
@@ -66,6 +74,16 @@ def add_to(commands: Any) -> None:
     look.set_defaults(run=_check)
 
 
+def _hours(text: str) -> float:
+    try:
+        hours = float(text)
+    except ValueError:
+        hours = -1
+    if not 0 <= hours <= _MOST_HOURS:
+        raise argparse.ArgumentTypeError(f"{text!r} is no number of hours")
+    return hours
+
+
 def _finish(
     command: argparse.ArgumentParser,
     run: Callable[[Store, Configuration, argparse.Namespace], int | None],
@@ -74,15 +92,8 @@ def _finish(
 
     def with_store(options: argparse.Namespace) -> int:
         configuration = configuration_of(options)
-        store = Store(configuration.database)
-        try:
+        with opened_store(configuration) as store:
             return run(store, configuration, options) or 0
-        except SchemaRevisionError as error:
-            raise CommandError(str(error)) from error
-        except StoreUnavailableError as error:
-            raise CommandError(error.for_operators) from error
-        finally:
-            store.close()
 
     command.set_defaults(run=with_store)
 
@@ -101,6 +112,20 @@ def _version(store: Store, _configuration: Configuration, _options: argparse.Nam
 
 
 def _stamp(store: Store, _configuration: Configuration, options: argparse.Namespace) -> None:
+    """Record a revision; only if it is one, and the tables are there that it stands for."""
+    if options.version != PLACEMENT_REVISION:
+        raise CommandError(
+            f"{options.version!r} is no revision that this program knows; it knows "
+            f"{PLACEMENT_REVISION}, and could not use a database at another one. Nothing was "
+            "changed."
+        )
+    missing = placement.tables.keys() - set(sa.inspect(store.engine).get_table_names())
+    if missing - {alembic_version.name}:
+        raise CommandError(
+            "the database does not have the tables of this revision "
+            f"({', '.join(sorted(missing)[:3])} …); 'treeclaim db sync' makes them. Nothing was "
+            "changed."
+        )
     schema.stamp(store.engine, options.version)
 
 
@@ -113,7 +138,7 @@ def _prune(store: Store, _configuration: Configuration, options: argparse.Namesp
 def _check(options: argparse.Namespace) -> int:
     """Print what is found, and a verdict; nothing is changed."""
     found = check(configuration_of(options).database)
-    console = Console(highlight=False, soft_wrap=True)
+    console = printer()
     for one in found:
         mark, style = _MARKS[one.level]
         console.print(Text.assemble((mark, style), f" {one.subject}: {one.text}"))

@@ -8,33 +8,33 @@ from contextlib import contextmanager
 from typing import Any
 
 from keystoneauth1 import session
+from keystoneauth1.exceptions import ClientException
 from keystoneauth1.identity import generic
+from yaml import YAMLError
 
 from treeclaim.cli.output import PORT, CommandError
 from treeclaim.client import Client, ClientError, PlainTransport, SessionTransport
 from treeclaim.client.transport import Transport
 
 _LOCAL = f"http://127.0.0.1:{PORT}"
+_TOKEN = "admin"  # noqa: S105 - what a service without authentication takes
 
 
 def add_endpoint_options(command: argparse.ArgumentParser) -> None:
-    """Add the options that name an endpoint."""
-    command.add_argument(
+    """Add the options that name an endpoint; what is given wins over the environment."""
+    where = command.add_mutually_exclusive_group()
+    where.add_argument(
         "--endpoint",
-        default=os.environ.get("TREECLAIM_ENDPOINT"),
         help="URL of any Placement API (or TREECLAIM_ENDPOINT); without it OS_CLOUD, then the "
         f"usual OS_* variables tell where to go, and without those it is {_LOCAL}",
     )
-    command.add_argument(
-        "--token",
-        default=os.environ.get("OS_TOKEN", "admin"),
-        help="token to send to --endpoint (or OS_TOKEN)",
-    )
-    command.add_argument(
+    where.add_argument(
         "--os-cloud",
-        default=os.environ.get("OS_CLOUD"),
         metavar="NAME",
         help="a cloud of clouds.yaml (or OS_CLOUD); needs treeclaim[cloud]",
+    )
+    command.add_argument(
+        "--token", help=f"token to send to --endpoint (or OS_TOKEN; {_TOKEN} without both)"
     )
 
 
@@ -59,8 +59,8 @@ def client_at(url: str | None, token: str, cloud: str | None) -> Iterator[Client
     Raises:
         CommandError: for whatever a call in the block fails with.
     """
-    transport = PlainTransport(url, token) if url else _of_cloud(cloud or "")
     try:
+        transport = PlainTransport(url, token) if url else _of_cloud(cloud or "")
         with Client(transport=transport) as client:
             yield client
     except ClientError as error:
@@ -68,13 +68,26 @@ def client_at(url: str | None, token: str, cloud: str | None) -> Iterator[Client
 
 
 def _transport(options: argparse.Namespace) -> Transport:
-    if options.endpoint:
-        return PlainTransport(options.endpoint, options.token)
+    """Return the way to the endpoint.
+
+    What is given comes first, then Treeclaim's variables, then OpenStack's, then this machine.
+    """
+    environment = os.environ
+    token = options.token or environment.get("OS_TOKEN") or _TOKEN
+    if options.os_cloud and options.token:
+        raise CommandError("--token is for --endpoint; a cloud has its own way to authenticate")
     if options.os_cloud:
         return _of_cloud(options.os_cloud)
-    if os.environ.get("OS_AUTH_URL"):
-        return _of_environment(os.environ)
-    return PlainTransport(_LOCAL, options.token)
+    url = options.endpoint or environment.get("TREECLAIM_ENDPOINT")
+    if url:
+        return PlainTransport(url, token)
+    if environment.get("OS_CLOUD") or environment.get("OS_AUTH_URL"):
+        if options.token:
+            raise CommandError("--token needs --endpoint: the environment names a cloud")
+        if environment.get("OS_CLOUD"):
+            return _of_cloud(environment["OS_CLOUD"])
+        return _of_environment(environment)
+    return PlainTransport(_LOCAL, token)
 
 
 def _of_cloud(name: str) -> Transport:
@@ -92,7 +105,7 @@ def _of_cloud(name: str) -> Transport:
             region_name=region.get_region_name("placement"),
             interface=region.get_interface("placement"),
         )
-    except exceptions.SDKException as error:
+    except (exceptions.SDKException, ClientException, YAMLError, OSError, ValueError) as error:
         raise CommandError(f"cloud {name}: {error}") from error
 
 

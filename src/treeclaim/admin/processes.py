@@ -1,0 +1,80 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the service's processes take of the machine, read from /proc at each scrape."""
+
+import os
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.registry import Collector
+
+from treeclaim.metrics import FOLDER_VARIABLE
+
+_FILE = re.compile(r"gauge_live\w+_(\d+)\.db")
+_UTIME, _STIME, _THREADS, _RSS = 11, 12, 17, 21
+"""Positions in /proc/PID/stat of what comes after the name, which may have any characters."""
+
+_LABELS = ("worker", "program")
+_PROGRAM = "treeclaim"
+
+
+@dataclass(frozen=True, slots=True)
+class _Process:
+    pid: str
+    cpu_seconds: float
+    resident_bytes: int
+    threads: int
+    descriptors: int
+
+
+class ProcessCollector(Collector):
+    """Memory, processor time, threads and descriptors of each process, by its number.
+
+    The names are those that Prometheus' own clients use for a single process.
+    """
+
+    def collect(self) -> Iterable[Metric]:
+        """Yield the metrics of all processes that run."""
+        cpu = CounterMetricFamily(
+            "process_cpu_seconds", "Processor time in user and system mode.", labels=_LABELS
+        )
+        memory = GaugeMetricFamily(
+            "process_resident_memory_bytes", "Resident memory.", labels=_LABELS
+        )
+        threads = GaugeMetricFamily("process_threads", "Threads.", labels=_LABELS)
+        descriptors = GaugeMetricFamily(
+            "process_open_fds", "Open file descriptors.", labels=_LABELS
+        )
+        for process in _processes():
+            labels = [process.pid, _PROGRAM]
+            cpu.add_metric(labels, process.cpu_seconds)
+            memory.add_metric(labels, process.resident_bytes)
+            threads.add_metric(labels, process.threads)
+            descriptors.add_metric(labels, process.descriptors)
+        return cpu, memory, threads, descriptors
+
+
+def _processes() -> Iterator[_Process]:
+    """Yield the processes that have metrics in the common folder and run."""
+    names = (path.name for path in Path(os.environ[FOLDER_VARIABLE]).glob("gauge_live*.db"))
+    for pid in sorted({match[1] for name in names if (match := _FILE.fullmatch(name))}):
+        try:
+            yield _read(pid)
+        except OSError:
+            # It has ended, or belongs to somebody else.
+            continue
+
+
+def _read(pid: str) -> _Process:
+    folder = Path("/proc") / pid
+    fields = (folder / "stat").read_text().rpartition(")")[2].split()
+    ticks = int(fields[_UTIME]) + int(fields[_STIME])
+    return _Process(
+        pid,
+        ticks / os.sysconf("SC_CLK_TCK"),
+        int(fields[_RSS]) * os.sysconf("SC_PAGE_SIZE"),
+        int(fields[_THREADS]),
+        len(list((folder / "fd").iterdir())),
+    )

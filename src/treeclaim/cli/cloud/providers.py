@@ -1,0 +1,103 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Providers as people name them, and the names of those in an answer, with few requests."""
+
+import uuid
+from collections.abc import Mapping
+from typing import Any
+
+from treeclaim.cli.output import CommandError
+from treeclaim.client import CandidateQuery, Client
+from treeclaim.client.parallel import in_parallel
+
+Row = dict[str, Any]
+"""A provider as a list of them has it."""
+
+_TREES = 14
+_ROOTS = 29
+"""Minor versions from which providers have trees, and from which answers tell the roots."""
+
+_MOST_TREES = 20
+"""Trees whose providers are listed one tree after the other; of more, all are listed at once. One
+list of everything costs as much as some hundred providers' trees."""
+
+_NAMED_PARAMETERS = ("in_tree", "in_subtree")
+
+
+def is_uuid(text: str) -> bool:
+    """Tell whether a text is a uuid."""
+    try:
+        uuid.UUID(text)
+    except ValueError:
+        return False
+    return True
+
+
+def find_provider(client: Client, name: str) -> Row:
+    """Return the provider with a uuid or a name.
+
+    Raises:
+        CommandError: if there is none.
+    """
+    found = client.providers(uuid=str(uuid.UUID(name))) if is_uuid(name) else []
+    try:
+        found = found or client.providers(name=name)
+    except UnicodeError:
+        found = []
+    if not found:
+        raise CommandError(f"there is no provider {name!r}")
+    return found[0]
+
+
+def providers_of_tree(client: Client, provider: Row) -> list[Row]:
+    """Return all providers of a provider's tree."""
+    if client.versions.minor < _TREES:
+        return [provider]
+    return client.providers(in_tree=provider["uuid"])
+
+
+def with_uuids(client: Client, query: CandidateQuery) -> CandidateQuery:
+    """Return a question with the uuids of providers that it names by name.
+
+    Raises:
+        CommandError: if there is no such provider.
+    """
+    return CandidateQuery(
+        tuple((name, _value(client, name, text)) for name, text in query.parameters)
+    )
+
+
+def _value(client: Client, name: str, text: str) -> str:
+    if not name.startswith(_NAMED_PARAMETERS):
+        return text
+    begin = "in:" if text.startswith("in:") else ""
+    parts = text.removeprefix(begin).split(",") if begin else [text]
+    return begin + ",".join(
+        part if is_uuid(part) else find_provider(client, part)["uuid"] for part in parts
+    )
+
+
+def names_in(client: Client, answer: Mapping[str, Any]) -> dict[str, str]:
+    """Return the names of the providers in an answer to a search, by uuid."""
+    summaries = answer["provider_summaries"]
+    roots = {
+        summaries[own].get("root_provider_uuid")
+        for request in answer["allocation_requests"]
+        for own in _providers_in(request)
+        if own in summaries
+    }
+    if client.versions.minor < _ROOTS or len(roots) > _MOST_TREES:
+        listed = client.providers() if answer["allocation_requests"] else []
+    else:
+        trees = in_parallel(
+            lambda root: client.providers(in_tree=str(root)), sorted(map(str, roots))
+        )
+        listed = [row for tree in trees for row in tree]
+    return {row["uuid"]: row["name"] for row in listed}
+
+
+def _providers_in(request: Mapping[str, Any]) -> set[str]:
+    allocations = request["allocations"]
+    if isinstance(allocations, list):
+        return {one["resource_provider"]["uuid"] for one in allocations}
+    mapped = (own for some in request.get("mappings", {}).values() for own in some)
+    return {*allocations, *mapped}

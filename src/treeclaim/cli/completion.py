@@ -1,0 +1,137 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`treeclaim completion`: a script that lets a shell complete commands and options."""
+
+import argparse
+import shlex
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from treeclaim.cli.described import Described, described
+
+
+def add_to(commands: Any) -> None:
+    """Add the command."""
+    command = commands.add_parser(
+        "completion",
+        help="print a script for completion in a shell",
+        description="Print a script for completion. For bash: source <(treeclaim completion bash). "
+        "For zsh: the same, after compinit. For fish: treeclaim completion fish | source.",
+    )
+    command.add_argument("shell", choices=sorted(_WRITERS), help="which shell")
+    command.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Print the script."""
+    # All parsers, which the command alone does not need.
+    from treeclaim.cli.main import parser  # noqa: PLC0415
+
+    print(_WRITERS[options.shell](list(described(parser()))))
+    return 0
+
+
+def _words_after(one: Described) -> list[str]:
+    return [*one.commands, *(name for option in one.options() for name in option.option_strings)]
+
+
+def _cases(commands: Sequence[Described]) -> str:
+    """Return shell code that sets `words` for the command in `path`."""
+    lines = [
+        f"    {shlex.quote(' '.join(one.words))}) words={shlex.quote(' '.join(_words_after(one)))} ;;"
+        for one in commands
+    ]
+    return "\n".join(lines)
+
+
+_BASH = """\
+# Completion of treeclaim for bash: source <(treeclaim completion bash)
+_treeclaim() {{
+  local current="${{COMP_WORDS[COMP_CWORD]}}" path="" word words known={known}
+  for word in "${{COMP_WORDS[@]:1:COMP_CWORD-1}}"; do
+    [[ $known == *"|${{path:+$path }}$word|"* ]] && path="${{path:+$path }}$word"
+  done
+  case "$path" in
+{cases}
+  esac
+  if [[ $current == -* || ( -n $words && $words != -* ) ]]; then
+    COMPREPLY=($(compgen -W "$words" -- "$current"))
+  else
+    COMPREPLY=()
+  fi
+}}
+complete -o default -F _treeclaim treeclaim"""
+
+_ZSH = """\
+#compdef treeclaim
+# Completion of treeclaim for zsh: source <(treeclaim completion zsh)
+_treeclaim() {{
+  local path="" word words known={known}
+  for word in "${{(@)words_given}}"; do
+    [[ $known == *"|${{path:+$path }}$word|"* ]] && path="${{path:+$path }}$word"
+  done
+  case "$path" in
+{cases}
+  esac
+  compadd -- ${{=words}}
+  _files
+}}
+_treeclaim_start() {{
+  local -a words_given=("${{(@)words[2,CURRENT-1]}}")
+  _treeclaim
+}}
+compdef _treeclaim_start treeclaim"""
+
+
+def _known(commands: Sequence[Described]) -> str:
+    return shlex.quote("|" + "|".join(" ".join(one.words) for one in commands if one.words) + "|")
+
+
+def _bash(commands: Sequence[Described]) -> str:
+    return _BASH.format(known=_known(commands), cases=_cases(commands))
+
+
+def _zsh(commands: Sequence[Described]) -> str:
+    return _ZSH.format(known=_known(commands), cases=_cases(commands))
+
+
+def _fish(commands: Sequence[Described]) -> str:
+    lines = ["# Completion of treeclaim for fish: treeclaim completion fish | source"]
+    helps = {one.words: one.help for one in commands}
+    for one in commands:
+        condition = _fish_condition(one)
+        for name in one.commands:
+            text = helps[(*one.words, name)]
+            lines.append(
+                f"complete -c treeclaim -n {condition} -f -a {name} -d {_fish_quoted(text)}"
+            )
+        for option in one.options():
+            names = " ".join(
+                f"-l {name[2:]}" if name.startswith("--") else f"-s {name[1:]}"
+                for name in option.option_strings
+            )
+            takes = "" if option.nargs == 0 else " -r"
+            text = _fish_quoted(_first_words(option))
+            lines.append(f"complete -c treeclaim -n {condition} {names}{takes} -d {text}")
+    return "\n".join(lines)
+
+
+def _fish_condition(one: Described) -> str:
+    if not one.words:
+        return "__fish_use_subcommand"
+    seen = "; and ".join(f"__fish_seen_subcommand_from {word}" for word in one.words)
+    return _fish_quoted(seen)
+
+
+def _fish_quoted(text: str) -> str:
+    return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
+
+
+def _first_words(option: argparse.Action) -> str:
+    return (option.help or "").replace("%%", "%").split(";")[0]
+
+
+_WRITERS: Mapping[str, Callable[[Sequence[Described]], str]] = {
+    "bash": _bash,
+    "zsh": _zsh,
+    "fish": _fish,
+}

@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Man pages from the parsers: `python -m treeclaim.cli.manual FOLDER` (`make man`)."""
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from treeclaim import __version__
+from treeclaim.cli.described import Described, described
+from treeclaim.cli.main import parser
+
+
+def write_pages(folder: Path) -> list[Path]:
+    """Write a page for the program and one for each command; return their files."""
+    commands = list(described(parser()))
+    folder.mkdir(parents=True, exist_ok=True)
+    written = []
+    for one in commands:
+        path = folder / f"{'-'.join(('treeclaim', *one.words))}.1"
+        path.write_text(_page(one, commands), encoding="utf-8")
+        written.append(path)
+    return written
+
+
+def _page(one: Described, commands: Sequence[Described]) -> str:
+    name = "-".join(("treeclaim", *one.words))
+    text = one.help or one.parser.description or ""
+    usage = " ".join(one.parser.format_usage().removeprefix("usage:").split())
+    lines = [
+        f'.TH "{name.upper()}" "1" "" "treeclaim {__version__}" "Treeclaim"',
+        ".SH NAME",
+        f"{_safe(name)} \\- {_safe(text)}",
+        ".SH SYNOPSIS",
+        _safe(usage),
+        ".SH DESCRIPTION",
+        _safe(one.parser.description or text),
+    ]
+    actions = [
+        action
+        for action in one.parser._actions  # noqa: SLF001 - argparse has no other way to ask
+        if action.help is not argparse.SUPPRESS
+        and not isinstance(action, argparse._SubParsersAction)  # noqa: SLF001
+    ]
+    if actions:
+        lines.append(".SH OPTIONS")
+        for action in actions:
+            lines += [".TP", f"\\fB{_safe(_title(action))}\\fR", _safe(_help(action))]
+    below = [other for other in commands if other.words[:-1] == one.words and other.words]
+    if below:
+        lines.append(".SH COMMANDS")
+        for other in below:
+            page = "-".join(("treeclaim", *other.words))
+            lines += [".TP", f"\\fB{_safe(page)}\\fR(1)", _safe(other.help)]
+    return "\n".join(lines) + "\n"
+
+
+def _title(action: argparse.Action) -> str:
+    value = action.metavar or (action.dest.upper() if action.nargs != 0 else "")
+    shown = value if isinstance(value, str) else " ".join(value or ())
+    names = ", ".join(action.option_strings)
+    return f"{names} {shown}".strip() if action.nargs != 0 else names
+
+
+def _help(action: argparse.Action) -> str:
+    return (action.help or "").replace("%%", "%")
+
+
+def _safe(text: str) -> str:
+    """Return text that roff does not take for its own."""
+    escaped = text.replace("\\", "\\e").replace("-", "\\-")
+    return f"\\&{escaped}" if escaped[:1] in {".", "'"} else escaped
+
+
+if __name__ == "__main__":
+    for page in write_pages(Path(sys.argv[1])):
+        print(page)

@@ -1,0 +1,194 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is wrong with a configuration, beyond values that cannot be: the findings of a check."""
+
+import difflib
+import os
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from oslo_policy import policy as oslo_policy
+from sqlalchemy.engine import make_url
+from sqlalchemy.exc import SQLAlchemyError
+
+from treeclaim.cli.service.config_files import DEFAULT, SettingLine
+from treeclaim.cli.service.stores import database_words
+from treeclaim.client.topology.document import Members, Problem, Scalar, Value, read_document
+from treeclaim.config import Configuration, OptionGroups
+from treeclaim.store import Store
+
+_VARIABLE = re.compile("OS_([A-Z0-9_]+?)__([A-Z0-9_]+)")
+_REFERENCE = re.compile(r"\brule:([^\s()]+)")
+_FILES = (
+    ("oslo_policy", "policy_file"),
+    ("keystone_authtoken", "cafile"),
+    ("keystone_authtoken", "certfile"),
+    ("keystone_authtoken", "keyfile"),
+    (DEFAULT, "log_config_append"),
+)
+"""Options that name a file that has to be there."""
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """Something that an operator should know.
+
+    Attributes:
+        is_error: Whether the service cannot be used so.
+        where: File and line, or the environment's variable.
+        text: What is wrong.
+    """
+
+    is_error: bool
+    where: str
+    text: str
+
+    def __str__(self) -> str:
+        """Write it in a line."""
+        return f"{'error  ' if self.is_error else 'warning'} {self.where}: {self.text}"
+
+
+class Places:
+    """Where options are set: in lines of files, or in the environment, which wins."""
+
+    def __init__(self, lines: Sequence[SettingLine]) -> None:
+        self._lines = {(line.group, line.name): line for line in lines}
+
+    def place(self, group: str | None, name: str) -> str | None:
+        """Return where an option is set, None if it is nowhere."""
+        variable = f"OS_{(group or DEFAULT).upper()}__{name.upper()}"
+        if variable in os.environ:
+            return variable
+        line = self._lines.get((group or DEFAULT, name))
+        return None if line is None else line.where
+
+
+def known_names(groups: OptionGroups) -> dict[str, set[str]]:
+    """Return the names of all options by section, also those of former releases."""
+    found: dict[str, set[str]] = {}
+    for group, options in groups:
+        for option in options:
+            names = found.setdefault(group or DEFAULT, set())
+            names |= {option.dest, option.name.replace("-", "_")}
+            for old in option.deprecated_opts:
+                place = found.setdefault(old.group or group or DEFAULT, set())
+                place.add((old.name or option.name).replace("-", "_"))
+    return found
+
+
+def unknown_options(
+    lines: Iterable[SettingLine], known: Mapping[str, set[str]]
+) -> Iterator[Finding]:
+    """Find sections and options, in files and in the environment, that nobody reads."""
+    for line in lines:
+        if line.group not in known:
+            if line.name is None:
+                near = _near(line.group, known)
+                yield Finding(False, line.where, f"nobody reads section [{line.group}]{near}")
+        elif line.name is not None and line.name not in known[line.group]:
+            near = _near(line.name, known[line.group])
+            yield Finding(False, line.where, f"nobody reads {line.name} in [{line.group}]{near}")
+    upper = {group.upper(): {name.upper() for name in names} for group, names in known.items()}
+    for variable in sorted(os.environ):
+        match = _VARIABLE.fullmatch(variable)
+        if match is not None and match[2] not in upper.get(match[1], set()):
+            near = _near(match[2], upper.get(match[1], set()))
+            yield Finding(False, variable, f"nobody reads this variable{near}")
+
+
+def _near(name: str, known: Iterable[str]) -> str:
+    near = difflib.get_close_matches(name, list(known), 1)
+    return f"; did you mean {near[0]}?" if near else ""
+
+
+def missing_files(options: Any, places: Places) -> Iterator[Finding]:
+    """Find files that are named and not there, and folders that no log can be written to."""
+    for group, name in _FILES:
+        value = _value(options, group, name)
+        place = places.place(group, name)
+        if value and place and not _found(options, value):
+            yield Finding(True, place, f"{name}: there is no file {value}")
+    for name in ("log_dir", "log_file"):
+        value = _value(options, DEFAULT, name)
+        place = places.place(DEFAULT, name)
+        if not value or not place:
+            continue
+        folder = Path(value) if name == "log_dir" else Path(value).parent
+        if name == "log_file" and not Path(value).is_absolute():
+            folder = Path(_value(options, DEFAULT, "log_dir") or ".") / folder
+        if not folder.is_dir():
+            yield Finding(True, place, f"{name}: there is no folder {folder} to write logs to")
+        elif not os.access(folder, os.W_OK | os.X_OK):
+            yield Finding(True, place, f"{name}: {folder} cannot be written by this user")
+
+
+def _value(options: Any, group: str, name: str) -> str | None:
+    where = options if group == DEFAULT else getattr(options, group, {})
+    value = getattr(where, name, None)
+    return None if value is None else str(value)
+
+
+def _found(options: Any, value: str) -> bool:
+    return Path(value).is_file() or options.find_file(value) is not None
+
+
+def database(configuration: Configuration, places: Places) -> Iterator[Finding]:
+    """Find out whether the URL is one of a database that can be reached with what is installed."""
+    place = places.place("placement_database", "connection") or "[placement_database]/connection"
+    try:
+        Store(configuration.database).close()
+    except (SQLAlchemyError, ImportError, ValueError) as error:
+        yield Finding(True, place, f"connection: {database_words(error)}")
+        return
+    url = make_url(configuration.database.url)
+    if url.get_backend_name() == "sqlite" and url.database not in (None, "", ":memory:"):
+        folder = Path(str(url.database)).parent
+        if not folder.is_dir():
+            yield Finding(True, place, f"connection: there is no folder {folder}")
+
+
+def policy(enforcer: oslo_policy.Enforcer, options: Any, places: Places) -> Iterator[Finding]:
+    """Find rules in the policy file that nobody asks for, and references to rules that are none."""
+    named = str(options.oslo_policy.policy_file)
+    file = named if Path(named).is_file() else options.find_file(named)
+    if file is None:
+        return
+    problems: list[Problem] = []
+    document = read_document(Path(file).read_text(encoding="utf-8", errors="replace"), problems)
+    yield from (Finding(True, f"{file}:{one.line}", one.text) for one in problems)
+    if isinstance(document, Members):
+        yield from _policy_rules(enforcer, document, str(file))
+    try:
+        enforcer.load_rules()
+    except Exception as error:  # noqa: BLE001 - the library raises what its parsers raise
+        if not problems:
+            place = places.place("oslo_policy", "policy_file") or str(file)
+            yield Finding(True, place, f"policy_file: {error}")
+
+
+def _policy_rules(
+    enforcer: oslo_policy.Enforcer, document: Members, file: str
+) -> Iterator[Finding]:
+    registered = set(enforcer.registered_rules)
+    defined = registered | set(document.lines)
+    referred = {
+        name for value in document.members.values() for name in _REFERENCE.findall(_text(value))
+    }
+    for name, number in document.lines.items():
+        where = f"{file}:{number}"
+        if name not in registered and name not in referred:
+            near = difflib.get_close_matches(name, registered, 1)
+            advice = f"; did you mean {near[0]!r}?" if near else ""
+            yield Finding(False, where, f"nobody asks for rule {name!r}{advice}")
+        value = document.members.get(name)
+        for other in _REFERENCE.findall("" if value is None else _text(value)):
+            if other not in defined:
+                yield Finding(
+                    True, where, f"{name!r} refers to rule {other!r}, which is not defined"
+                )
+
+
+def _text(value: Value) -> str:
+    return value.text if isinstance(value, Scalar) else ""

@@ -1,0 +1,49 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The store that a command works on, with every failure of the database in words."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from sqlalchemy.exc import DBAPIError, SQLAlchemyError
+
+from treeclaim.cli.output import CommandError
+from treeclaim.config import Configuration
+from treeclaim.model.errors import SchemaRevisionError, StoreUnavailableError
+from treeclaim.store import Store
+
+_CONNECTION = "[placement_database]/connection"
+
+
+@contextmanager
+def opened_store(configuration: Configuration) -> Iterator[Store]:
+    """Give the store of a configuration for a block.
+
+    Raises:
+        CommandError: if the URL is none of a database, or for what a use in the block fails with.
+    """
+    try:
+        store = Store(configuration.database)
+    except (SQLAlchemyError, ImportError, ValueError) as error:
+        raise CommandError(f"{_CONNECTION}: {database_words(error)}") from error
+    try:
+        yield store
+    except SchemaRevisionError as error:
+        raise CommandError(str(error)) from error
+    except StoreUnavailableError as error:
+        raise CommandError(error.for_operators) from error
+    except DBAPIError as error:
+        raise CommandError(f"the database: {error.orig}") from error
+    except (SQLAlchemyError, ImportError) as error:
+        raise CommandError(f"{_CONNECTION}: {database_words(error)}") from error
+    finally:
+        store.close()
+
+
+def database_words(error: Exception) -> str:
+    """Return what is wrong with the URL of a database, or with its driver."""
+    if isinstance(error, ImportError):
+        return f"the driver is not installed: {error}"
+    text = str(error).splitlines()[0]
+    if text.startswith("Can't load plugin"):
+        return f"there is no such kind of database ({text}); it is sqlite, postgresql or mysql"
+    return text

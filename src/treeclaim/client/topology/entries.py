@@ -1,0 +1,306 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Entries of a file: each is read once, and stands for as many providers as its count says."""
+
+import difflib
+import math
+import re
+import uuid
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from treeclaim.client.topology.document import Items, Members, Problem, Scalar, Value
+from treeclaim.client.topology.planned import Parent, aggregate_uuid
+
+MEMBERS = (
+    "name",
+    "uuid",
+    "count",
+    "parent",
+    "inventories",
+    "traits",
+    "aggregates",
+    "children",
+)
+"""What an entry may have."""
+
+_MOST = 2_147_483_647
+_MOST_RATIO = 3.40282e38
+_LOWEST = {"total": 1, "reserved": 0, "min_unit": 1, "max_unit": 1, "step_size": 1}
+_AMOUNTS = (*_LOWEST, "allocation_ratio")
+"""Fields of an inventory and their bounds (contract page 30, section 1)."""
+
+_LONGEST_NAME = 255
+_NAME = re.compile("[A-Z0-9_]+")
+"""Of traits and resource classes (contract pages 50 and 60)."""
+
+_PLACES = re.compile(r"\{\{|\}\}|\{n(?::0([1-9])d?)?\}|\{parent\}|[{}]")
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """An entry of a file.
+
+    Attributes:
+        line: Where it is.
+        name: With places for the number and the parent's name.
+        uuid: None if it is made from the name.
+        count: For how many providers it stands.
+        parent: None where it says nothing about that.
+        inventories, traits, aggregates: None where it says nothing about them.
+        children: Entries of what is below; None where it says nothing about that.
+    """
+
+    line: int
+    name: str
+    uuid: str | None
+    count: int
+    parent: Parent | None
+    inventories: Mapping[str, Mapping[str, Any]] | None
+    traits: frozenset[str] | None
+    aggregates: frozenset[str] | None
+    children: "Sequence[Entry] | None"
+
+
+def filled_in(name: str, number: int, parent: str) -> str:
+    """Return a name with its places filled in."""
+
+    def text(match: re.Match[str]) -> str:
+        place = match[0]
+        if place in ("{{", "}}"):
+            return place[0]
+        if place == "{parent}":
+            return parent
+        return str(number).zfill(int(match[1] or 0))
+
+    return _PLACES.sub(text, name)
+
+
+class EntryReader:
+    """Reads entries, and gathers all that is wrong with them.
+
+    Attributes:
+        problems: What is wrong.
+        traits, classes: The line of each name, where it comes first.
+    """
+
+    def __init__(self, problems: list[Problem]) -> None:
+        self.problems = problems
+        self.traits: dict[str, int] = {}
+        self.classes: dict[str, int] = {}
+        self._known: dict[tuple[int, bool], Entry | None] = {}
+        self._parts: Mapping[str, Callable[[Value], Any]] = {
+            "inventories": self._inventories,
+            "traits": self._traits,
+            "aggregates": self._aggregates,
+            "children": lambda part: self.entries(part, "children", nested=True),
+        }
+
+    def entries(self, value: Value, what: str, *, nested: bool) -> list[Entry]:
+        """Read a list of entries."""
+        found = [self.entry(item, nested=nested) for item in self._items(value, what)]
+        return [entry for entry in found if entry is not None]
+
+    def entry(self, value: Value, *, nested: bool) -> Entry | None:
+        """Read an entry; an alias of one that was read already costs nothing."""
+        key = id(value), nested
+        if key not in self._known:
+            self._known[key] = self._entry(value, nested=nested)
+        return self._known[key]
+
+    def _entry(self, value: Value, *, nested: bool) -> Entry | None:
+        if not isinstance(value, Members):
+            self._say(value.line, "a mapping is expected, with a name and what else is wanted")
+            return None
+        self._require_known(value, MEMBERS)
+        given = value.members
+        count = self._count(given.get("count"))
+        name = self._name(value)
+        parent = self._parent(value, nested=nested)
+        own = self._uuid(given.get("uuid"), count)
+        parts = {
+            member: read(given[member]) for member, read in self._parts.items() if member in given
+        }
+        if name is None:
+            return None
+        return Entry(
+            value.line,
+            name,
+            own,
+            count,
+            parent,
+            parts.get("inventories"),
+            parts.get("traits"),
+            parts.get("aggregates"),
+            parts.get("children"),
+        )
+
+    def _name(self, entry: Members) -> str | None:
+        found = entry.members.get("name")
+        if found is None:
+            self._say(entry.line, "a name is needed")
+            return None
+        if not isinstance(found, Scalar) or found.value is None or not found.text:
+            self._say(found.line, "a name is a text of at least one character")
+            return None
+        for match in _PLACES.finditer(found.text):
+            if match[0] in ("{", "}"):
+                self._say(
+                    found.line,
+                    f"name {found.text!r}: only {{n}} (or {{n:03}}) and {{parent}} are filled "
+                    "in; a brace itself is written twice",
+                )
+                return None
+        return found.text
+
+    def _count(self, value: Value | None) -> int:
+        if value is None:
+            return 1
+        if not _is_whole(value) or not 1 <= value.value <= _MOST:  # type: ignore[union-attr]
+            self._say(value.line, "count must be a whole number of at least 1")
+            return 1
+        return int(value.value)  # type: ignore[union-attr]
+
+    def _uuid(self, value: Value | None, count: int) -> str | None:
+        if value is None:
+            return None
+        if count > 1:
+            self._say(value.line, "one uuid cannot be given to several providers")
+        try:
+            return str(uuid.UUID(value.text if isinstance(value, Scalar) else ""))
+        except ValueError:
+            shown = value.text if isinstance(value, Scalar) else "this"
+            self._say(value.line, f"{shown!r} is no uuid")
+            return None
+
+    def _parent(self, entry: Members, *, nested: bool) -> Parent | None:
+        found = entry.members.get("parent")
+        if found is None:
+            return None
+        if nested:
+            self._say(found.line, "what is written below a provider has that as its parent")
+            return None
+        if not isinstance(found, Scalar) or found.text == "" != found.value:
+            self._say(found.line, "a parent is the name or uuid of a provider, or null for none")
+            return None
+        return Parent(None if found.value is None else found.text, found.line)
+
+    def _inventories(self, value: Value) -> dict[str, dict[str, Any]] | None:
+        if not isinstance(value, Members):
+            self._say_part(value, "inventories", "a mapping by resource class", "{}")
+            return None
+        found = {}
+        for name, amounts in value.members.items():
+            self._check_name(name, value.lines[name], "resource class", self.classes)
+            found[name] = self._inventory(name, amounts)
+        return found
+
+    def _inventory(self, name: str, value: Value) -> dict[str, Any]:
+        if isinstance(value, Scalar):
+            if not _is_whole(value):
+                self._say(value.line, f"{name}: a total or a mapping of fields is expected")
+                return {}
+            return self._fields(name, {"total": value})
+        if not isinstance(value, Members) or not value.members:
+            self._say(value.line, f"{name}: a total or a mapping of fields is expected")
+            return {}
+        self._require_known(value, _AMOUNTS, f"{name}: ")
+        fields = self._fields(name, value.members)
+        if fields.get("reserved", 0) > fields.get("total", _MOST):
+            line = value.members["reserved"].line
+            self._say(line, f"{name}: reserved must not be greater than the total")
+        return fields
+
+    def _fields(self, name: str, given: Mapping[str, Value]) -> dict[str, Any]:
+        found: dict[str, Any] = {}
+        for field, value in given.items():
+            if field == "allocation_ratio":
+                if _is_ratio(value):
+                    found[field] = float(value.value)  # type: ignore[union-attr]
+                else:
+                    self._say(
+                        value.line, f"{name}: {field} must be a number from 0 to {_MOST_RATIO}"
+                    )
+            elif field in _LOWEST:
+                lowest = _LOWEST[field]
+                if _is_whole(value) and lowest <= value.value <= _MOST:  # type: ignore[union-attr]
+                    found[field] = value.value  # type: ignore[union-attr]
+                else:
+                    self._say(
+                        value.line,
+                        f"{name}: {field} must be a whole number from {lowest} to {_MOST}",
+                    )
+        return found
+
+    def _traits(self, value: Value) -> frozenset[str] | None:
+        if not isinstance(value, Items):
+            self._say_part(value, "traits", "a list of names", "[]")
+            return None
+        names = self._texts(value, "a trait")
+        for item in names:
+            self._check_name(item.text, item.line, "trait", self.traits)
+        return frozenset(item.text for item in names)
+
+    def _aggregates(self, value: Value) -> frozenset[str] | None:
+        if not isinstance(value, Items):
+            self._say_part(value, "aggregates", "a list of names or uuids", "[]")
+            return None
+        return frozenset(aggregate_uuid(item.text) for item in self._texts(value, "an aggregate"))
+
+    def _texts(self, value: Items, what: str) -> list[Scalar]:
+        found: dict[str, Scalar] = {}
+        for item in value.items:
+            if not isinstance(item, Scalar) or item.value is None or not item.text:
+                self._say(item.line, f"{what} is a text")
+            elif item.text in found:
+                before = found[item.text].line
+                self._say(item.line, f"{item.text!r} is given twice; line {before} has it too")
+            else:
+                found[item.text] = item
+        return list(found.values())
+
+    def _check_name(self, name: str, line: int, what: str, known: dict[str, int]) -> None:
+        known.setdefault(name, line)
+        if not _NAME.fullmatch(name) or name == "CUSTOM_":
+            self._say(
+                line,
+                f"{name!r} is no {what}: it takes capital letters, digits and _, at least one",
+            )
+        elif len(name) > _LONGEST_NAME:
+            self._say(line, f"{name[:40]!r}… is longer than {_LONGEST_NAME} characters")
+
+    def _items(self, value: Value, what: str) -> Sequence[Value]:
+        if isinstance(value, Items):
+            return value.items
+        self._say_part(value, what, "a list of providers", "[]")
+        return ()
+
+    def _require_known(self, value: Members, known: Iterable[str], what: str = "") -> None:
+        known = tuple(known)
+        for name in value.lines:
+            if name not in known:
+                near = difflib.get_close_matches(name, known, 1)
+                advice = f"; did you mean {near[0]!r}?" if near else ""
+                self._say(
+                    value.lines[name],
+                    f"{what}unknown {name!r}{advice} Known are {', '.join(known)}",
+                )
+
+    def _say_part(self, value: Value, part: str, expected: str, empty: str) -> None:
+        """Ask for an empty list in words where somebody has written nothing after the colon."""
+        is_nothing = isinstance(value, Scalar) and value.value is None
+        advice = f"; write {empty} to remove them all" if is_nothing else ""
+        self._say(value.line, f"{part} must be {expected}{advice}")
+
+    def _say(self, line: int, text: str) -> None:
+        self.problems.append(Problem(line, text))
+
+
+def _is_whole(value: Value) -> bool:
+    return isinstance(value, Scalar) and type(value.value) is int
+
+
+def _is_ratio(value: Value) -> bool:
+    if not isinstance(value, Scalar) or type(value.value) not in (int, float):
+        return False
+    return math.isfinite(value.value) and 0 <= value.value <= _MOST_RATIO

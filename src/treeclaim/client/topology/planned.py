@@ -1,0 +1,74 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a file says about providers. What it says nothing about is None, and stays as it is."""
+
+import uuid
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+NAMESPACE = uuid.UUID("6f1d6c1e-3c5e-5c55-9a3b-6e8f1f0a7c11")
+"""Names in a file become uuids in this namespace, the same ones each time."""
+
+
+@dataclass(frozen=True, slots=True)
+class Parent:
+    """Below which provider another one is.
+
+    Attributes:
+        name: Name or uuid of the parent; None for a root.
+        line: Where the file says so.
+    """
+
+    name: str | None
+    line: int
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedProvider:
+    """A provider as a file wants it.
+
+    Attributes:
+        name: Unique.
+        uuid: Given, or made from the name.
+        has_own_uuid: Whether the file gives the uuid.
+        parent: The parent; None where the file says nothing about it.
+        inventories: Fields by resource class; None where nothing is said, empty for none at all.
+        traits: Names, likewise.
+        aggregates: Uuids, likewise.
+        lists_children: Whether the file lists what is below it.
+        line: Where it is in the file.
+    """
+
+    name: str
+    uuid: str
+    has_own_uuid: bool
+    parent: Parent | None
+    inventories: Mapping[str, Mapping[str, Any]] | None
+    traits: frozenset[str] | None
+    aggregates: frozenset[str] | None
+    lists_children: bool
+    line: int
+
+
+@dataclass(frozen=True, slots=True)
+class Topology:
+    """What a file says.
+
+    Attributes:
+        source: Name of the file.
+        providers: Parents before the children that are written below them.
+        traits, classes: The line of each name, where it comes first.
+    """
+
+    source: str
+    providers: Sequence[PlannedProvider]
+    traits: Mapping[str, int]
+    classes: Mapping[str, int]
+
+
+def aggregate_uuid(name: str) -> str:
+    """Return the uuid of an aggregate, which a file may name in words."""
+    try:
+        return str(uuid.UUID(name))
+    except ValueError:
+        return str(uuid.uuid5(NAMESPACE, f"aggregate {name}"))

@@ -1,0 +1,33 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`treeclaim demo`: from nothing to a claim, with what is in the package alone."""
+
+import re
+from pathlib import Path
+
+from tests.cli.processes import call, run
+from tests.cli.services import refused
+from tests.servers import usual_environment
+
+EXAMPLE = Path(__file__).parents[2] / "examples" / "topology.yaml"
+
+
+def test_the_demo_shows_a_cloud_questions_with_their_times_a_reason_and_a_claim(tmp_path):
+    done = run(usual_environment(tmp_path), "demo")
+    assert (done.returncode, done.stderr) == (0, "")
+    shown = done.stdout
+    assert "host-1_numa0_fpga" in shown
+    assert len(re.findall(r"3 candidates in \d+\.\d ms", shown)) == 3
+    assert "None of 7 trees matches" in shown
+    assert re.search(r"Consumer [0-9a-f-]{36} holds", shown)
+    assert re.search(r"FPGA .* 1 .* 1 ", shown)
+    assert "make " not in shown
+    assert "host-2_numa0_nic_red " not in shown.split("1. ")[0], "one tree of each kind is enough"
+
+
+def test_the_package_has_the_example(tmp_path):
+    environment = usual_environment(tmp_path)
+    assert call(environment, "demo", "--topology").stdout == EXAMPLE.read_text()
+
+
+def test_a_topology_that_is_not_there_is_told(tmp_path):
+    assert "nowhere.yaml" in refused(usual_environment(tmp_path), "demo", "nowhere.yaml")

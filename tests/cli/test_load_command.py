@@ -1,0 +1,302 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`treeclaim load` against a running service: what a file leaves out, what it empties, the diff."""
+
+import os
+import re
+import signal
+import subprocess
+import uuid
+
+import pytest
+
+from tests.cli.processes import call, run
+from tests.cli.services import client_in, refused, served, succeed
+from tests.servers import TREECLAIM, eventually
+
+
+@pytest.fixture(scope="module")
+def environment(tmp_path_factory):
+    """The environment of commands that talk to a service of this module."""
+    with served(tmp_path_factory.mktemp("service")) as found:
+        yield found
+
+
+@pytest.fixture
+def cloud(environment, tmp_path):
+    """A host with a child, with something of everything, and shorthands to look at them."""
+    with client_in(environment) as client:
+        yield Cloud(environment, tmp_path, client)
+
+
+@pytest.fixture
+def client(environment):
+    """A client of the service."""
+    with client_in(environment) as found:
+        yield found
+
+
+class Cloud:
+    """A tree of two providers with names of its own."""
+
+    def __init__(self, environment, folder, client):
+        self.environment = environment
+        self.host = f"host-{uuid.uuid4()}"
+        self.child = f"{self.host}-child"
+        self.file = folder / "topology.yaml"
+        self.client = client
+        self.load(
+            f"""
+providers:
+  - name: {self.host}
+    children:
+      - name: {self.child}
+        inventories: {{VCPU: {{total: 8, allocation_ratio: 4.0}}, MEMORY_MB: 512}}
+        traits: [HW_NUMA_ROOT, CUSTOM_A]
+        aggregates: [g]
+"""
+        )
+
+    def load(self, text, *options):
+        self.file.write_text(text)
+        return succeed(self.environment, "load", str(self.file), *options)
+
+    def refuse(self, text, *options):
+        self.file.write_text(text)
+        return refused(self.environment, "load", str(self.file), *options)
+
+    def state(self):
+        """Return all there is of the child."""
+        (found,) = self.client.providers(name=self.child)
+        path = f"/resource_providers/{found['uuid']}"
+        inventories = self.client.get(f"{path}/inventories")["inventories"]
+        return {
+            "parent": found["parent_provider_uuid"],
+            "inventories": {
+                name: (one["total"], one["allocation_ratio"]) for name, one in inventories.items()
+            },
+            "traits": set(self.client.get(f"{path}/traits")["traits"]),
+            "aggregates": self.client.get(f"{path}/aggregates")["aggregates"],
+        }
+
+
+def test_what_an_entry_leaves_out_stays_as_it_is(cloud):
+    before = cloud.state()
+    cloud.load(f"providers: [{{name: {cloud.child}, inventories: {{VCPU: 16}}}}]")
+    expected = before["inventories"] | {"VCPU": (16, 4.0)}
+    assert cloud.state() == before | {"inventories": expected}
+
+
+def test_what_a_list_leaves_out_is_removed_only_if_told_to_prune(cloud):
+    text = f"providers: [{{name: {cloud.child}, inventories: {{VCPU: 8}}, traits: [CUSTOM_B]}}]"
+    before = cloud.state()
+    cloud.load(text)
+    assert cloud.state() == before | {"traits": {"HW_NUMA_ROOT", "CUSTOM_A", "CUSTOM_B"}}
+    cloud.load(text, "--prune")
+    assert cloud.state() == before | {"traits": {"CUSTOM_B"}, "inventories": {"VCPU": (8, 4.0)}}
+
+
+def test_a_part_that_is_given_as_empty_is_emptied(cloud):
+    cloud.load(
+        f"providers: [{{name: {cloud.child}, parent: null, traits: [], inventories: {{}}, "
+        "aggregates: []}]"
+    )
+    assert cloud.state() == {
+        "parent": None,
+        "inventories": {},
+        "traits": set(),
+        "aggregates": [],
+    }
+
+
+def test_children_are_deleted_only_if_told_to_prune(cloud):
+    text = f"providers: [{{name: {cloud.host}, children: []}}]"
+    cloud.load(text)
+    assert cloud.client.providers(name=cloud.child)
+    assert f"- {cloud.child}" in cloud.load(text, "--prune", "--dry-run")
+    cloud.load(text, "--prune")
+    assert not cloud.client.providers(name=cloud.child)
+
+
+def test_a_provider_moves_to_a_parent_that_is_named(cloud):
+    cloud.load(f"providers: [{{name: {cloud.host}-2}}]")
+    cloud.load(f"providers: [{{name: {cloud.child}, parent: {cloud.host}-2}}]")
+    (other,) = cloud.client.providers(name=f"{cloud.host}-2")
+    assert cloud.state()["parent"] == other["uuid"]
+
+
+def test_a_dry_run_shows_each_field_that_would_change_and_changes_nothing(cloud):
+    before = cloud.state()
+    shown = cloud.load(
+        f"""
+providers:
+  - name: {cloud.child}
+    inventories: {{VCPU: {{total: 9, reserved: 1}}, CUSTOM_FRESH: 3}}
+    traits: [CUSTOM_C]
+  - name: {cloud.host}-new
+    inventories: {{VCPU: 1}}
+""",
+        "--dry-run",
+    )
+    assert f"~ {cloud.child}" in shown
+    assert re.search(r"inventories\.VCPU\.total: 8 → 9", shown)
+    assert re.search(r"inventories\.VCPU\.reserved: 0 → 1", shown)
+    assert re.search(r"\+ inventories\.CUSTOM_FRESH: .*total 3", shown)
+    assert "+ trait CUSTOM_C" in shown
+    assert f"+ {cloud.host}-new" in shown
+    assert "1 would be created, 1 changed, 0 deleted, 0 unchanged" in shown
+    assert cloud.state() == before
+    assert not cloud.client.providers(name=f"{cloud.host}-new")
+
+
+def test_nothing_is_sent_where_something_is_wrong_and_all_of_it_is_told_with_its_line(cloud):
+    told = cloud.refuse(
+        f"""providers:
+  - name: {cloud.host}-first
+  - name: x
+    inventories: {{VCPU: 0}}
+    traits: [lower]
+  - name: x
+    uuid: nonsense
+  - name: {cloud.child}
+    parent: nobody
+    traits: [HW_NOBODY_KNOWS]
+"""
+    )
+    for line, what in (
+        (4, "total"),
+        (5, "lower"),
+        (6, "x"),
+        (7, "nonsense"),
+    ):
+        assert re.search(rf"topology\.yaml:{line}: .*{what}", told), told
+    assert not cloud.client.providers(name=f"{cloud.host}-first")
+
+
+def test_names_that_the_service_does_not_know_are_told_before_anything_is_sent(cloud):
+    told = cloud.refuse(
+        f"""providers:
+  - name: {cloud.host}-first
+  - name: {cloud.child}
+    parent: nobody
+    traits: [HW_NOBODY_KNOWS]
+    inventories: {{NO_SUCH_CLASS: 4}}
+  - name: {cloud.host}
+    parent: {cloud.child}
+"""
+    )
+    for line, what in ((4, "nobody"), (5, "HW_NOBODY_KNOWS"), (6, "NO_SUCH_CLASS"), (8, "itself")):
+        assert re.search(rf"topology\.yaml:{line}: .*{what}", told), told
+    assert not cloud.client.providers(name=f"{cloud.host}-first")
+
+
+def test_a_provider_with_a_uuid_that_is_there_is_renamed(cloud):
+    (before,) = cloud.client.providers(name=cloud.child)
+    shown = cloud.load(f"providers: [{{name: {cloud.child}-2, uuid: {before['uuid']}}}]")
+    assert "1 changed" in shown
+    (after,) = cloud.client.providers(uuid=before["uuid"])
+    assert after["name"] == f"{cloud.child}-2"
+    assert after["parent_provider_uuid"] == before["parent_provider_uuid"]
+
+
+def test_what_somebody_else_changes_meanwhile_is_kept(cloud, monkeypatch):
+    """The provider's generation changes between reading and writing."""
+    original = cloud.client.__class__.call
+    left = [1, 2]
+
+    def call_after_another(client, method, path, **body):
+        if method == "PUT" and path.endswith("/traits") and left:
+            (found,) = original_providers(cloud)
+            traits = original_get(cloud, f"/resource_providers/{found['uuid']}/traits")
+            body_of_other = {
+                "traits": [*traits["traits"], f"CUSTOM_OTHER_{left.pop()}"],
+                "resource_provider_generation": traits["resource_provider_generation"],
+            }
+            original(cloud.client, "PUT", path, json=body_of_other)
+        return original(client, method, path, **body)
+
+    cloud.client.ensure_names(["CUSTOM_OTHER_1", "CUSTOM_OTHER_2"], [])
+    monkeypatch.setattr(cloud.client.__class__, "call", call_after_another)
+    cloud.load(f"providers: [{{name: {cloud.child}, traits: [CUSTOM_Z]}}]")
+    assert cloud.state()["traits"] == {
+        "HW_NUMA_ROOT",
+        "CUSTOM_A",
+        "CUSTOM_Z",
+        "CUSTOM_OTHER_1",
+        "CUSTOM_OTHER_2",
+    }
+
+
+def original_providers(cloud):
+    """List the child with a client of its own."""
+    return cloud.client.providers(name=cloud.child)
+
+
+def original_get(cloud, path):
+    """Read with a client of its own."""
+    return cloud.client.get(path)
+
+
+def test_a_provider_that_is_refused_stops_no_other_and_is_named(cloud):
+    """An inventory in use cannot be removed, which only the service can tell."""
+    (found,) = cloud.client.providers(name=cloud.child)
+    held = {"allocations": {found["uuid"]: {"resources": {"VCPU": 1}}}}
+    cloud.client.claim(str(uuid.uuid4()), held, project_id="p", user_id="u")
+    told = cloud.refuse(
+        f"providers: [{{name: {cloud.child}, inventories: {{}}}}, {{name: {cloud.host}-other}}]"
+    )
+    assert cloud.child in told
+    assert "409" in told
+    assert cloud.client.providers(name=f"{cloud.host}-other")
+
+
+def test_a_dash_reads_standard_input(environment, client):
+    done = subprocess.run(
+        [*TREECLAIM, "load", "-"],
+        env=environment,
+        input="providers: [{name: from-standard-input}]",
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "1 created" in done.stdout
+    assert client.providers(name="from-standard-input")
+
+
+def test_an_interrupted_load_says_what_was_done_and_goes_on_where_it_was(
+    environment, client, tmp_path
+):
+    file = tmp_path / "many.yaml"
+    file.write_text(
+        "providers: [{name: 'many-{n}', count: 600, traits: [HW_NUMA_ROOT], "
+        "inventories: {VCPU: 8}}]"
+    )
+    running = subprocess.Popen(
+        [*TREECLAIM, "load", str(file)], env=environment, stderr=subprocess.PIPE, text=True
+    )
+    eventually(
+        lambda: any(one["name"].startswith("many-") for one in client.providers()),
+        "the first provider",
+    )
+    os.kill(running.pid, signal.SIGINT)
+    _, told = running.communicate(timeout=60)
+    assert running.returncode == 130
+    assert "Traceback" not in told
+    (done,) = re.findall(r"Interrupted: (\d+) of 600", told)
+    assert "again" in told
+    assert 0 < int(done) < 600
+    shown = succeed(environment, "load", str(file))
+    created, changed, unchanged = map(int, re.findall(r"(\d+) (?:created|changed|unch)", shown))
+    assert created + changed + unchanged == 600
+    assert unchanged >= int(done)
+
+
+def test_a_load_writes_no_progress_where_nobody_sees_it(environment, tmp_path):
+    file = tmp_path / "one.yaml"
+    file.write_text("providers: [{name: quiet}]")
+    done = run(environment, "load", str(file))
+    assert (done.returncode, done.stderr) == (0, "")
+    assert call(environment, "load", str(file)).stdout.endswith(
+        "0 created, 0 changed, 0 deleted, 1 unchanged\n"
+    )

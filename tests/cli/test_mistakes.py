@@ -1,0 +1,359 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What people mistype or leave in their environment: refused in words, never guessed or dropped."""
+
+import os
+import signal
+import sqlite3
+import subprocess
+import uuid
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from tests.cli.processes import call, run
+from tests.cli.services import client_in, refused, served, succeed
+from tests.servers import TREECLAIM, command_environment, eventually, usual_environment
+
+EXAMPLE = Path(__file__).parents[2] / "examples" / "topology.yaml"
+
+
+@pytest.fixture(scope="module")
+def environment(tmp_path_factory):
+    """The environment of commands that talk to a service with the example topology."""
+    with served(tmp_path_factory.mktemp("service")) as found:
+        succeed(found, "load", str(EXAMPLE))
+        yield found
+
+
+@pytest.fixture
+def offline(tmp_path):
+    """The environment of commands with a database of their own."""
+    return command_environment(tmp_path)
+
+
+def test_a_claim_takes_no_consumer_that_holds_something_unless_told_to_replace(environment):
+    consumer = str(uuid.uuid4())
+    question = ("resources=VGPU:1", "--consumer", consumer)
+    succeed(environment, "claim", *question, "--project", "mine", "--user", "me")
+    with client_in(environment) as client:
+        before = client.get(f"/allocations/{consumer}")
+        told = refused(environment, "claim", *question)
+        assert consumer in told
+        assert "mine" in told
+        assert "--replace" in told
+        assert client.get(f"/allocations/{consumer}") == before
+        succeed(environment, "claim", "resources=VGPU:2", *question[1:], "--replace")
+        after = client.get(f"/allocations/{consumer}")
+        assert (after["project_id"], after["user_id"]) == ("mine", "me")
+        assert after["consumer_type"] == before["consumer_type"]
+        succeed(environment, "claim", *question, "--replace", "--project", "yours")
+        assert client.get(f"/allocations/{consumer}")["project_id"] == "yours"
+        client.release(consumer)
+
+
+@pytest.mark.parametrize("revision", ["nonsense", "", "cafe00000000", "head"])
+def test_a_revision_that_nobody_knows_is_not_stamped(offline, revision):
+    succeed(offline, "db", "sync")
+    told = refused(offline, "db", "stamp", revision)
+    assert "a082b8bb98d0" in told
+    assert succeed(offline, "db", "version") == "a082b8bb98d0\n"
+
+
+def test_a_database_without_tables_is_not_stamped(offline):
+    told = refused(offline, "db", "stamp", "a082b8bb98d0")
+    assert "treeclaim db sync" in told
+    assert succeed(offline, "db", "version") == "None\n"
+    succeed(offline, "db", "sync")
+    succeed(offline, "db", "stamp", "a082b8bb98d0")
+
+
+def test_a_cloud_that_is_named_wins_over_what_the_environment_says(environment, tmp_path):
+    (tmp_path / "clouds.yaml").write_text(
+        f"""
+clouds:
+  here:
+    auth_type: admin_token
+    auth: {{endpoint: "{environment["TREECLAIM_ENDPOINT"]}", token: admin}}
+"""
+    )
+    elsewhere = environment | {
+        "OS_CLIENT_CONFIG_FILE": str(tmp_path / "clouds.yaml"),
+        "TREECLAIM_ENDPOINT": "http://127.0.0.1:9",
+    }
+    assert "host-1" in succeed(elsewhere, "tree", "--os-cloud", "here")
+    elsewhere |= {"OS_CLOUD": "nowhere"}
+    here = environment["TREECLAIM_ENDPOINT"]
+    assert "host-1" in succeed(elsewhere, "tree", "--endpoint", here)
+
+
+def test_a_token_is_never_dropped(environment):
+    no_endpoint = {k: v for k, v in environment.items() if k != "TREECLAIM_ENDPOINT"}
+    told = refused(no_endpoint | {"OS_CLOUD": "some"}, "tree", "--token", "x")
+    assert "--endpoint" in told
+    told = refused(environment, "tree", "--token", "x", "--os-cloud", "some")
+    assert "--token" in told
+    refused(environment, "tree", "--endpoint", "http://a", "--os-cloud", "some", code=2)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["--flavor", "vcpu=4"], "'vcpus'"),
+        (["--flavor", "vcpus=4", "memory=5"], "ram"),
+        (["--flavor", "vcpus=4", "resource:VGPU=1"], "resources"),
+        (["--flavor", "vcpus=4", "hw:numa=1"], "hw:numa"),
+        (["--flavor", "vcpus=4", "vcpus=5"], "twice"),
+        (["--flavor", "vcpus=-4"], "vcpus"),
+        (["vcpu=4"], "resources"),
+        (["resource=VCPU:1"], "'resources'"),
+        (["resources=VCPU:1", "--lim", "3"], "--lim"),
+    ],
+    ids=lambda part: " ".join(part).replace(":", " ") if isinstance(part, list) else "",
+)
+def test_a_key_that_nobody_knows_is_an_error_with_the_nearest(environment, arguments, told):
+    done = call(environment, "candidates", *arguments)
+    assert done.returncode in (1, 2)
+    assert told in done.stderr
+    assert done.stdout == ""
+
+
+def test_parameters_after_a_flavor_are_not_swallowed(environment):
+    arguments = ("--flavor", "vcpus=1", "resources_GPU=VGPU:1", "group_policy=none", "--json")
+    assert "VGPU" in succeed(environment, "candidates", *arguments)
+
+
+@pytest.mark.parametrize("member", ["vcpu: 4", "extra_specs: {'resource:VGPU': '1'}", "1: 2"])
+def test_a_flavor_file_with_a_typo_is_refused(environment, tmp_path, member):
+    file = tmp_path / "flavor.yaml"
+    file.write_text(f"vcpus: 1\n{member}\n")
+    told = refused(environment, "candidates", "--flavor-file", str(file))
+    assert "flavor.yaml" in told
+
+
+def test_a_flavor_file_as_openstack_writes_it_is_read(environment, tmp_path):
+    file = tmp_path / "flavor.json"
+    file.write_text(
+        '{"OS-FLV-DISABLED:disabled": false, "OS-FLV-EXT-DATA:ephemeral": 0, '
+        '"access_project_ids": null, "description": null, "disk": 0, "id": "x", "name": "x", '
+        '"os-flavor-access:is_public": true, "properties": {"resources:VGPU": "1", '
+        '"hw:cpu_policy": "dedicated"}, "ram": 512, "rxtx_factor": 1.0, "swap": 0, "vcpus": 1}'
+    )
+    shown = succeed(environment, "explain", "--flavor-file", str(file))
+    assert "VGPU:1" in shown
+    assert "MEMORY_MB:512" in shown
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["tree", "--endpoint", "http://127.0.0.1:99999"], "99999"),
+        (["tree", "--endpoint", "http://[::1"], "http://[::1"),
+        (["tree", "--endpoint", "nonsense"], "nonsense"),
+        (["tree", "--endpoint", "http://\u00e9\udcff.example"], "example"),
+        (["tree", "--token", "new\nline"], "token"),
+        (["tree", "\ud800"], "no provider"),
+        (["release", "../../resource_providers"], "uuid"),
+        (["claim", "resources=VCPU:1", "--consumer", "x"], "uuid"),
+        (["load", "/"], "/"),
+        (["load", "a\0b"], "cannot be read"),
+        (["candidates", "--flavor-file", "/dev/null"], "/dev/null"),
+    ],
+    ids=range(11),
+)
+def test_what_is_nonsense_is_told_in_a_line(environment, arguments, told):
+    said = refused(environment, *arguments)
+    assert told in said
+    assert "unexpected" not in said
+
+
+@pytest.mark.parametrize(
+    "url", ["nonsense://x/y", "sqlite", "sqlite:////nonexistent/x.db", "mysql+nodriver://x/y"]
+)
+@pytest.mark.parametrize(
+    "command", [("db", "version"), ("db", "sync"), ("db", "prune"), ("db", "check")]
+)
+def test_a_database_that_cannot_be_is_told_in_words(offline, url, command):
+    wrong = offline | {"OS_PLACEMENT_DATABASE__CONNECTION": url}
+    done = call(wrong, *command)
+    assert done.returncode in (1, 2)
+    assert "Traceback" not in done.stderr
+    assert "unexpected" not in done.stderr
+
+
+def test_a_file_that_is_no_database_is_told_in_words(offline, tmp_path):
+    (tmp_path / "placement.db").write_text("this is a text, and long enough to be looked at" * 40)
+    for command in (("db", "version"), ("db", "prune"), ("db", "sync"), ("upgrade", "check")):
+        done = call(offline, *command)
+        assert done.returncode in (1, 255)
+        assert "not a database" in done.stderr
+        assert "Traceback" not in done.stderr
+
+
+def test_an_empty_database_is_told_in_words(offline, tmp_path):
+    sqlite3.connect(tmp_path / "placement.db").close()
+    for command in (("db", "prune"), ("db", "online_data_migrations"), ("upgrade", "check")):
+        done = call(offline, *command)
+        assert done.returncode in (1, 255)
+        assert "Traceback" not in done.stderr
+        assert "db sync" in done.stderr
+
+
+@pytest.mark.parametrize("hours", ["nan", "inf", "1e300", "-1", "x"])
+def test_hours_that_are_none_are_refused(offline, hours):
+    succeed(offline, "db", "sync")
+    done = call(offline, "db", "prune", f"--keep-hours={hours}")
+    assert done.returncode == 2
+    assert "--keep-hours" in done.stderr
+
+
+def test_a_terminal_that_knows_only_ascii_gets_ascii(environment):
+    plain = environment | {"PYTHONIOENCODING": "ascii", "LANG": "C", "LC_ALL": "C"}
+    for arguments in (
+        ("tree",),
+        ("candidates", "resources=VCPU:1"),
+        ("explain", "resources=VGPU:100"),
+        ("tree", "h\u00f6st"),
+    ):
+        done = run(plain, *arguments)
+        assert "Traceback" not in done.stderr
+        assert (done.stdout + done.stderr).isascii()
+        assert done.stdout or done.returncode == 1
+
+
+def test_a_reader_that_goes_away_is_no_error(environment):
+    """As `| head` does it: the pipe has no reader any more when the command writes."""
+    for arguments in (("tree",), ("policy", "sample"), ("candidates", "resources=VCPU:1")):
+        reading, writing = os.pipe()
+        os.close(reading)
+        with os.fdopen(writing, "w") as output:
+            done = subprocess.run(
+                [*TREECLAIM, *arguments],
+                env=environment,
+                stdout=output,
+                stderr=subprocess.PIPE,
+                text=True,
+                timeout=60,
+                check=False,
+            )
+        assert (done.returncode, done.stderr) == (141, "")
+
+
+def test_ctrl_c_ends_a_command_quietly_while_it_reads(environment, tmp_path):
+    """Standard input gives nothing: the command waits for it when the signal comes."""
+    with subprocess.Popen(
+        [*TREECLAIM, "load", "-"],
+        env=environment,
+        stdin=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as running:
+        _until_it_reads(running.pid)
+        running.send_signal(signal.SIGINT)
+        _, told = running.communicate(timeout=60)
+    assert running.returncode == 130
+    assert "Traceback" not in told
+
+
+def _until_it_reads(pid):
+    """Wait until a process has asked for its standard input: it sleeps in a pipe's read."""
+    eventually(
+        lambda: (
+            Path(f"/proc/{pid}/wchan").read_text() in {"pipe_read", "anon_pipe_read"}
+            or Path(f"/proc/{pid}/syscall").read_text().startswith("0 0x0 ")
+        ),
+        "waiting for standard input",
+    )
+
+
+COMMANDS = st.sampled_from(
+    (
+        ("candidates",),
+        ("explain",),
+        ("claim",),
+        ("release",),
+        ("tree",),
+        ("load",),
+        ("show",),
+        ("usage",),
+        ("db",),
+        ("db", "stamp"),
+        ("db", "prune"),
+        ("config", "check"),
+        ("policy",),
+        ("completion",),
+        ("upgrade", "check"),
+    )
+)
+HOSTILE = st.sampled_from(
+    (
+        "--endpoint",
+        "--token",
+        "--os-cloud",
+        "--flavor",
+        "--flavor-file",
+        "--limit",
+        "--json",
+        "--config-file",
+        "--keep-hours",
+        "--project",
+        "--number",
+        "--consumer",
+        "--depth",
+        "--class",
+        "http://127.0.0.1:1",
+        "/dev/null",
+        "/",
+        "-",
+        "--",
+        "=",
+        "resources=VCPU:1",
+        "resources=",
+        "resources=VCPU:99999999999999999999",
+        "required=!",
+        "member_of=\udcff",
+        "limit=x",
+        "%s%n{}",
+        "\x1b[31m",
+        "[/]",
+        "é",
+        "\ud800",
+        "",
+        "-1",
+        "nan",
+        "host-1",
+        "9" * 5000,
+    )
+)
+
+
+@settings(
+    max_examples=120, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(COMMANDS, st.lists(HOSTILE | st.text(max_size=8), max_size=4))
+def test_no_arguments_end_in_a_traceback(environment, tmp_path, command, arguments):
+    if command == ("load",) and "-" in arguments:
+        arguments = [one for one in arguments if one != "-"]
+    database = f"sqlite:///{tmp_path / 'fuzz.db'}"
+    done = call(
+        environment | {"OS_PLACEMENT_DATABASE__CONNECTION": database}, *command, *arguments
+    )
+    assert done.returncode in (0, 1, 2, 255), (done, done.stderr)
+    assert "Traceback" not in done.stderr
+    assert "unexpected" not in done.stderr, done.stderr
+
+
+def test_what_nobody_expected_is_a_line_too_and_its_traceback_is_there_if_wanted(
+    tmp_path, monkeypatch
+):
+    def fail(_options):
+        raise ZeroDivisionError("some words")
+
+    monkeypatch.setattr("treeclaim.cli.cloud.tree.run", fail)
+    environment = usual_environment(tmp_path)
+    told = refused(environment, "tree")
+    assert "some words" in told
+    assert "TREECLAIM_DEBUG" in told
+    done = call(environment | {"TREECLAIM_DEBUG": "1"}, "tree")
+    assert "Traceback" in done.stderr

@@ -1,0 +1,159 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Files of provider trees: what they mean, and that no file can do harm or end in a traceback."""
+
+import pytest
+import yaml
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from treeclaim.client.topology import TopologyError, parse_topology, reading
+
+
+def names(text):
+    return [provider.name for provider in parse_topology(text, "file").providers]
+
+
+def problems(text):
+    """Return what is wrong with a text, as lines and words."""
+    with pytest.raises(TopologyError) as caught:
+        parse_topology(text, "file")
+    return caught.value.problems
+
+
+def test_names_are_filled_in_and_nothing_else_of_them_is_code():
+    text = "providers: [{name: 'h-{n:03}-{{x}}', count: 2, children: [{name: '{parent}/a'}]}]"
+    assert names(text) == ["h-001-{x}", "h-001-{x}/a", "h-002-{x}", "h-002-{x}/a"]
+    for name in ("{n.__class__}", "{n:>999999999}", "{0}", "{x}", "{", "}"):
+        (problem,) = problems(f"providers: [{{name: '{name}'}}]")
+        assert "filled in" in problem.text
+
+
+def test_names_are_taken_as_they_are_written():
+    (provider,) = parse_topology(
+        "providers: [{name: 007, aggregates: [1e3], traits: [NO]}]", "f"
+    ).providers
+    assert (provider.name, provider.traits) == ("007", {"NO"})
+
+
+def test_what_is_left_out_is_not_the_same_as_what_is_empty():
+    left_out, empty = parse_topology(
+        "providers: [{name: a}, {name: b, inventories: {}, traits: [], aggregates: [], "
+        "children: [], parent: null}]",
+        "file",
+    ).providers
+    assert (left_out.inventories, left_out.traits, left_out.aggregates) == (None, None, None)
+    assert (empty.inventories, empty.traits, empty.aggregates) == ({}, set(), set())
+    assert (left_out.parent, empty.parent.name) == (None, None)
+    assert (left_out.lists_children, empty.lists_children) == (False, True)
+
+
+def test_merge_keys_and_aliases_share_what_many_have():
+    text = """
+common: &c {traits: [A], inventories: &i {VCPU: 4}}
+providers:
+  - {<<: *c, name: a}
+  - {<<: *c, name: b, inventories: {<<: *i, MEMORY_MB: 5}}
+"""
+    (problem,) = problems(text)
+    assert "unknown 'common'" in problem.text
+    text = """
+providers:
+  - &c {name: a, traits: [A], inventories: &i {VCPU: 4}}
+  - {<<: *c, name: b, inventories: {<<: *i, MEMORY_MB: 5}}
+"""
+    _, second = parse_topology(text, "file").providers
+    assert second.traits == {"A"}
+    assert second.inventories == {"VCPU": {"total": 4}, "MEMORY_MB": {"total": 5}}
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "said"),
+    [
+        ("providers:\n - &a {name: a, children: [*a]}", 2, "in itself"),
+        ("providers: &a [*a]", 1, "in itself"),
+        ("providers:\n - name: a\n   name: b", 3, "line 2 has it too"),
+        ("providers:\n - {name: a, inventories: {VCPU: 1,\n     VCPU: 2}}", 3, "twice"),
+        ("providers:\n - {name: a, traits: [A,\n    A]}", 3, "twice"),
+        ("[" * 5000, 1, "nested"),
+        ("{a: " * 5000, 1, "nested"),
+        ("providers: [{name: a, count: 2000000}]", 1, "more than"),
+        ("providers: [{name: a, count: yes}]", 1, "count"),
+        ("providers: [{name: a, uuid: 1}]", 1, "uuid"),
+        ("providers: [{name: a, traits: }]", 1, "write []"),
+        ("providers: [{name: a, inventories: }]", 1, "write {}"),
+        ("providers: [{name: a, inventories: {VCPU: -1}}]", 1, "total must be"),
+        ("providers: [{name: a, inventories: {VCPU: 3000000000}}]", 1, "total must be"),
+        ("providers: [{name: a, inventories: {VCPU: true}}]", 1, "a total or"),
+        ("providers: [{name: a, inventories: {VCPU: {total: 1, reserved: 2}}}]", 1, "reserved"),
+        ("providers: [{name: a, inventories: {VCPU: {allocation_ratio: .nan}}}]", 1, "ratio"),
+        ("providers: [{name: a, inventories: {vcpu: 1}}]", 1, "capital"),
+        ("providers: [{name: a, traits: [CUSTOM_]}]", 1, "capital"),
+        (f"providers: [{{name: a, traits: [{'A' * 256}]}}]", 1, "255"),
+        (f"providers: [{{name: {'a' * 201}}}]", 1, "200"),
+        ("providers: [{name: ''}]", 1, "name"),
+        ("providers: [{name: ~}]", 1, "name"),
+        ("providers: [{name: a}, \n {name: a}]", 2, "line 1"),
+        ("providers: [{name: a, tratis: []}]", 1, "did you mean 'traits'"),
+        ("providers: [{name: a, children: [{name: b, parent: c}]}]", 1, "its parent"),
+        ("providers: [{name: !!python/object:os.system a}]", 1, "cannot be read"),
+        ("providers: [{name: a}]\n---\nproviders: []", 2, "no YAML"),
+        ("providers: [{name: a, ? [x] : y}]", 1, "a key"),
+        ("a\x00b", 1, "no YAML"),
+        ("%YAML 9", 1, "YAML"),
+        ("", 1, "providers"),
+        ("providers: {}", 1, "a list of providers"),
+        ("- 1", 1, "'providers' is expected"),
+        ("*a", 1, "no YAML"),
+        ("providers: [{name: a, count: 9" + "9" * 5000 + "}]", 1, "cannot be read"),
+    ],
+    ids=range(36),
+)
+def test_what_is_wrong_is_told_with_its_line(text, line, said):
+    told = problems(text)
+    assert any(one.line == line and said in one.text for one in told), told
+
+
+def test_aliases_of_aliases_end_soon(monkeypatch):
+    monkeypatch.setattr(reading, "_MOST_PROVIDERS", 2000)
+    lines = ["providers:", " - &x0 {name: '{n}{parent}'}"]
+    for number in range(1, 60):
+        above = f"*x{number - 1}"
+        lines.append(f" - &x{number} {{name: 'a{number}', children: [{above}, {above}]}}")
+    (problem,) = problems("\n".join(lines))
+    assert "more than 2000 providers" in problem.text
+
+
+ENTRY_MEMBERS = st.sampled_from(
+    ("name", "uuid", "count", "parent", "inventories", "traits", "aggregates", "children", "x")
+)
+ANYTHING = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats()
+    | st.sampled_from(("a", "VCPU", "CUSTOM_X", "{n}", "{", "", "é", "<<", "2024-13-40")),
+    lambda inner: (
+        st.lists(inner, max_size=4)
+        | st.dictionaries(ENTRY_MEMBERS | st.just("total"), inner, max_size=5)
+    ),
+    max_leaves=25,
+)
+
+
+@settings(max_examples=150, deadline=None)
+@given(ANYTHING)
+def test_no_document_is_more_than_a_list_of_problems(document):
+    for text in (yaml.safe_dump({"providers": document}), yaml.safe_dump(document)):
+        try:
+            parse_topology(text, "file")
+        except TopologyError as error:
+            assert all(one.line >= 1 and one.text for one in error.problems)
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.text("providers:[]{}&a*-\n \"'|>!%@,?#~<\t\x00é1", max_size=60))
+def test_no_text_is_more_than_a_list_of_problems(text):
+    try:
+        parse_topology(text, "file")
+    except TopologyError as error:
+        assert error.problems
