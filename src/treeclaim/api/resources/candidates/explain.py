@@ -1,20 +1,28 @@
 # SPDX-License-Identifier: Apache-2.0
 """GET /allocation_candidates/explain (contract page 97, section 3)."""
 
-from functools import lru_cache
-
 from treeclaim.api.protocol import parameters, schemas
 from treeclaim.api.protocol.errors import bad_request
 from treeclaim.api.protocol.microversions import Version
 from treeclaim.api.protocol.operations import Call, Operation, Reply, Versioned
+from treeclaim.api.protocol.remembering import remembering_short
+from treeclaim.api.protocol.texts import quoted
 from treeclaim.api.protocol.timestamps import now
-from treeclaim.api.protocol.validation import Checker, Schema, invalid_query, query_pairs
+from treeclaim.api.protocol.validation import (
+    Checker,
+    invalid_query,
+    length_of_pairs,
+    query_pairs,
+)
+from treeclaim.api.protocol.wording import Schema
 from treeclaim.api.resources.candidates.handlers import refusing_unknown_names, require_few_groups
 from treeclaim.api.resources.candidates.parameters import candidate_request
 from treeclaim.forest.explain.explain import Focus, explained
 from treeclaim.model.request import CandidateRequest
 
-_REMEMBERED = 64
+_REMEMBERED, _LONGEST_REMEMBERED = 64, 8_192
+"""Questions, and characters of each: half a MiB, and ten times that for what is read from them."""
+
 _MOST_TREES = 50
 _OWN = ("nearest", "tree")
 
@@ -35,12 +43,14 @@ def explain_candidates(call: Call) -> Reply:
     require_few_groups(request, call.services.limits)
     with call.services.replica.current() as forest, refusing_unknown_names():
         if focus.tree is not None and forest.row_of(focus.tree) is None:
-            raise bad_request(f"Invalid query string parameters: 'tree' {focus.tree} is unknown.")
+            raise bad_request(
+                f"Invalid query string parameters: 'tree' {quoted(focus.tree)} is unknown."
+            )
         found = explained(forest, request, focus, call.services.search.seconds)
         return Reply(body=found, modified_at=now())
 
 
-@lru_cache(_REMEMBERED)
+@remembering_short(_REMEMBERED, _LONGEST_REMEMBERED)
 def _asked(query_string: str, version: Version) -> tuple[CandidateRequest, Focus]:
     pairs = query_pairs(query_string)
     checker: Checker = _QUERY.at(version)
@@ -50,7 +60,7 @@ def _asked(query_string: str, version: Version) -> tuple[CandidateRequest, Focus
 
 def _focus(values: dict[str, str], checker: Checker) -> Focus:
     own = {name: value for name, value in values.items() if name in _OWN}
-    problem = checker.problem(own)
+    problem = checker.problem(own, length=length_of_pairs(own.items()))
     if problem is not None:
         raise invalid_query(problem)
     nearest = int(own.get("nearest", Focus.nearest))
@@ -58,7 +68,9 @@ def _focus(values: dict[str, str], checker: Checker) -> Focus:
         raise invalid_query(f"'nearest' must be at most {_MOST_TREES}. Got: {nearest}")
     tree = own.get("tree")
     if tree is not None and not parameters.is_uuid_like(tree):
-        raise invalid_query(f"Expected 'tree' parameter to be a format of uuid. Got: {tree}")
+        raise invalid_query(
+            f"Expected 'tree' parameter to be a format of uuid. Got: {quoted(tree)}"
+        )
     return Focus(nearest, tree)
 
 

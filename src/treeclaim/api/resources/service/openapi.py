@@ -14,7 +14,7 @@ from treeclaim import __version__
 from treeclaim.api import answers
 from treeclaim.api.protocol.microversions import MAXIMUM, MINIMUM
 from treeclaim.api.protocol.operations import Call, Operation, Reply
-from treeclaim.api.protocol.validation import Schema
+from treeclaim.api.protocol.wording import Schema
 
 _GROUPED = re.compile(r"\^(\w+)\(")
 
