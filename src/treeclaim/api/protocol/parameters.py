@@ -90,17 +90,17 @@ def required(value: str, version: Version, *, any_allowed: bool = True) -> Trait
                 f"The format '{_ANY_FORM}' only supported since microversion 1.39. Got: {quoted(value)}"
             )
         return _any_of(value)
-    wanted, forbidden = [], set()
+    wanted, forbidden = dict[str, None](), set[str]()
     for element in value.split(","):
         name = element.strip()
         if name.startswith("!") and version.has(Feature.FORBIDDEN_TRAITS):
             name = name.lstrip("!")
             forbidden.add(name)
         else:
-            wanted.append(frozenset({name}))
+            wanted[name] = None
         if not name or name.startswith("!"):
             raise _bad_required(value, version)
-    return Traits(tuple(wanted), frozenset(forbidden))
+    return Traits(tuple(frozenset({name}) for name in wanted), frozenset(forbidden))
 
 
 def _bad_required(value: str, version: Version) -> ApiError:

@@ -52,13 +52,14 @@ class Checker:
             value: What was parsed.
             length: Characters of the text that it was parsed from.
         """
-        if self._quick.is_valid(value):
-            return None
-        if length > LONGEST_WORDED:
-            return self._briefly(value)
         try:
+            if self._quick.is_valid(value):
+                return None
+            if length > LONGEST_WORDED:
+                return self._briefly(value)
             return self._worded(value) or self._briefly(value)
-        except (RecursionError, orjson.JSONEncodeError):
+        except (RecursionError, ValueError, orjson.JSONEncodeError):
+            # Each of the libraries has its own limit, far beyond what any schema admits.
             return "the value is nested too deeply"
 
     def _worded(self, value: object) -> str | None:
