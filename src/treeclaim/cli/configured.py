@@ -10,10 +10,11 @@ from keystonemiddleware.opts import list_auth_token_opts
 from oslo_config import cfg, generator
 from oslo_policy import generator as policy_generator
 
-from treeclaim.api.protocol.policy import make_enforcer
+from treeclaim.api.policy_rules import load_policy
 from treeclaim.cli.configuration import add_config_options, configuration_of
 from treeclaim.cli.output import CommandError
 from treeclaim.config import PROJECT, Configuration, OptionGroups, effective_options
+from treeclaim.model.errors import PolicyFileError
 
 _KEYSTONE = "keystone_authtoken"
 _NAMESPACES = (
@@ -61,9 +62,11 @@ def _check(options: argparse.Namespace) -> int:
     configuration = configuration_of(options)
     _print_options(configuration, with_defaults=options.all)
     try:
-        make_enforcer(configuration.options).load_rules()
-    except Exception as error:
+        _, findings = load_policy(configuration.options)
+    except PolicyFileError as error:
         raise CommandError(f"[oslo_policy]/policy_file: {error}") from error
+    if findings.unknown:
+        raise CommandError("[oslo_policy]/policy_file: " + "; ".join(findings.unknown))
     return 0
 
 

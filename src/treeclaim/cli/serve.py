@@ -15,6 +15,7 @@ from typing import Any
 
 from treeclaim.cli.configuration import add_config_options, configuration_of
 from treeclaim.cli.output import PORT, CommandError
+from treeclaim.cli.safety import ALLOW_NOAUTH2, require_authentication, require_policy
 from treeclaim.config import Configuration
 from treeclaim.model.errors import SchemaRevisionError, StoreUnavailableError
 from treeclaim.store import Store
@@ -40,6 +41,11 @@ def add_to(commands: Any) -> None:
 
 def _add_listening_options(command: argparse.ArgumentParser) -> None:
     command.add_argument("--host", default="127.0.0.1", help="address to listen on")
+    command.add_argument(
+        ALLOW_NOAUTH2,
+        action="store_true",
+        help="let noauth2, which believes every caller, listen on addresses that others reach",
+    )
     command.add_argument("--port", type=int, default=PORT, help="port to listen on")
     command.add_argument(
         "--unix-socket",
@@ -103,6 +109,9 @@ def run(options: argparse.Namespace) -> int:
     if options.config_dir:
         raise CommandError("--config-dir is not possible here; name the files by --config-file")
     configuration = configuration_of(options)
+    require_policy(configuration)
+    if not options.unix_socket:
+        require_authentication(configuration, options.host, allowed=options.allow_noauth2)
     _check_database(configuration)
     if options.unix_socket:
         _check_unix_socket(options.unix_socket)
@@ -224,4 +233,12 @@ def _serve(options: argparse.Namespace) -> None:
         lifetime=options.worker_lifetime,
         memory=options.worker_max_memory,
     )
-    serve(settings, lambda: _check_database(configuration_of(options)))
+    serve(settings, lambda: _check_again(options))
+
+
+def _check_again(options: argparse.Namespace) -> None:
+    configuration = configuration_of(options)
+    require_policy(configuration)
+    if not options.unix_socket:
+        require_authentication(configuration, options.host, allowed=options.allow_noauth2)
+    _check_database(configuration)

@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """What handlers work with."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from treeclaim.api.protocol.policy import Policy
 from treeclaim.model.request import SearchOptions
@@ -33,6 +35,7 @@ class Services:
         search: What the operator configured for searches.
         limits: What is too much for one request.
         incomplete_project_id, incomplete_user_id: Owners of claims made below 1.8.
+        description: The OpenAPI document.
     """
 
     store: Store
@@ -42,3 +45,4 @@ class Services:
     limits: Limits
     incomplete_project_id: str
     incomplete_user_id: str
+    description: Mapping[str, Any]
