@@ -29,7 +29,7 @@ def distinct(number, length=LENGTH):
 
 REQUESTS = {
     "roles": lambda n: {"http_x_roles": distinct(n)},
-    "many roles": lambda n: {"http_x_roles": f"r{n}," + "ab," * (LENGTH // 3)},
+    "many roles": lambda n: {"http_x_roles": f"r{n}," + "ab," * 5_000},
     "token": lambda n: {"http_x_auth_token": distinct(n), "http_x_roles": None},
     "project": lambda n: {"http_x_project_id": distinct(n)},
     "domain": lambda n: {"http_x_user_domain_id": distinct(n), "http_x_roles": "nobody"},
