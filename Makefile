@@ -76,7 +76,7 @@ lock: $(READY)  ## pin all packages anew
 	$(BIN)/pip-compile --quiet --upgrade --strip-extras --allow-unsafe --extra dev --no-header --no-emit-index-url --no-emit-find-links --no-emit-trusted-host --no-emit-options --output-file requirements/dev.txt pyproject.toml
 
 openapi: $(READY)  ## write docs/openapi.json anew
-	$(BIN)/python -c 'import json; from treeclaim.api.resources.service.openapi import description; print(json.dumps(description(), indent=1))' > docs/openapi.json
+	$(BIN)/python -c 'import json; from treeclaim.api.resources.service.openapi import description; from treeclaim.api.routes import OPERATIONS; print(json.dumps(description(OPERATIONS), indent=1))' > docs/openapi.json
 
 man: $(RUNTIME)  ## write man pages of all commands to build/man
 	$(BIN)/python -m treeclaim.cli.manual build/man

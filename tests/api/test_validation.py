@@ -1,13 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The quick validator lets nothing pass that the one with the wording objects to."""
+"""The validator that decides and the one with the wording object to the same values."""
+
+import re
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from jsonschema import Draft202012Validator, FormatChecker
 
 from treeclaim.api.protocol.microversions import MAXIMUM
 from treeclaim.api.protocol.validation import Checker
+from treeclaim.api.protocol.wording import FORMATS, WordingValidator
 from treeclaim.api.routes import OPERATIONS
 from treeclaim.model.names import normalised_uuid
 
@@ -80,13 +82,6 @@ VALUES = st.recursive(
     max_leaves=12,
 )
 
-checks_uuid = FormatChecker(formats=())
-
-
-@checks_uuid.checks("uuid")
-def _is_uuid(value):
-    return not isinstance(value, str) or normalised_uuid(value) is not None
-
 
 def _fitting(schema):
     """Values that a schema nearly admits: its own names, with usual and unusual values."""
@@ -116,10 +111,56 @@ CHECKED = {
 @pytest.mark.parametrize("schema", CHECKED.values(), ids=CHECKED.keys())
 def test_both_validators_agree(schema):
     checker = Checker(schema)
-    judge = Draft202012Validator(schema, format_checker=checks_uuid)
+    words = WordingValidator(schema, format_checker=FORMATS)
 
     @given(VALUES | _fitting(schema))
     def agree(value):
-        assert (checker.problem(value) is None) == judge.is_valid(value)
+        assert (checker.problem(value, length=1) is None) == words.is_valid(value)
 
     agree()
+
+
+@pytest.mark.parametrize("text", ["{}\n", "\n{}", "{} ", " {}", "{}\r", "{}\u2028", "{}\0"])
+@pytest.mark.parametrize("schema", CHECKED.values(), ids=CHECKED.keys())
+def test_no_pattern_lets_a_line_end_through(schema, text):
+    """By the words of ECMA-262: `$` is the end of the text, nothing before it."""
+    for pattern, fitting in _patterns(schema):
+        assert re.search(pattern, fitting), "the example is wrong"
+        for checker in (Checker({"pattern": pattern}), Checker(_names_like(pattern))):
+            for value, valid in ((fitting, True), (text.format(fitting), False)):
+                asked = value if "pattern" in checker.schema else {value: 1}
+                assert (checker.problem(asked, length=1) is None) is valid, (pattern, value)
+
+
+EXAMPLES = ["1", "VCPU", "CUSTOM_A", UUID, "all"]
+EXAMPLES += [f"{name}_A" for name in ("resources", "required", "member_of", "in_tree")]
+EXAMPLES += ["in_subtree_A"]
+
+
+def _names_like(pattern):
+    return {"patternProperties": {pattern: {}}, "additionalProperties": False}
+
+
+def _patterns(schema):
+    """All patterns of a schema that are anchored at both ends, each with a text that fits."""
+    if isinstance(schema, list):
+        return [found for one in schema for found in _patterns(one)]
+    if not isinstance(schema, dict):
+        return []
+    own = [schema["pattern"]] if isinstance(schema.get("pattern"), str) else []
+    own += schema.get("patternProperties", {})
+    own = [one for one in own if one.startswith("^") and one.endswith("$") and "|^" not in one]
+    here = [(one, next(text for text in EXAMPLES if re.search(one, text))) for one in own]
+    return here + [found for one in schema.values() for found in _patterns(one)]
+
+
+@pytest.mark.parametrize("at", range(0, 36, 5))
+@pytest.mark.parametrize("character", ["\n", " ", "_", "\N{ARABIC-INDIC DIGIT ONE}", "g", "\0"])
+def test_a_uuid_has_hexadecimal_digits_only(at, character):
+    """Python's own reader lets blanks, underscores and digits of other scripts through."""
+    for text in (UUID, UUID.replace("-", "")):
+        changed = text[:at] + character + text[at + 1 :]
+        if changed != text and len(changed) == len(text):
+            assert normalised_uuid(changed) is None
+    assert normalised_uuid(f"urn:uuid:{UUID.upper()}") == UUID
+    assert normalised_uuid(f"{{{UUID}}}") == UUID

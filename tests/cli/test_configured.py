@@ -109,12 +109,22 @@ def test_a_wrong_value_is_refused_with_the_options_name(environment, name, value
     assert said in refused.stderr
 
 
-def test_a_broken_policy_file_is_refused(environment, tmp_path):
-    (tmp_path / "policy.yaml").write_text("'placement:usages': [")
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("'placement:usages': [", "line 1"),
+        ("\n'placement:usages': 'rule:nobody'", "rule:nobody, which is not defined"),
+        ("\n'placement:usage': '@'", "line 2: no operation asks for placement:usage"),
+        ("'placement:usages': 'admin'", "cannot be understood as a rule"),
+    ],
+)
+def test_a_broken_policy_file_is_refused(environment, tmp_path, text, said):
+    (tmp_path / "policy.yaml").write_text(text)
     environment["OS_OSLO_POLICY__POLICY_FILE"] = str(tmp_path / "policy.yaml")
     refused = call(environment, "config", "check")
     assert refused.returncode == 1
     assert "policy_file" in refused.stderr
+    assert said in refused.stderr
 
 
 def test_the_sample_has_every_option_and_can_be_read(environment, tmp_path):

@@ -471,3 +471,35 @@ def test_a_worker_that_holds_too_much_memory_is_replaced(environment, tmp_path, 
         before = workers_of(service)
         assert eventually(lambda: not before & workers_of(service), "the worker is new")
         assert httpx.get(url, timeout=60).status_code == 200
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.0.2.1", "placement.example"])
+def test_who_believes_every_caller_serves_this_machine_alone(environment, host):
+    refused = call(environment, "serve", "--host", host, "--port", str(free_port()))
+    assert refused.returncode == 1
+    assert "--allow-noauth2" in refused.stderr
+    assert host in refused.stderr
+
+
+@pytest.mark.parametrize("host", ["localhost", "0.0.0.0"])
+def test_who_believes_every_caller_may_be_told_to_serve_others(environment, tmp_path, host):
+    port = free_port()
+    more = ["--allow-noauth2"] if host == "0.0.0.0" else []
+    command = [*TREECLAIM, "serve", "--host", host, "--port", str(port), *more]
+
+    def is_ready():
+        with socket.socket() as probe:
+            to = "127.0.0.1" if host in {"0.0.0.0", "localhost"} else host
+            return probe.connect_ex((to, port)) == 0
+
+    with running(command, environment, tmp_path / "log", is_ready):
+        answer = httpx.get(f"http://{'127.0.0.1' if host == '0.0.0.0' else host}:{port}/")
+        assert answer.status_code == 200
+
+
+def test_a_broken_policy_file_stops_the_start(environment, tmp_path):
+    (tmp_path / "policy.yaml").write_text("\n'placement:usages': 'role:a andd role:b'\n")
+    environment["OS_OSLO_POLICY__POLICY_FILE"] = str(tmp_path / "policy.yaml")
+    refused = call(environment, "serve", "--port", str(free_port()))
+    assert refused.returncode == 1
+    assert "policy.yaml, line 2" in refused.stderr

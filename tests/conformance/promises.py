@@ -20,7 +20,12 @@ RFC_1123 = re.compile(r"^[A-Z][a-z]{2}, \d\d [A-Z][a-z]{2} \d{4} \d\d:\d\d:\d\d 
 VERSION = re.compile(r"^placement 1\.(\d+)$")
 EXACT_VERSION = re.compile(r"^placement 1\.(\d+)$")
 VERSION_REFUSALS = ("Unacceptable version header", "invalid version string")
-NOT_FOUND_OPENING = "The resource could not be found."
+OPENINGS = {
+    400: "The server could not comply with the request since it is either malformed or otherwise "
+    "incorrect.",
+    404: "The resource could not be found.",
+    409: "There was a conflict when trying to complete your request.",
+}
 ERROR_MEMBERS = {"status", "title", "detail", "code", "request_id", "max_version", "min_version"}
 CODES_SINCE = 23
 CACHE_HEADERS_SINCE = 15
@@ -125,8 +130,10 @@ def _error(answer: Answer, error: Mapping[str, Any]) -> Iterator[str]:
     if answer.minor is not None and {"max_version", "min_version"} & set(error):
         yield "only a refused version has min_version and max_version"
     detail = str(error.get("detail"))
-    if answer.status == HTTPStatus.NOT_FOUND and not detail.startswith(NOT_FOUND_OPENING):
-        yield f"the detail of a 404 begins {detail[:40]!r}"
+    opening = OPENINGS.get(answer.status, "")
+    rest = detail.removeprefix(opening)
+    if not detail.startswith(opening) or (opening and rest and not rest.startswith("\n\n ")):
+        yield f"the detail of a {answer.status} begins {detail[:100]!r}"
 
 
 def content_type(answer: Answer) -> Iterator[str]:

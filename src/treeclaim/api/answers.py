@@ -5,7 +5,7 @@ from http import HTTPStatus
 from typing import Any
 
 from treeclaim.api.protocol.schemas import INTEGER, STRING, mapping, record
-from treeclaim.api.protocol.validation import Schema
+from treeclaim.api.protocol.wording import Schema
 from treeclaim.model.reasons import Reason
 
 _OK, _CREATED, _EMPTY = HTTPStatus.OK, HTTPStatus.CREATED, HTTPStatus.NO_CONTENT

@@ -1,17 +1,25 @@
 # SPDX-License-Identifier: Apache-2.0
 """Puts the service together: database, replica, policy, and the layers around the pipeline."""
 
+import logging
 from typing import TYPE_CHECKING
 
 import falcon
+from oslo_config import cfg
 from oslo_middleware import cors, http_proxy_to_wsgi
+from oslo_policy.policy import Enforcer
 
 from treeclaim.api.admission import Admission
 from treeclaim.api.middleware.auth import KeystoneAuthentication, NoAuthentication
 from treeclaim.api.middleware.layers import RequestIds, RequestRecord
+from treeclaim.api.middleware.safe_headers import SafeHeaders
 from treeclaim.api.pipeline import Pipeline
-from treeclaim.api.protocol.policy import Policy, make_enforcer
+from treeclaim.api.policy_files import state_of
+from treeclaim.api.policy_rules import load_policy
+from treeclaim.api.protocol.policy import Policy
 from treeclaim.api.protocol.services import Limits, Services
+from treeclaim.api.resources.service.openapi import description
+from treeclaim.api.routes import OPERATIONS
 from treeclaim.config import Configuration
 from treeclaim.replica import Replica
 from treeclaim.store import Store
@@ -21,6 +29,8 @@ from treeclaim.store.schema import revisions as schema
 
 if TYPE_CHECKING:
     from wsgiref.types import WSGIApplication
+
+_LOG = logging.getLogger(__name__)
 
 
 def make_application(configuration: Configuration) -> "WSGIApplication":
@@ -37,9 +47,11 @@ def start_services(configuration: Configuration) -> Services:
     """Make ready all that handlers need; whoever stops it closes the store.
 
     Raises:
+        PolicyFileError: if the policy files cannot be understood.
         SchemaRevisionError: if the database's schema is not the one understood.
         StoreUnavailableError: if the database cannot be reached.
     """
+    policy = _policy(configuration.options)
     store = Store(configuration.database, attempts=configuration.claim_attempts)
     await_database(
         store.engine, attempts=configuration.max_retries, pause=configuration.retry_interval
@@ -51,13 +63,26 @@ def start_services(configuration: Configuration) -> Services:
     return Services(
         store=store,
         replica=Replica(store, slow_places=max(configuration.server_threads // 4, 1)),
-        policy=Policy(make_enforcer(configuration.options)),
+        policy=policy,
         search=configuration.search,
         limits=Limits(configuration.max_body_bytes, configuration.max_request_groups),
         admission=Admission(configuration.server_threads),
         incomplete_project_id=configuration.incomplete_project_id,
         incomplete_user_id=configuration.incomplete_user_id,
+        description=description(OPERATIONS),
     )
+
+
+def _policy(options: cfg.ConfigOpts) -> Policy:
+    """Make what decides who may do what, by the operator's files; log what is strange in them."""
+
+    def load() -> Enforcer:
+        enforcer, findings = load_policy(options)
+        for unknown in findings.unknown:
+            _LOG.warning("Without effect in the policy files: %s", unknown)
+        return enforcer
+
+    return Policy(load, lambda: state_of(options))
 
 
 def application_of(services: Services, configuration: Configuration) -> "WSGIApplication":
@@ -76,12 +101,16 @@ def _pipeline(services: Services) -> "WSGIApplication":
 def _layered(application: "WSGIApplication", configuration: Configuration) -> "WSGIApplication":
     """Wrap the layers around the pipeline; the last one is the first to see a request."""
     if configuration.auth_strategy == "noauth2":
+        _LOG.warning(
+            "[api]/auth_strategy is noauth2: whoever reaches this service is believed to be who "
+            "they say they are. It is for tests and for use on one machine."
+        )
         application = NoAuthentication(application)
     else:
         application = KeystoneAuthentication(application, configuration.options)
     if configuration.cors_enabled:
         application = cors.CORS(application, configuration.options)
-    application = RequestIds(application)
+    application = RequestIds(SafeHeaders(application))
     if configuration.proxy_headers:
         application = http_proxy_to_wsgi.HTTPProxyToWSGI(application, configuration.options)
     if configuration.tracing:

@@ -27,9 +27,14 @@ from treeclaim.api.protocol.microversions import (
 from treeclaim.api.protocol.operations import Call, Operation, client_gone_of, write_reply
 from treeclaim.api.protocol.request_ids import request_id_of
 from treeclaim.api.protocol.services import Services
+from treeclaim.api.protocol.texts import quoted
+from treeclaim.api.protocol.validation import query_pairs
 from treeclaim.model.errors import TreeclaimError
 
 _LOG = logging.getLogger(__name__)
+
+_MOST_DIGITS = 18
+"""Of the length of a body: an exabyte, which is more than anybody sends, fits into 64 bits."""
 
 VERSION_HEADER = "OpenStack-API-Version"
 VERSION_KEY = "treeclaim.version"
@@ -94,26 +99,35 @@ class Pipeline:
             return
         target = {"project_id": identity.project_id, "user_id": identity.user_id}
         if rule == "placement:usages":
-            target = {"project_id": request.get_param("project_id", default=None)}
+            target = {"project_id": _asked_project(request)}
         if not self._services.policy.allows(rule, identity, target):
             raise ApiError(HTTPStatus.FORBIDDEN, f"Policy does not allow {rule} to be performed.")
+
+
+def _asked_project(request: falcon.Request) -> str | None:
+    """Return the project that the query names, read as the operation itself will read it."""
+    try:
+        return dict(query_pairs(request.query_string)).get("project_id")
+    except ApiError:
+        # The operation will refuse it, to whoever may call it at all.
+        return None
 
 
 def _negotiated(request: falcon.Request) -> Version:
     try:
         return negotiate(request.get_header(VERSION_HEADER))
     except InvalidVersionError as error:
-        raise bad_request(f"invalid version string: {error}") from error
+        raise bad_request(f"invalid version string: {quoted(error)}") from error
     except UnacceptableVersionError as error:
         raise ApiError(
             HTTPStatus.NOT_ACCEPTABLE,
-            f"Unacceptable version header: {error}",
+            f"Unacceptable version header: {quoted(error)}",
             members={"max_version": str(MAXIMUM), "min_version": str(MINIMUM)},
         ) from error
     except UnacceptableExtensionError as error:
         raise ApiError(
             HTTPStatus.NOT_ACCEPTABLE,
-            f"Unacceptable version header: {error}",
+            f"Unacceptable version header: {quoted(error)}",
             members={"max_version": EXTENSION_VERSION, "min_version": EXTENSION_VERSION},
         ) from error
 
@@ -123,11 +137,14 @@ def _require_sane_content(request: falcon.Request) -> None:
     length = request.env.get("CONTENT_LENGTH")
     if not length:
         return
-    try:
-        has_body = int(length) > 0
-    except ValueError:
-        raise bad_request("content-length header must be an integer") from None
-    if has_body and not request.env.get("CONTENT_TYPE"):
+    if not (length.isascii() and length.isdigit()):
+        raise bad_request("content-length header must be an integer")
+    digits = length.lstrip("0")
+    if len(digits) > _MOST_DIGITS:
+        raise ApiError(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, "No body can be so long.")
+    # Python reads no number with thousands of leading zeros, and servers let them through.
+    request.env["CONTENT_LENGTH"] = digits or "0"
+    if digits and not request.env.get("CONTENT_TYPE"):
         raise bad_request("content-type header required when content-length > 0")
 
 
@@ -135,7 +152,7 @@ def _not_allowed(method: str, operations: object) -> ApiError:
     allowed = ", ".join(sorted(operations))  # type: ignore[call-overload]
     return ApiError(
         HTTPStatus.METHOD_NOT_ALLOWED,
-        f"The method {method} is not allowed for this resource.",
+        f"The method {quoted(method)} is not allowed for this resource.",
         headers={"Allow": allowed},
     )
 
@@ -169,7 +186,7 @@ def _require_media_type(request: falcon.Request, operation: Operation, version: 
     if given is None or given.split(";")[0].strip() != JSON:
         raise ApiError(
             HTTPStatus.UNSUPPORTED_MEDIA_TYPE,
-            f"The media type {given} is not supported, use application/json",
+            f"The media type {quoted(given)} is not supported, use application/json",
         )
 
 

@@ -14,6 +14,7 @@ from typing import Any
 from treeclaim import logs
 from treeclaim.cli.configuration import add_config_options, configuration_of
 from treeclaim.cli.output import PORT, CommandError
+from treeclaim.cli.safety import ALLOW_NOAUTH2, require_authentication, require_policy
 from treeclaim.config import Configuration
 from treeclaim.model.errors import SchemaRevisionError, StoreUnavailableError
 from treeclaim.server.listening import tls_context
@@ -42,6 +43,11 @@ def add_to(commands: Any) -> None:
 
 def _add_listening_options(command: argparse.ArgumentParser) -> None:
     command.add_argument("--host", default="127.0.0.1", help="address to listen on")
+    command.add_argument(
+        ALLOW_NOAUTH2,
+        action="store_true",
+        help="let noauth2, which believes every caller, listen on addresses that others reach",
+    )
     command.add_argument("--port", type=int, default=PORT, help="port to listen on")
     command.add_argument(
         "--unix-socket",
@@ -105,7 +111,7 @@ def run(options: argparse.Namespace) -> int:
     if options.config_dir:
         raise CommandError("--config-dir is not possible here; name the files by --config-file")
     configuration = configuration_of(options)
-    _check_database(configuration)
+    _require_usable(configuration, options)
     if options.unix_socket:
         _check_unix_socket(options.unix_socket)
     else:
@@ -114,6 +120,14 @@ def run(options: argparse.Namespace) -> int:
     with _admin(configuration, options):
         _serve(options, configuration)
     return 0
+
+
+def _require_usable(configuration: Configuration, options: argparse.Namespace) -> None:
+    """Find out what would make every worker fail, or open the service to others."""
+    require_policy(configuration)
+    if not options.unix_socket:
+        require_authentication(configuration, options.host, allowed=options.allow_noauth2)
+    _check_database(configuration)
 
 
 @contextmanager
@@ -206,7 +220,7 @@ def _serve(options: argparse.Namespace, configuration: Configuration) -> None:
 
     def check() -> None:
         try:
-            _check_database(configuration_of(options))
+            _require_usable(configuration_of(options), options)
             _check_tls(options)
         except CommandError as error:
             raise ReloadError(str(error)) from error

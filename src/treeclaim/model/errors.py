@@ -306,3 +306,7 @@ class SchemaRevisionError(TreeclaimError):
 
 class InvalidValueError(TreeclaimError):
     """A value that the database cannot hold, such as a text with a NUL character."""
+
+
+class PolicyFileError(TreeclaimError):
+    """A policy file cannot be understood; the message names file and line."""

@@ -16,6 +16,7 @@ FIRST_CUSTOM_CLASS_ID = 10_000
 MAXIMUM_NAME_LENGTH = 255
 
 _CUSTOM_NAME = re.compile(r"CUSTOM_[A-Z0-9_]+")
+_DIGITS = re.compile(r"[0-9a-fA-F]{32}")
 _NORMALISED_UUID = re.compile(r"[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}")
 
 
@@ -34,6 +35,9 @@ def normalised_uuid(text: str) -> str | None:
     if _NORMALISED_UUID.fullmatch(text):
         return text
     try:
-        return str(uuid.UUID(text))
+        found = uuid.UUID(text)
     except ValueError:
         return None
+    # It reads the digits as `int` does, which lets blanks, newlines and underscores through.
+    digits = text.replace("urn:", "").replace("uuid:", "").strip("{}").replace("-", "")
+    return str(found) if _DIGITS.fullmatch(digits) else None

@@ -80,11 +80,26 @@ class _RequireUser:
     def __call__(
         self, environment: "WSGIEnvironment", start_response: "StartResponse"
     ) -> Iterable[bytes]:
+        _restore_system_scope(environment)
         identity = identity_of(environment)
         if identity.user_id is None:
             return unauthorized(environment, start_response)
         environment[IDENTITY_KEY] = identity
         return self._application(environment, start_response)
+
+
+def _restore_system_scope(environment: "WSGIEnvironment") -> None:
+    """Let the header tell of the user's token alone.
+
+    keystonemiddleware writes it for the user's token, and over that for a service's token. A
+    system-scoped user would come through as one without scope, and the other way round.
+    """
+    tokens = environment.get("keystone.token_auth")
+    user = None if tokens is None else tokens.user
+    if user is None:
+        return
+    is_system = bool(user.system_scoped and user.system.get("all"))
+    environment["HTTP_OPENSTACK_SYSTEM_SCOPE"] = "all" if is_system else ""
 
 
 def unauthorized(

@@ -3,19 +3,19 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any
 
 from oslo_context.context import RequestContext
 
 from treeclaim.api.protocol.identity import Identity
+from treeclaim.api.protocol.remembering import remembering_short
 from treeclaim.api.protocol.request_ids import GLOBAL_REQUEST_ID, request_id_of
 
 IDENTITY_KEY = "treeclaim.identity"
 """Where the caller's identity is left in the WSGI environment, if authentication vouched for it."""
 
-_REMEMBERED = 1024
-"""Identities."""
+_REMEMBERED, _LONGEST_REMEMBERED = 1_024, 256
+"""Callers, and characters of user and project: 256 KiB."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,20 +34,18 @@ class Caller:
 
     def context(self) -> dict[str, Any]:
         """Return the caller as oslo.log's formatters want it."""
-        return _logged(self.identity) | {
+        who = self.identity
+        logged = _logged(None, None) if who is None else _logged(who.user_id, who.project_id)
+        return logged | {
             "request_id": self.request_id,
             "global_request_id": self.global_request_id,
         }
 
 
-@lru_cache(_REMEMBERED)
-def _logged(who: Identity | None) -> dict[str, Any]:
-    """Return what lines tell of one identity; asking oslo.context for each took longest of all."""
-    context = RequestContext(
-        user_id=None if who is None else who.user_id,
-        project_id=None if who is None else who.project_id,
-        overwrite=False,
-    )
+@remembering_short(_REMEMBERED, _LONGEST_REMEMBERED)
+def _logged(user_id: str | None, project_id: str | None) -> dict[str, Any]:
+    """Return what lines tell of a caller; asking oslo.context for each took longest of all."""
+    context = RequestContext(user_id=user_id, project_id=project_id, overwrite=False)
     return context.get_logging_values()
 
 

@@ -4,16 +4,28 @@
 import html
 import re
 from dataclasses import dataclass
+from http import HTTPStatus
 
 import orjson
 
 from treeclaim.api.protocol.accept import best_match
 from treeclaim.api.protocol.errors import ApiError
 from treeclaim.api.protocol.microversions import Feature, Version
+from treeclaim.api.protocol.texts import detail_of
 
-_TAG = re.compile(r"<[a-zA-Z/!][^>]*>")
-_NOT_FOUND = 404
-_OPENING = {_NOT_FOUND: "The resource could not be found."}
+_TAG = re.compile(r"<[a-zA-Z/!][^<>]*>")
+"""Markup. It ends before the next one begins, so that looking for its end costs nothing twice."""
+
+_OPENINGS = {
+    HTTPStatus.BAD_REQUEST: (
+        "The server could not comply with the request since it is either malformed or otherwise "
+        "incorrect."
+    ),
+    HTTPStatus.NOT_FOUND: "The resource could not be found.",
+    HTTPStatus.CONFLICT: "There was a conflict when trying to complete your request.",
+}
+"""What clients' code takes as the beginning of an error (contract page 00, section 6)."""
+
 _PLAIN = "text/plain"
 
 
@@ -42,8 +54,11 @@ def error_body(
         request_id: The request's own id.
     """
     kind = best_match(accept, ("text/html", "application/json")) or _PLAIN
-    opening = _OPENING.get(error.status, "")
-    detail = " ".join(part for part in (opening, _TAG.sub("", error.detail)) if part)
+    detail = "\n\n ".join(
+        part
+        for part in (_OPENINGS.get(error.status), _TAG.sub("", detail_of(error.detail)))
+        if part
+    )
     if kind == "application/json":
         return ErrorBody(kind, _json(error, detail, version, request_id))
     status_line = f"{error.status.value} {error.status.phrase}"

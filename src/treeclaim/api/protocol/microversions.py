@@ -7,9 +7,13 @@ Rules: contract page 10.
 
 from dataclasses import dataclass, replace
 from enum import IntEnum
-from functools import lru_cache
+
+from treeclaim.api.protocol.remembering import remembering_short
 
 SERVICE_TYPE = "placement"
+
+_REMEMBERED, _LONGEST_REMEMBERED = 256, 256
+"""Headers, and characters of each: 64 KiB. The longest that is in order has some thirty."""
 
 
 class Feature(IntEnum):
@@ -103,7 +107,7 @@ class UnacceptableExtensionError(Exception):
     """The version of the extension, or what it is combined with, is not served; says which."""
 
 
-@lru_cache(maxsize=256)
+@remembering_short(_REMEMBERED, _LONGEST_REMEMBERED)
 def negotiate(header: str | None) -> Version:
     """Return the version that a header asks for (contract page 10, section 2).
 

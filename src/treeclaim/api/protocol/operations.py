@@ -4,6 +4,7 @@
 The pipeline (`app`) and the API description (`openapi`) are made from these declarations.
 """
 
+import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from http import HTTPStatus
@@ -17,14 +18,15 @@ from treeclaim.api.protocol.errors import ApiError
 from treeclaim.api.protocol.identity import Identity
 from treeclaim.api.protocol.microversions import Feature, Version
 from treeclaim.api.protocol.services import Services
+from treeclaim.api.protocol.texts import address_of
 from treeclaim.api.protocol.timestamps import http_date
 from treeclaim.api.protocol.validation import (
     Checker,
-    Schema,
     parsed_json,
     query_pairs,
     require_body,
 )
+from treeclaim.api.protocol.wording import Schema
 
 JSON = "application/json"
 
@@ -93,10 +95,11 @@ class Call:
                 HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
                 f"The body is longer than {longest} bytes ([treeclaim]/max_body_bytes).",
             )
-        body = parsed_json(self.request.bounded_stream.read())
+        body = self.request.bounded_stream.read()
+        parsed = parsed_json(body)
         if self.operation.body is not None:
-            require_body(self.operation.body.at(self.version), body)
-        return body
+            require_body(self.operation.body.at(self.version), parsed, len(body))
+        return parsed
 
     def query(self) -> list[tuple[str, str]]:
         """Return the names and values of the query string, in order.
@@ -179,11 +182,20 @@ def client_gone_of(call: Call) -> Callable[[], bool] | None:
     return gone
 
 
+def written_json(body: Any) -> bytes:
+    """Write a body as JSON, with integers of any length."""
+    try:
+        return orjson.dumps(body)
+    except orjson.JSONEncodeError:
+        # It refuses more than 64 bits, which only explanations of impossible amounts have.
+        return json.dumps(body, separators=(",", ":")).encode("ascii")
+
+
 def write_reply(reply: Reply, call: Call, response: falcon.Response) -> None:
     """Put a reply into the HTTP response."""
     response.status = reply.status
     if reply.location is not None:
-        response.set_header("Location", f"{call.request.prefix}{reply.location}")
+        response.set_header("Location", address_of(f"{call.request.prefix}{reply.location}"))
     if reply.modified_at is not None and call.has(Feature.CACHE_HEADERS):
         response.set_header("Last-Modified", http_date(reply.modified_at))
         response.set_header("Cache-Control", "no-cache")
@@ -193,7 +205,7 @@ def write_reply(reply: Reply, call: Call, response: falcon.Response) -> None:
         return
     response.content_type = JSON
     if not reply.is_ready_made:
-        response.data = orjson.dumps(reply.body)
+        response.data = written_json(reply.body)
     elif isinstance(reply.body, list) and len(reply.body) == 1:
         response.data = reply.body[0]
     else:

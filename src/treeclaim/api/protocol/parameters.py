@@ -1,10 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Values of query parameters that several operations know (contract pages 20 and 90)."""
 
+from collections.abc import Iterable, Sized
 from dataclasses import dataclass
+from itertools import chain
 
 from treeclaim.api.protocol.errors import ApiError, bad_request
 from treeclaim.api.protocol.microversions import Feature, Version
+from treeclaim.api.protocol.texts import quoted
 from treeclaim.api.protocol.validation import invalid_query
 from treeclaim.model.names import normalised_uuid
 
@@ -12,6 +15,10 @@ _RESOURCES_FORM = (
     "Badly formed resources parameter. Expected resources query string parameter in form: "
     "?resources=VCPU:2,MEMORY_MB:1024. Got: "
 )
+_LONGEST_AMOUNT = 1_000
+"""Characters. Amounts beyond 64 bits fit nowhere, but are answered (page 90, note N6); Python writes
+sums of such numbers only up to 4,300 digits."""
+
 _ANY_FORM = "in:HW_CPU_X86_VMX,CUSTOM_MAGIC"
 
 
@@ -27,17 +34,26 @@ def resources(value: str) -> dict[str, int]:
     for part in value.split(","):
         name, colon, text = part.partition(":")
         if not colon or ":" in text:
-            raise bad_request(f"{_RESOURCES_FORM}{part}.")
-        try:
-            amount = int(text)
-        except ValueError:
-            raise bad_request(
-                f"Requested resource {name} expected positive integer amount. Got: {text}."
-            ) from None
-        if amount < 1:
-            raise bad_request(f"Requested resource {name} requires amount >= 1. Got: {amount}.")
-        amounts[name] = amount
+            raise bad_request(f"{_RESOURCES_FORM}{quoted(part)}.")
+        amounts[name] = _amount(name, text)
     return amounts
+
+
+def _amount(name: str, text: str) -> int:
+    try:
+        amount = int(text) if len(text) <= _LONGEST_AMOUNT else None
+    except ValueError:
+        amount = None
+    if amount is None:
+        raise bad_request(
+            f"Requested resource {quoted(name)} expected positive integer amount. "
+            f"Got: {quoted(text)}."
+        )
+    if amount < 1:
+        raise bad_request(
+            f"Requested resource {quoted(name)} requires amount >= 1. Got: {quoted(amount)}."
+        )
+    return amount
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,9 +68,14 @@ class Traits:
     required: tuple[frozenset[str], ...] = ()
     forbidden: frozenset[str] = frozenset()
 
-    def __add__(self, other: "Traits") -> "Traits":
-        """Return what both ask for together."""
-        return Traits(self.required + other.required, self.forbidden | other.forbidden)
+    @classmethod
+    def together(cls, several: Iterable["Traits"]) -> "Traits":
+        """Return what several values ask for together."""
+        every = tuple(several)
+        return cls(
+            tuple(chain.from_iterable(traits.required for traits in every)),
+            frozenset(chain.from_iterable(traits.forbidden for traits in every)),
+        )
 
 
 def required(value: str, version: Version, *, any_allowed: bool = True) -> Traits:
@@ -66,38 +87,40 @@ def required(value: str, version: Version, *, any_allowed: bool = True) -> Trait
     if value.startswith("in:"):
         if not version.has(Feature.ANY_TRAITS) or not any_allowed:
             raise invalid_query(
-                f"The format '{_ANY_FORM}' only supported since microversion 1.39. Got: {value}"
+                f"The format '{_ANY_FORM}' only supported since microversion 1.39. Got: {quoted(value)}"
             )
         return _any_of(value)
-    wanted, forbidden = [], set()
+    wanted, forbidden = dict[str, None](), set[str]()
     for element in value.split(","):
         name = element.strip()
         if name.startswith("!") and version.has(Feature.FORBIDDEN_TRAITS):
             name = name.lstrip("!")
             forbidden.add(name)
         else:
-            wanted.append(frozenset({name}))
+            wanted[name] = None
         if not name or name.startswith("!"):
             raise _bad_required(value, version)
-    return Traits(tuple(wanted), frozenset(forbidden))
+    return Traits(tuple(frozenset({name}) for name in wanted), frozenset(forbidden))
 
 
 def _bad_required(value: str, version: Version) -> ApiError:
     form = "HW_CPU_X86_VMX,CUSTOM_MAGIC"
     if version.has(Feature.FORBIDDEN_TRAITS):
         form = "HW_CPU_X86_VMX,!CUSTOM_MAGIC"
-    return invalid_query(f"Expected 'required' parameter value of the form: {form}. Got: {value}")
+    return invalid_query(
+        f"Expected 'required' parameter value of the form: {form}. Got: {quoted(value)}"
+    )
 
 
 def _any_of(value: str) -> Traits:
     names = [one.strip() for one in value.removeprefix("in:").split(",")]
     if not all(names):
         raise invalid_query(
-            f"Expected 'required' parameter value of the form: {_ANY_FORM}. Got: {value}"
+            f"Expected 'required' parameter value of the form: {_ANY_FORM}. Got: {quoted(value)}"
         )
     if any(one.startswith("!") for one in names):
         raise invalid_query(
-            f"The format '{_ANY_FORM}' does not support forbidden traits. Got: {value}"
+            f"The format '{_ANY_FORM}' does not support forbidden traits. Got: {quoted(value)}"
         )
     return Traits((frozenset(names),))
 
@@ -121,8 +144,7 @@ def member_of(values: list[str], version: Version, suffix: str = "") -> Membersh
     Raises:
         ApiError: 400.
     """
-    if len(values) > 1 and not version.has(Feature.REPEATED_MEMBER_OF):
-        raise bad_request(f"Multiple member_of{suffix} parameters are not supported")
+    require_repeatable(values, version, suffix)
     wanted, forbidden = [], set[str]()
     for value in values:
         aggregates = _aggregates(value)
@@ -136,6 +158,16 @@ def member_of(values: list[str], version: Version, suffix: str = "") -> Membersh
                 "microversion"
             )
     return Membership(tuple(wanted), frozenset(forbidden))
+
+
+def require_repeatable(values: Sized, version: Version, suffix: str = "") -> None:
+    """Check that `member_of` may be given as often as it is.
+
+    Raises:
+        ApiError: 400.
+    """
+    if len(values) > 1 and not version.has(Feature.REPEATED_MEMBER_OF):
+        raise bad_request(f"Multiple member_of{suffix} parameters are not supported")
 
 
 def _aggregates(value: str) -> frozenset[str]:
@@ -152,7 +184,7 @@ def _aggregates(value: str) -> frozenset[str]:
     for one in aggregates:
         if normalised_uuid(one) is None:
             raise invalid_query(
-                f"Expected 'member_of' parameter to contain valid UUID(s). Got: {value}"
+                f"Expected 'member_of' parameter to contain valid UUID(s). Got: {quoted(value)}"
             )
     return frozenset(aggregates)
 

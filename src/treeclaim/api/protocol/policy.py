@@ -1,142 +1,96 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Who may do what: oslo.policy with the rules of contract page 05, section 2."""
+"""Who may do what: decides by the rules that it is given, and follows the operator's files."""
 
+import logging
+import threading
 import time
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Hashable, Mapping
 
-from oslo_config import cfg
 from oslo_policy import policy as oslo_policy
 
 from treeclaim.api.protocol.identity import Identity
+from treeclaim.api.protocol.remembering import remembering_short
+from treeclaim.model.errors import PolicyFileError
 
-_DEPRECATED_SINCE = "2023.1"
-_REASON = (
-    "The service role has been introduced for calls between services; the admin role alone "
-    "stays valid unless [oslo_policy]/enforce_new_defaults is set."
-)
+_LOG = logging.getLogger(__name__)
 
-ADMIN_OR_SERVICE = "rule:admin_or_service_api"
-ADMIN_OR_READER_OR_SERVICE = "rule:admin_or_project_reader_or_service_api"
-SERVICE = "rule:service_api"
+_REMEMBERED, _LONGEST_REMEMBERED = 2_048, 1_024
+"""Decisions, and characters of all that each depends on: 2 MiB. A caller, a rule and a target take
+some 300. Callers choose the target's project."""
 
-
-def _was_admin(name: str) -> oslo_policy.DeprecatedRule:
-    return oslo_policy.DeprecatedRule(
-        name=name,
-        check_str="role:admin",
-        deprecated_reason=_REASON,
-        deprecated_since=_DEPRECATED_SINCE,
-    )
-
-
-def _base_rules() -> list[oslo_policy.RuleDefault]:
-    return [
-        oslo_policy.RuleDefault("admin_api", "role:admin", "Administrators."),
-        oslo_policy.RuleDefault(
-            "service_api",
-            "role:service",
-            "Other services.",
-            deprecated_rule=_was_admin("rule:admin_api"),
-        ),
-        oslo_policy.RuleDefault(
-            "admin_or_service_api",
-            "role:admin or role:service",
-            "Administrators and other services.",
-            deprecated_rule=_was_admin("rule:admin_api"),
-        ),
-        oslo_policy.RuleDefault(
-            "project_reader_api",
-            "role:reader and project_id:%(project_id)s",
-            "Readers of the project in question.",
-            deprecated_rule=_was_admin("rule:admin_api"),
-        ),
-        oslo_policy.RuleDefault(
-            "admin_or_project_reader_or_service_api",
-            "role:admin or rule:project_reader_api or role:service",
-            "Administrators, readers of the project in question, and other services.",
-            deprecated_rule=_was_admin("rule:admin_api"),
-        ),
-    ]
-
-
-def list_rules() -> list[oslo_policy.RuleDefault]:
-    """Return all rules with their defaults, for the oslopolicy tools too."""
-    # Operations import handlers, and these import this module's class.
-    from treeclaim.api.routes import OPERATIONS  # noqa: PLC0415
-
-    operations: dict[str, list[Any]] = {}
-    for operation in OPERATIONS:
-        if operation.policy is not None:
-            operations.setdefault(operation.policy, []).append(operation)
-    documented = [
-        oslo_policy.DocumentedRuleDefault(
-            name=name,
-            check_str=_DEFAULTS.get(name, ADMIN_OR_SERVICE),
-            description=found[0].summary,
-            operations=[{"method": one.method, "path": one.path} for one in found],
-            scope_types=["project"],
-        )
-        for name, found in operations.items()
-    ]
-    return _base_rules() + documented
-
-
-_DEFAULTS = {
-    "placement:usages": ADMIN_OR_READER_OR_SERVICE,
-    "placement:reshaper:reshape": SERVICE,
-}
-
-
-def make_enforcer(configuration: cfg.ConfigOpts) -> oslo_policy.Enforcer:
-    """Create an enforcer with all rules, which follows the operator's files."""
-    enforcer = oslo_policy.Enforcer(configuration)
-    enforcer.suppress_deprecation_warnings = True
-    enforcer.suppress_default_change_warnings = True
-    enforcer.register_defaults(list_rules())
-    return enforcer
-
-
-def enforcer_for_tools() -> oslo_policy.Enforcer:
-    """Return an enforcer for the oslopolicy command line tools."""
-    configuration = cfg.ConfigOpts()
-    configuration([], project="placement")
-    return make_enforcer(configuration)
-
-
-_MOST_REMEMBERED = 10_000
 _LOOK_EVERY = 1.0
-"""Seconds after which a changed policy file is noticed."""
+"""Seconds after which a changed policy file is noticed: looking costs more than a search."""
+
+_SAY_EVERY = 60.0
+"""Seconds between two log lines about files that stay broken."""
+
+_Target = tuple[tuple[str, str | None], ...]
 
 
 class Policy:
-    """Decides, and remembers its decisions until a policy file changes."""
+    """Decides, and remembers its decisions until a policy file changes.
 
-    def __init__(self, enforcer: oslo_policy.Enforcer) -> None:
-        self._enforcer = enforcer
-        self._rules: object = None
-        self._look_at = 0.0
-        self._known: dict[tuple[object, ...], bool] = {}
+    Each state of the files becomes an enforcer of its own. While they are broken, the last good
+    one goes on: a slip of the pen must neither open the service nor close it.
+    """
+
+    def __init__(
+        self, load: Callable[[], oslo_policy.Enforcer], state: Callable[[], Hashable]
+    ) -> None:
+        """Load the rules.
+
+        Args:
+            load: Makes an enforcer from the files; it never looks at them again.
+            state: Returns something else whenever the files change.
+
+        Raises:
+            PolicyFileError: if a file cannot be understood.
+        """
+        self._load = load
+        self._state = state
+        self._lock = threading.Lock()
+        self._loaded = state()
+        self._look_at = time.monotonic() + _LOOK_EVERY
+        self._say_at = 0.0
+        self._decide = _deciding(load())
 
     def allows(self, rule: str, identity: Identity, target: Mapping[str, str | None]) -> bool:
         """Tell whether a rule lets the caller act on a target."""
-        self._follow_files()
-        key = (rule, identity, *sorted(target.items()))
-        if key not in self._known:
-            if len(self._known) > _MOST_REMEMBERED:
-                self._known.clear()
-            self._known[key] = bool(
-                self._enforcer.authorize(
-                    rule, dict(target), identity.credentials(), do_raise=False
-                )
-            )
-        return self._known[key]
+        if time.monotonic() >= self._look_at:
+            self._follow_files()
+        return self._decide(rule, identity.values, tuple(sorted(target.items())))
 
     def _follow_files(self) -> None:
-        """Look for changed policy files, but not at each request: it costs more than a search."""
-        if time.monotonic() < self._look_at:
-            return
-        self._look_at = time.monotonic() + _LOOK_EVERY
-        self._enforcer.load_rules()
-        if self._enforcer.rules is not self._rules:
-            self._rules, self._known = self._enforcer.rules, {}
+        with self._lock:
+            if time.monotonic() < self._look_at:
+                return
+            self._look_at = time.monotonic() + _LOOK_EVERY
+            state = self._state()
+            if state == self._loaded:
+                return
+            try:
+                self._decide = _deciding(self._load())
+            except PolicyFileError as error:
+                self._say(error)
+            else:
+                self._loaded = state
+                self._say_at = 0.0
+                _LOG.info("The changed policy files are in force.")
+
+    def _say(self, error: PolicyFileError) -> None:
+        if time.monotonic() >= self._say_at:
+            self._say_at = time.monotonic() + _SAY_EVERY
+            _LOG.error("The policy files are broken, the last good rules stay in force: %s", error)
+
+
+def _deciding(
+    enforcer: oslo_policy.Enforcer,
+) -> Callable[[str, tuple[str | None, ...], _Target], bool]:
+    """Return what decides by an enforcer, and remembers."""
+
+    @remembering_short(_REMEMBERED, _LONGEST_REMEMBERED)
+    def decide(rule: str, caller: tuple[str | None, ...], target: _Target) -> bool:
+        credentials = Identity.of(caller).credentials()
+        return bool(enforcer.authorize(rule, dict(target), credentials, do_raise=False))
+
+    return decide

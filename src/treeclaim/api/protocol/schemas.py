@@ -7,7 +7,7 @@ What a version changed is a branch on a `Feature` here, and nowhere a second cop
 from typing import Any
 
 from treeclaim.api.protocol.microversions import Feature, Version
-from treeclaim.api.protocol.validation import Schema
+from treeclaim.api.protocol.wording import Schema
 from treeclaim.model.inventory import MAXIMUM_ALLOCATION_RATIO, MAXIMUM_INTEGER
 
 UUID: Schema = {"type": "string", "format": "uuid"}
@@ -92,7 +92,12 @@ _AMOUNTS: dict[str, Schema] = {
     "min_unit": _positive(),
     "max_unit": _positive(),
     "step_size": _positive(),
-    "allocation_ratio": {"type": "number", "maximum": MAXIMUM_ALLOCATION_RATIO},
+    # Below zero it is refused with the capacity that it makes; this is what the column can hold.
+    "allocation_ratio": {
+        "type": "number",
+        "minimum": -MAXIMUM_ALLOCATION_RATIO,
+        "maximum": MAXIMUM_ALLOCATION_RATIO,
+    },
 }
 _GENERATION = {"resource_provider_generation": INTEGER}
 _TOTAL = {"total": _positive()}

@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """What handlers work with."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from treeclaim.api.admission import Admission
 from treeclaim.api.protocol.policy import Policy
@@ -35,6 +37,7 @@ class Services:
         limits: What is too much for one request.
         admission: What is too much at once.
         incomplete_project_id, incomplete_user_id: Owners of claims made below 1.8.
+        description: The OpenAPI document.
     """
 
     store: Store
@@ -45,3 +48,4 @@ class Services:
     admission: Admission
     incomplete_project_id: str
     incomplete_user_id: str
+    description: Mapping[str, Any]

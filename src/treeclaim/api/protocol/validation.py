@@ -1,60 +1,90 @@
 # SPDX-License-Identifier: Apache-2.0
 """Bodies and query strings against JSON schemas (contract page 00, sections 4 and 5)."""
 
-import uuid
+from collections.abc import Iterable
+from itertools import islice
 from typing import Any
 from urllib.parse import parse_qsl
 
 import jsonschema_rs
 import orjson
-from jsonschema import Draft202012Validator, FormatChecker
 from jsonschema.exceptions import best_match
 
 from treeclaim.api.protocol.errors import ApiError, bad_request
+from treeclaim.api.protocol.texts import quoted
+from treeclaim.api.protocol.wording import FORMATS, Schema, WordingValidator, is_uuid
 
-Schema = dict[str, Any]
+LONGEST_WORDED = 16_384
+"""Characters of a body or query whose refusal is worded as clients know it. They match refusals of
+single fields; finding the best words for anything takes up to half a second for this much, and
+minutes for the longest body."""
 
-_formats = FormatChecker(formats=())
+_MOST_ERRORS = 100
+"""Of a value; the one that says most is chosen among the first so many."""
 
+_LONGEST_MESSAGE = 4_000
+"""Characters: half of what an error shows, so that which rule was violated is in it too."""
 
-@_formats.checks("uuid")
-def _is_uuid(value: object) -> bool:
-    """Accept every spelling that Python's uuid does (section 12)."""
-    if not isinstance(value, str):
-        return True
-    try:
-        uuid.UUID(value)
-    except ValueError:
-        return False
-    return True
+_PATH_SHOWN = 10
+"""Steps into a value that a brief refusal names."""
 
 
 class Checker:
     """A schema made ready once, to check many values.
 
-    A validator in Rust says a hundred times faster that nothing is wrong. What it objects to is
-    judged by the one whose wording clients know.
+    A validator in Rust says a hundred times faster whether a value is valid, and it alone decides.
+    What it objects to is worded by the one that clients know, if that takes little time.
     """
 
     def __init__(self, schema: Schema) -> None:
         self.schema = schema
-        self._validator = Draft202012Validator(schema, format_checker=_formats)
+        self._wording = WordingValidator(schema, format_checker=FORMATS)
         self._quick = jsonschema_rs.Draft202012Validator(
-            schema, formats={"uuid": _is_uuid}, validate_formats=True
+            schema, formats={"uuid": is_uuid}, validate_formats=True
         )
 
-    def problem(self, value: object) -> str | None:
+    def problem(self, value: object, *, length: int) -> str | None:
         """Return what is wrong with a value, as the validator library words it; None if nothing.
 
         Clients match fragments of this wording. It is put on one line.
+
+        Args:
+            value: What was parsed.
+            length: Characters of the text that it was parsed from.
         """
         try:
             if self._quick.is_valid(value):
                 return None
-            error = best_match(self._validator.iter_errors(value))
-            return None if error is None else str(error).replace("\n", " ")
-        except RecursionError:
+            if length > LONGEST_WORDED:
+                return self._briefly(value)
+            return self._worded(value) or self._briefly(value)
+        except (RecursionError, ValueError, orjson.JSONEncodeError):
+            # Each of the libraries has its own limit, far beyond what any schema admits.
             return "the value is nested too deeply"
+
+    def _worded(self, value: object) -> str | None:
+        error = best_match(islice(self._wording.iter_errors(value), _MOST_ERRORS))
+        if error is None:
+            return None
+        error.message = _without_middle(error.message)
+        return str(error).replace("\n", " ")
+
+    def _briefly(self, value: object) -> str:
+        """Say what is wrong first, in words of a bounded length."""
+        error = next(self._quick.iter_errors(value))
+        path = "".join(f"[{step!r}]" for step in error.instance_path[:_PATH_SHOWN])
+        return (
+            f"{quoted(error.message)} Failed validating {str(error.schema_path[-1])!r} on "
+            f"instance{quoted(path)}"
+        )
+
+
+def _without_middle(message: str) -> str:
+    """Shorten a message whose beginning is a value, and whose end says what is wrong with it."""
+    if len(message) <= _LONGEST_MESSAGE:
+        return message
+    half = _LONGEST_MESSAGE // 2
+    return f"{message[:half]}\N{HORIZONTAL ELLIPSIS}{message[-half:]}"
 
 
 def parsed_json(body: bytes) -> Any:
@@ -69,9 +99,9 @@ def parsed_json(body: bytes) -> Any:
         raise bad_request(f"Malformed JSON: {error}") from error
 
 
-def require_body(checker: Checker, body: object) -> None:
-    """Check a parsed body; raise a 400 with the validator's text."""
-    problem = checker.problem(body)
+def require_body(checker: Checker, body: object, length: int) -> None:
+    """Check a parsed body that was so many bytes; raise a 400 with the validator's text."""
+    problem = checker.problem(body, length=length)
     if problem is not None:
         raise bad_request(f"JSON does not validate: {problem}")
 
@@ -93,6 +123,11 @@ def query_pairs(query_string: str) -> list[tuple[str, str]]:
         raise invalid_query(str(error)) from error
 
 
+def length_of_pairs(pairs: Iterable[tuple[str, str]]) -> int:
+    """Return the characters of some names and values together."""
+    return sum(len(name) + len(value) for name, value in pairs)
+
+
 def require_query(checker: Checker, pairs: list[tuple[str, str]]) -> dict[str, str]:
     """Check a query string of which the last occurrence of each parameter counts.
 
@@ -100,7 +135,7 @@ def require_query(checker: Checker, pairs: list[tuple[str, str]]) -> dict[str, s
         ApiError: 400 with the validator's text.
     """
     query = dict(pairs)
-    problem = checker.problem(query)
+    problem = checker.problem(query, length=length_of_pairs(pairs))
     if problem is not None:
         raise invalid_query(problem)
     return query

@@ -11,7 +11,7 @@ from keystonemiddleware.opts import list_auth_token_opts
 from oslo_config import cfg, generator
 from oslo_policy import generator as policy_generator
 
-from treeclaim.api.protocol.policy import make_enforcer
+from treeclaim.api.policy_rules import registered_enforcer
 from treeclaim.cli.configuration import add_config_options, configuration_of
 from treeclaim.cli.output import CommandError
 from treeclaim.cli.service.config_files import files_read, lines_of
@@ -94,7 +94,7 @@ def _check(options: argparse.Namespace) -> int:
         *unknown_options(lines, known_names(all_options(keystone))),
         *missing_files(configuration.options, places),
         *database(configuration, places),
-        *policy(make_enforcer(configuration.options), configuration.options, places),
+        *policy(registered_enforcer(configuration.options), configuration.options, places),
     ]
     for finding in found:
         print(finding, file=sys.stderr)

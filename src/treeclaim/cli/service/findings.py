@@ -13,10 +13,12 @@ from oslo_policy import policy as oslo_policy
 from sqlalchemy.engine import make_url
 from sqlalchemy.exc import SQLAlchemyError
 
+from treeclaim.api.policy_rules import load_policy
 from treeclaim.cli.service.config_files import DEFAULT, SettingLine
 from treeclaim.cli.service.stores import database_words
 from treeclaim.client.topology.document import Members, Problem, Scalar, Value, read_document
 from treeclaim.config import Configuration, OptionGroups
+from treeclaim.model.errors import PolicyFileError
 from treeclaim.store import Store
 
 _VARIABLE = re.compile("OS_([A-Z0-9_]+?)__([A-Z0-9_]+)")
@@ -161,8 +163,8 @@ def policy(enforcer: oslo_policy.Enforcer, options: Any, places: Places) -> Iter
     if isinstance(document, Members):
         yield from _policy_rules(enforcer, document, str(file))
     try:
-        enforcer.load_rules()
-    except Exception as error:  # noqa: BLE001 - the library raises what its parsers raise
+        load_policy(options)
+    except PolicyFileError as error:
         if not problems:
             place = places.place("oslo_policy", "policy_file") or str(file)
             yield Finding(True, place, f"policy_file: {error}")

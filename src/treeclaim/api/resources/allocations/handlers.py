@@ -9,6 +9,7 @@ from treeclaim.api.protocol import schemas
 from treeclaim.api.protocol.errors import ApiError, api_error, bad_request
 from treeclaim.api.protocol.microversions import Feature
 from treeclaim.api.protocol.operations import Call, Operation, Reply, Versioned
+from treeclaim.api.protocol.texts import quoted
 from treeclaim.api.protocol.timestamps import now
 from treeclaim.model.claim import ConsumerClaim, ConsumerType, Generation
 from treeclaim.model.errors import (
@@ -52,7 +53,7 @@ def replace_allocations(call: Call) -> Reply:
     given = call.arguments["consumer_uuid"]
     consumer_uuid = normalised_uuid(given)
     if consumer_uuid is None:
-        raise bad_request(f"Malformed consumer_uuid: {given}")
+        raise bad_request(f"Malformed consumer_uuid: {quoted(given)}")
     write_claims(call, [claim_of(call, consumer_uuid, call.json())])
     return Reply(HTTPStatus.NO_CONTENT)
 

@@ -1,14 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
 """GET /allocation_candidates/explain (contract page 97, section 3)."""
 
-from functools import lru_cache
-
 from treeclaim.api.protocol import parameters, schemas
 from treeclaim.api.protocol.errors import bad_request
 from treeclaim.api.protocol.microversions import Version
 from treeclaim.api.protocol.operations import Call, Operation, Reply, Versioned
+from treeclaim.api.protocol.remembering import remembering_short
+from treeclaim.api.protocol.texts import quoted
 from treeclaim.api.protocol.timestamps import now
-from treeclaim.api.protocol.validation import Checker, Schema, invalid_query, query_pairs
+from treeclaim.api.protocol.validation import (
+    Checker,
+    invalid_query,
+    length_of_pairs,
+    query_pairs,
+)
+from treeclaim.api.protocol.wording import Schema
 from treeclaim.api.resources.candidates.handlers import (
     asked_by,
     refusing_unknown_names,
@@ -21,7 +27,9 @@ from treeclaim.model.request import CandidateRequest
 from treeclaim.replica import ExplainQuestion
 from treeclaim.replica.questions import key_of
 
-_REMEMBERED = 64
+_REMEMBERED, _LONGEST_REMEMBERED = 64, 8_192
+"""Questions, and characters of each: half a MiB, and ten times that for what is read from them."""
+
 _MOST_TREES = 50
 _OWN = ("nearest", "tree")
 
@@ -48,12 +56,12 @@ def explain_candidates(call: Call) -> Reply:
             )
     except ProviderNotFoundError as error:
         raise bad_request(
-            f"Invalid query string parameters: 'tree' {error.uuid} is unknown."
+            f"Invalid query string parameters: 'tree' {quoted(error.uuid)} is unknown."
         ) from error
     return Reply(body=body, modified_at=now(), is_ready_made=True)
 
 
-@lru_cache(_REMEMBERED)
+@remembering_short(_REMEMBERED, _LONGEST_REMEMBERED)
 def _asked(query_string: str, version: Version) -> tuple[CandidateRequest, Focus]:
     pairs = query_pairs(query_string)
     checker: Checker = _QUERY.at(version)
@@ -63,7 +71,7 @@ def _asked(query_string: str, version: Version) -> tuple[CandidateRequest, Focus
 
 def _focus(values: dict[str, str], checker: Checker) -> Focus:
     own = {name: value for name, value in values.items() if name in _OWN}
-    problem = checker.problem(own)
+    problem = checker.problem(own, length=length_of_pairs(own.items()))
     if problem is not None:
         raise invalid_query(problem)
     nearest = int(own.get("nearest", Focus.nearest))
@@ -71,7 +79,9 @@ def _focus(values: dict[str, str], checker: Checker) -> Focus:
         raise invalid_query(f"'nearest' must be at most {_MOST_TREES}. Got: {nearest}")
     tree = own.get("tree")
     if tree is not None and not parameters.is_uuid_like(tree):
-        raise invalid_query(f"Expected 'tree' parameter to be a format of uuid. Got: {tree}")
+        raise invalid_query(
+            f"Expected 'tree' parameter to be a format of uuid. Got: {quoted(tree)}"
+        )
     return Focus(nearest, tree)
 
 

@@ -9,6 +9,7 @@ from collections.abc import Collection, Mapping
 from treeclaim.api.protocol import errors, parameters
 from treeclaim.api.protocol.errors import ApiError, bad_request
 from treeclaim.api.protocol.microversions import Version
+from treeclaim.api.protocol.texts import quoted
 from treeclaim.model.request import ProviderConditions, SplitPolicy, SubtreeList
 
 Values = Mapping[str, list[str]]
@@ -17,9 +18,9 @@ Values = Mapping[str, list[str]]
 
 def root(values: Values, version: Version) -> ProviderConditions:
     """Read `root_required` and `root_member_of`: what the anchor root must be."""
-    traits = parameters.Traits()
-    for value in values.get("root_required", []):
-        traits += parameters.required(value, version)
+    traits = parameters.Traits.together(
+        parameters.required(value, version) for value in values.get("root_required", [])
+    )
     never = [one for one in traits.required if one <= traits.forbidden]
     if never:
         conflicts = ", ".join(sorted(frozenset[str]().union(*never)))
@@ -48,7 +49,7 @@ def isolated(values: Values, suffixes: Collection[str]) -> frozenset[str]:
     named = [one.strip() for value in values["isolate"] for one in value.split(",")]
     unknown = sorted(set(named) - set(suffixes))
     if unknown:
-        raise _bad("isolate", f"no group has the suffix {unknown[0]!r}.")
+        raise _bad("isolate", f"no group has the suffix {quoted(unknown[0])!r}.")
     return frozenset(named)
 
 
@@ -65,10 +66,12 @@ def same_subtree(values: Values) -> tuple[SubtreeList, ...]:
                 errors.BAD_VALUE,
             )
         if not inside:
-            raise _bad("same_subtree", f"at least one suffix must be without '!'. Got: {value}")
+            raise _bad(
+                "same_subtree", f"at least one suffix must be without '!'. Got: {quoted(value)}"
+            )
         contrary = sorted(set(inside) & set(outside))
         if contrary:
-            raise _bad("same_subtree", f"{contrary[0]} is named with and without '!'.")
+            raise _bad("same_subtree", f"{quoted(contrary[0])} is named with and without '!'.")
         lists.append(SubtreeList(inside, outside))
     return tuple(lists)
 
@@ -83,7 +86,7 @@ def uuids(name: str, value: str) -> tuple[str, ...]:
     if not all(parameters.is_uuid_like(one) for one in found):
         raise bad_request(
             f"Invalid query string parameters: Expected '{name}' parameter to be a format of "
-            f"uuid, or in:uuid,uuid. Got: {value}"
+            f"uuid, or in:uuid,uuid. Got: {quoted(value)}"
         )
     return tuple(found)
 
@@ -93,7 +96,7 @@ def can_split(values: Values, resources: Collection[str]) -> frozenset[str]:
     named = [one.strip() for value in values.get("can_split", []) for one in value.split(",")]
     strange = [one for one in named if one not in resources]
     if strange:
-        raise _bad("can_split", f"{strange[0]!r} is not in the unsuffixed resources.")
+        raise _bad("can_split", f"{quoted(strange[0])!r} is not in the unsuffixed resources.")
     return frozenset(named)
 
 

@@ -3,13 +3,14 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import cache, lru_cache
+from functools import cache
 from http import HTTPStatus
 
 from treeclaim.api.protocol import schemas
 from treeclaim.api.protocol.errors import api_error, bad_request
 from treeclaim.api.protocol.microversions import Feature, Version
 from treeclaim.api.protocol.operations import Call, Operation, Reply, Versioned, client_gone_of
+from treeclaim.api.protocol.remembering import remembering_short
 from treeclaim.api.protocol.services import Limits
 from treeclaim.api.protocol.timestamps import now
 from treeclaim.api.protocol.validation import query_pairs
@@ -19,11 +20,9 @@ from treeclaim.model.request import BodyForm, CandidateRequest
 from treeclaim.replica import Asked, CandidateQuestion
 from treeclaim.replica.questions import key_of
 
-_REMEMBERED = 256
-"""Questions kept in the form in which the search wants them."""
-
-_LONGEST_REMEMBERED = 8_192
-"""Characters; longer queries are read each time, so that nobody can fill the memory with them."""
+_REMEMBERED, _LONGEST_REMEMBERED = 256, 8_192
+"""Questions kept in the form in which the search wants them, and characters of each: 2 MiB, and ten
+times that for what is read from them."""
 
 _QUERY = Versioned(schemas.candidate_query)
 
@@ -75,18 +74,10 @@ def refusing_unknown_names() -> Iterator[None]:
         raise api_error(error) from error
 
 
+@remembering_short(_REMEMBERED, _LONGEST_REMEMBERED)
 def _request(query_string: str, version: Version) -> CandidateRequest:
     """Read a query. Schedulers ask few different questions, so what is read is kept."""
-    if len(query_string) > _LONGEST_REMEMBERED:
-        return _read(query_string, version)
-    return _remembered(query_string, version)
-
-
-def _read(query_string: str, version: Version) -> CandidateRequest:
     return candidate_request(query_pairs(query_string), version, _QUERY.at(version))
-
-
-_remembered = lru_cache(_REMEMBERED)(_read)
 
 
 @cache

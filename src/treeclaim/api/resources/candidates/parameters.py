@@ -11,7 +11,8 @@ from dataclasses import dataclass, field
 from treeclaim.api.protocol import errors, parameters
 from treeclaim.api.protocol.errors import bad_request
 from treeclaim.api.protocol.microversions import Feature, Version
-from treeclaim.api.protocol.validation import Checker, invalid_query
+from treeclaim.api.protocol.texts import quoted
+from treeclaim.api.protocol.validation import Checker, invalid_query, length_of_pairs
 from treeclaim.api.resources.candidates import extension_parameters as extension
 from treeclaim.model.request import (
     NO_GROUP,
@@ -22,6 +23,12 @@ from treeclaim.model.request import (
 )
 
 _GROUPED = re.compile(r"(resources|required|member_of|in_tree|in_subtree)(.*)", re.DOTALL)
+_MOST_LIMIT_DIGITS = 18
+"""Digits of a limit that make a difference: more candidates are in no answer."""
+
+NO_LIMIT = 10**_MOST_LIMIT_DIGITS
+"""The limit that stands for all greater ones; it fits into 64 bits."""
+
 _FIRST_COUNTS = ("limit", "group_policy")
 
 
@@ -30,6 +37,7 @@ class _Group:
     """The parameters with one suffix, as they are read."""
 
     resources: dict[str, int] = field(default_factory=dict)
+    required: list[parameters.Traits] = field(default_factory=list)
     traits: parameters.Traits = field(default_factory=parameters.Traits)
     member_of: list[str] = field(default_factory=list)
     membership: parameters.Membership = field(default_factory=parameters.Membership)
@@ -51,7 +59,7 @@ def candidate_request(
     _check_names(values, checker)
     root = _root(values, version)
     subtrees = _same_subtree(values, version)
-    groups = _groups(pairs, version)
+    groups = _groups(pairs, values, version)
     _check_completeness(groups, subtrees, version)
     _check_conflicts(groups, version)
     suffixed = frozenset(groups) - {NO_GROUP}
@@ -72,20 +80,26 @@ def candidate_request(
             values, groups[NO_GROUP].resources if NO_GROUP in groups else ()
         ),
         split_policy=extension.split_policy(values),
-        limit=int(values["limit"][0]) if "limit" in values else None,
+        limit=_limit(values["limit"][0]) if "limit" in values else None,
         nested=version.has(Feature.NESTED_CANDIDATES),
     )
 
 
+def _limit(digits: str) -> int:
+    """Read a number that the schema has checked; Python reads only some thousand digits."""
+    return int(digits) if len(digits) <= _MOST_LIMIT_DIGITS else NO_LIMIT
+
+
 def _check_names(values: Mapping[str, list[str]], checker: Checker) -> None:
     """Step A: names, and the values that are not of a group."""
-    problem = checker.problem({name: given[0] for name, given in values.items()})
+    first = {name: given[0] for name, given in values.items()}
+    problem = checker.problem(first, length=length_of_pairs(first.items()))
     if problem is not None:
         raise invalid_query(problem)
     for name in _FIRST_COUNTS:
         for value in values.get(name, [])[1:]:
             # The first counts, but a malformed one is wrong wherever it stands (note N5).
-            problem = checker.problem({"resources": "", name: value})
+            problem = checker.problem({"resources": "", name: value}, length=len(value))
             if problem is not None:
                 raise invalid_query(problem)
 
@@ -133,7 +147,9 @@ def _same_subtree(values: Mapping[str, list[str]], version: Version) -> tuple[Su
     return tuple(lists)
 
 
-def _groups(pairs: list[tuple[str, str]], version: Version) -> dict[str, _Group]:
+def _groups(
+    pairs: list[tuple[str, str]], values: Mapping[str, list[str]], version: Version
+) -> dict[str, _Group]:
     """Step C: the parameters of the groups, in the order of the query."""
     groups: dict[str, _Group] = {}
     for name, value in pairs:
@@ -145,26 +161,23 @@ def _groups(pairs: list[tuple[str, str]], version: Version) -> dict[str, _Group]
         if kind == "resources":
             group.resources = parameters.resources(value)
         elif kind == "required":
-            _add_traits(group, value, name, pairs, version)
+            # Until 1.38 only the last value is looked at.
+            wanted = value if version.has(Feature.ANY_TRAITS) else values[name][-1]
+            group.required.append(parameters.required(wanted, version))
         elif kind == "member_of":
             group.member_of.append(value)
-            group.membership = parameters.member_of(group.member_of, version, suffix)
+            # What is wrong with a value is said in the order of the query.
+            parameters.member_of([value], version, suffix)
+            parameters.require_repeatable(group.member_of, version, suffix)
         elif version.extended:
             setattr(group, kind, extension.uuids(kind, value))
         else:
             group.in_tree = (_in_tree(value),)
+    for suffix, group in groups.items():
+        latest = group.required if version.has(Feature.ANY_TRAITS) else group.required[-1:]
+        group.traits = parameters.Traits.together(latest)
+        group.membership = parameters.member_of(group.member_of, version, suffix)
     return groups
-
-
-def _add_traits(
-    group: _Group, value: str, name: str, pairs: list[tuple[str, str]], version: Version
-) -> None:
-    if version.has(Feature.ANY_TRAITS):
-        group.traits += parameters.required(value, version)
-    else:
-        # Until 1.38 only the last value is looked at.
-        last = [other for key, other in pairs if key == name][-1]
-        group.traits = parameters.required(last, version)
 
 
 def _in_tree(value: str) -> str:
@@ -172,7 +185,7 @@ def _in_tree(value: str) -> str:
     if not parameters.is_uuid_like(uuid):
         raise bad_request(
             f"Invalid query string parameters: Expected 'in_tree' parameter to be a format of "
-            f"uuid. Got: {value}"
+            f"uuid. Got: {quoted(value)}"
         )
     return uuid
 
@@ -218,14 +231,14 @@ def _check_resourceless(groups: Mapping[str, _Group], subtrees: tuple[SubtreeLis
     if missing:
         raise bad_request(
             "Resourceless suffixed group request should be specified in `same_subtree` query "
-            f"param: bad group(s) - {missing}.",
+            f"param: bad group(s) - {quoted(missing)}.",
             errors.BAD_VALUE,
         )
     unreal = sorted(named - (groups.keys() - {NO_GROUP}))
     if unreal:
         raise bad_request(
-            f"Real suffixes should be specified in `same_subtree`: {unreal} not found in "
-            f"{sorted(groups.keys() - {NO_GROUP})}.",
+            f"Real suffixes should be specified in `same_subtree`: {quoted(unreal)} not found in "
+            f"{quoted(sorted(groups.keys() - {NO_GROUP}))}.",
             errors.BAD_VALUE,
         )
 

@@ -70,7 +70,7 @@ def put_class(call: Call) -> Reply:
 def _ensured(call: Call) -> Reply:
     """Section 6."""
     name = call.arguments["name"]
-    require_body(_NAME, {"name": name})
+    require_body(_NAME, {"name": name}, len(name))
     created = call.services.store.write(store.ensure, name)
     status = HTTPStatus.CREATED if created else HTTPStatus.NO_CONTENT
     return Reply(status, location=_path_of(name))

@@ -8,13 +8,13 @@ milliseconds instead of fifteen.
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from functools import lru_cache
 from itertools import chain
 
 import orjson
 
 from treeclaim.api.protocol.microversions import Feature, Version
 from treeclaim.api.protocol.operations import Call
+from treeclaim.api.protocol.remembering import remembering_short
 from treeclaim.forest.answer.listing import ProviderColumns, ProviderList
 from treeclaim.model.provider import Provider
 
@@ -33,7 +33,9 @@ _AT_ONCE = 500
 _WHOLE_LIST = 5_000
 """Providers in a list that is made in one piece, of four megabytes."""
 
-_REMEMBERED = 64
+_REMEMBERED, _LONGEST_REMEMBERED = 64, 512
+"""Forms, and characters of the mount prefix, which a proxy's header may name."""
+
 _NULL = b"null"
 
 
@@ -105,16 +107,18 @@ def _written(providers: ProviderColumns, form: _Form) -> bytes:
     return b",".join([form.template] * len(providers.uuid)) % values
 
 
-@lru_cache(_REMEMBERED)
+@remembering_short(_REMEMBERED, _LONGEST_REMEMBERED)
 def _form(prefix: str, version: Version) -> _Form:
     """Return how providers are written under a mount prefix at a microversion."""
     relations = [name for feature, name in _LINKS if feature is None or version.has(feature)]
     is_nested = version.has(Feature.NESTED_PROVIDERS)
-    hole = "\0"
-    href = f"{prefix}{path_of(hole)}"
-    links = [{"rel": "self", "href": href}]
-    links += [{"rel": name, "href": f"{href}/{name}"} for name in relations]
-    fixed = orjson.dumps(links).replace(b"%", b"%%").replace(orjson.dumps(hole)[1:-1], b"%b")
+    # Every % of a prefix is one in the text, not a place for a value.
+    path = orjson.dumps(f"{prefix}{path_of('')}")[1:-1].replace(b"%", b"%%") + b"%b"
+    links = [b'{"rel":"self","href":"' + path + b'"}']
+    links += [
+        b'{"rel":"%s","href":"%s/%s"}' % (name.encode(), path, name.encode()) for name in relations
+    ]
+    fixed = b"[" + b",".join(links) + b"]"
     text = b'{"uuid":"%b","name":%b,"generation":%d,"links":' + fixed
     if is_nested:
         text += b',"parent_provider_uuid":%b,"root_provider_uuid":"%b"'

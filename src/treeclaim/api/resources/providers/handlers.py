@@ -55,9 +55,9 @@ def _provider_query(call: Call) -> ProviderQuery:
     required = [value for name, value in pairs if name == "required"]
     if not call.has(Feature.ANY_TRAITS):
         required = required[-1:]
-    traits = parameters.Traits()
-    for value in required:
-        traits += parameters.required(value, call.version)
+    traits = parameters.Traits.together(
+        parameters.required(value, call.version) for value in required
+    )
     return ProviderQuery(
         name=query.get("name") or None,
         uuid=query.get("uuid"),

@@ -5,8 +5,8 @@ It describes the newest microversion; `x-since` says from which one an operation
 """
 
 import re
+from collections.abc import Iterable
 from dataclasses import replace
-from functools import cache
 from http import HTTPStatus
 from typing import Any
 
@@ -14,19 +14,15 @@ from treeclaim import __version__
 from treeclaim.api import answers
 from treeclaim.api.protocol.microversions import MAXIMUM, MINIMUM
 from treeclaim.api.protocol.operations import Call, Operation, Reply
-from treeclaim.api.protocol.validation import Schema
+from treeclaim.api.protocol.wording import Schema
 
 _GROUPED = re.compile(r"\^(\w+)\(")
 
 
-@cache
-def description() -> dict[str, Any]:
-    """Return the whole document."""
-    # The routes include the operation that shows this document.
-    from treeclaim.api.routes import OPERATIONS  # noqa: PLC0415
-
+def description(operations: Iterable[Operation]) -> dict[str, Any]:
+    """Return the whole document about some operations."""
     paths: dict[str, dict[str, Any]] = {}
-    for operation in OPERATIONS:
+    for operation in operations:
         paths.setdefault(operation.path, {})[operation.method.lower()] = _operation(operation)
     return {
         "openapi": "3.1.0",
@@ -125,9 +121,9 @@ def _responses(operation: Operation) -> dict[str, Any]:
     return responses
 
 
-def show_description(_call: Call) -> Reply:
+def show_description(call: Call) -> Reply:
     """Show this description; it needs no token."""
-    return Reply(body=description())
+    return Reply(body=call.services.description)
 
 
 OPERATIONS = (

@@ -7,6 +7,7 @@ from treeclaim.api.protocol import schemas
 from treeclaim.api.protocol.errors import ApiError, api_error, bad_request
 from treeclaim.api.protocol.microversions import Feature
 from treeclaim.api.protocol.operations import Call, Operation, Reply, Versioned
+from treeclaim.api.protocol.texts import quoted
 from treeclaim.api.protocol.timestamps import now
 from treeclaim.api.protocol.validation import require_query
 from treeclaim.api.resources.providers.rows import require_row
@@ -42,7 +43,7 @@ def _associated(value: str | None) -> bool | None:
         return None
     if value.lower() not in {"true", "false"}:
         raise bad_request(
-            f'The query parameter "associated" only accepts "true" or "false". Got: "{value}"'
+            f'The query parameter "associated" only accepts "true" or "false". Got: "{quoted(value)}"'
         )
     return value.lower() == "true"
 
@@ -53,7 +54,7 @@ def _name_filter(value: str | None) -> str:
     if ":" not in value:
         raise bad_request(
             "Badly formatted name parameter. Expected name query string parameter in form: "
-            f'?name=[in|startswith]:[name1,name2|prefix]. Got: "{value}"'
+            f'?name=[in|startswith]:[name1,name2|prefix]. Got: "{quoted(value)}"'
         )
     return value
 
@@ -69,7 +70,7 @@ def show_trait(call: Call) -> Reply:
     with call.services.replica.current() as forest:
         catalogue = forest.catalogue
     if name not in catalogue.traits:
-        raise ApiError(HTTPStatus.NOT_FOUND, f"No such trait(s): {name}.")
+        raise ApiError(HTTPStatus.NOT_FOUND, f"No such trait(s): {quoted(name)}.")
     return Reply(HTTPStatus.NO_CONTENT, modified_at=_newest(catalogue, [name]))
 
 

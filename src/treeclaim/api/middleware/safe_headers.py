@@ -1,0 +1,32 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Headers of every answer, whoever gives it."""
+
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
+
+_NO_GUESSING = ("X-Content-Type-Options", "nosniff")
+
+
+class SafeHeaders:
+    """Forbids browsers to guess what an answer is.
+
+    An error may repeat what somebody else wrote into a link.
+    """
+
+    def __init__(self, application: "WSGIApplication") -> None:
+        self._application = application
+
+    def __call__(
+        self, environment: "WSGIEnvironment", start_response: "StartResponse"
+    ) -> Iterable[bytes]:
+        """Answer with the header."""
+
+        def start(
+            status: str, headers: list[tuple[str, str]], exc_info: Any = None, /
+        ) -> Callable[[bytes], object]:
+            return start_response(status, [*headers, _NO_GUESSING], exc_info)
+
+        return self._application(environment, start)

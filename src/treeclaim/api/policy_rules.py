@@ -1,0 +1,112 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The rules of contract page 05, section 2: one for each operation, and those they refer to.
+
+Knows the operations; what enforces rules (`protocol.policy`) does not.
+"""
+
+from typing import Any
+
+from oslo_config import cfg
+from oslo_policy import policy as oslo_policy
+
+from treeclaim.api.policy_files import Findings, enforcer_of
+from treeclaim.api.routes import OPERATIONS
+
+_DEPRECATED_SINCE = "2023.1"
+_REASON = (
+    "The service role has been introduced for calls between services; the admin role alone "
+    "stays valid unless [oslo_policy]/enforce_new_defaults is set."
+)
+
+ADMIN_OR_SERVICE = "rule:admin_or_service_api"
+ADMIN_OR_READER_OR_SERVICE = "rule:admin_or_project_reader_or_service_api"
+SERVICE = "rule:service_api"
+
+
+def _was_admin(name: str) -> oslo_policy.DeprecatedRule:
+    return oslo_policy.DeprecatedRule(
+        name=name,
+        check_str="role:admin",
+        deprecated_reason=_REASON,
+        deprecated_since=_DEPRECATED_SINCE,
+    )
+
+
+def _base_rules() -> list[oslo_policy.RuleDefault]:
+    return [
+        oslo_policy.RuleDefault("admin_api", "role:admin", "Administrators."),
+        oslo_policy.RuleDefault(
+            "service_api",
+            "role:service",
+            "Other services.",
+            deprecated_rule=_was_admin("rule:admin_api"),
+        ),
+        oslo_policy.RuleDefault(
+            "admin_or_service_api",
+            "role:admin or role:service",
+            "Administrators and other services.",
+            deprecated_rule=_was_admin("rule:admin_api"),
+        ),
+        oslo_policy.RuleDefault(
+            "project_reader_api",
+            "role:reader and project_id:%(project_id)s",
+            "Readers of the project in question.",
+            deprecated_rule=_was_admin("rule:admin_api"),
+        ),
+        oslo_policy.RuleDefault(
+            "admin_or_project_reader_or_service_api",
+            "role:admin or rule:project_reader_api or role:service",
+            "Administrators, readers of the project in question, and other services.",
+            deprecated_rule=_was_admin("rule:admin_api"),
+        ),
+    ]
+
+
+def list_rules() -> list[oslo_policy.RuleDefault]:
+    """Return all rules with their defaults, for the oslopolicy tools too."""
+    operations: dict[str, list[Any]] = {}
+    for operation in OPERATIONS:
+        if operation.policy is not None:
+            operations.setdefault(operation.policy, []).append(operation)
+    documented = [
+        oslo_policy.DocumentedRuleDefault(
+            name=name,
+            check_str=_DEFAULTS.get(name, ADMIN_OR_SERVICE),
+            description=found[0].summary,
+            operations=[{"method": one.method, "path": one.path} for one in found],
+            scope_types=["project"],
+        )
+        for name, found in operations.items()
+    ]
+    return _base_rules() + documented
+
+
+_DEFAULTS = {
+    "placement:usages": ADMIN_OR_READER_OR_SERVICE,
+    "placement:reshaper:reshape": SERVICE,
+}
+
+
+def load_policy(configuration: cfg.ConfigOpts) -> tuple[oslo_policy.Enforcer, Findings]:
+    """Make an enforcer from the operator's files as they are now, and say what is strange in them.
+
+    Raises:
+        PolicyFileError: if a file cannot be understood.
+    """
+    return enforcer_of(configuration, list_rules())
+
+
+def registered_enforcer(configuration: cfg.ConfigOpts) -> oslo_policy.Enforcer:
+    """Make an enforcer that knows all rules and has read no file yet."""
+    enforcer = oslo_policy.Enforcer(configuration)
+    enforcer.suppress_deprecation_warnings = True
+    enforcer.suppress_default_change_warnings = True
+    enforcer.register_defaults(list_rules())
+    return enforcer
+
+
+def enforcer_for_tools() -> oslo_policy.Enforcer:
+    """Return an enforcer for the oslopolicy command line tools."""
+    configuration = cfg.ConfigOpts()
+    configuration([], project="placement")
+    return registered_enforcer(configuration)

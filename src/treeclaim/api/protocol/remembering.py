@@ -1,0 +1,48 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is remembered about requests, within bounds in bytes.
+
+Reading the same header for each request takes long, so the last results are kept. A client can
+make up any number of values of any length; only short ones are kept, so that the number of entries
+bounds the memory too.
+"""
+
+from collections.abc import Callable
+from functools import lru_cache, wraps
+from typing import ParamSpec, TypeVar
+
+_Parameters = ParamSpec("_Parameters")
+_Result = TypeVar("_Result")
+
+
+def remembering_short(
+    entries: int, longest: int
+) -> Callable[[Callable[_Parameters, _Result]], Callable[_Parameters, _Result]]:
+    """Let a function remember its last results, but only where its arguments are short.
+
+    Args:
+        entries: How many results are kept.
+        longest: Characters of all texts among the positional arguments together; with more the
+            function is called each time.
+    """
+
+    def remembering(function: Callable[_Parameters, _Result]) -> Callable[_Parameters, _Result]:
+        remembered = lru_cache(entries)(function)
+
+        @wraps(function)
+        def ask(*arguments: _Parameters.args, **named: _Parameters.kwargs) -> _Result:
+            if length_of(arguments) > longest:
+                return function(*arguments, **named)
+            return remembered(*arguments, **named)  # type: ignore[arg-type]
+
+        return ask
+
+    return remembering
+
+
+def length_of(value: object) -> int:
+    """Return the characters of a text, or of all texts in a tuple; 0 for anything else."""
+    if isinstance(value, str):
+        return len(value)
+    if isinstance(value, tuple):
+        return sum(map(length_of, value))
+    return 0

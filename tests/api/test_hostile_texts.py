@@ -1,0 +1,260 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Whatever text a client sends, wherever: answers are whole, and no header is torn."""
+
+import json
+import re
+from urllib.parse import quote, quote_from_bytes
+
+import pytest
+
+from tests.api.raw import require_sound, send
+from tests.service import make_application
+from treeclaim.api.routes import OPERATIONS
+
+HOST = "10000000-0000-4000-8000-000000000001"
+OTHER = "10000000-0000-4000-8000-000000000002"
+CONSUMER = "20000000-0000-4000-8000-000000000001"
+
+HOSTILE = [
+    "\n",
+    "CUSTOM_X\n",
+    "\nCUSTOM_X",
+    "CUSTOM_X\r\nSet-Cookie: a=b",
+    "VCPU\n",
+    "1\n",
+    f"{HOST}\n",
+    'a"b',
+    'a",{"b":"',
+    "back\\slash\\",
+    "\\u0000",
+    "nul\0",
+    "\x01\x08\x1b[31m\x7f\x85",
+    "line\u2028paragraph\u2029",
+    "\u202eright to left",
+    "\ud800 lone",
+    "\N{SNOWMAN}\U0001f333",
+    "\N{KELVIN SIGN}\N{ARABIC-INDIC DIGIT ONE}",
+    "%b%s%d{0}",
+    "<script>alert('a & b')</script>",
+    "a" * 300,
+    "CUSTOM_" + "A" * 20_000,
+    "\n" * 500,
+]
+IDS = [f"{number}-{ascii(text)[:24]}" for number, text in enumerate(HOSTILE)]
+ACCEPTS = ["application/json", "text/html", "text/plain"]
+VERSIONS = ["1.0", "1.12", "1.25", "1.39", "1.39, treeclaim 1.0"]
+SCALARS = ["limit", "group_policy", "root_required", "same_subtree", "root_member_of", "isolate"]
+SCALARS += ["can_split", "split_policy", "nearest", "tree"]
+GROUPED = ["resources", "required", "member_of", "in_tree", "in_subtree"]
+NAMED = ["name", "uuid", "associated", "project_id", "user_id", "consumer_type"]
+QUERIED = [
+    "/resource_providers",
+    "/traits",
+    "/usages",
+    "/allocation_candidates",
+    "/allocation_candidates/explain",
+]
+
+
+def encoded(text):
+    """A text percent-encoded as a query has it; what is no UTF-8 too."""
+    return quote_from_bytes(text.encode("utf-8", "surrogatepass"), safe="").encode()
+
+
+@pytest.fixture(scope="module")
+def application(tmp_path_factory):
+    """A service with a host that has something to offer."""
+    service = make_application(tmp_path_factory.mktemp("hostile"))
+    for uuid in (HOST, OTHER):
+        body = {"name": f"host {uuid}", "uuid": uuid}
+        send(service, "POST", "/resource_providers", body=json.dumps(body).encode())
+    body = {"resource_provider_generation": 0, "inventories": {"VCPU": {"total": 8}}}
+    path = f"/resource_providers/{HOST}/inventories"
+    assert send(service, "PUT", path, body=json.dumps(body).encode()).status == 200
+    return service
+
+
+@pytest.mark.parametrize("text", HOSTILE, ids=IDS)
+def test_in_paths(application, text):
+    for number, operation in enumerate(OPERATIONS):
+        raw = re.sub(r"\{\w+\}", lambda _: text, operation.path)
+        for accept in ACCEPTS:
+            # Each operation at two of the versions, all of them at all versions together.
+            for version in (VERSIONS[number % len(VERSIONS)], VERSIONS[-1]):
+                body = b"{}" if operation.body is not None else None
+                answer = send(
+                    application,
+                    operation.method,
+                    raw,
+                    body=body,
+                    version=version,
+                    http_accept=accept,
+                )
+                require_sound(answer)
+
+
+@pytest.mark.parametrize("text", HOSTILE, ids=IDS)
+def test_in_values_of_queries(application, text):
+    for path in QUERIED:
+        for name in [*SCALARS, *GROUPED, *NAMED]:
+            for value in (text, f"VCPU:{text}", f"in:{text}", f"!in:{text}"):
+                query = f"resources=VCPU:1&{name}=".encode() + encoded(value)
+                require_sound(send(application, "GET", path, query=query, version=VERSIONS[-1]))
+
+
+@pytest.mark.parametrize("text", HOSTILE, ids=IDS)
+def test_in_names_of_parameters_and_suffixes(application, text):
+    for path in QUERIED:
+        for name in ["", *SCALARS, *GROUPED, *NAMED]:
+            given = encoded(name + text)
+            more = b"resources" + encoded(text) + b"=VCPU:1&group_policy=none&resources_A=VCPU:1&"
+            for query in (given + b"=VCPU:1", more + given + b"=" + HOST.encode()):
+                for version in VERSIONS[3:]:
+                    require_sound(send(application, "GET", path, query=query, version=version))
+
+
+def test_a_suffix_is_what_the_contract_says_and_no_more(application):
+    for suffix in ("1\n", "A\n", "\n", "1 ", "\u0661", "a" * 65, "a.b"):
+        query = b"resources" + encoded(suffix) + b"=VCPU:1"
+        answer = send(application, "GET", "/allocation_candidates", query=query)
+        assert answer.status == 400
+        assert "does not match any of the regexes" in answer.detail
+    for name, value in (("limit", "1\n"), ("group_policy", "none\n"), ("limit", "\u0661")):
+        query = f"resources=VCPU:1&{name}=".encode() + encoded(value)
+        answer = send(application, "GET", "/allocation_candidates", query=query)
+        assert answer.status == 400
+
+
+NAMING_BODIES = {
+    "POST /resource_classes": lambda text: {"name": text},
+    "PUT /resource_classes/CUSTOM_A": lambda text: {"name": text},
+    "POST /resource_providers": lambda text: {
+        "name": text,
+        "uuid": text,
+        "parent_provider_uuid": text,
+    },
+    f"PUT /resource_providers/{OTHER}": lambda text: {"name": text, "parent_provider_uuid": text},
+    f"POST /resource_providers/{OTHER}/inventories": lambda text: {
+        "resource_class": text,
+        "total": 1,
+    },
+    f"PUT /resource_providers/{OTHER}/inventories": lambda text: {
+        "resource_provider_generation": 0,
+        "inventories": {text: {"total": 1}},
+    },
+    f"PUT /resource_providers/{OTHER}/traits": lambda text: {
+        "resource_provider_generation": 0,
+        "traits": [text],
+    },
+    f"PUT /resource_providers/{OTHER}/aggregates": lambda text: {
+        "resource_provider_generation": 0,
+        "aggregates": [text],
+    },
+    f"PUT /allocations/{CONSUMER}": lambda text: {
+        "allocations": {HOST: {"resources": {text: 1}}},
+        "project_id": "p",
+        "user_id": "u",
+        "consumer_type": text,
+        "consumer_generation": None,
+    },
+    "POST /allocations": lambda text: {
+        text: {
+            "allocations": {text: {"resources": {"VCPU": 1}}},
+            "project_id": text,
+            "user_id": text,
+            "consumer_type": "A",
+            "consumer_generation": None,
+            "mappings": {text: [text]},
+        }
+    },
+    "POST /reshaper": lambda text: {
+        "inventories": {
+            text: {
+                "resource_provider_generation": 0,
+                "inventories": {text: {"total": 1}},
+            }
+        },
+        "allocations": {},
+    },
+}
+
+
+@pytest.mark.parametrize("call", NAMING_BODIES)
+def test_in_bodies(application, call):
+    method, path = call.split()
+    for text in HOSTILE:
+        whole = NAMING_BODIES[call](text)
+        bodies = [whole, *({**whole, name: text} for name in whole), {text: text}, [text], text]
+        # With one field after another harmless, so that each is reached.
+        bodies += [{**whole, name: HOST} for name in whole]
+        for body in bodies:
+            written = json.dumps(body, ensure_ascii=True).encode()
+            for version, accept in (("1.6", ACCEPTS[1]), ("1.39", ACCEPTS[0])):
+                answer = send(
+                    application, method, path, body=written, version=version, http_accept=accept
+                )
+                require_sound(answer)
+    # What such names left behind is shown whole everywhere.
+    for shown in (
+        "/resource_providers",
+        "/resource_classes",
+        "/traits",
+        f"/resource_providers/{OTHER}/traits",
+        f"/resource_providers/{OTHER}/aggregates",
+        f"/resource_providers/{OTHER}/inventories",
+    ):
+        require_sound(send(application, "GET", shown))
+
+
+@pytest.mark.parametrize("text", HOSTILE, ids=IDS)
+def test_in_headers(application, text):
+    """A server hands over Latin-1; some let control characters through."""
+    sent = text.encode("utf-8", "surrogatepass").decode("latin-1")
+    for name in (
+        "http_openstack_api_version",
+        "http_accept",
+        "content_type",
+        "content_length",
+        "http_x_auth_token",
+        "http_x_roles",
+        "http_x_project_id",
+        "http_openstack_system_scope",
+        "http_x_openstack_request_id",
+        "http_host",
+        "http_x_forwarded_proto",
+        "script_name",
+    ):
+        for method, path, body in (
+            ("GET", "/resource_providers", None),
+            ("GET", "/nowhere", None),
+            ("POST", "/resource_providers", b"{}"),
+        ):
+            require_sound(send(application, method, path, body=body, **{name: sent}))
+
+
+def test_an_error_page_shows_markup_as_text(application):
+    """A browser that opens a link to us runs nothing of it."""
+    name = "a & b < c > d <i>e</i> <script"
+    answer = send(
+        application,
+        "GET",
+        "/traits",
+        query=b"name=" + encoded(name),
+        http_accept="text/html,application/json",
+    )
+    assert answer.status == 400
+    assert b"a &amp; b &lt; c &gt; d e &lt;script" in answer.body
+    assert b"<script" not in answer.body
+    assert b"<i>" not in answer.body
+
+
+def test_a_location_is_an_address_whatever_the_name(application):
+    for prefix in ("/placement", "/pl\xc3\xa4 ce\n"):
+        answer = send(application, "PUT", "/traits/CUSTOM_PLACE", script_name=prefix)
+        location = answer.header("location")
+        assert (
+            location
+            == "http://127.0.0.1"
+            + quote(prefix.encode("latin-1"), safe="/")
+            + "/traits/CUSTOM_PLACE"
+        )

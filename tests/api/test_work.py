@@ -1,0 +1,285 @@
+# SPDX-License-Identifier: Apache-2.0
+"""No text that a client can send makes the service work for long (contract page 97).
+
+What is judged is time of this process, not of the clock, and with much slack: what these tests are
+for took minutes.
+"""
+
+import json
+import time
+from uuid import UUID, uuid5
+
+import pytest
+
+from tests.api.raw import require_sound, send
+from tests.service import make_application
+
+LONG = 200_000
+"""Characters of a text."""
+
+MOST_SECONDS = 1.0
+"""Of the processor, for so long a text: each takes a fifth of it or less. What grows with the square of
+the length takes ten seconds and more."""
+
+MOST_SECONDS_OF_A_BODY = 10.0
+"""For the longest body that is read, 16 MiB; reading it alone takes up to half a second."""
+
+HOST = "10000000-0000-4000-8000-000000000001"
+
+
+@pytest.fixture(scope="module")
+def application(tmp_path_factory):
+    """A service with a host."""
+    service = make_application(tmp_path_factory.mktemp("work"))
+    body = json.dumps({"name": "host", "uuid": HOST}).encode()
+    assert send(service, "POST", "/resource_providers", body=body).status == 200
+    return service
+
+
+def filled(unit, length=LONG):
+    """A text of so many characters."""
+    return (unit * (length // len(unit) + 1))[:length]
+
+
+LONG_TEXTS = {
+    "one letter": filled("a"),
+    "beginnings of markup": filled("<a"),
+    "markup in markup": filled("<a<b>"),
+    "closed late": "<" * (LONG - 1) + ">",
+    "half quoted": filled(';a="'),
+    "parameters": filled(";a=b"),
+    "list": filled("a,"),
+    "stars": filled("*/*,"),
+    "qualities": filled("a/b;q=0.1,"),
+    "versions": filled("placement 1.1,"),
+    "blanks": filled(" "),
+    "digits": filled("1"),
+    "dots": filled("1."),
+    "line ends": filled("\n"),
+    "backslashes": filled('\\"'),
+    "dashes": filled("a-"),
+    "colons": filled("a:1,"),
+    "marks": filled("!"),
+    "capitals": "CUSTOM_" + filled("A_"),
+    "percent": filled("%25"),
+    "roles": filled("admin,member,"),
+    "beyond ASCII": filled("\xc3\xa4"),
+}
+HEADERS = [
+    "http_openstack_api_version",
+    "http_accept",
+    "content_type",
+    "content_length",
+    "http_x_auth_token",
+    "http_x_roles",
+    "http_x_openstack_request_id",
+    "http_host",
+    "script_name",
+]
+QUERIES = {
+    "/resource_providers": ["name", "uuid", "member_of", "required", "in_tree", "resources", "x"],
+    "/traits": ["name", "associated"],
+    "/usages": ["project_id", "user_id", "consumer_type"],
+    "/allocation_candidates": [
+        "resources",
+        "required",
+        "member_of",
+        "in_tree",
+        "in_subtree",
+        "limit",
+        "group_policy",
+        "root_required",
+        "same_subtree",
+        "root_member_of",
+        "isolate",
+        "can_split",
+        "split_policy",
+    ],
+    "/allocation_candidates/explain": ["nearest", "tree", "resources"],
+}
+EXTENDED = "1.39, treeclaim 1.0"
+
+
+def require_little_work(most, application, *arguments, **named):
+    """Send a request; fail where it takes more of the processor than it should."""
+    begun = time.process_time()
+    answer = send(application, *arguments, **named)
+    spent = time.process_time() - begun
+    assert spent < most, f"{spent:.1f} s, {answer.status}"
+    require_sound(answer)
+    return answer
+
+
+@pytest.mark.parametrize("kind", LONG_TEXTS)
+@pytest.mark.parametrize("header", HEADERS)
+def test_a_long_header(application, header, kind):
+    for method, path, body, accept in (
+        ("GET", "/nowhere/<b>", None, "text/html"),
+        ("GET", "/resource_providers", None, "application/json"),
+        ("POST", "/resource_providers", b"{}", "text/plain"),
+    ):
+        named = {"http_accept": accept} | {header: LONG_TEXTS[kind]}
+        require_little_work(MOST_SECONDS, application, method, path, body=body, **named)
+
+
+@pytest.mark.parametrize("kind", LONG_TEXTS)
+def test_a_long_path(application, kind):
+    text = LONG_TEXTS[kind].encode("latin-1")
+    for before, after in (
+        (b"/", b""),
+        (b"/resource_providers/", b""),
+        (b"/resource_providers/", b"/inventories"),
+        (b"/resource_providers/", b"/inventories/VCPU"),
+        (b"/traits/", b""),
+        (b"/resource_classes/", b""),
+        (b"/allocations/", b""),
+    ):
+        for method in ("GET", "PUT", "DELETE"):
+            require_little_work(
+                MOST_SECONDS, application, method, before + text + after, body=b"{}"
+            )
+
+
+@pytest.mark.parametrize("kind", LONG_TEXTS)
+@pytest.mark.parametrize("path", QUERIES)
+def test_a_long_value_in_a_query(application, path, kind):
+    text = LONG_TEXTS[kind].replace("\n", "%0A").replace("&", "%26").encode("latin-1")[:LONG]
+    text = text.rsplit(b"%", 1)[0] or text
+    begin = b"resources=VCPU:1&" if "candidates" in path else b""
+    for name in QUERIES[path]:
+        for query in (begin + name.encode() + b"=" + text, begin + name.encode() + text + b"=1"):
+            version = EXTENDED if "candidates" in path else "1.39"
+            require_little_work(
+                MOST_SECONDS, application, "GET", path, query=query, version=version
+            )
+
+
+REPEATED = {
+    "required": "CUSTOM_A",
+    "member_of": HOST,
+    "in_tree": HOST,
+    "resources": "VCPU:1",
+    "limit": "1",
+    "group_policy": "none",
+    "same_subtree": "_A",
+    "root_required": "CUSTOM_A",
+    "root_member_of": HOST,
+    "can_split": "VCPU",
+    "isolate": "_A",
+    "x": "1",
+}
+
+
+@pytest.mark.parametrize("name", REPEATED)
+def test_a_parameter_given_again_and_again(application, name):
+    """One pass over a query, however often a name stands in it."""
+    for version in ("1.38", "1.39", EXTENDED):
+        for path in ("/resource_providers", "/allocation_candidates"):
+            for numbered in (False, True):
+                one = f"{name}={REPEATED[name]}"
+                count = LONG // (len(one) + 6)
+                pairs = (
+                    one.replace("=", f"{number}=") if numbered else one for number in range(count)
+                )
+                query = "&".join(["resources=VCPU:1", *pairs]).encode()
+                require_little_work(
+                    MOST_SECONDS,
+                    application,
+                    "GET",
+                    path,
+                    query=query,
+                    version=version,
+                )
+
+
+def uuids(count):
+    """So many different uuids."""
+    return [str(uuid5(UUID(HOST), str(number))) for number in range(count)]
+
+
+def many(length):
+    """Bodies of about so many characters that are wrong in many places, or at the end."""
+    count = length // 40
+    return {
+        "objects": [{"a": number} for number in range(count)],
+        "equal objects": [{"a": 1}] * count,
+        "floats": [number * 2.0**61 for number in range(count)],
+        "empty lists": [[]] * (length // 3),
+        "uuids and one again": [*uuids(count), uuids(1)[0]],
+        "names": dict.fromkeys(uuids(count), 0),
+        "empty objects by name": {name: {} for name in uuids(count)},
+        "one long text": "x" * length,
+        "line ends": "\n" * (length // 2),
+        "quotes": "\"'" * (length // 3),
+        "numbers": [0] * (length // 2),
+        "nested": None,
+        "nested objects": None,
+    }
+
+
+def written(kind, value, length):
+    """A body's value as JSON."""
+    if kind == "nested":
+        deep = "[" * 1000 + "]" * 1000
+        return "[" + ",".join([deep] * (length // 2001)) + "]"
+    if kind == "nested objects":
+        return "[" + ",".join(['{"a":' * 900 + "1" + "}" * 900] * (length // 5500)) + "]"
+    return json.dumps(value, separators=(",", ":"))
+
+
+PLACES = {
+    "aggregates": ("PUT", f"/resource_providers/{HOST}/aggregates", '{{"aggregates":{0},"resource_provider_generation":0}}'),
+    "old aggregates": ("PUT", f"/resource_providers/{HOST}/aggregates", "{0}"),
+    "traits": ("PUT", f"/resource_providers/{HOST}/traits", '{{"traits":{0},"resource_provider_generation":0}}'),
+    "inventories": ("PUT", f"/resource_providers/{HOST}/inventories", '{{"inventories":{0},"resource_provider_generation":0}}'),
+    "claims": ("POST", "/allocations", "{0}"),
+    "claim": ("PUT", f"/allocations/{HOST}", '{{"allocations":{0},"mappings":{0},"project_id":"p","user_id":"u","consumer_generation":null,"consumer_type":"A"}}'),
+    "reshaper": ("POST", "/reshaper", '{{"inventories":{0},"allocations":{0}}}'),
+    "provider": ("POST", "/resource_providers", '{{"name":{0},"uuid":{0}}}'),
+}  # fmt: skip
+
+
+def post(application, place, kind, length, most):
+    """Send a body with something in a place."""
+    method, path, form = PLACES[place]
+    body = form.format(written(kind, many(length)[kind], length)).encode()
+    version = "1.18" if place == "old aggregates" else "1.39"
+    return require_little_work(most, application, method, path, body=body, version=version)
+
+
+@pytest.mark.parametrize("kind", many(40))
+@pytest.mark.parametrize("place", PLACES)
+def test_a_body_as_long_as_refusals_are_worded_for(application, place, kind):
+    post(application, place, kind, 8_000, 2 * MOST_SECONDS)
+    post(application, place, kind, 40_000, 2 * MOST_SECONDS)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", many(40))
+@pytest.mark.parametrize("place", PLACES)
+def test_the_longest_body(application, place, kind):
+    post(application, place, kind, 7_000_000, MOST_SECONDS_OF_A_BODY)
+
+
+def test_names_given_twice_in_a_body_count_once(application):
+    name = '{"name":"a","name":"b",' + '"name":"c",' * 50_000 + '"name":"twice"}'
+    answer = require_little_work(
+        MOST_SECONDS, application, "POST", "/resource_providers", body=name.encode()
+    )
+    assert answer.status == 200
+    assert answer.json()["name"] == "twice"
+
+
+def test_long_bodies_are_told_what_is_wrong_too(application):
+    traits = ["CUSTOM_A"] * 20_000
+    body = {"traits": [*traits, ""], "resource_provider_generation": 0}
+    path = f"/resource_providers/{HOST}/traits"
+    answer = send(application, "PUT", path, body=json.dumps(body).encode())
+    assert answer.status == 400
+    assert "JSON does not validate: " in answer.detail
+    assert "Failed validating 'minLength' on instance['traits'][20000]" in answer.detail
+    body = {"aggregates": uuids(300) + uuids(1), "resource_provider_generation": 0}
+    path = f"/resource_providers/{HOST}/aggregates"
+    answer = send(application, "PUT", path, body=json.dumps(body).encode())
+    assert "has non-unique elements" in answer.detail
+    assert "Failed validating 'uniqueItems'" in answer.detail
