@@ -19,13 +19,13 @@ $(RUNTIME): requirements/runtime.txt requirements/build.txt pyproject.toml
 	    echo "Name another interpreter: make $(or $(MAKECMDGOALS),demo) PYTHON=python3.12"; exit 1; }
 	@echo "Installing the packages that the service needs into $(VENV) ..."
 	@$(PYTHON) -m venv $(VENV)
-	@$(INSTALL) --requirement requirements/build.txt --requirement requirements/runtime.txt
+	@$(INSTALL) --require-hashes --requirement requirements/build.txt --requirement requirements/runtime.txt
 	@$(INSTALL) --no-deps --no-build-isolation --editable .
 	@touch $@
 
 $(READY): $(RUNTIME) requirements/dev.txt
 	@echo "Installing the packages that tests and checks need into $(VENV) ..."
-	@$(INSTALL) --requirement requirements/dev.txt
+	@$(INSTALL) --require-hashes --requirement requirements/dev.txt
 	@touch $@
 
 install: $(READY)  ## create .venv with everything
@@ -71,9 +71,13 @@ bench: $(READY)  ## a short, honest benchmark, against openstack-placement where
 bench-full: $(READY)  ## the whole benchmark, about half an hour; its table and plots go to docs/benchmarks
 	$(BIN)/python -m bench --full --json docs/benchmarks/full.json --markdown docs/benchmarks/full.md --plots docs/benchmarks
 
-lock: $(READY)  ## pin all packages anew
-	$(BIN)/pip-compile --quiet --upgrade --strip-extras --no-header --no-emit-index-url --no-emit-find-links --no-emit-trusted-host --no-emit-options --output-file requirements/runtime.txt pyproject.toml
-	$(BIN)/pip-compile --quiet --upgrade --strip-extras --allow-unsafe --extra dev --no-header --no-emit-index-url --no-emit-find-links --no-emit-trusted-host --no-emit-options --output-file requirements/dev.txt pyproject.toml
+COMPILE := $(BIN)/uv pip compile --quiet --upgrade --universal --python-version 3.11 --generate-hashes \
+	--no-header --no-annotate --no-emit-index-url --no-emit-find-links
+
+lock: $(READY)  ## pin all packages anew, with their hashes
+	$(COMPILE) requirements/build.in --output-file requirements/build.txt
+	$(COMPILE) pyproject.toml --output-file requirements/runtime.txt
+	$(COMPILE) pyproject.toml --extra dev --output-file requirements/dev.txt
 
 openapi: $(READY)  ## write docs/openapi.json anew
 	$(BIN)/python -c 'import json; from treeclaim.api.resources.service.openapi import description; from treeclaim.api.routes import OPERATIONS; print(json.dumps(description(OPERATIONS), indent=1))' > docs/openapi.json
