@@ -230,7 +230,9 @@ print(new_identity(), flush=True)
 def test_no_two_processes_draw_the_same_identity_not_even_after_a_fork():
     drawn = []
     for _ in range(2):
-        done = subprocess.run([sys.executable, "-c", DRAW], capture_output=True, text=True)
+        done = subprocess.run(
+            [sys.executable, "-c", DRAW], check=True, capture_output=True, text=True
+        )
         drawn += [int(line) for line in done.stdout.split()]
     assert len(drawn) == len(set(drawn)) == 4
     # Ids stand for identities of streams that an earlier release made.
