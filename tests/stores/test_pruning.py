@@ -223,7 +223,7 @@ DRAW = """
 import os
 from treeclaim.store.feed.streams import new_identity
 os.fork()
-print(new_identity(), flush=True)
+os.write(1, f"{new_identity()}\\n".encode())
 """
 
 
