@@ -26,8 +26,8 @@ def url(request, tmp_path):
     with empty_database(request.param, tmp_path) as made:
         engine = make_engine(DatabaseSettings(made))
         placement.create_all(engine)
-        engine.dispose()
         schema.stamp(engine, schema.PLACEMENT_REVISION)
+        engine.dispose()
         migrate(made, command.upgrade, "0001")
         yield made
 

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Pruning takes away what is old, piece by piece, and never fails a write that came along."""
 
+import subprocess
+import sys
 import threading
 import uuid
 from contextlib import closing
@@ -126,6 +128,12 @@ def test_a_stream_that_was_closed_a_moment_ago_stays(store):
     assert rows_of(store, streams) == closed
 
 
+def test_a_closed_stream_is_not_closed_again(store):
+    for _ in range(2):
+        store.write(pruning.close_unused, utc_now() - EVERYTHING)
+    assert [row.closed_in for row in rows_of(store, streams) if row.epoch is None] == [1]
+
+
 def test_the_owner_of_a_closed_stream_takes_another_one(store):
     provider = new_provider(store)
     store.prune(EVERYTHING)
@@ -209,3 +217,23 @@ def test_a_stream_whose_transaction_was_rolled_back_is_used_again():
 def test_a_stream_whose_transaction_may_have_been_committed_is_given_up(error):
     first, second = lent_twice(error)
     assert second is not first
+
+
+DRAW = """
+import os
+from treeclaim.store.feed.streams import new_identity
+os.fork()
+os.write(1, f"{new_identity()}\\n".encode())
+"""
+
+
+def test_no_two_processes_draw_the_same_identity_not_even_after_a_fork():
+    drawn = []
+    for _ in range(2):
+        done = subprocess.run(
+            [sys.executable, "-c", DRAW], check=True, capture_output=True, text=True
+        )
+        drawn += [int(line) for line in done.stdout.split()]
+    assert len(drawn) == len(set(drawn)) == 4
+    # Ids stand for identities of streams that an earlier release made.
+    assert all(1 << 31 < identity < 1 << 63 for identity in drawn)

@@ -20,9 +20,8 @@ from tests.stores.worlds_of_readers import (
 
 SLOW_KINDS = [KINDS[0], *(pytest.param(kind, marks=pytest.mark.slow) for kind in KINDS[1:])]
 HAPPENINGS = (
-    *("create", "delete", "stock", "stock", "trait"),
-    *("restart", "age", "prune_everything", "prune_old"),
-    *("backup", "restore", "read", "read", "read"),
+    *("read", "read", "change", "change", "change", "replace", "trait"),
+    *("restart", "age", "prune_everything", "prune_old", "backup", "restore"),
 )
 STORIES = st.lists(
     st.tuples(
@@ -30,7 +29,8 @@ STORIES = st.lists(
         st.integers(0, WRITERS - 1),
         st.integers(0, len(PROVIDERS) - 1),
     ),
-    min_size=4,
+    # Short ones find little; those that fail are shrunk to readings that do nothing.
+    min_size=20,
     max_size=40,
 )
 
@@ -75,7 +75,7 @@ def live_through(world, story):
     everybody_is_current(world)
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
 @given(story=STORIES)
 def test_no_story_leaves_a_reader_behind(story, empty_file, tmp_path_factory):
     path = tmp_path_factory.mktemp("story") / "placement.db"
@@ -118,12 +118,13 @@ def test_a_stream_that_is_born_and_pruned_while_nobody_else_writes_is_noticed(wo
 def test_a_writer_does_not_go_on_with_a_stream_that_is_another_ones_since(world):
     tell(world, ("backup", 0, 0), ("create", 0, 0), ("restore", 0, 0), ("create", 1, 1))
     # Where ids come again, the other writer's stream has the same one, and the same position.
-    tell(world, ("create", 0, 2), ("create", 1, 3))
+    tell(world, ("create", 0, 2))
     with world.onlooker.engine.connect() as connection:
         found = connection.exec_driver_sql(
             "SELECT position FROM treeclaim_streams WHERE closed_in IS NULL AND epoch IS NULL"
         )
-        assert sorted(found.scalars()) == [1, 2]
+        assert list(found.scalars()) == [1, 1]
+    tell(world, ("create", 1, 3))
     everybody_is_current(world)
 
 
@@ -136,6 +137,11 @@ def test_a_stream_born_after_another_one_was_pruned_is_not_taken_for_it(world):
 def test_a_position_that_went_back_is_noticed(world):
     tell(world, ("create", 0, 0), ("backup", 0, 0), ("stock", 0, 0), ("read", 0, 0))
     tell(world, ("restore", 0, 0))
+    everybody_is_current(world)
+
+
+def test_a_stream_that_is_gone_with_a_lost_history_is_noticed(world):
+    tell(world, ("backup", 0, 0), ("create", 0, 0), ("read", 0, 0), ("restore", 0, 0))
     everybody_is_current(world)
 
 

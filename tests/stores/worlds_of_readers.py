@@ -105,6 +105,17 @@ class World:
 
         self._write(writer, change)
 
+    def change(self, writer, which):
+        """Change a provider, or make it if it is not there."""
+        self.create(writer, which)
+        self.stock(writer, which)
+
+    def replace(self, writer, which):
+        """Delete a provider if it is there, and make another one."""
+        self._write(writer, inventories.delete_all, PROVIDERS[which])
+        self.delete(writer, which)
+        self.create(writer, (which + 1) % len(PROVIDERS))
+
     def trait(self, writer, which):
         """Make a trait, or take it away."""
         name = TRAITS[which % len(TRAITS)]
