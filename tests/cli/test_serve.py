@@ -438,18 +438,16 @@ def test_systemd_is_told_and_sigterm_needs_no_killing(tmp_path, url):
         assert [line for line in lines if not form.match(line)] == []
 
 
-def test_a_stop_does_not_wait_for_a_reload_that_waits_for_the_database(tmp_path, url):
-    folder = tmp_path / "database"
-    folder.mkdir()
-    environment = service_environment(tmp_path, f"sqlite:///{folder}/placement.db")
+def test_a_stop_does_not_wait_for_a_reload_that_waits_for_the_database(environment, tmp_path, url):
+    file = tmp_path / "placement.conf"
+    here = environment.pop("OS_PLACEMENT_DATABASE__CONNECTION")
+    file.write_text(f"[placement_database]\nconnection = {here}\n")
     with serving(environment, tmp_path, url=url) as service:
-        folder.rename(tmp_path / "elsewhere")
+        nowhere = f"postgresql://nobody@127.0.0.1:{free_port()}/nothing"
+        file.write_text(f"[placement_database]\nconnection = {nowhere}\n")
         process = service.process
         service.send(signal.SIGHUP)
-        eventually(
-            lambda: "treeclaim.store" in service.log.read_text(),
-            "the reload waits for the database",
-        )
+        eventually(lambda: "cannot be reached" in service.log.read_text(), "the reload waits")
         service.send(signal.SIGTERM)
         # Ten attempts with ten seconds between them would be far longer.
         assert process.wait(timeout=30) == 0

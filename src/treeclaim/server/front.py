@@ -151,7 +151,7 @@ class Front:
 
     def _open(self, accepted: socket.socket) -> None:
         accepted.setblocking(False)
-        if not self.table.make_room(len(self._opening)) and not self._drop_opening():
+        if not self._make_room():
             accepted.close()
             return
         seconds = self.limits.header_seconds if self._tls else None
@@ -166,6 +166,15 @@ class Front:
         )
         self._opening[task] = None
         task.add_done_callback(self._opened)
+
+    def _make_room(self) -> bool:
+        """Let the one that gives way first go if there are too many; tell whether there is room."""
+        opening = len(self._opening)
+        if self.table.make_room(opening) or self._drop_opening():
+            return True
+        # Some of those that seem to be answered have been.
+        self.table.sweep(self.loop.time())
+        return self.table.make_room(opening)
 
     def _opened(self, task: "asyncio.Task[Any]") -> None:
         self._opening.pop(task, None)

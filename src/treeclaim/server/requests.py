@@ -73,10 +73,13 @@ def read_head(data: bytes, parser: "HeadParser") -> RequestHead:
         RefusedError: if it is no HTTP, or too long.
     """
     method, _, rest = data.partition(b" ")
-    if not _METHOD.fullmatch(method):
+    if method in _KNOWN_METHODS:
+        parser.feed(data)
+    elif _METHOD.fullmatch(method):
+        # llhttp has a list of methods; what an unknown one means is the application's to say.
+        parser.feed(b"POST " + rest)
+    else:
         raise RefusedError(HTTPStatus.BAD_REQUEST, "The request line is not that of HTTP.")
-    # llhttp has a list of methods; what an unknown one means is the application's to say.
-    parser.feed(data if method in _KNOWN_METHODS else b"POST " + rest)
     if not parser.is_head_complete:
         raise RefusedError(HTTPStatus.BAD_REQUEST, "The head of the request is not that of HTTP.")
     head = RequestHead(method.decode("ascii"))
@@ -171,19 +174,41 @@ def _fill_headers(head: RequestHead, parser: HeadParser) -> None:
     environment = head.environment
     environment["SERVER_PROTOCOL"] = f"HTTP/{version}"
     for name, value in parser.headers:
-        if b"_" not in name:
-            key = "HTTP_" + name.decode("latin-1").upper().replace("-", "_")
-            text = value.decode("latin-1")
-            environment[key] = f"{environment[key]},{text}" if key in environment else text
-            if key == "HTTP_HOST" and text != environment[key]:
+        key = _KEYS.get(name) or _key_of(name)
+        if key in environment:
+            if key == "HTTP_HOST":
                 raise RefusedError(HTTPStatus.BAD_REQUEST, "There is more than one Host.")
+            environment[key] += "," + value.decode("latin-1")
+        elif key:
+            environment[key] = value.decode("latin-1")
     head.is_http_1_0 = version == "1.0"
     _fill_connection(head, environment.get("HTTP_CONNECTION", "").lower())
     _fill_body(head, environment)
 
 
+def _key_of(name: bytes) -> str:
+    """Return the name of a header in WSGI, empty for one that is left out."""
+    return "" if b"_" in name else "HTTP_" + name.decode("latin-1").upper().replace("-", "_")
+
+
+_USUAL = (
+    *("Host", "User-Agent", "Accept", "Accept-Encoding", "Connection", "Content-Type"),
+    *("Content-Length", "X-Auth-Token", "OpenStack-API-Version", "X-Openstack-Request-Id"),
+    *("X-Service-Token", "Traceparent", "X-Forwarded-For", "X-Forwarded-Proto"),
+)
+_KEYS = {
+    spelling.encode(): _key_of(name.encode())
+    for name in _USUAL
+    for spelling in (name, name.lower())
+}
+"""Names of headers that nearly every request has, as clients spell them; a fixed number."""
+
+
 def _fill_connection(head: RequestHead, wishes: str) -> None:
-    tokens = [one.strip() for one in wishes.split(",")]
+    if not wishes:
+        head.keep_alive = not head.is_http_1_0
+        return
+    tokens = [token.strip() for token in wishes.split(",")]
     head.keep_alive = "keep-alive" in tokens if head.is_http_1_0 else "close" not in tokens
 
 
