@@ -9,7 +9,13 @@ from keystoneauth1 import session, token_endpoint
 
 from tests.client.hosts import HOST, WHO, held, make_host
 from tests.service import InProcess, client_of, make_application
-from treeclaim.client import Client, ClientError, SessionTransport, UnsupportedFeatureError
+from treeclaim.client import (
+    Client,
+    ClientError,
+    ConsumerExistsError,
+    SessionTransport,
+    UnsupportedFeatureError,
+)
 from treeclaim.client.transport import Answer
 
 MINORS = (0, 7, 8, 11, 12, 27, 28, 33, 34, 37, 38, 39)
@@ -59,6 +65,22 @@ def test_all_allocations_move_to_another_consumer(application, minor):
     assert (held(client, source), held(client, target)) == ({}, {HOST: {"VCPU": 2}})
     with pytest.raises(ClientError, match="holds nothing"):
         client.move(source, target)
+
+
+def test_what_another_consumer_holds_is_not_moved_over_unless_it_is_to_be_replaced(application):
+    client, _ = client_at(application)
+    source, target = str(uuid.uuid4()), str(uuid.uuid4())
+    one = {"allocations": {HOST: {"resources": {"VCPU": 1}}}}
+    client.claim(source, CANDIDATE, **WHO)
+    client.claim(target, one, project_id="other", user_id="u")
+    with pytest.raises(ConsumerExistsError, match="project other"):
+        client.move(source, target)
+    assert (held(client, source), held(client, target)) == (
+        {HOST: {"VCPU": 2}},
+        {HOST: {"VCPU": 1}},
+    )
+    client.move(source, target, replace=True)
+    assert held(client, target) == {HOST: {"VCPU": 2}}
 
 
 def test_moving_needs_a_version_that_has_it(application):

@@ -189,10 +189,16 @@ class Client:
 
         retried(attempt)
 
-    def move(self, source: str, target: str) -> None:
+    def move(self, source: str, target: str, *, replace: bool = False) -> None:
         """Give all allocations of one consumer to another one, in one transaction.
 
+        Args:
+            source: Who holds something.
+            target: Who is to hold it; it gets the source's project and user.
+            replace: True to replace what the target holds.
+
         Raises:
+            ConsumerExistsError: if the target holds something that is not to be replaced.
             ClientError: if the source holds nothing, or the move is refused.
         """
         self.versions.require(Need("moving allocations", 13))
@@ -202,6 +208,8 @@ class Client:
             if not held["allocations"]:
                 raise ClientError(f"consumer {source} holds nothing")
             receiver = self.get(f"/allocations/{target}")
+            if receiver["allocations"] and not replace:
+                raise ConsumerExistsError(target, receiver)
             body = bodies.move((source, held), (target, receiver), self.versions.minor)
             self.call("POST", "/allocations", json=body)
 
