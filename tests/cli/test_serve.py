@@ -419,7 +419,7 @@ def test_systemd_is_told_and_sigterm_needs_no_killing(tmp_path, url):
             assert systemd.next()["READY"] == "1"
             line = re.search(r"INFO treeclaim.wsgi \[-\] (.*)", service.log.read_text())[1]
             assert re.fullmatch(
-                r"Treeclaim \S+ on sqlite, authentication noauth2, workers 1 x 4 threads, "
+                r"Treeclaim \S+ on sqlite, authentication noauth2, workers 1 x 32 threads, "
                 r"0 providers loaded in [0-9.]+ s",
                 line,
             )

@@ -5,7 +5,7 @@ import gc
 
 import pytest
 
-from tests.replica.scripted import children, pipes
+from tests.replica.scripted import children, forget_others, pipes
 from tests.replica.worlds import store_of
 from treeclaim.replica import Replica
 
@@ -31,6 +31,7 @@ def replica(store):
 def nothing_is_left():
     """No test leaves a child, a zombie or a pipe."""
     gc.collect()
+    forget_others()
     before = pipes()
     yield
     gc.collect()

@@ -10,10 +10,24 @@ import psutil
 
 from treeclaim.replica import Asked
 
+_OTHERS = set()
+"""Children that ran before a test began: servers that tests share."""
+
+
+def forget_others():
+    """Leave out of `children` what runs already."""
+    _OTHERS.clear()
+    _OTHERS.update(process.pid for process in psutil.Process().children())
+
+
+def child_processes():
+    """The children that were made since the test began."""
+    return [child for child in psutil.Process().children() if child.pid not in _OTHERS]
+
 
 def children():
-    """The children of this process that the tests did not start themselves."""
-    return [one.pid for one in psutil.Process().children()]
+    """The process ids of the children that were made since the test began."""
+    return [child.pid for child in child_processes()]
 
 
 def pipes():

@@ -14,7 +14,13 @@ from pathlib import Path
 import psutil
 import pytest
 
-from tests.replica.scripted import Scripted, asked_in_thread, children, descriptors_of
+from tests.replica.scripted import (
+    Scripted,
+    asked_in_thread,
+    child_processes,
+    children,
+    descriptors_of,
+)
 from tests.replica.worlds import question
 from tests.servers import eventually
 from treeclaim.model.errors import (
@@ -74,7 +80,7 @@ def test_a_child_keeps_no_connection_open_and_hears_no_signal_to_stop(replica):
 
     thread, outcome = asked_in_thread(replica, Scripted(slow_one))
     eventually(children, "a child runs")
-    (process,) = psutil.Process().children()
+    (process,) = child_processes()
     eventually(lambda: len(descriptors_of(process.pid)) == 5, "it has closed the rest")
     os.kill(process.pid, signal.SIGTERM)
     theirs.close()

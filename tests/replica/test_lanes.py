@@ -8,10 +8,16 @@ import threading
 import time
 import uuid
 
-import psutil
 import pytest
 
-from tests.replica.scripted import Scripted, asked_in_thread, children, deaf, endless
+from tests.replica.scripted import (
+    Scripted,
+    asked_in_thread,
+    child_processes,
+    children,
+    deaf,
+    endless,
+)
 from tests.replica.worlds import claim, plant, question
 from tests.servers import eventually
 from treeclaim.forest.bounds.budget import Budget
@@ -48,11 +54,11 @@ def test_others_are_answered_while_children_compute(replica, store):
         assert time.monotonic() - begin < 5
         assert len(json.loads(body)["allocation_requests"]) == 20
     assert any(not outcome for _, outcome in hard)
-    for one in psutil.Process().children():
+    for one in child_processes():
         one.kill()
     # Those that had no turn yet have it now.
     while any(thread.is_alive() for thread, _ in hard):
-        for one in psutil.Process().children():
+        for one in child_processes():
             one.kill()
         hard[0][0].join(0.05)
         for thread, _ in hard:
@@ -228,7 +234,7 @@ def test_a_question_of_medium_length_is_answered_while_others_take_all_their_tim
     assert list(replica.answer(Scripted(medium), Asked.now(30))) == [b"{}"]
     assert time.monotonic() - begin < 10
     assert not any(outcome for _, outcome in very_long)
-    for one in psutil.Process().children():
+    for one in child_processes():
         one.kill()
     for thread, _ in very_long:
         thread.join(30)

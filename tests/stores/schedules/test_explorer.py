@@ -104,4 +104,6 @@ def functions_given_to_write():
                 ):
                     parts = path.relative_to(root.parent).with_suffix("").parts
                     namespace = importlib.import_module(".".join(parts))
-                    yield getattr(getattr(namespace, module), name)
+                    # What is no module is a value of an operation that is in the table itself.
+                    if hasattr(namespace, module):
+                        yield getattr(getattr(namespace, module), name)
