@@ -43,7 +43,7 @@ serve: $(RUNTIME)  ## run the service on SQLite in ./treeclaim.db, without authe
 	$(BIN)/treeclaim serve
 
 test: $(READY)  ## run the tests on SQLite, without the slow ones; .ci/run runs all
-	$(BIN)/pytest -n 2 --dist loadfile $(TEST_OPTIONS)
+	TREECLAIM_PROPERTY_EXAMPLES=$${TREECLAIM_PROPERTY_EXAMPLES:-40} $(BIN)/pytest -n 2 --dist loadfile $(TEST_OPTIONS)
 
 lint: $(READY)  ## style, types, import rules
 	$(BIN)/ruff check

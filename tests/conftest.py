@@ -25,14 +25,48 @@ def pytest_addoption(parser):
     )
 
 
+LEFT_OUT = pytest.StashKey[int]()
+"""How many tests a run does not make, which is said at its end."""
+
+
 def pytest_collection_modifyitems(config, items):
-    """Leave slow tests to the runs on all databases, and say so."""
+    """Leave what is slow, or needs another database, to the runs on all databases."""
     if config.getoption("--databases") == "all":
         return
-    left_out = pytest.mark.skip(reason="slow, NOT RUN: runs with --databases=all")
-    for one in items:
-        if one.get_closest_marker("slow"):
-            one.add_marker(left_out)
+    kept = [item for item in items if not is_left_out(item)]
+    left_out = [item for item in items if is_left_out(item)]
+    config.stash[LEFT_OUT] = len(left_out)
+    config.hook.pytest_deselected(items=left_out)
+    items[:] = kept
+
+
+def is_left_out(item):
+    """Whether a test is slow, or one of a database that is a server."""
+    parameters = item.callspec.params.values() if hasattr(item, "callspec") else ()
+    return bool(item.get_closest_marker("slow")) or bool(
+        set(KINDS[1:]) & set(map(str, parameters))
+    )
+
+
+def pytest_sessionfinish(session):
+    """Let the first process of a run in several know."""
+    if hasattr(session.config, "workeroutput"):
+        session.config.workeroutput["left_out"] = session.config.stash.get(LEFT_OUT, 0)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node):
+    """Take what one of several processes knows; all have collected the same tests."""
+    node.config.stash[LEFT_OUT] = getattr(node, "workeroutput", {}).get("left_out", 0)
+
+
+def pytest_terminal_summary(terminalreporter, config):
+    """Say what was not run, and how to run it."""
+    if left_out := config.stash.get(LEFT_OUT, 0):
+        terminalreporter.write_line(
+            f"NOT RUN: {left_out} tests that are slow, or need PostgreSQL, MariaDB, Keystone or another "
+            "web server. All: make test TEST_OPTIONS=--databases=all; .ci/run installs what they need."
+        )
 
 
 def kinds_wanted(config):

@@ -80,6 +80,7 @@ def test_long_texts_do_not_stay(application, kind):
     assert grown < MOST_BYTES
 
 
+@pytest.mark.slow
 def test_short_texts_in_any_number_stay_within_a_bound(application):
     def ask(numbers):
         for number in numbers:

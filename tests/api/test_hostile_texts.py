@@ -93,6 +93,7 @@ def test_in_paths(application, text):
                 require_sound(answer)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("text", HOSTILE, ids=IDS)
 def test_in_values_of_queries(application, text):
     for path in QUERIED:

@@ -19,6 +19,9 @@ from treeclaim.client.topology import parse_topology
 FORMS = (1, 8, 12, 28, 34, 38, 39)
 
 
+pytestmark = pytest.mark.slow
+
+
 @pytest.fixture(scope="module")
 def endpoint(tmp_path_factory):
     """The URL of an openstack-placement with one host."""

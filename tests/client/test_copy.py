@@ -84,6 +84,7 @@ def clients(fresh_service):
     return [Client(transport=InProcess(fresh_service())) for _ in range(2)]
 
 
+@pytest.mark.slow
 def test_300_nested_providers_and_their_consumers_arrive(clients):
     source, target = clients
     fill(source)
@@ -249,6 +250,7 @@ def peer(tmp_path_factory):
     return start
 
 
+@pytest.mark.slow
 def test_from_openstack_placement_and_back_to_another_one(peer, clients, capsys):
     ours, _ = clients
     with peer("source") as (first, _), peer("target") as (second, _):
@@ -274,6 +276,7 @@ def test_from_openstack_placement_and_back_to_another_one(peer, clients, capsys)
         assert "1 consumers written" in capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_a_copy_that_was_killed_half_way_goes_on(tmp_path):
     folders = [tmp_path / name for name in ("source", "target")]
     for folder in folders:

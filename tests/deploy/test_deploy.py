@@ -124,6 +124,7 @@ def _samples(name, kind):
     return [name]
 
 
+@pytest.mark.slow
 def test_wheels_have_what_they_promise(tmp_path):
     for source in (ROOT, DEPLOY / "placement-names"):
         copy = tmp_path / source.name

@@ -198,6 +198,7 @@ def answers(endpoint):
     return record(endpoint, CONSUMERS, PROJECTS)
 
 
+@pytest.mark.slow
 def test_a_database_is_taken_over_and_given_back(database, tmp_path, monkeypatch, capsys):
     (tmp_path / "placement.conf").touch()
     monkeypatch.setenv("OS_PLACEMENT_CONFIG_DIR", str(tmp_path))
