@@ -75,10 +75,6 @@ class Answer:
             self._summaries.note_places(one.places(plan))
             yield one.written(plan, uuids)
 
-    def detach(self) -> None:
-        """Copy what the rest needs out of the Forest, which may change before it is drawn."""
-        self._summaries.detach()
-
     def _blocks(self) -> Iterator[Choices]:
         search = self._search
         if search.plan.request.nested:

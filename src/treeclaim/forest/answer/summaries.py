@@ -30,14 +30,11 @@ class Summaries:
         self._order = search.forest.order
         wants = search.plan.wants
         self._giving = [one for one, want in enumerate(wants) if want.resources]
-        self._relations = search.relations
         self._requested = {name for want in wants for name in want.resources}
         self._tree_used: Mask = np.zeros(len(self._order.roots), dtype=np.bool_)
         # Only an older form of the answer depends on single providers.
         shown = 0 if form.nested else len(self._order.row)
         self._provider_used: Mask = np.zeros(shown, dtype=np.bool_)
-        self._detached: dict[int, bytes] | None = None
-        self._detached_older: dict[int, bytes] = {}
 
     def note(self, block: Choices) -> None:
         """Note the trees that returned candidates use."""
@@ -65,26 +62,6 @@ class Summaries:
                 for block in search.witnesses(slot, Relation(relation.pairs, fits), used):
                     self.note_unlimited(block)
 
-    def detach(self) -> None:
-        """Write the summaries of all trees that could still be used, as they are now."""
-        search = self._search
-        places = [self._relations[one].providers for one in self._giving]
-        if self._form.nested:
-            possible = np.zeros(len(self._order.roots), dtype=np.bool_)
-            for some in places:
-                possible[self._order.tree[some]] = True
-            trees = np.flatnonzero(possible)
-            texts = self._forest.summaries.texts(trees, self._order)
-            self._detached = dict(zip(trees.tolist(), texts, strict=True))
-            return
-        for some in places:
-            for place in some.tolist():
-                if place not in self._detached_older:
-                    search.budget.check()
-                    text = self._older_form(int(self._order.row[place]))
-                    self._detached_older[place] = text
-                    search.budget.hold(len(text))
-
     def pieces(self) -> Iterator[bytes]:
         """Yield the members of `provider_summaries`, in the canonical order of providers."""
         trees = np.flatnonzero(self._tree_used)
@@ -93,9 +70,7 @@ class Summaries:
             some = trees[start : start + _TREES_IN_A_PIECE]
             self._search.budget.check()
             yield separator
-            if self._detached is not None:
-                yield b",".join(self._detached[tree] for tree in some.tolist())
-            elif self._form.nested:
+            if self._form.nested:
                 yield self._forest.summaries.joined(some, self._order)
             else:
                 yield self._older(some)
@@ -107,8 +82,6 @@ class Summaries:
         sizes = self._order.end[roots] - roots
         places = np.repeat(roots - np.cumsum(sizes) + sizes, sizes) + np.arange(sizes.sum())
         used = places[self._provider_used[places]]
-        if self._detached_older:
-            return b",".join(self._detached_older[place] for place in used.tolist())
         return b",".join(map(self._older_form, self._order.row[used].tolist()))
 
     def _older_form(self, row: int) -> bytes:
