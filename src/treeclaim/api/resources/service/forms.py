@@ -51,7 +51,9 @@ _SEARCH: dict[str, Schema] = {
 }
 """Contract page 90, section 1."""
 
-_ANY_TRAIT = r"[^!,\s]([^,]*[^,\s])?"
+_BLANK = r"\s\x00-\x1f\x7f-\x9f"
+"""What may be stripped from an element of a list: regular expressions differ about blanks."""
+_ANY_TRAIT = f"[^!,{_BLANK}]([^,]*[^,{_BLANK}])?"
 _SIGNED_ANY = f"(?!in:)!*{_ANY_TRAIT}(,!*{_ANY_TRAIT})*"
 
 _QUERIES: dict[str, dict[str, Schema]] = {
