@@ -7,7 +7,6 @@ It describes the newest microversion; `x-since` says from which one an operation
 import re
 from collections.abc import Iterable
 from dataclasses import replace
-from http import HTTPStatus
 from typing import Any
 
 from treeclaim import __version__
@@ -15,8 +14,15 @@ from treeclaim.api import answers
 from treeclaim.api.protocol.microversions import MAXIMUM, MINIMUM
 from treeclaim.api.protocol.operations import Call, Operation, Reply
 from treeclaim.api.protocol.wording import Schema
+from treeclaim.api.resources.service import forms
+from treeclaim.api.resources.service.responses import responses
 
-_GROUPED = re.compile(r"\^(\w+)\(")
+_OF_VERSIONS = (
+    f"This description holds for `placement {MAXIMUM}`. A request without this header, or with one "
+    f"that names no version of `placement`, is answered as {MINIMUM} describes it: operations that "
+    "are newer are not found, newer members and parameters are refused, and answers have fewer "
+    "members. A version that cannot be read is answered by 400, one that is not served by 406."
+)
 
 
 def description(operations: Iterable[Operation]) -> dict[str, Any]:
@@ -30,7 +36,8 @@ def description(operations: Iterable[Operation]) -> dict[str, Any]:
             "title": "Treeclaim: the Placement API",
             "version": __version__,
             "license": {"name": "Apache-2.0", "identifier": "Apache-2.0"},
-            "description": f"Microversions {MINIMUM} to {MAXIMUM}; this describes {MAXIMUM}.",
+            "description": f"Microversions {MINIMUM} to {MAXIMUM}. "
+            + _OF_VERSIONS.replace("this header", "the header `OpenStack-API-Version`"),
         },
         "paths": paths,
         "components": {
@@ -52,13 +59,13 @@ def _operation(operation: Operation) -> dict[str, Any]:
             *_path_parameters(operation),
             *_query_parameters(operation),
         ],
-        "responses": _responses(operation),
+        "responses": responses(operation),
     }
     if operation.policy is not None:
         described["security"] = [{"token": []}]
         described["x-policy"] = operation.policy
     if operation.body is not None and operation.needs_json(MAXIMUM):
-        schema = operation.body.at(MAXIMUM).schema
+        schema = forms.body_form(operation.handler.__name__, operation.body.at(MAXIMUM).schema)
         described["requestBody"] = {
             "required": True,
             "content": {"application/json": {"schema": schema}},
@@ -67,12 +74,20 @@ def _operation(operation: Operation) -> dict[str, Any]:
 
 
 def _version(operation: Operation) -> Schema:
-    version = replace(MAXIMUM, extended=operation.extension)
+    """Describe the header that asks for a microversion (contract page 10, section 2).
+
+    The service requires it of no request but those to the extension, which are not found without.
+    """
+    asked = [replace(MAXIMUM, extended=operation.extension).header]
+    if not operation.extension:
+        asked.append("placement latest")
     return {
         "name": "OpenStack-API-Version",
         "in": "header",
-        "required": True,
-        "schema": {"type": "string", "const": version.header},
+        "required": operation.extension,
+        "description": _OF_VERSIONS,
+        "schema": {"type": "string"},
+        "examples": {value.replace(" ", "-"): {"value": value} for value in asked},
     }
 
 
@@ -82,43 +97,29 @@ def _path_parameters(operation: Operation) -> list[Schema]:
             "name": name,
             "in": "path",
             "required": True,
-            "schema": {"type": "string", "pattern": "^[^/]+$"},
+            "schema": forms.path_form(operation.handler.__name__, name),
         }
         for name in re.findall(r"\{(\w+)\}", operation.path)
     ]
 
 
 def _query_parameters(operation: Operation) -> list[Schema]:
-    """Describe the parameters; a pattern with a suffix is described by its plain name."""
+    """Describe the parameters; one that may have a suffix is described by its plain name."""
     if operation.query is None:
         return []
+    handler = operation.handler.__name__
     schema = operation.query.at(MAXIMUM).schema
-    named = dict(schema.get("properties", {}))
-    for pattern, one in schema.get("patternProperties", {}).items():
-        match = _GROUPED.match(pattern)
-        if match is not None:
-            named[match.group(1)] = one
-    required = schema.get("required", [])
-    return [
-        {"name": name, "in": "query", "required": name in required, "schema": one}
-        for name, one in named.items()
-    ]
-
-
-def _responses(operation: Operation) -> dict[str, Any]:
-    responses: dict[str, Any] = {}
-    for status in answers.SUCCESSES[operation.handler.__name__]:
-        one: dict[str, Any] = {"description": HTTPStatus(status).phrase}
-        schema = answers.BODIES.get((operation.handler.__name__, status))
-        if schema is not None:
-            one["content"] = {"application/json": {"schema": schema}}
-        responses[str(int(status))] = one
-    error = {"$ref": "#/components/schemas/Error"}
-    responses["default"] = {
-        "description": "An error.",
-        "content": {"application/json": {"schema": error}},
-    }
-    return responses
+    if operation.extension:
+        schema = operation.query.at(replace(MAXIMUM, extended=True)).schema
+    suffixed = forms.suffixed_names(schema)
+    required = forms.REQUIRED_QUERIES.get(handler, set()) | set(schema.get("required", []))
+    described: list[Schema] = []
+    for name, checked_by in (schema.get("properties", {}) | suffixed).items():
+        one: Schema = {"name": name, "in": "query", "required": name in required}
+        if name in suffixed:
+            one["description"] = forms.SUFFIXED.format(name=name)
+        described.append(one | {"schema": forms.query_form(handler, name, checked_by)})
+    return described
 
 
 def show_description(call: Call) -> Reply:
