@@ -46,11 +46,12 @@ class Answer:
         """Yield the body: first the candidates, then the summaries of the trees they use."""
         yield b'{"allocation_requests":['
         is_first = True
+        # What is not sent before it is whole is held until then.
+        is_held = not self._search.is_eager
         for piece in self._split() if self._search.plan.split else self._whole():
             if not is_first:
                 yield b","
-            if not self._search.is_eager:
-                # Then it is not sent before it is whole.
+            if is_held:
                 self._search.budget.hold(len(piece))
             yield piece
             is_first = False
