@@ -126,17 +126,24 @@ class Answer:
             (template_of(plan, pattern, form), rows) for pattern, rows in patterns_of(block)
         ]
         if len(patterns) == 1:
-            template, _ = patterns[0]
-            text = bytearray(template.text) * len(block)
-            self._fill(text, template, block, slice(None, None, len(template.text)))
+            text = self._alike(patterns[0][0], block)
         else:
             text = self._mixed(patterns, block)
         return memoryview(text)[:-1]
 
+    def _alike(self, template: Template, block: Choices) -> bytearray:
+        """Write candidates of one pattern, each with a comma behind it."""
+        text = bytearray(template.text) * len(block)
+        for slot, holes in template.holes.items():
+            uuids = self._uuids.take(self._row.take(block[:, slot]))
+            for hole in holes:
+                _items(text, uuids.dtype, hole)[:: len(template.text)] = uuids
+        return text
+
     def _mixed(
         self, patterns: Sequence[tuple[Template, Rows | slice]], block: Choices
     ) -> bytearray:
-        """Write candidates of several patterns, each at once where it belongs."""
+        """Write candidates of several patterns: those of each together, then where they belong."""
         lengths = np.empty(len(block), dtype=np.int64)
         for template, rows in patterns:
             lengths[rows] = len(template.text)
@@ -145,19 +152,10 @@ class Answer:
         text = bytearray(int(ends[-1]))
         for template, rows in patterns:
             self._search.budget.check()
-            item = np.frombuffer(template.text, dtype=f"V{len(template.text)}")
-            _items(text, item.dtype)[begins[rows]] = item
-            self._fill(text, template, block[rows], begins[rows])
+            candidate = np.dtype(f"V{len(template.text)}")
+            alike = np.frombuffer(self._alike(template, block[rows]), dtype=candidate)
+            _items(text, candidate)[begins[rows]] = alike
         return text
-
-    def _fill(
-        self, text: bytearray, template: Template, block: Choices, begins: Rows | slice
-    ) -> None:
-        """Write the uuids of some candidates of one pattern; they begin at some bytes."""
-        for slot, holes in template.holes.items():
-            uuids = self._uuids.take(self._row.take(block[:, slot]))
-            for hole in holes:
-                _items(text, uuids.dtype, hole)[begins] = uuids
 
 
 def _items(text: bytearray, kind: np.dtype[Any], offset: int = 0) -> npt.NDArray[Any]:
