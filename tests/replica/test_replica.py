@@ -2,11 +2,13 @@
 """A replica shows every write committed before a read, and a long answer is of one moment."""
 
 import json
+import os
 import threading
 import uuid
 
 import pytest
 
+from tests.replica.scripted import Scripted
 from tests.replica.worlds import ONE, claim, plant, question
 from treeclaim.forest.table.forest import Forest
 from treeclaim.model.errors import TreeclaimError
@@ -87,6 +89,29 @@ def test_an_answer_of_an_earlier_version_is_not_kept_for_a_later_one():
     answers.keep(1, key_of("a"), KeptAnswer(b"old", 0))
     assert answers.find(2, key_of("a")) is None
     assert answers.find(1, key_of("a")) is None
+
+
+def test_an_answer_too_long_for_the_worker_is_begun_there_once(store, monkeypatch):
+    begun = []
+
+    def script(_forest, _budget):
+        begun.append(os.getpid())
+        yield b"x" * 1000
+        yield b"y" * 1000
+
+    monkeypatch.setattr(child, "WHOLE_ANSWER", 100)
+    monkeypatch.setattr(replica_module, "WHOLE_ANSWER", 100)
+    body = b"".join(Replica(store).answer(Scripted(script, is_hard=False)))
+    assert body == b"x" * 1000 + b"y" * 1000
+    assert begun == [os.getpid()]
+
+
+def test_a_long_answer_is_passed_on_in_pieces_that_are_no_longer_than_a_frame(store, monkeypatch):
+    monkeypatch.setattr(child, "WHOLE_ANSWER", 100)
+    monkeypatch.setattr(child, "_FRAME_BYTES", 64)
+    pieces = list(Replica(store).answer(Scripted(lambda _forest, _budget: iter([b"abc" * 100]))))
+    assert b"".join(pieces) == b"abc" * 100
+    assert max(map(len, pieces)) <= 64
 
 
 def test_a_long_answer_is_of_the_moment_when_it_was_asked_for(store, monkeypatch):

@@ -28,6 +28,10 @@ from treeclaim.replica.wire import COUNT, Kind, packed, send
 WHOLE_ANSWER = 16_000_000
 """Bytes of an answer that is made in one piece; longer ones are streamed."""
 
+_FRAME_BYTES = 1 << 20
+"""Of a long answer that are sent as one frame: what the pipe holds, so that the parent can pass on
+what it reads as it is, and never has to put many megabytes together."""
+
 BESIDES = 32_000_000
 """Bytes that a child may take besides what its search counts: the answer's text, and what Python
 copies of the pages that it shares with the worker."""
@@ -193,5 +197,7 @@ class _Clock:
     def send(self, out: int, piece: bytes) -> None:
         """Send a piece. What takes long then is the client that reads."""
         begin = time.monotonic()
-        send(out, Kind.PIECE, piece)
+        view = memoryview(piece)
+        for start in range(0, len(view), _FRAME_BYTES):
+            send(out, Kind.PIECE, view[start : start + _FRAME_BYTES])
         self._end += time.monotonic() - begin

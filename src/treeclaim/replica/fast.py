@@ -29,6 +29,10 @@ class OutOfPatienceError(TreeclaimError):
     """The question takes too long for this lane."""
 
 
+class AnswerTooLongError(TreeclaimError):
+    """The answer is longer than what this lane makes, however much time there is."""
+
+
 class Patience:
     """Ends a question in the fast lane when its time there, or all its time, is over."""
 

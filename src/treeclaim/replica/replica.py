@@ -12,7 +12,13 @@ from treeclaim.gate import Gate
 from treeclaim.model.errors import SearchGivenUpError, SearchTooLargeError
 from treeclaim.replica.asking import LONGEST_WAIT, Asked, Question
 from treeclaim.replica.child import WHOLE_ANSWER
-from treeclaim.replica.fast import FIRST_PATIENCE, SECOND_PATIENCE, OutOfPatienceError, Patience
+from treeclaim.replica.fast import (
+    FIRST_PATIENCE,
+    SECOND_PATIENCE,
+    AnswerTooLongError,
+    OutOfPatienceError,
+    Patience,
+)
 from treeclaim.replica.following import Follower
 from treeclaim.replica.kept import KeptAnswer, KeptAnswers, LongQuestions
 from treeclaim.replica.parent import Child
@@ -104,18 +110,24 @@ class Replica:
         """Return the answer if it is known or soon found, else None."""
         if question.is_hard or self._long.knows(question.key):
             return None
-        found = self._attempt(question, asked, FIRST_PATIENCE)
-        if found is not None:
-            return found
-        if not self._second_attempts.acquire(asked.wait, asked.is_gone):
-            raise asked.refused(_WHAT)
         try:
-            found = self._attempt(question, asked, SECOND_PATIENCE)
-        finally:
-            self._second_attempts.release()
+            found = self._attempt(question, asked, FIRST_PATIENCE)
+            if found is None:
+                found = self._second_attempt(question, asked)
+        except AnswerTooLongError:
+            # Another attempt would write as much again, in vain.
+            found = None
         if found is None:
             self._long.note(question.key)
         return found
+
+    def _second_attempt(self, question: Question, asked: Asked) -> KeptAnswer | None:
+        if not self._second_attempts.acquire(asked.wait, asked.is_gone):
+            raise asked.refused(_WHAT)
+        try:
+            return self._attempt(question, asked, SECOND_PATIENCE)
+        finally:
+            self._second_attempts.release()
 
     def _attempt(self, question: Question, asked: Asked, seconds: float) -> KeptAnswer | None:
         with self._turn_of(asked):
@@ -143,7 +155,7 @@ class Replica:
                 parts.append(piece)
                 size += len(piece)
                 if size > WHOLE_ANSWER:
-                    raise OutOfPatienceError
+                    raise AnswerTooLongError
             return KeptAnswer(b"".join(parts), drawn.candidates)
 
     # -- the slow lane ---------------------------------------------------------------------

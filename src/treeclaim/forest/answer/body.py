@@ -7,13 +7,14 @@ once as a template, and a whole block of candidates is a matrix of characters in
 of the uuids are filled by one copy each. Summaries are fragments that the Forest keeps ready.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from treeclaim.forest.answer.summaries import Summaries
-from treeclaim.forest.answer.templates import Pattern, patterns_of, template_of
+from treeclaim.forest.answer.templates import Template, patterns_of, template_of
 from treeclaim.forest.solve.blocks import Choices
 from treeclaim.forest.solve.repetition import BLOCK, candidates
 from treeclaim.forest.solve.search import Search
@@ -45,11 +46,12 @@ class Answer:
         """Yield the body: first the candidates, then the summaries of the trees they use."""
         yield b'{"allocation_requests":['
         is_first = True
+        # What is not sent before it is whole is held until then.
+        is_held = not self._search.is_eager
         for piece in self._split() if self._search.plan.split else self._whole():
             if not is_first:
                 yield b","
-            if not self._search.is_eager:
-                # Then it is not sent before it is whole.
+            if is_held:
                 self._search.budget.hold(len(piece))
             yield piece
             is_first = False
@@ -63,7 +65,7 @@ class Answer:
             self._summaries.note(block)
             rows = max(_SLOTS_TOGETHER // max(block.shape[1], 1), 1)
             for start in range(0, len(block), rows):
-                yield from self._written(block[start : start + rows])
+                yield self._written(block[start : start + rows])
 
     def _split(self) -> Iterator[bytes]:
         plan, forest = self._search.plan, self._search.forest
@@ -112,55 +114,50 @@ class Answer:
             self._summaries.note_supported()
         return kept
 
-    def _written(self, block: Choices) -> Iterator[bytes | memoryview]:
-        """Write a block of candidates, in order: those with the same pattern as one text."""
-        patterns = list(patterns_of(block))
-        if len(patterns) == 1:
-            yield self._alike(patterns[0][0], block)
-            return
-        number = np.empty(len(block), dtype=np.int64)
-        texts = []
-        for which, (pattern, rows) in enumerate(patterns):
-            number[rows] = which
-            texts.append(self._alike(pattern, block[rows]))
-        yield b",".join(_in_order(texts, number))
-
-    def _alike(self, pattern: Pattern, block: Choices) -> memoryview:
-        """Write candidates with the same pattern, with commas between them."""
+    def _written(self, block: Choices) -> memoryview:
+        """Write a block of candidates, in order, with commas between them."""
         self._search.budget.check()
-        template = template_of(self._search.plan, pattern, self._form)
+        plan, form = self._search.plan, self._form
+        patterns = [
+            (template_of(plan, pattern, form), rows) for pattern, rows in patterns_of(block)
+        ]
+        if len(patterns) == 1:
+            text = self._alike(patterns[0][0], block)
+        else:
+            text = self._mixed(patterns, block)
+        return memoryview(text)[:-1]
+
+    def _alike(self, template: Template, block: Choices) -> bytearray:
+        """Write candidates of one pattern, each with a comma behind it."""
         text = bytearray(template.text) * len(block)
         for slot, holes in template.holes.items():
             uuids = self._uuids.take(self._row.take(block[:, slot]))
             for hole in holes:
-                _column(text, hole, len(template.text))[:] = uuids
-        return memoryview(text)[:-1]
+                _items(text, uuids.dtype, hole)[:: len(template.text)] = uuids
+        return text
+
+    def _mixed(
+        self, patterns: Sequence[tuple[Template, Rows | slice]], block: Choices
+    ) -> bytearray:
+        """Write candidates of several patterns: those of each together, then where they belong."""
+        lengths = np.empty(len(block), dtype=np.int64)
+        for template, rows in patterns:
+            lengths[rows] = len(template.text)
+        ends = lengths.cumsum()
+        begins = ends - lengths
+        text = bytearray(int(ends[-1]))
+        for template, rows in patterns:
+            self._search.budget.check()
+            candidate = np.dtype(f"V{len(template.text)}")
+            alike = np.frombuffer(self._alike(template, block[rows]), dtype=candidate)
+            _items(text, candidate)[begins[rows]] = alike
+        return text
 
 
-def _in_order(texts: list[memoryview], number: Rows) -> list[memoryview]:
-    """Put candidates of several patterns into order.
+def _items(text: bytearray, kind: np.dtype[Any], offset: int = 0) -> npt.NDArray[Any]:
+    """Return what begins at each byte of a text from an offset on, to be written.
 
-    Args:
-        texts: Those of each pattern, in order, with commas between them.
-        number: Which of the texts each candidate is in, int64, shape (candidates,).
+    As one item each, not as single characters: numpy copies items much faster.
     """
-    counts = np.bincount(number, minlength=len(texts))
-    lengths = np.array([len(text) + 1 for text in texts]) // counts
-    begins = np.empty(len(number), dtype=np.int64)
-    for which, count in enumerate(counts.tolist()):
-        begins[number == which] = np.arange(count) * lengths[which]
-    # Candidates that follow each other in their text too are taken together.
-    cuts = np.flatnonzero(number[1:] != number[:-1])
-    first, last = np.append(0, cuts + 1), np.append(cuts, len(number) - 1)
-    ends = begins[last] + lengths[number[last]] - 1
-    spans = zip(number[first].tolist(), begins[first].tolist(), ends.tolist(), strict=True)
-    return [texts[which][begin:end] for which, begin, end in spans]
-
-
-def _column(text: bytearray, hole: int, length: int) -> npt.NDArray[np.bytes_]:
-    """Return the uuids at one place in all lines of a text, to be written.
-
-    As one item each, not as 36 characters: numpy copies items much faster.
-    """
-    lines = len(text) // length
-    return np.ndarray((lines,), dtype="S36", buffer=text, offset=hole, strides=(length,))
+    count = len(text) - offset - kind.itemsize + 1
+    return np.ndarray((count,), dtype=kind, buffer=text, offset=offset, strides=(1,))

@@ -22,6 +22,9 @@ _REMEMBERED_BYTES = 16_000_000
 _HOLE_BYTES = 150
 """Memory that is counted for a hole."""
 
+_KEY_BYTES = 500
+"""Memory that is counted for what a template is kept by: a pattern takes less than the holes."""
+
 _HOLE = b"-" * 36
 _FEW_SLOTS = 4
 """Slots up to which comparing each with each is less than sorting the slots of each candidate."""
@@ -52,7 +55,7 @@ class Template:
         return len(self.text) + _HOLE_BYTES * holes + self.plan_bytes
 
 
-_templates = Memory(_REMEMBERED_BYTES)
+_templates = Memory(_REMEMBERED_BYTES, lambda _: _KEY_BYTES)
 """Templates by plan, pattern and form."""
 
 

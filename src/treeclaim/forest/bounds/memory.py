@@ -5,8 +5,8 @@ import dataclasses
 import sys
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Hashable, Mapping
-from typing import Protocol, TypeVar, cast
+from collections.abc import Callable, Hashable, Iterable, Mapping
+from typing import Any, Protocol, TypeVar, cast
 
 
 class Sized(Protocol):
@@ -26,19 +26,33 @@ _OVERHEAD = 500
 
 def size_of(key: object) -> int:
     """Return the bytes that a key takes: what clients send is in it, and may be long."""
-    if isinstance(key, str | bytes | int):
-        return sys.getsizeof(key)
-    if hasattr(key, "nbytes"):
+    measure = _measures.get(type(key))
+    if measure is None:
+        measure = _measures[type(key)] = _measure_of(type(key))
+    return measure(key)
+
+
+_measures: dict[type, Callable[[Any], int]] = {}
+"""How the keys of a type are measured: finding it out takes longer than measuring most keys."""
+
+
+def _measure_of(kind: type) -> Callable[[Any], int]:
+    if hasattr(kind, "nbytes"):
         # A value that is kept elsewhere, or counted by the value of this key.
-        return 0
-    if isinstance(key, Mapping):
-        return sys.getsizeof(key) + sum(size_of(one) for one in key.items())
-    if isinstance(key, tuple | frozenset):
-        return sys.getsizeof(key) + sum(map(size_of, key))
-    if dataclasses.is_dataclass(key):
-        fields = dataclasses.fields(key)
-        return sys.getsizeof(key) + sum(size_of(getattr(key, one.name)) for one in fields)
-    return sys.getsizeof(key)
+        return lambda _: 0
+    if issubclass(kind, tuple | frozenset):
+        return lambda key: sys.getsizeof(key) + _sizes_of(key)
+    if issubclass(kind, Mapping):
+        return lambda key: sys.getsizeof(key) + _sizes_of(key) + _sizes_of(key.values())
+    if dataclasses.is_dataclass(kind):
+        names = [field.name for field in dataclasses.fields(kind)]
+        return lambda key: sys.getsizeof(key) + _sizes_of([getattr(key, name) for name in names])
+    return sys.getsizeof
+
+
+def _sizes_of(parts: Iterable[object]) -> int:
+    # Python has one empty tuple, one False and so on: what is empty takes nothing.
+    return sum(map(size_of, filter(None, parts)))
 
 
 class Memory:
@@ -48,8 +62,15 @@ class Memory:
         most_bytes: Memory that all values together may take.
     """
 
-    def __init__(self, most_bytes: int) -> None:
+    def __init__(self, most_bytes: int, key_bytes: Callable[[Any], int] = size_of) -> None:
+        """Begin with nothing.
+
+        Args:
+            most_bytes: Memory that all values together may take.
+            key_bytes: Tells how much of it a key takes.
+        """
         self.most_bytes = most_bytes
+        self._key_bytes = key_bytes
         self._values: OrderedDict[Hashable, tuple[Sized, int]] = OrderedDict()
         self._bytes = 0
         # A long answer is drawn while others use the Forest.
@@ -72,7 +93,7 @@ class Memory:
 
     def keep(self, key: Hashable, value: Sized) -> None:
         """Keep the value of a key, if none is known."""
-        nbytes = value.nbytes + size_of(key) + _OVERHEAD
+        nbytes = value.nbytes + self._key_bytes(key) + _OVERHEAD
         with self._lock:
             if key in self._values:
                 return

@@ -48,7 +48,7 @@ class Pairs:
     is_local: bool
     serial: int = field(default_factory=count().__next__)
 
-    @property
+    @cached_property
     def nbytes(self) -> int:
         """Return the bytes that this takes; see `Memory`."""
         slots = sum(one.nbytes for one in self.slots.values() if isinstance(one, np.ndarray))

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 import numpy.typing as npt
 
-from treeclaim.forest.bounds.memory import Memory
+from treeclaim.forest.bounds.memory import Memory, size_of
 from treeclaim.forest.question.contests import Contest, contests_of, relieved
 from treeclaim.forest.question.wants import BEYOND_ALL_ROOM, Want, wants_of
 from treeclaim.model.request import NO_GROUP, CandidateRequest, RequestGroup
@@ -26,6 +26,11 @@ seldom changes its mind."""
 _PLAN_BYTES = 4_000
 _STEP_BYTES = 16
 """Memory that is counted for a plan, and for each pair of slots in each order of its steps."""
+
+_GROUP_BYTES = 1_500
+_RESOURCE_BYTES = 400
+"""Memory that is counted for a group of a request, and for each resource that it asks for: a name
+has 255 characters at most."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,7 +177,20 @@ class Plan:
         return known
 
 
-_plans = Memory(_REMEMBERED_BYTES)
+def _bytes_of(request: CandidateRequest) -> int:
+    """Return about how much memory a request takes; to measure all of it would take long."""
+    conditions = [request.root, *(group.conditions for group in request.groups)]
+    amounts = [amount for group in request.groups for amount in group.resources.values()]
+    return (
+        _GROUP_BYTES * len(request.groups)
+        + _RESOURCE_BYTES * len(amounts)
+        + sum(map(int.bit_length, amounts)) // 8
+        + sum(size_of(one) for one in conditions if not one.is_empty)
+        + size_of(request.same_subtree)
+    )
+
+
+_plans = Memory(_REMEMBERED_BYTES, _bytes_of)
 """Plans by request."""
 
 

@@ -54,6 +54,8 @@ def wants_of(
 
 
 def _saturated(resources: Mapping[str, int]) -> Mapping[str, int]:
+    if max(resources.values(), default=0) <= BEYOND_ANY_ROOM:
+        return resources
     return {name: min(amount, BEYOND_ANY_ROOM) for name, amount in resources.items()}
 
 
