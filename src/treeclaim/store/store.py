@@ -303,7 +303,7 @@ def _commit(outcome: Transaction) -> None:
     try:
         outcome.commit()
     except DBAPIError as error:
-        if trouble_of(error) in {Trouble.MET, Trouble.LOCKED}:
+        if trouble_of(error) in {Trouble.MET, Trouble.LOCKED, Trouble.FULL}:
             raise
         raise _UnknownOutcomeError(cause_of(error)) from error
 

@@ -23,6 +23,7 @@ class Trouble(Enum):
     SLOW = "The database took too long. Try again."
     SILENT = "The database does not answer. Try again."
     BUSY = "No connection to the database was free. Try again."
+    FULL = "The disk of the database is full; nothing was changed."
     REFUSED_VALUE = "The database cannot hold a value of this request."
     OTHER = "The database cannot be used. Try again."
 
@@ -47,6 +48,9 @@ _SLOW_POSTGRESQL = {"57014"}
 
 _MET_SQLITE = {"SQLITE_BUSY_SNAPSHOT"}
 """What was read has changed; waiting does not help, beginning anew does."""
+
+_FULL = {1021, 1114, "53100", "SQLITE_FULL"}
+"""No room left: MariaDB and MySQL, PostgreSQL, SQLite. The transaction is rolled back."""
 
 _UNFIT_MYSQL = {1047, 1053, 1290, 1836}
 """A Galera node outside of the cluster, a server shutting down, two ways to say read-only."""
@@ -114,6 +118,8 @@ def _of_code(error: BaseException | None) -> Trouble:
         return Trouble.LOCKED
     if codes & (_SLOW_MYSQL | _SLOW_POSTGRESQL):
         return Trouble.SLOW
+    if codes & _FULL:
+        return Trouble.FULL
     if getattr(error, "sqlite_errorname", "").startswith("SQLITE_BUSY"):
         return Trouble.LOCKED
     return Trouble.OTHER
