@@ -38,7 +38,9 @@ SLACK = 5
 def options_of(waits):
     """The options of the service that set these limits."""
     names = ("connect", "lock", "statement", "load", "write", "idle", "tcp")
-    return {f"treeclaim.database_{name}_timeout": getattr(waits, name) for name in names}
+    options = {f"treeclaim.database_{name}_timeout": getattr(waits, name) for name in names}
+    # As many as the bundled server has: half of them may be writes that wait.
+    return options | {"treeclaim.server_threads": 32}
 
 
 @dataclass(frozen=True)

@@ -3,6 +3,7 @@
 
 from enum import Enum
 
+import psycopg
 from sqlalchemy.engine import ExceptionContext
 from sqlalchemy.exc import DataError, DBAPIError, IntegrityError, SQLAlchemyError
 from sqlalchemy.exc import TimeoutError as PoolTimeoutError
@@ -64,7 +65,8 @@ INCOMPARABLE_MYSQL = {1267, 1270, 1271, 1300, 3854, 3988}
 _UNHOLDABLE_MYSQL = {1366, 1406} | INCOMPARABLE_MYSQL
 """Text that is not in the character set of its column, or is too long for it."""
 
-_LOST_CONNECTION = 2013
+_SILENT_MYSQL = {2003, 2013}
+"""No connection, or a lost one; the text tells whether it was waited for in vain."""
 _TIMED_OUT = "timed out"
 
 _REFUSED_MYSQL = {1044, 1045, 1049, 1130, 1251, 1698, 2054, 2059}
@@ -127,9 +129,9 @@ def _of_code(error: BaseException | None) -> Trouble:
 
 def is_silence(error: BaseException | None) -> bool:
     """Tell whether a server was waited for in vain; another attempt would wait as long again."""
-    if isinstance(error, ServerSilentError):
+    if isinstance(error, (ServerSilentError, psycopg.errors.ConnectionTimeout)):
         return True
-    return number_of(error) == _LOST_CONNECTION and _TIMED_OUT in str(error)
+    return number_of(error) in _SILENT_MYSQL and _TIMED_OUT in str(error)
 
 
 def is_refusal(error: BaseException | None) -> bool:
