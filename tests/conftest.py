@@ -29,9 +29,23 @@ LEFT_OUT = pytest.StashKey[int]()
 """How many tests a run does not make, which is said at its end."""
 
 
+LONGEST = (
+    "test_schedules.py",
+    "test_schedules_on_mariadb.py",
+    "test_takeover.py",
+    "test_openstack_command.py",
+    "test_waits.py",
+    "test_serve.py",
+    "test_galera.py",
+    "test_recipes.py",
+)
+"""Files that take minutes; begun first, they do not keep a run waiting at its end."""
+
+
 def pytest_collection_modifyitems(config, items):
     """Leave what is slow, or needs another database, to the runs on all databases."""
     if config.getoption("--databases") == "all":
+        items.sort(key=lambda item: item.path.name not in LONGEST)
         return
     kept = [item for item in items if not is_left_out(item)]
     left_out = [item for item in items if is_left_out(item)]

@@ -26,12 +26,12 @@ def test_readers_and_pruning_between_the_statements_of_writers_change_nothing(pl
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("place", ["postgresql", "mariadb"], indirect=True)
+@pytest.mark.parametrize("place", ["postgresql"], indirect=True)
 def test_writes_that_meet_end_like_a_serial_order(place):
     explore(place, usual(place.kind))
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("place", ["postgresql", "mariadb"], indirect=True)
+@pytest.mark.parametrize("place", ["postgresql"], indirect=True)
 def test_writes_that_were_wrong_once_end_like_a_serial_order_with_more_preemptions(place):
     explore(place, critical(place.kind))
