@@ -156,9 +156,10 @@ class Connection(asyncio.Protocol):
         self._front.incoming.release(self)
         self._front.unsent.release(self)
         self._data.clear()
+        # A turn that is under way is told at its end.
         if self._waits_for_client and self._exchange is not None:
             self._front.pool.proceed(self._exchange.close)
-        self._exchange = None
+            self._exchange = None
         self._front.note_closed()
 
     def pause_writing(self) -> None:
@@ -411,7 +412,10 @@ class Connection(asyncio.Protocol):
         exchange = self._exchange
         if exchange is None:
             return
-        if self._is_full:
+        if self._is_lost:
+            self._exchange = None
+            self._front.pool.proceed(exchange.close)
+        elif self._is_full:
             self._waits_for_client = True
         else:
             self._front.pool.proceed(exchange.go_on)
