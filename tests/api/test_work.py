@@ -7,6 +7,7 @@ for took minutes.
 
 import gc
 import json
+import sys
 import time
 from uuid import UUID, uuid5
 
@@ -254,6 +255,16 @@ def post(application, place, kind, length, most):
     return require_little_work(most, application, method, path, body=body, version=version)
 
 
+@pytest.fixture
+def deep_recursion():
+    """Let functions call themselves more often than by default, as debuggers and hypothesis do."""
+    before = sys.getrecursionlimit()
+    sys.setrecursionlimit(20_000)
+    yield
+    sys.setrecursionlimit(before)
+
+
+@pytest.mark.usefixtures("deep_recursion")
 @pytest.mark.parametrize("kind", many(40))
 @pytest.mark.parametrize("place", PLACES)
 def test_a_body_as_long_as_refusals_are_worded_for(application, place, kind):
