@@ -17,6 +17,7 @@ from treeclaim.forest.table.forest import Forest
 from treeclaim.model.catalogue import Catalogue, CatalogueEntry
 from treeclaim.model.changes import Changes
 from treeclaim.model.inventory import Inventory
+from treeclaim.model.order import Order, Preference, Term, TermName
 from treeclaim.model.provider import InventoryRecord, ProviderRecord
 from treeclaim.model.request import (
     BodyForm,
@@ -96,6 +97,18 @@ def candidate_request(request, limit=None):
         split_policy=SplitPolicy(request.split_policy),
         limit=limit,
         nested=request.nested,
+        order=_order(request),
+    )
+
+
+def _order(request):
+    if not request.order:
+        return None
+    return Order(
+        tuple(
+            Term(TermName(name), arguments, weight) for name, arguments, weight in request.order
+        ),
+        tuple(Preference(*one) for one in request.preferred),
     )
 
 
@@ -107,6 +120,7 @@ def _conditions(group):
         forbidden_aggregates=frozenset(map(uuid_of, group.not_member_of)),
         in_tree=tuple(map(uuid_of, group.in_tree)),
         in_subtree=tuple(map(uuid_of, group.in_subtree)),
+        not_in_tree=tuple(map(uuid_of, group.not_in_tree)),
     )
 
 
@@ -131,6 +145,7 @@ class Found:
             for one in document["allocation_requests"]
         ]
         self.candidates = set(self.listed)
+        self.scores = document.get("scores")
         self.summaries = {
             names[provider]: summary
             for provider, summary in document["provider_summaries"].items()
@@ -153,6 +168,10 @@ LAZY = {
     "treeclaim.forest.solve.combine._LARGEST_BLOCK": 3,
     "treeclaim.forest.solve.combine._PATIENCE": 0,
     "treeclaim.forest.solve.repetition.BLOCK": 2,
+    "treeclaim.forest.order.best_first._FIRST_ANCHORS": 1,
+    "treeclaim.forest.order.best_first._MOST_ANCHORS": 2,
+    "treeclaim.forest.order.best_first._PAIRS": 1,
+    "treeclaim.forest.order.best_first._PATIENCE": 0,
     "treeclaim.forest.feasibility.competition._MANY_COMBINATIONS": 2,
     "treeclaim.forest.feasibility.competition._SOME_COMBINATIONS": 1,
     "treeclaim.forest.answer.templates._FEW_SLOTS": 1,

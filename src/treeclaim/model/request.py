@@ -8,6 +8,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from treeclaim.model.order import Order
+
 NO_GROUP = ""
 """Suffix of the unsuffixed group."""
 
@@ -25,6 +27,7 @@ class ProviderConditions:
             no restriction.
         in_subtree: Uuids of providers; what is wanted is one of them or a descendant of one.
             Empty for no restriction.
+        not_in_tree: Each the uuid of any provider of a tree that is not wanted.
     """
 
     required: tuple[frozenset[str], ...] = ()
@@ -33,6 +36,7 @@ class ProviderConditions:
     forbidden_aggregates: frozenset[str] = frozenset()
     in_tree: tuple[str, ...] = ()
     in_subtree: tuple[str, ...] = ()
+    not_in_tree: tuple[str, ...] = ()
 
     @property
     def is_empty(self) -> bool:
@@ -44,6 +48,7 @@ class ProviderConditions:
             or self.forbidden_aggregates
             or self.in_tree
             or self.in_subtree
+            or self.not_in_tree
         )
 
 
@@ -116,6 +121,7 @@ class CandidateRequest:
         sums_groups: False to overlook that groups take from the same provider together.
         limit: Most candidates wanted, None for all.
         nested: False below 1.29: no two providers of one tree in a candidate.
+        order: By which scores the candidates are ordered; None for the usual order.
     """
 
     groups: tuple[RequestGroup, ...]
@@ -127,6 +133,7 @@ class CandidateRequest:
     sums_groups: bool = True
     limit: int | None = None
     nested: bool = True
+    order: Order | None = None
 
 
 @dataclass(frozen=True, slots=True)

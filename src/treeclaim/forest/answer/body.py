@@ -12,9 +12,12 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import orjson
 
 from treeclaim.forest.answer.summaries import Summaries
 from treeclaim.forest.answer.templates import Template, patterns_of, template_of
+from treeclaim.forest.order.ordered import first_of
+from treeclaim.forest.order.split import first_split
 from treeclaim.forest.solve.blocks import Choices
 from treeclaim.forest.solve.repetition import BLOCK, candidates
 from treeclaim.forest.solve.search import Search
@@ -38,6 +41,7 @@ class Answer:
         self.candidates = 0
         self._search = search
         self._form = form
+        self._scores: list[float] = []
         self._row = search.forest.order.row
         self._uuids = search.forest.uuid.values
         self._summaries = Summaries(search, form)
@@ -55,6 +59,8 @@ class Answer:
                 self._search.budget.hold(len(piece))
             yield piece
             is_first = False
+        if self._search.plan.request.order is not None:
+            yield b'],"scores":' + orjson.dumps(self._scores)[:-1]
         yield b'],"provider_summaries":{'
         yield from self._summaries.pieces()
         yield b"}}"
@@ -69,7 +75,11 @@ class Answer:
 
     def _split(self) -> Iterator[bytes]:
         plan, forest = self._search.plan, self._search.forest
-        found = Splitter(self._search).selected()
+        order = self._search.plan.request.order
+        if order is None:
+            found = Splitter(self._search).selected()
+        else:
+            found, self._scores = first_split(self._search, order)
         places = {place for one in found for place in (*one.places(plan), *one.chosen)}
         uuids = {place: forest.uuid_of(int(self._row[place])) for place in places}
         self.candidates = len(found)
@@ -79,6 +89,11 @@ class Answer:
 
     def _blocks(self) -> Iterator[Choices]:
         search = self._search
+        order = search.plan.request.order
+        if order is not None:
+            chosen, scores = first_of(search, order)
+            self._scores = scores.tolist()
+            return (chosen[at : at + BLOCK] for at in range(0, len(chosen), BLOCK))
         if search.plan.request.nested:
             return candidates(search)
         if search.plan.request.limit is None:

@@ -33,6 +33,8 @@ def require_known_names(forest: Forest, request: CandidateRequest) -> None:
         required = frozenset[str]().union(*group.conditions.required)
         require_known_traits(forest, required)
         require_known_traits(forest, group.conditions.forbidden)
+    if request.order is not None:
+        require_known_traits(forest, {one.trait for one in request.order.preferences})
 
 
 def require_known_traits(forest: Forest, names: Iterable[str]) -> None:
@@ -115,6 +117,15 @@ def in_named_tree(forest: Forest, conditions: ProviderConditions, rows: Rows) ->
     return _below(forest, [int(forest.root.values[row]) for row in named if row is not None], rows)
 
 
+def in_no_named_tree(forest: Forest, conditions: ProviderConditions, rows: Rows) -> Rows:
+    """Return those of some rows that belong to no tree that is not wanted."""
+    if not conditions.not_in_tree:
+        return rows
+    named = [forest.row_of(uuid) for uuid in conditions.not_in_tree]
+    roots = [int(forest.root.values[row]) for row in named if row is not None]
+    return rows[~np.isin(forest.root.values[rows], roots)]
+
+
 def in_named_subtree(forest: Forest, conditions: ProviderConditions, rows: Rows) -> Rows:
     """Return those of some rows that are providers that `in_subtree` names, or below them."""
     if not conditions.in_subtree:
@@ -139,6 +150,7 @@ def meeting(forest: Forest, conditions: ProviderConditions, rows: Rows) -> Rows:
     if conditions.is_empty:
         return rows
     rows = in_named_tree(forest, conditions, rows)
+    rows = in_no_named_tree(forest, conditions, rows)
     rows = in_named_subtree(forest, conditions, rows)
     rows = by_traits(forest, conditions, rows)
     return not_outcast(forest, conditions, members(forest, conditions, rows))

@@ -82,10 +82,10 @@ class Search:
 
         No candidate comes twice. Each block holds places, int64, shape (candidates, slots).
         """
-        drawn = without_repeats(self._drawn(), self._first_anchors())
+        drawn = without_repeats(self._drawn(), self.first_anchors())
         return first_candidates(drawn, self.options.maximum)
 
-    def _first_anchors(self) -> FirstAnchors | None:
+    def first_anchors(self) -> FirstAnchors | None:
         """Return what tells repetitions, None if no candidate can be of sharing providers alone."""
         if not all(one.has_sharing for one in self.relations):
             return None
@@ -131,7 +131,7 @@ class Search:
 
     def _drawn(self) -> Iterator[Anchored]:
         if self.options.breadth_first:
-            stage = self._stage(self.anchors)
+            stage = self.stage(self.anchors)
             with self.budget.held(stage.nbytes):
                 for block in in_turn(stage.combiner.blocks, stage.live, self._block_size):
                     yield Anchored(self.anchors[block.anchor], block.chosen)
@@ -161,7 +161,7 @@ class Search:
             if not len(waiting):
                 return
             some, waiting = waiting[:size], waiting[size:]
-            stage = self._stage(some)
+            stage = self.stage(some)
             is_fruitless = True
             with self.budget.held(stage.nbytes):
                 for anchor, chosen in stage.combiner.blocks(stage.live, rows):
@@ -190,7 +190,7 @@ class Search:
         """Return the places of the roots under which there is some candidate, ascending."""
         anchors = self.anchors
         if len(anchors) and self.plan.wants:
-            stage = self._stage(anchors)
+            stage = self.stage(anchors)
             # One candidate of each is enough, so small blocks get there sooner.
             rows = max(2 * len(stage.live), _SMALLEST_BLOCK)
             with self.budget.held(stage.nbytes):
@@ -212,7 +212,7 @@ class Search:
         sizes[slot] = 0
         rules = replace(self.rules, steps=self.plan.steps(sizes))
         search = replace(self, relations=relations, rules=rules)
-        stage = search._stage(search._anchors_among(0, len(self.forest.order.roots)))  # noqa: SLF001
+        stage = search.stage(search._anchors_among(0, len(self.forest.order.roots)))  # noqa: SLF001
 
         def is_known(block: Block) -> Mask:
             filled = block.chosen[:, slot]
@@ -223,7 +223,7 @@ class Search:
             for anchored in stage.combiner.until(stage.live, rows, is_known):
                 yield anchored.chosen
 
-    def _stage(self, anchors: Rows) -> "_Stage":
+    def stage(self, anchors: Rows) -> "_Stage":
         """Make ready the candidates of some anchors; costs grow with their options alone."""
         known: dict[int, Options] = {}
         options = []

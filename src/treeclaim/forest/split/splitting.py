@@ -106,7 +106,7 @@ class Splitter:
     def _first(self, count: int | None) -> list[SplitCandidate]:
         found: list[SplitCandidate] = []
         most = sys.maxsize if count is None else min(count, sys.maxsize)
-        for one in islice(self._distinct(), most):
+        for one in islice(self.distinct(), most):
             self._search.budget.hold(_CANDIDATE_BYTES + _PART_BYTES * len(one.parts))
             found.append(one)
         return found
@@ -116,7 +116,7 @@ class Splitter:
         found = self._of_anchor(np.array([anchor], dtype=np.int64))
         return next(found, None) is not None
 
-    def _distinct(self) -> Iterator[SplitCandidate]:
+    def distinct(self) -> Iterator[SplitCandidate]:
         """Yield the candidates; one of sharing providers alone may come from several anchors."""
         for anchor, one in self._drawn():
             if not self._is_repetition(anchor, one):
