@@ -151,6 +151,10 @@ class TraitsNotFoundError(TreeclaimError):
         self.names = tuple(names)
 
 
+class PreferredTraitsNotFoundError(TraitsNotFoundError):
+    """Some traits that a group would like, or like to avoid, do not exist."""
+
+
 class TraitInUseError(TreeclaimError):
     """A trait of some provider cannot be deleted."""
 

@@ -61,6 +61,7 @@ _STATUS: dict[type[model.TreeclaimError], tuple[HTTPStatus, str]] = {
     model.ResourceClassInUseError: (HTTPStatus.CONFLICT, UNDEFINED),
     model.StandardResourceClassError: (HTTPStatus.BAD_REQUEST, UNDEFINED),
     model.TraitsNotFoundError: (HTTPStatus.BAD_REQUEST, UNDEFINED),
+    model.PreferredTraitsNotFoundError: (HTTPStatus.BAD_REQUEST, BAD_VALUE),
     model.TraitInUseError: (HTTPStatus.CONFLICT, UNDEFINED),
     model.StandardTraitError: (HTTPStatus.BAD_REQUEST, UNDEFINED),
     model.ConsumerGenerationConflictError: (HTTPStatus.CONFLICT, CONCURRENT_UPDATE),

@@ -243,6 +243,9 @@ def candidate_query(version: Version) -> Schema:
             "split_policy": {"type": "string", "enum": ["pack", "even"]},
         }
         grouped.append("in_subtree")
+    if version.has_extension(1):
+        scalars |= {"order_by": STRING, "root_in_tree": STRING}
+        grouped.append("preferred")
     for feature, name in (
         (Feature.CANDIDATE_TRAITS, "required"),
         (Feature.CANDIDATE_MEMBER_OF, "member_of"),

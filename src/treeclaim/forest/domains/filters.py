@@ -13,7 +13,11 @@ import numpy as np
 
 from treeclaim.forest.table.columns import Mask, Rows
 from treeclaim.forest.table.forest import Forest
-from treeclaim.model.errors import ResourceClassNotFoundError, TraitsNotFoundError
+from treeclaim.model.errors import (
+    PreferredTraitsNotFoundError,
+    ResourceClassNotFoundError,
+    TraitsNotFoundError,
+)
 from treeclaim.model.request import CandidateRequest, ProviderConditions
 
 
@@ -22,6 +26,7 @@ def require_known_names(forest: Forest, request: CandidateRequest) -> None:
 
     Raises:
         TraitsNotFoundError: for the first set of traits with an unknown name.
+        PreferredTraitsNotFoundError: the same for traits that are only preferred.
         ResourceClassNotFoundError: for the first unknown class.
 
     The order is that of contract page 90, section 2, step G.
@@ -34,7 +39,10 @@ def require_known_names(forest: Forest, request: CandidateRequest) -> None:
         require_known_traits(forest, required)
         require_known_traits(forest, group.conditions.forbidden)
     if request.order is not None:
-        require_known_traits(forest, {one.trait for one in request.order.preferences})
+        names = {one.trait for one in request.order.preferences}
+        missing = sorted(names - forest.catalogue.traits.keys())
+        if missing:
+            raise PreferredTraitsNotFoundError(missing)
 
 
 def require_known_traits(forest: Forest, names: Iterable[str]) -> None:

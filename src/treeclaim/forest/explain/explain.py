@@ -23,7 +23,8 @@ from treeclaim.forest.table.fragments import writable
 from treeclaim.model.reasons import Reason
 from treeclaim.model.request import NO_GROUP, CandidateRequest, SearchOptions
 
-_ROOT = (Reason.ROOT_TRAIT, Reason.ROOT_MEMBER_OF)
+_ROOT = (Reason.ROOT_TRAIT, Reason.ROOT_MEMBER_OF, Reason.NOT_IN_TREE)
+"""Reasons of constraints on the root, where they are of no group."""
 
 _GROUP_BYTES = 2_000
 """Memory that is counted for each group of a question whose outcome is kept."""

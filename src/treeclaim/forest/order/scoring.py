@@ -4,11 +4,11 @@
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
 from treeclaim.forest.domains.filters import with_any_trait_by_place
-from treeclaim.forest.domains.relation import Relation
 from treeclaim.forest.order.relatives import relatives_of
 from treeclaim.forest.order.terms import (
     Inverse,
@@ -25,7 +25,6 @@ from treeclaim.forest.order.terms import (
     Trees,
 )
 from treeclaim.forest.order.totals import ClassTotals, Floats, totals_of
-from treeclaim.forest.question.plan import Plan
 from treeclaim.forest.solve.blocks import Choices
 from treeclaim.forest.solve.search import Search
 from treeclaim.forest.table.columns import Mask, Rows
@@ -71,9 +70,18 @@ class Scoring:
         return rounded(self._value.bound(partial) + _NOISE)
 
 
-def scoring_of(search: Search, order: Order) -> Scoring:
-    """Return the scoring of a search that splits nothing."""
-    return Scoring(_Maker(search.forest, search.plan, search.relations, order).value())
+def scoring_of(
+    search: Search, order: Order, totals: Callable[[str], ClassTotals] | None = None
+) -> Scoring:
+    """Return the scoring of a search that splits nothing.
+
+    Args:
+        search: Of whose candidates.
+        order: How they are ordered.
+        totals: What is used of a class, where somebody keeps count of it.
+    """
+    maker = _Maker(search, order, totals or partial(totals_of, search.forest))
+    return Scoring(maker.value())
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,12 +98,12 @@ class _Numbers:
 class _Maker:
     """Makes the values of the terms of an order."""
 
-    def __init__(
-        self, forest: Forest, plan: Plan, relations: Sequence[Relation], order: Order
-    ) -> None:
+    def __init__(self, search: Search, order: Order, totals: Callable[[str], ClassTotals]) -> None:
+        forest, plan, relations = search.forest, search.plan, search.relations
         self._forest = forest
         self._plan = plan
         self._relations = relations
+        self._read_totals = totals
         self._order = order
         self._taken: dict[str, list[Taken]] = {}
         for slot, want in enumerate(plan.wants):
@@ -129,7 +137,7 @@ class _Maker:
 
     def _totals_of(self, name: str) -> ClassTotals:
         if name not in self._totals:
-            self._totals[name] = totals_of(self._forest, name)
+            self._totals[name] = self._read_totals(name)
         return self._totals[name]
 
     def _pack(self, classes: Sequence[str]) -> TermValue:

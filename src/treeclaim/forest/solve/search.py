@@ -85,6 +85,19 @@ class Search:
         drawn = without_repeats(self._drawn(), self.first_anchors())
         return first_candidates(drawn, self.options.maximum)
 
+    def distinct_blocks(self, anchors: Rows | None = None) -> Iterator[Anchored]:
+        """Yield all candidates in the usual order, with the numbers of their anchors.
+
+        No candidate comes twice; the operator's options do not apply.
+
+        Args:
+            anchors: The only anchors to look at, ascending; None for all.
+        """
+        first = self.first_anchors()
+        for block in self.anchored_blocks(anchors):
+            kept = slice(None) if first is None else first.are_first(block)
+            yield Anchored(block.anchor[kept], block.chosen[kept])
+
     def first_anchors(self) -> FirstAnchors | None:
         """Return what tells repetitions, None if no candidate can be of sharing providers alone."""
         if not all(one.has_sharing for one in self.relations):

@@ -188,6 +188,12 @@ class Splitter:
                     still.append((anchor, source))
             waiting = still
 
+    def of_anchors(self, anchors: Rows) -> Iterator[tuple[int, SplitCandidate]]:
+        """Yield the candidates of some anchors, with their numbers, as each anchor has them."""
+        for number in anchors.tolist():
+            for found in self._of_anchor(np.array([number], dtype=np.int64)):
+                yield number, found
+
     def _of_anchor(self, anchor: Rows) -> Iterator[SplitCandidate]:
         for anchors, chosen in self._search.anchored_blocks(anchor):
             for number, one in zip(anchors.tolist(), chosen.tolist(), strict=True):
