@@ -64,7 +64,7 @@ def require_unchanged_by_extension(environ: Mapping[str, Any], application: Appl
     if not is_read or environ.get("HTTP_OPENSTACK_API_VERSION") not in _LATEST:
         return
     plain = answered(application, environ)
-    extended = environ | {"HTTP_OPENSTACK_API_VERSION": "placement 1.39, treeclaim 1.0"}
+    extended = {**environ, "HTTP_OPENSTACK_API_VERSION": "placement 1.39, treeclaim 1.0"}
     if plain[0].startswith("200") and plain == answered(application, environ):
         assert plain == answered(application, extended)
 
