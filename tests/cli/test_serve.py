@@ -77,11 +77,11 @@ class Load:
         with httpx.Client(headers=headers, timeout=60) as client:
             while not self._stop.is_set():
                 try:
-                    status = client.get(self._url).status_code
+                    status = str(client.get(self._url).status_code)
                 except httpx.HTTPError as error:
                     status = repr(error)
                 with self._lock:
-                    if status == 200:
+                    if status == "200":
                         self.answered += 1
                     else:
                         self.failures.append(status)
