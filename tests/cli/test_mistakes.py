@@ -14,9 +14,8 @@ from hypothesis import strategies as st
 
 from tests.cli.processes import call, run
 from tests.cli.services import client_in, refused, served, succeed
+from tests.paths import EXAMPLE
 from tests.servers import TREECLAIM, command_environment, eventually, usual_environment
-
-EXAMPLE = Path(__file__).parents[2] / "examples" / "topology.yaml"
 
 
 @pytest.fixture(scope="module")

@@ -9,11 +9,11 @@ import subprocess
 import sys
 import time
 import uuid
-from pathlib import Path
 
 import psutil
 import pytest
 
+from tests.paths import ROOT
 from tests.replica.scripted import (
     Scripted,
     asked_in_thread,
@@ -109,7 +109,7 @@ time.sleep(600)
 
 
 def test_a_child_dies_with_its_parent_whatever_kills_that(tmp_path):
-    root = str(Path(__file__).parents[2])
+    root = str(ROOT)
     code = PARENT.format(root=root, folder=str(tmp_path))
     process = subprocess.Popen([sys.executable, "-c", code])
     try:

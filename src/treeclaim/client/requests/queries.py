@@ -61,7 +61,7 @@ class CandidateQuery:
             suffix for name, _ in self.parameters if (suffix := _split(name)[1]) is not None
         }
         if len(suffixed - {""}) > 1 and "group_policy" not in dict(self.parameters):
-            found.append(Need("several groups without group_policy", LATEST_MINOR, extension=True))
+            found.append(Need("several groups without group_policy", LATEST_MINOR, extension=0))
         return found
 
 
@@ -74,7 +74,7 @@ def _split(name: str) -> tuple[str, str | None]:
 def _needs_of(name: str, value: str) -> Iterator[Need]:
     base, suffix = _split(name)
     if base in _EXTENSION:
-        yield Need(name, LATEST_MINOR, extension=True)
+        yield Need(name, LATEST_MINOR, extension=0)
         return
     if base in _SINCE:
         yield Need(name, _SINCE[base])
@@ -95,4 +95,4 @@ def _needs_of_value(name: str, base: str, value: str) -> Iterator[Need]:
         base == "same_subtree" and "!" in value
     )
     if is_extended:
-        yield Need(f"{name}={value}", LATEST_MINOR, extension=True)
+        yield Need(f"{name}={value}", LATEST_MINOR, extension=0)

@@ -53,7 +53,7 @@ def run_candidates(options: argparse.Namespace) -> int:
             print(json.dumps(answer, indent=2))
             return 0
         names = names_in(client, answer)
-        can_explain = client.versions.extension
+        can_explain = client.versions.extension is not None
     count = len(answer["allocation_requests"])
     if not count:
         advice = "; 'treeclaim explain' with the same question tells why" if can_explain else ""
