@@ -13,7 +13,7 @@ from bench import servers
 from tests.client.hosts import HOST, held, make_host
 from tests.environments import peer_programs
 from treeclaim.client import Client, ClientError, UnsupportedFeatureError
-from treeclaim.client.apply import apply_topology
+from treeclaim.client.loading.apply import apply_topology
 from treeclaim.client.topology import parse_topology
 
 FORMS = (1, 8, 12, 28, 34, 38, 39)
