@@ -146,8 +146,8 @@ def _example(match):
     version = match["version"] or "1.39"
     exactly = _EXACTLY.search(rest)
     if exactly:
-        count, of, summaries = map(int, exactly.groups())
-        return Example(match["number"], match["query"], version, None, count, None, summaries, of)
+        count, of, entries = map(int, exactly.groups())
+        return Example(match["number"], match["query"], version, None, count, None, entries, of)
     candidates = [
         _candidate(one)
         for one in _CANDIDATE.finditer(rest)

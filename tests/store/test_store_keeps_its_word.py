@@ -2,6 +2,7 @@
 """What the store promises whatever the database: clear errors, and upkeep without anybody."""
 
 import contextlib
+import threading
 import uuid
 
 import pytest
@@ -73,7 +74,7 @@ def test_the_feed_is_pruned_without_anybody_asking(store, monkeypatch):
     monkeypatch.setattr(store, "_prune_at", 0.0)
     create(store, "first")
     create(store, "second")
-    for thread in store_module.threading.enumerate():
+    for thread in threading.enumerate():
         if thread.daemon and thread.name.startswith("Thread"):
             thread.join(timeout=10)
     assert pruned == [store_module.KEEP]

@@ -10,9 +10,9 @@ from urllib.parse import urlencode
 
 import orjson
 
-from treeclaim.client import bodies
 from treeclaim.client.errors import ClientError, ConsumerExistsError
-from treeclaim.client.queries import CandidateQuery
+from treeclaim.client.requests import bodies
+from treeclaim.client.requests.queries import CandidateQuery
 from treeclaim.client.transport import Answer, PlainTransport, Transport
 from treeclaim.client.versions import LATEST_EXTENSION, LATEST_MINOR, Need, ServerVersions
 

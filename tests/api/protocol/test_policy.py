@@ -77,7 +77,7 @@ def test_a_file_in_the_folder_counts_over_the_first(path):
     assert status(application, roles="other") == 200
 
 
-BROKEN = {
+BROKEN: dict[str, tuple[str | bytes, str]] = {
     "no YAML": ("a: b\n'placement:usages': [\n", "line 3"),
     "a tab": ("a: b\n\tb: c\n", "line 2"),
     "no names": ("- a\n", "line 1"),

@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.forest.building import (
+    BEGINNING,
     CLASSES,
     TRAITS,
     body_of,
@@ -88,7 +89,7 @@ class Picture:
     def changes(self):
         touched, self.touched = self.touched, set()
         return Changes(
-            cursor={},
+            cursor=BEGINNING,
             complete=False,
             records=[self.records[one] for one in touched if one in self.records],
             removed=[one for one in touched if one not in self.records],
@@ -131,7 +132,9 @@ def test_a_forest_that_followed_changes_equals_one_loaded_afresh(batches, compac
 def test_a_new_provider_may_have_the_id_of_a_deleted_one():
     old, new = record(1), record(1, uuid=provider_uuid(2), name="another")
     forest = forest_of([old])
-    forest.apply(Changes(cursor={}, complete=False, records=[new], removed=[], catalogue=None))
+    forest.apply(
+        Changes(cursor=BEGINNING, complete=False, records=[new], removed=[], catalogue=None)
+    )
     assert_equal_to_fresh(forest, [new])
     assert forest.row_of(old.uuid) is None
     assert listed(forest, ProviderQuery(name=old.name)) == []

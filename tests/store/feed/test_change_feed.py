@@ -112,8 +112,8 @@ def test_a_reader_sees_everything_that_concurrent_writers_commit(store, database
             seen = {one.uuid: one.generation for one in forest.records()}
         fresh = Forest()
         fresh.apply(store.changes(None))
-        for one in fresh.records():
-            assert seen.get(one.uuid, 0) <= one.generation
+        for record in fresh.records():
+            assert seen.get(record.uuid, 0) <= record.generation
     for one in writers:
         one.join()
         assert one.exitcode == 0
