@@ -165,13 +165,14 @@ class Placer:
             for consumer in request.consumers:
                 if consumer in self.call.holders:
                     outcome.placed[consumer] = None
-                elif outcome.unplaced and not self.call.partial:
-                    outcome.unplaced.append(consumer)
-                elif (found := self.first(outcome.world, number, domain)) is None:
-                    outcome.unplaced.append(consumer)
                 else:
-                    outcome.placed[consumer] = found
-                    self.take(outcome, number, found[1][0])
+                    ends = outcome.unplaced and not self.call.partial
+                    found = None if ends else self.first(outcome.world, number, domain)
+                    if found is None:
+                        outcome.unplaced.append(consumer)
+                    else:
+                        outcome.placed[consumer] = found
+                        self.take(outcome, number, found[1][0])
                 outcome.reached += not outcome.unplaced
         return outcome
 

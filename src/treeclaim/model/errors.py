@@ -155,6 +155,21 @@ class PreferredTraitsNotFoundError(TraitsNotFoundError):
     """Some traits that a group would like, or like to avoid, do not exist."""
 
 
+class QueryError(TreeclaimError):
+    """One of several queries of a call names what does not exist.
+
+    Attributes:
+        where: Where the query stands.
+        kind: What is wrong with it.
+    """
+
+    def __init__(self, where: str, error: TreeclaimError) -> None:
+        super().__init__(f"{where}: {error}")
+        self.where = where
+        self.text = str(error)
+        self.kind = type(error)
+
+
 class TraitInUseError(TreeclaimError):
     """A trait of some provider cannot be deleted."""
 

@@ -74,7 +74,7 @@ def test_as_many_groups_as_one_unit_children_find_the_cap_and_every_host(hosts, 
 def test_one_child_too_few_is_known_before_anything_is_combined(isolate):
     forest = forest_of(wide_trees(2, 63))
     question = search(forest, request_for(64, isolate=isolate), SearchOptions())
-    stage = question._stage(question.anchors)
+    stage = question.stage(question.anchors)
     assert len(question.anchors) == 2
     assert len(stage.live) == 0
 

@@ -223,7 +223,7 @@ class Placer:
         return None
 
     def _first(self, query: Query, rules: Sequence[RuleState], number: int) -> Candidate | None:
-        eligible = self._eligible_domains(number, rules)
+        eligible = self.eligible_domains(number, rules)
         allowed = np.ones(len(self.forest.order.roots), dtype=np.bool_)
         for rule in rules:
             allowed &= rule.mask(number, eligible)
@@ -238,7 +238,7 @@ class Placer:
             self._begin[request] = query_of(Scratch(self.forest), request, self.budget)
         return self._begin[request]
 
-    def _eligible_domains(self, number: int, rules: Sequence[RuleState]) -> Mapping[int, Mask]:
+    def eligible_domains(self, number: int, rules: Sequence[RuleState]) -> Mapping[int, Mask]:
         """Return for each rule on skew the domains that had a candidate for a request."""
         known = self._eligible.setdefault(number, {})
         for rule in rules:
@@ -256,7 +256,7 @@ class Placer:
                 for kind in np.unique(domains.kind[matching]).tolist():
                     found[list(domains.kinds[kind])] = True
                 continue
-            for _, candidate in query.each():
+            for candidate in query.each():
                 found[list(domains.of(candidate.trees))] = True
         return found
 

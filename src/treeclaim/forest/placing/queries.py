@@ -7,7 +7,7 @@ sharing providers may serve, all of it is searched each time.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -55,12 +55,19 @@ class Query(ABC):
         """
 
     @abstractmethod
-    def each(self, anchors: Rows | None = None) -> Iterator[tuple[int, Candidate]]:
-        """Yield all candidates with the numbers of their anchors, in order, as things are now.
+    def each(self) -> Iterator[Candidate]:
+        """Yield all candidates in order, as things are now."""
 
-        Args:
-            anchors: The only anchors to look at; None for all.
-        """
+    def each_of_anchors(self) -> Iterator[tuple[int, Candidate]]:
+        """Yield all candidates of each anchor, those of other anchors included, in any order."""
+        found = self.searched()
+        if found.plan.split:
+            for anchor, one in Splitter(found).of_anchors(found.anchors):
+                yield anchor, self.made(found, one.chosen, one.parts)
+            return
+        for block in found.anchored_blocks():
+            for anchor, places in zip(block.anchor.tolist(), block.chosen.tolist(), strict=True):
+                yield anchor, self.made(found, places)
 
     @abstractmethod
     def matching(self) -> Mask | None:
@@ -71,16 +78,16 @@ class Query(ABC):
             anchor's.
         """
 
-    def _drawn(self, found: Search, anchors: Rows | None) -> Iterator[tuple[int, Candidate]]:
-        """Yield the candidates of a search that splits nothing."""
+    def _drawn(self, found: Search, anchors: Rows | None = None) -> Iterator[Candidate]:
+        """Yield the candidates of a search that splits nothing, of some anchors or all."""
         scoring = self.scoring(found)
         if scoring is not None:
-            blocks = ((one.anchor, one.chosen) for one in BestFirst(found, scoring, anchors))
+            blocks = (one.chosen for one in BestFirst(found, scoring, anchors))
         else:
-            blocks = ((one.anchor, one.chosen) for one in found.distinct_blocks(anchors))
-        for numbers, chosen in blocks:
-            for anchor, places in zip(numbers.tolist(), chosen.tolist(), strict=True):
-                yield anchor, self.made(found, places)
+            blocks = (one.chosen for one in found.distinct_blocks(anchors))
+        for chosen in blocks:
+            for places in chosen.tolist():
+                yield self.made(found, places)
 
     def made(
         self, found: Search, places: Sequence[int], parts: Sequence[tuple[str, int, int]] = ()
@@ -109,15 +116,15 @@ class Entangled(Query):
         if not all(one.has_sharing for one in found.relations):
             # Every candidate has the tree of its anchor, and no other.
             anchors = found.anchors[allowed[found.anchors]]
-        for _, candidate in self._drawn(found, anchors):
+        for candidate in self._drawn(found, anchors):
             self.budget.check()
             if keeps(candidate.trees):
                 return candidate
         return None
 
-    def each(self, anchors: Rows | None = None) -> Iterator[tuple[int, Candidate]]:
-        """Yield all candidates."""
-        yield from self._drawn(self.searched(), anchors)
+    def each(self) -> Iterator[Candidate]:
+        """Yield all candidates in order."""
+        yield from self._drawn(self.searched())
 
     def matching(self) -> Mask | None:
         """Tell which trees have a candidate, if no other than these are in candidates."""
@@ -133,33 +140,20 @@ class Divided(Query):
     def first(self, allowed: Mask, keeps: Keeps) -> Candidate | None:
         """Return the first candidate that may be taken."""
         del allowed
+        return next((one for one in self.each() if keeps(one.trees)), None)
+
+    def each(self) -> Iterator[Candidate]:
+        """Yield all candidates in order."""
         found = self.searched()
         order = self.request.order
         if order is None:
-            ordered: Iterator[SplitCandidate] = splits(found)
+            ordered: Iterable[SplitCandidate] = splits(found)
         else:
             scored = sorted(scored_splits(found, order), key=lambda one: (-one[0], one[1]))
             ordered = (one for _, _, one in scored)
         for one in ordered:
             self.budget.check()
-            candidate = self.made(found, one.chosen, one.parts)
-            if keeps(candidate.trees):
-                return candidate
-        return None
-
-    def each(self, anchors: Rows | None = None) -> Iterator[tuple[int, Candidate]]:
-        """Yield all candidates; in order only if they are not of some anchors alone."""
-        found = self.searched()
-        order = self.request.order
-        if anchors is None and order is not None:
-            scored = sorted(scored_splits(found, order), key=lambda one: (-one[0], one[1]))
-            for _, _, one in scored:
-                yield -1, self.made(found, one.chosen, one.parts)
-            return
-        for anchor, one in Splitter(found).of_anchors(
-            found.anchors if anchors is None else anchors
-        ):
-            yield anchor, self.made(found, one.chosen, one.parts)
+            yield self.made(found, one.chosen, one.parts)
 
     def matching(self) -> Mask | None:
         """Say that it is not known."""
@@ -283,9 +277,9 @@ class Independent(Query):
                 return False
         return True
 
-    def each(self, anchors: Rows | None = None) -> Iterator[tuple[int, Candidate]]:
-        """Yield all candidates."""
-        yield from self._drawn(self.searched(), anchors)
+    def each(self) -> Iterator[Candidate]:
+        """Yield all candidates in order."""
+        yield from self._drawn(self.searched())
 
     def matching(self) -> Mask | None:
         """Tell which trees have a candidate."""
