@@ -10,15 +10,15 @@ from oslo_middleware import cors, http_proxy_to_wsgi
 from oslo_policy.policy import Enforcer
 
 from treeclaim.api.admission import Admission
+from treeclaim.api.description.openapi import description
 from treeclaim.api.middleware.auth import KeystoneAuthentication, NoAuthentication
 from treeclaim.api.middleware.layers import RequestIds, RequestRecord
 from treeclaim.api.middleware.safe_headers import SafeHeaders
 from treeclaim.api.pipeline import Pipeline
-from treeclaim.api.policy_files import state_of
 from treeclaim.api.policy_rules import load_policy
-from treeclaim.api.protocol.policy import Policy
-from treeclaim.api.protocol.services import Limits, Services
-from treeclaim.api.resources.service.openapi import description
+from treeclaim.api.protocol.operations.services import Limits, Services
+from treeclaim.api.protocol.policy.enforcement import Policy
+from treeclaim.api.protocol.policy.files import state_of
 from treeclaim.api.routes import OPERATIONS
 from treeclaim.config import Configuration
 from treeclaim.replica import Replica

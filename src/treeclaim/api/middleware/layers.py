@@ -13,8 +13,8 @@ from prometheus_client import Counter, Histogram
 
 from treeclaim import metrics
 from treeclaim.api.pipeline import OPERATION_KEY, VERSION_KEY
-from treeclaim.api.protocol.callers import caller_of
-from treeclaim.api.protocol.request_ids import HEADER, assign_request_id
+from treeclaim.api.protocol.callers.caller import caller_of
+from treeclaim.api.protocol.callers.request_ids import HEADER, assign_request_id
 
 if TYPE_CHECKING:
     from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment

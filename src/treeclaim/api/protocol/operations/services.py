@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from treeclaim.api.admission import Admission
-from treeclaim.api.protocol.policy import Policy
+from treeclaim.api.protocol.policy.enforcement import Policy
 from treeclaim.model.request import SearchOptions
 from treeclaim.replica import Replica
 from treeclaim.store import Store

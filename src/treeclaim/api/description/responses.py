@@ -5,22 +5,10 @@ import re
 from http import HTTPStatus
 from typing import Any
 
-from treeclaim.api import answers
-from treeclaim.api.protocol.microversions import MAXIMUM
-from treeclaim.api.protocol.operations import Operation
-from treeclaim.api.protocol.wording import Schema
-
-_TEXT: Schema = {"type": "string"}
-
-_LOCATED = {"create_provider", "add_inventory", "ensure_trait", "create_class", "put_class"}
-"""Handlers that say where what they made is (contract page 00, section 9)."""
-
-_UNDATED = {"create_class", "put_class", "show_description"} | {
-    "replace_allocations",
-    "manage_allocations",
-    "reshape",
-}
-"""Handlers other than deletions that send no Last-Modified (contract page 00, section 8)."""
+from treeclaim.api.protocol.operations import Answer, Operation
+from treeclaim.api.protocol.request.schemas import INTEGER, STRING, record
+from treeclaim.api.protocol.request.wording import Schema
+from treeclaim.model.microversions import MAXIMUM
 
 _MEANINGS = {
     HTTPStatus.BAD_REQUEST: "Path, query, header or body have not the form that is described, or "
@@ -49,28 +37,41 @@ _HEADERS: dict[str, Any] = {
 }
 
 
+ERROR: Schema = record(
+    {
+        "errors": {
+            "type": "array",
+            "minItems": 1,
+            "maxItems": 1,
+            "items": record(
+                {"status": INTEGER, "title": STRING, "detail": STRING, "request_id": STRING},
+                {"code": STRING, "min_version": STRING, "max_version": STRING},
+            ),
+        }
+    }
+)
+"""The body of an error (contract page 00, section 6)."""
+
+
 def responses(operation: Operation) -> dict[str, Any]:
     """Return all answers of an operation, by status."""
-    handler = operation.handler.__name__
     described = {
-        str(int(status)): _success(operation, status) for status in answers.SUCCESSES[handler]
+        str(int(answer.status)): _success(operation, answer) for answer in operation.answers
     }
     described |= {str(int(status)): _error(status) for status in _errors(operation)}
     return dict(sorted(described.items()))
 
 
-def _success(operation: Operation, status: HTTPStatus) -> dict[str, Any]:
-    handler = operation.handler.__name__
+def _success(operation: Operation, answer: Answer) -> dict[str, Any]:
     headers = _HEADERS | {"OpenStack-API-Version": _header(_version(operation))}
-    if handler in _LOCATED:
+    if answer.located:
         headers["Location"] = _header({"type": "string", "pattern": "^https?://[^/]+/"})
-    if operation.method != "DELETE" and handler not in _UNDATED:
+    if answer.dated:
         headers["Last-Modified"] = _header({"type": "string", "pattern": " GMT$"})
         headers["Cache-Control"] = _header({"const": "no-cache"})
-    described: dict[str, Any] = {"description": HTTPStatus(status).phrase, "headers": headers}
-    schema = answers.BODIES.get((handler, status))
-    if schema is not None:
-        described["content"] = {"application/json": {"schema": schema}}
+    described: dict[str, Any] = {"description": answer.status.phrase, "headers": headers}
+    if answer.body is not None:
+        described["content"] = {"application/json": {"schema": answer.body}}
     return described
 
 
@@ -96,9 +97,9 @@ def _errors(operation: Operation) -> set[HTTPStatus]:
     }
     if operation.policy is not None:
         found |= {HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN}
-    if "{" in operation.path or operation.since or operation.extension:
+    if "{" in operation.path or operation.since is not None or operation.extension:
         found.add(HTTPStatus.NOT_FOUND)
-    if operation.since and operation.missing is HTTPStatus.METHOD_NOT_ALLOWED:
+    if operation.since is not None and operation.missing is HTTPStatus.METHOD_NOT_ALLOWED:
         found.add(HTTPStatus.METHOD_NOT_ALLOWED)
     if operation.method != "GET":
         found.add(HTTPStatus.CONFLICT)
@@ -112,5 +113,5 @@ def _error(status: HTTPStatus) -> dict[str, Any]:
     content: dict[str, Any] = {"application/json": {"schema": error}}
     if status is not HTTPStatus.UNAUTHORIZED:
         # By the header Accept; what refuses a token knows nothing of it.
-        content |= {"text/html": {"schema": _TEXT}, "text/plain": {"schema": _TEXT}}
+        content |= {"text/html": {"schema": STRING}, "text/plain": {"schema": STRING}}
     return {"description": _MEANINGS[status], "headers": _HEADERS, "content": content}

@@ -7,9 +7,9 @@ from typing import Any
 
 from oslo_context.context import RequestContext
 
-from treeclaim.api.protocol.identity import Identity
+from treeclaim.api.protocol.callers.identity import Identity
+from treeclaim.api.protocol.callers.request_ids import GLOBAL_REQUEST_ID, request_id_of
 from treeclaim.api.protocol.remembering import remembering_short
-from treeclaim.api.protocol.request_ids import GLOBAL_REQUEST_ID, request_id_of
 
 IDENTITY_KEY = "treeclaim.identity"
 """Where the caller's identity is left in the WSGI environment, if authentication vouched for it."""

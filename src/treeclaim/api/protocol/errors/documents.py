@@ -8,10 +8,10 @@ from http import HTTPStatus
 
 import orjson
 
-from treeclaim.api.protocol.accept import best_match
 from treeclaim.api.protocol.errors import ApiError
-from treeclaim.api.protocol.microversions import Feature, Version
+from treeclaim.api.protocol.negotiation.accept import best_match
 from treeclaim.api.protocol.texts import detail_of
+from treeclaim.model.microversions import Feature, Version
 
 _TAG = re.compile(r"<[a-zA-Z/!][^<>]*>")
 """Markup. It ends before the next one begins, so that looking for its end costs nothing twice."""

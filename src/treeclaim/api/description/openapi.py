@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The API description: OpenAPI 3.1, made from the declarations that the service itself uses.
+"""The API description: OpenAPI 3.1, a pure function of the operations' declarations.
 
 It describes the newest microversion; `x-since` says from which one an operation exists.
 """
@@ -10,12 +10,11 @@ from dataclasses import replace
 from typing import Any
 
 from treeclaim import __version__
-from treeclaim.api import answers
-from treeclaim.api.protocol.microversions import MAXIMUM, MINIMUM
-from treeclaim.api.protocol.operations import Call, Operation, Reply
-from treeclaim.api.protocol.wording import Schema
-from treeclaim.api.resources.service import forms
-from treeclaim.api.resources.service.responses import responses
+from treeclaim.api.description import forms
+from treeclaim.api.description.responses import ERROR, responses
+from treeclaim.api.protocol.operations import Operation
+from treeclaim.api.protocol.request.wording import Schema
+from treeclaim.model.microversions import MAXIMUM, MINIMUM
 
 _OF_VERSIONS = (
     f"This description holds for `placement {MAXIMUM}`. A request without this header, or with one "
@@ -41,7 +40,7 @@ def description(operations: Iterable[Operation]) -> dict[str, Any]:
         },
         "paths": paths,
         "components": {
-            "schemas": {"Error": answers.ERROR},
+            "schemas": {"Error": ERROR},
             "securitySchemes": {
                 "token": {"type": "apiKey", "in": "header", "name": "X-Auth-Token"}
             },
@@ -51,9 +50,9 @@ def description(operations: Iterable[Operation]) -> dict[str, Any]:
 
 def _operation(operation: Operation) -> dict[str, Any]:
     described: dict[str, Any] = {
-        "operationId": operation.handler.__name__,
+        "operationId": operation.name,
         "summary": operation.summary,
-        "x-since": f"{MINIMUM.major}.{operation.since}",
+        "x-since": _since(operation),
         "parameters": [
             _version(operation),
             *_path_parameters(operation),
@@ -65,12 +64,18 @@ def _operation(operation: Operation) -> dict[str, Any]:
         described["security"] = [{"token": []}]
         described["x-policy"] = operation.policy
     if operation.body is not None and operation.needs_json(MAXIMUM):
-        schema = forms.body_form(operation.handler.__name__, operation.body.at(MAXIMUM).schema)
+        schema = forms.body_form(operation, operation.body.at(MAXIMUM).schema)
         described["requestBody"] = {
             "required": True,
             "content": {"application/json": {"schema": schema}},
         }
     return described
+
+
+def _since(operation: Operation) -> str:
+    if operation.extension:
+        return str(MAXIMUM)
+    return str(MINIMUM) if operation.since is None else operation.since.version
 
 
 def _version(operation: Operation) -> Schema:
@@ -97,7 +102,7 @@ def _path_parameters(operation: Operation) -> list[Schema]:
             "name": name,
             "in": "path",
             "required": True,
-            "schema": forms.path_form(operation.handler.__name__, name),
+            "schema": forms.path_form(operation, name),
         }
         for name in re.findall(r"\{(\w+)\}", operation.path)
     ]
@@ -107,32 +112,15 @@ def _query_parameters(operation: Operation) -> list[Schema]:
     """Describe the parameters; one that may have a suffix is described by its plain name."""
     if operation.query is None:
         return []
-    handler = operation.handler.__name__
     schema = operation.query.at(MAXIMUM).schema
     if operation.extension:
         schema = operation.query.at(replace(MAXIMUM, extended=True)).schema
     suffixed = forms.suffixed_names(schema)
-    required = forms.REQUIRED_QUERIES.get(handler, set()) | set(schema.get("required", []))
+    required = operation.forms.required_query | set(schema.get("required", []))
     described: list[Schema] = []
     for name, checked_by in (schema.get("properties", {}) | suffixed).items():
-        one: Schema = {"name": name, "in": "query", "required": name in required}
+        parameter: Schema = {"name": name, "in": "query", "required": name in required}
         if name in suffixed:
-            one["description"] = forms.SUFFIXED.format(name=name)
-        described.append(one | {"schema": forms.query_form(handler, name, checked_by)})
+            parameter["description"] = forms.SUFFIXED.format(name=name)
+        described.append(parameter | {"schema": forms.query_form(operation, name, checked_by)})
     return described
-
-
-def show_description(call: Call) -> Reply:
-    """Show this description; it needs no token."""
-    return Reply(body=call.services.description)
-
-
-OPERATIONS = (
-    Operation(
-        "GET",
-        "/openapi.json",
-        show_description,
-        policy=None,
-        summary="Show the description of this API.",
-    ),
-)

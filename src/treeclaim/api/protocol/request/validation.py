@@ -13,8 +13,8 @@ import orjson
 from jsonschema.exceptions import best_match
 
 from treeclaim.api.protocol.errors import ApiError, bad_request
+from treeclaim.api.protocol.request.wording import FORMATS, Schema, WordingValidator, is_uuid
 from treeclaim.api.protocol.texts import quoted
-from treeclaim.api.protocol.wording import FORMATS, Schema, WordingValidator, is_uuid
 
 LONGEST_WORDED = 16_384
 """Characters of a body or query whose refusal is worded as clients know it. They match refusals of

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from itertools import chain
 
 from treeclaim.api.protocol.errors import ApiError, bad_request
-from treeclaim.api.protocol.microversions import Feature, Version
+from treeclaim.api.protocol.request.validation import invalid_query
 from treeclaim.api.protocol.texts import quoted
-from treeclaim.api.protocol.validation import invalid_query
+from treeclaim.model.microversions import Feature, Version
 from treeclaim.model.names import normalised_uuid
 
 _RESOURCES_FORM = (
