@@ -15,6 +15,7 @@ from treeclaim.client.errors import ClientError, ConsumerExistsError
 from treeclaim.client.queries import CandidateQuery
 from treeclaim.client.transport import Answer, PlainTransport, Transport
 from treeclaim.client.versions import LATEST_MINOR, Need, ServerVersions
+from treeclaim.model.microversions import Feature
 
 _ATTEMPTS = 5
 _CONCURRENT = "placement.concurrent_update"
@@ -147,7 +148,7 @@ class Client:
     def _ask(self, path: str, query: str | CandidateQuery) -> dict[str, Any]:
         parsed = CandidateQuery.parsed(query) if isinstance(query, str) else query
         needs = parsed.needs()
-        self.versions.require(Need("allocation candidates", 10), *needs)
+        self.versions.require(Need("allocation candidates", Feature.ALLOCATION_CANDIDATES), *needs)
         is_extended = path.endswith("explain") or any(one.extension for one in needs)
         found: dict[str, Any] = self.call("GET", f"{path}?{parsed}", extended=is_extended).json()
         return found
@@ -201,7 +202,7 @@ class Client:
             ConsumerExistsError: if the target holds something that is not to be replaced.
             ClientError: if the source holds nothing, or the move is refused.
         """
-        self.versions.require(Need("moving allocations", 13))
+        self.versions.require(Need("moving allocations", Feature.MANAGE_ALLOCATIONS))
 
         def attempt() -> None:
             held = self.get(f"/allocations/{source}")

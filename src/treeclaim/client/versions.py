@@ -4,11 +4,14 @@
 from dataclasses import dataclass
 
 from treeclaim.client.errors import UnsupportedFeatureError
+from treeclaim.model import microversions
+from treeclaim.model.microversions import Feature
 
-LATEST_MINOR = 39
-"""The last microversion of the Placement API, 1.39."""
+LATEST_MINOR = microversions.MAXIMUM.minor
+"""The last microversion 1.N of the Placement API."""
 
-EXTENSION = "treeclaim 1.0"
+EXTENSION = f"{microversions.EXTENSION} {microversions.EXTENSION_VERSION}"
+"""The extension, as the header asks for it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,7 +20,7 @@ class Need:
 
     Attributes:
         feature: In words, with the parameter's name.
-        minor: Lowest microversion 1.N.
+        minor: Lowest microversion 1.N, mostly a `Feature`.
         extension: True if it is in the `treeclaim` extension.
     """
 
@@ -48,14 +51,18 @@ class ServerVersions:
         """Return the version header that asks for the most there is."""
         return f"placement 1.{self.minor}" + (f", {EXTENSION}" if self.extension else "")
 
+    def has(self, feature: Feature) -> bool:
+        """Tell whether a feature of the Placement API is there."""
+        return self.minor >= feature
+
     def require(self, *needs: Need) -> None:
         """Check that features are there.
 
         Raises:
             UnsupportedFeatureError: for the first one that is not.
         """
-        for one in needs:
-            if one.minor > self.minor or (one.extension and not self.extension):
+        for need in needs:
+            if need.minor > self.minor or (need.extension and not self.extension):
                 raise UnsupportedFeatureError(
-                    f"{one.feature} needs {one.version}, but the server has {self.header} only"
+                    f"{need.feature} needs {need.version}, but the server has {self.header} only"
                 )
