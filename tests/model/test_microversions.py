@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from treeclaim.model.microversions import MAXIMUM, MINIMUM, Feature
+from treeclaim.model.microversions import MAXIMUM, MINIMUM, ExtensionFeature, Feature
 
 ROOT = Path(__file__).parents[2]
 TABLE = ROOT / "src" / "treeclaim" / "model" / "microversions.py"
@@ -19,8 +19,14 @@ def test_each_microversion_brought_exactly_one_thing():
     assert sorted(Feature) == list(range(MINIMUM.minor + 1, MAXIMUM.minor + 1))
 
 
-def test_the_document_has_the_table():
-    rows = [f"| {one.version} | `{one.name}` | {one.brought} |" for one in Feature]
+def test_each_version_of_the_extension_brought_exactly_one_thing():
+    assert len(ExtensionFeature.__members__) == len(ExtensionFeature)
+    assert sorted(ExtensionFeature) == list(range(len(ExtensionFeature)))
+
+
+def test_the_document_has_both_tables():
+    features = [*Feature, *ExtensionFeature]
+    rows = [f"| {one.version} | `{one.name}` | {one.brought} |" for one in features]
     text = (ROOT / "docs" / "microversions.md").read_text(encoding="utf-8")
     assert [line for line in text.splitlines() if line.startswith("| 1.")] == rows
 
@@ -43,6 +49,7 @@ def test_no_code_says_a_microversion_by_its_number():
         "version >= (1, 12)",
         "Need('x', 13)",
         "Operation(since=13)",
+        "Need('x', y, extension=1)",
         "Version(1, 12)",
     ],
 )
@@ -58,7 +65,9 @@ def _bare_versions(tree):
             if any(map(_is_version, sides)) and any(map(_is_number, sides)):
                 yield node.lineno
         elif isinstance(node, ast.Call) and _name(node.func) in {"Need", "Version", "Operation"}:
-            since = [one.value for one in node.keywords if one.arg in {"since", "minor"}]
+            since = [
+                one.value for one in node.keywords if one.arg in {"since", "minor", "extension"}
+            ]
             if any(map(_is_number, [*node.args, *since])):
                 yield node.lineno
 

@@ -27,7 +27,13 @@ from treeclaim.api.protocol.operations.services import Services
 from treeclaim.api.protocol.request.validation import query_pairs
 from treeclaim.api.protocol.texts import quoted
 from treeclaim.model.errors import TreeclaimError
-from treeclaim.model.microversions import EXTENSION_VERSION, MAXIMUM, MINIMUM, Version
+from treeclaim.model.microversions import (
+    EXTENSION_MAXIMUM,
+    EXTENSION_MINIMUM,
+    MAXIMUM,
+    MINIMUM,
+    Version,
+)
 
 _LOG = logging.getLogger(__name__)
 
@@ -78,7 +84,9 @@ class Pipeline:
         """Let a request through the stages up to its handler."""
         _require_sane_content(request)
         route = routes.find(request.path)
-        if route is None or (route.is_extension and not version.extended):
+        if route is None or (
+            route.extension is not None and not version.has_extension(route.extension)
+        ):
             raise not_found()
         operation = route.operations.get(request.method)
         if operation is None:
@@ -129,7 +137,10 @@ def _negotiated(request: falcon.Request) -> Version:
         raise ApiError(
             HTTPStatus.NOT_ACCEPTABLE,
             f"Unacceptable version header: {quoted(error)}",
-            members={"max_version": EXTENSION_VERSION, "min_version": EXTENSION_VERSION},
+            members={
+                "max_version": EXTENSION_MAXIMUM.version,
+                "min_version": EXTENSION_MINIMUM.version,
+            },
         ) from error
 
 

@@ -45,9 +45,11 @@ class Route:
     arguments: Mapping[str, str]
 
     @property
-    def is_extension(self) -> bool:
-        """Tell whether the path exists only for who asked for the extension."""
-        return any(operation.extension for operation in self.operations.values())
+    def extension(self) -> int | None:
+        """Return the extension's version from which the path exists; None if no part of it."""
+        versions = [operation.extension for operation in self.operations.values()]
+        since = [version for version in versions if version is not None]
+        return min(since) if len(since) == len(versions) else None
 
 
 def _pattern(path: str) -> re.Pattern[str]:

@@ -10,8 +10,8 @@ from treeclaim.model.microversions import Feature
 LATEST_MINOR = microversions.MAXIMUM.minor
 """The last microversion 1.N of the Placement API."""
 
-EXTENSION = f"{microversions.EXTENSION} {microversions.EXTENSION_VERSION}"
-"""The extension, as the header asks for it."""
+LATEST_EXTENSION = microversions.EXTENSION_MAXIMUM
+"""The last version 1.N of the `treeclaim` extension."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,17 +21,19 @@ class Need:
     Attributes:
         feature: In words, with the parameter's name.
         minor: Lowest microversion 1.N, mostly a `Feature`.
-        extension: True if it is in the `treeclaim` extension.
+        extension: Lowest version 1.N of the `treeclaim` extension; None if it is no part of it.
     """
 
     feature: str
     minor: int
-    extension: bool = False
+    extension: int | None = None
 
     @property
     def version(self) -> str:
         """Return the version needed, as the header has it."""
-        return EXTENSION if self.extension else f"placement 1.{self.minor}"
+        if self.extension is None:
+            return f"placement 1.{self.minor}"
+        return f"treeclaim 1.{self.extension}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,18 +42,27 @@ class ServerVersions:
 
     Attributes:
         minor: Highest microversion 1.N.
-        extension: True if it has the `treeclaim` extension.
+        extension: Highest version 1.N of the `treeclaim` extension; None if it has none.
     """
 
     minor: int
-    extension: bool
+    extension: int | None
+
+    def has(self, need: Need) -> bool:
+        """Tell whether a feature is there."""
+        if need.extension is not None and (
+            self.extension is None or need.extension > self.extension
+        ):
+            return False
+        return need.minor <= self.minor
 
     @property
     def header(self) -> str:
         """Return the version header that asks for the most there is."""
-        return f"placement 1.{self.minor}" + (f", {EXTENSION}" if self.extension else "")
+        extension = "" if self.extension is None else f", treeclaim 1.{self.extension}"
+        return f"placement 1.{self.minor}{extension}"
 
-    def has(self, feature: Feature) -> bool:
+    def has_feature(self, feature: Feature) -> bool:
         """Tell whether a feature of the Placement API is there."""
         return self.minor >= feature
 
@@ -62,7 +73,7 @@ class ServerVersions:
             UnsupportedFeatureError: for the first one that is not.
         """
         for need in needs:
-            if need.minor > self.minor or (need.extension and not self.extension):
+            if not self.has(need):
                 raise UnsupportedFeatureError(
                     f"{need.feature} needs {need.version}, but the server has {self.header} only"
                 )

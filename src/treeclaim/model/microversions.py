@@ -5,7 +5,7 @@ The service, the client and the documents all read it. Code that behaves differe
 microversion on asks `version.has(Feature.X)`; this file alone says which microversion that is.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import IntEnum
 from typing import Self
 
@@ -14,9 +14,6 @@ SERVICE_TYPE = "placement"
 
 EXTENSION = "treeclaim"
 """Service type by which a client asks for the extension (contract page 97)."""
-
-EXTENSION_VERSION = "1.0"
-"""The version of the extension."""
 
 _MAJOR = 1
 """All microversions are minor versions of this one."""
@@ -87,18 +84,53 @@ class Feature(IntEnum):
         return f"{_MAJOR}.{self.value}"
 
 
+class ExtensionFeature(IntEnum):
+    """What a version of the `treeclaim` extension brought; the value is its minor version.
+
+    Attributes:
+        brought: The change as clients see it, in a sentence for the documents.
+    """
+
+    brought: str
+
+    def __new__(cls, minor: int, brought: str) -> Self:
+        """Make a member that is a number and has a sentence."""
+        member = int.__new__(cls, minor)
+        member._value_ = minor
+        member.brought = brought
+        return member
+
+    MORE_CONSTRAINTS = (
+        0,
+        "More parameters of `GET /allocation_candidates`, and `GET /allocation_candidates/explain`",
+    )
+    ORDER_AND_REPORTS = (
+        1,
+        "Candidates in order, placements by the server, and reports on everything it keeps",
+    )
+
+    @property
+    def version(self) -> str:
+        """Return the version as clients write it."""
+        return f"{_MAJOR}.{self.value}"
+
+
+NO_EXTENSION = -1
+"""Stands for the extension's version where the client did not ask for it."""
+
+
 @dataclass(frozen=True, slots=True, order=True)
 class Version:
     """A microversion; they compare component by component, so that 1.10 is after 1.9.
 
     Attributes:
         major, minor: Of the Placement API.
-        extended: True where the client asked for the `treeclaim` extension too (page 97).
+        extension: Minor version 1.N of the `treeclaim` extension (page 97), if asked for.
     """
 
     major: int
     minor: int
-    extended: bool = False
+    extension: int = NO_EXTENSION
 
     def __str__(self) -> str:
         """Write it as clients do."""
@@ -107,8 +139,17 @@ class Version:
     @property
     def header(self) -> str:
         """Return the header that tells the client which version it was answered at."""
-        extension = f", {EXTENSION} {EXTENSION_VERSION}" if self.extended else ""
+        extension = f", {EXTENSION} {_MAJOR}.{self.extension}" if self.extended else ""
         return f"{SERVICE_TYPE} {self}{extension}"
+
+    @property
+    def extended(self) -> bool:
+        """Tell whether the client asked for the extension."""
+        return self.extension != NO_EXTENSION
+
+    def has_extension(self, minor: int) -> bool:
+        """Tell whether the client asked for version 1.N of the extension or a later one."""
+        return self.extension >= minor
 
     def has(self, feature: Feature) -> bool:
         """Tell whether a feature is there at this version."""
@@ -120,3 +161,12 @@ MINIMUM = Version(_MAJOR, 0)
 
 MAXIMUM = Version(_MAJOR, max(Feature))
 """The last microversion."""
+
+EXTENSION_MINIMUM = min(ExtensionFeature)
+"""The first version 1.N of the extension."""
+
+EXTENSION_MAXIMUM = max(ExtensionFeature)
+"""The last version 1.N of the extension."""
+
+NEWEST = replace(MAXIMUM, extension=EXTENSION_MAXIMUM)
+"""What a client gets that asks for the latest of both."""

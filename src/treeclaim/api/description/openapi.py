@@ -6,7 +6,6 @@ It describes the newest microversion; `x-since` says from which one an operation
 
 import re
 from collections.abc import Iterable
-from dataclasses import replace
 from typing import Any
 
 from treeclaim import __version__
@@ -14,7 +13,7 @@ from treeclaim.api.description import forms
 from treeclaim.api.description.responses import ERROR, responses
 from treeclaim.api.protocol.operations import Operation
 from treeclaim.api.protocol.request.wording import Schema
-from treeclaim.model.microversions import MAXIMUM, MINIMUM
+from treeclaim.model.microversions import MAXIMUM, MINIMUM, NEWEST, Version
 
 _OF_VERSIONS = (
     f"This description holds for `placement {MAXIMUM}`. A request without this header, or with one "
@@ -64,7 +63,7 @@ def _operation(operation: Operation) -> dict[str, Any]:
         described["security"] = [{"token": []}]
         described["x-policy"] = operation.policy
     if operation.body is not None and operation.needs_json(MAXIMUM):
-        schema = forms.body_form(operation, operation.body.at(MAXIMUM).schema)
+        schema = forms.body_form(operation, operation.body.at(_newest(operation)).schema)
         described["requestBody"] = {
             "required": True,
             "content": {"application/json": {"schema": schema}},
@@ -73,9 +72,14 @@ def _operation(operation: Operation) -> dict[str, Any]:
 
 
 def _since(operation: Operation) -> str:
-    if operation.extension:
+    if operation.extension is not None:
         return str(MAXIMUM)
     return str(MINIMUM) if operation.since is None else operation.since.version
+
+
+def _newest(operation: Operation) -> Version:
+    """Return the version at which an operation is described."""
+    return MAXIMUM if operation.extension is None else NEWEST
 
 
 def _version(operation: Operation) -> Schema:
@@ -83,13 +87,13 @@ def _version(operation: Operation) -> Schema:
 
     The service requires it of no request but those to the extension, which are not found without.
     """
-    asked = [replace(MAXIMUM, extended=operation.extension).header]
-    if not operation.extension:
+    asked = [_newest(operation).header]
+    if operation.extension is None:
         asked.append("placement latest")
     return {
         "name": "OpenStack-API-Version",
         "in": "header",
-        "required": operation.extension,
+        "required": operation.extension is not None,
         "description": _OF_VERSIONS,
         "schema": {"type": "string"},
         "examples": {value.replace(" ", "-"): {"value": value} for value in asked},
@@ -112,9 +116,7 @@ def _query_parameters(operation: Operation) -> list[Schema]:
     """Describe the parameters; one that may have a suffix is described by its plain name."""
     if operation.query is None:
         return []
-    schema = operation.query.at(MAXIMUM).schema
-    if operation.extension:
-        schema = operation.query.at(replace(MAXIMUM, extended=True)).schema
+    schema = operation.query.at(_newest(operation)).schema
     suffixed = forms.suffixed_names(schema)
     required = operation.forms.required_query | set(schema.get("required", []))
     described: list[Schema] = []

@@ -47,7 +47,7 @@ def find_provider(client: Client, name: str) -> Row:
 
 def providers_of_tree(client: Client, provider: Row) -> list[Row]:
     """Return all providers of a provider's tree."""
-    if not client.versions.has(Feature.NESTED_PROVIDERS):
+    if not client.versions.has_feature(Feature.NESTED_PROVIDERS):
         return [provider]
     return client.providers(in_tree=provider["uuid"])
 
@@ -82,7 +82,7 @@ def names_in(client: Client, answer: Mapping[str, Any]) -> dict[str, str]:
         for own in _providers_in(request)
         if own in summaries
     }
-    if not client.versions.has(Feature.NESTED_CANDIDATES) or len(roots) > _MOST_TREES:
+    if not client.versions.has_feature(Feature.NESTED_CANDIDATES) or len(roots) > _MOST_TREES:
         listed = client.providers() if answer["allocation_requests"] else []
     else:
         trees = in_parallel(

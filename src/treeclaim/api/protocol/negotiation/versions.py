@@ -6,15 +6,21 @@ from dataclasses import replace
 from treeclaim.api.protocol.remembering import remembering_short
 from treeclaim.model.microversions import (
     EXTENSION,
-    EXTENSION_VERSION,
+    EXTENSION_MAXIMUM,
     MAXIMUM,
     MINIMUM,
     SERVICE_TYPE,
+    ExtensionFeature,
     Version,
 )
 
 _REMEMBERED, _LONGEST_REMEMBERED = 256, 256
 """Headers, and characters of each: 64 KiB. The longest that is in order has some thirty."""
+
+_EXTENSIONS: dict[str, ExtensionFeature] = {"latest": EXTENSION_MAXIMUM} | {
+    feature.version: feature for feature in ExtensionFeature
+}
+"""Minor version of the extension by how clients ask for it."""
 
 
 class InvalidVersionError(Exception):
@@ -40,13 +46,13 @@ def negotiate(header: str | None) -> Version:
     extension = _asked(header or "", EXTENSION)
     if extension is None:
         return version
-    if extension not in ("latest", EXTENSION_VERSION):
+    if extension not in _EXTENSIONS:
         raise UnacceptableExtensionError(f"{EXTENSION} {extension}")
     if version != MAXIMUM:
         raise UnacceptableExtensionError(
             f"{EXTENSION} {extension} needs {SERVICE_TYPE} {MAXIMUM}, not {version}"
         )
-    return replace(version, extended=True)
+    return replace(version, extension=_EXTENSIONS[extension])
 
 
 def _placement_version(asked: str | None) -> Version:

@@ -74,7 +74,8 @@ class Operation:
         gate_first: True where "does not exist at this version" is judged before media types.
         missing: Status below `since`.
         checks_accept: True where the Accept header must admit JSON.
-        extension: True for what exists only in the `treeclaim` extension (page 97).
+        extension: Minor version of the `treeclaim` extension from which it exists; None for what
+            is no part of it (page 97, section 1).
         forms: More about values in the API description.
     """
 
@@ -91,7 +92,7 @@ class Operation:
     gate_first: bool = False
     missing: HTTPStatus = HTTPStatus.NOT_FOUND
     checks_accept: bool = False
-    extension: bool = False
+    extension: int | None = None
     forms: Forms = field(default_factory=Forms)
 
     @property
@@ -114,4 +115,6 @@ class Operation:
 
     def exists_at(self, version: Version) -> bool:
         """Tell whether the operation exists at a version."""
+        if self.extension is not None and not version.has_extension(self.extension):
+            return False
         return self.since is None or version.has(self.since)

@@ -3,7 +3,7 @@
 
 from treeclaim.api.protocol.operations import Operation
 from treeclaim.api.resources.candidates import answers, explain, forms, handlers, schemas
-from treeclaim.model.microversions import Feature
+from treeclaim.model.microversions import ExtensionFeature, Feature
 
 OPERATIONS = (
     Operation(
@@ -30,6 +30,6 @@ OPERATIONS = (
         forms=forms.EXPLANATION,
         gate_first=True,
         checks_accept=True,
-        extension=True,
+        extension=ExtensionFeature.MORE_CONSTRAINTS,
     ),
 )

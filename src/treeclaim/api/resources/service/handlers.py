@@ -3,7 +3,7 @@
 
 from treeclaim.api.protocol.operations import Call, Reply
 from treeclaim.api.protocol.timestamps import now
-from treeclaim.model.microversions import EXTENSION_VERSION, MAXIMUM, MINIMUM
+from treeclaim.model.microversions import EXTENSION_MAXIMUM, EXTENSION_MINIMUM, MAXIMUM, MINIMUM
 
 
 def show_versions(_call: Call) -> Reply:
@@ -13,7 +13,7 @@ def show_versions(_call: Call) -> Reply:
 
 def show_extension_versions(_call: Call) -> Reply:
     """Say which versions of the extension are served."""
-    return _versions(EXTENSION_VERSION, EXTENSION_VERSION)
+    return _versions(EXTENSION_MINIMUM.version, EXTENSION_MAXIMUM.version)
 
 
 def _versions(lowest: str, highest: str) -> Reply:
