@@ -9,15 +9,17 @@ import re
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import yaml
 from oslo_config import cfg
-from oslo_policy import _checks, _parser
 from oslo_policy import policy as oslo_policy
 
 from treeclaim.model.errors import PolicyFileError
 
 _WORDS = re.compile(r"[^\s()]+")
+_NEVER = "!"
+"""The rule that nobody satisfies."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,8 +100,8 @@ def _files(configuration: cfg.ConfigOpts) -> list[Path]:
     for name in options.policy_dirs:
         folder = configuration.find_file(name)
         if folder is not None and Path(folder).is_dir():
-            inside = sorted(Path(folder).iterdir())
-            found += [one for one in inside if one.is_file() and not one.name.startswith(".")]
+            paths = sorted(Path(folder).iterdir())
+            found += [path for path in paths if path.is_file() and not path.name.startswith(".")]
     return found
 
 
@@ -124,25 +126,33 @@ def _rules_of(path: Path) -> Iterator[_FileRule]:
 
 
 def _check_of(node: yaml.Node, place: str) -> object:
-    """Parse a rule; oslo.policy makes "never" of what it cannot parse."""
+    """Parse a rule, and refuse what cannot be understood."""
     text = yaml.serialize(node)
     value = yaml.safe_load(text)
     if value is None:
         value = ""
     if not isinstance(value, str | list):
         raise PolicyFileError(f"{place}: {value!r} is no rule")
-    check = _parser.parse_rule(value)
+    check = _parsed(value)
     words = _WORDS.findall(value) if isinstance(value, str) else _flat(value)
-    nevers = sum(isinstance(one, _checks.FalseCheck) for one in _inside(check))
-    if nevers != words.count("!"):
+    nevers = sum(str(part) == _NEVER for part in _inside(check))
+    if nevers != words.count(_NEVER):
         raise PolicyFileError(f"{place}: {value!r} cannot be understood as a rule")
     return check
+
+
+def _parsed(rule: Any) -> object:
+    """Return what oslo.policy makes of a text, or of nested lists, which its types leave out.
+
+    It makes "never" of what it cannot parse.
+    """
+    return oslo_policy.Rules.from_dict({"rule": rule})["rule"]
 
 
 def _flat(value: object) -> list[str]:
     """Return the parts of a rule in the form of nested lists."""
     if isinstance(value, list):
-        return [part for one in value for part in _flat(one)]
+        return [part for inner in value for part in _flat(inner)]
     return [str(value)]
 
 
@@ -156,7 +166,7 @@ def _inside(check: object) -> Iterator[object]:
 
 
 def _references(check: object) -> list[str]:
-    return [one.match for one in _inside(check) if isinstance(one, _checks.RuleCheck)]
+    return [part.match for part in _inside(check) if isinstance(part, oslo_policy.RuleCheck)]
 
 
 def _require_defined(rules: Collection[_FileRule], names: Collection[str]) -> None:

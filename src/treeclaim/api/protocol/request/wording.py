@@ -8,7 +8,6 @@ it does not. And it compares the items of an array each with each.
 
 import re
 from collections.abc import Iterator, Mapping
-from functools import cache
 from typing import Any
 
 import orjson
@@ -16,12 +15,16 @@ from jsonschema import Draft202012Validator, FormatChecker
 from jsonschema.exceptions import ValidationError
 from jsonschema.validators import extend
 
+from treeclaim.api.protocol.remembering import remembering_short
 from treeclaim.model.names import normalised_uuid
 
 FORMATS = FormatChecker(formats=())
 """What is checked of `format`."""
 
 Schema = dict[str, Any]
+
+_REMEMBERED, _LONGEST_REMEMBERED = 256, 256
+"""Patterns, and characters of each: all there are in our schemas, some fifty."""
 
 
 @FORMATS.checks("uuid")
@@ -30,7 +33,7 @@ def is_uuid(value: object) -> bool:
     return not isinstance(value, str) or normalised_uuid(value) is not None
 
 
-@cache
+@remembering_short(_REMEMBERED, _LONGEST_REMEMBERED)
 def _compiled(pattern: str) -> re.Pattern[str]:
     """Return a pattern of our schemas with ECMAScript's `$`."""
     return re.compile(re.sub(r"(?<!\\)\$", r"\\Z", pattern))
@@ -64,7 +67,7 @@ def _additional_properties(
     extra = [
         name
         for name in instance
-        if name not in named and not any(_compiled(one).search(name) for one in patterns)
+        if name not in named and not any(_compiled(pattern).search(name) for pattern in patterns)
     ]
     if isinstance(allowed, dict):
         for name in extra:

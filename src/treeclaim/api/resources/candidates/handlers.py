@@ -3,7 +3,6 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import cache
 from http import HTTPStatus
 
 from treeclaim.api.protocol.errors import api_error, bad_request
@@ -23,6 +22,9 @@ from treeclaim.replica.questions import key_of
 _REMEMBERED, _LONGEST_REMEMBERED = 256, 8_192
 """Questions kept in the form in which the search wants them, and characters of each: 2 MiB, and ten
 times that for what is read from them."""
+
+_FORMS = 128
+"""Forms of answers that are kept: one for each microversion, with each version of the extension."""
 
 
 def list_candidates(call: Call) -> Reply:
@@ -78,7 +80,7 @@ def _request(query_string: str, version: Version) -> CandidateRequest:
     return candidate_request(query_pairs(query_string), version, QUERY.at(version))
 
 
-@cache
+@remembering_short(_FORMS, 0)
 def _form(version: Version) -> BodyForm:
     return BodyForm(
         list_allocations=not version.has(Feature.ALLOCATIONS_BY_PROVIDER),
