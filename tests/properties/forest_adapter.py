@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import pytest
 
+from tests.forest.building import BEGINNING
 from tests.reference.candidates import SHARING
 from tests.reference.strategies import CLASSES, TRAITS
 from tests.reference.world import uuid_of
@@ -65,7 +66,9 @@ def forest_of(world):
         for one in world.providers
     ]
     forest = Forest()
-    forest.apply(Changes({}, complete=True, records=records, removed=[], catalogue=CATALOGUE))
+    forest.apply(
+        Changes(BEGINNING, complete=True, records=records, removed=[], catalogue=CATALOGUE)
+    )
     return forest
 
 
