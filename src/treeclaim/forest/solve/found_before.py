@@ -8,18 +8,14 @@ all that it depends on, until the shape of the Forest changes. Where slots share
 class, it depends on more, and nothing is kept.
 """
 
-from collections.abc import Hashable, Iterator
+from collections.abc import Callable, Hashable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
 
 from treeclaim.forest.solve.blocks import Choices
-from treeclaim.forest.solve.search import Search
-from treeclaim.forest.solve.selection import gathered
+from treeclaim.forest.solve.problem import Problem
 from treeclaim.model.request import NO_GROUP
-
-BLOCK = 2048
-"""Candidates that are given together, where there are as many."""
 
 _MOST_BYTES = 2_000_000
 """The longest list of candidates that is kept."""
@@ -34,27 +30,29 @@ class _Found:
         return sum(one.nbytes for one in self.blocks)
 
 
-def candidates(search: Search) -> Iterator[Choices]:
-    """Yield the candidates that a search selects, in blocks, drawn now or by an earlier one."""
-    key = _dependencies(search)
-    known = None if key is None else search.forest.memory.find(key)
+def found_before(
+    problem: Problem, candidates: Callable[[], Iterator[Choices]]
+) -> Iterator[Choices]:
+    """Yield the candidates of a problem, in blocks: those of an earlier one, or drawn now."""
+    key = _dependencies(problem)
+    known = None if key is None else problem.forest.memory.find(key)
     if isinstance(known, _Found):
         yield from known.blocks
         return
     blocks = []
     size = 0
-    for block in gathered(search.selected(search.all_blocks()), BLOCK):
+    for block in candidates():
         size += block.nbytes
         if size <= _MOST_BYTES:
             blocks.append(block)
         yield block
     if key is not None and size <= _MOST_BYTES:
-        search.forest.memory.keep(key, _Found(tuple(blocks)))
+        problem.forest.memory.keep(key, _Found(tuple(blocks)))
 
 
-def _dependencies(search: Search) -> Hashable | None:
+def _dependencies(problem: Problem) -> Hashable | None:
     """Return what the candidates depend on besides the shape; None if they are not to be kept."""
-    plan, options = search.plan, search.options
+    plan, options = problem.plan, problem.options
     request = plan.request
     is_shared = any(one.resource_class is not None for one in plan.contests)
     if is_shared or options.randomize or not request.nested:
@@ -64,13 +62,13 @@ def _dependencies(search: Search) -> Hashable | None:
     ]
     return (
         "candidates",
-        search.rules.steps,
-        search.rules.lists,
+        problem.rules.steps,
+        problem.rules.lists,
         plan.unsuffixed,
         plan.required,
         tuple(
             (one.pairs.serial, None if one.fits is None else np.packbits(one.fits).tobytes())
-            for one in search.relations
+            for one in problem.relations
         ),
         request.root,
         tuple(outcast),

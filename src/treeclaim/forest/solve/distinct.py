@@ -7,15 +7,33 @@ as there may be very many: a candidate counts under the first of the anchors tha
 providers, and no rule between providers depends on the anchor, so it is found there.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 import numpy.typing as npt
 
 from treeclaim.forest.bounds.budget import Budget
+from treeclaim.forest.domains.filters import with_any_trait_by_place
 from treeclaim.forest.domains.relation import Relation
-from treeclaim.forest.solve.blocks import Anchored
+from treeclaim.forest.solve.blocks import Anchored, Choices
+from treeclaim.forest.solve.problem import Problem
 from treeclaim.forest.table.columns import Mask, Rows
+from treeclaim.model.names import SHARING_TRAIT
+
+
+def distinct(problem: Problem, found: Iterator[Anchored]) -> Iterator[Choices]:
+    """Leave out candidates that an earlier anchor has too."""
+    first = first_anchors(problem, problem.relations)
+    for block in found:
+        yield block.chosen if first is None else block.chosen[first.are_first(block)]
+
+
+def first_anchors(problem: Problem, relations: Sequence[Relation]) -> "FirstAnchors | None":
+    """Return what tells repetitions; None if no candidate can be of sharing providers alone."""
+    if not all(relation.has_sharing for relation in relations):
+        return None
+    sharing = with_any_trait_by_place(problem.forest, (SHARING_TRAIT,))
+    return FirstAnchors(relations, problem.allowed, sharing, problem.budget)
 
 
 class FirstAnchors:
