@@ -17,7 +17,7 @@ from treeclaim.replica import Replica, child, kept
 from treeclaim.replica import replica as replica_module
 from treeclaim.replica.kept import KeptAnswer, KeptAnswers
 from treeclaim.replica.questions import key_of
-from treeclaim.store.operations import inventories, providers
+from treeclaim.store.operations.providers import inventories, providers
 
 
 def body_of(replica, asked=None):

@@ -15,7 +15,7 @@ from treeclaim.model.errors import (
     ResourceClassInUseError,
     StandardResourceClassError,
 )
-from treeclaim.store.operations import resource_classes as store
+from treeclaim.store.operations.catalogue import resource_classes as store
 
 _NAME = Checker(schemas.resource_class(MAXIMUM))
 
