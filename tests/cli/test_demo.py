@@ -2,13 +2,11 @@
 """`treeclaim demo`: from nothing to a claim, with what is in the package alone."""
 
 import re
-from pathlib import Path
 
 from tests.cli.processes import call, run
 from tests.cli.services import refused
+from tests.paths import EXAMPLE
 from tests.servers import usual_environment
-
-EXAMPLE = Path(__file__).parents[2] / "examples" / "topology.yaml"
 
 
 def test_the_demo_shows_a_cloud_questions_with_their_times_a_reason_and_a_claim(tmp_path):

@@ -14,9 +14,8 @@ from hypothesis import strategies as st
 
 from tests.cli.processes import call, run
 from tests.cli.services import client_in, refused, served, succeed
+from tests.paths import EXAMPLE
 from tests.servers import TREECLAIM, command_environment, eventually, usual_environment
-
-EXAMPLE = Path(__file__).parents[2] / "examples" / "topology.yaml"
 
 
 @pytest.fixture(scope="module")
@@ -352,7 +351,7 @@ def test_what_nobody_expected_is_a_line_too_and_its_traceback_is_there_if_wanted
     def fail(_options):
         raise ZeroDivisionError("some words")
 
-    monkeypatch.setattr("treeclaim.cli.cloud.tree.run", fail)
+    monkeypatch.setattr("treeclaim.cli.cloud.looking.tree.run", fail)
     environment = usual_environment(tmp_path)
     told = refused(environment, "tree")
     assert "some words" in told

@@ -20,8 +20,8 @@ from tests.cli.processes import call, run
 from tests.servers import TREECLAIM, eventually, running, service_environment, serving
 from treeclaim.cli import serve
 from treeclaim.cli.main import parser
-from treeclaim.server import supervisor
-from treeclaim.server.listening import tls_context
+from treeclaim.server.processes import supervisor
+from treeclaim.server.processes.listening import tls_context
 from treeclaim.server.settings import ServerSettings
 
 HEADERS = {"x-auth-token": "admin", "openstack-api-version": "placement 1.39"}
@@ -77,11 +77,11 @@ class Load:
         with httpx.Client(headers=headers, timeout=60) as client:
             while not self._stop.is_set():
                 try:
-                    status = client.get(self._url).status_code
+                    status = str(client.get(self._url).status_code)
                 except httpx.HTTPError as error:
                     status = repr(error)
                 with self._lock:
-                    if status == 200:
+                    if status == "200":
                         self.answered += 1
                     else:
                         self.failures.append(status)

@@ -3,13 +3,13 @@
 
 import re
 from dataclasses import dataclass, field
-from pathlib import Path
 
 import yaml
 
+from tests.paths import ROOT
 from tests.reference.world import Provider, Stock, World
 
-PAGE = Path(__file__).parents[2] / "docs" / "contract" / "95-worked-examples.md"
+PAGE = ROOT / "docs" / "contract" / "95-worked-examples.md"
 
 _SECTION = re.compile(r"^## (\d+)\. (.*)$", re.MULTILINE)
 _MODEL = re.compile(r"```\n(.*?)```", re.DOTALL)
@@ -146,8 +146,8 @@ def _example(match):
     version = match["version"] or "1.39"
     exactly = _EXACTLY.search(rest)
     if exactly:
-        count, of, summaries = map(int, exactly.groups())
-        return Example(match["number"], match["query"], version, None, count, None, summaries, of)
+        count, of, entries = map(int, exactly.groups())
+        return Example(match["number"], match["query"], version, None, count, None, entries, of)
     candidates = [
         _candidate(one)
         for one in _CANDIDATE.finditer(rest)

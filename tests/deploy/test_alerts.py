@@ -2,15 +2,15 @@
 """The alert rules: well formed, and about metrics that there are."""
 
 import re
-from pathlib import Path
 
 import pytest
 import yaml
 from prometheus_client import REGISTRY
 
+from tests.paths import ROOT
 from treeclaim import metrics  # noqa: F401 - defines the metrics
 
-FILE = Path(__file__).parents[2] / "deploy" / "prometheus-rules.yaml"
+FILE = ROOT / "deploy" / "prometheus-rules.yaml"
 RULES = [rule for group in yaml.safe_load(FILE.read_text())["groups"] for rule in group["rules"]]
 COLLECTED = {
     "treeclaim_feed_committed",

@@ -7,18 +7,17 @@ import re
 import shutil
 import subprocess
 import sys
-from pathlib import Path
 
 import kubernetes_validate
 import pytest
 import yaml
 from prometheus_client import REGISTRY
 
+from tests.paths import ROOT
 from treeclaim import metrics  # noqa: F401 - defines the metrics
 from treeclaim.cli.main import parser
 from treeclaim.config import list_options
 
-ROOT = Path(__file__).parents[2]
 DEPLOY = ROOT / "deploy"
 KNOWN = {
     f"OS_{(group or 'DEFAULT').upper()}__{option.name.upper()}"

@@ -1,14 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the pages say exists, and what exists is on the pages."""
 
+from tests.paths import ROOT
 import argparse
 import re
-from pathlib import Path
 
 from treeclaim.cli.main import parser
 from treeclaim.config import list_options
 
-ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").glob("*.md")]
 
 

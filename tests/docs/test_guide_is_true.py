@@ -1,17 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """Every topology of the modelling guide loads, and every request in it has the answer shown."""
 
+from tests.paths import ROOT
 import re
-from pathlib import Path
 
 import pytest
 
 from tests.service import InProcess, client_of, make_application
 from treeclaim.client import Client
-from treeclaim.client.apply import apply_topology
+from treeclaim.client.loading.apply import apply_topology
 from treeclaim.client.topology import read_topology
 
-GUIDE = Path(__file__).parents[2] / "docs" / "guide" / "modelling.md"
+GUIDE = ROOT / "docs" / "guide" / "modelling.md"
 _SECTION = re.compile(r"^## (.+)$", re.MULTILINE)
 _BLOCK = re.compile(r"```(yaml|request)\n(.*?)```", re.DOTALL)
 

@@ -1,13 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """The pictures of the documentation show what the service answers today."""
 
+from tests.paths import ROOT
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parents[2]
 PICTURES = ROOT / "docs" / "pictures"
 
 

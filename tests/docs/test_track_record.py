@@ -1,17 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """Every defect in the track record is guarded by a test that exists, and by a command that runs it."""
 
+from tests.paths import ROOT
 import ast
 import re
 import shlex
 import subprocess
 import sys
 from functools import cache
-from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "track-record.md"
 _EVERYTHING = "--databases=all"
 _SLOW = "pytest.mark.slow"

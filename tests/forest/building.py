@@ -8,7 +8,7 @@ from treeclaim.forest.answer.body import Answer
 from treeclaim.forest.solve.search import search
 from treeclaim.forest.table.forest import Forest
 from treeclaim.model.catalogue import Catalogue, CatalogueEntry
-from treeclaim.model.changes import Changes
+from treeclaim.model.changes import Changes, Cursor
 from treeclaim.model.inventory import Inventory
 from treeclaim.model.names import SHARING_TRAIT
 from treeclaim.model.provider import InventoryRecord, ProviderRecord
@@ -20,6 +20,9 @@ CATALOGUE = Catalogue.of(
     [CatalogueEntry(number, name, 0.0) for number, name in enumerate(TRAITS, 1)],
     [CatalogueEntry(number, name, 0.0) for number, name in enumerate(CLASSES)],
 )
+
+BEGINNING = Cursor({}, None, frozenset())
+"""A reader that knows nothing of any stream."""
 
 
 def provider_uuid(number):
@@ -51,7 +54,9 @@ def record(number, parent=None, root=None, inventories=None, traits=(), aggregat
 
 def complete(records):
     """Changes that say: these are all providers."""
-    return Changes(cursor={}, complete=True, records=records, removed=[], catalogue=CATALOGUE)
+    return Changes(
+        cursor=BEGINNING, complete=True, records=records, removed=[], catalogue=CATALOGUE
+    )
 
 
 def forest_of(records):

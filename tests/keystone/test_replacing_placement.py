@@ -6,19 +6,19 @@ import stat
 import subprocess
 import sys
 import uuid
-from pathlib import Path
 
 import pytest
 
 from bench.ports import free_port
 from tests.environments import environment_of, peer_programs
 from tests.keystone.service import configuration_for
+from tests.paths import ROOT
 from tests.servers import usual_environment
 
 pytestmark = pytest.mark.slow
 
 REGION = "Replaced"
-PAGE = Path(__file__).parents[2] / "docs" / "deploy" / "replace-placement.md"
+PAGE = ROOT / "docs" / "deploy" / "replace-placement.md"
 
 SYSTEMCTL = """\
 #!/bin/bash

@@ -8,6 +8,7 @@ from dataclasses import replace
 
 import pytest
 
+from tests.forest.building import BEGINNING
 from tests.reference.candidates import SHARING
 from tests.reference.strategies import CLASSES, TRAITS
 from tests.reference.world import uuid_of
@@ -66,7 +67,9 @@ def forest_of(world):
         for one in world.providers
     ]
     forest = Forest()
-    forest.apply(Changes({}, complete=True, records=records, removed=[], catalogue=CATALOGUE))
+    forest.apply(
+        Changes(BEGINNING, complete=True, records=records, removed=[], catalogue=CATALOGUE)
+    )
     return forest
 
 

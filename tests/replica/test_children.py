@@ -9,11 +9,11 @@ import subprocess
 import sys
 import time
 import uuid
-from pathlib import Path
 
 import psutil
 import pytest
 
+from tests.paths import ROOT
 from tests.replica.scripted import (
     Scripted,
     asked_in_thread,
@@ -34,8 +34,9 @@ from treeclaim.model.request import (
     ProviderConditions,
     RequestGroup,
 )
-from treeclaim.replica import Asked, child
-from treeclaim.replica.wire import packed, unpacked
+from treeclaim.replica import Asked
+from treeclaim.replica.children import child
+from treeclaim.replica.children.wire import packed, unpacked
 
 
 def test_a_question_that_takes_too_much_memory_is_refused(replica):
@@ -52,10 +53,10 @@ def test_a_question_that_takes_too_much_memory_is_refused(replica):
 
 def test_unknown_names_are_refused_alike_by_a_child(replica):
     for conditions, amounts, expected in (
-        ({"required": (frozenset({"CUSTOM_NIX"}),)}, {"VCPU": 1}, TraitsNotFoundError),
-        ({}, {"CUSTOM_NIX": 1}, ResourceClassNotFoundError),
+        (ProviderConditions((frozenset({"CUSTOM_NIX"}),)), {"VCPU": 1}, TraitsNotFoundError),
+        (ProviderConditions(), {"CUSTOM_NIX": 1}, ResourceClassNotFoundError),
     ):
-        group = RequestGroup("", amounts, ProviderConditions(**conditions))
+        group = RequestGroup("", amounts, conditions)
         key = uuid.uuid4().hex
         asked = question(CandidateRequest((group,)), key)
         texts = []
@@ -108,7 +109,7 @@ time.sleep(600)
 
 
 def test_a_child_dies_with_its_parent_whatever_kills_that(tmp_path):
-    root = str(Path(__file__).parents[2])
+    root = str(ROOT)
     code = PARENT.format(root=root, folder=str(tmp_path))
     process = subprocess.Popen([sys.executable, "-c", code])
     try:

@@ -13,9 +13,9 @@ import pytest
 
 from bench.ports import free_port
 from tests.environments import environment_of
+from tests.paths import ROOT
 from tests.servers import answers, running, service_environment
 
-ROOT = Path(__file__).parents[2]
 _RECIPES = ROOT / "deploy" / "wsgi"
 _MODULE = ROOT / "deploy" / "placement-names" / "src"
 _LIBRARIES = sysconfig.get_path("purelib")
@@ -66,6 +66,10 @@ class Recipe:
         ready = answers(self.url + "/")
         with running(self.command(), self.environment(), log, ready) as server:
             yield server
+
+    def command(self):
+        """Return the command line that starts the server."""
+        raise NotImplementedError
 
     def log(self):
         """Return all that server and service wrote."""

@@ -13,7 +13,7 @@ from treeclaim.store.schema.tables import resource_classes, traits
 
 
 def _standard_traits() -> set[str]:
-    return set(os_traits.get_traits())  # type: ignore[no-untyped-call]
+    return set(os_traits.get_traits())
 
 
 def sync_standard_names(transaction: WriteTransaction) -> int:

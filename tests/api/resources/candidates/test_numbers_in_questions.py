@@ -1,0 +1,61 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Numbers of any length in questions for candidates (contract page 90, note N6)."""
+
+import json
+from itertools import cycle
+
+import pytest
+
+from tests.api.raw import require_sound, send
+from tests.api.test_numbers import HOST, NUMBERS, application, offer
+from tests.service import make_application
+
+__all__ = ["application"]
+
+QUESTIONS = [
+    "resources=VCPU:{}",
+    "resources=VCPU:{}&limit=1",
+    "resources=VCPU:1&resources1=VCPU:{}",
+    "resources1=VCPU:{}&resources2=VCPU:{}&group_policy=none",
+    "resources=VCPU:1&limit={}",
+    "resources=VCPU:{}&can_split=VCPU",
+    "resources=VCPU:{}&can_split=VCPU&split_policy=even",
+    "resources=VCPU:1&can_split={}",
+]
+
+VERSIONS = ("1.28", "1.39", "1.39, treeclaim 1.0", "1.39", "1.12, treeclaim 1.0")
+
+
+def quoted(number):
+    """A number as a query has it."""
+    return number.replace("+", "%2B")
+
+
+@pytest.mark.parametrize("part", range(4))
+def test_in_questions(application, part):
+    # Each number, question and path meets each version, though not all of them in one request.
+    versions = cycle(VERSIONS)
+    for number in NUMBERS[part::4]:
+        for question in QUESTIONS:
+            for path in ("/allocation_candidates", "/allocation_candidates/explain"):
+                query = question.replace("{}", quoted(number)).encode()
+                answer = send(application, "GET", path, query=query, version=next(versions))
+                require_sound(answer)
+        query = f"resources=VCPU:{quoted(number)}".encode()
+        require_sound(send(application, "GET", "/resource_providers", query=query))
+
+
+@pytest.mark.parametrize("strategy", ["depth-first", "breadth-first"])
+def test_an_amount_beyond_what_is_stored_fits_nowhere(tmp_path, strategy):
+    service = make_application(
+        tmp_path, **{"placement.allocation_candidates_generation_strategy": strategy}
+    )
+    body = json.dumps({"name": "host", "uuid": HOST}).encode()
+    send(service, "POST", "/resource_providers", body=body)
+    offer(service)
+    for amount in (2**31, 2**63 - 1, 2**63, 2**64, 10**400 - 1):
+        for question in QUESTIONS[:3]:
+            query = question.replace("{}", str(amount)).encode()
+            answer = send(service, "GET", "/allocation_candidates", query=query)
+            assert answer.status == 200, answer.body
+            assert answer.json()["allocation_requests"] == []

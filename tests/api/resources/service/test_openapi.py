@@ -1,0 +1,219 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The API description is true: the service accepts what it describes, and refuses what it excludes.
+
+Requests are made from the description, both ones that fit it and ones that do not.
+"""
+
+import json
+import tempfile
+from functools import cache
+
+import pytest
+import schemathesis
+from hypothesis import HealthCheck, settings
+from schemathesis.checks import not_a_server_error
+from schemathesis.core.parameters import ParameterLocation
+from schemathesis.specs.openapi.checks import (
+    content_type_conformance,
+    missing_required_header,
+    response_headers_conformance,
+    response_schema_conformance,
+    status_code_conformance,
+    unsupported_method,
+)
+
+from tests.paths import ROOT
+from tests.service import HEADERS, client_of, make_application
+from treeclaim.api.resources.service.openapi import description
+from treeclaim.api.routes import OPERATIONS
+
+PROVIDER = "6f3b1a52-7a7d-4f0e-9a55-0c1c2f7f8a10"
+"""A provider that exists, so that requests about providers get as far as their bodies."""
+
+REFUSALS = {400, 401, 404, 405, 406, 415}
+"""Answers to what does not fit the description. A 403 or 409 would hide that it was let through."""
+
+ABSENT = (
+    "No such resource class",
+    "No such trait(s)",
+    "The reserved value is greater than total",
+    "that does not exist",
+    "parent provider UUID does not exist",
+    "in inventories not found",
+    "No inventory record with resource class",
+    "Cannot delete standard",
+    "Unknown resource class in inventory",
+    "Invalid resource class in resources parameter",
+    "Conflicting required and forbidden traits",
+    "Real suffixes should be specified in `same_subtree`",
+    "is named with and without '!'",
+    "at least one suffix must be without '!'",
+    "no group has the suffix",
+    "it cannot be combined with group_policy",
+    "is not in the unsuffixed resources",
+    "is unknown.",
+)
+"""Of refusals that no schema can tell: names that do not exist, and values against each other."""
+
+
+def refused_unless_it_fits(_context, response, case):
+    """What does not fit the description is refused."""
+    if _negated(case):
+        assert response.status_code in REFUSALS, f"let through: {case.meta.phase.data}"
+
+
+def _negated(case):
+    """Return the places of a request that do not fit the description.
+
+    What is only added to headers, or to the query of an operation that ignores queries, is as good
+    as absent.
+    """
+    negated = {place for place, one in case.meta.components.items() if one.mode.is_negative}
+    if not _omitted(case) and not (case.operation.body and _is_of_content_type(case)):
+        negated.discard(ParameterLocation.HEADER)
+    if not list(case.operation.query):
+        negated.discard(ParameterLocation.QUERY)
+    return negated
+
+
+def _is_of_content_type(case):
+    return getattr(case.meta.phase.data, "parameter", None) == "Content-Type"
+
+
+def _omitted(case):
+    """Return the headers that a request should have and has not, on purpose."""
+    if not case.meta.is_negative_at(ParameterLocation.HEADER):
+        return set()
+    definition = case.operation.definition.raw
+    wanted = {"x-auth-token"} if "security" in definition else set()
+    wanted |= {
+        one["name"].lower()
+        for one in definition["parameters"]
+        if one["in"] == "header" and one["required"]
+    }
+    return wanted - {name.lower() for name in case.headers}
+
+
+def let_through_if_it_fits(_context, response, case):
+    """What fits the description is refused only for what no description can say."""
+    if case.meta.generation.mode.is_negative:
+        return
+    assert response.status_code not in {401, 403, 405, 406, 413, 415}, response.text
+    if response.status_code == 400:
+        detail = response.json()["errors"][0]["detail"]
+        assert any(phrase in detail for phrase in ABSENT), detail
+
+
+def no_body_but_the_described_one(_context, response, case):
+    """An answer that is described without a body has none, nor a media type."""
+    described = case.operation.responses.find_by_status_code(response.status_code)
+    if described is None or "content" in described.definition:
+        return
+    assert response.content == b""
+    assert "content-type" not in response.headers
+
+
+CHECKS = [
+    not_a_server_error,
+    content_type_conformance,
+    response_schema_conformance,
+    response_headers_conformance,
+    status_code_conformance,
+    missing_required_header,
+    unsupported_method,
+    refused_unless_it_fits,
+    let_through_if_it_fits,
+    no_body_but_the_described_one,
+]
+
+
+@cache
+def _application():
+    """The service that is asked; started when the first request is sent."""
+    application = make_application(tempfile.mkdtemp(prefix="treeclaim-schema-"))
+    with client_of(application) as client:
+        provider = {"name": "described", "uuid": PROVIDER}
+        client.post("/resource_providers", json=provider).raise_for_status()
+    return application
+
+
+def _call(environment, start_response):
+    return _application()(environment, start_response)
+
+
+schema = schemathesis.openapi.from_dict(json.loads(json.dumps(description(OPERATIONS))))
+schema.app = _call
+# Without the header that asks for the extension its paths do not exist.
+schema.config.checks.missing_required_header.expected_statuses = ["400", "401", "404", "406"]
+
+
+@schema.parametrize()
+@settings(max_examples=5, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+def test_the_service_accepts_and_refuses_and_answers_as_described(case):
+    _let_it_get_far(case)
+    response = case.call(headers=_headers(case))
+    case.validate_response(response, checks=CHECKS)
+
+
+def _headers(case):
+    """Return what a client of this version sends, but for what is left out on purpose."""
+    asked = case.operation.definition.raw["parameters"][0]["examples"].values()
+    version = next(iter(asked))["value"]
+    headers = HEADERS | {"x-roles": "admin,service", "openstack-api-version": version}
+    return {name: value for name, value in headers.items() if name not in _omitted(case)}
+
+
+def _let_it_get_far(case):
+    """Let a request be about a provider that exists, at its present generation."""
+    if "resource_providers/{uuid}" not in case.path or case.meta.is_negative_at(
+        ParameterLocation.PATH
+    ):
+        return
+    if case.path.endswith("{uuid}") and case.method == "DELETE":
+        return
+    case.path_parameters["uuid"] = PROVIDER
+    if case.meta.generation.mode.is_positive and "resource_provider_generation" in (
+        case.body if isinstance(case.body, dict) else {}
+    ):
+        with client_of(_application()) as client:
+            shown = client.get(f"/resource_providers/{PROVIDER}").json()
+        case.body["resource_provider_generation"] = shown["generation"]
+
+
+@pytest.mark.parametrize("operation", OPERATIONS, ids=lambda one: f"{one.method} {one.path}")
+def test_every_status_is_described_by_itself(operation):
+    described = description(OPERATIONS)["paths"][operation.path][operation.method.lower()]
+    assert "default" not in described["responses"]
+    assert {"400", "406", "503"} <= described["responses"].keys()
+
+
+def test_a_request_needs_no_version_and_is_of_the_first_one_then(fresh_service):
+    client = fresh_service()
+    del client.headers["openstack-api-version"]
+    answer = client.get("/resource_providers")
+    assert answer.status_code == 200
+    assert answer.headers["openstack-api-version"] == "placement 1.0"
+    for methods in description(OPERATIONS)["paths"].values():
+        for described in methods.values():
+            version = described["parameters"][0]
+            assert version["name"] == "OpenStack-API-Version"
+            assert version["required"] == ("treeclaim" in json.dumps(version["examples"]))
+
+
+def test_the_description_in_the_docs_is_the_present_one():
+    page = ROOT / "docs" / "openapi.json"
+    assert json.loads(page.read_text()) == json.loads(json.dumps(description(OPERATIONS))), (
+        "write it anew with `make openapi`"
+    )
+
+
+def test_every_operation_is_described(fresh_service):
+    document = fresh_service().get("/openapi.json", headers={"x-auth-token": "nobody"}).json()
+    for operation in OPERATIONS:
+        assert operation.method.lower() in document["paths"][operation.path]
+
+
+def test_the_description_needs_no_token(fresh_service):
+    client = fresh_service()
+    del client.headers["x-auth-token"]
+    assert client.get("/openapi.json").status_code == 200

@@ -1,0 +1,365 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`tree`, `show`, `usage`, `edit`, `explain` and `candidates`: what they show, with few requests."""
+
+import json
+import os
+import re
+import shutil
+import stat
+import subprocess
+import sys
+import uuid
+
+import pytest
+
+from tests.cli.processes import call, run
+from tests.cli.services import client_in, refused, served, succeed
+from tests.paths import EXAMPLE
+from tests.service import InProcess
+from treeclaim.cli import manual
+from treeclaim.cli.cloud.asking.limits import nearest_amount
+from treeclaim.cli.cloud.looking.contents import Wanted, read_contents
+from treeclaim.cli.cloud.providers import names_in
+from treeclaim.cli.described import described
+from treeclaim.cli.main import parser
+from treeclaim.client import Client
+from treeclaim.client.loading.apply import apply_topology
+from treeclaim.client.topology import parse_topology, read_topology
+
+
+@pytest.fixture(scope="module")
+def environment(tmp_path_factory):
+    """The environment of commands that talk to a service with the example topology."""
+    with served(tmp_path_factory.mktemp("service")) as found:
+        succeed(found, "load", str(EXAMPLE))
+        yield found
+
+
+@pytest.fixture
+def client(environment):
+    """A client of the service."""
+    with client_in(environment) as found:
+        yield found
+
+
+@pytest.fixture
+def claimed(environment):
+    """A consumer that holds two VGPU of the first host."""
+    question = ("resources=VGPU:2", "in_tree=host-1")
+    consumer = succeed(environment, "claim", *question, "--project", "mine").strip()
+    yield consumer
+    succeed(environment, "release", consumer)
+
+
+def test_explain_shows_the_limits_and_the_nearest_amount(environment):
+    shown = succeed(environment, "explain", "resources=VGPU:6", "required=CUSTOM_GPU_A100")
+    assert "max_unit 4" in shown
+    assert "step_size 1" in shown
+    assert "nearest amount that would fit: 4" in shown
+    shown = succeed(environment, "explain", "resources=MEMORY_MB:300", "in_tree=host-1")
+    assert "step_size 256" in shown
+    assert "nearest amount that would fit: 256" in shown
+
+
+def test_explain_shows_the_traits_of_what_lacks_one(environment):
+    shown = succeed(environment, "explain", "resources=VGPU:1", "required=HW_NUMA_ROOT")
+    assert "its traits: CUSTOM_GPU_A100" in shown
+
+
+def test_explain_gives_no_advice_that_leaves_nothing_to_ask(environment):
+    shown = succeed(environment, "explain", "resources=VGPU:100")
+    assert "Without resources=VGPU:100 " not in shown
+    shown = succeed(environment, "explain", "resources_A=VGPU:1", "required_A=HW_NUMA_ROOT")
+    assert "Without resources_A" not in shown
+    assert "Without required_A" in shown
+
+
+def test_trees_are_explained_by_name(environment):
+    shown = succeed(environment, "explain", "resources=VGPU:1", "--tree", "host-2_numa1_gpu")
+    assert "host-2" in shown
+    assert "host-1" not in shown
+
+
+@pytest.mark.parametrize(
+    ("limits", "free", "requested", "nearest"),
+    [
+        ((1, 4, 1), 7, 6, 4),
+        ((1, 100, 256), 1000, 300, None),
+        ((1, 1000, 256), 1000, 300, 256),
+        ((1, 1000, 256), 1000, 500, 512),
+        ((10, 100, 4), 50, 1, 12),
+        ((1, 100, 1), 0, 1, None),
+        ((3, 9, 3), 100, 100, 9),
+        ((5, 4, 1), 100, 5, None),
+        ((1, 100, 1), 50, 7, 7),
+    ],
+)
+def test_the_nearest_amount_is_one_that_every_limit_allows(limits, free, requested, nearest):
+    fields = dict(zip(("min_unit", "max_unit", "step_size"), limits, strict=True))
+    assert nearest_amount(fields, free, requested) == nearest
+    fitting = [
+        amount
+        for amount in range(1, free + 1)
+        if limits[0] <= amount <= limits[1] and amount % limits[2] == 0
+    ]
+    best = min(fitting, key=lambda amount: (abs(amount - requested), amount), default=None)
+    assert best == nearest
+
+
+def test_a_limit_is_told_and_an_empty_answer_points_to_explain(environment):
+    shown = succeed(environment, "candidates", "resources=VGPU:1", "--limit", "2")
+    assert "2 candidates, which is the limit" in shown
+    shown = succeed(environment, "candidates", "resources=VGPU:1")
+    assert "limit" not in shown.splitlines()[0]
+    assert "treeclaim explain" in succeed(environment, "candidates", "resources=VGPU:100")
+
+
+def test_what_goes_into_a_pipe_is_whole_and_plain(environment):
+    narrow = environment | {"COLUMNS": "40", "TERM": "xterm-256color", "FORCE_COLOR": "1"}
+    for arguments in (
+        ("candidates", "resources=VCPU:1,MEMORY_MB:512", "resources_G=VGPU:1"),
+        ("tree", "host-1", "--inventories"),
+        ("explain", "resources=VGPU:6"),
+        ("show", "host-1"),
+    ):
+        shown = run(narrow, *arguments).stdout
+        assert "\x1b[" not in shown
+        assert shown == run(environment, *arguments).stdout
+        assert "…" not in shown
+
+
+def test_a_tree_is_filtered_by_class_trait_load_and_depth(environment, claimed):
+    shown = succeed(environment, "tree", "--class", "VGPU")
+    assert "VGPU" in shown
+    assert "VCPU" not in shown
+    assert "pool" not in shown
+    shown = succeed(environment, "tree", "--trait", "CUSTOM_LICENSED")
+    assert "edge-1" in shown
+    assert "host-1" not in shown
+    shown = succeed(environment, "tree", "--load", "25")
+    assert "host-1_numa1_gpu" in shown
+    assert "host-2" not in shown
+    shown = succeed(environment, "tree", "--depth", "0")
+    assert "host-1" in shown
+    assert "numa" not in shown
+    assert "numa0" in succeed(environment, "tree", "host-1", "--depth", "1")
+    assert "nic" not in succeed(environment, "tree", "host-1", "--depth", "1")
+
+
+def test_a_tree_shows_totals_if_asked(environment):
+    usual = succeed(environment, "tree", "host-1")
+    shown = succeed(environment, "tree", "host-1", "--inventories")
+    assert "total 65536, reserved 512, ratio 1.0" in shown
+    assert "reserved" not in usual
+    assert "HW_NUMA_ROOT" in usual
+    assert "HW_NUMA_ROOT" not in succeed(environment, "tree", "host-1", "--no-traits")
+    assert "HW_NUMA_ROOT" not in succeed(environment, "tree")
+
+
+def test_a_tree_is_json_too(environment, claimed):
+    (tree,) = json.loads(succeed(environment, "tree", "host-1", "--json"))
+    (gpu,) = (
+        below
+        for numa in tree["children"]
+        for below in numa["children"]
+        if below["name"] == "host-1_numa1_gpu"
+    )
+    assert gpu["inventories"]["VGPU"]["used"] == 2
+    assert gpu["inventories"]["VGPU"]["max_unit"] == 4
+    assert gpu["traits"] == ["CUSTOM_GPU_A100"]
+
+
+@pytest.fixture
+def counted(fresh_service):
+    """A client of a service with the example topology, and what it sends."""
+    transport = InProcess(fresh_service())
+    found = Client(transport=transport)
+    apply_topology(found, read_topology(EXAMPLE))
+    transport.sent.clear()
+    return found, transport.sent
+
+
+def test_a_tree_costs_at_most_two_requests_a_provider(counted):
+    client, sent = counted
+    rows = client.providers()
+    sent.clear()
+    read_contents(client, rows, Wanted(), lambda *_progress: None)
+    assert len(rows) < len(sent) <= 2 * len(rows)
+
+
+def test_the_names_in_an_answer_cost_a_request_for_each_tree(counted):
+    client, sent = counted
+    answer = client.candidates("resources=VGPU:1&limit=1")
+    sent.clear()
+    names = names_in(client, answer)
+    assert len(sent) == 1
+    assert "host-1_numa1_gpu" in names.values() or len(names) > 1
+    answer = client.candidates("resources=VGPU:1000")
+    sent.clear()
+    assert names_in(client, answer) == {}
+    assert sent == []
+
+
+def test_a_provider_is_shown(environment, claimed):
+    shown = succeed(environment, "show", "host-1_numa1_gpu")
+    assert "CUSTOM_GPU_A100" in shown
+    assert "parent: host-1_numa1 " in shown
+    assert re.search(r"VGPU .* 2 .* 7 ", shown)
+    assert claimed in shown
+    document = json.loads(succeed(environment, "show", "host-1_numa1_gpu", "--json"))
+    assert document["allocations"][claimed]["resources"] == {"VGPU": 2}
+
+
+def test_a_consumer_is_shown(environment, claimed):
+    shown = succeed(environment, "show", claimed)
+    assert "project: mine" in shown
+    assert "host-1_numa1_gpu" in shown
+    assert "2 VGPU" in shown
+    assert json.loads(succeed(environment, "show", claimed, "--json"))["project_id"] == "mine"
+    assert "neither" in refused(environment, "show", str(uuid.uuid4()))
+    assert "no provider" in refused(environment, "show", "nobody")
+
+
+def test_what_a_project_uses_is_shown(environment, claimed):
+    shown = succeed(environment, "usage", "--project", "mine")
+    assert re.search(r"INSTANCE .* 1 .* VGPU .* 2", shown)
+    assert "uses nothing" in succeed(environment, "usage", "--project", "nobody")
+
+
+def editor(folder, *steps):
+    """Return the environment with an editor that does a step each time it is called.
+
+    A step is a program for sed, or a shell command if it begins with `!`.
+    """
+    script = folder / "editor"
+    counter = folder / "calls"
+    lines = ["#!/bin/sh", f"echo x >> {counter}", f"case $(wc -l < {counter}) in"]
+    for number, step in enumerate(steps, 1):
+        command = step[1:] if step.startswith("!") else f"sed -i -e '{step}' \"$1\""
+        lines.append(f' {number}) cp "$1" {folder}/seen{number}; {command} ;;')
+    lines += ["esac"]
+    script.write_text("\n".join(lines) + "\n")
+    script.chmod(script.stat().st_mode | stat.S_IXUSR)
+    return {"EDITOR": str(script)}
+
+
+@pytest.fixture
+def own(client):
+    """A provider of this test alone."""
+    name = f"own-{uuid.uuid4()}"
+    text = f"providers: [{{name: {name}, inventories: {{VCPU: 8}}, traits: [CUSTOM_A]}}]"
+    apply_topology(client, parse_topology(text, "text"))
+    return client.providers(name=name)[0]
+
+
+def traits(client, own):
+    return set(client.get(f"/resource_providers/{own['uuid']}/traits")["traits"])
+
+
+def total(client, own):
+    found = client.get(f"/resource_providers/{own['uuid']}/inventories")["inventories"]
+    return {name: one["total"] for name, one in found.items()}
+
+
+def test_what_is_edited_is_written(environment, client, own, tmp_path):
+    steps = editor(tmp_path, "s/total: 8/total: 9/; s/CUSTOM_A/CUSTOM_B/")
+    shown = succeed(environment | steps, "edit", own["name"])
+    assert "inventories.VCPU.total: 8 → 9" in shown
+    assert (total(client, own), traits(client, own)) == ({"VCPU": 9}, {"CUSTOM_B"})
+
+
+def test_an_edit_without_a_change_changes_nothing(environment, client, own, tmp_path):
+    assert "Nothing" in succeed(environment | editor(tmp_path, "s/x/x/"), "edit", own["name"])
+    (tmp_path / "calls").unlink()
+    given_up = call(environment | editor(tmp_path, '!: > "$1"'), "edit", own["name"])
+    assert (given_up.returncode, "Given up" in given_up.stdout) == (1, True)
+    assert total(client, own) == {"VCPU": 8}
+
+
+def test_what_is_wrong_is_edited_again_with_the_reason(environment, client, own, tmp_path):
+    steps = editor(tmp_path, "s/total: 8/total: 0/", "s/total: 0/total: 7/")
+    succeed(environment | steps, "edit", own["name"])
+    seen = (tmp_path / "seen2").read_text()
+    (line,) = re.findall(r"# ! line (\d+): .*total must be", seen)
+    assert "total: 0" in seen.splitlines()[int(line) - 1]
+    assert total(client, own) == {"VCPU": 7}
+
+
+def test_who_leaves_what_is_wrong_gets_out_with_the_reason(environment, own, tmp_path):
+    steps = editor(tmp_path, "s/total: 8/total: 0/", "s/x/x/")
+    assert "total must be" in refused(environment | steps, "edit", own["name"])
+
+
+def test_what_changed_meanwhile_is_shown_and_edited_again(environment, client, own, tmp_path):
+    other = tmp_path / "other.yaml"
+    other.write_text(f"providers: [{{name: {own['name']}, traits: [CUSTOM_OTHER]}}]")
+    load = f"{shutil.which('python3')} -c pass"
+    assert load
+
+    meanwhile = (
+        f"!sed -i -e 's/total: 8/total: 9/' \"$1\"; {sys.executable} -m treeclaim load {other}"
+    )
+    steps = editor(tmp_path, meanwhile, "s/- CUSTOM_A/- CUSTOM_A\\n  - CUSTOM_OTHER/")
+    succeed(environment | steps, "edit", own["name"])
+    seen = (tmp_path / "seen2").read_text()
+    assert "Somebody else changed" in seen
+    assert "+ trait CUSTOM_OTHER" in seen
+    assert "total: 9" in seen
+    assert total(client, own) == {"VCPU": 9}
+    assert traits(client, own) == {"CUSTOM_A", "CUSTOM_OTHER"}
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_completion_knows_every_command_and_option(environment, shell, tmp_path):
+    script = succeed(environment, "completion", shell)
+    for one in described(parser()):
+        for name in one.commands:
+            assert name in script
+        for option in one.options():
+            assert option.option_strings[-1].lstrip("-") in script
+    if shutil.which(shell):
+        file = tmp_path / "script"
+        file.write_text(script)
+        checked = subprocess.run([shell, "-n", str(file)], capture_output=True, check=False)
+        assert checked.returncode == 0, checked.stderr
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ("treeclaim ca", {"candidates"}),
+        ("treeclaim db st", {"stamp"}),
+        ("treeclaim tree --de", {"--depth"}),
+        ("treeclaim config ", {"check", "sample", "-h", "--help"}),
+        ("treeclaim --endpoint tree --jso", {"--json"}),
+    ],
+)
+def test_bash_completes(environment, line, expected):
+    words = line.split(" ")
+    program = (
+        f"source <(cat)\nCOMP_WORDS=({' '.join(repr(one) for one in words)})\n"
+        f"COMP_CWORD={len(words) - 1}\n_treeclaim\nprintf '%s\\n' \"${{COMPREPLY[@]}}\""
+    )
+    done = subprocess.run(
+        ["bash", "-c", program],
+        input=succeed(environment, "completion", "bash"),
+        capture_output=True,
+        text=True,
+        check=True,
+        env=os.environ,
+    )
+    assert set(done.stdout.split()) == expected
+
+
+def test_each_command_has_a_man_page_with_all_its_options(tmp_path):
+    pages = {path.stem: path.read_text() for path in manual.write_pages(tmp_path)}
+    for one in described(parser()):
+        page = pages["-".join(("treeclaim", *one.words))].replace("\\-", "-")
+        for option in one.options():
+            assert option.option_strings[-1] in page
+    if shutil.which("man"):
+        for path in tmp_path.iterdir():
+            done = subprocess.run(
+                ["man", "--warnings", "-l", str(path)], capture_output=True, text=True, check=False
+            )
+            assert (done.returncode, done.stderr) == (0, "")

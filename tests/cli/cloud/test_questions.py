@@ -1,0 +1,154 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`candidates`, `explain`, `claim`, `release` and `tree` as a person runs them."""
+
+import json
+import re
+
+import pytest
+
+from tests.cli.processes import call, run
+from tests.paths import EXAMPLE
+from tests.servers import service_environment, serving, usual_environment
+
+
+@pytest.fixture(scope="module")
+def environment(tmp_path_factory):
+    """The environment of commands that talk to a service with the example topology."""
+    folder = tmp_path_factory.mktemp("service")
+    with serving(service_environment(folder), folder) as server:
+        environment = usual_environment(folder, TREECLAIM_ENDPOINT=server.url)
+        succeed(environment, "load", str(EXAMPLE))
+        yield environment
+
+
+def succeed(environment, *arguments):
+    """Run a command that has to succeed; returns what it prints."""
+    done = call(environment, *arguments)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_candidates_come_as_a_table(environment):
+    done = run(
+        environment,
+        "candidates",
+        "resources_CPU=VCPU:4",
+        "resources_FPGA=FPGA:1",
+        "same_subtree=_CPU,_FPGA",
+    )
+    assert done.returncode == 0, done.stderr
+    shown = done.stdout
+    assert "4 candidates" in shown
+    assert "host-1_numa0: 4 VCPU" in shown
+    assert "\x1b[" not in shown, "colours are for terminals"
+
+
+def test_candidates_come_as_json(environment):
+    shown = succeed(environment, "candidates", "resources=VGPU:1", "--limit", "2", "--json")
+    assert len(json.loads(shown)["allocation_requests"]) == 2
+
+
+def test_a_flavor_is_a_question(environment, tmp_path):
+    file = tmp_path / "flavor.yaml"
+    file.write_text("{vcpus: 2, ram: 512, extra_specs: {'resources_GPU:VGPU': '1', 'hw:x': y}}")
+    for arguments in (
+        ["--flavor-file", str(file)],
+        ["--flavor", "vcpus=2", "ram=512", "resources_GPU:VGPU=1"],
+    ):
+        shown = succeed(environment, "candidates", *arguments)
+        assert "1 VGPU" in shown
+        assert "512 MEMORY_MB" in shown
+
+
+def test_explain_shows_funnel_nearest_trees_and_advice(environment):
+    shown = succeed(
+        environment,
+        "explain",
+        "resources_GPU=VGPU:1",
+        "resources_FPGA=FPGA:1",
+        "required_NUMA=HW_NUMA_ROOT",
+        "same_subtree=_NUMA,_GPU,_FPGA",
+    )
+    assert "None of" in shown
+    assert "same_subtree groups=" in shown
+    assert "█" in shown
+    assert "host-1" in shown
+    assert "→ Without same_subtree=" in shown
+    document = json.loads(succeed(environment, "explain", "resources=VGPU:100", "--json"))
+    assert document["feasible"] is False
+
+
+def test_what_is_claimed_is_used_until_it_is_released(environment):
+    consumer = succeed(environment, "claim", "resources=VGPU:2", "--number", "2").strip()
+    assert re.fullmatch("[0-9a-f-]{36}", consumer)
+    tree = succeed(environment, "tree", "host-2")
+    assert re.search(r"VGPU █+░+ 2/7", tree)
+    assert "HW_NUMA_ROOT" in tree
+    assert "host-1" not in tree
+    succeed(environment, "release", consumer)
+    again = call(environment, "release", consumer)
+    assert (again.returncode, "404" in again.stderr) == (1, True)
+    assert re.search(r"VGPU ░+ 0/7", succeed(environment, "tree"))
+
+
+def test_a_tree_is_named_by_any_of_its_providers(environment):
+    whole = succeed(environment, "tree", "host-1")
+    (uuid,) = re.findall(r"host-1_numa0 ([0-9a-f-]{36})", whole)
+    assert succeed(environment, "tree", uuid) == whole
+    assert "host-2" not in whole
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["candidates"], "nothing was asked for"),
+        (["candidates", "VCPU"], "NAME=VALUE"),
+        (["candidates", "resources=MCPU:1"], "MCPU"),
+        (["candidates", "--flavor", "vcpus=many"], "flavor"),
+        (["candidates", "--flavor", "resources:VGPU=some"], "resources:VGPU"),
+        (["candidates", "--flavor-file", "nowhere.yaml"], "nowhere.yaml"),
+        (["claim", "resources=VGPU:1000"], "there is no candidate"),
+        (["claim", "resources=VGPU:1", "--number", "30"], "only 4 candidates"),
+        (["tree", "nobody"], "nobody"),
+        (["explain", "resources=VGPU:1", "--endpoint", "http://127.0.0.1:9"], "127.0.0.1"),
+        (["tree", "--os-cloud", "nowhere"], "cloud"),
+    ],
+    ids=lambda one: " ".join(one).replace(":", " ") if isinstance(one, list) else "",
+)
+def test_what_goes_wrong_is_told_in_a_line(environment, arguments, told):
+    refused = call(environment, *arguments)
+    assert refused.returncode == 1
+    assert told in refused.stderr
+    assert "Traceback" not in refused.stderr
+
+
+def test_a_cloud_of_clouds_yaml_is_an_endpoint_too(environment, tmp_path):
+    (tmp_path / "clouds.yaml").write_text(
+        f"""
+clouds:
+  here:
+    auth_type: admin_token
+    auth: {{endpoint: "{environment["TREECLAIM_ENDPOINT"]}", token: admin}}
+"""
+    )
+    elsewhere = environment | {"OS_CLIENT_CONFIG_FILE": str(tmp_path / "clouds.yaml")}
+    del elsewhere["TREECLAIM_ENDPOINT"]
+    shown = call(elsewhere, "candidates", "resources=VGPU:1", "--os-cloud", "here", "--json")
+    assert shown.returncode == 0, shown.stderr
+    assert json.loads(shown.stdout)["allocation_requests"]
+    refused = call(elsewhere, "tree", "--os-cloud", "nowhere")
+    assert (refused.returncode, "nowhere" in refused.stderr) == (1, True)
+
+
+def test_the_usual_variables_name_a_cloud(environment):
+    elsewhere = environment | {
+        "OS_AUTH_URL": "http://127.0.0.1:9/v3",
+        "OS_USERNAME": "somebody",
+        "OS_PASSWORD": "secret",
+        "OS_PROJECT_NAME": "admin",
+    }
+    del elsewhere["TREECLAIM_ENDPOINT"]
+    refused = call(elsewhere, "tree")
+    assert refused.returncode == 1
+    assert "127.0.0.1" in refused.stderr
+    assert "Traceback" not in refused.stderr

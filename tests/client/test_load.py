@@ -1,0 +1,62 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`treeclaim load`: a file is applied once, and again without effect; bad files are explained."""
+
+import pytest
+
+from tests.paths import EXAMPLE
+from tests.service import InProcess
+from treeclaim.client import Client
+from treeclaim.client.loading.apply import apply_topology
+from treeclaim.client.loading.plan import make_plan
+from treeclaim.client.topology import aggregate_uuid, read_topology
+
+
+@pytest.fixture
+def client(fresh_service):
+    """The package's client, in process."""
+    return Client(transport=InProcess(fresh_service()))
+
+
+def topology(tmp_path, text):
+    path = tmp_path / "topology.yaml"
+    path.write_text(text)
+    return read_topology(path)
+
+
+def test_the_example_is_loaded_once_and_unchanged_the_second_time(client):
+    planned = read_topology(EXAMPLE)
+    first = apply_topology(client, planned)
+    assert len(first.created) == len(planned.providers) == len(client.providers())
+    second = apply_topology(client, planned)
+    assert len(second.unchanged) == len(planned.providers)
+    assert not second.created
+    assert not second.updated
+
+
+def test_what_differs_is_changed_and_the_rest_is_left_alone(client, tmp_path):
+    apply_topology(client, topology(tmp_path, "providers: [{name: a, inventories: {VCPU: 8}}]"))
+    changed = """
+providers:
+  - {name: b}
+  - {name: a, inventories: {VCPU: {total: 8, reserved: 2}}, traits: [CUSTOM_X], aggregates: [g]}
+"""
+    outcome = apply_topology(client, topology(tmp_path, changed))
+    assert (outcome.created, outcome.updated) == (["b"], ["a"])
+    (a,) = client.providers(name="a")
+    path = f"/resource_providers/{a['uuid']}"
+    assert client.get(f"{path}/inventories")["inventories"]["VCPU"]["reserved"] == 2
+    assert client.get(f"{path}/traits")["traits"] == ["CUSTOM_X"]
+    assert client.get(f"{path}/aggregates")["aggregates"] == [aggregate_uuid("g")]
+
+
+def test_a_provider_is_moved_to_the_parent_that_the_file_gives_it(client, tmp_path):
+    apply_topology(client, topology(tmp_path, "providers: [{name: a}, {name: b}]"))
+    apply_topology(client, topology(tmp_path, "providers: [{name: a, children: [{name: b}]}]"))
+    (a,), (b,) = client.providers(name="a"), client.providers(name="b")
+    assert b["parent_provider_uuid"] == a["uuid"]
+
+
+def test_a_plan_changes_nothing(client):
+    plan = make_plan(client, read_topology(EXAMPLE))
+    assert len(plan.changes) == len(read_topology(EXAMPLE).providers)
+    assert client.providers() == []

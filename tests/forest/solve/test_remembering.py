@@ -1,0 +1,154 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a Forest remembers of earlier questions never shows in an answer."""
+
+from dataclasses import replace
+
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.forest.building import BEGINNING, body_of, complete, forest_of, provider_uuid, record
+from treeclaim.forest.bounds.memory import Memory
+from treeclaim.forest.solve.search import Search
+from treeclaim.forest.table.forest import Forest
+from treeclaim.model.changes import Changes
+from treeclaim.model.names import SHARING_TRAIT
+from treeclaim.model.request import (
+    BodyForm,
+    CandidateRequest,
+    ProviderConditions,
+    RequestGroup,
+    SearchOptions,
+    SubtreeList,
+)
+
+POOL = provider_uuid(1000)
+FAST = ProviderConditions(required=(frozenset({"CUSTOM_FAST"}),))
+
+
+def world(used):
+    """Three hosts with a NUMA node and a device each, and a pool; `used` is of each provider."""
+    records = []
+    for host in range(3):
+        root = 1 + 3 * host
+        of = dict(zip(range(root, root + 3), used[3 * host :], strict=False))
+        traits = ("CUSTOM_FAST",) if host else ()
+        records += [
+            record(root, None, root, {"MEMORY_MB": (8, of[root])}, traits, (POOL,)),
+            record(root + 1, root, root, {"VCPU": (8, of[root + 1])}),
+            record(root + 2, root + 1, root, {"CUSTOM_DEVICE": (2, of[root + 2] // 4)}),
+        ]
+    records.append(record(10, None, 10, {"DISK_GB": (8, used[9])}, (SHARING_TRAIT,), (POOL,)))
+    return records
+
+
+def requests(amount, limit):
+    """Questions of all kinds that may remember: shared, lent, by trait, subtree, isolated, older."""
+    device = RequestGroup("_B", {"CUSTOM_DEVICE": 1})
+    yield CandidateRequest((RequestGroup("", {"VCPU": amount, "DISK_GB": amount}),), limit=limit)
+    yield CandidateRequest((RequestGroup("", {"DISK_GB": amount}),), limit=limit)
+    yield CandidateRequest((RequestGroup("_A", {"MEMORY_MB": amount}, FAST), device), limit=limit)
+    yield CandidateRequest(
+        (RequestGroup("_A", {"VCPU": amount}), device),
+        same_subtree=(SubtreeList(("_A", "_B")),),
+        limit=limit,
+    )
+    yield CandidateRequest(
+        (RequestGroup("_A", {"VCPU": amount}), RequestGroup("_C", {"VCPU": 1})),
+        isolated=frozenset({"_A"}),
+        limit=limit,
+    )
+    yield CandidateRequest((RequestGroup("", {"VCPU": amount}),), limit=limit, nested=False)
+
+
+def misshapen(records, shape):
+    """Records with one thing of their shape changed, or, for None, none."""
+    change = {
+        "without a trait": lambda one: replace(one, trait_ids=()) if one.id == 4 else one,
+        "outside of the aggregate": lambda one: (
+            replace(one, aggregates=()) if one.id == 7 else one
+        ),
+        "a pool that lends nothing": lambda one: (
+            replace(one, trait_ids=()) if one.id == 10 else one
+        ),
+        "without an inventory": lambda one: replace(one, inventories=()) if one.id == 6 else one,
+        "without a device": lambda one: None if one.id == 9 else one,
+        "a device below the root": lambda one: replace(one, parent_id=1) if one.id == 3 else one,
+    }.get(shape, lambda one: one)
+    return [one for one in map(change, records) if one is not None]
+
+
+SHAPES = (
+    None,
+    "without a trait",
+    "outside of the aggregate",
+    "a pool that lends nothing",
+    "without an inventory",
+    "without a device",
+    "a device below the root",
+)
+
+usage = st.lists(st.integers(0, 8), min_size=10, max_size=10)
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    st.lists(
+        st.tuples(
+            usage, st.integers(1, 8), st.sampled_from([None, 1, 2]), st.sampled_from(SHAPES)
+        ),
+        min_size=2,
+        max_size=6,
+    )
+)
+def test_answers_are_those_of_a_forest_that_was_never_asked(rounds):
+    forest = Forest()
+    forest.apply(complete([]))
+    known = set()
+    for used, amount, limit, shape in rounds:
+        records = misshapen(world(used), shape)
+        removed = sorted(known - {one.id for one in records})
+        known = {one.id for one in records}
+        forest.apply(
+            Changes(
+                cursor=BEGINNING, complete=False, records=records, removed=removed, catalogue=None
+            )
+        )
+        never_asked = forest_of(records)
+        for options in (SearchOptions(), SearchOptions(breadth_first=True), SearchOptions(2)):
+            for request in requests(amount, limit):
+                form = BodyForm(nested=request.nested)
+                never_asked.memory.clear()
+                expected = body_of(never_asked, request, options, form)
+                assert body_of(forest, request, options, form) == expected
+
+
+def test_another_amount_that_fits_the_same_providers_is_not_searched_again(monkeypatch):
+    forest = forest_of(world([0] * 10))
+    first, second, third = (next(requests(amount, None)) for amount in (2, 3, 9))
+    found = body_of(forest, first).count(b'"VCPU":2')
+    monkeypatch.setattr(Search, "all_blocks", lambda self: iter([]))
+    assert body_of(forest, second).count(b'"VCPU":3') == found == 3
+    assert body_of(forest, third).count(b'"VCPU":9') == 0
+
+
+def test_the_oldest_is_forgotten_first_and_everything_with_a_change_of_shape():
+    memory = Memory(1_700)
+    for key in range(3):
+        memory.keep(key, np.zeros(10, dtype=np.int8))
+    assert memory.find(0) is not None
+    memory.keep(3, np.zeros(10, dtype=np.int8))
+    assert [key for key in range(4) if memory.find(key) is not None] == [0, 2, 3]
+    forest = forest_of(world([0] * 10))
+    body_of(forest, next(requests(1, None)))
+    kept = forest.memory.get("mine", lambda: np.zeros(1))
+    forest.apply(
+        Changes(
+            cursor=BEGINNING, complete=False, records=world([1] * 10), removed=[], catalogue=None
+        )
+    )
+    assert forest.memory.find("mine") is kept
+    forest.apply(
+        Changes(cursor=BEGINNING, complete=False, records=[record(20)], removed=[], catalogue=None)
+    )
+    assert forest.memory.find("mine") is None

@@ -1,0 +1,203 @@
+# SPDX-License-Identifier: Apache-2.0
+"""No committed change is ever missed, none is seen half, whatever the writers do."""
+
+import multiprocessing
+import os
+import random
+import signal
+import uuid
+from datetime import timedelta
+
+import pytest
+
+from treeclaim.forest.table.forest import Forest
+from treeclaim.model.inventory import Inventory
+from treeclaim.replica import Replica
+from treeclaim.store import DatabaseSettings, Store
+from treeclaim.store.operations.catalogue import traits as trait_names
+from treeclaim.store.operations.providers import inventories, providers
+
+WRITERS = 3
+ROUNDS = 25
+SPAWN = multiprocessing.get_context("spawn")
+
+
+class GaveUpError(Exception):
+    """Rolls a transaction back."""
+
+
+def new_provider(store, parent=None):
+    """Create a provider with an inventory; return its uuid."""
+    one = str(uuid.uuid4())
+    store.write(providers.create, uuid=one, name=f"provider {one}", parent_uuid=parent)
+    stock = {"VCPU": Inventory(total=8)}
+    store.write(inventories.replace_all, one, 0, stock, zero_capacity_allowed=True)
+    return one
+
+
+def write_at_random(url, seed, shared, ready, begin):
+    """Change providers in short, long and rolled-back transactions."""
+    chance = random.Random(seed)
+    store = Store(DatabaseSettings(url))
+    ready.release()
+    begin.wait()
+    mine = [new_provider(store)]
+    for _ in range(ROUNDS):
+        action = chance.choice(["create", "child", "long", "undone", "trait", "delete", "shared"])
+        if action == "create":
+            mine.append(new_provider(store))
+        elif action == "child":
+            mine.append(new_provider(store, parent=chance.choice(mine)))
+        elif action == "trait":
+            store.write(trait_names.ensure, f"CUSTOM_{chance.randrange(40)}")
+        elif action == "delete" and len(mine) > 1:
+            store.write(delete_leaf, mine)
+        elif action == "shared":
+            store.write(several, shared, chance.random() / 100)
+        elif action == "long":
+            store.write(several, mine[-3:], chance.random() / 20)
+        elif action == "undone":
+            with pytest.raises(GaveUpError):
+                store.write(give_up, mine[-2:])
+    store.close()
+
+
+def several(transaction, uuids, pause):
+    """Change some providers in one transaction that takes its time."""
+    for one in sorted(uuids):
+        inventories.delete_all(transaction, one)
+        stop = multiprocessing.Event()
+        stop.wait(pause)
+
+
+def give_up(transaction, uuids):
+    several(transaction, uuids, 0)
+    raise GaveUpError
+
+
+def delete_leaf(transaction, mine):
+    """Delete the newest provider if nobody is below it; the newest has no children."""
+    one = mine[-1]
+    inventories.delete_all(transaction, one)
+    providers.delete(transaction, one)
+    mine.pop()
+
+
+def equal_to_fresh(store, forest):
+    """Compare a Forest that followed the feed with one loaded now; return both pictures."""
+    fresh = Forest()
+    fresh.apply(store.changes(None))
+    return forest.records(), fresh.records(), forest.catalogue, fresh.catalogue
+
+
+def test_a_reader_sees_everything_that_concurrent_writers_commit(store, database_url):
+    shared = [new_provider(store) for _ in range(3)]
+    ready, begin = SPAWN.Semaphore(0), SPAWN.Event()
+    writers = [
+        SPAWN.Process(target=write_at_random, args=(database_url, seed, shared, ready, begin))
+        for seed in range(WRITERS)
+    ]
+    for one in writers:
+        one.start()
+    for _ in writers:
+        ready.acquire()
+    replica = Replica(store)
+    begin.set()
+    chance = random.Random(WRITERS)
+    while any(one.is_alive() for one in writers):
+        if chance.random() < 1 / 3:
+            # Of what the writers have just told, some or all; their streams are closed under them.
+            store.prune(timedelta(seconds=chance.choice([-1, 0, 0.2])))
+        # What a reader sees is a state that was committed: a fresh load can only be newer.
+        with replica.current() as forest:
+            seen = {one.uuid: one.generation for one in forest.records()}
+        fresh = Forest()
+        fresh.apply(store.changes(None))
+        for record in fresh.records():
+            assert seen.get(record.uuid, 0) <= record.generation
+    for one in writers:
+        one.join()
+        assert one.exitcode == 0
+    with replica.current() as forest:
+        followed, fresh, names, fresh_names = equal_to_fresh(store, forest)
+    assert followed == fresh
+    assert names == fresh_names
+
+
+def hold_a_transaction(url, provider, holding):
+    """Change a provider and never commit."""
+    store = Store(DatabaseSettings(url))
+
+    def change_and_wait(transaction):
+        inventories.delete_all(transaction, provider)
+        holding.set()
+        signal.pause()
+
+    store.write(change_and_wait)
+
+
+def test_a_writer_killed_before_its_commit_leaves_no_trace(store, database_url):
+    victim, other = new_provider(store), new_provider(store)
+    replica = Replica(store)
+    with replica.current() as forest:
+        before = forest.records()
+    holding = SPAWN.Event()
+    writer = SPAWN.Process(target=hold_a_transaction, args=(database_url, victim, holding))
+    writer.start()
+    assert holding.wait(60)
+    with replica.current() as forest:
+        assert forest.records() == before
+    os.kill(writer.pid, signal.SIGKILL)
+    writer.join()
+    store.write(inventories.delete_all, other)
+    store.write(inventories.delete_all, victim)
+    with replica.current() as forest:
+        followed, fresh, _, _ = equal_to_fresh(store, forest)
+    assert followed == fresh
+    assert sum(one.generation for one in followed) == sum(one.generation for one in before) + 2
+
+
+def test_a_change_that_began_first_and_commits_last_is_seen(store, database_url):
+    early = new_provider(store)
+    replica = Replica(store)
+    with replica.current():
+        pass
+    if database_url.startswith("sqlite"):
+        pytest.skip("SQLite has one writer at a time")
+    second = Store(DatabaseSettings(database_url))
+
+    def overtaken(transaction):
+        inventories.delete_all(transaction, early)
+        new_provider(second)
+        with replica.current() as forest:
+            assert [one.generation for one in forest.records()] == [1, 1]
+
+    store.write(overtaken)
+    with replica.current() as forest:
+        assert [one.generation for one in forest.records()] == [2, 1]
+    second.close()
+
+
+def test_a_slow_reader_survives_pruning(store):
+    slow = Replica(store)
+    one = new_provider(store)
+    with slow.current():
+        pass
+    store.write(inventories.delete_all, one)
+    assert store.prune(timedelta(seconds=-1)) > 0
+    with slow.current() as forest:
+        followed, fresh, _, _ = equal_to_fresh(store, forest)
+    assert followed == fresh
+    new_provider(store)
+    with slow.current() as forest:
+        followed, fresh, _, _ = equal_to_fresh(store, forest)
+    assert followed == fresh
+    assert len(followed) == 2
+
+
+def test_nothing_new_is_answered_without_loading(store):
+    new_provider(store)
+    changes = store.changes(None)
+    assert store.changes(changes.cursor) is None
+    store.write(trait_names.ensure, "CUSTOM_NEW")
+    assert store.changes(changes.cursor).catalogue is not None

@@ -1,0 +1,225 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Whatever is pruned, restored or given up: a reader that caught up knows what a fresh one knows."""
+
+import shutil
+from contextlib import closing
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from tests.databases import KINDS, empty_database
+from tests.store.feed.worlds_of_readers import (
+    PROVIDERS,
+    READERS,
+    WRITERS,
+    Reader,
+    World,
+    prepare,
+)
+
+SLOW_KINDS = [KINDS[0], *(pytest.param(kind, marks=pytest.mark.slow) for kind in KINDS[1:])]
+HAPPENINGS = (
+    *("read", "read", "change", "change", "change", "replace", "trait"),
+    *("restart", "age", "prune_everything", "prune_old", "backup", "restore"),
+)
+STORIES = st.lists(
+    st.tuples(
+        st.sampled_from(HAPPENINGS),
+        st.integers(0, WRITERS - 1),
+        st.integers(0, len(PROVIDERS) - 1),
+    ),
+    # Short ones find little; those that fail are shrunk to readings that do nothing.
+    min_size=20,
+    max_size=40,
+)
+
+
+@pytest.fixture(scope="module")
+def empty_file(tmp_path_factory):
+    """An empty SQLite database, to be copied."""
+    path = tmp_path_factory.mktemp("empty") / "placement.db"
+    prepare(f"sqlite:///{path}")
+    return path
+
+
+@pytest.fixture(params=SLOW_KINDS)
+def world(request, tmp_path):
+    """A database of each kind, with writers and readers."""
+    with empty_database(request.param, tmp_path) as url:
+        prepare(url)
+        with closing(World(url)) as made:
+            yield made
+
+
+def tell(world, *story):
+    """Let things happen in this order: names of what a world can do, each with two numbers."""
+    for name, writer, which in story:
+        getattr(world, name)(writer, which)
+
+
+def everybody_is_current(world):
+    """Let all readers catch up and compare."""
+    for number in range(READERS):
+        world.read(0, number)
+
+
+def live_through(world, story):
+    """Let a story happen; whoever follows closely loads everything after a restored backup only."""
+    close_by = Reader(world.onlooker)
+    world.must_be_current(close_by)
+    for name, writer, which in story:
+        tell(world, (name, writer, which))
+        assert name == "restore" or not close_by.catch_up(), name
+        world.must_be_current(close_by)
+    everybody_is_current(world)
+
+
+@settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
+@given(story=STORIES)
+def test_no_story_leaves_a_reader_behind(story, empty_file, tmp_path_factory):
+    path = tmp_path_factory.mktemp("story") / "placement.db"
+    shutil.copyfile(empty_file, path)
+    with closing(World(f"sqlite:///{path}")) as world:
+        live_through(world, story)
+    shutil.rmtree(path.parent)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", KINDS[1:])
+def test_no_story_leaves_a_reader_of_a_server_behind(kind, tmp_path):
+    with empty_database(kind, tmp_path) as url:
+        prepare(url)
+
+        @settings(max_examples=20, deadline=None, suppress_health_check=list(HealthCheck))
+        @given(story=STORIES)
+        def every_story(story):
+            with closing(World(url)) as world:
+                live_through(world, story)
+                # The next one begins as this one did.
+                world.restore(0, len(world.backups) - 1)
+
+        every_story()
+
+
+def test_a_stream_that_is_born_and_pruned_between_two_reads_is_noticed(world):
+    tell(world, ("create", 0, 0), ("read", 0, 0), ("create", 1, 1))
+    tell(world, ("age", 0, 0), ("stock", 0, 0), ("prune_old", 2, 0))
+    everybody_is_current(world)
+
+
+@pytest.mark.parametrize("prunings", [1, 2, 3])
+def test_a_stream_that_is_born_and_pruned_while_nobody_else_writes_is_noticed(world, prunings):
+    tell(world, ("create", 0, 0), ("prune_everything", 2, 0), ("read", 0, 0))
+    tell(world, ("create", 1, 1), *[("prune_everything", 2, 0)] * prunings)
+    everybody_is_current(world)
+
+
+def test_a_writer_does_not_go_on_with_a_stream_that_is_another_ones_since(world):
+    tell(world, ("backup", 0, 0), ("create", 0, 0), ("restore", 0, 0), ("create", 1, 1))
+    # Where ids come again, the other writer's stream has the same one, and the same position.
+    tell(world, ("create", 0, 2))
+    with world.onlooker.engine.connect() as connection:
+        found = connection.exec_driver_sql(
+            "SELECT position FROM treeclaim_streams WHERE closed_in IS NULL AND epoch IS NULL"
+        )
+        assert list(found.scalars()) == [1, 1]
+    tell(world, ("create", 1, 3))
+    everybody_is_current(world)
+
+
+def test_a_stream_born_after_another_one_was_pruned_is_not_taken_for_it(world):
+    tell(world, ("create", 0, 0), ("stock", 0, 0), ("stock", 0, 0), ("read", 0, 0))
+    tell(world, ("prune_everything", 2, 0), ("prune_everything", 2, 0), ("create", 1, 1))
+    everybody_is_current(world)
+
+
+def test_a_position_that_went_back_is_noticed(world):
+    tell(world, ("create", 0, 0), ("backup", 0, 0), ("stock", 0, 0), ("read", 0, 0))
+    tell(world, ("restore", 0, 0))
+    everybody_is_current(world)
+
+
+def test_a_stream_that_is_gone_with_a_lost_history_is_noticed(world):
+    tell(world, ("backup", 0, 0), ("create", 0, 0), ("read", 0, 0), ("restore", 0, 0))
+    everybody_is_current(world)
+
+
+@pytest.mark.parametrize("more", [0, 1])
+def test_positions_that_went_back_and_came_again_are_noticed(world, more):
+    tell(world, ("create", 0, 0), ("restart", 0, 0), ("backup", 0, 0))
+    tell(world, ("create", 1, 1), ("stock", 1, 1), ("read", 0, 0), ("restore", 0, 0))
+    tell(world, ("create", 2, 2), ("stock", 2, 2), *[("stock", 2, 2)] * more)
+    everybody_is_current(world)
+
+
+def test_a_stream_that_its_owner_used_again_after_it_went_back_is_not_taken_for_closed(world):
+    tell(world, ("create", 0, 0), ("backup", 0, 0), ("prune_everything", 2, 0), ("read", 0, 0))
+    # The closed stream is open again, where its owner left it.
+    tell(world, ("restore", 0, 0), ("stock", 0, 0))
+    everybody_is_current(world)
+
+
+def test_a_commit_that_was_lost_is_not_taken_for_the_end_of_a_closed_stream(world):
+    tell(world, ("create", 0, 0), ("backup", 0, 0), ("stock", 0, 0), ("read", 0, 0))
+    tell(world, ("restore", 0, 0), ("prune_everything", 2, 0))
+    everybody_is_current(world)
+
+
+def test_a_closed_stream_of_a_lost_history_is_not_taken_for_a_removed_one(world):
+    tell(world, ("backup", 0, 0), ("create", 0, 0), ("prune_everything", 2, 0), ("read", 0, 0))
+    tell(world, ("restore", 0, 0))
+    everybody_is_current(world)
+
+
+def test_a_lost_history_of_prunings_alone_is_not_taken_for_this_one(world):
+    tell(world, ("create", 0, 0), ("create", 1, 1), ("age", 0, 0), ("stock", 0, 0))
+    tell(world, ("backup", 0, 0), ("prune_old", 2, 0), ("read", 0, 0), ("restore", 0, 0))
+    tell(world, ("restart", 1, 0), ("create", 1, 2), *[("prune_everything", 2, 0)] * 3)
+    everybody_is_current(world)
+
+
+def test_a_reader_that_is_behind_loads_everything_once_rows_it_lacks_are_pruned(world):
+    tell(world, ("create", 0, 0), ("read", 0, 0), ("stock", 0, 0), ("age", 0, 0))
+    tell(world, ("stock", 0, 0), ("stock", 0, 0), ("create", 0, 1), ("prune_old", 2, 0))
+    reader = world.readers[0]
+    assert world.must_be_current(reader)
+    tell(world, ("stock", 0, 0))
+    assert not world.must_be_current(reader)
+
+
+def test_a_reader_of_a_new_stream_whose_first_rows_are_pruned_loads_everything(world):
+    tell(world, ("create", 0, 0), ("read", 0, 0), ("create", 1, 1), ("age", 0, 0))
+    tell(world, ("create", 1, 2), ("prune_old", 2, 0))
+    assert world.must_be_current(world.readers[0])
+
+
+def test_a_reader_that_is_behind_needs_no_full_load_while_all_rows_are_there(world):
+    tell(world, ("create", 0, 0), ("read", 0, 0), ("create", 1, 1), ("trait", 1, 1))
+    tell(world, ("restart", 1, 0), ("create", 1, 2), ("prune_old", 2, 0))
+    assert not world.must_be_current(world.readers[0])
+
+
+def test_without_any_epoch_readers_load_everything_until_a_pruning_makes_one(world):
+    reader = world.readers[0]
+    with world.onlooker.engine.begin() as connection:
+        connection.exec_driver_sql("DELETE FROM treeclaim_streams")
+    tell(world, ("create", 0, 0))
+    assert world.must_be_current(reader)
+    tell(world, ("stock", 0, 0))
+    assert world.must_be_current(reader)
+    tell(world, ("prune_old", 2, 0))
+    world.must_be_current(reader)
+    tell(world, ("stock", 0, 0))
+    assert not world.must_be_current(reader)
+
+
+def test_the_tables_of_the_feed_do_not_grow_with_prunings(world):
+    for number in range(6):
+        tell(world, ("restart", 0, 0), ("create", 0, 0), ("delete", 0, 0), ("age", 0, 0))
+        tell(world, ("prune_old", number % WRITERS, 0))
+    with world.onlooker.engine.connect() as connection:
+        streams = connection.exec_driver_sql("SELECT count(*) FROM treeclaim_streams").scalar()
+        told = connection.exec_driver_sql("SELECT count(*) FROM treeclaim_feed").scalar()
+    # The stream and the epoch of the last pruning, and the epoch of the one before.
+    assert (streams, told) == (3, 0)

@@ -1,0 +1,127 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What there is to explore: the scripts of each world in pairs, and chosen triples."""
+
+from dataclasses import dataclass
+from itertools import combinations_with_replacement
+
+from tests.store.schedules.world import World
+from tests.store.schedules.worlds import WORLDS
+
+PREEMPTIONS = 2
+"""Of a pair. Nearly all known faults of concurrent programs show with two (CHESS, PLDI 2007)."""
+
+
+@dataclass(frozen=True)
+class Case:
+    """Some clients in a world, on a database.
+
+    Attributes:
+        database: Its kind.
+        world: Where they meet.
+        scripts: Their names; one of them may come twice.
+        preemptions: How often a session that could go on is interrupted, at most.
+    """
+
+    database: str
+    world: World
+    scripts: tuple[str, ...]
+    preemptions: int
+
+    @property
+    def name(self):
+        """In the names of tests."""
+        return f"{self.world.name}: {' | '.join(self.scripts)}"
+
+    @property
+    def clients(self):
+        """The scripts themselves."""
+        return [self.world.scripts[name] for name in self.scripts]
+
+
+def pairs(database, world, preemptions=PREEMPTIONS):
+    """All pairs of scripts in a world."""
+    return [
+        Case(database, world, scripts, preemptions)
+        for scripts in combinations_with_replacement(world.scripts, 2)
+    ]
+
+
+_ABOUT_CONSUMERS = (
+    "put-null",
+    "put-old",
+    "put-empty-null",
+    "post-exchange",
+    "move",
+    "delete",
+    "delete-and-refill",
+    "record-owners",
+)
+
+CRITICAL = (
+    ("claims-absent", 2, "put-old", "post-exchange"),
+    ("claims-absent", 1, "post-exchange", "born-and-gone"),
+    ("claims-absent", 3, "delete", "born-and-moved"),
+    ("claims-absent", 1, "put-null", "post-exchange", "delete"),
+    ("claims-present", 2, "put-away", "reshape"),
+    ("claims-present", 2, "post-exchange", "delete-and-refill"),
+    ("claims-present", 1, "move", "delete", "put-other"),
+    ("claims-unrecorded", 2, "put-old", "delete-and-refill"),
+    ("claims-unrecorded", 2, "delete", "move"),
+    ("claims-unrecorded", 2, "delete", "record-owners"),
+    ("classes-free", 2, "add-inventory", "swap-class"),
+    ("classes-free", 2, "delete-class", "swap-class"),
+    ("classes-free", 1, "delete-class", "create-class", "replace-inventories"),
+    ("classes-stocked", 2, "claim", "swap-class"),
+    ("classes-stocked", 1, "reshape", "swap-class"),
+    ("trees", 2, "move-root", "move-other"),
+    ("parts", 2, "give-trait", "swap-trait"),
+    ("known-stream", 2, "claim", "prune"),
+    ("known-stream", 1, "claim", "prune", "read"),
+)
+"""Where what was found wrong once, or is feared most, would show: more than one preemption of two
+clients, or three clients. The first number is that of the preemptions."""
+
+_WITH_ONE_PREEMPTION = {
+    "claims-absent": _ABOUT_CONSUMERS,
+    "claims-unrecorded": _ABOUT_CONSUMERS,
+    "claims-left-behind": ("put-null", "post-exchange", "delete"),
+    "known-stream": None,
+    "names": None,
+}
+"""Worlds of which both databases try all pairs, or those of some scripts."""
+
+_SHARED_OUT = ("claims-present", "trees", "classes-free", "classes-stocked", "parts")
+"""Worlds of many pairs, which are dealt out: one to PostgreSQL, one to MariaDB, and one is left to
+the exploration without a limit. So both take some four minutes of one core."""
+
+
+def critical(database):
+    """The cases that are explored deepest."""
+    return [
+        Case(database, WORLDS[world], scripts, preemptions)
+        for world, preemptions, *names in CRITICAL
+        for scripts in [tuple(names)]
+    ]
+
+
+def usual(database):
+    """The pairs that are tried at each run on a server, with one preemption."""
+    found = [
+        case
+        for name, scripts in _WITH_ONE_PREEMPTION.items()
+        for case in pairs(database, WORLDS[name], 1)
+        if scripts is None or set(case.scripts) <= set(scripts)
+    ]
+    first = ("postgresql", "mariadb").index(database)
+    shared = [case for name in _SHARED_OUT for case in pairs(database, WORLDS[name], 1)]
+    return found + shared[first::3]
+
+
+def quick():
+    """Pairs for SQLite, where writers take turns: those with a reader or the pruner."""
+    return [
+        case
+        for name in ("claims-absent", "trees", "classes-stocked", "parts", "known-stream")
+        for case in pairs("sqlite", WORLDS[name], 1)
+        if {"read", "prune"} & set(case.scripts)
+    ]

@@ -1,0 +1,19 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A database to explore on, which all cases of a kind share."""
+
+import pytest
+
+from tests.databases import KINDS
+from tests.store.schedules.exploration import without_pauses
+from tests.store.schedules.places import place_of
+
+
+@pytest.fixture(scope="module", params=KINDS)
+def place(request, tmp_path_factory):
+    """Sessions on a database of each kind."""
+    with (
+        pytest.MonkeyPatch.context() as patch,
+        place_of(request.param, tmp_path_factory.mktemp("schedules")) as made,
+    ):
+        without_pauses(patch)
+        yield made

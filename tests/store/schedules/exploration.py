@@ -1,0 +1,151 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tries the schedules of some scripts, and judges what comes of each by the serial orders."""
+
+from dataclasses import dataclass
+from functools import reduce
+from itertools import permutations
+from operator import or_
+
+from tests.store.schedules.footprints import Footprint, footprint_of
+from tests.store.schedules.pictures import Aftermath, Follower, aftermath
+from tests.store.schedules.schedule import Course, Scheduler
+from treeclaim.store.writes import retries
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What came of a schedule, for clients and for the database."""
+
+    results: tuple
+    after: Aftermath
+
+
+@dataclass(frozen=True)
+class Failure:
+    """A schedule that went wrong.
+
+    Attributes:
+        course: How it went.
+        outcome: What came of it.
+        reasons: Why that is wrong.
+        serial: What may come of it.
+    """
+
+    course: Course
+    outcome: Outcome
+    reasons: tuple[str, ...]
+    serial: tuple[Outcome, ...]
+
+
+def without_pauses(patch):
+    """Let the store run a transaction again at once: what comes then is the scheduler's matter."""
+    patch.setattr(retries, "_FIRST_PAUSE", 0.0)
+    patch.setattr(retries, "_LONGEST_PAUSE", 0.0)
+
+
+class Exploration:
+    """The schedules of a case.
+
+    Attributes:
+        count: Of the schedules tried so far.
+        serial: What comes of the serial orders.
+    """
+
+    def __init__(self, place, case):
+        self._place = place
+        self._scripts = case.clients
+        self._preemptions = case.preemptions
+        self._filling = place.script(case.world)
+        self._footprints = None
+        self._start, self._tolerated = self._at_the_start()
+        self.count = 0
+        self.serial = self._serial_outcomes()
+
+    def failures(self):
+        """Try the schedules; yield those that go wrong."""
+        pending = [()]
+        while pending:
+            choices = pending.pop()
+            course, outcome = self._run(choices, self._footprints)
+            self.count += 1
+            if reasons := self._reasons(outcome):
+                yield Failure(course, outcome, reasons, self.serial)
+            pending += self._alternatives(course, len(choices))
+
+    def replay(self, choices):
+        """Run one schedule; return what is wrong with it, or None."""
+        course, outcome = self._run(choices)
+        self.count += 1
+        reasons = self._reasons(outcome)
+        return Failure(course, outcome, reasons, self.serial) if reasons else None
+
+    def _at_the_start(self):
+        """What a reader knows before the schedules, and what is broken then: old data may be."""
+        self._place.fill(self._filling)
+        return self._place.store.changes(None), aftermath(self._place.store, ()).broken
+
+    def _meet(self):
+        self._place.fill(self._filling)
+        sessions = self._place.sessions[: len(self._scripts)]
+        for session in sessions:
+            session.meet(self._start)
+        return sessions
+
+    def _run(self, choices, footprints=None):
+        """Fill the database, run one schedule, and look at what came of it."""
+        sessions = self._meet()
+        course = Scheduler(self._place, self._scripts, footprints).run(choices)
+        return course, Outcome(course.results, self._aftermath(sessions))
+
+    def _aftermath(self, sessions):
+        followers = [session.follower for session in sessions if session.follower is not None]
+        followers.append(Follower(self._start))
+        return aftermath(self._place.store, followers)
+
+    def _alternatives(self, course, decided):
+        """Choices that differ from a course in one decision after those that were prescribed."""
+        choices = course.choices
+        for at, decision in enumerate(course.decisions[decided:], decided):
+            if decision.spent + decision.price > self._preemptions:
+                continue
+            for other in decision.others:
+                yield (*choices[:at], other)
+
+    # -- what may come of it -------------------------------------------------------------------
+
+    def _serial_outcomes(self):
+        """Run the operations one after the other, in every order; note what they touch."""
+        for session in self._place.sessions:
+            session.statements.clear()
+        calls = [number for number, one in enumerate(self._scripts) for _ in one.operations]
+        outcomes = tuple(self._serial(order) for order in sorted(set(permutations(calls))))
+        self._footprints = [
+            reduce(or_, map(footprint_of, session.statements), Footprint())
+            for session in self._place.sessions[: len(self._scripts)]
+        ]
+        return outcomes
+
+    def _serial(self, order):
+        sessions = self._meet()
+        results = [[] for _ in sessions]
+        for number in order:
+            operation = self._scripts[number].operations[len(results[number])]
+            results[number].append(operation.run(sessions[number]))
+        return Outcome(tuple(map(tuple, results)), self._aftermath(sessions))
+
+    def _reasons(self, outcome):
+        """Why an outcome is wrong, in sentences; empty if it is right.
+
+        No conflict by concurrency is allowed to reach a client here: nobody meets others so often
+        in a schedule of few preemptions that all attempts are used up.
+        """
+        reasons = [one for one in outcome.after.broken if one not in self._tolerated]
+        expected = frozenset().union(*(one.after.overbooked for one in self.serial))
+        reasons += [
+            f"more is in use than there is of {name} on {provider}"
+            for provider, name in sorted(outcome.after.overbooked - expected)
+        ]
+        alike = (outcome.results, outcome.after.picture)
+        if all((one.results, one.after.picture) != alike for one in self.serial):
+            reasons.append("no serial order ends like this")
+        return tuple(reasons)

@@ -1,0 +1,220 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Databases to explore on: how each is filled in one go, and who waits for a lock there."""
+
+import re
+import sqlite3
+from contextlib import contextmanager, suppress
+from datetime import UTC, datetime
+
+import pymysql
+import sqlalchemy as sa
+from pymysql.constants import CLIENT
+from sqlalchemy.engine import make_url
+
+from tests.databases import empty_database
+from tests.store.schedules.sessions import BEGIN_WRITING, Session
+from treeclaim.store import DatabaseSettings, Store
+from treeclaim.store.schema import revisions
+from treeclaim.store.schema.tables import own, placement
+
+SESSIONS = 3
+"""Most sessions of a schedule."""
+
+FIRST_ID = 1000
+"""Sequences begin here, out of the way of the ids that worlds give."""
+
+BEGINNING = datetime(2026, 1, 1, tzinfo=UTC).replace(tzinfo=None)
+"""When all rows of a world were made."""
+
+
+class Place:
+    """A database with the schema, and sessions on it.
+
+    Attributes:
+        kind: Of the database.
+        store: For looking at what has come of a schedule.
+        sessions: For schedules.
+    """
+
+    def __init__(self, kind, url):
+        self.kind = kind
+        url = self.tuned(make_url(url)).render_as_string(hide_password=False)
+        self.store = Store(DatabaseSettings(url, sqlite_synchronous=False))
+        revisions.sync(self.store.engine)
+        self.prepare()
+        self._own_rows = self._rows_of_own_tables()
+        self.sessions = [Session(f"s{number + 1}", url) for number in range(SESSIONS)]
+
+    def tuned(self, url):
+        """The URL for quick transactions, and for finding deadlocks at once."""
+        return url
+
+    def prepare(self):
+        """What is done once, after the schema was made."""
+
+    def _rows_of_own_tables(self):
+        with self.store.engine.connect() as connection:
+            return {
+                table.name: [dict(row) for row in connection.execute(table.select()).mappings()]
+                for table in own.sorted_tables
+            }
+
+    def script(self, world):
+        """The SQL that makes the database hold a world and nothing else."""
+        tables = [*placement.sorted_tables, *own.sorted_tables]
+        tables = [table for table in tables if not table.name.endswith("alembic_version")]
+        rows = {**self._own_rows, **world.rows}
+        statements = [sa.delete(table) for table in reversed(tables)]
+        statements += [
+            self._insert(table, rows[table.name]) for table in tables if rows.get(table.name)
+        ]
+        return ";\n".join(self._literal(statement) for statement in statements) + ";"
+
+    def _insert(self, table, rows):
+        common = dict.fromkeys(name for row in rows for name in row)
+        if "created_at" in table.c:
+            common["created_at"] = BEGINNING
+        return sa.insert(table).values([{**common, **row} for row in rows])
+
+    def _literal(self, statement):
+        compiled = statement.compile(
+            dialect=self.store.engine.dialect, compile_kwargs={"literal_binds": True}
+        )
+        return str(compiled)
+
+    def fill(self, script):
+        """Execute the script of a world."""
+        raise NotImplementedError
+
+    def may_advance(self, session):
+        """Whether it makes sense to let a session that stands before a statement go on."""
+        return True
+
+    def waiting(self, sessions):
+        """Those of some sessions that wait for a lock at this moment."""
+        raise NotImplementedError
+
+    def close(self):
+        """Close all connections."""
+        for session in self.sessions:
+            session.close()
+        self.store.close()
+
+
+class SqlitePlace(Place):
+    """SQLite: one writer at a time, so that who would begin a second one need not be asked."""
+
+    def prepare(self):
+        self._filler = sqlite3.connect(
+            self.store.engine.url.database, isolation_level=None, check_same_thread=False
+        )
+        self._filler.execute("PRAGMA synchronous = OFF")
+
+    def fill(self, script):
+        self._filler.executescript(f"BEGIN IMMEDIATE;\n{script}\nCOMMIT;")
+
+    def may_advance(self, session):
+        return session.next_step != BEGIN_WRITING or not any(one.writing for one in self.sessions)
+
+    def waiting(self, sessions):
+        return []
+
+    def close(self):
+        self._filler.close()
+        super().close()
+
+
+class PostgresqlPlace(Place):
+    """PostgreSQL, whose table of locks shows each moment."""
+
+    def tuned(self, url):
+        # A deadlock is found by the one that comes to wait last: the others have looked already.
+        return url.update_query_dict(
+            {"options": "-c deadlock_timeout=1ms -c synchronous_commit=off"}
+        )
+
+    def prepare(self):
+        self._administrator = self.store.engine.execution_options(
+            isolation_level="AUTOCOMMIT"
+        ).connect()
+        sequences = self._ask("SELECT sequencename FROM pg_sequences WHERE schemaname = 'public'")
+        for (sequence,) in sequences:
+            self._ask(f"SELECT setval('{sequence}', {FIRST_ID})")
+
+    def _ask(self, question):
+        return self._administrator.exec_driver_sql(question).fetchall()
+
+    def fill(self, script):
+        self._administrator.connection.dbapi_connection.execute(script)
+
+    def waiting(self, sessions):
+        rows = self._ask("SELECT pid FROM pg_locks WHERE NOT granted")
+        found = {pid for (pid,) in rows}
+        return [session for session in sessions if session.backend in found]
+
+    def close(self):
+        self._administrator.close()
+        super().close()
+
+
+class MariadbPlace(Place):
+    """MariaDB, whose monitor shows each moment; its tables of locks are a tenth of a second old."""
+
+    _WAITS = re.compile(r"LOCK WAIT .*?\nMariaDB thread id (\d+),", re.DOTALL)
+
+    def prepare(self):
+        url = self.store.engine.url
+        self._administrator = pymysql.connect(
+            host=url.host,
+            port=url.port,
+            user=url.username,
+            database=url.database,
+            client_flag=CLIENT.MULTI_STATEMENTS,
+            autocommit=True,
+        )
+        self._flushing = self._ask("SELECT @@innodb_flush_log_at_trx_commit")[0][0]
+        # A killed server loses nothing by it, only a machine without power does.
+        self._ask("SET GLOBAL innodb_flush_log_at_trx_commit = 2")
+        self._ask("SET foreign_key_checks = 0")
+
+    def _ask(self, question):
+        with self._administrator.cursor() as cursor:
+            cursor.execute(question)
+            rows = cursor.fetchall()
+            while cursor.nextset():
+                pass
+            return rows
+
+    def fill(self, script):
+        self._ask(f"BEGIN;\n{script}\nCOMMIT;")
+
+    def waiting(self, sessions):
+        ((_, _, monitor),) = self._ask("SHOW ENGINE INNODB STATUS")
+        # Before that it tells of deadlocks that are over.
+        _, _, present = monitor.partition("LIST OF TRANSACTIONS FOR EACH SESSION")
+        found = {
+            int(number)
+            for part in present.split("---TRANSACTION ")
+            for number in self._WAITS.findall(part)
+        }
+        return [session for session in sessions if session.backend in found]
+
+    def close(self):
+        self._ask(f"SET GLOBAL innodb_flush_log_at_trx_commit = {self._flushing}")
+        self._administrator.close()
+        super().close()
+
+
+_PLACES = {"sqlite": SqlitePlace, "postgresql": PostgresqlPlace, "mariadb": MariadbPlace}
+
+
+@contextmanager
+def place_of(kind, folder):
+    """Yield a place on an empty database of a kind."""
+    with empty_database(kind, folder) as url:
+        place = _PLACES[kind](kind, url)
+        try:
+            yield place
+        finally:
+            with suppress(sa.exc.DBAPIError):
+                place.close()

@@ -1,0 +1,109 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The explorer finds what is wrong, and nothing that writes escapes it."""
+
+import ast
+import importlib
+from pathlib import Path
+
+import pytest
+import sqlalchemy as sa
+
+import treeclaim
+from tests.store.schedules.cases import Case
+from tests.store.schedules.exploration import Exploration
+from tests.store.schedules.scripts import written
+from tests.store.schedules.world import World, script
+from tests.store.schedules.worlds import HOST, WORLDS, write
+from treeclaim.store.schema.tables import resource_providers
+from treeclaim.store.takeover import data_migrations
+
+_GENERATION = sa.select(resource_providers.c.generation).where(
+    resource_providers.c.uuid == sa.bindparam("provider")
+)
+_SET_GENERATION = (
+    sa.update(resource_providers)
+    .where(resource_providers.c.uuid == sa.bindparam("provider"))
+    .values(generation=sa.bindparam("next"))
+)
+
+
+def count_up(transaction, statement=_GENERATION):
+    """Raise a generation by reading it and writing it: wrong, unless the row is locked first."""
+    generation = transaction.scalar(statement, provider=HOST)
+    transaction.execute(_SET_GENERATION, provider=HOST, next=generation + 1)
+    transaction.touch_providers([1])
+
+
+def count_up_silently(transaction):
+    """Change a provider and tell no reader."""
+    transaction.execute(_SET_GENERATION, provider=HOST, next=77)
+
+
+def case_of(place, operation, *args):
+    """Two clients that do the same."""
+    world = World("counter")
+    world.provider(HOST, VCPU=8)
+    world.add(script("count", write(operation, *args)))
+    return Case(place.kind, world, ("count", "count"), preemptions=1)
+
+
+SERVERS = [pytest.param(kind, marks=pytest.mark.slow) for kind in ("postgresql", "mariadb")]
+ON_SERVERS = pytest.mark.parametrize("place", SERVERS, indirect=True)
+EVERYWHERE = pytest.mark.parametrize("place", ["sqlite", *SERVERS], indirect=True)
+
+
+@ON_SERVERS
+def test_a_lost_update_is_found_and_its_script_repeats_it(place):
+    case = case_of(place, count_up)
+    failure = next(Exploration(place, case).failures())
+    assert failure.reasons == ("no serial order ends like this",)
+    again = Exploration(place, case).replay(failure.course.choices)
+    assert written(case, again) == written(case, failure)
+
+
+@ON_SERVERS
+def test_a_wait_for_a_lock_is_seen_and_shown(place):
+    case = case_of(place, count_up, _GENERATION.with_for_update())
+    exploration = Exploration(place, case)
+    assert not list(exploration.failures())
+    course, _ = exploration._run([0, 1])
+    first = [step.waited for step in course.steps if step.session == 0]
+    second = [step.waited for step in course.steps if step.session == 1]
+    assert second == [True, *[False] * (len(second) - 1)]
+    assert not any(first)
+
+
+@EVERYWHERE
+def test_a_change_that_the_feed_is_not_told_of_is_found(place):
+    failure = next(Exploration(place, case_of(place, count_up_silently)).failures())
+    assert "a reader of the feed does not know what is there" in failure.reasons
+
+
+def test_every_write_of_the_service_takes_part():
+    known = {
+        function
+        for world in WORLDS.values()
+        for client in world.scripts.values()
+        for operation in client.operations
+        for function in operation.functions
+    }
+    written_somewhere = set(data_migrations.MIGRATIONS) | set(functions_given_to_write())
+    assert len(written_somewhere) > 20
+    assert not {function.__qualname__ for function in written_somewhere - known}
+
+
+def functions_given_to_write():
+    """All that the program gives to `Store.write` by name."""
+    root = Path(treeclaim.__file__).parent
+    for path in root.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            match node:
+                case ast.Call(
+                    func=ast.Attribute(attr="write"),
+                    args=[ast.Attribute(value=ast.Name(id=module), attr=name), *_],
+                ):
+                    parts = path.relative_to(root.parent).with_suffix("").parts
+                    namespace = importlib.import_module(".".join(parts))
+                    # What is no module is a value of an operation that is in the table itself.
+                    if hasattr(namespace, module):
+                        yield getattr(getattr(namespace, module), name)

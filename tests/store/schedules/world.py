@@ -1,0 +1,130 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Worlds: rows to begin with, and the scripts of the clients that meet there."""
+
+from collections import defaultdict
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from tests.store.schedules.sessions import Session
+from treeclaim.model.errors import TreeclaimError
+
+GENERATION = 5
+"""Of every provider at first."""
+
+
+@dataclass(frozen=True)
+class Operation:
+    """One call of the store.
+
+    Attributes:
+        functions: What the store does, each in a transaction of its own; none for a reader.
+        act: Does it in a session, and returns what the client learns.
+    """
+
+    functions: tuple[Callable, ...]
+    act: Callable[[Session], object]
+
+    def run(self, session):
+        """Do it; return what the client learns: the result, or the kind and text of the refusal."""
+        try:
+            return str(self.act(session))
+        except TreeclaimError as error:
+            return f"{type(error).__name__}: {error}"
+
+
+@dataclass(frozen=True)
+class Script:
+    """What one client does, one call after the other."""
+
+    name: str
+    operations: tuple[Operation, ...]
+
+
+def script(name, *operations):
+    """A client with a name."""
+    return Script(name, operations)
+
+
+class World:
+    """Rows to begin with, and scripts that meet there.
+
+    Attributes:
+        name: In the names of tests.
+        rows: By name of table.
+        scripts: By name.
+    """
+
+    def __init__(self, name):
+        self.name = name
+        self.rows = defaultdict(list)
+        self.scripts = {}
+        for number, standard in enumerate(("VCPU", "MEMORY_MB")):
+            self.rows["resource_classes"].append({"id": number, "name": standard})
+        self.rows["traits"].append({"id": 1, "name": "MISC_SHARES_VIA_AGGREGATE"})
+        for table in ("projects", "users"):
+            self.rows[table].append({"id": 1, "external_id": "known"})
+
+    def add(self, *scripts):
+        """Let some clients take part."""
+        self.scripts |= {one.name: one for one in scripts}
+
+    def resource_class(self, name):
+        """Add a custom class."""
+        self.rows["resource_classes"].append({"id": 10_000, "name": name})
+
+    def provider(self, uuid, parent=None, **totals):
+        """Add a provider with inventories; a double underscore is for custom classes."""
+        known = {row["uuid"]: row for row in self.rows["resource_providers"]}
+        number = len(known) + 1
+        above = known.get(parent)
+        self.rows["resource_providers"].append(
+            {
+                "id": number,
+                "uuid": uuid,
+                "name": f"name of {uuid}",
+                "generation": GENERATION,
+                "parent_provider_id": None if above is None else above["id"],
+                "root_provider_id": number if above is None else above["root_provider_id"],
+            }
+        )
+        for name, total in totals.items():
+            self.rows["inventories"].append(
+                {
+                    "id": len(self.rows["inventories"]) + 1,
+                    "resource_provider_id": number,
+                    "resource_class_id": self._id("resource_classes", "name", name),
+                    "total": total,
+                    "reserved": 0,
+                    "min_unit": 1,
+                    "max_unit": total,
+                    "step_size": 1,
+                    "allocation_ratio": 1.0,
+                }
+            )
+
+    def consumer(self, uuid):
+        """Add a record of a consumer."""
+        self.rows["consumers"].append(
+            {
+                "id": len(self.rows["consumers"]) + 1,
+                "uuid": uuid,
+                "project_id": 1,
+                "user_id": 1,
+                "generation": 1,
+            }
+        )
+
+    def holds(self, consumer, provider, resource_class, used):
+        """Let a consumer hold something; with a record only if `consumer` was called for it."""
+        self.rows["allocations"].append(
+            {
+                "id": len(self.rows["allocations"]) + 1,
+                "resource_provider_id": self._id("resource_providers", "uuid", provider),
+                "consumer_id": consumer,
+                "resource_class_id": self._id("resource_classes", "name", resource_class),
+                "used": used,
+            }
+        )
+
+    def _id(self, table, column, value):
+        return next(row["id"] for row in self.rows[table] if row[column] == value)

@@ -1,0 +1,326 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The one table of all that writes, and the worlds in which the writes meet.
+
+Whoever adds an operation to the store gives it to a script of a world here; a test fails for
+those that have none. From then on it is explored against all other scripts of its world.
+"""
+
+from dataclasses import replace
+from datetime import timedelta
+
+from tests.store.schedules.places import BEGINNING
+from tests.store.schedules.world import GENERATION, Operation, World, script
+from treeclaim.model.claim import ConsumerClaim, Generation, ReshapedInventory
+from treeclaim.model.inventory import Inventory
+from treeclaim.model.provider import Provider
+from treeclaim.store.feed import pruning
+from treeclaim.store.operations import reshaper
+from treeclaim.store.operations.allocations import claims as allocations
+from treeclaim.store.operations.catalogue import resource_classes, standard_names
+from treeclaim.store.operations.catalogue import traits as trait_names
+from treeclaim.store.operations.providers import (
+    aggregates,
+    inventories,
+    providers,
+    traits,
+)
+from treeclaim.store.takeover import data_migrations
+
+UNCHECKED = Generation.UNCHECKED
+
+HOST, SPARE, SHARE = "host", "spare", "share"
+MINE, OTHER, NEW = "mine", "other", "new"
+GOLD, SILVER, LEAD = "CUSTOM_GOLD", "CUSTOM_SILVER", "CUSTOM_LEAD"
+EVERYTHING = timedelta(seconds=-1)
+OWNER = data_migrations.Owner("incomplete", "incomplete")
+
+
+def write(function, *args, **kwargs):
+    """An operation of `treeclaim.store.operations`, as handlers call it."""
+    return Operation(
+        (function,), lambda session: _timeless(session.store.write(function, *args, **kwargs))
+    )
+
+
+def _timeless(result):
+    return replace(result, modified_at=0.0) if isinstance(result, Provider) else result
+
+
+def claim(consumer, generation, resource_class="VCPU", **amounts):
+    """A claim on providers by name; without amounts it removes all."""
+    return ConsumerClaim(
+        consumer_uuid=consumer,
+        allocations={provider: {resource_class: amount} for provider, amount in amounts.items()},
+        project_id="known",
+        user_id="known",
+        generation=generation,
+    )
+
+
+def put(*claims):
+    """PUT of one, POST of several."""
+    return write(allocations.replace, claims)
+
+
+def stock(**totals):
+    """Inventories by class."""
+    return {name: Inventory(total) for name, total in totals.items()}
+
+
+def set_stock(provider, generation=GENERATION, **totals):
+    """PUT of all inventories of a provider."""
+    return write(
+        inventories.replace_all, provider, generation, stock(**totals), zero_capacity_allowed=True
+    )
+
+
+def add_stock(provider, resource_class, total=8):
+    """POST of an inventory."""
+    return write(
+        inventories.add, provider, resource_class, Inventory(total), zero_capacity_allowed=True
+    )
+
+
+def delete_stock(provider, resource_class):
+    """DELETE of an inventory."""
+    return write(inventories.delete_one, provider, resource_class)
+
+
+def release(consumer):
+    """DELETE of allocations."""
+    return write(allocations.delete, consumer)
+
+
+def create(uuid, parent=None, name=None):
+    """POST of a provider."""
+    return write(providers.create, uuid=uuid, name=name or f"name of {uuid}", parent_uuid=parent)
+
+
+def move(uuid, parent):
+    """PUT of a provider with another parent."""
+    return write(providers.update, uuid, name=f"name of {uuid}", parent=parent)
+
+
+FOLLOW = script("read", Operation((), lambda session: session.read()))
+"""A worker that knows the world as it was, and catches up."""
+
+
+def _prune(session):
+    session.store.prune(EVERYTHING)
+
+
+PRUNE = script(
+    "prune",
+    Operation((pruning.delete_oldest, pruning.remove_closed, pruning.close_unused), _prune),
+)
+"""All that the feed can lose, in several transactions."""
+
+
+def claims_world(state):
+    """A host with 8 units, 2 of them in use by somebody else, and a consumer in some state."""
+    world = World(f"claims-{state}")
+    world.provider(HOST, VCPU=8)
+    world.provider(SPARE, VCPU=8)
+    world.consumer(OTHER)
+    world.holds(OTHER, HOST, "VCPU", 2)
+    if state in {"present", "left-behind"}:
+        world.consumer(MINE)
+    if state in {"present", "unrecorded"}:
+        world.holds(MINE, HOST, "VCPU", 4)
+    world.add(
+        script("put-null", put(claim(MINE, None, host=4))),
+        script("put-old", put(claim(MINE, UNCHECKED, host=4))),
+        script("move", put(claim(MINE, UNCHECKED, spare=4))),
+        script("put-away", put(claim(MINE, 1, spare=4))),
+        script("put-empty-null", put(claim(MINE, None))),
+        script("put-empty", put(claim(MINE, 1))),
+        script("post-exchange", put(claim(MINE, UNCHECKED), claim(NEW, UNCHECKED, host=6))),
+        script("post-two", put(claim(NEW, UNCHECKED, spare=8), claim(MINE, UNCHECKED, host=1))),
+        script("put-other", put(claim(NEW, None, host=6))),
+        script("delete", release(MINE)),
+        script("delete-and-refill", release(MINE), put(claim(NEW, None, host=6))),
+        script(
+            "born-and-gone",
+            put(claim(MINE, UNCHECKED, host=4)),
+            release(MINE),
+            put(claim(NEW, UNCHECKED, host=6)),
+        ),
+        script(
+            "born-and-moved",
+            put(claim(MINE, UNCHECKED, host=4)),
+            put(claim(MINE, UNCHECKED, spare=4)),
+        ),
+        script("shrink", set_stock(HOST, VCPU=2)),
+        script("delete-inventory", delete_stock(HOST, "VCPU")),
+        script("delete-all-inventories", write(inventories.delete_all, SPARE)),
+        script("delete-provider", write(providers.delete, SPARE)),
+        script(
+            "reshape",
+            write(
+                reshaper.reshape,
+                [
+                    ReshapedInventory(HOST, GENERATION, stock(VCPU=2)),
+                    ReshapedInventory(SPARE, GENERATION, stock(VCPU=8)),
+                ],
+                [claim(MINE, UNCHECKED, spare=4)],
+            ),
+        ),
+        script("record-owners", write(data_migrations.create_incomplete_consumers, 100, OWNER)),
+        PRUNE,
+        FOLLOW,
+    )
+    return world
+
+
+def trees_world():
+    """Two trees of three and one."""
+    world = World("trees")
+    world.provider("root")
+    world.provider("child", parent="root")
+    world.provider("leaf", parent="child")
+    world.provider("other")
+    world.rows["resource_providers"].append(
+        {"id": 9, "uuid": "rootless", "name": "rootless", "generation": GENERATION}
+    )
+    world.add(
+        script("create-root", create("made")),
+        script("create-below", create("made", "leaf")),
+        script("create-namesake", create("second", "other", "name of made")),
+        script("rename", write(providers.update, "leaf", name="name of made")),
+        script("move-child", move("child", "other")),
+        script("move-root", move("root", "other")),
+        script("move-other", move("other", "leaf")),
+        script("unparent", move("child", None)),
+        script("delete-leaf", write(providers.delete, "leaf")),
+        script("replace-leaf", write(providers.delete, "leaf"), create("made", "child")),
+        script("delete-other", write(providers.delete, "other")),
+        script("set-roots", write(data_migrations.set_root_provider_ids, 100, OWNER)),
+        PRUNE,
+        FOLLOW,
+    )
+    return world
+
+
+def classes_world(*, stocked):
+    """A custom class, with its last inventory or without any."""
+    world = World("classes-stocked" if stocked else "classes-free")
+    world.resource_class(GOLD)
+    world.provider(HOST, **({GOLD: 8} if stocked else {"VCPU": 8}))
+    world.add(
+        script("delete-class", write(resource_classes.delete, GOLD)),
+        script("create-class", write(resource_classes.create, SILVER)),
+        script("ensure-class", write(resource_classes.ensure, SILVER)),
+        script("rename-class", write(resource_classes.rename, GOLD, LEAD)),
+        script(
+            "swap-class",
+            *([delete_stock(HOST, GOLD)] if stocked else []),
+            write(resource_classes.delete, GOLD),
+            write(resource_classes.create, SILVER),
+            *([add_stock(HOST, SILVER)] if stocked else []),
+        ),
+        script("add-inventory", add_stock(HOST, GOLD)),
+        script("replace-inventories", set_stock(HOST, **{GOLD: 4})),
+        script(
+            "replace-inventory",
+            write(
+                inventories.replace_one,
+                HOST,
+                GENERATION,
+                GOLD,
+                Inventory(2),
+                zero_capacity_allowed=True,
+            ),
+        ),
+        script("delete-inventory", delete_stock(HOST, GOLD)),
+        script("claim", put(claim(NEW, None, GOLD, host=2))),
+        script("claim-silver", put(claim(NEW, None, SILVER, host=2))),
+        script(
+            "create-class-and-host",
+            write(resource_classes.ensure, SILVER),
+            create(SPARE),
+            add_stock(SPARE, SILVER),
+        ),
+        script("claim-spare", put(claim(NEW, None, SILVER, spare=2))),
+        script(
+            "reshape",
+            write(
+                reshaper.reshape,
+                [ReshapedInventory(HOST, GENERATION, stock(**{GOLD: 4}))],
+                [claim(NEW, None, GOLD, host=2)],
+            ),
+        ),
+        FOLLOW,
+    )
+    return world
+
+
+def parts_world():
+    """Two providers in an aggregate, one of them sharing, and a custom trait."""
+    world = World("parts")
+    world.provider(HOST, VCPU=8)
+    world.provider(SHARE)
+    world.rows["traits"].append({"id": 2, "name": GOLD})
+    world.rows["placement_aggregates"].append({"id": 1, "uuid": "rack"})
+    for provider in (1, 2):
+        world.rows["resource_provider_aggregates"].append(
+            {"resource_provider_id": provider, "aggregate_id": 1}
+        )
+    world.rows["resource_provider_traits"].append({"trait_id": 1, "resource_provider_id": 2})
+    world.add(
+        script("join", write(aggregates.replace, HOST, ["rack", "row"], GENERATION)),
+        script("join-other", write(aggregates.replace, SHARE, ["row"], None)),
+        script("leave", write(aggregates.replace, SHARE, [], None)),
+        script("give-trait", write(traits.replace, HOST, GENERATION, [GOLD])),
+        script("clear-traits", write(traits.clear, SHARE)),
+        script("create-trait", write(trait_names.ensure, SILVER)),
+        script("delete-trait", write(trait_names.delete, GOLD)),
+        script("swap-trait", write(trait_names.delete, GOLD), write(trait_names.ensure, SILVER)),
+        script("delete-provider", write(providers.delete, SHARE)),
+        script("swap-provider", write(providers.delete, SHARE), create("made")),
+        PRUNE,
+        FOLLOW,
+    )
+    return world
+
+
+def known_stream_world():
+    """A stream of the feed that has come far, and that readers know."""
+    world = World("known-stream")
+    world.provider(HOST, VCPU=8)
+    world.rows["treeclaim_streams"].append(
+        {"id": 1, "position": 3, "pruned_to": 3, "used_at": BEGINNING}
+    )
+    world.add(
+        script("claim", put(claim(NEW, None, host=2))),
+        script("shrink", set_stock(HOST, VCPU=2)),
+        PRUNE,
+        FOLLOW,
+    )
+    return world
+
+
+def names_world():
+    """A new database, which two services fill with the standard names at once."""
+    world = World("names")
+    world.rows["traits"].clear()
+    world.rows["resource_classes"].clear()
+    world.add(
+        script("sync-names", write(standard_names.sync_standard_names)),
+        script("create-trait", write(trait_names.ensure, GOLD)),
+        script("create-class", write(resource_classes.ensure, GOLD)),
+    )
+    return world
+
+
+WORLDS = {
+    world.name: world
+    for world in (
+        *map(claims_world, ("absent", "present", "unrecorded", "left-behind")),
+        trees_world(),
+        classes_world(stocked=True),
+        classes_world(stocked=False),
+        parts_world(),
+        known_stream_world(),
+        names_world(),
+    )
+}

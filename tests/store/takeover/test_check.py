@@ -1,0 +1,433 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`treeclaim db check`: what stands in the way is found, and nothing is changed by looking."""
+
+import select
+import subprocess
+import sys
+from contextlib import contextmanager
+from functools import partial
+
+import pytest
+import sqlalchemy as sa
+
+from bench.ports import free_port
+from tests.databases import GaleraNode, MissingServerError
+from tests.service import schema_on
+from treeclaim.model.errors import SchemaRevisionError
+from treeclaim.store import DatabaseSettings
+from treeclaim.store.database.connecting.engine import make_engine
+from treeclaim.store.schema import revisions as schema
+from treeclaim.store.schema.tables import alembic_version, placement
+from treeclaim.store.takeover.check import check
+from treeclaim.store.takeover.findings import Level
+from treeclaim.store.takeover.server_settings import of_mysql, of_postgresql, of_sqlite
+
+SAFE_MYSQL = {
+    "innodb_flush_log_at_trx_commit": "1",
+    "log_bin": "OFF",
+    "read_only": "OFF",
+    "transaction_isolation": "REPEATABLE-READ",
+}
+SAFE_POSTGRESQL = {
+    "default_transaction_isolation": "read committed",
+    "default_transaction_read_only": "off",
+    "fsync": "on",
+    "full_page_writes": "on",
+    "synchronous_commit": "on",
+}
+GALERA = SAFE_MYSQL | {
+    "wsrep_on": "ON",
+    "wsrep_sync_wait": "1",
+    "wsrep_cluster_status": "Primary",
+    "wsrep_ready": "ON",
+}
+
+
+def execute(url, *statements):
+    """Change a database as somebody else would: foreign keys are not asked."""
+    engine = sa.create_engine(url)
+    off = {
+        "sqlite": "PRAGMA foreign_keys = OFF",
+        "postgresql": "SET session_replication_role = replica",
+        "mysql": "SET foreign_key_checks = 0",
+    }
+    with engine.execution_options(isolation_level="AUTOCOMMIT").connect() as connection:
+        connection.exec_driver_sql(off[engine.dialect.name])
+        for statement in statements:
+            connection.exec_driver_sql(statement)
+    engine.dispose()
+
+
+def findings(url):
+    """What is found, without the server's durability: test servers may not be safe."""
+    return [one for one in check(DatabaseSettings(url)) if one.subject != "durability"]
+
+
+def trouble(url):
+    """Level, subject and text of the findings that are not well."""
+    return [(one.level, one.subject, one.text) for one in findings(url) if one.level]
+
+
+def dump(url):
+    """All rows of all tables, and the schema itself."""
+    engine = sa.create_engine(url)
+    with engine.connect() as connection:
+        metadata = sa.MetaData()
+        metadata.reflect(connection)
+        content = {
+            table.name: [
+                [(one.name, str(one.type), one.nullable) for one in table.columns],
+                sorted(map(repr, connection.execute(sa.select(table)))),
+            ]
+            for table in metadata.sorted_tables
+        }
+    engine.dispose()
+    return content
+
+
+def provider(number, *, root="NULL", parent="NULL"):
+    """The statement that inserts a provider; root and parent are SQL."""
+    return (
+        "INSERT INTO resource_providers (id, uuid, name, generation, root_provider_id, "
+        f"parent_provider_id) VALUES ({number}, 'uuid {number}', 'name {number}', 0, {root}, "
+        f"{parent})"
+    )
+
+
+def inventory(provider_id, class_id):
+    """The statement that inserts an inventory of eight units."""
+    return (
+        "INSERT INTO inventories (resource_provider_id, resource_class_id, total, reserved, "
+        f"min_unit, max_unit, step_size, allocation_ratio) VALUES ({provider_id}, {class_id}, "
+        "8, 0, 1, 8, 1, 1.0)"
+    )
+
+
+def allocation(provider_id, consumer, class_id=0):
+    """The statement that inserts an allocation of one unit."""
+    return (
+        "INSERT INTO allocations (resource_provider_id, consumer_id, resource_class_id, used) "
+        f"VALUES ({provider_id}, '{consumer}', {class_id}, 1)"
+    )
+
+
+CONSUMER = "INSERT INTO consumers (uuid, project_id, user_id) VALUES ('known', 1, 1)"
+PROJECT = "INSERT INTO projects (id, external_id) VALUES (1, 'p')"
+USER = "INSERT INTO users (id, external_id) VALUES (1, 'u')"
+
+GONE = "of a provider that does not exist"
+DAMAGE = [
+    ((provider(1),), Level.ERROR, "resource_providers", "1 without a root provider"),
+    ((provider(1, root=7),), Level.ERROR, "resource_providers", "1 whose root does not exist"),
+    (
+        (provider(1, root=1, parent=7),),
+        Level.ERROR,
+        "resource_providers",
+        "1 whose parent does not exist",
+    ),
+    ((inventory(7, 0), inventory(8, 0)), Level.WARNING, "inventories", f"2 {GONE}"),
+    (
+        (PROJECT, USER, CONSUMER, allocation(7, "known")),
+        Level.WARNING,
+        "allocations",
+        f"1 {GONE}",
+    ),
+    (
+        ("INSERT INTO resource_provider_traits (trait_id, resource_provider_id) VALUES (1, 7)",),
+        Level.WARNING,
+        "resource_provider_traits",
+        f"1 {GONE}",
+    ),
+    (
+        (
+            "INSERT INTO placement_aggregates (id, uuid) VALUES (1, 'a')",
+            (
+                "INSERT INTO resource_provider_aggregates (resource_provider_id, aggregate_id) "
+                "VALUES (7, 1)"
+            ),
+        ),
+        Level.WARNING,
+        "resource_provider_aggregates",
+        f"1 {GONE}",
+    ),
+    (
+        (provider(1, root=1), allocation(1, "new"), allocation(1, "new", 1), allocation(1, "x")),
+        Level.WARNING,
+        "consumers",
+        "2 that hold allocations but have no record",
+    ),
+    (
+        (provider(1, root=1), inventory(1, 99999)),
+        Level.ERROR,
+        "inventories",
+        "1 of a resource class that does not exist",
+    ),
+    (
+        (
+            provider(1, root=1),
+            (
+                "INSERT INTO resource_provider_traits (trait_id, resource_provider_id) "
+                "VALUES (99999, 1)"
+            ),
+        ),
+        Level.ERROR,
+        "resource_provider_traits",
+        "1 of a trait that does not exist",
+    ),
+    ((USER, CONSUMER), Level.ERROR, "consumers", "1 of a project that does not exist"),
+    ((PROJECT, CONSUMER), Level.ERROR, "consumers", "1 of a user that does not exist"),
+]
+
+
+def test_a_healthy_database_is_ok_and_an_empty_one_has_nothing_to_take_over(database_url):
+    if database_url.startswith("sqlite"):
+        sa.create_engine(database_url).connect().close()
+    assert trouble(database_url) == [
+        (Level.WARNING, "schema", "the database is empty: there is nothing to take over")
+    ]
+    engine = make_engine(DatabaseSettings(database_url))
+    schema.sync(engine)
+    engine.dispose()
+    assert trouble(database_url) == []
+
+
+def test_each_damage_is_found_with_advice_and_nothing_is_changed(store, database_url):
+    tables = ["allocations", "inventories", "resource_provider_traits", "consumers", "projects"]
+    tables += ["users", "resource_provider_aggregates", "placement_aggregates"]
+    tables += ["resource_providers"]
+    clean = [f"DELETE FROM {table}" for table in tables]
+    for statements, level, subject, text in DAMAGE:
+        execute(database_url, *clean, *statements)
+        before = dump(database_url)
+        found = [one for one in findings(database_url) if one.level]
+        assert [(one.level, one.subject, one.text) for one in found] == [(level, subject, text)]
+        assert found[0].remedy
+        assert dump(database_url) == before
+
+
+def test_the_deletion_that_a_remedy_names_is_one_that_helps(store, database_url):
+    execute(database_url, inventory(7, 0))
+    (found,) = [one for one in findings(database_url) if one.level]
+    execute(database_url, found.remedy.partition("Then: ")[2].rstrip(";"))
+    assert trouble(database_url) == []
+
+
+def test_another_revision_is_an_error(store, database_url):
+    schema.stamp(store.engine, "cafe00000000")
+    ((level, subject, text),) = trouble(database_url)
+    assert (level, subject) == (Level.ERROR, "schema")
+    assert "cafe00000000" in text
+
+
+def test_missing_tables_columns_and_revisions_are_named(store, database_url):
+    execute(
+        database_url,
+        "DROP TABLE users",
+        "ALTER TABLE projects DROP COLUMN updated_at",
+        "DROP TABLE alembic_version",
+    )
+    found = trouble(database_url)
+    assert [one[:2] for one in found] == [(Level.ERROR, "schema"), (Level.ERROR, "tables")]
+    assert "alembic_version" in found[0][2]
+    assert found[1][2] == "missing: users, projects.updated_at" or found[1][2] == (
+        "missing: projects.updated_at, users"
+    )
+
+
+def test_own_tables_of_a_newer_release_are_refused_and_older_ones_are_noted(store, database_url):
+    execute(database_url, "DROP TABLE treeclaim_feed")
+    assert trouble(database_url) == [(Level.WARNING, "own tables", "not of the newest revision")]
+    execute(database_url, "UPDATE treeclaim_alembic_version SET version_num = '9999'")
+    assert trouble(database_url) == [
+        (Level.ERROR, "own tables", "at revision 9999, which this program does not know")
+    ]
+
+
+def test_a_database_of_placement_alone_is_ok(database_url):
+    engine = sa.create_engine(database_url)
+    placement.create_all(engine)
+    with engine.begin() as connection:
+        connection.execute(sa.insert(alembic_version), {"version_num": "a082b8bb98d0"})
+    engine.dispose()
+    assert trouble(database_url) == []
+
+
+def test_a_server_that_takes_no_writes_is_an_error(store, database_url):
+    kind = store.engine.dialect.name
+    if kind == "sqlite":
+        pytest.skip("SQLite has no server")
+    if kind == "postgresql":
+        name = store.engine.url.database
+        change = f"ALTER DATABASE {name} SET default_transaction_read_only = on"
+        back = "SELECT 1"
+    else:
+        change, back = "SET GLOBAL read_only = 1", "SET GLOBAL read_only = 0"
+    execute(database_url, change)
+    try:
+        assert [one[:2] for one in trouble(database_url)] == [(Level.ERROR, "writing")]
+    finally:
+        execute(database_url, back)
+
+
+def test_unsafe_settings_of_a_real_server_are_seen(store, database_url):
+    kind = store.engine.dialect.name
+    if kind == "sqlite":
+        found = check(DatabaseSettings(database_url, sqlite_synchronous=False))
+        assert ("durability", Level.WARNING) in [(one.subject, one.level) for one in found]
+        return
+    if kind == "postgresql":
+        name = store.engine.url.database
+        change = f"ALTER DATABASE {name} SET synchronous_commit = off"
+        back, word = "SELECT 1", "synchronous_commit = off"
+    else:
+        change = "SET GLOBAL innodb_flush_log_at_trx_commit = 2"
+        back = "SET GLOBAL innodb_flush_log_at_trx_commit = 1"
+        word = "innodb_flush_log_at_trx_commit = 2"
+    execute(database_url, change)
+    try:
+        found = check(DatabaseSettings(database_url))
+        assert any(one.level is Level.WARNING and word in one.text for one in found)
+    finally:
+        execute(database_url, back)
+
+
+@pytest.mark.parametrize(
+    ("judged", "level", "word"),
+    [
+        (of_mysql(SAFE_MYSQL), Level.OK, ""),
+        (of_mysql(SAFE_MYSQL | {"innodb_flush_log_at_trx_commit": "0"}), 1, "flush_log"),
+        (of_mysql(SAFE_MYSQL | {"sync_binlog": "0"}), Level.OK, ""),
+        (of_mysql(SAFE_MYSQL | {"log_bin": "ON", "sync_binlog": "0"}), 1, "sync_binlog = 0"),
+        (of_mysql(SAFE_MYSQL | {"log_bin": "ON", "sync_binlog": "1"}), Level.OK, ""),
+        (of_mysql(SAFE_MYSQL | {"transaction_isolation": "READ-UNCOMMITTED"}), 1, "UNCOMMITTED"),
+        (of_mysql(SAFE_MYSQL | {"transaction_isolation": "SNAPSHOT"}), 1, "SNAPSHOT"),
+        (of_mysql(SAFE_MYSQL | {"super_read_only": "ON"}), 2, "super_read_only"),
+        (of_mysql(GALERA), Level.OK, ""),
+        (of_mysql(GALERA | {"wsrep_sync_wait": "2"}), 1, "wsrep_sync_wait = 2"),
+        (of_mysql(GALERA | {"wsrep_cluster_status": "non-Primary"}), 2, "non-Primary"),
+        (of_mysql(GALERA | {"wsrep_ready": "OFF"}), 2, "wsrep_ready = OFF"),
+        (of_postgresql(SAFE_POSTGRESQL), Level.OK, ""),
+        (of_postgresql(SAFE_POSTGRESQL | {"fsync": "off"}), 1, "fsync = off"),
+        (of_postgresql(SAFE_POSTGRESQL | {"full_page_writes": "off"}), 1, "full_page_writes"),
+        (of_postgresql(SAFE_POSTGRESQL | {"in_recovery": "on"}), 2, "in_recovery"),
+        (of_postgresql({}), 1, "UNKNOWN"),
+        (of_sqlite(configured=True, is_read_only=False), Level.OK, ""),
+        (of_sqlite(configured=True, is_read_only=True), 2, "cannot be written"),
+    ],
+    ids=range(19),
+)
+def test_settings_are_judged(judged, level, word):
+    found = list(judged)
+    assert max(one.level for one in found) == level
+    assert any(word in one.text for one in found if one.level == level)
+    assert all(one.remedy for one in found if one.level)
+
+
+def test_a_node_of_a_cluster_is_told_by_its_own_words(tmp_path):
+    try:
+        server = GaleraNode(0, [free_port()])
+    except MissingServerError as missing:
+        pytest.skip(str(missing))
+    try:
+        with server.database(tmp_path) as url:
+            schema_on(url)
+            assert [one[:2] for one in trouble(url)] == [(Level.WARNING, "galera")]
+            waiting = f"{url}&init_command=SET SESSION wsrep_sync_wait=1"
+            assert trouble(waiting) == []
+            with racers_on(url) as racers:
+                race(racers)
+            assert trouble(waiting) == []
+    finally:
+        server.stop()
+
+
+def test_what_does_not_answer_is_one_error(tmp_path):
+    for url in (
+        f"sqlite:///{tmp_path / 'none.db'}",
+        "postgresql://nobody@127.0.0.1:1/none",
+        "mysql+pymysql://nobody@127.0.0.1:1/none",
+        "oracle+none://x/y",
+    ):
+        (found,) = check(DatabaseSettings(url))
+        assert (found.level, found.subject) == (Level.ERROR, "connection")
+    assert list(tmp_path.iterdir()) == []
+
+
+SYNC = """
+import sys
+from treeclaim.store import DatabaseSettings, Store
+from treeclaim.store.operations.catalogue import standard_names
+from treeclaim.store.schema import revisions as schema
+for line in sys.stdin:
+    store = Store(DatabaseSettings(sys.argv[1]))
+    schema.sync(store.engine)
+    store.write(standard_names.sync_standard_names)
+    store.close()
+    print("done", flush=True)
+"""
+
+
+def test_two_processes_may_make_the_schema_at_once_and_again(database_url):
+    with racers_on(database_url) as racers:
+        for _ in range(3):
+            race(racers)
+            found = dump(database_url)
+            assert found["alembic_version"][1] == ["('a082b8bb98d0',)"]
+            assert trouble(database_url) == []
+            race(racers)
+            again = dump(database_url)
+            for one in (found, again):
+                del one["treeclaim_streams"][1:]
+            assert again == found
+            metadata, engine = sa.MetaData(), sa.create_engine(database_url)
+            metadata.reflect(engine)
+            metadata.drop_all(engine)
+            engine.dispose()
+
+
+def test_an_attempt_that_was_cut_off_is_finished_by_the_next_one(store, database_url):
+    whole = dump(database_url)
+    execute(
+        database_url,
+        "DELETE FROM alembic_version",
+        "DROP TABLE users",
+        "DELETE FROM treeclaim_alembic_version",
+        "DROP TABLE treeclaim_feed",
+    )
+    schema.sync(store.engine)
+    whole["treeclaim_feed"][1] = []
+    assert dump(database_url) == whole
+    assert trouble(database_url) == []
+
+
+def test_tables_in_use_without_a_revision_are_not_taken_for_known_ones(store, database_url):
+    execute(database_url, "DELETE FROM alembic_version", provider(1, root=1))
+    before = dump(database_url)
+    with pytest.raises(SchemaRevisionError, match="db stamp a082b8bb98d0"):
+        schema.sync(store.engine)
+    assert dump(database_url) == before
+
+
+@contextmanager
+def racers_on(url):
+    """Two processes that sync whenever they are told to."""
+    command = [sys.executable, "-c", SYNC, url]
+    start = partial(
+        subprocess.Popen, command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+    with start() as one, start() as other:
+        try:
+            yield one, other
+        finally:
+            one.kill()
+            other.kill()
+
+
+def race(racers):
+    """Let both sync at the same moment; why one of them fails is on the error output."""
+    for one in racers:
+        one.stdin.write("\n")
+        one.stdin.flush()
+    for one in racers:
+        assert select.select([one.stdout], [], [], 60)[0], "it does not come to an end"
+        assert one.stdout.readline() == "done\n"

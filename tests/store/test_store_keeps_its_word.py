@@ -1,0 +1,100 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the store promises whatever the database: clear errors, and upkeep without anybody."""
+
+import contextlib
+import threading
+import uuid
+
+import pytest
+
+from treeclaim.model.changes import Cursor
+from treeclaim.model.errors import (
+    ConcurrentChangeError,
+    InvalidValueError,
+    ProviderNotFoundError,
+    StoreUnavailableError,
+)
+from treeclaim.replica import Replica
+from treeclaim.store import DatabaseSettings, Store
+from treeclaim.store import store as store_module
+from treeclaim.store.database.transactions import RetryTransactionError
+from treeclaim.store.operations.providers import aggregates, providers
+from treeclaim.store.schema import revisions as schema
+
+
+def create(store, name):
+    one = str(uuid.uuid4())
+    store.write(providers.create, uuid=one, name=name, parent_uuid=None)
+    return one
+
+
+def test_a_value_that_the_database_cannot_hold_is_an_error_of_its_own(store):
+    with contextlib.suppress(InvalidValueError):
+        create(store, "a\0b")
+    create(store, "plain")
+
+
+def test_names_of_any_characters_come_back_as_they_were(store):
+    one = create(store, "☃ snowman")
+    with Replica(store).current() as forest:
+        assert forest.provider(forest.row_of(one)).name == "☃ snowman"
+
+
+def test_an_operation_that_fails_changes_nothing(store):
+    def half(transaction):
+        providers.create(transaction, uuid=str(uuid.uuid4()), name="half", parent_uuid=None)
+        providers.delete(transaction, "nobody")
+
+    with pytest.raises(ProviderNotFoundError):
+        store.write(half)
+    with Replica(store).current() as forest:
+        assert len(forest) == 0
+
+
+def test_an_operation_that_always_meets_others_gives_up(store):
+    tried = []
+
+    def unlucky(_transaction):
+        tried.append(1)
+        raise RetryTransactionError
+
+    with pytest.raises(ConcurrentChangeError):
+        store.write(unlucky)
+    assert len(tried) > 1
+
+
+def test_two_that_make_the_schema_one_after_the_other_agree(store):
+    schema.sync(store.engine)
+    schema.require_ready(store.engine)
+
+
+def test_the_feed_is_pruned_without_anybody_asking(store, monkeypatch):
+    pruned = []
+    monkeypatch.setattr(store, "prune", pruned.append)
+    monkeypatch.setattr(store, "_prune_at", 0.0)
+    create(store, "first")
+    create(store, "second")
+    for thread in threading.enumerate():
+        if thread.daemon and thread.name.startswith("Thread"):
+            thread.join(timeout=10)
+    assert pruned == [store_module.KEEP]
+
+
+def test_a_database_that_is_not_there_is_an_error_of_its_own(tmp_path):
+    lost = Store(DatabaseSettings(f"sqlite:///{tmp_path / 'missing' / 'placement.db'}"))
+    with pytest.raises(StoreUnavailableError):
+        create(lost, "nowhere")
+    with pytest.raises(StoreUnavailableError):
+        lost.changes(Cursor({}, None, frozenset()))
+    lost.close()
+
+
+def test_two_spellings_of_an_aggregate_are_taken_on_every_database(store):
+    one = create(store, "host")
+    given = ["AAAAAAAA-0000-4000-8000-000000000001", "aaaaaaaa-0000-4000-8000-000000000001"]
+    store.write(aggregates.replace, one, given, 0)
+    with Replica(store).current() as forest:
+        found = forest.aggregates(forest.row_of(one))
+    # A collation that knows no case takes them for the same.
+    assert set(found) <= set(given)
+    assert len(found) in {1, 2}
