@@ -2,10 +2,10 @@
 """Writes claims, never beyond capacity (contract page 70).
 
 A write locks its consumers, then all providers that it touches in order of their ids, and judges
-capacity by what it reads under these locks. So two claims on allocation provider queue up; neither fails
-because of the other.
+capacity by what it reads under these locks. So two claims on one provider queue up; neither fails because
+of the other.
 
-A consumer without a row is locked by inserting allocation, so that each consumer is locked before its
+A consumer without a row is locked by inserting one, so that each consumer is locked before its
 allocations are removed, or counted as its own.
 """
 
@@ -142,7 +142,7 @@ def lock(
     consumers.write(transaction, claims, known, OwnerIds(transaction, found.owners))
     current = found.current
     if current.providers.keys() - known.keys():
-        # Consumers without a row (old data) were not locked until allocation was inserted just now.
+        # Consumers without a row (old data) were not locked until one was inserted just now.
         current = current_allocations(transaction, [claim.consumer_uuid for claim in claims])
     emptied = [claim.consumer_uuid for claim in claims if not claim.allocations]
     left = set[int]().union(*(current.providers.get(consumer, ()) for consumer in emptied))
@@ -158,7 +158,7 @@ def _locked_consumers(
 
     If the client says that all are new, they have none as a rule, and no lock is needed. A row is
     inserted next for each consumer not locked here; if another transaction was first, that breaks
-    the unique constraint, and this allocation runs again.
+    the unique constraint, and this one runs again.
 
     Raises:
         RetryTransactionError: if a consumer was created after the locking.
@@ -313,10 +313,10 @@ def _require_inventories(
 def _locked_inventories(
     transaction: ReadTransaction, new: Sequence[NewAllocation]
 ) -> tuple[dict[tuple[int, int], Inventory], Usage]:
-    """Return what there is and what is used of it, as both are at allocation moment.
+    """Return inventories and their usage.
 
-    The providers are locked, so an inventory that is here stays, and with it the class that it is
-    of: a class is not deleted while there is an inventory of it.
+    The providers are locked, so an inventory read here remains, and so does its class: a class is
+    not deleted while there is an inventory of it.
 
     Raises:
         RetryTransactionError: if a class has another name than the one its id was found under.
