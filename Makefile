@@ -62,8 +62,9 @@ docs: $(READY)  ## build the documentation site in build/site; a broken link fai
 	$(BIN)/sphinx-build --quiet --fail-on-warning --keep-going -d build/doctrees docs build/site
 	@echo "Open build/site/index.html"
 
-pictures: $(READY)  ## draw the pictures of the documentation anew, from the example topology
+pictures: $(READY)  ## draw the pictures of the documentation anew
 	$(BIN)/python -m tools.pictures
+	$(BIN)/python -m tools.worlds
 
 bench: $(READY)  ## a short, honest benchmark, against openstack-placement where it can be installed
 	$(BIN)/python -m bench
