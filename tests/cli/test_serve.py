@@ -20,8 +20,8 @@ from tests.cli.processes import call, run
 from tests.servers import TREECLAIM, eventually, running, service_environment, serving
 from treeclaim.cli import serve
 from treeclaim.cli.main import parser
-from treeclaim.server import supervisor
-from treeclaim.server.listening import tls_context
+from treeclaim.server.processes import supervisor
+from treeclaim.server.processes.listening import tls_context
 from treeclaim.server.settings import ServerSettings
 
 HEADERS = {"x-auth-token": "admin", "openstack-api-version": "placement 1.39"}

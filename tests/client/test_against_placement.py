@@ -13,7 +13,7 @@ from bench import servers
 from tests.client.hosts import HOST, held, make_host
 from tests.environments import peer_programs
 from treeclaim.client import Client, ClientError, UnsupportedFeatureError
-from treeclaim.client.apply import apply_topology
+from treeclaim.client.loading.apply import apply_topology
 from treeclaim.client.topology import parse_topology
 
 FORMS = (1, 8, 12, 28, 34, 38, 39)
@@ -57,7 +57,7 @@ def test_claims_moves_and_releases(endpoint, minor):
 
 def test_what_it_does_not_have_is_refused_before_it_is_sent(endpoint):
     with Client(endpoint, "admin") as client:
-        assert not client.versions.extension
+        assert client.versions.extension is None
         with pytest.raises(UnsupportedFeatureError, match="can_split needs treeclaim"):
             client.candidates("resources=VCPU:1&can_split=VCPU")
         with pytest.raises(UnsupportedFeatureError, match="explain needs treeclaim"):

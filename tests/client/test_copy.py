@@ -19,7 +19,7 @@ from tests.environments import peer_programs
 from tests.service import InProcess
 from treeclaim.cli.main import main
 from treeclaim.client import Client, ClientError
-from treeclaim.client.copy import compare, copy
+from treeclaim.client.copying.copy import compare, copy
 
 HOSTS, CHILDREN, CONSUMERS = 60, 4, 120
 WHO = {"project_id": "p", "user_id": "u"}

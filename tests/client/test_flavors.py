@@ -87,34 +87,34 @@ def test_keys_that_cannot_be_read_are_named(key, value):
 
 
 @pytest.mark.parametrize(
-    ("query", "minor", "is_extended"),
+    ("query", "minor", "extension"),
     [
-        ("resources=VCPU:1", 10, False),
-        ("resources=VCPU:1&limit=1", 16, False),
-        ("resources=VCPU:1&required=A", 17, False),
-        ("resources=VCPU:1&member_of=x", 21, False),
-        ("resources=VCPU:1&required=!A", 22, False),
-        ("resources1=VCPU:1", 25, False),
-        ("resources1=VCPU:1&resources2=VCPU:1&group_policy=none", 25, False),
-        ("resources=VCPU:1&in_tree=x", 31, False),
-        ("resources=VCPU:1&member_of=!x", 32, False),
-        ("resources_A=VCPU:1", 33, False),
-        ("resources=VCPU:1&root_required=A", 35, False),
-        ("resources_A=VCPU:1&same_subtree=_A", 36, False),
-        ("resources=VCPU:1&required=in:A,B", 39, False),
-        ("resources_A=VCPU:1&resources_B=VCPU:1", 39, True),
-        ("resources=VCPU:1&root_required=in:A,B", 39, True),
-        ("resources=VCPU:1&in_tree=in:x,y", 39, True),
-        ("resources_A=VCPU:1&same_subtree=_A,!_B", 39, True),
-        ("resources=VCPU:1&can_split=VCPU", 39, True),
-        ("resources=VCPU:1&in_subtree=x", 39, True),
-        ("resources=VCPU:1&root_member_of=x", 39, True),
+        ("resources=VCPU:1", 10, None),
+        ("resources=VCPU:1&limit=1", 16, None),
+        ("resources=VCPU:1&required=A", 17, None),
+        ("resources=VCPU:1&member_of=x", 21, None),
+        ("resources=VCPU:1&required=!A", 22, None),
+        ("resources1=VCPU:1", 25, None),
+        ("resources1=VCPU:1&resources2=VCPU:1&group_policy=none", 25, None),
+        ("resources=VCPU:1&in_tree=x", 31, None),
+        ("resources=VCPU:1&member_of=!x", 32, None),
+        ("resources_A=VCPU:1", 33, None),
+        ("resources=VCPU:1&root_required=A", 35, None),
+        ("resources_A=VCPU:1&same_subtree=_A", 36, None),
+        ("resources=VCPU:1&required=in:A,B", 39, None),
+        ("resources_A=VCPU:1&resources_B=VCPU:1", 39, 0),
+        ("resources=VCPU:1&root_required=in:A,B", 39, 0),
+        ("resources=VCPU:1&in_tree=in:x,y", 39, 0),
+        ("resources_A=VCPU:1&same_subtree=_A,!_B", 39, 0),
+        ("resources=VCPU:1&can_split=VCPU", 39, 0),
+        ("resources=VCPU:1&in_subtree=x", 39, 0),
+        ("resources=VCPU:1&root_member_of=x", 39, 0),
     ],
     ids=lambda one: str(one).replace(":", " "),
 )
-def test_a_query_knows_what_it_needs(query, minor, is_extended):
+def test_a_query_knows_what_it_needs(query, minor, extension):
     needs = CandidateQuery.parsed(query).needs()
-    ServerVersions(minor, is_extended).require(*needs)
+    ServerVersions(minor, extension).require(*needs)
     with pytest.raises(UnsupportedFeatureError, match="needs") as caught:
-        ServerVersions(minor if is_extended else minor - 1, extension=False).require(*needs)
+        ServerVersions(minor - 1 if extension is None else minor, extension=None).require(*needs)
     assert "the server has placement 1." in str(caught.value)

@@ -64,9 +64,11 @@ def require_unchanged_by_extension(environ: Mapping[str, Any], application: Appl
     if not is_read or environ.get("HTTP_OPENSTACK_API_VERSION") not in _LATEST:
         return
     plain = answered(application, environ)
-    extended = {**environ, "HTTP_OPENSTACK_API_VERSION": "placement 1.39, treeclaim 1.0"}
     if plain[0].startswith("200") and plain == answered(application, environ):
-        assert plain == answered(application, extended)
+        for extension in ("1.0", "1.1"):
+            version = f"placement 1.39, treeclaim {extension}"
+            extended = {**environ, "HTTP_OPENSTACK_API_VERSION": version}
+            assert plain == answered(application, extended)
 
 
 _LATEST = ("placement 1.39", "placement latest")

@@ -34,8 +34,9 @@ from treeclaim.model.request import (
     ProviderConditions,
     RequestGroup,
 )
-from treeclaim.replica import Asked, child
-from treeclaim.replica.wire import packed, unpacked
+from treeclaim.replica import Asked
+from treeclaim.replica.children import child
+from treeclaim.replica.children.wire import packed, unpacked
 
 
 def test_a_question_that_takes_too_much_memory_is_refused(replica):

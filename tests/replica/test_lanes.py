@@ -30,7 +30,9 @@ from treeclaim.model.request import (
     CandidateRequest,
     RequestGroup,
 )
-from treeclaim.replica import Asked, Replica, child, parent, slow
+from treeclaim.replica import Asked, Replica
+from treeclaim.replica.children import child, parent
+from treeclaim.replica.lanes import slow
 
 
 def test_a_child_answers_as_the_worker_itself(replica, monkeypatch):

@@ -13,8 +13,9 @@ from tests.replica.worlds import ONE, claim, plant, question
 from treeclaim.forest.table.forest import Forest
 from treeclaim.model.errors import TreeclaimError
 from treeclaim.model.request import CandidateRequest, RequestGroup
-from treeclaim.replica import Replica, child, kept
+from treeclaim.replica import Replica, kept
 from treeclaim.replica import replica as replica_module
+from treeclaim.replica.children import child
 from treeclaim.replica.kept import KeptAnswer, KeptAnswers
 from treeclaim.replica.questions import key_of
 from treeclaim.store.operations import inventories, providers

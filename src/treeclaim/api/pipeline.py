@@ -15,7 +15,7 @@ from treeclaim.api.protocol.error_documents import error_body
 from treeclaim.api.protocol.errors import ApiError, api_error, bad_request, not_found
 from treeclaim.api.protocol.identity import Identity, identity_of
 from treeclaim.api.protocol.microversions import (
-    EXTENSION_VERSION,
+    EXTENSION_MAXIMUM,
     MAXIMUM,
     MINIMUM,
     InvalidVersionError,
@@ -80,7 +80,9 @@ class Pipeline:
         """Let a request through the stages up to its handler."""
         _require_sane_content(request)
         route = routes.find(request.path)
-        if route is None or (route.is_extension and not version.extended):
+        if route is None or (
+            route.extension is not None and not version.has_extension(route.extension)
+        ):
             raise not_found()
         operation = route.operations.get(request.method)
         if operation is None:
@@ -128,7 +130,7 @@ def _negotiated(request: falcon.Request) -> Version:
         raise ApiError(
             HTTPStatus.NOT_ACCEPTABLE,
             f"Unacceptable version header: {quoted(error)}",
-            members={"max_version": EXTENSION_VERSION, "min_version": EXTENSION_VERSION},
+            members={"max_version": f"1.{EXTENSION_MAXIMUM}", "min_version": "1.0"},
         ) from error
 
 

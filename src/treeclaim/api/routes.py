@@ -47,9 +47,10 @@ class Route:
     arguments: Mapping[str, str]
 
     @property
-    def is_extension(self) -> bool:
-        """Tell whether the path exists only for who asked for the extension."""
-        return any(one.extension for one in self.operations.values())
+    def extension(self) -> int | None:
+        """Return the extension's version from which the path exists, None if it is no part of it."""
+        since = [one.extension for one in self.operations.values() if one.extension is not None]
+        return min(since) if len(since) == len(self.operations) else None
 
 
 def _pattern(path: str) -> re.Pattern[str]:

@@ -10,11 +10,11 @@ from urllib.parse import urlencode
 
 import orjson
 
-from treeclaim.client import bodies
 from treeclaim.client.errors import ClientError, ConsumerExistsError
-from treeclaim.client.queries import CandidateQuery
+from treeclaim.client.requests import bodies
+from treeclaim.client.requests.queries import CandidateQuery
 from treeclaim.client.transport import Answer, PlainTransport, Transport
-from treeclaim.client.versions import LATEST_MINOR, Need, ServerVersions
+from treeclaim.client.versions import LATEST_EXTENSION, LATEST_MINOR, Need, ServerVersions
 
 _ATTEMPTS = 5
 _CONCURRENT = "placement.concurrent_update"
@@ -77,15 +77,22 @@ class Client:
             ClientError: if the endpoint is no Placement API.
         """
         try:
-            document = orjson.loads(self._send("GET", "/", {}).text)
-            highest = max(_minor(one["max_version"]) for one in document["versions"])
+            highest = _highest(self._send("GET", "/", {}))
         except (ValueError, KeyError, TypeError) as error:
             raise ClientError(f"this is not the version document of Placement: {error}") from error
         minor = min(highest, self._highest_minor)
-        is_extended = minor == LATEST_MINOR and (
-            self._send("GET", "/treeclaim", {}).status == HTTPStatus.OK
-        )
-        return ServerVersions(minor, extension=is_extended)
+        extension = self._extension() if minor == LATEST_MINOR else None
+        return ServerVersions(minor, extension)
+
+    def _extension(self) -> int | None:
+        """Return the highest version of the extension that both sides know, None without it."""
+        answer = self._send("GET", "/treeclaim", {})
+        if answer.status != HTTPStatus.OK:
+            return None
+        try:
+            return min(_highest(answer), LATEST_EXTENSION)
+        except (ValueError, KeyError, TypeError):
+            return None
 
     def call(self, method: str, path: str, *, json: Any = None, extended: bool = False) -> Answer:
         """Make a call at the highest version.
@@ -100,7 +107,7 @@ class Client:
             ClientError: if the endpoint cannot be reached or answers with an error.
         """
         versions = self.versions
-        plain = ServerVersions(versions.minor, extension=False)
+        plain = ServerVersions(versions.minor, extension=None)
         headers = {"OpenStack-API-Version": (versions if extended else plain).header}
         answer = self._send(method, path, headers, json)
         if answer.status >= HTTPStatus.BAD_REQUEST:
@@ -141,14 +148,14 @@ class Client:
 
     def explain(self, query: str | CandidateQuery) -> dict[str, Any]:
         """Ask why there are no candidates; needs the extension (contract page 97, section 3)."""
-        self.versions.require(Need("explain", LATEST_MINOR, extension=True))
+        self.versions.require(Need("explain", LATEST_MINOR, extension=0))
         return self._ask("/allocation_candidates/explain", query)
 
     def _ask(self, path: str, query: str | CandidateQuery) -> dict[str, Any]:
         parsed = CandidateQuery.parsed(query) if isinstance(query, str) else query
         needs = parsed.needs()
         self.versions.require(Need("allocation candidates", 10), *needs)
-        is_extended = path.endswith("explain") or any(one.extension for one in needs)
+        is_extended = path.endswith("explain") or any(one.extension is not None for one in needs)
         found: dict[str, Any] = self.call("GET", f"{path}?{parsed}", extended=is_extended).json()
         return found
 
@@ -244,8 +251,10 @@ def is_conflict(error: ClientError) -> bool:
     )
 
 
-def _minor(version: str) -> int:
-    return int(version.partition(".")[2])
+def _highest(answer: Answer) -> int:
+    """Return the highest minor version of a version document."""
+    versions = orjson.loads(answer.text)["versions"]
+    return max(int(one["max_version"].partition(".")[2]) for one in versions)
 
 
 def _detail(answer: Answer) -> str:

@@ -8,7 +8,8 @@ from treeclaim.client.errors import UnsupportedFeatureError
 LATEST_MINOR = 39
 """The last microversion of the Placement API, 1.39."""
 
-EXTENSION = "treeclaim 1.0"
+LATEST_EXTENSION = 1
+"""The last version of the `treeclaim` extension, 1.1."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,17 +19,19 @@ class Need:
     Attributes:
         feature: In words, with the parameter's name.
         minor: Lowest microversion 1.N.
-        extension: True if it is in the `treeclaim` extension.
+        extension: Lowest version 1.N of the `treeclaim` extension; None if it is no part of it.
     """
 
     feature: str
     minor: int
-    extension: bool = False
+    extension: int | None = None
 
     @property
     def version(self) -> str:
         """Return the version needed, as the header has it."""
-        return EXTENSION if self.extension else f"placement 1.{self.minor}"
+        if self.extension is None:
+            return f"placement 1.{self.minor}"
+        return f"treeclaim 1.{self.extension}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,16 +40,25 @@ class ServerVersions:
 
     Attributes:
         minor: Highest microversion 1.N.
-        extension: True if it has the `treeclaim` extension.
+        extension: Highest version 1.N of the `treeclaim` extension; None if it has none.
     """
 
     minor: int
-    extension: bool
+    extension: int | None
+
+    def has(self, need: Need) -> bool:
+        """Tell whether a feature is there."""
+        if need.extension is not None and (
+            self.extension is None or need.extension > self.extension
+        ):
+            return False
+        return need.minor <= self.minor
 
     @property
     def header(self) -> str:
         """Return the version header that asks for the most there is."""
-        return f"placement 1.{self.minor}" + (f", {EXTENSION}" if self.extension else "")
+        extension = "" if self.extension is None else f", treeclaim 1.{self.extension}"
+        return f"placement 1.{self.minor}{extension}"
 
     def require(self, *needs: Need) -> None:
         """Check that features are there.
@@ -55,7 +67,7 @@ class ServerVersions:
             UnsupportedFeatureError: for the first one that is not.
         """
         for one in needs:
-            if one.minor > self.minor or (one.extension and not self.extension):
+            if not self.has(one):
                 raise UnsupportedFeatureError(
                     f"{one.feature} needs {one.version}, but the server has {self.header} only"
                 )

@@ -58,18 +58,22 @@ class Feature(IntEnum):
     ANY_TRAITS = 39
 
 
+NO_EXTENSION = -1
+"""Stands for the extension's version where the client did not ask for it."""
+
+
 @dataclass(frozen=True, slots=True, order=True)
 class Version:
     """A microversion; they compare component by component, so that 1.10 is after 1.9.
 
     Attributes:
         major, minor: Of the Placement API.
-        extended: True where the client asked for the `treeclaim` extension too (page 97).
+        extension: Minor version 1.N of the `treeclaim` extension (page 97), if asked for.
     """
 
     major: int
     minor: int
-    extended: bool = False
+    extension: int = NO_EXTENSION
 
     def __str__(self) -> str:
         """Write it as clients do."""
@@ -78,8 +82,17 @@ class Version:
     @property
     def header(self) -> str:
         """Return the header that tells the client which version it was answered at."""
-        extension = f", {EXTENSION} {EXTENSION_VERSION}" if self.extended else ""
+        extension = f", {EXTENSION} 1.{self.extension}" if self.extended else ""
         return f"{SERVICE_TYPE} {self}{extension}"
+
+    @property
+    def extended(self) -> bool:
+        """Tell whether the client asked for the extension."""
+        return self.extension != NO_EXTENSION
+
+    def has_extension(self, minor: int) -> bool:
+        """Tell whether the client asked for version 1.N of the extension or a later one."""
+        return self.extension >= minor
 
     def has(self, feature: Feature) -> bool:
         """Tell whether a feature is there at this version."""
@@ -92,7 +105,15 @@ MAXIMUM = Version(1, 39)
 EXTENSION = "treeclaim"
 """Service type by which a client asks for the extension."""
 
-EXTENSION_VERSION = "1.0"
+EXTENSION_MAXIMUM = 1
+"""Highest version 1.N of the extension (pages 98 and 99); the lowest is 1.0 (page 97)."""
+
+NEWEST = replace(MAXIMUM, extension=EXTENSION_MAXIMUM)
+"""What a client gets that asks for the latest of both."""
+
+_EXTENSIONS = {"latest": EXTENSION_MAXIMUM} | {
+    f"1.{minor}": minor for minor in range(EXTENSION_MAXIMUM + 1)
+}
 
 
 class InvalidVersionError(Exception):
@@ -118,13 +139,13 @@ def negotiate(header: str | None) -> Version:
     extension = _asked(header or "", EXTENSION)
     if extension is None:
         return version
-    if extension not in ("latest", EXTENSION_VERSION):
+    if extension not in _EXTENSIONS:
         raise UnacceptableExtensionError(f"{EXTENSION} {extension}")
     if version != MAXIMUM:
         raise UnacceptableExtensionError(
             f"{EXTENSION} {extension} needs {SERVICE_TYPE} {MAXIMUM}, not {version}"
         )
-    return replace(version, extended=True)
+    return replace(version, extension=_EXTENSIONS[extension])
 
 
 def _placement_version(asked: str | None) -> Version:

@@ -141,7 +141,8 @@ class Operation:
         gate_first: True where "does not exist at this version" is judged before media types.
         missing: Status below `since`.
         checks_accept: True where the Accept header must admit JSON.
-        extension: True for what exists only in the `treeclaim` extension (page 97).
+        extension: Minor version of the `treeclaim` extension from which it exists; None for what
+            is no part of it (page 97, section 1).
     """
 
     method: str
@@ -156,7 +157,7 @@ class Operation:
     gate_first: bool = False
     missing: HTTPStatus = HTTPStatus.NOT_FOUND
     checks_accept: bool = False
-    extension: bool = False
+    extension: int | None = None
 
     @property
     def kind(self) -> Kind:
@@ -173,6 +174,8 @@ class Operation:
 
     def exists_at(self, version: Version) -> bool:
         """Tell whether the operation exists at a version."""
+        if self.extension is not None and not version.has_extension(self.extension):
+            return False
         return version.minor >= self.since
 
 

@@ -96,6 +96,6 @@ OPERATIONS = (
         query=_QUERY,
         gate_first=True,
         checks_accept=True,
-        extension=True,
+        extension=0,
     ),
 )

@@ -6,12 +6,11 @@ It describes the newest microversion; `x-since` says from which one an operation
 
 import re
 from collections.abc import Iterable
-from dataclasses import replace
 from typing import Any
 
 from treeclaim import __version__
 from treeclaim.api import answers
-from treeclaim.api.protocol.microversions import MAXIMUM, MINIMUM
+from treeclaim.api.protocol.microversions import MAXIMUM, MINIMUM, NEWEST, Version
 from treeclaim.api.protocol.operations import Call, Operation, Reply
 from treeclaim.api.protocol.wording import Schema
 from treeclaim.api.resources.service import forms
@@ -65,7 +64,9 @@ def _operation(operation: Operation) -> dict[str, Any]:
         described["security"] = [{"token": []}]
         described["x-policy"] = operation.policy
     if operation.body is not None and operation.needs_json(MAXIMUM):
-        schema = forms.body_form(operation.handler.__name__, operation.body.at(MAXIMUM).schema)
+        schema = forms.body_form(
+            operation.handler.__name__, operation.body.at(_newest(operation)).schema
+        )
         described["requestBody"] = {
             "required": True,
             "content": {"application/json": {"schema": schema}},
@@ -73,18 +74,23 @@ def _operation(operation: Operation) -> dict[str, Any]:
     return described
 
 
+def _newest(operation: Operation) -> Version:
+    """Return the version at which an operation is described."""
+    return MAXIMUM if operation.extension is None else NEWEST
+
+
 def _version(operation: Operation) -> Schema:
     """Describe the header that asks for a microversion (contract page 10, section 2).
 
     The service requires it of no request but those to the extension, which are not found without.
     """
-    asked = [replace(MAXIMUM, extended=operation.extension).header]
-    if not operation.extension:
+    asked = [_newest(operation).header]
+    if operation.extension is None:
         asked.append("placement latest")
     return {
         "name": "OpenStack-API-Version",
         "in": "header",
-        "required": operation.extension,
+        "required": operation.extension is not None,
         "description": _OF_VERSIONS,
         "schema": {"type": "string"},
         "examples": {value.replace(" ", "-"): {"value": value} for value in asked},
@@ -108,9 +114,7 @@ def _query_parameters(operation: Operation) -> list[Schema]:
     if operation.query is None:
         return []
     handler = operation.handler.__name__
-    schema = operation.query.at(MAXIMUM).schema
-    if operation.extension:
-        schema = operation.query.at(replace(MAXIMUM, extended=True)).schema
+    schema = operation.query.at(_newest(operation)).schema
     suffixed = forms.suffixed_names(schema)
     required = forms.REQUIRED_QUERIES.get(handler, set()) | set(schema.get("required", []))
     described: list[Schema] = []

@@ -80,7 +80,7 @@ def _header(schema: Schema) -> dict[str, Any]:
 
 def _version(operation: Operation) -> Schema:
     """Return the form of the header that says which microversion was used."""
-    if operation.extension:
+    if operation.extension is not None:
         return {"type": "string", "pattern": f"^placement {re.escape(str(MAXIMUM))}, treeclaim "}
     return {"type": "string", "pattern": f"^placement {re.escape(str(MAXIMUM))}"}
 
@@ -96,7 +96,7 @@ def _errors(operation: Operation) -> set[HTTPStatus]:
     }
     if operation.policy is not None:
         found |= {HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN}
-    if "{" in operation.path or operation.since or operation.extension:
+    if "{" in operation.path or operation.since or operation.extension is not None:
         found.add(HTTPStatus.NOT_FOUND)
     if operation.since and operation.missing is HTTPStatus.METHOD_NOT_ALLOWED:
         found.add(HTTPStatus.METHOD_NOT_ALLOWED)

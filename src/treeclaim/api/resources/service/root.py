@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The version documents (contract page 10, section 1, and page 97, section 1)."""
 
-from treeclaim.api.protocol.microversions import EXTENSION_VERSION, MAXIMUM, MINIMUM
+from treeclaim.api.protocol.microversions import EXTENSION_MAXIMUM, MAXIMUM, MINIMUM
 from treeclaim.api.protocol.operations import Call, Operation, Reply
 from treeclaim.api.protocol.timestamps import now
 
@@ -21,9 +21,9 @@ def show_versions(_call: Call) -> Reply:
 def show_extension_versions(_call: Call) -> Reply:
     """Say which versions of the extension are served."""
     version = {
-        "id": f"v{EXTENSION_VERSION}",
-        "min_version": EXTENSION_VERSION,
-        "max_version": EXTENSION_VERSION,
+        "id": "v1.0",
+        "min_version": "1.0",
+        "max_version": f"1.{EXTENSION_MAXIMUM}",
         "status": "CURRENT",
         "links": [{"rel": "self", "href": ""}],
     }
