@@ -7,11 +7,17 @@ TREECLAIM_PROPERTY_EXAMPLES=N in the environment tries N worlds instead of the u
 import os
 from dataclasses import replace
 
-import pytest
 from hypothesis import HealthCheck, event, given, settings
 from hypothesis import strategies as st
 
-from tests.properties.forest_adapter import LAZY, Found, ask, candidate_request, forest_of, lowered
+from tests.properties.forest_adapter import (
+    Found,
+    ask,
+    candidate_request,
+    every_path,
+    forest_of,
+    lowered,
+)
 from tests.reference.candidates import Reference
 from tests.reference.placing import TREES, Call, Placer, Rule, Wanted
 from tests.reference.scores import Scores
@@ -101,14 +107,14 @@ some_worlds = settings(
 )
 
 
-@pytest.mark.parametrize("thresholds", [{}, LAZY], ids=["usual", "lowered"])
-def test_each_consumer_has_what_it_would_have_got_after_those_before_it(thresholds):
+@every_path
+def test_each_consumer_has_what_it_would_have_got_after_those_before_it(sizes):
     @some_worlds
     @given(questions())
     def check(question):
         compare(*question)
 
-    with lowered(thresholds):
+    with lowered(sizes):
         check()
 
 

@@ -7,11 +7,10 @@ TREECLAIM_PROPERTY_EXAMPLES=N in the environment tries N worlds instead of the u
 import os
 from dataclasses import replace
 
-import pytest
 from hypothesis import HealthCheck, event, given, settings
 from hypothesis import strategies as st
 
-from tests.properties.forest_adapter import LAZY, Found, ask, forest_of, lowered
+from tests.properties.forest_adapter import Found, ask, every_path, forest_of, lowered
 from tests.reference.candidates import Reference
 from tests.reference.scores import Scores
 from tests.reference.strategies import ordered_requests, worlds
@@ -37,8 +36,8 @@ some_worlds = settings(
 )
 
 
-@pytest.mark.parametrize("thresholds", [{}, LAZY], ids=["usual", "lowered"])
-def test_candidates_come_by_descending_score_and_equal_ones_in_the_usual_order(thresholds):
+@every_path
+def test_candidates_come_by_descending_score_and_equal_ones_in_the_usual_order(sizes):
     @some_worlds
     @given(questions())
     def check(question):
@@ -47,7 +46,7 @@ def test_candidates_come_by_descending_score_and_equal_ones_in_the_usual_order(t
         for request in asked:
             compare(world, forest, request)
 
-    with lowered(thresholds):
+    with lowered(sizes):
         check()
 
 

@@ -6,14 +6,13 @@ from dataclasses import dataclass
 
 import orjson
 
-from treeclaim.forest.answer.body import Answer
 from treeclaim.forest.bounds.budget import Budget
 from treeclaim.forest.domains.filters import require_known_names
 from treeclaim.forest.placing.capacity import Fitting, fitting
 from treeclaim.forest.placing.explanation import explanation_of
 from treeclaim.forest.placing.outcome import Outcome
 from treeclaim.forest.placing.placer import Placer
-from treeclaim.forest.solve.search import search
+from treeclaim.forest.search import search
 from treeclaim.forest.table.forest import Forest
 from treeclaim.model.errors import (
     QueryError,
@@ -85,8 +84,7 @@ class _Alternatives:
     def pieces(self) -> Iterator[bytes | memoryview]:
         """Yield the body."""
         for number, request in enumerate(self._question.requests.values()):
-            found = search(self._forest, request, self._question.options, self._budget)
-            answer = Answer(found, _FORM)
+            answer = search(self._forest, request, self._question.options, _FORM, self._budget)
             pieces = answer.pieces()
             begin = [bytes(next(pieces)), bytes(next(pieces))]
             if answer.candidates:

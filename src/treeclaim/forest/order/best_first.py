@@ -17,26 +17,17 @@ from typing import NamedTuple
 
 import numpy as np
 
+from treeclaim.forest.bounds import thresholds
 from treeclaim.forest.order.scoring import Scoring
 from treeclaim.forest.order.terms import Partial
 from treeclaim.forest.order.totals import Floats
+from treeclaim.forest.solve.anchors import all_anchors
 from treeclaim.forest.solve.blocks import Anchored, Block, Choices
-from treeclaim.forest.solve.combine import Combiner
-from treeclaim.forest.solve.search import Search
+from treeclaim.forest.solve.combiner import Combiner
+from treeclaim.forest.solve.distinct import first_anchors
+from treeclaim.forest.solve.problem import Problem
+from treeclaim.forest.solve.stage import stage_of
 from treeclaim.forest.table.columns import Rows
-
-_FIRST_ANCHORS = 16
-"""Trees that are made ready together at first; the number doubles each time."""
-
-_MOST_ANCHORS = 4096
-"""Trees that are made ready together at most."""
-
-_PAIRS = 256
-"""Pairs of a partial candidate and an option that are looked at together: it takes hardly longer
-than to look at one."""
-
-_PATIENCE = 64
-"""Dead ends in a row after which partial candidates are examined closely."""
 
 
 class Scored(NamedTuple):
@@ -98,30 +89,30 @@ class _Ready:
 class BestFirst:
     """Draws the candidates of a search in the order of their scores."""
 
-    def __init__(self, search: Search, scoring: Scoring, anchors: Rows | None = None) -> None:
+    def __init__(self, problem: Problem, scoring: Scoring, anchors: Rows | None = None) -> None:
         """Begin with trees that were not looked at.
 
         Args:
-            search: What is searched; it splits nothing.
+            problem: What is searched; it splits nothing.
             scoring: Its scores.
             anchors: Numbers of the only anchors to look at, ascending; None for all.
         """
-        self._search = search
+        self._problem = problem
         self._scoring = scoring
-        self._steps = search.rules.steps
-        self._first_anchors = search.first_anchors()
+        self._steps = problem.rules.steps
+        self._first_anchors = first_anchors(problem, problem.relations)
         self._queue: list[tuple[float, tuple[int, ...], int, _Waiting]] = []
         self._number = count()
-        self._size = _FIRST_ANCHORS
+        self._size = thresholds.FIRST_BEST_TREES
         self._dead_ends = 0
-        some = search.anchors if anchors is None else anchors
+        some = all_anchors(problem) if anchors is None else anchors
         ceilings = scoring.ceilings(some)
         order = np.argsort(-ceilings, kind="stable")
         self._push(_Waiting(ceilings[order], some[order][:, None]))
 
     def __iter__(self) -> Iterator[Scored]:
         """Yield candidates in order, some at a time."""
-        budget = self._search.budget
+        budget = self._problem.budget
         with budget.scope():
             while self._queue:
                 budget.check()
@@ -140,28 +131,28 @@ class BestFirst:
     def _make_ready(self, waiting: _Waiting) -> None:
         """Make the trees with the highest ceilings ready."""
         size = self._size
-        self._size = min(2 * size, _MOST_ANCHORS)
+        self._size = min(2 * size, thresholds.MOST_BEST_TREES)
         anchors = np.sort(waiting.key[:size, 0])
         self._push(waiting.rest(size))
-        stage = self._search.stage(anchors)
+        stage = stage_of(self._problem, anchors)
         live = stage.combiner.hopeful(stage.live)
         if not len(live):
             return
-        self._search.budget.hold(stage.nbytes)
+        self._problem.budget.hold(stage.nbytes)
         ready = _Ready(anchors, stage.combiner)
-        rules = self._search.rules
-        block = Block.empty(live, len(self._search.relations), len(rules.lists))
+        rules = self._problem.rules
+        block = Block.empty(live, len(self._problem.relations), len(rules.lists))
         self._push_sorted(block, ready, 0)
 
     def _extend(self, waiting: _Waiting, block: Block) -> None:
         """Take one step with the partial candidates that stand first."""
         if waiting.stage is None:
             raise TypeError(waiting)
-        closely = self._dead_ends > _PATIENCE
+        closely = self._dead_ends > thresholds.PATIENCE
         grown, taken = waiting.stage.combiner.extended(
-            waiting.depth, block, _PAIRS, closely=closely
+            waiting.depth, block, thresholds.BEST_PAIRS, closely=closely
         )
-        self._search.budget.hold(-block.nbytes)
+        self._problem.budget.hold(-block.nbytes)
         self._push_counted(waiting.rest(taken))
         if len(grown):
             self._push_sorted(grown, waiting.stage, waiting.depth + 1)
@@ -170,7 +161,7 @@ class BestFirst:
 
     def _push_counted(self, waiting: _Waiting) -> None:
         if len(waiting.bound) and waiting.block is not None:
-            self._search.budget.hold(waiting.block.nbytes)
+            self._problem.budget.hold(waiting.block.nbytes)
             self._push(waiting)
 
     def _push_sorted(self, block: Block, ready: _Ready, depth: int) -> None:
@@ -206,7 +197,7 @@ class BestFirst:
         end = len(waiting.bound)
         if self._queue:
             end = _before(waiting, self._queue[0][:2])
-        self._search.budget.hold(-block.nbytes)
+        self._problem.budget.hold(-block.nbytes)
         self._push_counted(waiting.rest(end))
         return Scored(waiting.key[:end, 0], block.chosen[:end], waiting.bound[:end])
 

@@ -1,36 +1,36 @@
 # SPDX-License-Identifier: Apache-2.0
 """The first candidates of a whole ordered list (contract page 98, section 2)."""
 
-import numpy as np
+from collections.abc import Iterator
 
 from treeclaim.forest.order.best_first import BestFirst
 from treeclaim.forest.order.scoring import scoring_of
-from treeclaim.forest.order.totals import Floats
 from treeclaim.forest.solve.blocks import Choices
-from treeclaim.forest.solve.search import Search
+from treeclaim.forest.solve.problem import Problem
 from treeclaim.model.order import DEFAULT_CANDIDATES, MOST_CANDIDATES, Order
 
 
-def most_wanted(search: Search) -> int:
+def most_wanted(problem: Problem) -> int:
     """Return how many candidates an ordered search is to give at most."""
-    limit = search.plan.request.limit
+    limit = problem.plan.request.limit
     wanted = min(DEFAULT_CANDIDATES if limit is None else limit, MOST_CANDIDATES)
-    maximum = search.options.maximum
+    maximum = problem.options.maximum
     return wanted if maximum is None else min(wanted, maximum)
 
 
-def first_of(search: Search, order: Order) -> tuple[Choices, Floats]:
-    """Return the first candidates of the whole ordered list, with their scores."""
-    wanted = most_wanted(search)
-    chosen: list[Choices] = []
-    scores: list[Floats] = []
-    found = 0
-    for some in BestFirst(search, scoring_of(search, order)):
-        chosen.append(some.chosen[: wanted - found])
-        scores.append(some.score[: wanted - found])
-        found += len(chosen[-1])
-        if found >= wanted:
-            break
-    if not chosen:
-        return np.empty((0, len(search.relations)), dtype=np.int64), np.empty(0)
-    return np.concatenate(chosen), np.concatenate(scores)
+def in_order(problem: Problem, order: Order, scores: list[float]) -> Iterator[Choices]:
+    """Yield the first candidates of the whole ordered list; note their scores.
+
+    Args:
+        problem: What is asked; it splits nothing.
+        order: What the candidates are ordered by.
+        scores: Where the scores of the candidates yielded are written, in order.
+    """
+    wanted = most_wanted(problem)
+    if wanted:
+        for some in BestFirst(problem, scoring_of(problem, order)):
+            left = wanted - len(scores)
+            scores += some.score[:left].tolist()
+            yield some.chosen[:left]
+            if len(scores) >= wanted:
+                return

@@ -26,7 +26,7 @@ from treeclaim.forest.order.terms import (
 )
 from treeclaim.forest.order.totals import ClassTotals, Floats, totals_of
 from treeclaim.forest.solve.blocks import Choices
-from treeclaim.forest.solve.search import Search
+from treeclaim.forest.solve.problem import Problem
 from treeclaim.forest.table.columns import Mask, Rows
 from treeclaim.forest.table.forest import Forest
 from treeclaim.model.names import SHARING_TRAIT
@@ -71,16 +71,16 @@ class Scoring:
 
 
 def scoring_of(
-    search: Search, order: Order, totals: Callable[[str], ClassTotals] | None = None
+    problem: Problem, order: Order, totals: Callable[[str], ClassTotals] | None = None
 ) -> Scoring:
     """Return the scoring of a search that splits nothing.
 
     Args:
-        search: Of whose candidates.
+        problem: Of whose candidates.
         order: How they are ordered.
         totals: What is used of a class, where somebody keeps count of it.
     """
-    maker = _Maker(search, order, totals or partial(totals_of, search.forest))
+    maker = _Maker(problem, order, totals or partial(totals_of, problem.forest))
     return Scoring(maker.value())
 
 
@@ -98,8 +98,10 @@ class _Numbers:
 class _Maker:
     """Makes the values of the terms of an order."""
 
-    def __init__(self, search: Search, order: Order, totals: Callable[[str], ClassTotals]) -> None:
-        forest, plan, relations = search.forest, search.plan, search.relations
+    def __init__(
+        self, problem: Problem, order: Order, totals: Callable[[str], ClassTotals]
+    ) -> None:
+        forest, plan, relations = problem.forest, problem.plan, problem.relations
         self._forest = forest
         self._plan = plan
         self._relations = relations

@@ -16,7 +16,7 @@ from treeclaim.forest.order.relatives import Relatives, relatives_of
 from treeclaim.forest.order.scoring import sharing_by_place, tree_numbers, tree_ranks
 from treeclaim.forest.order.totals import ClassTotals, totals_of
 from treeclaim.forest.question.plan import Plan
-from treeclaim.forest.solve.search import Search
+from treeclaim.forest.solve.problem import Problem
 from treeclaim.forest.split.splitting import SplitCandidate, Splitter
 from treeclaim.model.order import DECIMALS, Order, Term, TermName
 from treeclaim.model.request import NO_GROUP
@@ -29,25 +29,35 @@ _OPPOSITE = {
 """Terms that are one minus another."""
 
 
-def first_split(search: Search, order: Order) -> tuple[list[SplitCandidate], list[float]]:
-    """Return the first candidates of the whole ordered list, with their scores."""
+def divided_in_order(
+    problem: Problem, order: Order, scores: list[float]
+) -> Iterator[SplitCandidate]:
+    """Yield the first candidates of the whole ordered list; note their scores.
+
+    Args:
+        problem: What is asked; it splits something.
+        order: What the candidates are ordered by.
+        scores: Where the scores of the candidates yielded are written, in order.
+    """
     found = heapq.nsmallest(
-        most_wanted(search), scored_splits(search, order), key=lambda one: (-one[0], one[1])
+        most_wanted(problem), scored_splits(problem, order), key=lambda one: (-one[0], one[1])
     )
-    return [candidate for _, _, candidate in found], [score for score, _, _ in found]
+    for score, _, candidate in found:
+        scores.append(score)
+        yield candidate
 
 
-def scored_splits(search: Search, order: Order) -> Iterator[tuple[float, int, SplitCandidate]]:
+def scored_splits(problem: Problem, order: Order) -> Iterator[tuple[float, int, SplitCandidate]]:
     """Yield score and number of all candidates, in the usual order."""
-    scores = SplitScores(search, order)
-    for number, candidate in enumerate(splits(search)):
+    scores = SplitScores(problem, order)
+    for number, candidate in enumerate(splits(problem)):
         yield scores.of(candidate), number, candidate
 
 
-def splits(search: Search) -> Iterator[SplitCandidate]:
+def splits(problem: Problem) -> Iterator[SplitCandidate]:
     """Yield all candidates in the usual order, whatever the operator's options."""
-    options = replace(search.options, breadth_first=False, randomize=False, maximum=None)
-    return Splitter(replace(search, options=options)).distinct()
+    options = replace(problem.options, breadth_first=False, randomize=False, maximum=None)
+    return Splitter(replace(problem, options=options)).distinct()
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,13 +80,13 @@ class _Gift:
 class SplitScores:
     """Scores one candidate after the other."""
 
-    def __init__(self, search: Search, order: Order) -> None:
-        self._forest = search.forest
-        self._plan: Plan = search.plan
+    def __init__(self, problem: Problem, order: Order) -> None:
+        self._forest = problem.forest
+        self._plan: Plan = problem.plan
         self._order = order
-        self._tree = search.forest.order.tree
-        self._relatives: Relatives = relatives_of(search.forest)
-        self._sharing = sharing_by_place(search.forest)
+        self._tree = problem.forest.order.tree
+        self._relatives: Relatives = relatives_of(problem.forest)
+        self._sharing = sharing_by_place(problem.forest)
         self._totals: dict[str, ClassTotals] = {}
         self._weight = sum(term.weight for term in order.terms)
 

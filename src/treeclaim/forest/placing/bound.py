@@ -9,7 +9,8 @@ from treeclaim.forest.bounds.budget import Budget
 from treeclaim.forest.domains.relation import Relation
 from treeclaim.forest.placing.closed import counts_at_once, times_of_pairs
 from treeclaim.forest.placing.scratch import Scratch
-from treeclaim.forest.solve.search import Search, search
+from treeclaim.forest.solve.problem import Problem
+from treeclaim.forest.solve.relate import relate
 from treeclaim.forest.table.columns import Rows
 from treeclaim.model.request import CandidateRequest, SearchOptions
 
@@ -21,7 +22,7 @@ def at_most(scratch: Scratch, request: CandidateRequest, budget: Budget) -> int:
     share providers: a slot is served as often as its providers together can serve it, and all that
     is free of a class is enough for so many consumers.
     """
-    found = search(
+    found = relate(
         scratch.forest, replace(request, limit=None, order=None), SearchOptions(), budget
     )
     roots = len(scratch.forest.order.roots)
@@ -37,7 +38,7 @@ def at_most(scratch: Scratch, request: CandidateRequest, budget: Budget) -> int:
     return sum(counts.tolist())
 
 
-def _bounds(found: Search, part: Rows, parts: int) -> Rows:
+def _bounds(found: Problem, part: Rows, parts: int) -> Rows:
     """Return a bound for each part of the Forest.
 
     Args:
@@ -71,7 +72,7 @@ def _bounds(found: Search, part: Rows, parts: int) -> Rows:
     return bounds
 
 
-def _sums(found: Search, places: Rows, values: Rows, part: Rows, parts: int) -> Rows:
+def _sums(found: Problem, places: Rows, values: Rows, part: Rows, parts: int) -> Rows:
     """Return sums over the parts in which providers are, each provider counted once."""
     distinct, first = np.unique(places, return_index=True)
     sums = np.zeros(parts, dtype=np.int64)

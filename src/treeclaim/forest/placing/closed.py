@@ -9,7 +9,9 @@ from treeclaim.forest.bounds.budget import Budget
 from treeclaim.forest.domains.relation import Relation
 from treeclaim.forest.placing.scratch import Scratch
 from treeclaim.forest.question.wants import Want
-from treeclaim.forest.solve.search import Search, search
+from treeclaim.forest.solve.existence import matching_anchors
+from treeclaim.forest.solve.problem import Problem
+from treeclaim.forest.solve.relate import relate
 from treeclaim.forest.table.columns import Rows
 from treeclaim.forest.table.forest import Forest
 from treeclaim.model.request import CandidateRequest, SearchOptions
@@ -29,11 +31,11 @@ def counts_at_once(
         find out. None where trees share something, or an amount is split.
     """
     forest = scratch.forest
-    found = search(forest, replace(request, limit=None, order=None), SearchOptions(), budget)
+    found = relate(forest, replace(request, limit=None, order=None), SearchOptions(), budget)
     if found.plan.split or not all(one.pairs.is_local for one in found.relations):
         return None
     counts = np.zeros(len(forest.order.roots), dtype=np.int64)
-    matching = forest.order.tree[found.matching_anchors()]
+    matching = forest.order.tree[matching_anchors(found)]
     if len(found.plan.wants) == 1 and found.plan.wants[0].resources:
         counts[matching] = _of_one_slot(found, found.plan.wants[0])[matching]
         return counts, matching[:0]
@@ -57,7 +59,7 @@ def times_of_pairs(forest: Forest, relation: Relation, want: Want) -> Rows:
     return at_least_none
 
 
-def _of_one_slot(found: Search, want: Want) -> Rows:
+def _of_one_slot(found: Problem, want: Want) -> Rows:
     """Return for each root the sum over its providers."""
     (relation,) = found.relations
     times = times_of_pairs(found.forest, relation, want)
@@ -68,7 +70,7 @@ def _of_one_slot(found: Search, want: Want) -> Rows:
     return of_trees
 
 
-def _of_single_options(found: Search, anchors: Rows) -> Rows:
+def _of_single_options(found: Problem, anchors: Rows) -> Rows:
     """Return how often the only candidate of each of some anchors fits."""
     times = np.full(len(anchors), _MOST)
     numbers = [one.pairs.starts[anchors] for one in found.relations]

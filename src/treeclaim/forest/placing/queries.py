@@ -18,7 +18,13 @@ from treeclaim.forest.order.scoring import Scoring, scoring_of, sharing_by_place
 from treeclaim.forest.order.split import scored_splits, splits
 from treeclaim.forest.placing.candidate import Candidate, candidate_of
 from treeclaim.forest.placing.scratch import Scratch
-from treeclaim.forest.solve.search import Search, search
+from treeclaim.forest.solve.anchors import all_anchors
+from treeclaim.forest.solve.blocks import Anchored
+from treeclaim.forest.solve.combine import combined_under
+from treeclaim.forest.solve.distinct import first_anchors
+from treeclaim.forest.solve.existence import matching_anchors
+from treeclaim.forest.solve.problem import Problem
+from treeclaim.forest.solve.relate import relate
 from treeclaim.forest.split.splitting import SplitCandidate, Splitter
 from treeclaim.forest.table.columns import Mask, Rows
 from treeclaim.model.request import CandidateRequest, SearchOptions
@@ -36,11 +42,11 @@ class Query(ABC):
         self.budget = budget
         self._sharing = sharing_by_place(scratch.forest)
 
-    def searched(self) -> Search:
+    def searched(self) -> Problem:
         """Return the search as things are now."""
-        return search(self.scratch.forest, self.request, SearchOptions(), self.budget)
+        return relate(self.scratch.forest, self.request, SearchOptions(), self.budget)
 
-    def scoring(self, found: Search) -> Scoring | None:
+    def scoring(self, found: Problem) -> Scoring | None:
         """Return how a search is ordered; None for the usual order."""
         order = self.request.order
         return None if order is None else scoring_of(found, order, self.scratch.totals)
@@ -62,10 +68,10 @@ class Query(ABC):
         """Yield all candidates of each anchor, those of other anchors included, in any order."""
         found = self.searched()
         if found.plan.split:
-            for anchor, one in Splitter(found).of_anchors(found.anchors):
+            for anchor, one in Splitter(found).of_anchors(all_anchors(found)):
                 yield anchor, self.made(found, one.chosen, one.parts)
             return
-        for block in found.anchored_blocks():
+        for block in combined_under(found):
             for anchor, places in zip(block.anchor.tolist(), block.chosen.tolist(), strict=True):
                 yield anchor, self.made(found, places)
 
@@ -78,27 +84,35 @@ class Query(ABC):
             anchor's.
         """
 
-    def _drawn(self, found: Search, anchors: Rows | None = None) -> Iterator[Candidate]:
+    def _drawn(self, found: Problem, anchors: Rows | None = None) -> Iterator[Candidate]:
         """Yield the candidates of a search that splits nothing, of some anchors or all."""
         scoring = self.scoring(found)
         if scoring is not None:
             blocks = (one.chosen for one in BestFirst(found, scoring, anchors))
         else:
-            blocks = (one.chosen for one in found.distinct_blocks(anchors))
+            blocks = (one.chosen for one in distinct_blocks(found, anchors))
         for chosen in blocks:
             for places in chosen.tolist():
                 yield self.made(found, places)
 
     def made(
-        self, found: Search, places: Sequence[int], parts: Sequence[tuple[str, int, int]] = ()
+        self, found: Problem, places: Sequence[int], parts: Sequence[tuple[str, int, int]] = ()
     ) -> Candidate:
         """Return a candidate as such."""
         return candidate_of(self.scratch.forest, found.plan, self._sharing, places, parts)
 
 
+def distinct_blocks(problem: Problem, trees: Rows | None = None) -> Iterator[Anchored]:
+    """Yield all candidates under some anchors, or all, in the usual order; none comes twice."""
+    first = first_anchors(problem, problem.relations)
+    for block in combined_under(problem, trees):
+        kept = slice(None) if first is None else first.are_first(block)
+        yield Anchored(block.anchor[kept], block.chosen[kept])
+
+
 def query_of(scratch: Scratch, request: CandidateRequest, budget: Budget) -> Query:
     """Return a query that is answered in the quickest way that is right for it."""
-    found = search(scratch.forest, replace(request, limit=None), SearchOptions(), budget)
+    found = relate(scratch.forest, replace(request, limit=None), SearchOptions(), budget)
     if found.plan.split:
         return Divided(scratch, request, budget)
     if all(one.pairs.is_local for one in found.relations):
@@ -115,7 +129,8 @@ class Entangled(Query):
         anchors = None
         if not all(one.has_sharing for one in found.relations):
             # Every candidate has the tree of its anchor, and no other.
-            anchors = found.anchors[allowed[found.anchors]]
+            anchors = all_anchors(found)
+            anchors = anchors[allowed[anchors]]
         for candidate in self._drawn(found, anchors):
             self.budget.check()
             if keeps(candidate.trees):
@@ -160,9 +175,9 @@ class Divided(Query):
         return None
 
 
-def _mask_of(found: Search) -> Mask:
+def _mask_of(found: Problem) -> Mask:
     mask = np.zeros(len(found.forest.order.roots), dtype=np.bool_)
-    mask[found.forest.order.tree[found.matching_anchors()]] = True
+    mask[found.forest.order.tree[matching_anchors(found)]] = True
     return mask
 
 
@@ -170,14 +185,14 @@ class Independent(Query):
     """A query in which every candidate is of one tree, and no tree concerns another one."""
 
     def __init__(
-        self, scratch: Scratch, request: CandidateRequest, budget: Budget, found: Search
+        self, scratch: Scratch, request: CandidateRequest, budget: Budget, found: Problem
     ) -> None:
         super().__init__(scratch, request, budget)
         self._begin = found
         self._begin_version = scratch.version
         self._scoring = self.scoring(found)
         roots = len(scratch.forest.order.roots)
-        anchors = found.anchors
+        anchors = all_anchors(found)
         self._value = np.full(roots, -np.inf)
         """The score of each tree's first candidate; at first one that it does not exceed."""
         self._value[anchors] = 0 if self._scoring is None else self._scoring.ceilings(anchors)
@@ -249,7 +264,7 @@ class Independent(Query):
         anchor = np.array([tree], dtype=np.int64)
         self._value[tree] = -np.inf
         if scoring is None:
-            block = next(iter(found.distinct_blocks(anchor)), None)
+            block = next(iter(distinct_blocks(found, anchor)), None)
             if block is not None and len(block.chosen):
                 self._value[tree] = 0
                 self._best[tree] = self.made(found, block.chosen[0].tolist())

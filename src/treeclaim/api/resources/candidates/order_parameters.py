@@ -7,8 +7,9 @@ Every function raises ApiError, a 400 that names the parameter, for what it cann
 import re
 from collections.abc import Mapping, Sequence
 
-from treeclaim.api.protocol import errors, parameters
+from treeclaim.api.protocol import errors
 from treeclaim.api.protocol.errors import ApiError, bad_request
+from treeclaim.api.protocol.request import parameters
 from treeclaim.api.protocol.texts import quoted
 from treeclaim.model.order import MOST_CANDIDATES, Order, Preference, Term, TermName
 from treeclaim.model.request import NO_GROUP
