@@ -22,8 +22,12 @@ from treeclaim.store.database.transactions import (
     chunks,
 )
 from treeclaim.store.operations.allocations import owners
-from treeclaim.store.operations.allocations.consumers import Owners, locked, without_left_behind
-from treeclaim.store.operations.locks.provider_rows import ProviderRow, locked_in_order
+from treeclaim.store.operations.allocations.consumers import (
+    OwnerIds,
+    delete_without_allocations,
+    lock,
+)
+from treeclaim.store.operations.locks.provider_rows import LockedProvider, lock_providers
 from treeclaim.store.reading.inventory_columns import INVENTORY_COLUMNS, USED
 from treeclaim.store.schema.tables import (
     allocations,
@@ -194,11 +198,11 @@ def _require_new(transaction: WriteTransaction, uuids: Sequence[str]) -> None:
     """
     wanted = set(uuids)
     recorded = [row.uuid for row in _each(transaction, _RECORDED, uuids) if row.uuid in wanted]
-    known = locked(transaction, recorded)
+    known = lock(transaction, recorded)
     holding = {row.consumer_id for row in _each(transaction, _HOLDING, uuids)} & wanted
     if holding:
         raise PlacedMeanwhileError
-    without_left_behind(transaction, known, ())
+    delete_without_allocations(transaction, known, ())
 
 
 def _each(
@@ -209,7 +213,7 @@ def _each(
 
 
 def _record(transaction: WriteTransaction, claims: Sequence[ConsumerClaim]) -> None:
-    ids = Owners(transaction)
+    ids = OwnerIds(transaction)
     transaction.execute_each(
         _INSERT_CONSUMERS,
         (
@@ -226,13 +230,13 @@ def _record(transaction: WriteTransaction, claims: Sequence[ConsumerClaim]) -> N
     )
 
 
-def _locked(transaction: WriteTransaction, uuids: Collection[str]) -> dict[str, ProviderRow]:
+def _locked(transaction: WriteTransaction, uuids: Collection[str]) -> dict[str, LockedProvider]:
     """Lock providers in order of their ids, which takes one statement."""
     some = sorted(uuids)
     # Statements are kept by the length of their lists: let there be few of these.
     length = 1 << max(len(some) - 1, 0).bit_length()
     padded = some + some[-1:] * (length - len(some))
-    rows = locked_in_order(transaction, padded)
+    rows = lock_providers(transaction, padded)
     return {row.uuid: row for row in rows if row.uuid in uuids}
 
 
@@ -248,7 +252,7 @@ class _Record:
 
 
 def _records(
-    claims: Sequence[ConsumerClaim], rows: Mapping[str, ProviderRow]
+    claims: Sequence[ConsumerClaim], rows: Mapping[str, LockedProvider]
 ) -> Iterator[_Record]:
     for claim in claims:
         for uuid, resources in claim.allocations.items():
@@ -307,7 +311,7 @@ def _require_room(transaction: ReadTransaction, new: Sequence[_Record]) -> None:
             raise PlacementRefusedError(record.consumer)
 
 
-def _bump(transaction: WriteTransaction, rows: Collection[ProviderRow]) -> None:
+def _bump(transaction: WriteTransaction, rows: Collection[LockedProvider]) -> None:
     """Raise the generation of each provider by one; those with the same one together.
 
     The update is conditional, as `provider_rows.bump` says.
