@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from treeclaim.forest.bounds.budget import UNBOUNDED, Budget
+from treeclaim.forest.domains.filters import require_known_names
 from treeclaim.forest.explain.constraints import Constraint, constraints_of, essence_of, reduced
 from treeclaim.forest.solve.anchors import all_anchors
 from treeclaim.forest.solve.existence import matching_anchors
@@ -64,6 +65,7 @@ def explained(
         SearchGivenUpError, SearchTooLargeError: if it took more.
         TraitsNotFoundError, ResourceClassNotFoundError: if the request names what does not exist.
     """
+    require_known_names(forest, request)
     trees = _Trees(forest, request, list(constraints_of(request)), budget)
     empty = _Trees(forest.emptied(), request, trees.constraints, budget)
     matching = trees.matching(trees.constraints)
