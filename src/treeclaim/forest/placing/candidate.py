@@ -29,20 +29,23 @@ class Candidate:
 
     def allocations(self, forest: Forest) -> dict[str, dict[str, int]]:
         """Return amounts by provider uuid and resource class."""
-        row = forest.order.row
-        found: dict[str, dict[str, int]] = {}
+        found: dict[int, dict[str, int]] = {}
         for place, name, amount in self.gifts:
-            given = found.setdefault(forest.uuid_of(int(row[place])), {})
+            given = found.setdefault(place, {})
             given[name] = given.get(name, 0) + amount
-        return found
+        row = forest.order.row
+        return {forest.uuid_of(int(row[place])): amounts for place, amounts in found.items()}
 
     def mappings(self, forest: Forest) -> dict[str, list[str]]:
         """Return provider uuids by suffix."""
         row = forest.order.row
-        found: dict[str, dict[str, None]] = {}
+        found: dict[str, dict[int, None]] = {}
         for suffix, place in self.served:
-            found.setdefault(suffix, {})[forest.uuid_of(int(row[place]))] = None
-        return {suffix: list(uuids) for suffix, uuids in found.items()}
+            found.setdefault(suffix, {})[place] = None
+        return {
+            suffix: [forest.uuid_of(int(row[place])) for place in places]
+            for suffix, places in found.items()
+        }
 
 
 def trees_of(forest: Forest, sharing: Mask, places: Sequence[int]) -> tuple[int, ...]:

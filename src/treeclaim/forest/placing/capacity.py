@@ -54,10 +54,13 @@ def fitting(
     """Count how many consumers of a request fit, now and if nothing were allocated."""
     counter = _Counter(forest, request, asked, budget)
     full = counter.total(Scratch(forest))
+    most = full
+    if not counter.was_at_once:
+        most = max(full, at_most(Scratch(forest), request, budget))
     empty = counter.total(Scratch.emptied(forest))
     document: dict[str, Any] = {
         "fits": shown(full),
-        "at_most": shown(max(full, at_most(Scratch(forest), request, budget))),
+        "at_most": shown(most),
         "when_empty": shown(empty),
         "complete": counter.is_complete,
     }
@@ -79,6 +82,7 @@ class _Counter:
         self, forest: Forest, request: CandidateRequest, asked: Fitting, budget: Budget
     ) -> None:
         self.is_complete = True
+        self.was_at_once = False
         self._forest = forest
         self._request = request
         self._asked = asked
@@ -94,6 +98,7 @@ class _Counter:
     def _by_tree(self, scratch: Scratch) -> Rows | None:
         """Return how many fit in each tree; None where trees share something."""
         found = counts_at_once(scratch, self._request, self._budget)
+        self.was_at_once = found is not None and not len(found[1])
         if found is None:
             return None
         counts, rest = found
