@@ -113,9 +113,7 @@ def emptied(world):
     """The world where nothing is allocated."""
     return World(
         tuple(
-            replace(
-                one, stock={name: replace(stock, used=0) for name, stock in one.stock.items()}
-            )
+            replace(one, stock={name: replace(stock, used=0) for name, stock in one.stock.items()})
             for one in world.providers
         )
     )
