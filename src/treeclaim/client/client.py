@@ -21,6 +21,8 @@ _CONCURRENT = "placement.concurrent_update"
 _CONCURRENT_WORDS = ("generation conflict", "concurrently", "concurrent")
 """How servers below 1.23, without codes, tell of another one's change."""
 
+_NO_CODE = "placement.undefined_code"
+
 
 class Client:
     """A connection to one endpoint.
@@ -258,8 +260,13 @@ def _highest(answer: Answer) -> int:
 
 
 def _detail(answer: Answer) -> str:
+    """Return what an error says, in one line and without what all errors of its status say."""
     try:
         error = orjson.loads(answer.text)["errors"][0]
-        return f"{error['detail']} ({error.get('code', 'no code')})"
-    except (ValueError, KeyError, IndexError, TypeError):
+        # Placement writes the status in words, an empty line, and then the reason.
+        general, _, reason = str(error["detail"]).partition("\n\n")
+        text = " ".join((reason or general).split())
+        code = error.get("code", _NO_CODE)
+    except (ValueError, KeyError, IndexError, TypeError, AttributeError):
         return answer.text[:200]
+    return text if code == _NO_CODE else f"{text} ({code})"

@@ -30,6 +30,8 @@ def explanation(
         query: The question.
         limits: What the providers that are named have, by uuid; may lack some.
     """
+    if not told["trees"]["considered"]:
+        return Text("There are no providers; 'treeclaim load' makes some.", style="red")
     parts: list[RenderableType] = [_verdict(told), Text(f"?{query}", style="dim"), _funnel(told)]
     if told["nearest"]:
         parts.append(_nearest(told["nearest"], limits))
