@@ -65,7 +65,7 @@ def start(processes: str = "of another server") -> Started:
         StoreUnavailableError: if the database cannot be reached.
     """
     files = os.environ.get(CONFIG_FILES_VARIABLE, "")
-    configuration = config.load(config_files=[one for one in files.split(os.pathsep) if one])
+    configuration = config.load(config_files=[path for path in files.split(os.pathsep) if path])
     logs.set_up(configuration)
     allocator.keep_large_blocks()
     services = start_services(configuration)

@@ -66,8 +66,8 @@ class ServerVersions:
         Raises:
             UnsupportedFeatureError: for the first one that is not.
         """
-        for one in needs:
-            if not self.has(one):
+        for need in needs:
+            if not self.has(need):
                 raise UnsupportedFeatureError(
-                    f"{one.feature} needs {one.version}, but the server has {self.header} only"
+                    f"{need.feature} needs {need.version}, but the server has {self.header} only"
                 )

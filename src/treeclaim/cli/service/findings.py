@@ -159,7 +159,7 @@ def policy(enforcer: oslo_policy.Enforcer, options: Any, places: Places) -> Iter
         return
     problems: list[Problem] = []
     document = read_document(Path(file).read_text(encoding="utf-8", errors="replace"), problems)
-    yield from (Finding(True, f"{file}:{one.line}", one.text) for one in problems)
+    yield from (Finding(True, f"{file}:{problem.line}", problem.text) for problem in problems)
     if isinstance(document, Members):
         yield from _policy_rules(enforcer, document, str(file))
     try:
