@@ -262,8 +262,8 @@ def test_from_openstack_placement_and_back_to_another_one(peer, clients, capsys)
                 ]
             }
             source.limited_to(1).call("PUT", f"/allocations/{named('old')}", json=old)
-            for pair in ((source, ours), (ours, target)):
-                outcome = copy(*pair, silent)
+            for here, there in ((source, ours), (ours, target)):
+                outcome = copy(here, there, silent)
                 assert (outcome.providers, outcome.consumers) == (16, 9)
                 assert (outcome.refused, outcome.differences) == ([], [])
         arguments = ["copy", "--from", first, "--to", second, "--compare"]

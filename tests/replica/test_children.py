@@ -53,10 +53,10 @@ def test_a_question_that_takes_too_much_memory_is_refused(replica):
 
 def test_unknown_names_are_refused_alike_by_a_child(replica):
     for conditions, amounts, expected in (
-        ({"required": (frozenset({"CUSTOM_NIX"}),)}, {"VCPU": 1}, TraitsNotFoundError),
-        ({}, {"CUSTOM_NIX": 1}, ResourceClassNotFoundError),
+        (ProviderConditions((frozenset({"CUSTOM_NIX"}),)), {"VCPU": 1}, TraitsNotFoundError),
+        (ProviderConditions(), {"CUSTOM_NIX": 1}, ResourceClassNotFoundError),
     ):
-        group = RequestGroup("", amounts, ProviderConditions(**conditions))
+        group = RequestGroup("", amounts, conditions)
         key = uuid.uuid4().hex
         asked = question(CandidateRequest((group,)), key)
         texts = []

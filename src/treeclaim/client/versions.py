@@ -4,12 +4,14 @@
 from dataclasses import dataclass
 
 from treeclaim.client.errors import UnsupportedFeatureError
+from treeclaim.model import microversions
+from treeclaim.model.microversions import Feature
 
-LATEST_MINOR = 39
-"""The last microversion of the Placement API, 1.39."""
+LATEST_MINOR = microversions.MAXIMUM.minor
+"""The last microversion 1.N of the Placement API."""
 
-LATEST_EXTENSION = 1
-"""The last version of the `treeclaim` extension, 1.1."""
+LATEST_EXTENSION = microversions.EXTENSION_MAXIMUM
+"""The last version 1.N of the `treeclaim` extension."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,7 +20,7 @@ class Need:
 
     Attributes:
         feature: In words, with the parameter's name.
-        minor: Lowest microversion 1.N.
+        minor: Lowest microversion 1.N, mostly a `Feature`.
         extension: Lowest version 1.N of the `treeclaim` extension; None if it is no part of it.
     """
 
@@ -59,6 +61,10 @@ class ServerVersions:
         """Return the version header that asks for the most there is."""
         extension = "" if self.extension is None else f", treeclaim 1.{self.extension}"
         return f"placement 1.{self.minor}{extension}"
+
+    def has_feature(self, feature: Feature) -> bool:
+        """Tell whether a feature of the Placement API is there."""
+        return self.minor >= feature
 
     def require(self, *needs: Need) -> None:
         """Check that features are there.
