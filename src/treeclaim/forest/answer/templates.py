@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from treeclaim.forest.bounds import thresholds
-from treeclaim.forest.bounds.memory import Memory
+from treeclaim.forest.bounds.cache import ByteCache
 from treeclaim.forest.question.plan import Plan
 from treeclaim.forest.question.wants import Want
 from treeclaim.forest.table.columns import Rows
@@ -17,7 +17,7 @@ from treeclaim.model.request import BodyForm
 Pattern = tuple[int, ...]
 """For each slot the first slot that has the same provider."""
 
-_REMEMBERED_BYTES = 16_000_000
+_TEMPLATE_BYTES = 16_000_000
 """Of templates, each counted with its plan, which it keeps alive."""
 
 _HOLE_BYTES = 150
@@ -50,7 +50,7 @@ class Template:
         return len(self.text) + _HOLE_BYTES * holes + self.plan_bytes
 
 
-_templates = Memory(_REMEMBERED_BYTES, lambda _: _KEY_BYTES)
+_templates = ByteCache(_TEMPLATE_BYTES, lambda _: _KEY_BYTES)
 """Templates by plan, pattern and form."""
 
 

@@ -63,7 +63,7 @@ def with_any_trait_by_place(forest: Forest, names: Collection[str]) -> Mask:
         mask: Mask = with_any_trait(forest, names)[forest.order.row]
         return mask
 
-    return forest.memory.get(("traits by place", frozenset(names)), made)
+    return forest.cache.get(("traits by place", frozenset(names)), made)
 
 
 def by_traits(forest: Forest, conditions: ProviderConditions, rows: Rows) -> Rows:

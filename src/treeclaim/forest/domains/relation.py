@@ -50,7 +50,7 @@ class Pairs:
 
     @cached_property
     def nbytes(self) -> int:
-        """Return the bytes that this takes; see `Memory`."""
+        """Return the bytes that this takes; see `ByteCache`."""
         slots = sum(one.nbytes for one in self.slots.values() if isinstance(one, np.ndarray))
         return self.starts.nbytes + self.provider.nbytes + self.sharing.nbytes + slots
 
@@ -117,7 +117,7 @@ def have_common_provider(forest: Forest, one: Pairs, other: Pairs) -> bool:
         return np.bool_(mine[other.provider].any())
 
     return one is other or bool(
-        forest.memory.get(("common provider", one.serial, other.serial), made)
+        forest.cache.get(("common provider", one.serial, other.serial), made)
     )
 
 
@@ -180,7 +180,7 @@ def anchors_allowed(
         allowed[order.roots.searchsorted(order.place[rows])] = True
         return allowed
 
-    return forest.memory.get(("anchors", root, outcast), made)
+    return forest.cache.get(("anchors", root, outcast), made)
 
 
 def _fitting(forest: Forest, group: RequestGroup, pairs: Pairs) -> Relation:
@@ -208,7 +208,7 @@ def _remembered(
         local, lent = make(forest, conditions, filters.holding(forest, classes))
         return _pairs(forest, classes, local, lent)
 
-    return forest.memory.get((kind, make, classes, conditions), made)
+    return forest.cache.get((kind, make, classes, conditions), made)
 
 
 def _suffixed(forest: Forest, conditions: ProviderConditions, rows: Rows) -> tuple[Rows, Rows]:

@@ -27,13 +27,13 @@ import numpy.typing as npt
 
 from treeclaim.forest.bounds import thresholds
 from treeclaim.forest.bounds.budget import UNBOUNDED, Budget
-from treeclaim.forest.bounds.memory import Memory
+from treeclaim.forest.bounds.cache import ByteCache
 from treeclaim.forest.domains.slots import Options
 from treeclaim.forest.question.contests import Contest
 from treeclaim.forest.question.wants import Want
 from treeclaim.forest.table.columns import Rows
 
-_REMEMBERED_BYTES = 4_000_000
+_VERDICT_BYTES = 4_000_000
 """Of verdicts, some 4,000: as many kinds of trees as a cloud may have."""
 
 _States = npt.NDArray[np.bool_]
@@ -159,7 +159,7 @@ class Packing:
                 serves[place][kind] = True
 
 
-_verdicts = Memory(_REMEMBERED_BYTES)
+_verdicts = ByteCache(_VERDICT_BYTES)
 """What was found out, by a digest of the question."""
 
 

@@ -11,21 +11,18 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 import numpy.typing as npt
 
-from treeclaim.forest.bounds.memory import Memory, size_of
+from treeclaim.forest.bounds.cache import ByteCache, size_of
 from treeclaim.forest.question.contests import Contest, contests_of, relieved
 from treeclaim.forest.question.wants import BEYOND_ALL_ROOM, Want, wants_of
 from treeclaim.model.request import NO_GROUP, CandidateRequest, RequestGroup
 
-_REMEMBERED_BYTES = 16_000_000
-"""Of plans: some thousand of usual requests, or a few of very large ones."""
-
-_MOST_ORDERS = 4
-"""Orders of steps, and reliefs, that are kept of a plan: the state of the cloud chooses them, and
-seldom changes its mind."""
+_PLANS_BYTES = 12_000_000
+_STEPS_BYTES = 12_000_000
+"""Of plans and of their steps: some thousand of usual requests, or a few of very large ones."""
 
 _PLAN_BYTES = 4_000
 _STEP_BYTES = 16
-"""Memory that is counted for a plan, and for each pair of slots in each order of its steps."""
+"""Memory that is counted for a plan, and for each pair of slots in its steps."""
 
 _GROUP_BYTES = 1_500
 _RESOURCE_BYTES = 400
@@ -91,7 +88,7 @@ class Step:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Plan:
-    """A request in the form in which the search works on it. Plans are equal by identity.
+    """A request in the form in which the search works on it. Plans are equal by value.
 
     Attributes:
         request: What was asked.
@@ -106,6 +103,7 @@ class Plan:
             together.
         split: Amounts of the classes of the unsuffixed group that several providers may give;
             no slot is for them.
+        idle: Slots and names of classes for which no other slot can use the same provider.
     """
 
     request: CandidateRequest
@@ -118,14 +116,22 @@ class Plan:
     unsuffixed: tuple[int, ...]
     required: tuple[frozenset[str], ...]
     split: Mapping[str, int]
-    _steps: dict[tuple[int, ...], tuple["Step", ...]] = field(default_factory=dict, repr=False)
-    _relieved: dict[frozenset[tuple[int, str]], "Plan"] = field(default_factory=dict, repr=False)
+    idle: frozenset[tuple[int, str]] = frozenset()
+
+    def __eq__(self, other: object) -> bool:
+        """Compare by value: all of a plan follows from the request and what is idle."""
+        return self is other or (
+            isinstance(other, Plan) and self.request == other.request and self.idle == other.idle
+        )
+
+    def __hash__(self) -> int:
+        """Return the hash of the value."""
+        return hash((self.request, self.idle))
 
     @property
     def nbytes(self) -> int:
-        """Return the memory that it may come to take, with all that it keeps."""
-        orders = _MOST_ORDERS * (1 + _MOST_ORDERS)
-        return _PLAN_BYTES + orders * _STEP_BYTES * len(self.wants) ** 2
+        """Return the memory that it takes, with the request."""
+        return _PLAN_BYTES + _bytes_of(self.request)
 
     def relieved(self, idle: frozenset[tuple[int, str]]) -> "Plan":
         """Return the plan where some slots do not compete for a class; the same one each time.
@@ -135,21 +141,17 @@ class Plan:
         """
         if not idle:
             return self
-        known = self._relieved.get(idle)
-        if known is None:
-            if len(self._relieved) >= _MOST_ORDERS:
-                self._relieved.clear()
-            known = replace(
-                self,
-                contests=relieved(self.wants, self.contests, idle),
-                inner_contests=tuple(
-                    relieved(self.wants, one, idle) for one in self.inner_contests
-                ),
-                _steps={},
-                _relieved={},
-            )
-            self._relieved[idle] = known
-        return known
+        return _plans.get((self, idle), lambda: self._without_contests(idle))
+
+    def _without_contests(self, idle: frozenset[tuple[int, str]]) -> "Plan":
+        return replace(
+            self,
+            contests=relieved(self.wants, self.contests, idle),
+            inner_contests=tuple(
+                relieved(self.wants, contests, idle) for contests in self.inner_contests
+            ),
+            idle=idle,
+        )
 
     def steps(self, sizes: Sequence[int]) -> tuple["Step", ...]:
         """Put heads and slots into an order that prunes early, with what each must look at.
@@ -163,18 +165,27 @@ class Plan:
         """
         # The steps depend on the order of the sizes alone.
         order = tuple(sorted(range(len(sizes)), key=lambda slot: (sizes[slot], slot)))
-        known = self._steps.get(order)
-        if known is None:
-            planner = _Planner(self, sizes)
-            for subtree, members in enumerate(self.lists):
-                planner.guess_head(subtree)
-                planner.fill(members)
-            planner.fill(range(len(self.wants)))
-            known = tuple(planner.steps)
-            if len(self._steps) >= _MOST_ORDERS:
-                self._steps.clear()
-            self._steps[order] = known
-        return known
+        return _steps.get((self, order), lambda: _Steps(self._planned_steps(sizes), self)).steps
+
+    def _planned_steps(self, sizes: Sequence[int]) -> tuple["Step", ...]:
+        planner = _Planner(self, sizes)
+        for subtree, members in enumerate(self.lists):
+            planner.guess_head(subtree)
+            planner.fill(members)
+        planner.fill(range(len(self.wants)))
+        return tuple(planner.steps)
+
+
+@dataclass(frozen=True, slots=True)
+class _Steps:
+    """Steps in a cache; their key keeps the plan alive."""
+
+    steps: tuple[Step, ...]
+    plan: Plan
+
+    @property
+    def nbytes(self) -> int:
+        return self.plan.nbytes + _STEP_BYTES * len(self.steps) ** 2
 
 
 def _bytes_of(request: CandidateRequest) -> int:
@@ -190,8 +201,11 @@ def _bytes_of(request: CandidateRequest) -> int:
     )
 
 
-_plans = Memory(_REMEMBERED_BYTES, _bytes_of)
-"""Plans by request."""
+_plans = ByteCache(_PLANS_BYTES, lambda _: 0)
+"""Plans by request, and by plan and what is idle there; a plan counts its request."""
+
+_steps = ByteCache(_STEPS_BYTES, lambda _: 0)
+"""The steps of plans by plan and order of the slots, which the state of the cloud chooses."""
 
 
 def plan_of(request: CandidateRequest) -> Plan:

@@ -35,7 +35,7 @@ def found_before(
 ) -> Iterator[Choices]:
     """Yield the candidates of a problem, in blocks: those of an earlier one, or drawn now."""
     key = _dependencies(problem)
-    known = None if key is None else problem.forest.memory.find(key)
+    known = None if key is None else problem.forest.cache.find(key)
     if isinstance(known, _Found):
         yield from known.blocks
         return
@@ -47,7 +47,7 @@ def found_before(
             blocks.append(block)
         yield block
     if key is not None and size <= _MOST_BYTES:
-        problem.forest.memory.keep(key, _Found(tuple(blocks)))
+        problem.forest.cache.keep(key, _Found(tuple(blocks)))
 
 
 def _dependencies(problem: Problem) -> Hashable | None:

@@ -13,8 +13,10 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from math import gcd, lcm
 
+import numpy as np
+
 from treeclaim.forest.bounds.budget import UNBOUNDED, Budget
-from treeclaim.forest.bounds.memory import Memory
+from treeclaim.forest.bounds.cache import ByteCache
 from treeclaim.forest.split.sums import reaches
 
 
@@ -42,11 +44,11 @@ class Share:
 
 Shares = tuple[Share, ...]
 
-_REMEMBERED_BYTES = 4_000_000
+_DIVISION_BYTES = 4_000_000
 """Of divisions: a few thousand of some providers each."""
 
-_MOST_VERDICTS = 10_000
-"""Verdicts on sets that are kept while minimal sets are looked for; some two megabytes."""
+_VERDICT_BYTES = 8_000_000
+"""Of verdicts on sets while minimal sets are looked for: some ten thousand."""
 
 _SET_BYTES = 100
 """Memory that is counted for a set that was found."""
@@ -130,7 +132,7 @@ class _Mixed:
         self._bit = {one: 1 << number for number, one in enumerate(shares)}
         self._smaller: list[int] = []
         self._found: list[int] = []
-        self._verdicts: dict[_Ranges, bool] = {}
+        self._verdicts = ByteCache(_VERDICT_BYTES)
 
     def is_settled(self, shares: Shares) -> bool:
         self._budget.check()
@@ -149,11 +151,11 @@ class _Mixed:
 
     def _is_viable(self, ranges: _Ranges) -> bool:
         """Judge equal hardware once."""
-        if ranges not in self._verdicts:
-            if len(self._verdicts) >= _MOST_VERDICTS:
-                self._verdicts.clear()
-            self._verdicts[ranges] = _is_viable(ranges, self._amount, self._budget)
-        return self._verdicts[ranges]
+        return bool(
+            self._verdicts.get(
+                ranges, lambda: np.bool_(_is_viable(ranges, self._amount, self._budget))
+            )
+        )
 
     def close_size(self) -> None:
         """Let the sets found so far rule out bigger ones."""
@@ -229,21 +231,21 @@ class _Parts:
         return 100 + 40 * len(self.parts)
 
 
-_known = Memory(_REMEMBERED_BYTES)
+_divisions = ByteCache(_DIVISION_BYTES)
 """Divisions by policy, shares and amount."""
 
 
 def pack(shares: Sequence[Share], amount: int, budget: Budget = UNBOUNDED) -> tuple[int, ...]:
     """Divide an amount over a viable set so that the vector of parts is the greatest there is."""
     some = _placeless(shares)
-    found = _known.get(("pack", some, amount), lambda: _Parts(_pack(some, amount, budget)))
+    found = _divisions.get(("pack", some, amount), lambda: _Parts(_pack(some, amount, budget)))
     return found.parts
 
 
 def even(shares: Sequence[Share], amount: int, budget: Budget = UNBOUNDED) -> tuple[int, ...]:
     """Divide an amount over a viable set so that the parts differ least; then as `pack` does."""
     some = _placeless(shares)
-    found = _known.get(("even", some, amount), lambda: _Parts(_even(some, amount, budget)))
+    found = _divisions.get(("even", some, amount), lambda: _Parts(_even(some, amount, budget)))
     return found.parts
 
 

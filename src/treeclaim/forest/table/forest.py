@@ -20,7 +20,7 @@ import copy
 from collections.abc import Iterable
 
 from treeclaim.forest.bounds import thresholds
-from treeclaim.forest.bounds.memory import Memory
+from treeclaim.forest.bounds.cache import ByteCache
 from treeclaim.forest.table.class_inventories import ClassInventories
 from treeclaim.forest.table.fragments import summary_fragment
 from treeclaim.forest.table.inventory_view import InventoryView
@@ -34,9 +34,9 @@ from treeclaim.model.provider import ProviderRecord
 
 _NO_INVENTORIES = ClassInventories()
 
-_LEAST_REMEMBERED = 16_000_000
-_REMEMBERED_FOR_A_ROW = 60
-"""Bytes of what is remembered of the shape: the greater of this many and so many for each row."""
+_LEAST_CACHE_BYTES = 16_000_000
+_CACHE_BYTES_FOR_A_ROW = 60
+"""Of the cache of what depends on the shape: the greater of this many and so many for each row."""
 
 
 class Forest(ProviderTable):
@@ -45,7 +45,7 @@ class Forest(ProviderTable):
     Attributes:
         catalogue: The traits and resource classes that exist.
         summaries: Texts of the trees, ready to be joined.
-        memory: What depends on the shape alone. The shape is everything but amounts, usage, names
+        cache: What depends on the shape alone. The shape is everything but amounts, usage, names
             and generations: which providers there are in which tree, and which classes, traits
             and aggregates each has.
     """
@@ -57,7 +57,7 @@ class Forest(ProviderTable):
     def _clear(self) -> None:
         super().__init__()
         self.summaries = SummaryTexts(self._summary)
-        self.memory = Memory(_LEAST_REMEMBERED)
+        self.cache = ByteCache(_LEAST_CACHE_BYTES)
         self._row_by_id: dict[int, int] = {}
         self._row_by_uuid: dict[str, int] = {}
         self._row_by_name: dict[str, int] = {}
@@ -74,7 +74,7 @@ class Forest(ProviderTable):
         if changes.catalogue is not None:
             self.catalogue = changes.catalogue
             self.summaries.forget_all(self.row_count)
-            self.memory.clear()
+            self.cache.clear()
         if changes.complete:
             self._clear()
         reshaped = {}
@@ -140,8 +140,8 @@ class Forest(ProviderTable):
             self._row_by_uuid[one.record.uuid] = row
             self._row_by_name[one.record.name] = row
         self._order = None
-        self.memory.clear()
-        self.memory.most_bytes = max(_LEAST_REMEMBERED, self.row_count * _REMEMBERED_FOR_A_ROW)
+        self.cache.clear()
+        self.cache.most_bytes = max(_LEAST_CACHE_BYTES, self.row_count * _CACHE_BYTES_FOR_A_ROW)
 
     # -- what searches ask -----------------------------------------------------------------
 
