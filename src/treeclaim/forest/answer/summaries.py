@@ -29,7 +29,7 @@ class Summaries:
         self._form = form
         self._order = problem.forest.order
         wants = problem.plan.wants
-        self._giving = [one for one, want in enumerate(wants) if want.resources]
+        self._giving = [slot for slot, want in enumerate(wants) if want.resources]
         self._requested = {name for want in wants for name in want.resources}
         self._tree_used: Mask = np.zeros(len(self._order.roots), dtype=np.bool_)
         # Only an older form of the answer depends on single providers.

@@ -87,10 +87,10 @@ class _Writer:
 
     def members(self, count: int) -> Iterator[int]:
         """Yield the numbers of members, writing commas between them."""
-        for one in range(count):
-            if one:
+        for number in range(count):
+            if number:
                 self.written += b","
-            yield one
+            yield number
 
 
 def _supplies(pattern: Pattern, wants: Sequence[Want]) -> list[tuple[int, bytes]]:
@@ -110,8 +110,8 @@ def _resources(amounts: dict[str, int]) -> bytes:
 
 def _write_object(writer: _Writer, supplies: Sequence[tuple[int, bytes]]) -> None:
     writer.text(b"{")
-    for one in writer.members(len(supplies)):
-        slot, resources = supplies[one]
+    for number in writer.members(len(supplies)):
+        slot, resources = supplies[number]
         writer.uuid(slot)
         writer.text(b":{" + resources + b"}")
     writer.text(b"}")
@@ -119,8 +119,8 @@ def _write_object(writer: _Writer, supplies: Sequence[tuple[int, bytes]]) -> Non
 
 def _write_list(writer: _Writer, supplies: Sequence[tuple[int, bytes]]) -> None:
     writer.text(b"[")
-    for one in writer.members(len(supplies)):
-        slot, resources = supplies[one]
+    for number in writer.members(len(supplies)):
+        slot, resources = supplies[number]
         writer.text(b'{"resource_provider":{"uuid":')
         writer.uuid(slot)
         writer.text(b"}," + resources + b"}")
@@ -133,9 +133,9 @@ def _write_mappings(writer: _Writer, pattern: Pattern, wants: Sequence[Want]) ->
         serving.setdefault(want.suffix, {})[first] = None
     suffixes = list(serving)
     writer.text(b',"mappings":{')
-    for one in writer.members(len(suffixes)):
-        writer.text(b'"' + suffixes[one].encode() + b'":[')
-        providers = list(serving[suffixes[one]])
+    for number in writer.members(len(suffixes)):
+        writer.text(b'"' + suffixes[number].encode() + b'":[')
+        providers = list(serving[suffixes[number]])
         for provider in writer.members(len(providers)):
             writer.uuid(providers[provider])
         writer.text(b"]")
@@ -163,8 +163,8 @@ def patterns_of(block: npt.NDArray[np.int64]) -> Iterator[tuple[Pattern, Rows | 
             yield tuple(first[0].tolist()), slice(start, start + len(part))
             continue
         patterns, which = _distinct(first)
-        for one, digits in enumerate(patterns.tolist()):
-            yield tuple(digits), start + np.flatnonzero(which == one)
+        for number, digits in enumerate(patterns.tolist()):
+            yield tuple(digits), start + np.flatnonzero(which == number)
 
 
 def _common_pattern(block: npt.NDArray[np.int64]) -> Pattern | None:

@@ -51,7 +51,9 @@ class Pairs:
     @cached_property
     def nbytes(self) -> int:
         """Return the bytes that this takes; see `ByteCache`."""
-        slots = sum(one.nbytes for one in self.slots.values() if isinstance(one, np.ndarray))
+        slots = sum(
+            indices.nbytes for indices in self.slots.values() if isinstance(indices, np.ndarray)
+        )
         return self.starts.nbytes + self.provider.nbytes + self.sharing.nbytes + slots
 
     @cached_property
@@ -108,16 +110,16 @@ class Relation:
         return providers if self.fits is None else providers[self.fits[part]]
 
 
-def have_common_provider(forest: Forest, one: Pairs, other: Pairs) -> bool:
+def have_common_provider(forest: Forest, first: Pairs, other: Pairs) -> bool:
     """Tell whether some provider is in both, whatever the anchors."""
 
     def made() -> np.bool_:
         mine = np.zeros(len(forest.order.row), dtype=np.bool_)
-        mine[one.provider] = True
+        mine[first.provider] = True
         return np.bool_(mine[other.provider].any())
 
-    return one is other or bool(
-        forest.cache.get(("common provider", one.serial, other.serial), made)
+    return first is other or bool(
+        forest.cache.get(("common provider", first.serial, other.serial), made)
     )
 
 

@@ -72,7 +72,7 @@ def explained(
         "fits_when_empty": feasible or bool(empty.matching(trees.constraints).any()),
         "trees": {"considered": len(forest.order.roots), "matching": int(matching.sum())},
         "funnel": list(_funnel(trees)),
-        "nearest": [_blocked(trees, one) for one in _nearest(trees, focus)],
+        "nearest": [_blocked(trees, tree) for tree in _nearest(trees, focus)],
         "advice": [] if feasible else list(_advice(trees)),
     }
 
@@ -121,22 +121,26 @@ class _Trees:
 
     def could_match(self, kept: Collection[Constraint]) -> bool:
         """Tell whether some tree matches each group by itself; that costs little to find out."""
-        loose = [one for one in kept if one.group is not None or one.reason in _ROOT]
+        loose = [
+            constraint
+            for constraint in kept
+            if constraint.group is not None or constraint.reason in _ROOT
+        ]
         return bool(self.matching(loose).any())
 
     def of_group(self, suffix: str) -> list[Constraint]:
         """Return the constraints of one group."""
-        return [one for one in self.constraints if one.group == suffix]
+        return [constraint for constraint in self.constraints if constraint.group == suffix]
 
     @property
     def between(self) -> list[Constraint]:
         """Return the constraints on the root or on several groups."""
-        return [one for one in self.constraints if one.group is None]
+        return [constraint for constraint in self.constraints if constraint.group is None]
 
 
 def _is_bound(request: CandidateRequest) -> bool:
     """Tell whether which provider serves a group may depend on who serves another one."""
-    lists = [one for one in request.same_subtree if len(one.inside) > 1 or one.outside]
+    lists = [listed for listed in request.same_subtree if len(listed.inside) > 1 or listed.outside]
     return bool(request.sums_groups or request.isolated or lists or request.can_split)
 
 
@@ -154,23 +158,23 @@ def _funnel(trees: _Trees) -> Iterator[dict[str, Any]]:
     kept: list[Constraint] = []
     known: list[str] = []
     before = trees.matching([], [])
-    for one in trees.constraints:
-        kept.append(one)
-        if one.group is not None and one.group not in known:
-            known.append(one.group)
-        is_between = one.group is None and one.reason not in _ROOT
+    for constraint in trees.constraints:
+        kept.append(constraint)
+        if constraint.group is not None and constraint.group not in known:
+            known.append(constraint.group)
+        is_between = constraint.group is None and constraint.reason not in _ROOT
         after = trees.matching(kept, None if is_between else known)
         if after.sum() < before.sum():
-            yield _step(trees, one, known, int(before.sum()), int(after.sum()))
+            yield _step(trees, constraint, known, int(before.sum()), int(after.sum()))
         before = after
         if not after.any():
             return
 
 
 def _step(
-    trees: _Trees, one: Constraint, known: Sequence[str], before: int, after: int
+    trees: _Trees, constraint: Constraint, known: Sequence[str], before: int, after: int
 ) -> dict[str, Any]:
-    reason, group, detail = one.reason, one.group, one.detail
+    reason, group, detail = constraint.reason, constraint.group, constraint.detail
     if not after and group is not None and len(known) > 1:
         alone = trees.matching(trees.of_group(group), [group])
         if alone.any():
@@ -200,7 +204,7 @@ def _nearest(trees: _Trees, focus: Focus) -> list[int]:
         satisfied += trees.matching(trees.of_group(group.suffix), [group.suffix])
     candidates = np.flatnonzero(~matching)
     ranked = candidates[np.argsort(-satisfied[candidates], kind="stable")]
-    return [int(one) for one in ranked[: focus.nearest]]
+    return [int(tree) for tree in ranked[: focus.nearest]]
 
 
 def _blocked(trees: _Trees, tree: int) -> dict[str, Any]:
@@ -212,12 +216,12 @@ def _blocked(trees: _Trees, tree: int) -> dict[str, Any]:
         "root_provider": {"uuid": provider.uuid, "name": provider.name},
         "blocked_by": [
             {
-                "group": one.group,
-                "reason": one.reason.value,
-                "detail": dict(one.detail),
-                "providers": list(_providers(trees, tree, one)),
+                "group": constraint.group,
+                "reason": constraint.reason.value,
+                "detail": dict(constraint.detail),
+                "providers": list(_providers(trees, tree, constraint)),
             }
-            for one in blocking
+            for constraint in blocking
         ],
     }
 
@@ -226,32 +230,34 @@ def _blocking(trees: _Trees, tree: int) -> Iterator[Constraint]:
     """Yield all constraints that a tree does not meet."""
     found = 0
     for group in trees.request.groups:
-        for one in _blocking_group(trees, tree, group.suffix):
+        for constraint in _blocking_group(trees, tree, group.suffix):
             found += 1
-            yield one
-    for one in trees.between:
-        if one.reason in _ROOT and not trees.matching([one], [])[tree]:
+            yield constraint
+    for constraint in trees.between:
+        if constraint.reason in _ROOT and not trees.matching([constraint], [])[tree]:
             found += 1
-            yield one
+            yield constraint
     if found:
         return
-    between = [one for one in trees.between if one.reason not in _ROOT]
-    without = [one for one in between if trees.matching(_but(trees, one))[tree]]
+    between = [constraint for constraint in trees.between if constraint.reason not in _ROOT]
+    without = [
+        constraint for constraint in between if trees.matching(_but(trees, constraint))[tree]
+    ]
     # Where leaving out one does not help, they stand in the way together.
     yield from without or between
 
 
-def _but(trees: _Trees, one: Constraint) -> list[Constraint]:
+def _but(trees: _Trees, constraint: Constraint) -> list[Constraint]:
     """Return all constraints but one, and what makes no sense without it."""
     return [
         other
         for other in trees.constraints
-        if other is not one
+        if other is not constraint
         and not (
-            one.reason == Reason.NO_INVENTORY
-            and other.group == one.group
+            constraint.reason == Reason.NO_INVENTORY
+            and other.group == constraint.group
             and other.reason in (Reason.AMOUNT_UNIT, Reason.CAPACITY)
-            and other.value == one.value
+            and other.value == constraint.value
         )
     ]
 
@@ -263,34 +269,34 @@ def _blocking_group(trees: _Trees, tree: int, suffix: str) -> Iterator[Constrain
         return
     missing: set[Any] = set()
     found = False
-    for one in mine:
+    for constraint in mine:
         needs = [
             other
             for other in mine
             if other.reason == Reason.NO_INVENTORY
-            and one.reason in (Reason.AMOUNT_UNIT, Reason.CAPACITY)
-            and other.value == one.value
+            and constraint.reason in (Reason.AMOUNT_UNIT, Reason.CAPACITY)
+            and other.value == constraint.value
         ]
-        if needs and one.value in missing:
+        if needs and constraint.value in missing:
             continue
-        if not trees.matching([*needs, one], [suffix])[tree]:
+        if not trees.matching([*needs, constraint], [suffix])[tree]:
             found = True
-            if one.reason == Reason.NO_INVENTORY:
-                missing.add(one.value)
-            yield one
+            if constraint.reason == Reason.NO_INVENTORY:
+                missing.add(constraint.value)
+            yield constraint
     if found:
         return
     # Each is met by some provider, but no provider meets them all: tell where it ends.
-    for number, one in enumerate(mine, 1):
+    for number, constraint in enumerate(mine, 1):
         if not trees.matching(mine[:number], [suffix])[tree]:
-            yield one
+            yield constraint
             return
 
 
-def _providers(trees: _Trees, tree: int, one: Constraint) -> Iterator[dict[str, Any]]:
+def _providers(trees: _Trees, tree: int, constraint: Constraint) -> Iterator[dict[str, Any]]:
     """Yield the providers of a tree that have what a constraint, or its groups, ask for."""
     forest, order = trees.forest, trees.forest.order
-    wanted = _wanted(trees.request, one)
+    wanted = _wanted(trees.request, constraint)
     first = int(order.roots[tree])
     shown = 0
     for place in range(first, int(order.end[first])):
@@ -308,16 +314,16 @@ def _providers(trees: _Trees, tree: int, one: Constraint) -> Iterator[dict[str, 
                 }
 
 
-def _wanted(request: CandidateRequest, one: Constraint) -> Mapping[str, int]:
+def _wanted(request: CandidateRequest, constraint: Constraint) -> Mapping[str, int]:
     """Return the amounts that a constraint is about, by class."""
-    if one.reason in (Reason.CAPACITY, Reason.AMOUNT_UNIT, Reason.NO_INVENTORY):
+    if constraint.reason in (Reason.CAPACITY, Reason.AMOUNT_UNIT, Reason.NO_INVENTORY):
         amounts = {group.suffix: group.resources for group in request.groups}
-        return {one.value: amounts[one.group or NO_GROUP][one.value]}
-    named = one.detail.get("groups", [one.group])
+        return {constraint.value: amounts[constraint.group or NO_GROUP][constraint.value]}
+    named = constraint.detail.get("groups", [constraint.group])
     suffixes = {str(name).removeprefix("!") for name in named if name is not None}
     wanted: dict[str, int] = {}
     for group in request.groups:
-        if group.suffix in suffixes or (one.reason == Reason.COMBINED_CAPACITY):
+        if group.suffix in suffixes or (constraint.reason == Reason.COMBINED_CAPACITY):
             for name, amount in group.resources.items():
                 wanted[name] = wanted.get(name, 0) + amount
     return wanted
@@ -325,9 +331,9 @@ def _wanted(request: CandidateRequest, one: Constraint) -> Mapping[str, int]:
 
 def _advice(trees: _Trees) -> Iterator[str]:
     """Yield a sentence for each single constraint without which some tree would match."""
-    for one in trees.constraints:
-        kept = _but(trees, one)
+    for constraint in trees.constraints:
+        kept = _but(trees, constraint)
         count = int(trees.matching(kept).sum()) if trees.could_match(kept) else 0
         if count:
             noun = "tree" if count == 1 else "trees"
-            yield f"Without {one.text} {count} {noun} would match."
+            yield f"Without {constraint.text} {count} {noun} would match."

@@ -21,9 +21,9 @@ def assignable(
         capacity: How many takers each place can serve; a place not named serves none.
         budget: What the question may cost.
     """
-    if all(one is options[0] for one in options):
+    if all(domain is options[0] for domain in options):
         # Takers that can use the same places fit if there are enough.
-        return not options or sum(max(capacity.get(one, 0), 0) for one in options[0]) >= len(
+        return not options or sum(max(capacity.get(place, 0), 0) for place in options[0]) >= len(
             options
         )
     held: dict[int, int] = {}
@@ -32,11 +32,11 @@ def assignable(
         path = _path_to_free_place(taker, options, capacity, takers, budget)
         if path is None:
             return False
-        for one, place in path:
-            if one in held:
-                takers[held[one]].remove(one)
-            takers[place].add(one)
-            held[one] = place
+        for item, place in path:
+            if item in held:
+                takers[held[item]].remove(item)
+            takers[place].add(item)
+            held[item] = place
     return True
 
 
@@ -56,11 +56,11 @@ def _path_to_free_place(
     waiting = deque([taker])
     while waiting:
         budget.check()
-        one = waiting.popleft()
-        for place in options[one]:
+        item = waiting.popleft()
+        for place in options[item]:
             if place in came_from:
                 continue
-            came_from[place] = one
+            came_from[place] = item
             if len(takers[place]) < capacity.get(place, 0):
                 return _moves(place, taker, came_from, moved_from)
             for other in sorted(takers[place]):
@@ -74,8 +74,8 @@ def _moves(
 ) -> list[tuple[int, int]]:
     moves = []
     while True:
-        one = came_from[place]
-        moves.append((one, place))
-        if one == taker:
+        item = came_from[place]
+        moves.append((item, place))
+        if item == taker:
             return moves
-        place = moved_from[one]
+        place = moved_from[item]

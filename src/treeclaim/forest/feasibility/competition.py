@@ -56,7 +56,9 @@ class Competition:
         self._budget = budget
         self._wants = wants
         self._loose = sorted(set(range(len(wants))).difference(*lists))
-        contested = {id(options[slot]): options[slot] for one in contests for slot in one.slots}
+        contested = {
+            id(options[slot]): options[slot] for contest in contests for slot in contest.slots
+        }
         self._contested = list(contested.values())
         self._packing = Packing(wants, options, contests, budget)
         self._options = options
@@ -75,21 +77,21 @@ class Competition:
 
     def _enough(self, contest: Contest, anchor_count: int) -> Mask:
         distinct: dict[int, list[int]] = {}
-        for one in contest.slots:
-            distinct.setdefault(id(self._options[one]), []).append(one)
+        for slot in contest.slots:
+            distinct.setdefault(id(self._options[slot]), []).append(slot)
         mask = np.ones(anchor_count, dtype=np.bool_)
         for members in distinct.values():
             options = self._options[members[0]]
             mask &= options.sums(places_for(contest, options)) >= len(members)
         options_of_all = [self._options[members[0]] for members in distinct.values()]
         keys, first = np.unique(
-            np.concatenate([one.keys for one in options_of_all]), return_index=True
+            np.concatenate([domain.keys for domain in options_of_all]), return_index=True
         )
         anchors = keys // self._place_count
-        served = np.concatenate([places_for(contest, one) for one in options_of_all])[first]
+        served = np.concatenate([places_for(contest, domain) for domain in options_of_all])[first]
         mask &= np.bincount(anchors, served, minlength=anchor_count) >= len(contest.slots)
         if contest.resource_class is not None:
-            rooms = [one.room[contest.resource_class] for one in options_of_all]
+            rooms = [domain.room[contest.resource_class] for domain in options_of_all]
             room = np.concatenate(rooms)[first].astype(np.float64)
             mask &= np.bincount(anchors, room, minlength=anchor_count) >= contest.total
         return mask
@@ -126,7 +128,7 @@ class Competition:
             anchors: Indices of anchors.
             which: Which of them are meant: positions, int64.
         """
-        counts = np.array([one.counts[anchors[which]] for one in self._contested])
+        counts = np.array([domain.counts[anchors[which]] for domain in self._contested])
         sizes, group = np.unique(counts, axis=1, return_inverse=True)
         for number, widths in enumerate(sizes.T.tolist()):
             self._budget.check()
@@ -169,8 +171,8 @@ class Competition:
         room: dict[int, int] = {}
         lists: dict[int, list[int]] = {}
         wanted = []
-        for one in contest.slots:
-            options = self._options[one]
+        for slot in contest.slots:
+            options = self._options[slot]
             if id(options) not in lists:
                 part = slice(options.starts[anchor], options.starts[anchor + 1])
                 lists[id(options)] = options.places[part].tolist()
@@ -180,12 +182,12 @@ class Competition:
                     else options.room[contest.resource_class]
                 )
                 room.update(zip(lists[id(options)], units[part].tolist(), strict=True))
-            if one in left:
+            if slot in left:
                 wanted.append(lists[id(options)])
-        for one in contest.slots:
-            if one not in left:
-                place = int(chosen[one])
-                room[place] = room.get(place, 0) - self._taken(contest, one)
+        for slot in contest.slots:
+            if slot not in left:
+                place = int(chosen[slot])
+                room[place] = room.get(place, 0) - self._taken(contest, slot)
         return wanted, {place: units // contest.least for place, units in room.items()}
 
     def _taken(self, contest: Contest, slot: int) -> int:

@@ -80,8 +80,15 @@ class Packing:
     ) -> None:
         self._budget = budget
         self._options = options
-        self._classes = [one.resource_class for one in contests if one.resource_class is not None]
-        alone = {slot for one in contests if one.resource_class is None for slot in one.slots}
+        self._classes = [
+            contest.resource_class for contest in contests if contest.resource_class is not None
+        ]
+        alone = {
+            slot
+            for contest in contests
+            if contest.resource_class is None
+            for slot in contest.slots
+        }
         self._amounts = [
             tuple(want.resources.get(name, 0) for name in self._classes) for want in wants
         ]
@@ -89,7 +96,7 @@ class Packing:
             (id(options[slot]), amounts, slot in alone)
             for slot, amounts in enumerate(self._amounts)
         ]
-        self._slots = sorted({slot for one in contests for slot in one.slots})
+        self._slots = sorted({slot for contest in contests for slot in contest.slots})
         # With one class and one amount assignment has said everything.
         self._is_needed = len({self._amounts[slot] for slot in self._slots}) > 1
 
@@ -105,7 +112,7 @@ class Packing:
         if not self._is_needed or not waiting:
             return True
         counts = Counter(self._kind[slot] for slot in waiting)
-        kinds = tuple(Kind(count, one[1], one[2]) for one, count in counts.items())
+        kinds = tuple(Kind(count, kind[1], kind[2]) for kind, count in counts.items())
         rooms: dict[int, list[int]] = {}
         serves: dict[int, list[bool]] = defaultdict(lambda: [False] * len(kinds))
         numbers = {kind: number for number, kind in enumerate(counts)}
@@ -131,7 +138,7 @@ class Packing:
             )
             for place, room in rooms.items()
         ]
-        served = tuple(sorted(one for one in places if any(one.serves)))
+        served = tuple(sorted(place for place in places if any(place.serves)))
         return packable(kinds, served, self._budget)
 
     def _note_options(
@@ -180,7 +187,7 @@ def _judged(kinds: tuple[Kind, ...], places: tuple[Place, ...], budget: Budget) 
         return True
     for most_states in thresholds.MOST_PACKING_STATES:
         coarse, merged_places = _merged(kinds, places, most_states)
-        states = prod(one.takers + 1 for one in coarse)
+        states = prod(kind.takers + 1 for kind in coarse)
         fillings = _all_fillings(
             coarse, merged_places, thresholds.MOST_PACKING_WORK // states, budget
         )
@@ -196,17 +203,18 @@ def greedy(kinds: Sequence[Kind], places: Sequence[Place], budget: Budget = UNBO
     """
     if not places:
         return False
-    room = np.array([one.room for one in places], dtype=np.int64)
-    serves = np.array([one.serves for one in places], dtype=np.bool_)
+    room = np.array([place.room for place in places], dtype=np.int64)
+    serves = np.array([place.serves for place in places], dtype=np.bool_)
     is_taken = np.zeros(len(places), dtype=np.bool_)
     choices = serves.sum(axis=0).tolist()
     order = sorted(
-        range(len(kinds)), key=lambda one: (choices[one], [-n for n in kinds[one].amounts])
+        range(len(kinds)),
+        key=lambda number: (choices[number], [-n for n in kinds[number].amounts]),
     )
-    by_size = sorted(order, key=lambda one: [-n for n in kinds[one].amounts])
+    by_size = sorted(order, key=lambda number: [-n for n in kinds[number].amounts])
     return any(
         _greedily_served(
-            [kinds[one] for one in some], serves[:, some], room.copy(), is_taken.copy(), budget
+            [kinds[kind] for kind in some], serves[:, some], room.copy(), is_taken.copy(), budget
         )
         for some in (by_size, order)
     )
@@ -297,27 +305,33 @@ def _merged(
     groups: list[tuple[Kind, tuple[int, ...]]] = [
         (kind, (number,)) for number, kind in enumerate(kinds)
     ]
-    groups.sort(key=lambda one: (one[0].is_alone, one[0].amounts))
+    groups.sort(
+        key=lambda kind_and_numbers: (kind_and_numbers[0].is_alone, kind_and_numbers[0].amounts)
+    )
     while len(groups) > 1 and prod(kind.takers + 1 for kind, _ in groups) > most_states:
-        at = min(range(len(groups) - 1), key=lambda one: _loss(groups[one][0], groups[one + 1][0]))
-        (one, numbers), (other, more) = groups[at : at + 2]
-        least = tuple(map(min, one.amounts, other.amounts))
-        kind = Kind(one.takers + other.takers, least, one.is_alone and other.is_alone)
+        at = min(
+            range(len(groups) - 1),
+            key=lambda number: _loss(groups[number][0], groups[number + 1][0]),
+        )
+        (first, numbers), (other, more) = groups[at : at + 2]
+        least = tuple(map(min, first.amounts, other.amounts))
+        kind = Kind(first.takers + other.takers, least, first.is_alone and other.is_alone)
         groups[at : at + 2] = [(kind, (*numbers, *more))]
     merged = tuple(
         Place(
-            place.room, tuple(any(place.serves[one] for one in numbers) for _, numbers in groups)
+            place.room,
+            tuple(any(place.serves[number] for number in numbers) for _, numbers in groups),
         )
         for place in places
     )
     return tuple(kind for kind, _ in groups), merged
 
 
-def _loss(one: Kind, other: Kind) -> int:
+def _loss(first: Kind, other: Kind) -> int:
     """Return how many units are overlooked by taking two kinds for one, roughly."""
     lost = 0
-    for mine, theirs in zip(one.amounts, other.amounts, strict=True):
-        lost += (one.takers if mine > theirs else other.takers) * abs(mine - theirs)
+    for mine, theirs in zip(first.amounts, other.amounts, strict=True):
+        lost += (first.takers if mine > theirs else other.takers) * abs(mine - theirs)
     return lost
 
 

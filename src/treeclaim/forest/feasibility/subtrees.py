@@ -45,22 +45,22 @@ def heads_of(
         anchor_count: Number of anchors.
         order: The canonical order.
     """
-    distinct = {id(options[one]): options[one] for one in members}
+    distinct = {id(options[slot]): options[slot] for slot in members}
     anchors, places = _candidates(list(distinct.values()), order)
     behind = order.end[places]
     viable = np.ones(len(places), dtype=np.bool_)
     inside = {}
-    for number, one in distinct.items():
-        first, end = one.position(anchors, places), one.position(anchors, behind)
+    for number, domain in distinct.items():
+        first, end = domain.position(anchors, places), domain.position(anchors, behind)
         inside[number] = first, end
         viable &= end > first
     for contest in contests:
-        competing = {id(options[one]): options[one] for one in contest.slots}
+        competing = {id(options[slot]): options[slot] for slot in contest.slots}
         served, units = np.zeros(len(places)), np.zeros(len(places))
-        for number, one in competing.items():
-            served += _sums(places_for(contest, one), *inside[number])
+        for number, domain in competing.items():
+            served += _sums(places_for(contest, domain), *inside[number])
             if contest.resource_class is not None:
-                units += _sums(one.room[contest.resource_class], *inside[number])
+                units += _sums(domain.room[contest.resource_class], *inside[number])
         viable &= served >= len(contest.slots)
         if contest.resource_class is not None:
             viable &= units >= contest.total
@@ -71,7 +71,7 @@ def heads_of(
 def _candidates(options: Sequence[Options], order: TreeOrder) -> tuple[Rows, Rows]:
     """Return the anchor and the place of each option of any of some slots, none twice."""
     place_count = len(order.row)
-    keys = merged([one.keys for one in options])
+    keys = merged([domain.keys for domain in options])
     anchors = keys // place_count
     return anchors, keys - anchors * place_count
 

@@ -30,20 +30,20 @@ def contests_of(
 ) -> tuple[Contest, ...]:
     """Find out which of some slots compete."""
     contests = []
-    alone = tuple(one for one in slots if wants[one].suffix in request.isolated)
+    alone = tuple(slot for slot in slots if wants[slot].suffix in request.isolated)
     if len(alone) > 1:
         contests.append(Contest(alone, None, 1, len(alone)))
     if not request.sums_groups:
         return tuple(contests)
-    for name in dict.fromkeys(name for one in slots for name in wants[one].resources):
-        sharing = tuple(one for one in slots if name in wants[one].resources)
+    for name in dict.fromkeys(name for slot in slots for name in wants[slot].resources):
+        sharing = tuple(slot for slot in slots if name in wants[slot].resources)
         contests += _contest_for(wants, name, sharing)
     return tuple(contests)
 
 
 def _contest_for(wants: Sequence[Want], name: str, slots: tuple[int, ...]) -> list[Contest]:
     """Return the contest of some slots for a class, none if there are not two."""
-    amounts = [wants[one].resources[name] for one in slots]
+    amounts = [wants[slot].resources[name] for slot in slots]
     return [Contest(slots, name, min(amounts), sum(amounts))] if len(slots) > 1 else []
 
 
@@ -52,11 +52,11 @@ def relieved(
 ) -> tuple[Contest, ...]:
     """Return contests without the slots that do not compete for the class."""
     left: list[Contest] = []
-    for one in contests:
-        name = one.resource_class
+    for contest in contests:
+        name = contest.resource_class
         if name is None:
-            left.append(one)
+            left.append(contest)
         else:
-            slots = tuple(slot for slot in one.slots if (slot, name) not in idle)
+            slots = tuple(slot for slot in contest.slots if (slot, name) not in idle)
             left += _contest_for(wants, name, slots)
     return tuple(left)

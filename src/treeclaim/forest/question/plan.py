@@ -196,7 +196,7 @@ def _bytes_of(request: CandidateRequest) -> int:
         _GROUP_BYTES * len(request.groups)
         + _RESOURCE_BYTES * len(amounts)
         + sum(map(int.bit_length, amounts)) // 8
-        + sum(size_of(one) for one in conditions if not one.is_empty)
+        + sum(size_of(condition) for condition in conditions if not condition.is_empty)
         + size_of(request.same_subtree)
     )
 
@@ -215,9 +215,11 @@ def plan_of(request: CandidateRequest) -> Plan:
 
 def _planned(request: CandidateRequest) -> Plan:
     split, required = _split(request)
-    asked = request.groups if not split else tuple(_without(split, one) for one in request.groups)
+    asked = (
+        request.groups if not split else tuple(_without(split, group) for group in request.groups)
+    )
     groups, wants = wants_of(asked)
-    unsuffixed = tuple(one for one, want in enumerate(wants) if want.suffix == NO_GROUP)
+    unsuffixed = tuple(slot for slot, want in enumerate(wants) if want.suffix == NO_GROUP)
     lists = _subtree_lists(request, wants)
     return Plan(
         request=request,
@@ -259,10 +261,12 @@ def _subtree_lists(
     by_suffix = {want.suffix: index for index, want in enumerate(wants)}
 
     def slots(suffixes: Iterable[str]) -> tuple[int, ...]:
-        return tuple(sorted({by_suffix[one] for one in suffixes}))
+        return tuple(sorted({by_suffix[suffix] for suffix in suffixes}))
 
-    lists = {(slots(one.inside), slots(one.outside)) for one in request.same_subtree}
-    return sorted(one for one in lists if len(one[0]) > 1 or one[1])
+    lists = {(slots(listed.inside), slots(listed.outside)) for listed in request.same_subtree}
+    return sorted(
+        slots_of_list for slots_of_list in lists if len(slots_of_list[0]) > 1 or slots_of_list[1]
+    )
 
 
 class _Planner:
@@ -279,9 +283,9 @@ class _Planner:
             want.suffix != NO_GROUP and want.suffix in plan.request.isolated for want in plan.wants
         ]
         self._rivals = {
-            one.resource_class: frozenset(one.slots)
-            for one in plan.contests
-            if one.resource_class is not None
+            contest.resource_class: frozenset(contest.slots)
+            for contest in plan.contests
+            if contest.resource_class is not None
         }
         self._nested = plan.request.nested
         self._filled: list[int] = []
@@ -295,33 +299,33 @@ class _Planner:
             Step(
                 slot=None,
                 subtree=subtree,
-                covers=tuple(one for one in members if one in self._filled),
-                spares=tuple(one for one in self._outside[subtree] if one in self._filled),
+                covers=tuple(slot for slot in members if slot in self._filled),
+                spares=tuple(slot for slot in self._outside[subtree] if slot in self._filled),
                 completes=(subtree,) if set(members) <= set(self._filled) else (),
             )
         )
 
     def fill(self, slots: Iterable[int]) -> None:
-        unfilled = [one for one in slots if one not in self._filled]
-        for one in sorted(unfilled, key=lambda slot: (self._sizes[slot], slot)):
+        unfilled = [slot for slot in slots if slot not in self._filled]
+        for slot in sorted(unfilled, key=lambda slot: (self._sizes[slot], slot)):
             earlier = tuple(self._filled)
-            self._filled.append(one)
-            self.steps.append(self._step(one, earlier))
+            self._filled.append(slot)
+            self.steps.append(self._step(slot, earlier))
 
     def _step(self, new: int, earlier: tuple[int, ...]) -> Step:
         slot = self._wants[new]
         differs = self._apart_from(new, earlier)
         return Step(
             slot=new,
-            within=tuple(one for one in self._guessed if new in self._lists[one]),
-            avoids=tuple(one for one in self._guessed if new in self._outside[one]),
+            within=tuple(subtree for subtree in self._guessed if new in self._lists[subtree]),
+            avoids=tuple(subtree for subtree in self._guessed if new in self._outside[subtree]),
             completes=self._completed_by((new,)),
             differs=differs,
             summed=self._summed(new, differs, earlier),
             other_trees=(
                 ()
                 if self._nested or not slot.resources
-                else tuple(one for one in earlier if self._wants[one].resources)
+                else tuple(other for other in earlier if self._wants[other].resources)
             ),
             completes_unsuffixed=(
                 new in self._unsuffixed and self._unsuffixed.issubset(self._filled)
@@ -334,9 +338,9 @@ class _Planner:
             return ()
         filled = set(self._filled)
         return tuple(
-            one
-            for one in self._guessed
-            if set(self._lists[one]) <= filled and set(self._lists[one]) & set(new)
+            subtree
+            for subtree in self._guessed
+            if set(self._lists[subtree]) <= filled and set(self._lists[subtree]) & set(new)
         )
 
     def _apart_from(self, new: int, earlier: Sequence[int]) -> tuple[int, ...]:
@@ -344,7 +348,7 @@ class _Planner:
         if not self._suffixed[new]:
             return ()
         rivals = self._suffixed if self._isolated[new] else self._isolated
-        return tuple(one for one in earlier if rivals[one])
+        return tuple(other for other in earlier if rivals[other])
 
     def _summed(
         self, new: int, differs: Sequence[int], earlier: Sequence[int]
@@ -356,8 +360,8 @@ class _Planner:
         for name, amount in self._wants[new].resources.items():
             rivals = self._rivals.get(name, frozenset())
             if new in rivals:
-                others = [one for one in earlier if one in rivals and one not in apart]
-                amounts = [self._wants[one].resources[name] for one in others]
+                others = [other for other in earlier if other in rivals and other not in apart]
+                amounts = [self._wants[other].resources[name] for other in others]
                 if others:
                     taken = np.array(amounts, dtype=np.int64)
                     summed[name] = Summed(amount, tuple(others), taken)

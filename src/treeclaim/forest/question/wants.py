@@ -40,7 +40,7 @@ def wants_of(
     distinct: list[RequestGroup] = []
     wants = []
     for group in groups:
-        same = (one for one, other in enumerate(distinct) if _asks_the_same(group, other))
+        same = (number for number, other in enumerate(distinct) if _asks_the_same(group, other))
         number = next(same, len(distinct))
         if number == len(distinct):
             distinct.append(group)
@@ -48,7 +48,8 @@ def wants_of(
         if group.suffix == NO_GROUP:
             resources = [{name: amount} for name, amount in group.resources.items()]
         wants += [
-            Want(group.suffix, _saturated(one), number, part) for part, one in enumerate(resources)
+            Want(group.suffix, _saturated(amounts), number, part)
+            for part, amounts in enumerate(resources)
         ]
     return tuple(distinct), tuple(wants)
 
@@ -59,10 +60,10 @@ def _saturated(resources: Mapping[str, int]) -> Mapping[str, int]:
     return {name: min(amount, BEYOND_ANY_ROOM) for name, amount in resources.items()}
 
 
-def _asks_the_same(one: RequestGroup, other: RequestGroup) -> bool:
+def _asks_the_same(group: RequestGroup, other: RequestGroup) -> bool:
     return (
-        NO_GROUP not in (one.suffix, other.suffix)
-        and one.resources == other.resources
-        and one.conditions == other.conditions
-        and one.leniency == other.leniency
+        NO_GROUP not in (group.suffix, other.suffix)
+        and group.resources == other.resources
+        and group.conditions == other.conditions
+        and group.leniency == other.leniency
     )

@@ -70,7 +70,7 @@ class Block:
         chosen = self._parents if self._chosen is None else self._chosen
         is_one_value = not any(chosen.strides)
         arrays = (self.anchor, self.heads, self._row, self._place)
-        return sum(one.nbytes for one in arrays) + (0 if is_one_value else chosen.nbytes)
+        return sum(array.nbytes for array in arrays) + (0 if is_one_value else chosen.nbytes)
 
     @property
     def chosen(self) -> Choices:

@@ -55,7 +55,7 @@ def in_turn(
         size: Candidates wanted in all, at most.
     """
     share = max(size // max(len(anchors), 1), 1)
-    waiting = [_Source(draw(anchors[[one]], share)) for one in range(len(anchors))]
+    waiting = [_Source(draw(anchors[[index]], share)) for index in range(len(anchors))]
     turn = _FIRST_ROUND
     while waiting:
         still = []

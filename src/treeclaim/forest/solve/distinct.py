@@ -59,7 +59,7 @@ class FirstAnchors:
         self._sharing = sharing
         self._budget = budget
         self._keys: list[Rows] = []
-        self._anchor_count = max(len(one.pairs.starts) - 1 for one in relations)
+        self._anchor_count = max(len(relation.pairs.starts) - 1 for relation in relations)
 
     def are_first(self, found: Anchored) -> Mask:
         """Tell which candidates, given with the numbers of their anchors, are not repetitions."""
@@ -87,11 +87,11 @@ class FirstAnchors:
         while True:
             self._budget.check()
             before = reached
-            for one in lists:
-                at = int(one.searchsorted(reached))
-                if at == len(one):
+            for anchors in lists:
+                at = int(anchors.searchsorted(reached))
+                if at == len(anchors):
                     return self._anchor_count
-                reached = int(one[at])
+                reached = int(anchors[at])
             if reached == before:
                 return reached
 
@@ -118,11 +118,11 @@ class FirstAnchors:
     def _lent_to(self) -> list[Rows]:
         """Return for each slot `provider * anchors + anchor` of its sharing providers, ascending."""
         known: dict[int, Rows] = {}
-        for one in self._relations:
-            if id(one) not in known:
-                known[id(one)] = self._keys_of(one)
-                self._budget.hold(known[id(one)].nbytes)
-        return [known[id(one)] for one in self._relations]
+        for relation in self._relations:
+            if id(relation) not in known:
+                known[id(relation)] = self._keys_of(relation)
+                self._budget.hold(known[id(relation)].nbytes)
+        return [known[id(relation)] for relation in self._relations]
 
     def _keys_of(self, relation: Relation) -> Rows:
         pairs = relation.pairs

@@ -27,7 +27,7 @@ class _Found:
 
     @property
     def nbytes(self) -> int:
-        return sum(one.nbytes for one in self.blocks)
+        return sum(block.nbytes for block in self.blocks)
 
 
 def found_before(
@@ -54,11 +54,13 @@ def _dependencies(problem: Problem) -> Hashable | None:
     """Return what the candidates depend on besides the shape; None if they are not to be kept."""
     plan, options = problem.plan, problem.options
     request = plan.request
-    is_shared = any(one.resource_class is not None for one in plan.contests)
+    is_shared = any(contest.resource_class is not None for contest in plan.contests)
     if is_shared or options.randomize or not request.nested:
         return None
     outcast = [
-        one.conditions.forbidden_aggregates for one in request.groups if one.suffix == NO_GROUP
+        group.conditions.forbidden_aggregates
+        for group in request.groups
+        if group.suffix == NO_GROUP
     ]
     return (
         "candidates",
@@ -67,8 +69,11 @@ def _dependencies(problem: Problem) -> Hashable | None:
         plan.unsuffixed,
         plan.required,
         tuple(
-            (one.pairs.serial, None if one.fits is None else np.packbits(one.fits).tobytes())
-            for one in problem.relations
+            (
+                relation.pairs.serial,
+                None if relation.fits is None else np.packbits(relation.fits).tobytes(),
+            )
+            for relation in problem.relations
         ),
         request.root,
         tuple(outcast),

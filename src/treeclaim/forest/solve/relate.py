@@ -41,7 +41,7 @@ def relate(
     plan = plan_of(request)
     found = [relations_of(forest, group, budget) for group in plan.groups]
     relations = tuple(found[want.group][want.part] for want in plan.wants)
-    budget.hold(sum(one.pairs.nbytes for some in found for one in some))
+    budget.hold(sum(relation.pairs.nbytes for some in found for relation in some))
     plan = plan.relieved(_idle(forest, plan, relations, budget))
     split = _split_relations(forest, plan)
     unsuffixed = [group.conditions for group in request.groups if group.suffix == NO_GROUP]
@@ -68,25 +68,25 @@ def _idle(
     for contest in plan.contests:
         name = contest.resource_class
         if name is not None and not all(
-            relations[one] is relations[contest.slots[0]] for one in contest.slots
+            relations[slot] is relations[contest.slots[0]] for slot in contest.slots
         ):
-            counts = Counter(id(relations[one].pairs) for one in contest.slots)
-            pairs = {id(relations[one].pairs): relations[one].pairs for one in contest.slots}
-            for one in contest.slots:
+            counts = Counter(id(relations[slot].pairs) for slot in contest.slots)
+            pairs = {id(relations[slot].pairs): relations[slot].pairs for slot in contest.slots}
+            for slot in contest.slots:
                 budget.check()
-                mine = relations[one].pairs
+                mine = relations[slot].pairs
                 others = [it for it in pairs.values() if it is not mine]
                 if counts[id(mine)] == 1 and not any(
                     have_common_provider(forest, mine, it) for it in others
                 ):
-                    idle.add((one, name))
+                    idle.add((slot, name))
     return frozenset(idle)
 
 
 def _split_relations(forest: Forest, plan: Plan) -> tuple[Relation, ...]:
     if not plan.split:
         return ()
-    (conditions,) = [one.conditions for one in plan.request.groups if one.suffix == NO_GROUP]
+    (conditions,) = [group.conditions for group in plan.request.groups if group.suffix == NO_GROUP]
     return tuple(
         split_relation(forest, conditions, name, amount) for name, amount in plan.split.items()
     )
@@ -97,7 +97,7 @@ def _rules(forest: Forest, plan: Plan, relations: Sequence[Relation]) -> Rules:
     # Where something is split, the unsuffixed group is not whole before that is done.
     required = () if plan.split else plan.required
     return Rules(
-        steps=plan.steps([one.size for one in relations]),
+        steps=plan.steps([relation.size for relation in relations]),
         lists=plan.lists,
         unsuffixed=plan.unsuffixed,
         required=tuple(with_any_trait_by_place(forest, names) for names in required),

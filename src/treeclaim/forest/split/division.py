@@ -65,9 +65,9 @@ _Ranges = tuple[tuple[int, int, int], ...]
 
 def _ranges(shares: Sequence[Share]) -> _Ranges:
     ranges: dict[int, tuple[int, int]] = {}
-    for one in shares:
-        least, most = ranges.get(one.step, (0, 0))
-        ranges[one.step] = least + one.least, most + one.most
+    for share in shares:
+        least, most = ranges.get(share.step, (0, 0))
+        ranges[share.step] = least + share.least, most + share.most
     return tuple(sorted((step, *bounds) for step, bounds in ranges.items()))
 
 
@@ -87,9 +87,11 @@ def minimal_sets(
         budget: What the question may cost. Finding out that nothing sums to an amount can take
             forever.
     """
-    if sum(one.most for one in shares) < amount or amount % gcd(*(one.step for one in shares)):
+    if sum(share.most for share in shares) < amount or amount % gcd(
+        *(share.step for share in shares)
+    ):
         return
-    is_uniform = len({one.step for one in shares}) == 1
+    is_uniform = len({share.step for share in shares}) == 1
     judge = _Uniform(amount) if is_uniform else _Mixed(shares, amount, budget)
     try:
         for size in range(1, len(shares) + 1):
@@ -110,11 +112,11 @@ class _Uniform:
 
     def is_settled(self, shares: Shares) -> bool:
         """Tell whether a set (no more than could be given by all) contains a viable one."""
-        return sum(one.most for one in shares) >= self._amount
+        return sum(share.most for share in shares) >= self._amount
 
     def is_minimal(self, shares: Shares) -> bool:
-        spare = sum(one.most for one in shares) - self._amount
-        return is_viable(shares, self._amount) and spare < min(one.most for one in shares)
+        spare = sum(share.most for share in shares) - self._amount
+        return is_viable(shares, self._amount) and spare < min(share.most for share in shares)
 
     def close_size(self) -> None:
         """Nothing to remember."""
@@ -129,7 +131,7 @@ class _Mixed:
     def __init__(self, shares: Sequence[Share], amount: int, budget: Budget) -> None:
         self._amount = amount
         self._budget = budget
-        self._bit = {one: 1 << number for number, one in enumerate(shares)}
+        self._bit = {share: 1 << number for number, share in enumerate(shares)}
         self._smaller: list[int] = []
         self._found: list[int] = []
         self._verdicts = ByteCache(_VERDICT_BYTES)
@@ -137,7 +139,7 @@ class _Mixed:
     def is_settled(self, shares: Shares) -> bool:
         self._budget.check()
         members = self._bits(shares)
-        return any(one & members == one for one in self._smaller)
+        return any(smaller & members == smaller for smaller in self._smaller)
 
     def is_minimal(self, shares: Shares) -> bool:
         if self.is_settled(shares) or not self._is_viable(_ranges(shares)):
@@ -147,7 +149,7 @@ class _Mixed:
         return True
 
     def _bits(self, shares: Shares) -> int:
-        return sum(self._bit[one] for one in shares)
+        return sum(self._bit[share] for share in shares)
 
     def _is_viable(self, ranges: _Ranges) -> bool:
         """Judge equal hardware once."""
@@ -251,17 +253,17 @@ def even(shares: Sequence[Share], amount: int, budget: Budget = UNBOUNDED) -> tu
 
 def _placeless(shares: Sequence[Share]) -> Shares:
     """Forget where the shares are: equal hardware is divided equally, and only once."""
-    return tuple(replace(one, place=0) for one in shares)
+    return tuple(replace(share, place=0) for share in shares)
 
 
 def _pack(shares: Shares, amount: int, budget: Budget) -> tuple[int, ...]:
     parts = []
-    for number, one in enumerate(shares):
+    for number, share in enumerate(shares):
         rest = shares[number + 1 :]
         ranges = _ranges(rest)
         part = next(
             part
-            for part in _parts_of(one, rest, amount)
+            for part in _parts_of(share, rest, amount)
             if _is_viable(ranges, amount - part, budget)
         )
         parts.append(part)
@@ -269,19 +271,19 @@ def _pack(shares: Shares, amount: int, budget: Budget) -> tuple[int, ...]:
     return tuple(parts)
 
 
-def _parts_of(one: Share, rest: Shares, amount: int) -> range:
+def _parts_of(share: Share, rest: Shares, amount: int) -> range:
     """Return the parts of a share that may leave what the rest can give, the greatest first.
 
     What is left must be a multiple of the divisor of the other steps.
     """
-    most = min(one.most, amount - sum(other.least for other in rest))
-    least = max(one.least, amount - sum(other.most for other in rest))
+    most = min(share.most, amount - sum(other.least for other in rest))
+    least = max(share.least, amount - sum(other.most for other in rest))
     # Nothing but 0 is a multiple of "no step".
     divisor = gcd(*(other.step for other in rest)) or max(amount, 1)
-    common = gcd(one.step, divisor)
-    stride = lcm(one.step, divisor)
-    times = amount // common * pow(one.step // common, -1, divisor // common)
-    part = one.step * (times % (divisor // common))
+    common = gcd(share.step, divisor)
+    stride = lcm(share.step, divisor)
+    times = amount // common * pow(share.step // common, -1, divisor // common)
+    part = share.step * (times % (divisor // common))
     greatest = most - (most - part) % stride
     return range(greatest, least - 1, -stride)
 
@@ -295,17 +297,17 @@ def _even(shares: Shares, amount: int, budget: Budget) -> tuple[int, ...]:
     the narrowest so far is enough, and if so, how narrow it can be. A window that reaches lower
     never has to reach higher.
     """
-    ceiling = max(one.most for one in shares)
+    ceiling = max(share.most for share in shares)
     top = _first(ceiling, lambda it: _most_below(shares, it) >= amount)
     bottom = _first(ceiling, lambda it: _least_above(shares, it) > amount) - 1
-    top = max(top, *(one.least for one in shares))
-    bottom = min(bottom, *(one.most for one in shares))
+    top = max(top, *(share.least for share in shares))
+    bottom = min(bottom, *(share.most for share in shares))
     width = ceiling
     found: list[int] = []
     low = bottom
     while low > 0 and top - low <= width:
         budget.check()
-        low = max(_at_most(one, low) for one in shares)
+        low = max(_at_most(share, low) for share in shares)
         if low <= 0 or top - low > width:
             break
         if _has_division(shares, low, low + width, amount, budget):
@@ -316,13 +318,13 @@ def _even(shares: Shares, amount: int, budget: Budget) -> tuple[int, ...]:
             found.append(low)
         low -= 1
     windows = [_within(shares, low, low + width) for low in found]
-    return max(_pack(one, amount, budget) for one in windows if one)
+    return max(_pack(window, amount, budget) for window in windows if window)
 
 
-def _at_most(one: Share, low: int) -> int:
+def _at_most(share: Share, low: int) -> int:
     """Return the greatest part of a share that is not above a level, 0 for none."""
-    part = min(one.most, low // one.step * one.step)
-    return part if part >= one.least else 0
+    part = min(share.most, low // share.step * share.step)
+    return part if part >= share.least else 0
 
 
 def _narrowest(shares: Shares, low: int, widths: range, amount: int, budget: Budget) -> int:
@@ -352,19 +354,24 @@ def _first(ceiling: int, holds: Callable[[int], bool]) -> int:
 
 def _most_below(shares: Sequence[Share], top: int) -> int:
     """Return what the shares give at most if they keep below a level as far as they can."""
-    return sum(max(one.least, min(one.most, top // one.step * one.step)) for one in shares)
+    return sum(
+        max(share.least, min(share.most, top // share.step * share.step)) for share in shares
+    )
 
 
 def _least_above(shares: Sequence[Share], bottom: int) -> int:
     """Return what the shares give at least if they keep above a level as far as they can."""
-    return sum(min(one.most, max(one.least, -(-bottom // one.step) * one.step)) for one in shares)
+    return sum(
+        min(share.most, max(share.least, -(-bottom // share.step) * share.step))
+        for share in shares
+    )
 
 
 def _within(shares: Sequence[Share], bottom: int, top: int) -> Shares | None:
     """Return the shares cut to a window, None if one has no part there."""
     cut = []
-    for one in shares:
-        part = Share.of(one.place, (max(one.least, bottom), min(one.most, top)), one.step)
+    for share in shares:
+        part = Share.of(share.place, (max(share.least, bottom), min(share.most, top)), share.step)
         if part is None:
             return None
         cut.append(part)

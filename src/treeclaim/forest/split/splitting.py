@@ -50,7 +50,9 @@ class SplitCandidate:
 
     def places(self, plan: Plan) -> list[int]:
         """Return the providers that give something."""
-        giving = [one for want, one in zip(plan.wants, self.chosen, strict=True) if want.resources]
+        giving = [
+            place for want, place in zip(plan.wants, self.chosen, strict=True) if want.resources
+        ]
         return [*giving, *(place for _, place, _ in self.parts)]
 
     def written(self, plan: Plan, uuids: Mapping[int, str]) -> bytes:
@@ -105,15 +107,15 @@ class Splitter:
             found = self._first(options.maximum)
             random.shuffle(found)
             return found[:limit]
-        wanted = [one for one in (options.maximum, limit) if one is not None]
+        wanted = [count for count in (options.maximum, limit) if count is not None]
         return self._first(min(wanted, default=None))
 
     def _first(self, count: int | None) -> list[SplitCandidate]:
         found: list[SplitCandidate] = []
         most = sys.maxsize if count is None else min(count, sys.maxsize)
-        for one in islice(self._distinct(), most):
-            self._problem.budget.hold(_CANDIDATE_BYTES + _PART_BYTES * len(one.parts))
-            found.append(one)
+        for candidate in islice(self._distinct(), most):
+            self._problem.budget.hold(_CANDIDATE_BYTES + _PART_BYTES * len(candidate.parts))
+            found.append(candidate)
         return found
 
     def has_candidate(self, anchor: int) -> bool:
@@ -123,9 +125,9 @@ class Splitter:
 
     def _distinct(self) -> Iterator[SplitCandidate]:
         """Yield the candidates; one of sharing providers alone may come from several anchors."""
-        for anchor, one in self._drawn():
-            if not self._is_repetition(anchor, one):
-                yield one
+        for anchor, candidate in self._drawn():
+            if not self._is_repetition(anchor, candidate):
+                yield candidate
 
     def _is_repetition(self, anchor: int, candidate: SplitCandidate) -> bool:
         """Tell whether an earlier anchor has the same candidate.
@@ -152,13 +154,15 @@ class Splitter:
                     return True
             start = other + 1
             if seen_other:
-                start = min((one for one in own if one >= start), default=anchor)
+                start = min((tree for tree in own if tree >= start), default=anchor)
             other = self._reach.common(lists, start)
         return False
 
     def _split_numbers(self, candidate: SplitCandidate) -> list[int]:
         """Return the number of the relation of each part, behind those of the slots."""
-        numbers = {one.name: len(candidate.chosen) + at for at, one in enumerate(self._classes)}
+        numbers = {
+            split.name: len(candidate.chosen) + at for at, split in enumerate(self._classes)
+        }
         return [numbers[name] for name, _, _ in candidate.parts]
 
     def _parts_at(
@@ -166,17 +170,17 @@ class Splitter:
     ) -> tuple[tuple[str, int, int], ...]:
         """Return the parts of a candidate as another anchor that reaches it divides them."""
         parts = []
-        for one in self._classes:
-            places = {place for name, place, _ in candidate.parts if name == one.name}
-            taken = self._taken(one.name, candidate.chosen)
-            parts += one.division_at(other, anchor, places, taken)
+        for split in self._classes:
+            places = {place for name, place, _ in candidate.parts if name == split.name}
+            taken = self._taken(split.name, candidate.chosen)
+            parts += split.division_at(other, anchor, places, taken)
         return tuple(parts)
 
     def _drawn(self) -> Iterator[tuple[int, SplitCandidate]]:
         if not self._problem.options.breadth_first:
             for anchors, chosen in combined_under(self._problem):
-                for anchor, one in zip(anchors.tolist(), chosen.tolist(), strict=True):
-                    for found in self._divided(anchor, tuple(one)):
+                for anchor, places in zip(anchors.tolist(), chosen.tolist(), strict=True):
+                    for found in self._divided(anchor, tuple(places)):
                         yield anchor, found
             return
         anchors = all_anchors(self._problem)
@@ -187,21 +191,22 @@ class Splitter:
             still = []
             for anchor, source in waiting:
                 self._problem.budget.check()
-                one = next(source, None)
-                if one is not None:
-                    yield anchor, one
+                candidate = next(source, None)
+                if candidate is not None:
+                    yield anchor, candidate
                     still.append((anchor, source))
             waiting = still
 
     def _of_anchor(self, anchor: Rows) -> Iterator[SplitCandidate]:
         for anchors, chosen in combined_under(self._problem, anchor):
-            for number, one in zip(anchors.tolist(), chosen.tolist(), strict=True):
-                yield from self._divided(number, tuple(one))
+            for number, places in zip(anchors.tolist(), chosen.tolist(), strict=True):
+                yield from self._divided(number, tuple(places))
 
     def _divided(self, anchor: int, chosen: tuple[int, ...]) -> Iterator[SplitCandidate]:
         """Add all divisions to a combination under an anchor."""
         choices = [
-            partial(one.divisions, anchor, self._taken(one.name, chosen)) for one in self._classes
+            partial(split.divisions, anchor, self._taken(split.name, chosen))
+            for split in self._classes
         ]
         if any(next(draw(), None) is None for draw in choices):
             return
@@ -248,7 +253,7 @@ class _SplitClass:
         """Yield place and units of each part, one division for each minimal viable set."""
         for shares in minimal_sets(self._shares(anchor, taken), self._amount, self._budget):
             parts = self._divide(shares, self._amount, self._budget)
-            yield tuple((one.place, part) for one, part in zip(shares, parts, strict=True))
+            yield tuple((share.place, part) for share, part in zip(shares, parts, strict=True))
 
     def division_at(
         self, other: int, anchor: int, places: Collection[int], taken: Mapping[int, int]
@@ -262,10 +267,10 @@ class _SplitClass:
                 return False, share.place
             return True, self._forest.uuid_of(int(order.row[share.place]))
 
-        shares = [one for one in self._shares(anchor, taken) if one.place in places]
+        shares = [share for share in self._shares(anchor, taken) if share.place in places]
         shares.sort(key=position)
         parts = self._divide(shares, self._amount, self._budget)
-        return [(self.name, one.place, part) for one, part in zip(shares, parts, strict=True)]
+        return [(self.name, share.place, part) for share, part in zip(shares, parts, strict=True)]
 
     def _shares(self, anchor: int, taken: Mapping[int, int]) -> Shares:
         """Return what each provider can give beside what other groups take of it."""
@@ -275,7 +280,7 @@ class _SplitClass:
             Share.of(place, (least, min(most - taken.get(place, 0), self._amount)), step)
             for place, least, most, step in self._known[anchor]
         )
-        return tuple(one for one in found if one is not None)
+        return tuple(share for share in found if share is not None)
 
     def _givers(self, anchor: int) -> list[tuple[int, int, int, int]]:
         """Return place, min_unit, room and step_size: the tree in pre-order, then sharing ones."""
@@ -303,6 +308,6 @@ def _product(choices: Sequence[Callable[[], Iterator[_Division]]]) -> Iterator[l
     if not choices:
         yield []
         return
-    for one in choices[0]():
+    for division in choices[0]():
         for more in _product(choices[1:]):
-            yield [one, *more]
+            yield [division, *more]

@@ -91,17 +91,17 @@ class ClassInventories:
         """Append the inventories of ascending rows, all beyond the rows there are."""
         inventories = [record.inventory for record in records]
         self.row.extend(rows)
-        self.total.extend([one.total for one in inventories])
-        self.reserved.extend([one.reserved for one in inventories])
-        self.min_unit.extend([one.min_unit for one in inventories])
-        self.max_unit.extend([one.max_unit for one in inventories])
-        self.step_size.extend([one.step_size for one in inventories])
-        self.allocation_ratio.extend([one.allocation_ratio for one in inventories])
+        self.total.extend([inventory.total for inventory in inventories])
+        self.reserved.extend([inventory.reserved for inventory in inventories])
+        self.min_unit.extend([inventory.min_unit for inventory in inventories])
+        self.max_unit.extend([inventory.max_unit for inventory in inventories])
+        self.step_size.extend([inventory.step_size for inventory in inventories])
+        self.allocation_ratio.extend([inventory.allocation_ratio for inventory in inventories])
         self.used.extend([record.used for record in records])
         self.free.extend([_free(record) for record in records])
         self.modified_at.extend([record.modified_at for record in records])
-        for one in inventories:
-            self._limits.note(one)
+        for inventory in inventories:
+            self._limits.note(inventory)
 
     def slot_of(self, row: int) -> int:
         """Return the slot of a row that has one; rows ascend with the slots."""
