@@ -12,6 +12,7 @@ from treeclaim.forest import search as search_module
 from treeclaim.forest.answer import templates
 from treeclaim.forest.bounds.cache import ByteCache
 from treeclaim.forest.question import plan as plan_module
+from treeclaim.forest.question import steps
 from treeclaim.forest.table.forest import Forest
 from treeclaim.model.changes import Changes
 from treeclaim.model.names import SHARING_TRAIT
@@ -138,7 +139,7 @@ def test_a_request_that_is_read_anew_finds_what_is_known_of_an_equal_one(monkeyp
     forest = forest_of(world([0] * 10))
     expected = [body_of(forest, request) for request in requests(2, None) if request.nested]
     monkeypatch.setattr(plan_module, "_planned", None)
-    monkeypatch.setattr(plan_module, "_Planner", None)
+    monkeypatch.setattr(steps, "_Planner", None)
     monkeypatch.setattr(templates, "_template", None)
     again = [body_of(forest, request) for request in requests(2, None) if request.nested]
     assert again == expected

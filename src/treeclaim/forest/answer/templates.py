@@ -10,8 +10,8 @@ import numpy.typing as npt
 from treeclaim.forest.bounds import thresholds
 from treeclaim.forest.bounds.cache import ByteCache
 from treeclaim.forest.question.plan import Plan
-from treeclaim.forest.question.wants import Want
-from treeclaim.forest.table.columns import Rows
+from treeclaim.forest.question.slots import Slot
+from treeclaim.forest.table.columns import Integers
 from treeclaim.model.request import BodyForm
 
 Pattern = tuple[int, ...]
@@ -63,11 +63,11 @@ def _template(plan: Plan, pattern: Pattern, form: BodyForm) -> Template:
     writer = _Writer()
     writer.text(b'{"allocations":')
     if form.list_allocations:
-        _write_list(writer, _supplies(pattern, plan.wants))
+        _write_list(writer, _supplies(pattern, plan.slots))
     else:
-        _write_object(writer, _supplies(pattern, plan.wants))
+        _write_object(writer, _supplies(pattern, plan.slots))
     if form.mappings:
-        _write_mappings(writer, pattern, plan.wants)
+        _write_mappings(writer, pattern, plan.slots)
     writer.text(b"},")
     return Template(bytes(writer.written), writer.holes, plan.nbytes)
 
@@ -93,11 +93,11 @@ class _Writer:
             yield number
 
 
-def _supplies(pattern: Pattern, wants: Sequence[Want]) -> list[tuple[int, bytes]]:
+def _supplies(pattern: Pattern, slots: Sequence[Slot]) -> list[tuple[int, bytes]]:
     """Return, for each provider that gives something, its first slot and its resources' JSON."""
     amounts: dict[int, dict[str, int]] = {}
-    for first, want in zip(pattern, wants, strict=True):
-        for name, amount in want.resources.items():
+    for first, slot in zip(pattern, slots, strict=True):
+        for name, amount in slot.resources.items():
             given = amounts.setdefault(first, {})
             given[name] = given.get(name, 0) + amount
     return [(first, _resources(given)) for first, given in amounts.items()]
@@ -127,10 +127,10 @@ def _write_list(writer: _Writer, supplies: Sequence[tuple[int, bytes]]) -> None:
     writer.text(b"]")
 
 
-def _write_mappings(writer: _Writer, pattern: Pattern, wants: Sequence[Want]) -> None:
+def _write_mappings(writer: _Writer, pattern: Pattern, slots: Sequence[Slot]) -> None:
     serving: dict[str, dict[int, None]] = {}
-    for first, want in zip(pattern, wants, strict=True):
-        serving.setdefault(want.suffix, {})[first] = None
+    for first, slot in zip(pattern, slots, strict=True):
+        serving.setdefault(slot.suffix, {})[first] = None
     suffixes = list(serving)
     writer.text(b',"mappings":{')
     for number in writer.members(len(suffixes)):
@@ -142,7 +142,7 @@ def _write_mappings(writer: _Writer, pattern: Pattern, wants: Sequence[Want]) ->
     writer.text(b"}")
 
 
-def patterns_of(block: npt.NDArray[np.int64]) -> Iterator[tuple[Pattern, Rows | slice]]:
+def patterns_of(block: npt.NDArray[np.int64]) -> Iterator[tuple[Pattern, Integers | slice]]:
     """Split a block of candidates (int64, shape (candidates, slots)) by pattern.
 
     Yields:

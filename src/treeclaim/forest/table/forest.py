@@ -178,11 +178,11 @@ class Forest(ProviderTable):
         return [
             InventoryView(
                 resource_class=self.catalogue.class_by_id[class_id].name,
-                inventory=columns.inventory(slot),
-                used=int(columns.used.values[slot]),
-                modified_at=float(columns.modified_at.values[slot]),
+                inventory=columns.inventory(index),
+                used=int(columns.used.values[index]),
+                modified_at=float(columns.modified_at.values[index]),
             )
-            for class_id, slot in self.slots(row)
+            for class_id, index in self.inventory_indices(row)
             for columns in (self.classes[class_id],)
         ]
 

@@ -73,14 +73,16 @@ class ProviderTable:
         self.generation.values[row] = record.generation
         self.modified_at.values[row] = record.modified_at
         self._names[row] = record.name
-        for (class_id, slot), inventory in zip(self.slots(row), record.inventories, strict=True):
-            self.classes[class_id].refresh(slot, inventory)
+        for (class_id, index), inventory in zip(
+            self.inventory_indices(row), record.inventories, strict=True
+        ):
+            self.classes[class_id].refresh(index, inventory)
 
     def bury(self, row: int) -> None:
         """Mark a row as dead."""
         self.alive.values[row] = False
-        for class_id, slot in self.slots(row):
-            self.classes[class_id].bury(slot)
+        for class_id, index in self.inventory_indices(row):
+            self.classes[class_id].bury(index)
 
     def _append_columns(self, planned: Sequence[PlannedRow]) -> None:
         records = [planned_row.record for planned_row in planned]
@@ -114,10 +116,10 @@ class ProviderTable:
             columns = self.classes.setdefault(class_id, ClassInventories())
             columns.extend(class_rows, records[class_id])
 
-    def slots(self, row: int) -> list[tuple[int, int]]:
-        """Return where a row's inventories are: class id and slot, in order of class id."""
+    def inventory_indices(self, row: int) -> list[tuple[int, int]]:
+        """Return where a row's inventories are: class id and index, in order of class id."""
         return [
-            (class_id, self.classes[class_id].slot_of(row)) for class_id in self._class_ids[row]
+            (class_id, self.classes[class_id].index_of(row)) for class_id in self._class_ids[row]
         ]
 
     # -- reading ---------------------------------------------------------------------------
@@ -195,7 +197,8 @@ class ProviderTable:
             root_id=int(self.id.values[self.root.values[row]]),
             modified_at=float(self.modified_at.values[row]),
             inventories=tuple(
-                self.classes[class_id].record(slot, class_id) for class_id, slot in self.slots(row)
+                self.classes[class_id].record(index, class_id)
+                for class_id, index in self.inventory_indices(row)
             ),
             trait_ids=self._traits[row],
             aggregates=self._aggregates[row],

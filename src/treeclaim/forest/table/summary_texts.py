@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from treeclaim.forest.table.columns import Rows
+from treeclaim.forest.table.columns import Trees
 from treeclaim.forest.table.order import TreeOrder
 
 _MOST_TREE_BYTES = 32_000_000
@@ -44,7 +44,7 @@ class SummaryTexts:
         self._rows[row] = None
         self._last = None
         if self._order is not None:
-            self._trees[self._order.tree[self._order.place[row]]] = None
+            self._trees[self._order.tree[self._order.position[row]]] = None
 
     def forget_all(self, row_count: int) -> None:
         """Drop all texts; the number of rows is this from now on."""
@@ -62,7 +62,7 @@ class SummaryTexts:
         self._order = None
         self._last = None
 
-    def joined(self, trees: Rows, order: TreeOrder) -> bytes:
+    def joined(self, trees: Trees, order: TreeOrder) -> bytes:
         """Return the text of some trees, given their numbers, ascending."""
         key = trees.tobytes()
         if self._last is not None and self._order is order and self._last[0] == key:
@@ -72,7 +72,7 @@ class SummaryTexts:
             self._last = key, text
         return text
 
-    def texts(self, trees: Rows, order: TreeOrder) -> list[bytes]:
+    def texts(self, trees: Trees, order: TreeOrder) -> list[bytes]:
         """Return the text of each of some trees, given their numbers, ascending."""
         if not len(trees):
             return []

@@ -30,9 +30,7 @@ class _Found:
         return sum(block.nbytes for block in self.blocks)
 
 
-def found_before(
-    problem: Problem, candidates: Callable[[], Iterator[Choices]]
-) -> Iterator[Choices]:
+def cached(problem: Problem, candidates: Callable[[], Iterator[Choices]]) -> Iterator[Choices]:
     """Yield the candidates of a problem, in blocks: those of an earlier one, or drawn now."""
     key = _dependencies(problem)
     known = None if key is None else problem.forest.cache.find(key)
@@ -54,7 +52,7 @@ def _dependencies(problem: Problem) -> Hashable | None:
     """Return what the candidates depend on besides the shape; None if they are not to be kept."""
     plan, options = problem.plan, problem.options
     request = plan.request
-    is_shared = any(contest.resource_class is not None for contest in plan.contests)
+    is_shared = any(constraint.resource_class is not None for constraint in plan.joint_constraints)
     if is_shared or options.randomize or not request.nested:
         return None
     outcast = [

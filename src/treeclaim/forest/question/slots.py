@@ -16,7 +16,7 @@ BEYOND_ALL_ROOM = 2**62
 
 
 @dataclass(frozen=True, slots=True)
-class Want:
+class Slot:
     """What a slot asks for. A slot is a place in a candidate that takes one provider.
 
     Attributes:
@@ -33,12 +33,12 @@ class Want:
     part: int
 
 
-def wants_of(
+def slots_of(
     groups: Sequence[RequestGroup],
-) -> tuple[tuple[RequestGroup, ...], tuple[Want, ...]]:
+) -> tuple[tuple[RequestGroup, ...], tuple[Slot, ...]]:
     """Return the groups, of several that ask for the same only one, and the slots of all."""
     distinct: list[RequestGroup] = []
-    wants = []
+    slots = []
     for group in groups:
         same = (number for number, other in enumerate(distinct) if _asks_the_same(group, other))
         number = next(same, len(distinct))
@@ -47,11 +47,11 @@ def wants_of(
         resources: list[Mapping[str, int]] = [group.resources]
         if group.suffix == NO_GROUP:
             resources = [{name: amount} for name, amount in group.resources.items()]
-        wants += [
-            Want(group.suffix, _saturated(amounts), number, part)
+        slots += [
+            Slot(group.suffix, _saturated(amounts), number, part)
             for part, amounts in enumerate(resources)
         ]
-    return tuple(distinct), tuple(wants)
+    return tuple(distinct), tuple(slots)
 
 
 def _saturated(resources: Mapping[str, int]) -> Mapping[str, int]:
