@@ -28,15 +28,36 @@ from treeclaim.model.request import (
     SubtreeList,
 )
 
-_TRAITS = (SHARING, *TRAITS)
-CATALOGUE = Catalogue.of(
-    [CatalogueEntry(number, name, 0.0) for number, name in enumerate(_TRAITS)],
-    [CatalogueEntry(number, name, 0.0) for number, name in enumerate(CLASSES)],
-)
-
 
 def forest_of(world):
     """The Forest that holds a world."""
+    forest = Forest()
+    forest.apply(loaded(world))
+    return forest
+
+
+def loaded(world):
+    """The changes that say: these are all providers, traits and classes."""
+    records = records_of(world)
+    traits, classes = names_of(world)
+    catalogue = Catalogue.of(
+        [CatalogueEntry(number, name, 0.0) for number, name in enumerate(traits)],
+        [CatalogueEntry(number, name, 0.0) for number, name in enumerate(classes)],
+    )
+    return Changes(BEGINNING, complete=True, records=records, removed=[], catalogue=catalogue)
+
+
+def names_of(world):
+    """The traits and the classes that there are: those of all worlds, and those of this one."""
+    traits = {name for provider in world.providers for name in provider.traits}
+    classes = {name for provider in world.providers for name in provider.stock}
+    known = (SHARING, *TRAITS)
+    return (*known, *sorted(traits - set(known))), (*CLASSES, *sorted(classes - set(CLASSES)))
+
+
+def records_of(world):
+    """The providers of a world as the store would give them."""
+    traits, classes = names_of(world)
     ids = {one.name: number for number, one in enumerate(world.providers, 1)}
     parents = {one.name: one.parent for one in world.providers}
 
@@ -45,7 +66,7 @@ def forest_of(world):
             name = parents[name]
         return name
 
-    records = [
+    return [
         ProviderRecord(
             id=ids[one.name],
             uuid=uuid_of(one.name),
@@ -56,23 +77,18 @@ def forest_of(world):
             modified_at=0.0,
             inventories=tuple(
                 sorted(
-                    (_inventory(name, stock) for name, stock in one.stock.items()),
+                    (_inventory(classes.index(name), stock) for name, stock in one.stock.items()),
                     key=lambda inventory: inventory.class_id,
                 )
             ),
-            trait_ids=tuple(sorted(map(_TRAITS.index, one.traits))),
+            trait_ids=tuple(sorted(map(traits.index, one.traits))),
             aggregates=tuple(sorted(map(uuid_of, one.aggregates))),
         )
         for one in world.providers
     ]
-    forest = Forest()
-    forest.apply(
-        Changes(BEGINNING, complete=True, records=records, removed=[], catalogue=CATALOGUE)
-    )
-    return forest
 
 
-def _inventory(name, stock):
+def _inventory(class_id, stock):
     inventory = Inventory(
         stock.total,
         stock.reserved,
@@ -81,7 +97,7 @@ def _inventory(name, stock):
         stock.step_size,
         stock.allocation_ratio,
     )
-    return InventoryRecord(CLASSES.index(name), inventory, stock.used, 0.0)
+    return InventoryRecord(class_id, inventory, stock.used, 0.0)
 
 
 def candidate_request(request, limit=None):
