@@ -73,7 +73,9 @@ def list_rules() -> list[oslo_policy.RuleDefault]:
             name=name,
             check_str=_DEFAULTS.get(name, ADMIN_OR_SERVICE),
             description=found[0].summary,
-            operations=[{"method": one.method, "path": one.path} for one in found],
+            operations=[
+                {"method": operation.method, "path": operation.path} for operation in found
+            ],
             scope_types=["project"],
         )
         for name, found in operations.items()

@@ -90,9 +90,9 @@ def _allocations(
 ) -> dict[str, dict[str, int]]:
     """Read allocations in either form; in a list the last item of a provider counts."""
     if isinstance(given, Mapping):
-        by_provider = {uuid: one["resources"] for uuid, one in given.items()}
+        by_provider = {uuid: share["resources"] for uuid, share in given.items()}
     else:
-        by_provider = {one["resource_provider"]["uuid"]: one["resources"] for one in given}
+        by_provider = {share["resource_provider"]["uuid"]: share["resources"] for share in given}
     return {
         uuid: {name: int(amount) for name, amount in resources.items()}
         for uuid, resources in by_provider.items()
