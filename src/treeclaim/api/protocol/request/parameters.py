@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Values of query parameters that several operations know (contract pages 20 and 90)."""
+"""Reads query parameters that several operations share (contract pages 20 and 90)."""
 
 from collections.abc import Iterable, Sized
 from dataclasses import dataclass

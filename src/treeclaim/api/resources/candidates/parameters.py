@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The query of GET /allocation_candidates to a request (contract page 90, sections 1 and 2).
+"""Reads the query of GET /allocation_candidates (contract page 90, sections 1 and 2).
 
 What the extension reads differently is in `extension_parameters`.
 """
