@@ -23,8 +23,8 @@ from treeclaim.api.routes import OPERATIONS
 from treeclaim.config import Configuration
 from treeclaim.replica import Replica
 from treeclaim.store import Store
-from treeclaim.store.database.engine import await_database
-from treeclaim.store.operations import names
+from treeclaim.store.database.connecting.engine import await_database
+from treeclaim.store.operations.catalogue import standard_names
 from treeclaim.store.schema import revisions as schema
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ def start_services(configuration: Configuration) -> Services:
     if configuration.sync_on_startup:
         schema.sync(store.engine)
     schema.require_ready(store.engine)
-    store.write(names.sync_standard_names)
+    store.write(standard_names.sync_standard_names)
     return Services(
         store=store,
         replica=Replica(store, slow_places=max(configuration.server_threads // 4, 1)),

@@ -7,10 +7,10 @@ from http import HTTPStatus
 from treeclaim.api.protocol.errors import ApiError, api_error
 from treeclaim.api.protocol.operations import Call, Reply
 from treeclaim.api.protocol.timestamps import now
-from treeclaim.api.resources.providers.rows import require_provider, require_row
+from treeclaim.api.resources.providers.rows import json_for_provider, require_row
 from treeclaim.model.errors import ProviderGenerationConflictError
 from treeclaim.model.microversions import Feature
-from treeclaim.store.operations import aggregates as store
+from treeclaim.store.operations.providers import aggregates as store
 
 
 def list_aggregates(call: Call) -> Reply:
@@ -22,8 +22,7 @@ def list_aggregates(call: Call) -> Reply:
 
 def replace_aggregates(call: Call) -> Reply:
     """Replace the aggregates of a provider (section 2)."""
-    require_provider(call)
-    body = call.json()
+    body = json_for_provider(call)
     has_generation = call.has(Feature.AGGREGATE_GENERATION)
     aggregates = body["aggregates"] if has_generation else body
     given = int(body["resource_provider_generation"]) if has_generation else None

@@ -15,7 +15,7 @@ from treeclaim.model.errors import (
     StandardResourceClassError,
 )
 from treeclaim.model.microversions import MAXIMUM, Feature
-from treeclaim.store.operations import resource_classes as store
+from treeclaim.store.operations.catalogue import resource_classes as store
 
 _NAME = Checker(resource_class(MAXIMUM))
 

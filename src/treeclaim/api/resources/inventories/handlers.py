@@ -9,7 +9,7 @@ from treeclaim.api.protocol import errors
 from treeclaim.api.protocol.errors import ApiError, api_error
 from treeclaim.api.protocol.operations import Call, Reply
 from treeclaim.api.protocol.timestamps import now
-from treeclaim.api.resources.providers.rows import require_provider, require_row
+from treeclaim.api.resources.providers.rows import json_for_provider, require_row
 from treeclaim.api.resources.providers.writing import path_of
 from treeclaim.model.errors import (
     CapacityTooSmallError,
@@ -20,7 +20,7 @@ from treeclaim.model.errors import (
 )
 from treeclaim.model.inventory import Inventory
 from treeclaim.model.microversions import Feature
-from treeclaim.store.operations import inventories as store
+from treeclaim.store.operations.providers import inventories as store
 
 _INTEGERS = ("total", "reserved", "min_unit", "max_unit", "step_size")
 _GENERATION = "resource_provider_generation"
@@ -63,8 +63,7 @@ def list_inventories(call: Call) -> Reply:
 def add_inventory(call: Call) -> Reply:
     """Add an inventory (section 3)."""
     provider_uuid = call.arguments["uuid"]
-    require_provider(call)
-    body = call.json()
+    body = json_for_provider(call)
     inventory, resource_class = inventory_of(body), body["resource_class"]
     prefix = f"Unable to create inventory for resource provider {provider_uuid}: "
     try:
@@ -90,8 +89,7 @@ def add_inventory(call: Call) -> Reply:
 def replace_inventories(call: Call) -> Reply:
     """Replace all inventories of a provider (section 4)."""
     provider_uuid = call.arguments["uuid"]
-    require_provider(call)
-    body = call.json()
+    body = json_for_provider(call)
     new = {name: inventory_of(given) for name, given in body["inventories"].items()}
     try:
         generation = call.services.store.write(
@@ -144,8 +142,7 @@ def show_inventory(call: Call) -> Reply:
 def replace_inventory(call: Call) -> Reply:
     """Replace one inventory that exists (section 7)."""
     provider_uuid, resource_class = call.arguments["uuid"], call.arguments["resource_class"]
-    require_provider(call)
-    body = call.json()
+    body = json_for_provider(call)
     inventory = inventory_of(body)
     try:
         generation = call.services.store.write(

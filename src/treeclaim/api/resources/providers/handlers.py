@@ -9,7 +9,7 @@ from treeclaim.api.protocol.operations import Call, Reply
 from treeclaim.api.protocol.request import parameters
 from treeclaim.api.protocol.request.validation import require_query
 from treeclaim.api.protocol.timestamps import now
-from treeclaim.api.resources.providers.rows import require_provider, require_row
+from treeclaim.api.resources.providers.rows import json_for_provider, require_row
 from treeclaim.api.resources.providers.schemas import QUERY
 from treeclaim.api.resources.providers.writing import path_of, provider_json, provider_list_json
 from treeclaim.forest.answer.listing import matching_providers, provider_list
@@ -22,7 +22,7 @@ from treeclaim.model.errors import (
 from treeclaim.model.microversions import Feature
 from treeclaim.model.names import normalised_uuid
 from treeclaim.model.request import ProviderConditions, ProviderQuery
-from treeclaim.store.operations import providers as store
+from treeclaim.store.operations.providers import providers as store
 
 
 def list_providers(call: Call) -> Reply:
@@ -115,8 +115,7 @@ def show_provider(call: Call) -> Reply:
 def update_provider(call: Call) -> Reply:
     """Rename or move a provider (section 5)."""
     provider_uuid = call.arguments["uuid"]
-    require_provider(call)
-    body = call.json()
+    body = json_for_provider(call)
     parent = body.get("parent_provider_uuid", store.KeepParent.KEEP)
     try:
         provider = call.services.store.write(

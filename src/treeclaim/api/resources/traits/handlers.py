@@ -13,7 +13,8 @@ from treeclaim.api.resources.traits.schemas import QUERY
 from treeclaim.model.catalogue import Catalogue
 from treeclaim.model.errors import ProviderGenerationConflictError, TraitsNotFoundError
 from treeclaim.model.names import is_custom_name
-from treeclaim.store.operations import traits as store
+from treeclaim.store.operations.catalogue import traits as store
+from treeclaim.store.operations.providers import traits as provider_traits
 
 
 def list_traits(call: Call) -> Reply:
@@ -79,14 +80,11 @@ def ensure_trait(call: Call) -> Reply:
             "The trait is invalid. A valid trait must be no longer than 255 characters, start "
             'with the prefix "CUSTOM_" and use following characters: "A"-"Z", "0"-"9" and "_"'
         )
-    created = call.services.store.write(store.ensure, name)
-    with call.services.replica.current() as forest:
-        known = forest.catalogue.traits.get(name)
-    modified_at = now() if known is None or known.modified_at is None else known.modified_at
+    trait = call.services.store.write(store.ensure, name)
     return Reply(
-        HTTPStatus.CREATED if created else HTTPStatus.NO_CONTENT,
+        HTTPStatus.CREATED if trait.is_new else HTTPStatus.NO_CONTENT,
         location=f"/traits/{name}",
-        modified_at=modified_at,
+        modified_at=trait.modified_at or now(),
     )
 
 
@@ -104,15 +102,17 @@ def list_provider_traits(call: Call) -> Reply:
     with call.services.replica.current() as forest:
         row = require_row(forest, call.arguments["uuid"])
         names = forest.traits(row)
-        return _shown(forest.catalogue, names, forest.provider(row).generation)
+        known = [name for name in names if name in forest.catalogue.traits]
+        modified_at = _newest(forest.catalogue, known)
+        return _shown(names, forest.provider(row).generation, modified_at)
 
 
 def replace_provider_traits(call: Call) -> Reply:
     """Replace the traits of a provider (section 7)."""
     body = call.json()
     try:
-        generation = call.services.store.write(
-            store.replace,
+        replaced = call.services.store.write(
+            provider_traits.replace,
             call.arguments["uuid"],
             int(body["resource_provider_generation"]),
             body["traits"],
@@ -124,19 +124,18 @@ def replace_provider_traits(call: Call) -> Reply:
             "try again.",
             api_error(error).code,
         ) from error
-    with call.services.replica.current() as forest:
-        return _shown(forest.catalogue, list(dict.fromkeys(body["traits"])), generation)
+    names = list(dict.fromkeys(body["traits"]))
+    return _shown(names, replaced.generation, replaced.modified_at or now())
 
 
-def _shown(catalogue: Catalogue, names: list[str], generation: int) -> Reply:
-    known = [name for name in names if name in catalogue.traits]
+def _shown(names: list[str], generation: int, modified_at: float) -> Reply:
     return Reply(
         body={"traits": names, "resource_provider_generation": generation},
-        modified_at=_newest(catalogue, known),
+        modified_at=modified_at,
     )
 
 
 def clear_provider_traits(call: Call) -> Reply:
     """Remove all traits of a provider (section 8)."""
-    call.services.store.write(store.clear, call.arguments["uuid"])
+    call.services.store.write(provider_traits.clear, call.arguments["uuid"])
     return Reply(HTTPStatus.NO_CONTENT)
