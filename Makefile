@@ -95,7 +95,7 @@ lock: $(READY)  ## pin all packages anew, with their hashes
 	$(COMPILE) pyproject.toml --extra dev --output-file requirements/dev.txt
 
 openapi: $(READY)  ## write docs/openapi.json anew
-	$(BIN)/python -c 'import json; from treeclaim.api.resources.service.openapi import description; from treeclaim.api.routes import OPERATIONS; print(json.dumps(description(OPERATIONS), indent=1))' > docs/openapi.json
+	$(BIN)/python -c 'import json; from treeclaim.api.description.openapi import description; from treeclaim.api.routes import OPERATIONS; print(json.dumps(description(OPERATIONS), indent=1))' > docs/openapi.json
 
 man: $(RUNTIME)  ## write man pages of all commands to build/man
 	$(BIN)/python -m treeclaim.cli.manual build/man

@@ -2,7 +2,6 @@
 """Between the reference's values and the Forest's: worlds in, answers out."""
 
 import json
-import sys
 from contextlib import contextmanager
 from dataclasses import replace
 
@@ -12,8 +11,8 @@ from tests.forest.building import BEGINNING
 from tests.reference.candidates import SHARING
 from tests.reference.strategies import CLASSES, TRAITS
 from tests.reference.world import uuid_of
-from treeclaim.forest.answer.body import Answer
-from treeclaim.forest.solve.search import search
+from treeclaim.forest.bounds import thresholds
+from treeclaim.forest.search import search
 from treeclaim.forest.table.forest import Forest
 from treeclaim.model.catalogue import Catalogue, CatalogueEntry
 from treeclaim.model.changes import Changes
@@ -159,33 +158,47 @@ class Found:
 def ask(forest, request, limit=None, **options):
     """The body that answers a request, as bytes."""
     form = replace(BodyForm(), nested=request.nested)
-    question = search(forest, candidate_request(request, limit), SearchOptions(**options))
-    return b"".join(Answer(question, form).pieces())
+    answer = search(forest, candidate_request(request, limit), SearchOptions(**options), form)
+    return b"".join(answer.pieces())
 
 
-LAZY = {
-    "treeclaim.forest.solve.search._FRUITLESS_STRIDE": 1,
-    "treeclaim.forest.solve.search._LARGEST_BLOCK": 3,
-    "treeclaim.forest.solve.search._SMALLEST_BLOCK": 1,
-    "treeclaim.forest.solve.search._FIRST_REACH": 1,
-    "treeclaim.forest.solve.search._EAGER": 2,
-    "treeclaim.forest.solve.combine._LARGEST_BLOCK": 3,
-    "treeclaim.forest.solve.combine._PATIENCE": 0,
-    "treeclaim.forest.solve.repetition.BLOCK": 2,
-    "treeclaim.forest.feasibility.competition._MANY_COMBINATIONS": 2,
-    "treeclaim.forest.feasibility.competition._SOME_COMBINATIONS": 1,
-    "treeclaim.forest.answer.templates._FEW_SLOTS": 1,
-    "treeclaim.forest.answer.templates._MOST_COMPARISONS": 4,
-    "treeclaim.forest.answer.templates._LARGEST_CODED_PATTERN": 2,
+LOWERED = {
+    "FIRST_REACH": 1,
+    "EAGER_FROM": 2,
+    "FRUITLESS_STRIDE": 1,
+    "LARGEST_BLOCK": 3,
+    "SMALLEST_BLOCK": 1,
+    "LARGEST_FRUITLESS_BLOCK": 3,
+    "STACK_BYTES": 100,
+    "PATIENCE": 0,
+    "SOME_COMBINATIONS": 1,
+    "MANY_COMBINATIONS": 2,
+    "MOST_PACKING_STATES": (4, 2),
+    "MOST_PACKING_WORK": 50,
+    "MOST_FILLINGS": 2,
+    "MOST_REMAINDERS": 3,
+    "MOST_SUM_BITS": 8,
+    "FEW_TRIES": 1,
+    "TRIES_TOGETHER": 2,
+    "CANDIDATES_TOGETHER": 2,
+    "SLOTS_TOGETHER": 3,
+    "TREES_IN_A_PIECE": 1,
+    "FEW_SLOTS": 1,
+    "MOST_COMPARISONS": 4,
+    "LARGEST_CODED_PATTERN": 2,
+    "FEWEST_DEAD_ROWS": 1,
 }
-"""Every size from which on a search goes another way, so low that small worlds go there."""
+"""Every size from which on a search takes another path, so low that small worlds take it."""
 
 
 @contextmanager
-def lowered(thresholds):
-    """Set constants of modules, by full name, as long as the block runs."""
+def lowered(values):
+    """Set thresholds, by name, as long as the block runs."""
     with pytest.MonkeyPatch.context() as patch:
-        for name, value in thresholds.items():
-            module, _, constant = name.rpartition(".")
-            patch.setattr(sys.modules[module], constant, value)
+        for name, value in values.items():
+            patch.setattr(thresholds, name, value)
         yield
+
+
+every_path = pytest.mark.parametrize("sizes", [{}, LOWERED], ids=["usual", "lowered"])
+"""Lets a test run twice: with the usual thresholds, and with all of them lowered."""

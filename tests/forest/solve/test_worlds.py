@@ -3,12 +3,12 @@
 
 import pytest
 
-from tests.properties.forest_adapter import LAZY, Found, ask, forest_of, lowered
+from tests.properties.forest_adapter import LOWERED, Found, ask, forest_of, lowered
 from tests.worlds.table import IDS, QUESTIONS
 
 
 @pytest.mark.parametrize("breadth_first", [False, True], ids=["in order", "breadth first"])
-@pytest.mark.parametrize("thresholds", [{}, LAZY], ids=["usual", "lowered"])
+@pytest.mark.parametrize("thresholds", [{}, LOWERED], ids=["usual", "lowered"])
 @pytest.mark.parametrize(("small", "question"), QUESTIONS, ids=IDS)
 def test_the_search_gives_each_candidate_in_the_table_once(
     small, question, thresholds, breadth_first
