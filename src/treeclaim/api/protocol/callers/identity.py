@@ -124,4 +124,4 @@ def _first(environment: Mapping[str, Any], keys: Sequence[str]) -> str | None:
 
 
 def _roles(header: str | None) -> tuple[str, ...]:
-    return tuple(one.strip() for one in (header or "").split(",") if one.strip())
+    return tuple(role.strip() for role in (header or "").split(",") if role.strip())
