@@ -39,7 +39,9 @@ class TopologyError(Exception):
 
     def __init__(self, source: str, problems: Sequence[Problem]) -> None:
         self.problems = tuple(sorted(set(problems)))
-        super().__init__("\n".join(f"{source}:{one.line}: {one.text}" for one in self.problems))
+        super().__init__(
+            "\n".join(f"{source}:{problem.line}: {problem.text}" for problem in self.problems)
+        )
 
 
 @dataclass(frozen=True, slots=True)
