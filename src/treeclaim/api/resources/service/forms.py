@@ -56,13 +56,10 @@ _BLANK = r"\s\x00-\x1f\x7f-\x9f"
 _ANY_TRAIT = f"[^!,{_BLANK}]([^,]*[^,{_BLANK}])?"
 _SIGNED_ANY = f"(?!in:)!*{_ANY_TRAIT}(,!*{_ANY_TRAIT})*"
 
-_MARKER: Schema = {"type": "string", "description": "As a link to the next page has it."}
-
 _LISTED: dict[str, Schema] = {
     "resources": _SEARCH["resources"],
     "required": _SEARCH["required"],
     "member_of": _MEMBER_OF,
-    "marker": _MARKER,
 }
 """Contract page 99, section 1: unknown names are refused, whatever else is asked."""
 
@@ -93,8 +90,8 @@ _QUERIES: dict[str, dict[str, Schema]] = {
         "tree": UUID,
     },
     "list_providers_in_bulk": _LISTED,
-    "list_allocations_in_bulk": {"member_of": _MEMBER_OF, "marker": _MARKER},
-    "show_totals": {"required": _SEARCH["required"], "member_of": _MEMBER_OF, "marker": _MARKER},
+    "list_allocations_in_bulk": {"member_of": _MEMBER_OF},
+    "show_totals": {"required": _SEARCH["required"], "member_of": _MEMBER_OF},
 }
 """Of parameters of queries, by handler."""
 
