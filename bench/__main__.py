@@ -7,6 +7,7 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import httpx
@@ -56,7 +57,7 @@ class Bench:
             self._measure(make, None)
         if options.full:
             for trees in cases.SCALING:
-                self._measure(lambda trees=trees: _scaling(trees), None)
+                self._measure(partial(_scaling, trees), None)
         show(self._console, self._rows, OURS, self._peer)
         if options.markdown is not None:
             options.markdown.write_text(markdown(self._rows, OURS, self._peer))

@@ -29,7 +29,11 @@ def load_world(url: str, world: World, token: str = "admin") -> None:
 
 
 def _create(client: httpx.Client, one: BenchProvider) -> None:
-    body = {"name": one.name, "uuid": one.uuid, "parent_provider_uuid": one.parent}
+    body: dict[str, object] = {
+        "name": one.name,
+        "uuid": one.uuid,
+        "parent_provider_uuid": one.parent,
+    }
     _insist(client, "POST", "/resource_providers", body)
     generation = 0
     parts: dict[str, object] = {

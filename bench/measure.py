@@ -5,6 +5,7 @@ import itertools
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
 from typing import Any
 
 import orjson
@@ -101,7 +102,7 @@ def _asked(
 
 def _row(case: str, endpoint: Endpoint, seconds: list[float], body: bytes) -> Row:
     middle = median(seconds)
-    known = {
+    known: dict[str, Any] = {
         "case": case,
         "endpoint": endpoint.name,
         "median_ms": middle * 1000,
@@ -169,7 +170,11 @@ def measure_loads(world: World, endpoints: Sequence[Endpoint], steps: int) -> It
         yield from _searches_under_claims(world, endpoints)
     yield from measured("refreshes of a host", lambda one: loads.refreshes(one, world), 1)
     for name in loads.reads(endpoints[0], world):
-        yield from measured(name, lambda one, name=name: loads.reads(one, world)[name], 1)
+        yield from measured(name, partial(_reading, world, name), 1)
+
+
+def _reading(world: World, name: str, endpoint: Endpoint) -> loads.Step:
+    return loads.reads(endpoint, world)[name]
 
 
 def _searches_under_claims(world: World, endpoints: Sequence[Endpoint]) -> Iterator[Row]:

@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Shows what was measured: a table, ratios, and which floors are reached."""
 
+import operator
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import pairwise
 
 from rich.console import Console
@@ -52,7 +54,7 @@ def _times_orjson(ours: Row, _peer: Row | None) -> float | None:
 
 FLOORS = (
     *(
-        Floor(f"{world}, {limit}", f"{factor} x faster", _faster, lambda one, f=factor: one >= f)
+        Floor(f"{world}, {limit}", f"{factor} x faster", _faster, partial(operator.le, factor))
         for world, limit, factor in (
             ("flat 1000", "no limit", 75),
             ("flat 1000", "limit=10", 100),

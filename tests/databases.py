@@ -66,6 +66,10 @@ class _Server:
 
     user = ""
     """Account to run as where the tests run as root, which servers refuse."""
+    first_database = ""
+    """A database that is there from the start, from which others are made."""
+    drop = ""
+    """The statement that removes a database, whatever is connected to it."""
 
     def __init__(self):
         self.port = free_port()
@@ -80,6 +84,14 @@ class _Server:
 
     def prepare(self):
         """Make what the server needs before its first start."""
+
+    def start(self):
+        """Start the server, and wait until it answers."""
+        raise NotImplementedError
+
+    def url(self, database):
+        """Return the URL of one of its databases."""
+        raise NotImplementedError
 
     def kill(self):
         """End the server as a power cut would."""

@@ -68,9 +68,9 @@ def application(tmp_path_factory):
     for uuid in (HOST, OTHER):
         body = {"name": f"host {uuid}", "uuid": uuid}
         send(service, "POST", "/resource_providers", body=json.dumps(body).encode())
-    body = {"resource_provider_generation": 0, "inventories": {"VCPU": {"total": 8}}}
+    given = {"resource_provider_generation": 0, "inventories": {"VCPU": {"total": 8}}}
     path = f"/resource_providers/{HOST}/inventories"
-    assert send(service, "PUT", path, body=json.dumps(body).encode()).status == 200
+    assert send(service, "PUT", path, body=json.dumps(given).encode()).status == 200
     return service
 
 

@@ -141,8 +141,8 @@ def test_a_search_without_end_is_given_up_with_advice_and_timed(tmp_path, monkey
             child = f"00000000-0000-0000-0000-{number + 16:012d}"
             body = {"name": f"child {number}", "uuid": child, "parent_provider_uuid": root}
             assert client.post("/resource_providers", json=body).status_code == 200
-            body = {"resource_provider_generation": 0, "inventories": {"VGPU": {"total": 99}}}
-            assert client.put(f"/resource_providers/{child}/inventories", json=body).is_success
+            given = {"resource_provider_generation": 0, "inventories": {"VGPU": {"total": 99}}}
+            assert client.put(f"/resource_providers/{child}/inventories", json=given).is_success
         amounts = [18 + 2 * (one % 15) for one in range(73)]
         amounts.append(24 * 98 + 2 - sum(amounts))
         groups = "&".join(f"resources{one}=VGPU:{units}" for one, units in enumerate(amounts, 1))

@@ -10,15 +10,23 @@ import pytest
 from bench.connection import Connection
 
 
+class CountingServer(ThreadingHTTPServer):
+    """A server that notes from which ports it was asked."""
+
+    def __init__(self, handler):
+        super().__init__(("127.0.0.1", 0), handler)
+        self.ports = []
+
+
 @pytest.fixture
 def server():
-    """A server that notes from which ports it was asked."""
+    """A server of four bytes, which it may send before it closes the connection."""
 
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
 
         def do_GET(self):
-            self.server.ports.append(self.client_address[1])
+            counting.ports.append(self.client_address[1])
             self.send_response(200)
             self.send_header("Content-Length", "4")
             if self.path == "/close":
@@ -29,11 +37,10 @@ def server():
         def log_message(self, *_arguments):
             pass
 
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-        server.ports = []
-        threading.Thread(target=server.serve_forever).start()
-        yield server
-        server.shutdown()
+    with CountingServer(Handler) as counting:
+        threading.Thread(target=counting.serve_forever).start()
+        yield counting
+        counting.shutdown()
 
 
 @pytest.fixture

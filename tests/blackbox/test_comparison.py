@@ -88,8 +88,9 @@ def test_a_known_difference_is_recognised_by_its_request_and_no_other():
 
 
 def test_a_shrunk_history_has_nothing_that_could_be_left_out():
-    needed = {3, 14, 15}
-    assert list(minimal(range(40), lambda history: needed <= set(history))) == [3, 14, 15]
+    history = [Request("GET", f"/{number}") for number in range(40)]
+    needed = [history[number] for number in (3, 14, 15)]
+    assert list(minimal(history, lambda some: all(one in some for one in needed))) == needed
 
 
 def requests_of(seed):
@@ -112,10 +113,13 @@ def sides(tmp_path):
         folder.mkdir()
         services.append(Endpoint(client_of(make_application(folder, **options))))
     with services[0], services[1]:
-        yield Sides(*services)
+        ours, theirs = services
+        yield Sides(ours, theirs)
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize(
+    "seed", [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(1, 4))]
+)
 def test_options_of_the_search_change_no_answer(sides, seed):
     totals = Counter()
     episode = Episode(

@@ -351,7 +351,7 @@ def test_what_nobody_expected_is_a_line_too_and_its_traceback_is_there_if_wanted
     def fail(_options):
         raise ZeroDivisionError("some words")
 
-    monkeypatch.setattr("treeclaim.cli.cloud.tree.run", fail)
+    monkeypatch.setattr("treeclaim.cli.cloud.looking.tree.run", fail)
     environment = usual_environment(tmp_path)
     told = refused(environment, "tree")
     assert "some words" in told

@@ -20,8 +20,8 @@ from tests.cli.processes import call, run
 from tests.servers import TREECLAIM, eventually, running, service_environment, serving
 from treeclaim.cli import serve
 from treeclaim.cli.main import parser
-from treeclaim.server import supervisor
-from treeclaim.server.listening import tls_context
+from treeclaim.server.processes import supervisor
+from treeclaim.server.processes.listening import tls_context
 from treeclaim.server.settings import ServerSettings
 
 HEADERS = {"x-auth-token": "admin", "openstack-api-version": "placement 1.39"}
@@ -77,11 +77,11 @@ class Load:
         with httpx.Client(headers=headers, timeout=60) as client:
             while not self._stop.is_set():
                 try:
-                    status = client.get(self._url).status_code
+                    status = str(client.get(self._url).status_code)
                 except httpx.HTTPError as error:
                     status = repr(error)
                 with self._lock:
-                    if status == 200:
+                    if status == "200":
                         self.answered += 1
                     else:
                         self.failures.append(status)
@@ -102,7 +102,7 @@ def workers_of(service):
     return {one.pid for one in psutil.Process(service.process.pid).children()}
 
 
-@pytest.mark.parametrize("workers", [1, 2])
+@pytest.mark.parametrize("workers", [pytest.param(1, marks=pytest.mark.slow), 2])
 def test_a_reload_under_load_loses_no_request_and_no_line(environment, tmp_path, url, workers):
     with serving(environment, tmp_path, f"--workers={workers}", url=url) as service:
         eventually(lambda: len(workers_of(service)) == workers, "all workers run")
@@ -453,6 +453,7 @@ def test_a_stop_does_not_wait_for_a_reload_that_waits_for_the_database(environme
         assert process.wait(timeout=30) == 0
 
 
+@pytest.mark.slow
 def test_an_idle_worker_ends_soon_after_sigterm_however_often(environment, tmp_path, url):
     with serving(environment, tmp_path, "--workers=2", url=url) as service:
         eventually(lambda: service.log.read_text().count("runs as process") == 2, "both run")

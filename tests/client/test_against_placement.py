@@ -10,10 +10,10 @@ import uuid
 import pytest
 
 from bench import servers
-from tests.client.hosts import HOST, WHO, held, make_host
+from tests.client.hosts import HOST, held, make_host
 from tests.environments import peer_programs
 from treeclaim.client import Client, ClientError, UnsupportedFeatureError
-from treeclaim.client.apply import apply_topology
+from treeclaim.client.loading.apply import apply_topology
 from treeclaim.client.topology import parse_topology
 
 FORMS = (1, 8, 12, 28, 34, 38, 39)
@@ -43,7 +43,7 @@ def test_claims_moves_and_releases(endpoint, minor):
         if minor >= 10:
             (candidate,) = client.candidates("resources=VCPU:2")["allocation_requests"]
         source, target = str(uuid.uuid4()), str(uuid.uuid4())
-        client.claim(source, candidate, **WHO)
+        client.claim(source, candidate, project_id="p", user_id="u")
         assert held(client, source) == {HOST: {"VCPU": 2}}
         if minor >= 13:
             client.move(source, target)
@@ -66,7 +66,12 @@ def test_what_it_does_not_have_is_refused_before_it_is_sent(endpoint):
 
 def test_a_claim_without_room_is_an_error(endpoint):
     with Client(endpoint, "admin") as client, pytest.raises(ClientError, match="409"):
-        client.claim(str(uuid.uuid4()), {"allocations": {HOST: {"resources": {"VCPU": 5}}}}, **WHO)
+        client.claim(
+            str(uuid.uuid4()),
+            {"allocations": {HOST: {"resources": {"VCPU": 5}}}},
+            project_id="p",
+            user_id="u",
+        )
 
 
 def test_a_topology_is_loaded_changed_and_found_unchanged(endpoint):

@@ -19,7 +19,7 @@ from tests.environments import peer_programs
 from tests.service import InProcess
 from treeclaim.cli.main import main
 from treeclaim.client import Client, ClientError
-from treeclaim.client.copy import compare, copy
+from treeclaim.client.copying.copy import compare, copy
 
 HOSTS, CHILDREN, CONSUMERS = 60, 4, 120
 WHO = {"project_id": "p", "user_id": "u"}
@@ -262,8 +262,8 @@ def test_from_openstack_placement_and_back_to_another_one(peer, clients, capsys)
                 ]
             }
             source.limited_to(1).call("PUT", f"/allocations/{named('old')}", json=old)
-            for pair in ((source, ours), (ours, target)):
-                outcome = copy(*pair, silent)
+            for here, there in ((source, ours), (ours, target)):
+                outcome = copy(here, there, silent)
                 assert (outcome.providers, outcome.consumers) == (16, 9)
                 assert (outcome.refused, outcome.differences) == ([], [])
         arguments = ["copy", "--from", first, "--to", second, "--compare"]

@@ -3,8 +3,14 @@
 
 import pytest
 
-from treeclaim.client import CandidateQuery, Flavor, FlavorError, query_of
-from treeclaim.client.versions import ServerVersions, UnsupportedFeatureError
+from treeclaim.client import (
+    CandidateQuery,
+    Flavor,
+    FlavorError,
+    UnsupportedFeatureError,
+    query_of,
+)
+from treeclaim.client.versions import ServerVersions
 
 
 def parameters(**extra_specs):

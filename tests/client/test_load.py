@@ -6,9 +6,9 @@ import pytest
 from tests.paths import EXAMPLE
 from tests.service import InProcess
 from treeclaim.client import Client
-from treeclaim.client.apply import apply_topology
+from treeclaim.client.loading.apply import apply_topology
+from treeclaim.client.loading.plan import make_plan
 from treeclaim.client.topology import aggregate_uuid, read_topology
-from treeclaim.client.topology.plan import make_plan
 
 
 @pytest.fixture

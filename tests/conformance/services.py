@@ -67,7 +67,7 @@ def require_unchanged_by_extension(environ: Mapping[str, Any], application: Appl
     if plain[0].startswith("200") and plain == answered(application, environ):
         for extension in ("1.0", "1.1"):
             version = f"placement 1.39, treeclaim {extension}"
-            extended = environ | {"HTTP_OPENSTACK_API_VERSION": version}
+            extended = {**environ, "HTTP_OPENSTACK_API_VERSION": version}
             assert plain == answered(application, extended)
 
 

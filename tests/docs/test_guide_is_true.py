@@ -8,7 +8,7 @@ import pytest
 
 from tests.service import InProcess, client_of, make_application
 from treeclaim.client import Client
-from treeclaim.client.apply import apply_topology
+from treeclaim.client.loading.apply import apply_topology
 from treeclaim.client.topology import read_topology
 
 GUIDE = ROOT / "docs" / "guide" / "modelling.md"

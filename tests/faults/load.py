@@ -228,6 +228,10 @@ class _Caller:
         if self.client is not None:
             self.client.close()
 
+    def act(self):
+        """Make one step."""
+        raise NotImplementedError
+
     def run(self):
         try:
             while not self.load.stop.is_set():

@@ -4,11 +4,10 @@
 import json
 import uuid
 
-from treeclaim.forest.answer.body import Answer
-from treeclaim.forest.solve.search import search
+from treeclaim.forest.search import search
 from treeclaim.forest.table.forest import Forest
 from treeclaim.model.catalogue import Catalogue, CatalogueEntry
-from treeclaim.model.changes import Changes
+from treeclaim.model.changes import Changes, Cursor
 from treeclaim.model.inventory import Inventory
 from treeclaim.model.names import SHARING_TRAIT
 from treeclaim.model.provider import InventoryRecord, ProviderRecord
@@ -20,6 +19,9 @@ CATALOGUE = Catalogue.of(
     [CatalogueEntry(number, name, 0.0) for number, name in enumerate(TRAITS, 1)],
     [CatalogueEntry(number, name, 0.0) for number, name in enumerate(CLASSES)],
 )
+
+BEGINNING = Cursor({}, None, frozenset())
+"""A reader that knows nothing of any stream."""
 
 
 def provider_uuid(number):
@@ -51,7 +53,9 @@ def record(number, parent=None, root=None, inventories=None, traits=(), aggregat
 
 def complete(records):
     """Changes that say: these are all providers."""
-    return Changes(cursor={}, complete=True, records=records, removed=[], catalogue=CATALOGUE)
+    return Changes(
+        cursor=BEGINNING, complete=True, records=records, removed=[], catalogue=CATALOGUE
+    )
 
 
 def forest_of(records):
@@ -76,8 +80,8 @@ def wide_trees(trees, children, units=1, resource_class="CUSTOM_DEVICE"):
 
 def body_of(forest, request, options=None, form=None):
     """The body of the answer to a request, in bytes."""
-    pieces = Answer(search(forest, request, options or SearchOptions()), form or BodyForm())
-    return b"".join(pieces.pieces())
+    answer = search(forest, request, options or SearchOptions(), form or BodyForm())
+    return b"".join(answer.pieces())
 
 
 def answer_of(forest, request, options=None, form=None):

@@ -52,7 +52,7 @@ class Fault:
 
     left = None
     for_good = False
-    error = None
+    error: sqlite3.Error = None
 
     @classmethod
     def pass_by(cls):

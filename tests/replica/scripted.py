@@ -79,7 +79,7 @@ def deaf(_forest, _budget):
 
 def asked_in_thread(replica, asked, **how):
     """Ask in a thread; returns it and the list to which the outcome comes."""
-    outcome = []
+    outcome: list[bytes | Exception] = []
 
     def work():
         try:

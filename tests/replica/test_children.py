@@ -34,8 +34,9 @@ from treeclaim.model.request import (
     ProviderConditions,
     RequestGroup,
 )
-from treeclaim.replica import Asked, child
-from treeclaim.replica.wire import packed, unpacked
+from treeclaim.replica import Asked
+from treeclaim.replica.children import child
+from treeclaim.replica.children.wire import packed, unpacked
 
 
 def test_a_question_that_takes_too_much_memory_is_refused(replica):
@@ -52,10 +53,10 @@ def test_a_question_that_takes_too_much_memory_is_refused(replica):
 
 def test_unknown_names_are_refused_alike_by_a_child(replica):
     for conditions, amounts, expected in (
-        ({"required": (frozenset({"CUSTOM_NIX"}),)}, {"VCPU": 1}, TraitsNotFoundError),
-        ({}, {"CUSTOM_NIX": 1}, ResourceClassNotFoundError),
+        (ProviderConditions((frozenset({"CUSTOM_NIX"}),)), {"VCPU": 1}, TraitsNotFoundError),
+        (ProviderConditions(), {"CUSTOM_NIX": 1}, ResourceClassNotFoundError),
     ):
-        group = RequestGroup("", amounts, ProviderConditions(**conditions))
+        group = RequestGroup("", amounts, conditions)
         key = uuid.uuid4().hex
         asked = question(CandidateRequest((group,)), key)
         texts = []

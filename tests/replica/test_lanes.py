@@ -30,7 +30,9 @@ from treeclaim.model.request import (
     CandidateRequest,
     RequestGroup,
 )
-from treeclaim.replica import Asked, Replica, child, parent, slow
+from treeclaim.replica import Asked, Replica
+from treeclaim.replica.children import child, parent
+from treeclaim.replica.lanes import slow
 
 
 def test_a_child_answers_as_the_worker_itself(replica, monkeypatch):
@@ -38,7 +40,12 @@ def test_a_child_answers_as_the_worker_itself(replica, monkeypatch):
     replica._long.note(question(key="b").key)
     here = os.getpid()
     seen = []
-    monkeypatch.setattr(parent, "fork", lambda *one: seen.append(os.getpid()) or child.fork(*one))
+
+    def noted(*arguments):
+        seen.append(os.getpid())
+        return child.fork(*arguments)
+
+    monkeypatch.setattr(parent, "fork", noted)
     assert b"".join(replica.answer(question(key="b"))) == expected
     assert seen == [here]
 
@@ -184,7 +191,7 @@ def test_where_no_child_can_be_made_others_have_turns_in_between(replica, monkey
     def refuse(*_):
         raise BlockingIOError("Resource temporarily unavailable")
 
-    monkeypatch.setattr(child.os, "fork", refuse)
+    monkeypatch.setattr(os, "fork", refuse)
     thread, outcome = asked_in_thread(replica, Scripted(endless), seconds=3)
     eventually(lambda: replica._turn.inside, "it has the turn")
     for number in range(5):

@@ -13,11 +13,12 @@ from tests.replica.worlds import ONE, claim, plant, question
 from treeclaim.forest.table.forest import Forest
 from treeclaim.model.errors import TreeclaimError
 from treeclaim.model.request import CandidateRequest, RequestGroup
-from treeclaim.replica import Replica, child, kept
+from treeclaim.replica import Replica, kept
 from treeclaim.replica import replica as replica_module
+from treeclaim.replica.children import child
 from treeclaim.replica.kept import KeptAnswer, KeptAnswers
 from treeclaim.replica.questions import key_of
-from treeclaim.store.operations import inventories, providers
+from treeclaim.store.operations.providers import inventories, providers
 
 
 def body_of(replica, asked=None):
@@ -182,17 +183,19 @@ class Held:
 def test_no_change_is_taken_in_while_somebody_uses_the_forest(store, way):
     """Others come while one uses it, with changes to take in; each must have it alone."""
     replica = Replica(store)
-    watched = replica._follower.forest = Watched()
+    watched = Watched()
+    replica._follower.forest = watched
 
     def use():
         if way == "search":
             list(replica.answer(Held()))
             return
         with replica.current() as forest:
-            forest.enter("current")
-            forest.is_entered.set()
-            forest.may_leave.wait(20)
-            forest.leave()
+            assert forest is watched
+            watched.enter("current")
+            watched.is_entered.set()
+            watched.may_leave.wait(20)
+            watched.leave()
 
     first = threading.Thread(target=use)
     first.start()

@@ -7,8 +7,8 @@ from contextlib import ExitStack
 
 from tests.server.fronts import HELLO, is_closed, receive, running
 from tests.servers import eventually
-from treeclaim.server.listening import allow_most_files
-from treeclaim.server.table import Phase
+from treeclaim.server.processes.listening import allow_most_files
+from treeclaim.server.sharing.table import Phase
 
 PIECE = b"x" * (64 * 1024)
 SMALL = 4096

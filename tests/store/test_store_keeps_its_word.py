@@ -2,6 +2,7 @@
 """What the store promises whatever the database: clear errors, and upkeep without anybody."""
 
 import contextlib
+import threading
 import uuid
 
 import pytest
@@ -17,7 +18,7 @@ from treeclaim.replica import Replica
 from treeclaim.store import DatabaseSettings, Store
 from treeclaim.store import store as store_module
 from treeclaim.store.database.transactions import RetryTransactionError
-from treeclaim.store.operations import aggregates, providers
+from treeclaim.store.operations.providers import aggregates, providers
 from treeclaim.store.schema import revisions as schema
 
 
@@ -73,7 +74,7 @@ def test_the_feed_is_pruned_without_anybody_asking(store, monkeypatch):
     monkeypatch.setattr(store, "_prune_at", 0.0)
     create(store, "first")
     create(store, "second")
-    for thread in store_module.threading.enumerate():
+    for thread in threading.enumerate():
         if thread.daemon and thread.name.startswith("Thread"):
             thread.join(timeout=10)
     assert pruned == [store_module.KEEP]

@@ -67,6 +67,10 @@ class Recipe:
         with running(self.command(), self.environment(), log, ready) as server:
             yield server
 
+    def command(self):
+        """Return the command line that starts the server."""
+        raise NotImplementedError
+
     def log(self):
         """Return all that server and service wrote."""
         return (self.folder / "server.log").read_text()

@@ -20,16 +20,16 @@ from typing import Any
 
 from rich.console import Console
 
-from treeclaim.cli.cloud.contents import Contents, Wanted, read_contents
-from treeclaim.cli.cloud.explanation import explanation
-from treeclaim.cli.cloud.limits import limits_of
-from treeclaim.cli.cloud.load import summary
+from treeclaim.cli.cloud.asking.explanation import explanation
+from treeclaim.cli.cloud.asking.limits import limits_of
+from treeclaim.cli.cloud.changing.load import summary
+from treeclaim.cli.cloud.looking.contents import Contents, Wanted, read_contents
+from treeclaim.cli.cloud.looking.tables import candidate_table, usage_table
+from treeclaim.cli.cloud.looking.tree import show_trees
 from treeclaim.cli.cloud.providers import Row
-from treeclaim.cli.cloud.tables import candidate_table, usage_table
-from treeclaim.cli.cloud.tree import show_trees
 from treeclaim.cli.output import PORT, CommandError, printer
 from treeclaim.client import CandidateQuery, Client, ClientError
-from treeclaim.client.apply import apply_topology
+from treeclaim.client.loading.apply import apply_topology
 from treeclaim.client.topology import Topology, TopologyError, parse_topology, read_topology
 
 _TOKEN = "admin"  # noqa: S105

@@ -17,10 +17,10 @@ from treeclaim.cli.output import PORT, CommandError
 from treeclaim.cli.safety import ALLOW_NOAUTH2, require_authentication, require_policy
 from treeclaim.config import Configuration
 from treeclaim.model.errors import SchemaRevisionError, StoreUnavailableError
-from treeclaim.server.listening import tls_context
+from treeclaim.server.processes.listening import tls_context
 from treeclaim.server.settings import ServerSettings
 from treeclaim.store import Store
-from treeclaim.store.database.engine import await_database
+from treeclaim.store.database.connecting.engine import await_database
 from treeclaim.store.schema import revisions as schema
 
 _THREADS = 32
@@ -216,7 +216,7 @@ def _check_tls(options: argparse.Namespace) -> None:
 
 def _serve(options: argparse.Namespace, configuration: Configuration) -> None:
     # Importing the server takes a while, and no other command needs it.
-    from treeclaim.server.supervisor import ReloadError, supervise  # noqa: PLC0415
+    from treeclaim.server.processes.supervisor import ReloadError, supervise  # noqa: PLC0415
 
     def check() -> None:
         try:

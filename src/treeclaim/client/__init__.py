@@ -8,8 +8,8 @@ from treeclaim.client.errors import (
     FlavorError,
     UnsupportedFeatureError,
 )
-from treeclaim.client.flavors import Flavor, query_of
-from treeclaim.client.queries import CandidateQuery
+from treeclaim.client.requests.flavors import Flavor, query_of
+from treeclaim.client.requests.queries import CandidateQuery
 from treeclaim.client.transport import PlainTransport, SessionTransport
 from treeclaim.client.versions import Need, ServerVersions
 

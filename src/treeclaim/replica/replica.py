@@ -14,19 +14,19 @@ from treeclaim.gate import Gate
 from treeclaim.model.changes import Cursor
 from treeclaim.model.errors import OverloadedError, SearchGivenUpError, SearchTooLargeError
 from treeclaim.replica.asking import LONGEST_WAIT, Asked, Question
-from treeclaim.replica.child import WHOLE_ANSWER
-from treeclaim.replica.fast import (
+from treeclaim.replica.children.child import WHOLE_ANSWER
+from treeclaim.replica.children.parent import Child
+from treeclaim.replica.following import Follower
+from treeclaim.replica.kept import KeptAnswer, KeptAnswers, LongQuestions
+from treeclaim.replica.lanes.fast import (
     FIRST_PATIENCE,
     SECOND_PATIENCE,
     AnswerTooLongError,
     OutOfPatienceError,
     Patience,
 )
-from treeclaim.replica.following import Follower
-from treeclaim.replica.kept import KeptAnswer, KeptAnswers, LongQuestions
-from treeclaim.replica.parent import Child
-from treeclaim.replica.slices import Slices, written
-from treeclaim.replica.slow import SlowLane, Stream
+from treeclaim.replica.lanes.slices import Slices, written
+from treeclaim.replica.lanes.slow import SlowLane, Stream
 from treeclaim.store import Store
 from treeclaim.store.database.transactions import ReadTransaction
 

@@ -3,6 +3,6 @@
 
 import sys
 
-from treeclaim.server.worker import main
+from treeclaim.server.processes.worker import main
 
 main(sys.argv[1:])

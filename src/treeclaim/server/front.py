@@ -23,10 +23,10 @@ from treeclaim.server.bounds import (
     SWEEP_SECONDS,
     UNSENT_BYTES,
 )
-from treeclaim.server.budget import Budget
-from treeclaim.server.connection import Connection
-from treeclaim.server.pool import ThreadPool
-from treeclaim.server.table import ConnectionTable, Phase
+from treeclaim.server.connection.connection import Connection
+from treeclaim.server.sharing.budget import Budget
+from treeclaim.server.sharing.pool import ThreadPool
+from treeclaim.server.sharing.table import ConnectionTable, Phase
 
 if TYPE_CHECKING:
     from wsgiref.types import WSGIApplication

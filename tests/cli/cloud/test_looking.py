@@ -17,13 +17,13 @@ from tests.cli.services import client_in, refused, served, succeed
 from tests.paths import EXAMPLE
 from tests.service import InProcess
 from treeclaim.cli import manual
-from treeclaim.cli.cloud.contents import Wanted, read_contents
-from treeclaim.cli.cloud.limits import nearest_amount
+from treeclaim.cli.cloud.asking.limits import nearest_amount
+from treeclaim.cli.cloud.looking.contents import Wanted, read_contents
 from treeclaim.cli.cloud.providers import names_in
 from treeclaim.cli.described import described
 from treeclaim.cli.main import parser
 from treeclaim.client import Client
-from treeclaim.client.apply import apply_topology
+from treeclaim.client.loading.apply import apply_topology
 from treeclaim.client.topology import parse_topology, read_topology
 
 

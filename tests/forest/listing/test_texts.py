@@ -10,7 +10,7 @@ from tests.forest.building import TRAITS, complete, forest_of, provider_uuid, re
 from treeclaim.forest.listing import texts
 from treeclaim.forest.listing.selection import ProviderSelection, page_of, selected
 from treeclaim.forest.listing.texts import INCLUDABLE, ListingTexts
-from treeclaim.model.changes import Changes
+from treeclaim.model.changes import Changes, Cursor
 
 SLACK = 5
 """How much slower than promised a loaded machine may be."""
@@ -91,7 +91,13 @@ def test_texts_follow_every_change_of_the_forest():
         else:
             removed, some = [], [changed]
             records[number] = changed
-        news = Changes({}, complete=False, records=some, removed=removed, catalogue=None)
+        news = Changes(
+            Cursor({}, None, frozenset()),
+            complete=False,
+            records=some,
+            removed=removed,
+            catalogue=None,
+        )
         forest.apply(complete(records.values()) if step % 20 == 19 else news)
         body, expected = listed(kept, forest)
         assert body == expected

@@ -7,9 +7,9 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.forest.building import body_of, complete, forest_of, provider_uuid, record
+from tests.forest.building import BEGINNING, body_of, complete, forest_of, provider_uuid, record
+from treeclaim.forest import search as search_module
 from treeclaim.forest.bounds.memory import Memory
-from treeclaim.forest.solve.search import Search
 from treeclaim.forest.table.forest import Forest
 from treeclaim.model.changes import Changes
 from treeclaim.model.names import SHARING_TRAIT
@@ -110,7 +110,9 @@ def test_answers_are_those_of_a_forest_that_was_never_asked(rounds):
         removed = sorted(known - {one.id for one in records})
         known = {one.id for one in records}
         forest.apply(
-            Changes(cursor={}, complete=False, records=records, removed=removed, catalogue=None)
+            Changes(
+                cursor=BEGINNING, complete=False, records=records, removed=removed, catalogue=None
+            )
         )
         never_asked = forest_of(records)
         for options in (SearchOptions(), SearchOptions(breadth_first=True), SearchOptions(2)):
@@ -125,7 +127,7 @@ def test_another_amount_that_fits_the_same_providers_is_not_searched_again(monke
     forest = forest_of(world([0] * 10))
     first, second, third = (next(requests(amount, None)) for amount in (2, 3, 9))
     found = body_of(forest, first).count(b'"VCPU":2')
-    monkeypatch.setattr(Search, "all_blocks", lambda self: iter([]))
+    monkeypatch.setattr(search_module, "combined", lambda *_: iter([]))
     assert body_of(forest, second).count(b'"VCPU":3') == found == 3
     assert body_of(forest, third).count(b'"VCPU":9') == 0
 
@@ -141,10 +143,12 @@ def test_the_oldest_is_forgotten_first_and_everything_with_a_change_of_shape():
     body_of(forest, next(requests(1, None)))
     kept = forest.memory.get("mine", lambda: np.zeros(1))
     forest.apply(
-        Changes(cursor={}, complete=False, records=world([1] * 10), removed=[], catalogue=None)
+        Changes(
+            cursor=BEGINNING, complete=False, records=world([1] * 10), removed=[], catalogue=None
+        )
     )
     assert forest.memory.find("mine") is kept
     forest.apply(
-        Changes(cursor={}, complete=False, records=[record(20)], removed=[], catalogue=None)
+        Changes(cursor=BEGINNING, complete=False, records=[record(20)], removed=[], catalogue=None)
     )
     assert forest.memory.find("mine") is None

@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.forest.building import (
+    BEGINNING,
     CLASSES,
     TRAITS,
     body_of,
@@ -16,7 +17,7 @@ from tests.forest.building import (
     record,
 )
 from treeclaim.forest.answer.listing import matching_providers
-from treeclaim.forest.table import forest as forest_module
+from treeclaim.forest.bounds import thresholds
 from treeclaim.forest.table.forest import Forest
 from treeclaim.model.changes import Changes
 from treeclaim.model.inventory import Inventory
@@ -88,7 +89,7 @@ class Picture:
     def changes(self):
         touched, self.touched = self.touched, set()
         return Changes(
-            cursor={},
+            cursor=BEGINNING,
             complete=False,
             records=[self.records[one] for one in touched if one in self.records],
             removed=[one for one in touched if one not in self.records],
@@ -116,8 +117,8 @@ REQUESTS = (
 def test_a_forest_that_followed_changes_equals_one_loaded_afresh(batches, compact_soon):
     forest, picture = Forest(), Picture()
     forest.apply(complete([]))
-    few = forest_module._FEWEST_DEAD_ROWS
-    forest_module._FEWEST_DEAD_ROWS = 3 if compact_soon else few
+    few = thresholds.FEWEST_DEAD_ROWS
+    thresholds.FEWEST_DEAD_ROWS = 3 if compact_soon else few
     try:
         for batch in batches:
             for action, *arguments in batch:
@@ -125,13 +126,15 @@ def test_a_forest_that_followed_changes_equals_one_loaded_afresh(batches, compac
             forest.apply(picture.changes())
             assert_equal_to_fresh(forest, list(picture.records.values()))
     finally:
-        forest_module._FEWEST_DEAD_ROWS = few
+        thresholds.FEWEST_DEAD_ROWS = few
 
 
 def test_a_new_provider_may_have_the_id_of_a_deleted_one():
     old, new = record(1), record(1, uuid=provider_uuid(2), name="another")
     forest = forest_of([old])
-    forest.apply(Changes(cursor={}, complete=False, records=[new], removed=[], catalogue=None))
+    forest.apply(
+        Changes(cursor=BEGINNING, complete=False, records=[new], removed=[], catalogue=None)
+    )
     assert_equal_to_fresh(forest, [new])
     assert forest.row_of(old.uuid) is None
     assert listed(forest, ProviderQuery(name=old.name)) == []

@@ -11,10 +11,10 @@ from tests.databases import KINDS, empty_database
 from treeclaim.model.errors import SchemaRevisionError
 from treeclaim.replica import Replica
 from treeclaim.store import DatabaseSettings, Store
-from treeclaim.store.database.engine import make_engine
-from treeclaim.store.operations import providers
+from treeclaim.store.database.connecting.engine import make_engine
+from treeclaim.store.operations.providers import providers
 from treeclaim.store.schema import revisions as schema
-from treeclaim.store.schema.tables import placement
+from treeclaim.store.schema.tables import PLACEMENT_REVISION, placement
 
 SLOW_KINDS = [KINDS[0], *(pytest.param(kind, marks=pytest.mark.slow) for kind in KINDS[1:])]
 NAMES = [f"00000000-0000-0000-0000-{number:012}" for number in range(6)]
@@ -26,7 +26,7 @@ def url(request, tmp_path):
     with empty_database(request.param, tmp_path) as made:
         engine = make_engine(DatabaseSettings(made))
         placement.create_all(engine)
-        schema.stamp(engine, schema.PLACEMENT_REVISION)
+        schema.stamp(engine, PLACEMENT_REVISION)
         engine.dispose()
         migrate(made, command.upgrade, "0001")
         yield made

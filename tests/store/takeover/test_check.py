@@ -5,6 +5,7 @@ import select
 import subprocess
 import sys
 from contextlib import contextmanager
+from functools import partial
 
 import pytest
 import sqlalchemy as sa
@@ -14,7 +15,7 @@ from tests.databases import GaleraNode, MissingServerError
 from tests.service import schema_on
 from treeclaim.model.errors import SchemaRevisionError
 from treeclaim.store import DatabaseSettings
-from treeclaim.store.database.engine import make_engine
+from treeclaim.store.database.connecting.engine import make_engine
 from treeclaim.store.schema import revisions as schema
 from treeclaim.store.schema.tables import alembic_version, placement
 from treeclaim.store.takeover.check import check
@@ -191,9 +192,9 @@ def test_a_healthy_database_is_ok_and_an_empty_one_has_nothing_to_take_over(data
 
 
 def test_each_damage_is_found_with_advice_and_nothing_is_changed(store, database_url):
-    tables = ("allocations", "inventories", "resource_provider_traits", "consumers", "projects")
-    tables += ("users", "resource_provider_aggregates", "placement_aggregates")
-    tables += ("resource_providers",)
+    tables = ["allocations", "inventories", "resource_provider_traits", "consumers", "projects"]
+    tables += ["users", "resource_provider_aggregates", "placement_aggregates"]
+    tables += ["resource_providers"]
     clean = [f"DELETE FROM {table}" for table in tables]
     for statements, level, subject, text in DAMAGE:
         execute(database_url, *clean, *statements)
@@ -355,12 +356,12 @@ def test_what_does_not_answer_is_one_error(tmp_path):
 SYNC = """
 import sys
 from treeclaim.store import DatabaseSettings, Store
-from treeclaim.store.operations import names
+from treeclaim.store.operations.catalogue import standard_names
 from treeclaim.store.schema import revisions as schema
 for line in sys.stdin:
     store = Store(DatabaseSettings(sys.argv[1]))
     schema.sync(store.engine)
-    store.write(names.sync_standard_names)
+    store.write(standard_names.sync_standard_names)
     store.close()
     print("done", flush=True)
 """
@@ -411,8 +412,10 @@ def test_tables_in_use_without_a_revision_are_not_taken_for_known_ones(store, da
 def racers_on(url):
     """Two processes that sync whenever they are told to."""
     command = [sys.executable, "-c", SYNC, url]
-    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
-    with subprocess.Popen(command, **pipes) as one, subprocess.Popen(command, **pipes) as other:
+    start = partial(
+        subprocess.Popen, command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+    with start() as one, start() as other:
         try:
             yield one, other
         finally:

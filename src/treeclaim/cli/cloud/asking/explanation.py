@@ -1,0 +1,140 @@
+# SPDX-License-Identifier: Apache-2.0
+"""An explanation for people: the funnel as bars, the nearest trees, and the advice."""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+from rich.tree import Tree
+
+from treeclaim.cli.cloud.asking.limits import Limits, limits_in_words, nearest_amount
+from treeclaim.client import CandidateQuery
+
+_BAR = 30
+_MOST_TRAITS = 12
+"""Traits shown of a provider that lacks some: of real hosts there are hundreds."""
+
+_WITHOUT = re.compile(r"Without (resources[^=]*)=(\S+) ")
+
+
+def explanation(
+    told: Mapping[str, Any], query: CandidateQuery, limits: Mapping[str, Limits]
+) -> RenderableType:
+    """Return what to print for the document of contract page 97, section 3.
+
+    Args:
+        told: The document.
+        query: The question.
+        limits: What the providers that are named have, by uuid; may lack some.
+    """
+    parts: list[RenderableType] = [_verdict(told), Text(f"?{query}", style="dim"), _funnel(told)]
+    if told["nearest"]:
+        parts.append(_nearest(told["nearest"], limits))
+    parts += [Text(f"→ {one}", style="bold") for one in told["advice"] if _is_useful(one, query)]
+    return Group(*parts)
+
+
+def _is_useful(advice: str, query: CandidateQuery) -> bool:
+    """Tell whether anything is asked for any more where an advice is followed."""
+    match = _WITHOUT.match(advice)
+    if match is None:
+        return True
+    dropped = set(match[2].split(","))
+    return any(
+        set(value.split(",")) - (dropped if name == match[1] else set())
+        for name, value in query.parameters
+        if name.startswith("resources")
+    )
+
+
+def _verdict(told: Mapping[str, Any]) -> Text:
+    trees = told["trees"]
+    if told["feasible"]:
+        return Text(f"{trees['matching']} of {trees['considered']} trees match.", style="green")
+    ever = (
+        "It would fit if nothing were allocated."
+        if told["fits_when_empty"]
+        else "It would not fit even if nothing were allocated."
+    )
+    return Text(f"None of {trees['considered']} trees matches. {ever}", style="red")
+
+
+def _funnel(told: Mapping[str, Any]) -> Table:
+    table = Table(title="What rules trees out", title_justify="left", box=None, show_header=False)
+    considered = told["trees"]["considered"]
+    table.add_row("", "all trees", _bar(considered, considered), str(considered))
+    for step in told["funnel"]:
+        table.add_row(
+            Text(_group(step["group"])),
+            Text(f"{step['reason']} {_detail(step['detail'])}"),
+            _bar(step["trees_after"], considered),
+            f"{step['trees_before']} → {step['trees_after']}",
+        )
+    return table
+
+
+def _bar(part: int, whole: int) -> str:
+    filled = 0 if not part else max(1, round(_BAR * part / max(whole, 1)))
+    return "█" * filled + "░" * (_BAR - filled)
+
+
+def _group(suffix: str | None) -> str:
+    return "" if suffix is None else suffix or "(unsuffixed)"
+
+
+def _detail(detail: Mapping[str, Any]) -> str:
+    return " ".join(
+        f"{name}={','.join(value) if isinstance(value, list) else value}"
+        for name, value in detail.items()
+    )
+
+
+def _nearest(trees: Sequence[Mapping[str, Any]], limits: Mapping[str, Limits]) -> Tree:
+    top = Tree("Nearest trees")
+    for one in trees:
+        root = one["root_provider"]
+        branch = top.add(Text.assemble(root["name"], (f" {root['uuid']}", "dim")))
+        if not one["blocked_by"]:
+            branch.add("matches")
+        for blocked in one["blocked_by"]:
+            group = _group(blocked["group"])
+            words = f"{group} {blocked['reason']} {_detail(blocked['detail'])}".strip()
+            leaf = branch.add(Text(words))
+            for provider in blocked["providers"]:
+                leaf.add(Text("\n".join(_provider(provider, blocked, limits))))
+    return top
+
+
+def _provider(
+    provider: Mapping[str, Any], blocked: Mapping[str, Any], limits: Mapping[str, Limits]
+) -> Iterator[str]:
+    """Yield lines about a provider: how much is free, what limits it, what it lacks."""
+    name = provider["resource_class"]
+    free, requested = provider["free"], provider["requested"]
+    yield f"{provider['name']}: {free} {name} free, {requested} requested"
+    known = limits.get(provider["uuid"])
+    if known is None:
+        return
+    inventory = known.inventories.get(name)
+    if inventory is None:
+        yield f"  has no inventory of {name}"
+    elif blocked["reason"] in ("capacity", "amount_unit", "combined_capacity"):
+        yield f"  {limits_in_words(inventory)}"
+        nearest = nearest_amount(inventory, free, requested)
+        if nearest is None:
+            yield "  no amount would fit now"
+        elif nearest != requested:
+            yield f"  nearest amount that would fit: {nearest}"
+    if blocked["reason"].startswith(("trait", "root_trait")):
+        yield f"  its traits: {_some(known.traits)}"
+    if "member_of" in blocked["reason"]:
+        yield f"  its aggregates: {_some(known.aggregates)}"
+
+
+def _some(names: frozenset[str]) -> str:
+    ordered = sorted(names)
+    more = f" and {len(ordered) - _MOST_TRAITS} more" if len(ordered) > _MOST_TRAITS else ""
+    return (", ".join(ordered[:_MOST_TRAITS]) + more) or "none"

@@ -1,0 +1,178 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`treeclaim edit`: a provider's inventories, traits and aggregates in an editor."""
+
+import argparse
+import os
+import shlex
+import subprocess
+import tempfile
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from treeclaim.cli.cloud.endpoint import add_endpoint_options, client_of
+from treeclaim.cli.cloud.providers import find_provider
+from treeclaim.cli.output import CommandError
+from treeclaim.client import Client, ClientError
+from treeclaim.client.client import is_conflict
+from treeclaim.client.loading.apply import write_change
+from treeclaim.client.loading.changes import Action, Change, State
+from treeclaim.client.loading.plan import make_plan, read_state
+from treeclaim.client.topology import Topology, TopologyError, parse_topology
+from treeclaim.client.topology.document import Problem
+
+_EDITOR = "vi"
+_HEAD = """\
+# Provider {name}. What is listed here is what it will have; a member that you delete as a whole
+# stays as it is. An empty file gives up. Lines that begin with # are left out.
+"""
+
+
+def add_to(commands: Any) -> None:
+    """Add the command."""
+    command = commands.add_parser(
+        "edit",
+        help="edit a provider's inventories, traits and aggregates",
+        description="Open what a provider has in $VISUAL or $EDITOR, and write what was changed. "
+        "If something is wrong, or somebody else changed it meanwhile, the editor opens again.",
+    )
+    command.add_argument("name", metavar="PROVIDER", help="uuid or name of the provider")
+    add_endpoint_options(command)
+    command.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Edit until it can be written, or until nothing is changed any more."""
+    with client_of(options) as client:
+        session = _Session(client, find_provider(client, options.name)["uuid"])
+        with tempfile.TemporaryDirectory(prefix="treeclaim-edit-") as folder:
+            return session.run(Path(folder) / "provider.yaml")
+
+
+class _Session:
+    """One edit of one provider."""
+
+    def __init__(self, client: Client, uuid: str) -> None:
+        self._client = client
+        self._uuid = uuid
+        self._base = self._read()
+
+    def run(self, file: Path) -> int:
+        """Let somebody edit, and write it."""
+        first = text = _text_of(self._base)
+        notes: list[str] = []
+        while True:
+            shown = _with_notes(text, self._base.name, notes)
+            edited = _edited(file, shown)
+            if not edited.strip():
+                print("Given up: the file is empty.")
+                return 1
+            if edited == (text if notes else first):
+                if notes:
+                    raise CommandError("\n".join([*notes, "nothing was changed"]))
+                print("Nothing was changed.")
+                return 0
+            text = edited
+            try:
+                done = self._write(edited)
+            except TopologyError as error:
+                above = _HEAD.count("\n") + len(error.problems)
+                notes = [f"line {one.line + above}: {one.text}" for one in error.problems]
+                continue
+            except _ChangedMeanwhileError as error:
+                notes = error.notes
+                continue
+            for line in done:
+                print(line)
+            return 0
+
+    def _read(self) -> State:
+        (row,) = self._client.providers(uuid=self._uuid) or (None,)
+        if row is None:
+            raise CommandError(f"provider {self._uuid} is gone")
+        everything = parse_topology(
+            yaml.safe_dump(
+                {"providers": [{"name": "x", "inventories": {}, "traits": [], "aggregates": []}]}
+            ),
+            "",
+        ).providers[0]
+        return read_state(self._client, row, everything)
+
+    def _write(self, text: str) -> list[str]:
+        """Write what a text says; return what was changed, in words."""
+        topology = parse_topology(text, "the edited file")
+        self._require_this_provider(topology)
+        plan = make_plan(self._client, topology, prune=True)
+        change = plan.changes[0]
+        if change.before is None or change.before.generation != self._base.generation:
+            raise self._changed_meanwhile()
+        if change.action is Action.KEEP:
+            return ["Nothing was changed."]
+        self._client.ensure_names(plan.traits, plan.classes)
+        try:
+            write_change(self._client, change)
+        except ClientError as error:
+            if is_conflict(error):
+                raise self._changed_meanwhile() from error
+            raise
+        return [f"{change.name} changed:", *(f"  {field}" for field in change.fields(plan.names))]
+
+    def _require_this_provider(self, topology: Topology) -> None:
+        own = [one for one in topology.providers if one.uuid == self._uuid]
+        if len(topology.providers) != 1 or not own:
+            text = f"the file must have one provider, with uuid {self._uuid}"
+            raise TopologyError(topology.source, [Problem(1, text)])
+
+    def _changed_meanwhile(self) -> "_ChangedMeanwhileError":
+        """Take what is there now as the base; return what somebody else has changed."""
+        before, self._base = self._base, self._read()
+        change = Change(Action.CHANGE, before, replace(self._base, parent=before.parent), None)
+        return _ChangedMeanwhileError(
+            [
+                "Somebody else changed this provider meanwhile:",
+                *(f"  {field}" for field in change.fields({})),
+                "Change the file to keep that or not, and save it; it is written as it is then.",
+            ]
+        )
+
+
+class _ChangedMeanwhileError(Exception):
+    """Somebody else changed the provider."""
+
+    def __init__(self, notes: Sequence[str]) -> None:
+        super().__init__(*notes)
+        self.notes = list(notes)
+
+
+def _text_of(state: State) -> str:
+    entry = {
+        "name": state.name,
+        "uuid": state.uuid,
+        "inventories": {name: dict(one) for name, one in (state.inventories or {}).items()},
+        "traits": sorted(state.traits or ()),
+        "aggregates": sorted(state.aggregates or ()),
+    }
+    return yaml.safe_dump({"providers": [entry]}, sort_keys=False, allow_unicode=True)
+
+
+def _with_notes(text: str, name: str, notes: Sequence[str]) -> str:
+    return _HEAD.format(name=name) + "".join(f"# ! {note}\n" for note in notes) + text
+
+
+def _edited(file: Path, text: str) -> str:
+    """Let somebody edit a text; return it without comments."""
+    file.write_text(text, encoding="utf-8")
+    editor = os.environ.get("VISUAL") or os.environ.get("EDITOR") or _EDITOR
+    try:
+        code = subprocess.run([*shlex.split(editor), str(file)], check=False).returncode  # noqa: S603
+    except (OSError, ValueError) as error:
+        raise CommandError(f"the editor {editor!r} cannot be run: {error}") from error
+    if code:
+        raise CommandError(
+            f"the editor {editor!r} ended with exit code {code}; nothing was changed"
+        )
+    lines = file.read_text(encoding="utf-8", errors="replace").splitlines(keepends=True)
+    return "".join(line for line in lines if not line.startswith("#"))

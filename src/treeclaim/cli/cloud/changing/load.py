@@ -1,0 +1,113 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`treeclaim load`: provider trees from a file into any Placement API endpoint."""
+
+import argparse
+import sys
+from pathlib import Path
+from typing import Any
+
+from treeclaim.cli.cloud.endpoint import add_endpoint_options, client_of
+from treeclaim.cli.cloud.progress import shown_progress
+from treeclaim.cli.output import INTERRUPTED, CommandError, positive, printer
+from treeclaim.client.loading.apply import Outcome, apply_plan, planned_outcome
+from treeclaim.client.loading.changes import Action, Change
+from treeclaim.client.loading.plan import Plan, make_plan
+from treeclaim.client.parallel import THREADS
+from treeclaim.client.topology import TopologyError, read_topology
+
+_MOST_REFUSED = 50
+"""Refusals shown; who has more has one cause for them."""
+
+_STYLES = {Action.CREATE: "green", Action.CHANGE: "yellow", Action.DELETE: "red"}
+
+
+def add_to(commands: Any) -> None:
+    """Add the command."""
+    command = commands.add_parser(
+        "load",
+        help="load provider trees from a file",
+        description="Bring an endpoint to what a file says. What the file leaves out stays as it "
+        "is; what it gives as empty is emptied. Everything is checked before anything is sent. It "
+        "may be interrupted and repeated.",
+    )
+    command.add_argument(
+        "file", type=Path, help="a topology in YAML, or - for standard input; see docs/loading.md"
+    )
+    add_endpoint_options(command)
+    command.add_argument(
+        "--dry-run", action="store_true", help="show what would be changed, and change nothing"
+    )
+    command.add_argument(
+        "--prune",
+        action="store_true",
+        help="remove the inventories, traits, aggregates and children that a part of the file "
+        "does not list; parts that it leaves out stay",
+    )
+    command.add_argument(
+        "--threads", type=positive, default=THREADS, help=f"requests made at once ({THREADS})"
+    )
+    command.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Load a file and say what was done; the exit code is 1 if something was refused."""
+    try:
+        topology = read_topology(options.file)
+        with client_of(options) as client, shown_progress() as progress:
+            plan = make_plan(
+                client, topology, prune=options.prune, threads=options.threads, progress=progress
+            )
+            if not options.dry_run:
+                outcome = apply_plan(client, plan, threads=options.threads, progress=progress)
+    except TopologyError as error:
+        raise CommandError(str(error)) from error
+    if options.dry_run:
+        show_difference(plan)
+        print(summary(planned_outcome(plan), dry_run=True))
+        return 0
+    return _say(outcome)
+
+
+def _say(outcome: Outcome) -> int:
+    if outcome.is_interrupted:
+        print(
+            f"Interrupted: {outcome.done} of {outcome.total} providers are as the file says "
+            f"({summary(outcome, dry_run=False)}). Run the same command again to go on.",
+            file=sys.stderr,
+        )
+        return INTERRUPTED
+    for line in outcome.refused[:_MOST_REFUSED]:
+        print(f"refused: {line}", file=sys.stderr)
+    if len(outcome.refused) > _MOST_REFUSED:
+        print(f"refused: and {len(outcome.refused) - _MOST_REFUSED} more", file=sys.stderr)
+    print(summary(outcome, dry_run=False))
+    return 1 if outcome.refused else 0
+
+
+def show_difference(plan: Plan) -> None:
+    """Show each provider that would change, and each of its fields, with the old and new value."""
+    out = printer()
+    for what, names in (("trait", plan.traits), ("resource class", plan.classes)):
+        for name in names:
+            out.print(f"+ {what} {name}", style="green")
+    for change in plan.changes:
+        if change.action is not Action.KEEP:
+            out.print(f"{change.action.value} {_title(change)}", style=_STYLES[change.action])
+        for field in change.fields(plan.names):
+            out.print(f"    {field}", style=_STYLES[Action(field.sign)])
+
+
+def _title(change: Change) -> str:
+    known = change.after or change.before
+    uuid = "" if known is None else known.uuid
+    return f"{change.name} {uuid}"
+
+
+def summary(outcome: Outcome, *, dry_run: bool) -> str:
+    """Say what was done to how many providers."""
+    refused = f", {len(outcome.refused)} refused" if outcome.refused else ""
+    return (
+        f"{len(outcome.created)} {'would be ' if dry_run else ''}created, "
+        f"{len(outcome.updated)} changed, {len(outcome.deleted)} deleted, "
+        f"{len(outcome.unchanged)} unchanged{refused}"
+    )

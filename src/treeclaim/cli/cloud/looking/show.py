@@ -1,0 +1,103 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`treeclaim show`: all there is about a provider, or about a consumer."""
+
+import argparse
+import json
+from typing import Any
+
+from rich.table import Table
+from rich.text import Text
+
+from treeclaim.cli.cloud.endpoint import add_endpoint_options, client_of
+from treeclaim.cli.cloud.looking.contents import Wanted, read_contents
+from treeclaim.cli.cloud.looking.tables import amounts_in_words, stock_table
+from treeclaim.cli.cloud.providers import Row, find_provider, is_uuid, providers_of_tree
+from treeclaim.cli.output import CommandError, printer
+from treeclaim.client import Client
+from treeclaim.client.parallel import in_parallel
+from treeclaim.client.requests import bodies
+
+_MOST_CONSUMERS = 20
+"""Consumers shown of a provider; --json has all."""
+
+
+def add_to(commands: Any) -> None:
+    """Add the command."""
+    command = commands.add_parser("show", help="show a provider or a consumer")
+    command.add_argument(
+        "name",
+        metavar="PROVIDER|CONSUMER",
+        help="uuid or name of a provider, or a consumer's uuid",
+    )
+    command.add_argument("--json", action="store_true", help="show a JSON document")
+    add_endpoint_options(command)
+    command.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Show what has that name."""
+    with client_of(options) as client:
+        if is_uuid(options.name) and not client.providers(uuid=options.name):
+            held = client.get(f"/allocations/{options.name}")
+            if not held["allocations"]:
+                raise CommandError(f"neither a provider nor a consumer is {options.name}")
+            _show_consumer(client, options.name, held, as_json=options.json)
+        else:
+            _show_provider(client, find_provider(client, options.name), as_json=options.json)
+    return 0
+
+
+def _show_consumer(client: Client, uuid: str, held: dict[str, Any], *, as_json: bool) -> None:
+    amounts = bodies.by_provider(held["allocations"])
+    rows = in_parallel(lambda own: client.providers(uuid=own), sorted(amounts))
+    names = {row["uuid"]: row["name"] for found in rows for row in found}
+    if as_json:
+        print(json.dumps({"consumer": uuid, "names": names, **held}, indent=2))
+        return
+    out = printer()
+    for name, value in (
+        ("consumer", uuid),
+        ("project", held.get("project_id")),
+        ("user", held.get("user_id")),
+        ("type", held.get("consumer_type")),
+        ("generation", held.get("consumer_generation")),
+    ):
+        if value is not None:
+            out.print(f"{name}: {value}")
+    table = Table(title="holds", title_justify="left")
+    for column in ("provider", "uuid", "amounts"):
+        table.add_column(column)
+    for own, resources in amounts.items():
+        table.add_row(Text(names.get(own, "?")), own, amounts_in_words(resources))
+    out.print(table)
+
+
+def _show_provider(client: Client, row: Row, *, as_json: bool) -> None:
+    everything = Wanted(traits=True, aggregates=True)
+    found = read_contents(client, [row], everything, lambda *_progress: None)[row["uuid"]]
+    held = client.get(f"/resource_providers/{row['uuid']}/allocations")["allocations"]
+    tree = {one["uuid"]: one for one in providers_of_tree(client, row)}
+    parent = tree.get(row.get("parent_provider_uuid") or "")
+    children = sorted(
+        one["name"] for one in tree.values() if one.get("parent_provider_uuid") == row["uuid"]
+    )
+    if as_json:
+        above = {"parent_provider_uuid": row.get("parent_provider_uuid")}
+        print(json.dumps({**found.document(), **above, "allocations": held}, indent=2))
+        return
+    out = printer()
+    for name, value in (
+        ("provider", f"{row['name']} {row['uuid']}"),
+        ("generation", str(row["generation"])),
+        ("parent", "none" if parent is None else f"{parent['name']} {parent['uuid']}"),
+        ("children", ", ".join(children) or "none"),
+        ("traits", ", ".join(found.traits or ()) or "none"),
+        ("aggregates", ", ".join(found.aggregates or ()) or "none"),
+    ):
+        out.print(f"{name}: {value}")
+    out.print(stock_table(found) if found.stock else "inventories: none")
+    out.print(f"consumers: {len(held)}")
+    for uuid in sorted(held)[:_MOST_CONSUMERS]:
+        out.print(f"  {uuid}: {amounts_in_words(held[uuid]['resources'])}")
+    if len(held) > _MOST_CONSUMERS:
+        out.print(f"  and {len(held) - _MOST_CONSUMERS} more (--json shows all)")

@@ -1,0 +1,230 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`treeclaim tree`: provider trees, how full they are, and what else is asked for."""
+
+import argparse
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from rich.console import Console
+from rich.text import Text
+from rich.tree import Tree
+
+from treeclaim.cli.cloud.endpoint import add_endpoint_options, client_of
+from treeclaim.cli.cloud.looking.contents import (
+    Contents,
+    Stock,
+    Wanted,
+    children_of,
+    read_contents,
+    with_ancestors,
+)
+from treeclaim.cli.cloud.looking.tables import bar
+from treeclaim.cli.cloud.progress import shown_progress
+from treeclaim.cli.cloud.providers import Row, find_provider, providers_of_tree
+from treeclaim.cli.output import natural, printer
+from treeclaim.client import Client
+from treeclaim.client.versions import Need
+from treeclaim.model.microversions import Feature
+
+
+def add_to(commands: Any) -> None:
+    """Add the command."""
+    command = commands.add_parser(
+        "tree",
+        help="show provider trees",
+        description="Show provider trees and how full they are: all of them, or those of the "
+        "providers that are named, then with traits and aggregates.",
+    )
+    command.add_argument(
+        "roots", nargs="*", metavar="ROOT", help="uuid or name of any provider of a tree"
+    )
+    command.add_argument("--depth", type=natural, help="show only so many generations below")
+    command.add_argument(
+        "--class",
+        dest="classes",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="show only providers with an inventory of a class; may be repeated",
+    )
+    command.add_argument(
+        "--trait",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="show only providers with a trait; may be repeated",
+    )
+    command.add_argument(
+        "--load",
+        type=natural,
+        metavar="PERCENT",
+        help="show only providers of which so many percent of some class are used, or more",
+    )
+    for part in ("traits", "aggregates"):
+        command.add_argument(
+            f"--{part}",
+            action=argparse.BooleanOptionalAction,
+            help=f"show {part}; usual if trees are named",
+        )
+    command.add_argument(
+        "--inventories", action="store_true", help="show total, reserved and ratio too"
+    )
+    command.add_argument("--json", action="store_true", help="show a JSON document")
+    add_endpoint_options(command)
+    command.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Show some trees, or all."""
+    wanted = Wanted(
+        traits=bool(options.roots) if options.traits is None else options.traits,
+        aggregates=bool(options.roots) if options.aggregates is None else options.aggregates,
+    )
+    with client_of(options) as client:
+        rows = _within(_providers(client, options.roots), options.depth)
+        chosen = _with_traits(client, rows, options.trait)
+        with shown_progress() as report:
+            found = read_contents(client, chosen, wanted, report)
+    kept = {own: one for own, one in found.items() if _is_shown(one, options)}
+    shown = rows
+    if _is_filtered(options):
+        shown = list(with_ancestors(rows, set(kept)))
+    children = children_of(shown)
+    if options.json:
+        print(
+            json.dumps(
+                [_document(row, kept, children) for row in children.get(None, [])], indent=2
+            )
+        )
+        return 0
+    _print(children, kept, options)
+    return 0
+
+
+def _print(
+    children: Mapping[str | None, Sequence[Row]],
+    kept: Mapping[str, Contents],
+    options: argparse.Namespace,
+) -> None:
+    out = printer()
+    _print_trees(out, children, kept, _Style(options.classes, with_fields=options.inventories))
+    if not children:
+        out.print("No provider matches." if _is_filtered(options) else "There are no providers.")
+
+
+def show_trees(out: Console, rows: Sequence[Row], contents: Mapping[str, Contents]) -> None:
+    """Print providers as trees, with how full they are."""
+    _print_trees(out, children_of(rows), contents, _Style(()))
+
+
+@dataclass(frozen=True, slots=True)
+class _Style:
+    """What of a provider is shown.
+
+    Attributes:
+        classes: Only these; all if empty.
+        with_fields: Whether total, reserved and ratio are.
+    """
+
+    classes: Sequence[str]
+    with_fields: bool = False
+
+
+def _print_trees(
+    out: Console,
+    children: Mapping[str | None, Sequence[Row]],
+    kept: Mapping[str, Contents],
+    style: _Style,
+) -> None:
+    for root in children.get(None, []):
+        branch = Tree(_label(root, kept, style))
+        # Not by recursion: a tree may be deeper than Python's stack.
+        open_branches = [(branch, root)]
+        while open_branches:
+            above, parent = open_branches.pop()
+            open_branches += [
+                (above.add(_label(row, kept, style)), row)
+                for row in children.get(parent["uuid"], [])
+            ]
+        out.print(branch)
+
+
+def _providers(client: Client, names: Sequence[str]) -> list[Row]:
+    """Return all providers, or those of some trees: a cloud has far more than anybody looks at."""
+    if not names:
+        return client.providers()
+    found: dict[str, Row] = {}
+    for name in names:
+        for row in providers_of_tree(client, find_provider(client, name)):
+            found[row["uuid"]] = row
+    return list(found.values())
+
+
+def _within(rows: Sequence[Row], depth: int | None) -> list[Row]:
+    """Leave out what is too many generations below a root."""
+    if depth is None:
+        return list(rows)
+    children = children_of(rows)
+    found = level = children.get(None, [])
+    for _ in range(depth):
+        level = [row for above in level for row in children.get(above["uuid"], [])]
+        if not level:
+            break
+        found = [*found, *level]
+    return found
+
+
+def _with_traits(client: Client, rows: Sequence[Row], traits: Sequence[str]) -> list[Row]:
+    if not traits:
+        return list(rows)
+    client.versions.require(Need("--trait", Feature.REQUIRED_FILTER))
+    known = client.providers(required=",".join(traits))
+    wanted = {row["uuid"] for row in known}
+    return [row for row in rows if row["uuid"] in wanted]
+
+
+def _is_filtered(options: argparse.Namespace) -> bool:
+    return bool(options.classes or options.trait or options.load is not None)
+
+
+def _is_shown(one: Contents, options: argparse.Namespace) -> bool:
+    stock = _stock(one, options.classes)
+    if options.classes and not stock:
+        return False
+    return options.load is None or any(part.load >= options.load for part in stock.values())
+
+
+def _stock(one: Contents, classes: Sequence[str]) -> dict[str, Stock]:
+    return {name: part for name, part in one.stock.items() if not classes or name in classes}
+
+
+def _document(
+    row: Row, kept: Mapping[str, Contents], children: Mapping[str | None, Sequence[Row]]
+) -> dict[str, Any]:
+    own = row["uuid"]
+    found = kept[own].document() if own in kept else {"uuid": own, "name": row["name"]}
+    below = [_document(child, kept, children) for child in children.get(own, [])]
+    return {**found, "children": below}
+
+
+def _label(row: Row, kept: Mapping[str, Contents], style: _Style) -> Text:
+    label = Text.assemble((row["name"], "bold"), (f" {row['uuid']}", "dim"))
+    one = kept.get(row["uuid"])
+    if one is None:
+        return label
+    for trait in one.traits or ():
+        label.append(f"\n  {trait}", style="cyan")
+    for aggregate in one.aggregates or ():
+        label.append(f"\n  aggregate {aggregate}")
+    for name, part in _stock(one, style.classes).items():
+        label.append(f"\n  {name} {bar(part.used, part.capacity)} {part.used}/{part.capacity}")
+        if style.with_fields:
+            fields = part.fields
+            label.append(
+                f" (total {fields['total']}, reserved {fields['reserved']}, ratio "
+                f"{fields['allocation_ratio']})",
+                style="dim",
+            )
+    return label

@@ -1,0 +1,54 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`treeclaim usage`: what a project uses."""
+
+import argparse
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from rich.table import Table
+from rich.text import Text
+
+from treeclaim.cli.cloud.endpoint import add_endpoint_options, client_of
+from treeclaim.cli.output import printer
+from treeclaim.client.versions import Need
+from treeclaim.model.microversions import Feature
+
+_COUNT = "consumer_count"
+
+
+def add_to(commands: Any) -> None:
+    """Add the command."""
+    command = commands.add_parser("usage", help="show what a project uses")
+    command.add_argument("--project", required=True, metavar="ID", help="id of the project")
+    command.add_argument("--user", metavar="ID", help="only what belongs to a user")
+    command.add_argument("--json", action="store_true", help="show the server's document")
+    add_endpoint_options(command)
+    command.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Show a table: a row for each class, by type of consumer."""
+    filters = {"project_id": options.project} | ({"user_id": options.user} if options.user else {})
+    with client_of(options) as client:
+        client.versions.require(Need("usage by project", Feature.USAGES))
+        answer = client.get("/usages", **filters)
+        is_typed = client.versions.has_feature(Feature.CONSUMER_TYPES)
+    if options.json:
+        print(json.dumps(answer, indent=2))
+        return 0
+    usages: Mapping[str, Any] = answer["usages"] if is_typed else {"": answer["usages"]}
+    if not any(usages.values()):
+        print(f"Project {options.project} uses nothing.")
+        return 0
+    table = Table(title=Text(f"Project {options.project}"), title_justify="left")
+    for column in ("type", "consumers", "class"):
+        table.add_column(column)
+    table.add_column("used", justify="right")
+    for kind, classes in usages.items():
+        count = str(classes.get(_COUNT, ""))
+        for name, used in classes.items():
+            if name != _COUNT:
+                table.add_row(kind, count, name, str(used))
+    printer().print(table)
+    return 0

@@ -1,0 +1,214 @@
+# SPDX-License-Identifier: Apache-2.0
+"""All that an endpoint holds, read by several threads, and how two endpoints differ."""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+from treeclaim.client.client import Client
+from treeclaim.client.requests import bodies
+from treeclaim.client.versions import Need
+from treeclaim.model.microversions import Feature
+
+LOWEST_MINOR = Feature.NESTED_PROVIDERS
+"""Lowest microversion 1.N whose answers tell all that matters but the types of consumers."""
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+Progress = Callable[[str, int, int], None]
+"""Told what is being done, how much of it is done, and how much there is."""
+
+
+@dataclass(frozen=True, slots=True)
+class Provider:
+    """A provider with all that belongs to it.
+
+    Attributes:
+        uuid, name: Of the provider.
+        parent: Uuid of the parent, None for a root.
+        inventories: By resource class, all fields of each.
+        traits: Names.
+        aggregates: Uuids.
+    """
+
+    uuid: str
+    name: str
+    parent: str | None
+    inventories: Mapping[str, Mapping[str, Any]]
+    traits: frozenset[str]
+    aggregates: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Consumer:
+    """What a consumer holds.
+
+    Attributes:
+        uuid: Of the consumer.
+        held: Amounts by provider and class.
+        project, user: Ids; None where nothing is held.
+        kind: Consumer type, None where the endpoint is too old to tell.
+    """
+
+    uuid: str
+    held: Mapping[str, Mapping[str, int]]
+    project: str | None
+    user: str | None
+    kind: str | None
+
+
+@dataclass(slots=True)
+class Contents:
+    """What an endpoint holds.
+
+    Attributes:
+        providers: By uuid, parents before their children.
+        consumers: By uuid, those that hold something.
+        traits, classes: All names.
+    """
+
+    providers: dict[str, Provider] = field(default_factory=dict)
+    consumers: dict[str, Consumer] = field(default_factory=dict)
+    traits: frozenset[str] = frozenset()
+    classes: frozenset[str] = frozenset()
+
+
+def read_contents(
+    client: Client,
+    progress: Progress,
+    *,
+    title: str,
+    threads: int,
+    only: Iterable[str] | None = None,
+) -> Contents:
+    """Read what an endpoint holds.
+
+    Args:
+        client: The endpoint.
+        progress: Told how far the reading is.
+        title: Of what is read, for the progress.
+        threads: How many requests are made at once.
+        only: Uuids of the providers that matter, None for all.
+
+    Raises:
+        UnsupportedFeatureError: if the endpoint is too old.
+        ClientError: if a call fails.
+    """
+    client.versions.require(Need("copying", LOWEST_MINOR))
+    listed = client.providers()
+    if only is not None:
+        wanted = set(only)
+        listed = [one for one in listed if one["uuid"] in wanted]
+    with ThreadPoolExecutor(threads) as pool:
+
+        def each(what: str, items: list[Item], read: Callable[[Item], Result]) -> Iterator[Result]:
+            for number, result in enumerate(pool.map(read, items), 1):
+                progress(f"{title}: {what}", number, len(items))
+                yield result
+
+        found = Contents(
+            traits=frozenset(client.get("/traits")["traits"]),
+            classes=frozenset(_class_names(client)),
+        )
+        holders: set[str] = set()
+        ordered = parents_first(listed)
+        for provider, held_by in each("providers", ordered, lambda one: _provider(client, one)):
+            found.providers[provider.uuid] = provider
+            holders |= held_by
+        for consumer in each(
+            "consumers", sorted(holders), lambda uuid: read_consumer(client, uuid)
+        ):
+            # It may have ended since.
+            if consumer.held:
+                found.consumers[consumer.uuid] = consumer
+    return found
+
+
+def parents_first(listed: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """Return providers, as a list of them has them, in an order in which they can be made."""
+    waiting = {one["uuid"]: one for one in listed}
+    ordered: list[Mapping[str, Any]] = []
+    while waiting:
+        ready = [one for one in waiting.values() if one["parent_provider_uuid"] not in waiting]
+        # Without any there is a circle, which no service lets anybody make.
+        ordered += [waiting.pop(one["uuid"]) for one in ready or list(waiting.values())]
+    return ordered
+
+
+def _class_names(client: Client) -> list[str]:
+    return [one["name"] for one in client.get("/resource_classes")["resource_classes"]]
+
+
+def _provider(client: Client, listed: Mapping[str, Any]) -> tuple[Provider, set[str]]:
+    """Read a provider, and who holds something of it."""
+    path = f"/resource_providers/{listed['uuid']}"
+    provider = Provider(
+        uuid=listed["uuid"],
+        name=listed["name"],
+        parent=listed["parent_provider_uuid"],
+        inventories=client.get(f"{path}/inventories")["inventories"],
+        traits=frozenset(client.get(f"{path}/traits")["traits"]),
+        aggregates=frozenset(client.get(f"{path}/aggregates")["aggregates"]),
+    )
+    return provider, set(client.get(f"{path}/allocations")["allocations"])
+
+
+def read_consumer(client: Client, uuid: str) -> Consumer:
+    """Read what a consumer holds.
+
+    Raises:
+        ClientError: if the call fails.
+    """
+    answer = client.get(f"/allocations/{uuid}")
+    is_typed = client.versions.has_feature(Feature.CONSUMER_TYPES)
+    return Consumer(
+        uuid=uuid,
+        held=bodies.by_provider(answer["allocations"]),
+        project=answer.get("project_id"),
+        user=answer.get("user_id"),
+        kind=answer.get("consumer_type") if is_typed else None,
+    )
+
+
+def provider_differences(source: Provider, target: Provider | None) -> list[str]:
+    """Return in which parts a provider differs; its existence is one of them."""
+    if target is None:
+        return ["existence"]
+    parts = ("name", "parent", "inventories", "traits", "aggregates")
+    return [part for part in parts if getattr(source, part) != getattr(target, part)]
+
+
+def consumer_differences(source: Consumer, target: Consumer | None) -> list[str]:
+    """Return in which parts a consumer differs; what one side cannot tell is no difference."""
+    if target is None or not target.held:
+        return ["existence"]
+    parts = [] if source.held == target.held else ["held"]
+    for part in ("project", "user", "kind"):
+        pair = getattr(source, part), getattr(target, part)
+        if None not in pair and pair[0] != pair[1]:
+            parts.append(part)
+    return parts
+
+
+def differences(source: Contents, target: Contents) -> list[str]:
+    """Return, in words, all that the source has and the target lacks or has otherwise.
+
+    What the target has besides is none, but for consumers of providers that both have.
+    """
+    found = [
+        f"{kind} {name} is missing"
+        for kind, ours, theirs in (
+            ("trait", source.traits, target.traits),
+            ("resource class", source.classes, target.classes),
+        )
+        for name in sorted(ours - theirs)
+    ]
+    for uuid, provider in source.providers.items():
+        parts = provider_differences(provider, target.providers.get(uuid))
+        found += [f"provider {uuid} ({provider.name}): {part} differs" for part in parts]
+    for uuid, consumer in source.consumers.items():
+        parts = consumer_differences(consumer, target.consumers.get(uuid))
+        found += [f"consumer {uuid}: {part} differs" for part in parts]
+    surplus = sorted(target.consumers.keys() - source.consumers.keys())
+    return found + [f"consumer {uuid} holds something at the target only" for uuid in surplus]

@@ -1,0 +1,206 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Copies all that one endpoint holds to another; what is equal already is left as it is."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from http import HTTPStatus
+from typing import Any
+
+from treeclaim.client.client import Client, retried
+from treeclaim.client.copying.contents import (
+    Consumer,
+    Contents,
+    Progress,
+    Provider,
+    consumer_differences,
+    differences,
+    provider_differences,
+    read_contents,
+)
+from treeclaim.client.errors import ClientError
+from treeclaim.client.requests import bodies
+from treeclaim.model.microversions import Feature
+
+_CUSTOM = "CUSTOM_"
+_UNKNOWN = "unknown"
+"""How a consumer without a type is shown; nobody can write it."""
+
+_REFUSALS = {HTTPStatus.BAD_REQUEST, HTTPStatus.NOT_FOUND, HTTPStatus.CONFLICT}
+_BEFORE_TYPES = Feature.CONSUMER_TYPES - 1
+"""The last minor version without consumer types."""
+
+
+@dataclass(slots=True)
+class CopyOutcome:
+    """What was done.
+
+    Attributes:
+        providers, consumers: How many were written.
+        unchanged: How many of both were equal already.
+        refused: What the target refused, in words.
+        differences: What differs in the end, in words.
+    """
+
+    providers: int = 0
+    consumers: int = 0
+    unchanged: int = 0
+    refused: list[str] = field(default_factory=list)
+    differences: list[str] = field(default_factory=list)
+
+
+def copy(source: Client, target: Client, progress: Progress, *, threads: int = 4) -> CopyOutcome:
+    """Bring everything that a source holds to a target, then compare the two.
+
+    It may be interrupted and run again. Nothing is ever deleted at the target.
+
+    Args:
+        source: Where to read; it is not changed.
+        target: Where to write.
+        progress: Told how far it is.
+        threads: How many requests that read are made at once.
+
+    Raises:
+        ClientError: if an endpoint fails, or the target cannot hold what the source has.
+    """
+    wanted = read_contents(source, progress, title="source", threads=threads)
+    present = read_contents(
+        target, progress, title="target", threads=threads, only=wanted.providers
+    )
+    outcome = CopyOutcome()
+    _copy_names(target, wanted, present)
+    _copy_providers(target, wanted, present, outcome, progress)
+    _copy_consumers(target, wanted, present, outcome, progress)
+    outcome.differences = compare(source, target, progress, threads=threads)
+    return outcome
+
+
+def compare(source: Client, target: Client, progress: Progress, *, threads: int = 4) -> list[str]:
+    """Read both endpoints; return, in words, what the target lacks or has otherwise.
+
+    Raises:
+        ClientError: if an endpoint fails.
+    """
+    wanted = read_contents(source, progress, title="checking source", threads=threads)
+    found = read_contents(
+        target, progress, title="checking target", threads=threads, only=wanted.providers
+    )
+    return differences(wanted, found)
+
+
+def _copy_names(target: Client, wanted: Contents, present: Contents) -> None:
+    traits = sorted(wanted.traits - present.traits)
+    classes = sorted(wanted.classes - present.classes)
+    _require_standard_names(wanted, {*traits, *classes})
+    target.ensure_names(_custom(traits), _custom(classes))
+
+
+def _custom(names: Iterable[str]) -> list[str]:
+    return [name for name in names if name.startswith(_CUSTOM)]
+
+
+def _require_standard_names(wanted: Contents, missing: set[str]) -> None:
+    """Check before anything is written that the target has the standard names in use."""
+    used = {
+        name
+        for provider in wanted.providers.values()
+        for name in (*provider.traits, *provider.inventories)
+    }
+    unknown = sorted((used & missing) - set(_custom(missing)))
+    if unknown:
+        raise ClientError(
+            f"the target does not know these standard names: {', '.join(unknown)}; install newer "
+            "os-traits and os-resource-classes there and restart it"
+        )
+
+
+def _copy_providers(
+    target: Client, wanted: Contents, present: Contents, outcome: CopyOutcome, progress: Progress
+) -> None:
+    """Make or change providers; one that is refused does not stop the others."""
+    for number, provider in enumerate(wanted.providers.values(), 1):
+        try:
+            if _copy_provider(target, provider, present.providers.get(provider.uuid)):
+                outcome.providers += 1
+            else:
+                outcome.unchanged += 1
+        except ClientError as error:
+            _require_refusal(error)
+            outcome.refused.append(f"provider {provider.uuid} ({provider.name}): {error}")
+        progress("writing providers", number, len(wanted.providers))
+
+
+def _require_refusal(error: ClientError) -> None:
+    """Raise an error again that is not about one object, but about the service or the rights."""
+    if error.status not in _REFUSALS:
+        raise error
+
+
+def _copy_provider(target: Client, wanted: Provider, present: Provider | None) -> bool:
+    """Make or change a provider; tell whether anything was to be done."""
+    parts = provider_differences(wanted, present)
+    path = f"/resource_providers/{wanted.uuid}"
+    body = {"name": wanted.name, "parent_provider_uuid": wanted.parent}
+    if present is None:
+        target.call("POST", "/resource_providers", json=body | {"uuid": wanted.uuid})
+        parts = [part for part in ("inventories", "traits", "aggregates") if getattr(wanted, part)]
+    elif "name" in parts or "parent" in parts:
+        target.call("PUT", path, json=body)
+    for part in parts:
+        if part in {"inventories", "traits", "aggregates"}:
+            _put(target, path, part, getattr(wanted, part))
+    return present is None or bool(parts)
+
+
+def _put(target: Client, path: str, part: str, value: Any) -> None:
+    content = value if part == "inventories" else sorted(value)
+
+    def attempt() -> None:
+        body: Any = {
+            "resource_provider_generation": target.get(path)["generation"],
+            part: content,
+        }
+        if part == "aggregates" and not target.versions.has_feature(Feature.AGGREGATE_GENERATION):
+            body = content
+        target.call("PUT", f"{path}/{part}", json=body)
+
+    retried(attempt)
+
+
+def _copy_consumers(
+    target: Client, wanted: Contents, present: Contents, outcome: CopyOutcome, progress: Progress
+) -> None:
+    """Write what consumers hold; what finds no room is tried again after the others moved."""
+    waiting = [
+        one
+        for one in wanted.consumers.values()
+        if consumer_differences(one, present.consumers.get(one.uuid))
+    ]
+    outcome.unchanged += len(wanted.consumers) - len(waiting)
+    total = len(waiting)
+    # A consumer without a type is written as it was before there were types.
+    untyped = target.limited_to(_BEFORE_TYPES)
+    while waiting:
+        refused: list[tuple[Consumer, ClientError]] = []
+        for one in waiting:
+            try:
+                _claim(untyped if one.kind in {None, _UNKNOWN} else target, one)
+            except ClientError as error:
+                _require_refusal(error)
+                refused.append((one, error))
+            else:
+                outcome.consumers += 1
+                progress("writing consumers", outcome.consumers, total)
+        if len(refused) == len(waiting):
+            outcome.refused += [f"consumer {one.uuid}: {error}" for one, error in refused]
+            return
+        waiting = [one for one, _ in refused]
+
+
+def _claim(target: Client, consumer: Consumer) -> None:
+    target.claim(
+        consumer.uuid,
+        {"allocations": {uuid: {"resources": one} for uuid, one in consumer.held.items()}},
+        project_id=consumer.project or bodies.NOBODY,
+        user_id=consumer.user or bodies.NOBODY,
+        consumer_type=consumer.kind or _UNKNOWN,
+    )

@@ -1,0 +1,216 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Brings an endpoint to what a topology says; what it says nothing about stays as it is."""
+
+import threading
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from http import HTTPStatus
+from itertools import groupby
+from typing import Any
+
+from treeclaim.client.client import Client, is_conflict
+from treeclaim.client.errors import ClientError
+from treeclaim.client.loading.changes import (
+    Action,
+    Change,
+    State,
+    changed_parts,
+    is_moved,
+)
+from treeclaim.client.loading.plan import Plan, change_of, make_plan, read_state
+from treeclaim.client.parallel import THREADS, in_parallel
+from treeclaim.client.topology import Topology
+
+_ATTEMPTS = 5
+"""How often a provider that others change meanwhile is read and written anew."""
+
+_ORDERED = 100
+"""Changes that are made one after the other, in the order of the file: providers of a small file
+are then listed, and found, in that order. It takes a second or less."""
+
+_GENERATION = "resource_provider_generation"
+_REFUSALS = {HTTPStatus.BAD_REQUEST, HTTPStatus.NOT_FOUND, HTTPStatus.CONFLICT}
+"""What is about one provider; any other error is about the service or the rights."""
+
+Progress = Callable[[str, int, int], None]
+
+
+@dataclass(slots=True)
+class Outcome:
+    """What was done.
+
+    Attributes:
+        created, updated, deleted, unchanged: Names of providers.
+        refused: What could not be done, in words.
+        total: Of how many providers something was to be found out.
+        is_interrupted: Whether somebody ended it early.
+    """
+
+    created: list[str] = field(default_factory=list)
+    updated: list[str] = field(default_factory=list)
+    deleted: list[str] = field(default_factory=list)
+    unchanged: list[str] = field(default_factory=list)
+    refused: list[str] = field(default_factory=list)
+    total: int = 0
+    is_interrupted: bool = False
+
+    @property
+    def done(self) -> int:
+        """How many providers are as the file wants them."""
+        parts = (self.created, self.updated, self.deleted, self.unchanged)
+        return sum(len(part) for part in parts)
+
+    def add(self, action: Action, name: str) -> None:
+        """Note what was done to a provider."""
+        {
+            Action.CREATE: self.created,
+            Action.CHANGE: self.updated,
+            Action.DELETE: self.deleted,
+            Action.KEEP: self.unchanged,
+        }[action].append(name)
+
+
+def apply_topology(client: Client, topology: Topology, *, prune: bool = False) -> Outcome:
+    """Create what is missing and change what differs; doing it again does nothing.
+
+    Raises:
+        TopologyError: before anything is written, with all that is wrong.
+        ClientError: if the endpoint fails.
+    """
+    return apply_plan(client, make_plan(client, topology, prune=prune))
+
+
+def planned_outcome(plan: Plan) -> Outcome:
+    """Return what a plan would do."""
+    outcome = Outcome(total=len(plan.changes))
+    for change in plan.changes:
+        outcome.add(change.action, change.name)
+    return outcome
+
+
+def apply_plan(
+    client: Client,
+    plan: Plan,
+    *,
+    threads: int = THREADS,
+    progress: Progress = lambda _stage, _done, _total: None,
+) -> Outcome:
+    """Do what a plan says: parents before their children, and what goes last, the deepest first.
+
+    A provider that is refused does not stop the others. An interruption (`KeyboardInterrupt`) lets
+    each provider that was begun be finished.
+
+    Raises:
+        ClientError: if the endpoint fails.
+    """
+    outcome = Outcome(total=len(plan.changes))
+    client.ensure_names(plan.traits, plan.classes)
+    work = _Work(client, plan, outcome)
+    rounds = groupby(
+        sorted(plan.changes, key=_turn), key=lambda change: (_turn(change), change.action)
+    )
+    begun = 0
+    if len(plan.changes) <= _ORDERED:
+        threads = 1
+    try:
+        for _, some in rounds:
+            changes = list(some)
+            before = begun
+
+            def report(done: int, _total: int, before: int = before) -> None:
+                progress("writing", before + done, len(plan.changes))
+
+            in_parallel(work.do, changes, threads=threads, progress=report)
+            begun += len(changes)
+    except KeyboardInterrupt:
+        outcome.is_interrupted = True
+    return outcome
+
+
+def _turn(change: Change) -> tuple[bool, int, str]:
+    """Order changes: of two with the same turn neither waits for the other."""
+    is_last = change.action is Action.DELETE
+    return is_last, -change.level if is_last else change.level, change.action.value
+
+
+class _Work:
+    """Does changes, in several threads."""
+
+    def __init__(self, client: Client, plan: Plan, outcome: Outcome) -> None:
+        self._client = client
+        self._prune = plan.prune
+        self._outcome = outcome
+        self._lock = threading.Lock()
+
+    def do(self, change: Change) -> None:
+        """Do what is to be done to a provider, and note it."""
+        try:
+            done = self._do(change)
+        except ClientError as error:
+            if error.status not in _REFUSALS:
+                raise
+            with self._lock:
+                line = "" if change.planned is None else f" (line {change.planned.line})"
+                self._outcome.refused.append(f"{change.name}{line}: {error}")
+            return
+        with self._lock:
+            self._outcome.add(done, change.name)
+
+    def _do(self, change: Change) -> Action:
+        if change.action is Action.DELETE and change.before is not None:
+            self._client.call("DELETE", f"/resource_providers/{change.before.uuid}")
+            return change.action
+        first = change.action
+        for left in reversed(range(_ATTEMPTS)):
+            try:
+                write_change(self._client, change)
+            except ClientError as error:
+                if not (left and is_conflict(error)):
+                    raise
+                change = self._read_anew(change)
+            else:
+                break
+        return first
+
+    def _read_anew(self, change: Change) -> Change:
+        """Find out what is left to do to a provider that somebody else has changed."""
+        if change.planned is None or change.after is None:
+            return change
+        found = self._client.providers(uuid=change.after.uuid)
+        before = read_state(self._client, found[0], change.planned) if found else None
+        return change_of(
+            change.planned, before, change.after.uuid, change.after.parent, prune=self._prune
+        )
+
+
+def write_change(client: Client, change: Change) -> None:
+    """Write what is to be done to a provider that is made or changed, once.
+
+    Raises:
+        ClientError: if it is refused, also because somebody else changed the provider.
+    """
+    after = change.after
+    if after is None or change.action is Action.KEEP:
+        return
+    before = change.before
+    if before is None:
+        body: dict[str, Any] = {"name": after.name, "uuid": after.uuid}
+        if after.parent is not None:
+            body["parent_provider_uuid"] = after.parent
+        client.call("POST", "/resource_providers", json=body)
+        before = State(after.uuid, after.name, after.parent)
+    elif is_moved(before, after):
+        body = {"name": after.name, "parent_provider_uuid": after.parent}
+        client.call("PUT", f"/resource_providers/{after.uuid}", json=body)
+    _write_parts(client, after, changed_parts(before, after), before.generation)
+
+
+def _write_parts(client: Client, after: State, parts: Iterable[str], generation: int) -> None:
+    for part in parts:
+        value = getattr(after, part)
+        body = {
+            part: sorted(value) if isinstance(value, frozenset) else value,
+            _GENERATION: generation,
+        }
+        answer = client.call("PUT", f"/resource_providers/{after.uuid}/{part}", json=body)
+        generation = answer.json()[_GENERATION]

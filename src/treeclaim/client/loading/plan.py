@@ -1,0 +1,308 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Compares a file with an endpoint: what would be done, and all that the endpoint would refuse."""
+
+import difflib
+import uuid
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from treeclaim.client.client import Client
+from treeclaim.client.loading.changes import (
+    Action,
+    Change,
+    Inventories,
+    State,
+    changed_parts,
+    is_moved,
+    wanted,
+)
+from treeclaim.client.parallel import THREADS, in_parallel
+from treeclaim.client.topology.document import Problem, TopologyError
+from treeclaim.client.topology.planned import PlannedProvider, Topology
+from treeclaim.client.versions import Need
+from treeclaim.model.microversions import Feature
+
+_CUSTOM = "CUSTOM_"
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What would be done.
+
+    Attributes:
+        source: Name of the file.
+        changes: One for each provider of the file, and one for each that goes; in order.
+        traits, classes: Custom names that have to be made first.
+        names: Names of all providers by uuid, as they will be.
+        prune: Whether what is not listed goes.
+    """
+
+    source: str
+    changes: Sequence[Change]
+    traits: Sequence[str]
+    classes: Sequence[str]
+    names: Mapping[str, str]
+    prune: bool
+
+
+def make_plan(
+    client: Client,
+    topology: Topology,
+    *,
+    prune: bool = False,
+    threads: int = THREADS,
+    progress: Callable[[str, int, int], None] = lambda _stage, _done, _total: None,
+) -> Plan:
+    """Find out what a file would change; nothing is written.
+
+    Raises:
+        TopologyError: with all that the endpoint would refuse, as far as can be known.
+        ClientError: if a call fails.
+    """
+    client.versions.require(Need("loading", Feature.AGGREGATE_GENERATION))
+    planner = _Planner(client, topology, prune=prune)
+    traits, classes = planner.missing_names()
+    planner.place()
+    _raise(topology.source, planner.problems)
+    states = in_parallel(
+        planner.read,
+        topology.providers,
+        threads=threads,
+        progress=lambda done, total: progress("reading", done, total),
+    )
+    changes = [
+        planner.change(planned, before)
+        for planned, before in zip(topology.providers, states, strict=True)
+    ]
+    _raise(topology.source, planner.problems)
+    return Plan(
+        topology.source, [*changes, *planner.deletions()], traits, classes, planner.names(), prune
+    )
+
+
+def _raise(source: str, problems: Sequence[Problem]) -> None:
+    if problems:
+        raise TopologyError(source, problems)
+
+
+class _Planner:
+    """Knows the file and the endpoint."""
+
+    def __init__(self, client: Client, topology: Topology, *, prune: bool) -> None:
+        self.problems: list[Problem] = []
+        self._client = client
+        self._topology = topology
+        self._prune = prune
+        listed = client.providers()
+        self._by_uuid = {row["uuid"]: row for row in listed}
+        self._by_name = {row["name"]: row["uuid"] for row in listed}
+        self._uuids: dict[str, str] = {}
+        """Uuids of the file's providers by name."""
+        self._parents: dict[str, str | None] = {
+            row["uuid"]: row.get("parent_provider_uuid") for row in listed
+        }
+        """Uuids of parents, as they will be."""
+
+    def missing_names(self) -> tuple[list[str], list[str]]:
+        """Return custom traits and classes that are to be made; standard ones must be there."""
+        found: list[list[str]] = []
+        for what, wanted_names, path in (
+            ("trait", self._topology.traits, "traits"),
+            ("resource class", self._topology.classes, "resource_classes"),
+        ):
+            if not wanted_names:
+                found.append([])
+                continue
+            known = {
+                one if isinstance(one, str) else one["name"]
+                for one in self._client.get(f"/{path}")[path]
+            }
+            missing = sorted(set(wanted_names) - known)
+            for name in missing:
+                if not name.startswith(_CUSTOM):
+                    near = difflib.get_close_matches(name, [*known, f"{_CUSTOM}{name}"], 1)
+                    self._say(
+                        wanted_names[name],
+                        f"the service knows no {what} {name}; its own begin with {_CUSTOM}"
+                        + (f"; did you mean {near[0]}?" if near else ""),
+                    )
+            found.append([name for name in missing if name.startswith(_CUSTOM)])
+        traits, classes = found
+        return traits, classes
+
+    def place(self) -> None:
+        """Find each provider's uuid and parent, and look whether the trees can be so."""
+        for planned in self._topology.providers:
+            self._uuids[planned.name] = self._uuid_of(planned)
+        for planned in self._topology.providers:
+            own = self._uuids[planned.name]
+            if planned.parent is None:
+                self._parents.setdefault(own, None)
+            elif planned.parent.name is None:
+                self._parents[own] = None
+            else:
+                found = self._parent_of(planned, planned.parent.name)
+                self._parents[own] = found or self._parents.get(own)
+        self._check_circles()
+
+    def _uuid_of(self, planned: PlannedProvider) -> str:
+        by_name = self._by_name.get(planned.name)
+        if not planned.has_own_uuid:
+            if by_name is None and planned.uuid in self._by_uuid:
+                other = self._by_uuid[planned.uuid]["name"]
+                self._say(
+                    planned.line,
+                    f"{planned.name!r} was renamed to {other!r} since it was loaded; give its "
+                    f"uuid to name it back, or {planned.name!r} another uuid",
+                )
+            return by_name or planned.uuid
+        if by_name is not None and by_name != planned.uuid:
+            self._say(
+                planned.line,
+                f"{planned.name!r} exists with uuid {by_name}, and a uuid cannot be changed",
+            )
+        return planned.uuid
+
+    def _parent_of(self, planned: PlannedProvider, name: str) -> str | None:
+        found = self._uuids.get(name) or self._by_name.get(name)
+        if found is None:
+            own = _canonical(name)
+            if own in self._by_uuid or own in self._uuids.values():
+                return own
+            line = planned.line if planned.parent is None else planned.parent.line
+            self._say(line, f"there is no provider {name!r}, neither here nor in the service")
+        return found
+
+    def _check_circles(self) -> None:
+        for planned in self._topology.providers:
+            own = self._uuids[planned.name]
+            if self._level(own) is None and planned.parent is not None:
+                self._say(planned.parent.line, f"{planned.name!r} would be below itself")
+
+    def _level(self, own: str) -> int | None:
+        """Return how many generations are above a provider, None if it is below itself."""
+        seen = {own}
+        above = self._parents.get(own)
+        while above is not None:
+            if above in seen:
+                return None
+            seen.add(above)
+            above = self._parents.get(above)
+        return len(seen) - 1
+
+    def read(self, planned: PlannedProvider) -> State | None:
+        """Read of a provider what the file says something about."""
+        row = self._by_uuid.get(self._uuids[planned.name])
+        return None if row is None else read_state(self._client, row, planned)
+
+    def change(self, planned: PlannedProvider, before: State | None) -> Change:
+        """Return what is to be done for a provider of the file."""
+        own = self._uuids[planned.name]
+        change = change_of(planned, before, own, self._parents[own], prune=self._prune)
+        self._check_inventories(planned, change)
+        return replace(change, level=self._level(own) or 0)
+
+    def _check_inventories(self, planned: PlannedProvider, change: Change) -> None:
+        after = change.after
+        for name in planned.inventories or ():
+            fields = {} if after is None or after.inventories is None else after.inventories[name]
+            if "total" not in fields:
+                self._say(planned.line, f"{planned.name}: a new inventory of {name} needs a total")
+            elif fields["reserved"] > fields["total"]:
+                self._say(
+                    planned.line,
+                    f"{planned.name}: of {name} {fields['reserved']} would be reserved, which is "
+                    f"more than the total of {fields['total']}",
+                )
+
+    def deletions(self) -> list[Change]:
+        """Return what is to go, the deepest first.
+
+        That is all that is below a provider that lists its children, and is not in the file.
+        """
+        if not self._prune:
+            return []
+        kept = set(self._uuids.values())
+        listing = {
+            self._uuids[planned.name]
+            for planned in self._topology.providers
+            if planned.lists_children
+        }
+        going = [own for own in self._by_uuid if own not in kept and self._is_below(own, listing)]
+        rows = [(self._level(own) or 0, self._by_uuid[own]) for own in going]
+        return [
+            Change(Action.DELETE, _listed_state(row), None, None, level)
+            for level, row in sorted(rows, key=lambda pair: -pair[0])
+        ]
+
+    def _is_below(self, own: str, listing: Iterable[str]) -> bool:
+        """Tell whether the file lists the children of one of a provider's ancestors."""
+        above = self._parents.get(own)
+        while above is not None:
+            if above in listing:
+                return True
+            above = self._parents.get(above)
+        return False
+
+    def names(self) -> dict[str, str]:
+        """Return names by uuid, as they will be."""
+        known = {own: row["name"] for own, row in self._by_uuid.items()}
+        return known | {own: name for name, own in self._uuids.items()}
+
+    def _say(self, line: int, text: str) -> None:
+        self.problems.append(Problem(line, text))
+
+
+def change_of(
+    planned: PlannedProvider, before: State | None, own: str, parent: str | None, *, prune: bool
+) -> Change:
+    """Return what is to be done for a provider.
+
+    Args:
+        planned: What the file says.
+        before: As it is; None if it is not there.
+        own: Uuid of the provider.
+        parent: That of its parent, in the end.
+        prune: Whether what is not listed goes.
+    """
+    if before is None:
+        new = State(own, planned.name, parent)
+        return Change(Action.CREATE, None, wanted(new, planned, parent, prune=prune), planned)
+    after = wanted(before, planned, parent, prune=prune)
+    is_same = not is_moved(before, after) and not changed_parts(before, after)
+    return Change(Action.KEEP if is_same else Action.CHANGE, before, after, planned)
+
+
+def read_state(client: Client, row: Mapping[str, Any], planned: PlannedProvider) -> State:
+    """Read a provider.
+
+    Args:
+        client: The endpoint.
+        row: The provider as a list of them has it. Its generation was read first, so whatever
+            changes after that makes a write with it a conflict.
+        planned: What the file says: other parts are not read.
+    """
+    path = f"/resource_providers/{row['uuid']}"
+    inventories: Inventories | None = None
+    traits = aggregates = None
+    if planned.inventories is not None:
+        inventories = client.get(f"{path}/inventories")["inventories"]
+    if planned.traits is not None:
+        traits = frozenset(client.get(f"{path}/traits")["traits"])
+    if planned.aggregates is not None:
+        aggregates = frozenset(client.get(f"{path}/aggregates")["aggregates"])
+    return replace(
+        _listed_state(row), inventories=inventories, traits=traits, aggregates=aggregates
+    )
+
+
+def _listed_state(row: Mapping[str, Any]) -> State:
+    return State(row["uuid"], row["name"], row.get("parent_provider_uuid"), row["generation"])
+
+
+def _canonical(text: str) -> str:
+    try:
+        return str(uuid.UUID(text))
+    except ValueError:
+        return text

@@ -1,0 +1,99 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Flavors to queries, as the granular-request design describes (contract page 97, section 4)."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from treeclaim.client.errors import FlavorError
+from treeclaim.client.requests.queries import CandidateQuery
+
+_SUFFIX = r"((?:[1-9][0-9]*|_[a-zA-Z0-9_-]{1,63})?)"
+_KEY = re.compile(rf"(resources|trait){_SUFFIX}:([A-Z0-9_]+)")
+_LOOKS_LIKE_KEY = re.compile(r"(resources|trait)[^:]*:")
+_GROUPED = re.compile(rf"(member_of|in_tree|in_subtree){_SUFFIX}")
+_LOOKS_GROUPED = re.compile(r"(member_of|in_tree|in_subtree)([0-9_].*)?")
+_WHOLE = (
+    "group_policy",
+    "same_subtree",
+    "root_required",
+    "root_member_of",
+    "isolate",
+    "can_split",
+    "split_policy",
+)
+_OWN = {"vcpus": "VCPU", "ram": "MEMORY_MB", "disk": "DISK_GB"}
+
+
+@dataclass(frozen=True, slots=True)
+class Flavor:
+    """What a flavor asks for.
+
+    Attributes:
+        vcpus: Processors.
+        ram: MiB of memory.
+        disk: GiB of disk.
+        extra_specs: Values by key.
+    """
+
+    vcpus: int = 0
+    ram: int = 0
+    disk: int = 0
+    extra_specs: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class _Group:
+    resources: dict[str, int] = field(default_factory=dict)
+    traits: list[str] = field(default_factory=list)
+
+
+def query_of(flavor: Flavor) -> CandidateQuery:
+    """Return the query for candidates of a flavor; extra specs of other kinds are left alone.
+
+    An amount of 0 removes a class that the flavor itself would have given.
+
+    Raises:
+        FlavorError: for a key of the forms known here that cannot be read.
+    """
+    groups = {"": _Group({name: getattr(flavor, one) for one, name in _OWN.items()})}
+    others: list[tuple[str, str]] = []
+    for key, value in flavor.extra_specs.items():
+        text = str(value)
+        if key in _WHOLE or _GROUPED.fullmatch(key):
+            others.append((key, text))
+        elif _LOOKS_LIKE_KEY.match(key):
+            _read(groups, key, text)
+        elif _LOOKS_GROUPED.fullmatch(key):
+            raise FlavorError(f"extra spec {key!r}: the suffix is neither a number nor _NAME")
+    parameters: list[tuple[str, str]] = []
+    for suffix, group in groups.items():
+        amounts = ",".join(f"{name}:{n}" for name, n in group.resources.items() if n)
+        if amounts:
+            parameters.append((f"resources{suffix}", amounts))
+        if group.traits:
+            parameters.append((f"required{suffix}", ",".join(group.traits)))
+    return CandidateQuery((*parameters, *others))
+
+
+def _read(groups: dict[str, _Group], key: str, value: str) -> None:
+    match = _KEY.fullmatch(key)
+    if match is None:
+        raise FlavorError(
+            f"extra spec {key!r}: expected resources[N|_NAME]:CLASS or trait[N|_NAME]:TRAIT"
+        )
+    kind, suffix, name = match.groups()
+    group = groups.setdefault(suffix, _Group())
+    if kind == "trait":
+        if value not in ("required", "forbidden"):
+            raise FlavorError(f"extra spec {key!r}: {value!r} is not required or forbidden")
+        group.traits.append(name if value == "required" else f"!{name}")
+        return
+    if not re.fullmatch("[0-9]+", value):
+        raise FlavorError(f"extra spec {key!r}: {value!r} is not an amount")
+    amount = int(value)
+    if not amount and (suffix or name not in _OWN.values()):
+        raise FlavorError(
+            f"extra spec {key!r}: an amount of 0 only removes VCPU, MEMORY_MB or DISK_GB"
+        )
+    group.resources[name] = amount

@@ -1,0 +1,203 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A forked process that answers one question from its snapshot of the Forest, and ends.
+
+The parent has other threads, which may hold any lock at the moment of the fork; so the child does
+nothing but compute and write to its pipe: no logging, no metrics, no database, no exit handlers.
+It gives up every other descriptor, so that no client's connection stays open through it. And it
+cannot outlive its parent: both hold a pipe, the lifeline, for which the kernel sends the child a
+SIGKILL as soon as nobody holds the other end. (PR_SET_PDEATHSIG would look at the thread that
+forked, which a server may end at any time.)
+"""
+
+import fcntl
+import gc
+import os
+import resource
+import signal
+import time
+import warnings
+from contextlib import suppress
+from pathlib import Path
+from typing import NoReturn
+
+from treeclaim.forest.table.forest import Forest
+from treeclaim.model.errors import SearchGivenUpError, TreeclaimError
+from treeclaim.replica.asking import Asked, Question
+from treeclaim.replica.children.wire import COUNT, Kind, packed, send
+
+WHOLE_ANSWER = 16_000_000
+"""Bytes of an answer that is made in one piece; longer ones are streamed."""
+
+_FRAME_BYTES = 1 << 20
+"""Of a long answer that are sent as one frame: what the pipe holds, so that the parent can pass on
+what it reads as it is, and never has to put many megabytes together."""
+
+BESIDES = 32_000_000
+"""Bytes that a child may take besides what its search counts: the answer's text, and what Python
+copies of the pages that it shares with the worker."""
+
+_NICENESS = 19
+"""How much a child stands back behind its parent, which has short questions to answer."""
+
+_PIPE_BYTES = 1 << 20
+"""Of an answer that lie in the pipe, where the kernel grants it: fewer changes of process."""
+
+_FIRST_TO_GO = b"1000"
+"""The score that makes the kernel, should memory run out, kill the child and not the worker."""
+
+_KEPT_SIGNALS = (signal.SIGKILL, signal.SIGSTOP)
+_IGNORED_SIGNALS = (
+    signal.SIGINT,
+    signal.SIGTERM,
+    signal.SIGHUP,
+    signal.SIGUSR1,
+    signal.SIGUSR2,
+    signal.SIGPIPE,
+)
+"""What is sent to a service to stop or reload it: the parent decides what that means."""
+
+
+def fork(question: Question, forest: Forest, asked: Asked) -> tuple[int, int, int]:
+    """Start a child that answers a question. The caller must be the only user of the Forest.
+
+    Returns:
+        The child's process id, the end of the pipe to read the answer from, and the lifeline; the
+        child is killed when that is closed.
+
+    Raises:
+        OSError: if there can be no more processes or pipes.
+    """
+    answer, out = os.pipe()
+    lifeline_end, lifeline = os.pipe()
+    try:
+        with warnings.catch_warnings():
+            # From Python 3.12 on; see above for why it is no danger here.
+            warnings.simplefilter("ignore", DeprecationWarning)
+            process = os.fork()
+    except OSError:
+        for one in (answer, out, lifeline_end, lifeline):
+            os.close(one)
+        raise
+    if process == 0:
+        _live(question, forest, asked, out, lifeline_end)
+    os.close(out)
+    os.close(lifeline_end)
+    with suppress(OSError):
+        fcntl.fcntl(answer, fcntl.F_SETPIPE_SZ, _PIPE_BYTES)
+    return process, answer, lifeline
+
+
+def _live(
+    question: Question, forest: Forest, asked: Asked, out: int, lifeline_end: int
+) -> NoReturn:
+    """Be the child."""
+    code = 1
+    try:
+        gc.disable()
+        _die_with(lifeline_end)
+        _close_all_but({out, lifeline_end})
+        _mind_no_signals()
+        _stand_back()
+        _answer_within_memory(question, forest, asked, out)
+        code = 0
+    finally:
+        # Whatever is on the stack, nothing of the parent's may run here.
+        os._exit(code)
+
+
+def _die_with(lifeline_end: int) -> None:
+    fcntl.fcntl(lifeline_end, fcntl.F_SETOWN, os.getpid())
+    fcntl.fcntl(lifeline_end, fcntl.F_SETSIG, signal.SIGKILL)
+    flags = fcntl.fcntl(lifeline_end, fcntl.F_GETFL)
+    fcntl.fcntl(lifeline_end, fcntl.F_SETFL, flags | os.O_ASYNC)
+
+
+def _close_all_but(kept: set[int]) -> None:
+    nothing = os.open(os.devnull, os.O_RDWR)
+    for standard in {0, 1, 2} - kept:
+        os.dup2(nothing, standard)
+    for entry in list(Path("/proc/self/fd").iterdir()):
+        descriptor = int(entry.name)
+        if descriptor > 2 and descriptor not in kept:  # noqa: PLR2004 - standard descriptors
+            # The one of this listing itself is closed by now.
+            with suppress(OSError):
+                os.close(descriptor)
+
+
+def _mind_no_signals() -> None:
+    signal.set_wakeup_fd(-1)
+    for one in signal.valid_signals() - set(_KEPT_SIGNALS):
+        with suppress(OSError, ValueError):
+            signal.signal(one, signal.SIG_IGN if one in _IGNORED_SIGNALS else signal.SIG_DFL)
+
+
+def _stand_back() -> None:
+    os.nice(_NICENESS)
+    with suppress(OSError):
+        Path("/proc/self/oom_score_adj").write_bytes(_FIRST_TO_GO)
+
+
+def _answer_within_memory(question: Question, forest: Forest, asked: Asked, out: int) -> None:
+    _, most = resource.getrlimit(resource.RLIMIT_DATA)
+    wanted = _data_bytes() + asked.memory + BESIDES
+    limit = wanted if most == resource.RLIM_INFINITY else min(wanted, most)
+    resource.setrlimit(resource.RLIMIT_DATA, (limit, most))
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    try:
+        _answer(question, forest, asked, out)
+    except MemoryError:
+        # What was on the stack is free by now; a little more is needed to say so.
+        resource.setrlimit(resource.RLIMIT_DATA, (most, most))
+        send(out, Kind.TOO_LARGE, b"")
+
+
+def _data_bytes() -> int:
+    """Return the bytes that count against the limit now."""
+    for line in Path("/proc/self/status").read_text(encoding="ascii").splitlines():
+        if line.startswith("VmData:"):
+            return int(line.split()[1]) * 1024
+    return 0
+
+
+def _answer(question: Question, forest: Forest, asked: Asked, out: int) -> None:
+    clock = _Clock(asked)
+    try:
+        drawn = question.begin(forest, asked.budget(clock.check))
+        first: list[bytes | memoryview] = []
+        size = 0
+        for piece in drawn.pieces():
+            size += len(piece)
+            first.append(piece)
+            if size > WHOLE_ANSWER:
+                clock.send(out, b"".join(first))
+                first.clear()
+        if size <= WHOLE_ANSWER:
+            send(out, Kind.WHOLE, b"".join(first))
+        send(out, Kind.END, COUNT.pack(drawn.candidates))
+    except TreeclaimError as error:
+        send(out, Kind.REFUSAL, packed(error))
+
+
+class _Clock:
+    """Tells when the time is over: all of it until the answer begins, then that of computing."""
+
+    def __init__(self, asked: Asked) -> None:
+        self._asked = asked
+        self._end = asked.end
+
+    def check(self) -> None:
+        """Go on if there is time.
+
+        Raises:
+            SearchGivenUpError: if there is none left.
+        """
+        if time.monotonic() > self._end:
+            raise SearchGivenUpError(self._asked.seconds or 0)
+
+    def send(self, out: int, piece: bytes) -> None:
+        """Send a piece. What takes long then is the client that reads."""
+        begin = time.monotonic()
+        view = memoryview(piece)
+        for start in range(0, len(view), _FRAME_BYTES):
+            send(out, Kind.PIECE, view[start : start + _FRAME_BYTES])
+        self._end += time.monotonic() - begin

@@ -1,0 +1,59 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a connection needs of its process; `treeclaim.server.front.Front` provides it."""
+
+import asyncio
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Protocol
+
+from treeclaim.config.connections import ConnectionLimits
+from treeclaim.server.sharing.budget import Budget
+from treeclaim.server.sharing.pool import ThreadPool
+from treeclaim.server.sharing.table import ConnectionTable, Phase
+
+if TYPE_CHECKING:
+    from wsgiref.types import WSGIApplication
+
+    from treeclaim.server.connection.connection import Connection
+
+
+class Shared(Protocol):
+    """What the connections of a process share.
+
+    Attributes:
+        application: The WSGI application.
+        limits: How long clients may take, and how much they may send.
+        loop: The event loop of all connections.
+        table: All connections, with their phases and deadlines.
+        incoming: Memory of unfinished requests.
+        unsent: Memory of answers that clients have not taken.
+        pool: The threads that run the application.
+        is_stopping: Whether each answer is the last of its connection.
+        is_tls: Whether connections use TLS.
+        keep_alive_header: Says how long a connection is kept without a request.
+    """
+
+    application: "WSGIApplication"
+    limits: ConnectionLimits
+    loop: asyncio.AbstractEventLoop
+    table: ConnectionTable
+    incoming: "Budget[Connection]"
+    unsent: "Budget[Connection]"
+    pool: ThreadPool
+    is_stopping: bool
+    is_tls: bool
+    keep_alive_header: str
+
+    def call(self, function: Callable[..., object], *arguments: Any) -> None:
+        """Run a function in the event loop; threads call this."""
+
+    def date(self) -> str:
+        """Return the value of an answer's Date header."""
+
+    def environment_of(self, transport: asyncio.Transport) -> dict[str, Any]:
+        """Return the part of the WSGI environment that all requests of a connection share."""
+
+    def note_closed(self) -> None:
+        """Note that a connection is closed."""
+
+    def note_dropped(self, phase: Phase) -> None:
+        """Log that a client was too slow."""

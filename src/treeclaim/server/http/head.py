@@ -1,0 +1,158 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Reads one request's head, and makes the WSGI environment of it (PEP 3333).
+
+The grammar is llhttp's, in its strict form. Of what it lets through, refused are: more than one
+Host, versions other than 1.0 and 1.1, and names of headers with an underscore, which in WSGI cannot
+be told from those with a hyphen; these are left out, as other servers do.
+"""
+
+import re
+from dataclasses import dataclass, field
+from http import HTTPStatus
+from typing import Any
+from urllib.parse import unquote_to_bytes
+
+from treeclaim.server.bounds import TARGET_BYTES
+from treeclaim.server.http.parser import BAD_LENGTH, HeadParser
+from treeclaim.server.http.refusals import RefusedError
+
+_KNOWN_METHODS = frozenset((b"GET", b"PUT", b"POST", b"DELETE", b"HEAD", b"OPTIONS", b"PATCH"))
+_METHOD = re.compile(rb"[!#$%&'*+.^_`|~0-9A-Za-z-]{1,32}")
+"""A token of RFC 9110; methods longer than this do not exist."""
+
+_ABSOLUTE = re.compile(rb"(?i)https?://[^/?#]*")
+_VERSIONS = ("1.0", "1.1")
+_LENGTH_DIGITS = 18
+"""A body of more digits than this is longer than any disk."""
+
+
+@dataclass(slots=True)
+class RequestHead:
+    """The head of a request.
+
+    Attributes:
+        method: As sent.
+        keep_alive: Whether the client wants to keep the connection.
+        is_http_1_0: Whether it is of the version before chunks.
+        length: Bytes of the body that were announced.
+        is_chunked: Whether the body comes in chunks instead.
+        expects_continue: Whether the client waits for a word before it sends the body.
+        environment: For WSGI, without what is the same for the whole connection.
+    """
+
+    method: str
+    keep_alive: bool = True
+    is_http_1_0: bool = False
+    length: int = 0
+    is_chunked: bool = False
+    expects_continue: bool = False
+    environment: dict[str, Any] = field(default_factory=dict)
+
+
+def read_head(data: bytes, parser: HeadParser) -> RequestHead:
+    """Read a head that ends with an empty line; the parser is then ready for the body.
+
+    Raises:
+        RefusedError: if it is no HTTP, or too long.
+    """
+    method, _, rest = data.partition(b" ")
+    if method in _KNOWN_METHODS:
+        parser.feed(data)
+    elif _METHOD.fullmatch(method):
+        # llhttp has a list of methods; what an unknown one means is the application's to say.
+        parser.feed(b"POST " + rest)
+    else:
+        raise RefusedError(HTTPStatus.BAD_REQUEST, "The request line is not that of HTTP.")
+    if not parser.is_head_complete:
+        raise RefusedError(HTTPStatus.BAD_REQUEST, "The head of the request is not that of HTTP.")
+    head = RequestHead(method.decode("ascii"))
+    _fill_target(head.environment, parser.target)
+    _fill_headers(head, parser)
+    head.environment["REQUEST_METHOD"] = head.method
+    return head
+
+
+def _fill_target(environment: dict[str, Any], target: bytes) -> None:
+    if len(target) > TARGET_BYTES:
+        raise RefusedError(
+            HTTPStatus.REQUEST_URI_TOO_LONG, f"The URL is longer than {TARGET_BYTES} bytes."
+        )
+    target = target.partition(b"#")[0]
+    if not target.startswith(b"/"):
+        found = _ABSOLUTE.match(target)
+        target = target[found.end() :] if found else target
+    path, _, query = target.partition(b"?")
+    if b"%" in path:
+        path = unquote_to_bytes(path)
+    environment["SCRIPT_NAME"] = ""
+    environment["PATH_INFO"] = path.decode("latin-1")
+    environment["QUERY_STRING"] = query.decode("latin-1")
+
+
+def _fill_headers(head: RequestHead, parser: HeadParser) -> None:
+    version = parser.version
+    if version not in _VERSIONS:
+        raise RefusedError(
+            HTTPStatus.HTTP_VERSION_NOT_SUPPORTED, "Only HTTP/1.0 and HTTP/1.1 are spoken here."
+        )
+    environment = head.environment
+    environment["SERVER_PROTOCOL"] = f"HTTP/{version}"
+    for name, value in parser.headers:
+        key = _KEYS.get(name) or _key_of(name)
+        if key in environment:
+            if key == "HTTP_HOST":
+                raise RefusedError(HTTPStatus.BAD_REQUEST, "There is more than one Host.")
+            environment[key] += "," + value.decode("latin-1")
+        elif key:
+            environment[key] = value.decode("latin-1")
+    head.is_http_1_0 = version == "1.0"
+    _fill_connection(head, environment.get("HTTP_CONNECTION", "").lower())
+    _fill_body(head, environment)
+
+
+def _key_of(name: bytes) -> str:
+    """Return the name of a header in WSGI, empty for one that is left out."""
+    return "" if b"_" in name else "HTTP_" + name.decode("latin-1").upper().replace("-", "_")
+
+
+_USUAL = (
+    *("Host", "User-Agent", "Accept", "Accept-Encoding", "Connection", "Content-Type"),
+    *("Content-Length", "X-Auth-Token", "OpenStack-API-Version", "X-Openstack-Request-Id"),
+    *("X-Service-Token", "Traceparent", "X-Forwarded-For", "X-Forwarded-Proto"),
+)
+_KEYS = {
+    spelling.encode(): _key_of(name.encode())
+    for name in _USUAL
+    for spelling in (name, name.lower())
+}
+"""Names of headers that nearly every request has, as clients spell them; a fixed number."""
+
+
+def _fill_connection(head: RequestHead, wishes: str) -> None:
+    if not wishes:
+        head.keep_alive = not head.is_http_1_0
+        return
+    tokens = [token.strip() for token in wishes.split(",")]
+    head.keep_alive = "keep-alive" in tokens if head.is_http_1_0 else "close" not in tokens
+
+
+def _fill_body(head: RequestHead, environment: dict[str, Any]) -> None:
+    """Say how the body comes; the names of its two headers have no HTTP_ in WSGI."""
+    length = environment.pop("HTTP_CONTENT_LENGTH", None)
+    kind = environment.pop("HTTP_CONTENT_TYPE", None)
+    if kind is not None:
+        environment["CONTENT_TYPE"] = kind
+    coding = environment.pop("HTTP_TRANSFER_ENCODING", None)
+    if coding is not None:
+        if coding.strip().lower() != "chunked":
+            raise RefusedError(HTTPStatus.NOT_IMPLEMENTED, "Only chunked is understood.")
+        head.is_chunked = True
+    elif length is not None:
+        if not length.isascii() or not length.isdigit():
+            raise RefusedError(HTTPStatus.BAD_REQUEST, BAD_LENGTH)
+        if len(length) > _LENGTH_DIGITS:
+            raise RefusedError(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, "The body is too long.")
+        environment["CONTENT_LENGTH"] = length
+        head.length = int(length)
+    expected = environment.pop("HTTP_EXPECT", "")
+    head.expects_continue = not head.is_http_1_0 and expected.lower() == "100-continue"

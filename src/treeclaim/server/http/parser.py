@@ -1,0 +1,70 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What llhttp finds in the bytes of a request."""
+
+from http import HTTPStatus
+
+import httptools
+
+from treeclaim.server.http.refusals import RefusedError
+
+BAD_LENGTH = "content-length header must be an integer"
+"""Contract page 00, section 4."""
+
+
+class HeadParser:
+    """Collects what llhttp finds in one request."""
+
+    def __init__(self) -> None:
+        self.target = b""
+        self.headers: list[tuple[bytes, bytes]] = []
+        self.is_head_complete = False
+        self.is_complete = False
+        self.messages = 0
+        self.body: bytearray | None = None
+        self._parser = httptools.HttpRequestParser(self)
+
+    @property
+    def version(self) -> str:
+        """The version of HTTP."""
+        return str(self._parser.get_http_version())
+
+    def feed(self, data: bytes) -> None:
+        """Parse some bytes.
+
+        Raises:
+            RefusedError: if they are no HTTP.
+        """
+        try:
+            self._parser.feed_data(data)
+        except httptools.HttpParserUpgrade:
+            # Nothing to upgrade to; the request is answered as if it had not asked (RFC 9110, 7.8).
+            self.is_complete = True
+        except httptools.HttpParserError as error:
+            text = BAD_LENGTH if "Content-Length" in str(error) else f"This is no HTTP: {error}"
+            raise RefusedError(HTTPStatus.BAD_REQUEST, text) from error
+
+    def on_message_begin(self) -> None:
+        """Count messages: what follows a body of chunks begins another one."""
+        self.messages += 1
+
+    def on_url(self, data: bytes) -> None:
+        """Take a piece of the URL."""
+        self.target += data
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        """Take a header; those after a body of chunks are of no use."""
+        if not self.is_head_complete:
+            self.headers.append((name, value))
+
+    def on_headers_complete(self) -> None:
+        """Know that the head is whole."""
+        self.is_head_complete = True
+
+    def on_body(self, data: bytes) -> None:
+        """Take a piece of a body of chunks."""
+        if self.body is not None and not self.is_complete:
+            self.body += data
+
+    def on_message_complete(self) -> None:
+        """Know that the request is whole."""
+        self.is_complete = True
