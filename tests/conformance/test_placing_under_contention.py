@@ -108,15 +108,18 @@ class Worker:
 
 def work(url, seed, answers):
     """What a process does."""
-    with tempfile.TemporaryDirectory() as folder, start_on(url, folder) as application:
-        with client_of(application) as client:
-            client.headers.update(VERSION)
-            worker = Worker(client, seed)
-            try:
-                for _ in range(ROUNDS):
-                    worker.act()
-            finally:
-                answers.put((worker.held, dict(worker.counts)))
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        start_on(url, folder) as application,
+        client_of(application) as client,
+    ):
+        client.headers.update(VERSION)
+        worker = Worker(client, seed)
+        try:
+            for _ in range(ROUNDS):
+                worker.act()
+        finally:
+            answers.put((worker.held, dict(worker.counts)))
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ from treeclaim.api.resources.aggregates import operations as aggregates
 from treeclaim.api.resources.allocations import operations as allocations
 from treeclaim.api.resources.candidates import operations as candidates
 from treeclaim.api.resources.classes import operations as classes
+from treeclaim.api.resources.extension import operations as extension
 from treeclaim.api.resources.inventories import operations as inventories
 from treeclaim.api.resources.placing import operations as placing
 from treeclaim.api.resources.providers import operations as providers
@@ -30,6 +31,7 @@ OPERATIONS: tuple[Operation, ...] = (
     *candidates.OPERATIONS,
     *placing.OPERATIONS,
     *reshaper.OPERATIONS,
+    *extension.OPERATIONS,
 )
 """All operations of the service; a new noun adds a line."""
 

@@ -66,14 +66,14 @@ def with_any_trait(forest: Forest, names: Iterable[str]) -> Mask:
     return forest.with_any_trait(traits[name].id for name in names)
 
 
-def with_any_trait_by_place(forest: Forest, names: Collection[str]) -> Mask:
-    """Return the same for places of the canonical order."""
+def with_any_trait_by_position(forest: Forest, names: Collection[str]) -> Mask:
+    """Return the same for positions of the canonical order."""
 
     def made() -> Mask:
         mask: Mask = with_any_trait(forest, names)[forest.order.row]
         return mask
 
-    return forest.memory.get(("traits by place", frozenset(names)), made)
+    return forest.cache.get(("traits by place", frozenset(names)), made)
 
 
 def by_traits(forest: Forest, conditions: ProviderConditions, rows: Rows) -> Rows:
@@ -172,5 +172,5 @@ def holding(forest: Forest, classes: Collection[str]) -> Rows:
     columns = forest.class_inventories(first)
     rows: Rows = columns.row.values[columns.living()]
     for name in others:
-        rows = rows[forest.class_inventories(name).slots_of(rows)[0]]
+        rows = rows[forest.class_inventories(name).indices_of(rows)[0]]
     return rows

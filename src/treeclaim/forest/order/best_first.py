@@ -22,7 +22,7 @@ from treeclaim.forest.order.scoring import Scoring
 from treeclaim.forest.order.terms import Partial
 from treeclaim.forest.order.totals import Floats
 from treeclaim.forest.solve.anchors import all_anchors
-from treeclaim.forest.solve.blocks import Anchored, Block, Choices
+from treeclaim.forest.solve.blocks import Block, Choices, Found
 from treeclaim.forest.solve.combiner import Combiner
 from treeclaim.forest.solve.distinct import first_anchors
 from treeclaim.forest.solve.problem import Problem
@@ -170,7 +170,7 @@ class BestFirst:
         if depth == len(self._steps):
             self._dead_ends = 0
             if self._first_anchors is not None:
-                are_first = self._first_anchors.are_first(Anchored(anchor, block.chosen))
+                are_first = self._first_anchors.are_first(Found(anchor, block.chosen))
                 if not are_first.all():
                     block = block.take(np.flatnonzero(are_first))
                     anchor = ready.anchors[block.anchor]

@@ -62,7 +62,7 @@ def relatives_of(forest: Forest) -> Relatives:
         order = forest.order
         rows = forest.parent.values[order.row]
         own = np.arange(len(order.row))
-        parent = np.where(rows == NO_ROW, own, order.place[rows])
+        parent = np.where(rows == NO_ROW, own, order.position[rows])
         depth = np.zeros(len(own), dtype=np.int64)
         reached = own
         while (is_below := parent[reached] != reached).any():
@@ -70,4 +70,4 @@ def relatives_of(forest: Forest) -> Relatives:
             reached = parent[reached]
         return Relatives(parent, depth, order.root, order.end)
 
-    return forest.memory.get("relatives", made)
+    return forest.cache.get("relatives", made)

@@ -8,7 +8,7 @@ from functools import partial
 
 import numpy as np
 
-from treeclaim.forest.domains.filters import with_any_trait_by_place
+from treeclaim.forest.domains.filters import with_any_trait_by_position
 from treeclaim.forest.order.relatives import relatives_of
 from treeclaim.forest.order.terms import (
     Inverse,
@@ -108,10 +108,10 @@ class _Maker:
         self._read_totals = totals
         self._order = order
         self._taken: dict[str, list[Taken]] = {}
-        for slot, want in enumerate(plan.wants):
+        for slot, want in enumerate(plan.slots):
             for name, amount in want.resources.items():
                 self._taken.setdefault(name, []).append(Taken(slot, amount))
-        giving = [slot for slot, want in enumerate(plan.wants) if want.resources]
+        giving = [slot for slot, want in enumerate(plan.slots) if want.resources]
         self._trees = Trees(
             forest.order.tree,
             sharing_by_place(forest),
@@ -172,7 +172,7 @@ class _Maker:
         )
 
     def _near(self, suffixes: Sequence[str]) -> TermValue:
-        slots = [slot for slot, want in enumerate(self._plan.wants) if want.suffix in suffixes]
+        slots = [slot for slot, want in enumerate(self._plan.slots) if want.suffix in suffixes]
         return Near(relatives_of(self._forest), slots, self._relations, self._forest.order.roots)
 
     def _preferred(self) -> TermValue:
@@ -185,8 +185,8 @@ class _Maker:
         return Sum(parts)
 
     def _preferred_of(self, suffix: str, mine: Sequence[Preference]) -> list[TermValue]:
-        slots = [slot for slot, want in enumerate(self._plan.wants) if want.suffix == suffix]
-        has = [with_any_trait_by_place(self._forest, (one.trait,)) for one in mine]
+        slots = [slot for slot, want in enumerate(self._plan.slots) if want.suffix == suffix]
+        has = [with_any_trait_by_position(self._forest, (one.trait,)) for one in mine]
         if len(slots) > 1:
             return [
                 PreferredOfGroup(
@@ -207,7 +207,7 @@ def sharing_by_place(forest: Forest) -> Mask:
     """Tell which places are sharing providers."""
     if SHARING_TRAIT not in forest.catalogue.traits:
         return np.zeros(len(forest.order.row), dtype=np.bool_)
-    return with_any_trait_by_place(forest, (SHARING_TRAIT,))
+    return with_any_trait_by_position(forest, (SHARING_TRAIT,))
 
 
 def tree_numbers(forest: Forest, seed: str) -> Floats:
@@ -218,7 +218,7 @@ def tree_numbers(forest: Forest, seed: str) -> Floats:
         begin = f"{seed}/".encode()
         return _Numbers(np.array([_fraction(begin + uuid) for uuid in uuids], dtype=np.float64))
 
-    return forest.memory.get(("shuffle", seed), made).values
+    return forest.cache.get(("shuffle", seed), made).values
 
 
 def _fraction(text: bytes) -> float:
@@ -235,7 +235,7 @@ def tree_ranks(forest: Forest) -> Rows:
         ranks[np.argsort(uuids)] = np.arange(len(uuids))
         return Ranks(ranks)
 
-    return forest.memory.get("ranks of trees", made).values
+    return forest.cache.get("ranks of trees", made).values
 
 
 @dataclass(frozen=True, slots=True)

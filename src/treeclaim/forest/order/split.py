@@ -10,14 +10,15 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from treeclaim.forest.domains.filters import with_any_trait_by_place
+from treeclaim.forest.domains.filters import with_any_trait_by_position
 from treeclaim.forest.order.ordered import most_wanted
 from treeclaim.forest.order.relatives import Relatives, relatives_of
 from treeclaim.forest.order.scoring import sharing_by_place, tree_numbers, tree_ranks
 from treeclaim.forest.order.totals import ClassTotals, totals_of
 from treeclaim.forest.question.plan import Plan
 from treeclaim.forest.solve.problem import Problem
-from treeclaim.forest.split.splitting import SplitCandidate, Splitter
+from treeclaim.forest.split.candidate import SplitCandidate
+from treeclaim.forest.split.splitting import Splitter
 from treeclaim.model.order import DECIMALS, Order, Term, TermName
 from treeclaim.model.request import NO_GROUP
 
@@ -94,7 +95,7 @@ class SplitScores:
         """Return the score of a candidate."""
         gifts = self._gifts(candidate)
         served: dict[str, set[int]] = {}
-        for want, place in zip(self._plan.wants, candidate.chosen, strict=True):
+        for want, place in zip(self._plan.slots, candidate.chosen, strict=True):
             served.setdefault(want.suffix, set()).add(place)
         for _, place, _ in candidate.parts:
             served.setdefault(NO_GROUP, set()).add(place)
@@ -109,7 +110,7 @@ class SplitScores:
     def _gifts(self, candidate: SplitCandidate) -> list[_Gift]:
         gifts = [
             _Gift(want.suffix, name, place, amount)
-            for want, place in zip(self._plan.wants, candidate.chosen, strict=True)
+            for want, place in zip(self._plan.slots, candidate.chosen, strict=True)
             for name, amount in want.resources.items()
         ]
         return gifts + [_Gift(NO_GROUP, name, place, n) for name, place, n in candidate.parts]
@@ -177,7 +178,7 @@ class SplitScores:
     def _preferred(self, served: Mapping[str, set[int]]) -> float:
         held = total = 0
         for one in self._order.preferences:
-            has = with_any_trait_by_place(self._forest, (one.trait,))
+            has = with_any_trait_by_position(self._forest, (one.trait,))
             total += one.weight
             if bool(has[sorted(served[one.suffix])].any()) == one.is_wanted:
                 held += one.weight

@@ -53,10 +53,10 @@ def class_places(forest: Forest, name: str) -> tuple[Rows, Rows, Rows]:
     def made() -> _ClassPlaces:
         columns = forest.class_inventories(name)
         slots = columns.living()
-        places = forest.order.place[columns.row.values[slots]]
+        places = forest.order.position[columns.row.values[slots]]
         return _ClassPlaces(slots, places, forest.order.tree[places])
 
-    found = forest.memory.get(("places of class", name), made)
+    found = forest.cache.get(("places of class", name), made)
     return found.slots, found.places, found.trees
 
 

@@ -47,15 +47,15 @@ def _bounds(found: Problem, part: Rows, parts: int) -> Rows:
         parts: How many there are.
     """
     bounds = np.full(parts, 2**53)
-    for want, relation in zip(found.plan.wants, found.relations, strict=True):
+    for want, relation in zip(found.plan.slots, found.relations, strict=True):
         if want.resources:
             times = times_of_pairs(found.forest, relation, want)
             bounds = np.minimum(bounds, _sums(found, relation.pairs.provider, times, part, parts))
     relations: dict[str, list[Relation]] = {
-        name: [] for want in found.plan.wants for name in want.resources
+        name: [] for want in found.plan.slots for name in want.resources
     }
     totals: dict[str, int] = dict(found.plan.split)
-    for want, relation in zip(found.plan.wants, found.relations, strict=True):
+    for want, relation in zip(found.plan.slots, found.relations, strict=True):
         for name, amount in want.resources.items():
             relations[name].append(relation)
             totals[name] = totals.get(name, 0) + amount
@@ -64,10 +64,10 @@ def _bounds(found: Problem, part: Rows, parts: int) -> Rows:
     for name, some in relations.items():
         places = np.unique(np.concatenate([one.providers for one in some]))
         columns = found.forest.class_inventories(name)
-        _, slots = columns.slots_of(np.sort(found.forest.order.row[places]))
+        _, slots = columns.indices_of(np.sort(found.forest.order.row[places]))
         rows = columns.row.values[slots]
         free = np.minimum(np.maximum(columns.free.values[slots], 0), 2**53)
-        free_of = _sums(found, found.forest.order.place[rows], free, part, parts)
+        free_of = _sums(found, found.forest.order.position[rows], free, part, parts)
         bounds = np.minimum(bounds, free_of // totals[name])
     return bounds
 

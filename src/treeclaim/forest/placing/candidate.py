@@ -65,11 +65,11 @@ def candidate_of(
     """Make a candidate of the places chosen, and the parts of what is split."""
     gifts = [
         (place, name, amount)
-        for want, place in zip(plan.wants, chosen, strict=True)
+        for want, place in zip(plan.slots, chosen, strict=True)
         for name, amount in want.resources.items()
     ]
     gifts += [(place, name, units) for name, place, units in parts]
-    served = [(want.suffix, place) for want, place in zip(plan.wants, chosen, strict=True)]
+    served = [(want.suffix, place) for want, place in zip(plan.slots, chosen, strict=True)]
     served += [(NO_GROUP, place) for _, place, _ in parts]
     trees = trees_of(forest, sharing, [place for place, _, _ in gifts])
     return Candidate(tuple(gifts), tuple(served), trees)

@@ -161,7 +161,7 @@ class _Counter:
         times = []
         for (place, name), amount in taken.items():
             columns = scratch.forest.class_inventories(name)
-            slot = columns.slot_of(int(scratch.forest.order.row[place]))
+            slot = columns.index_of(int(scratch.forest.order.row[place]))
             times.append(int(columns.free.values[slot]) // amount)
         return min(times)
 

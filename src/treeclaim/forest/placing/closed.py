@@ -8,7 +8,7 @@ import numpy as np
 from treeclaim.forest.bounds.budget import Budget
 from treeclaim.forest.domains.relation import Relation
 from treeclaim.forest.placing.scratch import Scratch
-from treeclaim.forest.question.wants import Want
+from treeclaim.forest.question.slots import Slot
 from treeclaim.forest.solve.existence import matching_anchors
 from treeclaim.forest.solve.problem import Problem
 from treeclaim.forest.solve.relate import relate
@@ -36,8 +36,8 @@ def counts_at_once(
         return None
     counts = np.zeros(len(forest.order.roots), dtype=np.int64)
     matching = forest.order.tree[matching_anchors(found)]
-    if len(found.plan.wants) == 1 and found.plan.wants[0].resources:
-        counts[matching] = _of_one_slot(found, found.plan.wants[0])[matching]
+    if len(found.plan.slots) == 1 and found.plan.slots[0].resources:
+        counts[matching] = _of_one_slot(found, found.plan.slots[0])[matching]
         return counts, matching[:0]
     single = np.logical_and.reduce(
         [np.diff(one.pairs.starts)[matching] == 1 for one in found.relations]
@@ -47,11 +47,11 @@ def counts_at_once(
     return counts, matching[~single]
 
 
-def times_of_pairs(forest: Forest, relation: Relation, want: Want) -> Rows:
+def times_of_pairs(forest: Forest, relation: Relation, want: Slot) -> Rows:
     """Return for each pair how often its provider can give what a slot wants; 0 where it cannot."""
     times = np.full(len(relation.pairs.provider), _MOST)
     for name, amount in want.resources.items():
-        free = forest.class_inventories(name).free.values[relation.pairs.slots[name]]
+        free = forest.class_inventories(name).free.values[relation.pairs.indices[name]]
         times = np.minimum(times, free // amount)
     if relation.fits is not None:
         times = np.where(relation.fits, times, 0)
@@ -59,7 +59,7 @@ def times_of_pairs(forest: Forest, relation: Relation, want: Want) -> Rows:
     return at_least_none
 
 
-def _of_one_slot(found: Problem, want: Want) -> Rows:
+def _of_one_slot(found: Problem, want: Slot) -> Rows:
     """Return for each root the sum over its providers."""
     (relation,) = found.relations
     times = times_of_pairs(found.forest, relation, want)
@@ -77,13 +77,13 @@ def _of_single_options(found: Problem, anchors: Rows) -> Rows:
     places = [
         one.pairs.provider[number] for one, number in zip(found.relations, numbers, strict=True)
     ]
-    for slot, want in enumerate(found.plan.wants):
+    for slot, want in enumerate(found.plan.slots):
         for name in want.resources:
             total = np.zeros(len(anchors), dtype=np.int64)
-            for other, rival in enumerate(found.plan.wants):
+            for other, rival in enumerate(found.plan.slots):
                 taken = rival.resources.get(name, 0)
                 total += np.where(places[other] == places[slot], taken, 0)
-            slots = found.relations[slot].pairs.slots[name]
+            slots = found.relations[slot].pairs.indices[name]
             slots = np.arange(slots.start, slots.stop) if isinstance(slots, slice) else slots
             free = found.forest.class_inventories(name).free.values[slots[numbers[slot]]]
             times = np.minimum(times, free // total)

@@ -99,7 +99,7 @@ class AggregateDomains(Domains):
         self.count = len(aggregates)
         sets: dict[int, list[int]] = {}
         for domain, aggregate in enumerate(aggregates):
-            places = order.place[forest.rows_in_aggregate(aggregate)]
+            places = order.position[forest.rows_in_aggregate(aggregate)]
             for tree in order.tree[places[order.root[places] == places]].tolist():
                 sets.setdefault(tree, []).append(domain)
         numbers: dict[tuple[int, ...], int] = {(): 0}

@@ -272,7 +272,7 @@ class Placer:
 
     def _trees_at(self, uuids: Sequence[str]) -> tuple[int, ...]:
         rows = [self.forest.row_of(uuid) for uuid in uuids]
-        places = [int(self.forest.order.place[row]) for row in rows if row is not None]
+        places = [int(self.forest.order.position[row]) for row in rows if row is not None]
         return trees_of(self.forest, self._sharing, places)
 
     def _of_holder(self, consumer: str) -> Placement:
@@ -288,7 +288,7 @@ class Placer:
         for uuid, amounts in placement.allocations.items():
             row = self.forest.row_of(uuid)
             if row is not None:
-                place = int(self.forest.order.place[row])
+                place = int(self.forest.order.position[row])
                 held = {view.resource_class for view in self.forest.inventories(row)}
                 gifts += [(place, name, n) for name, n in amounts.items() if name in held]
         scratch.take(gifts)

@@ -19,13 +19,14 @@ from treeclaim.forest.order.split import scored_splits, splits
 from treeclaim.forest.placing.candidate import Candidate, candidate_of
 from treeclaim.forest.placing.scratch import Scratch
 from treeclaim.forest.solve.anchors import all_anchors
-from treeclaim.forest.solve.blocks import Anchored
+from treeclaim.forest.solve.blocks import Found
 from treeclaim.forest.solve.combine import combined_under
 from treeclaim.forest.solve.distinct import first_anchors
 from treeclaim.forest.solve.existence import matching_anchors
 from treeclaim.forest.solve.problem import Problem
 from treeclaim.forest.solve.relate import relate
-from treeclaim.forest.split.splitting import SplitCandidate, Splitter
+from treeclaim.forest.split.candidate import SplitCandidate
+from treeclaim.forest.split.splitting import Splitter
 from treeclaim.forest.table.columns import Mask, Rows
 from treeclaim.model.request import CandidateRequest, SearchOptions
 
@@ -72,7 +73,7 @@ class Query(ABC):
                 yield anchor, self.made(found, one.chosen, one.parts)
             return
         for block in combined_under(found):
-            for anchor, places in zip(block.anchor.tolist(), block.chosen.tolist(), strict=True):
+            for anchor, places in zip(block.tree.tolist(), block.chosen.tolist(), strict=True):
                 yield anchor, self.made(found, places)
 
     @abstractmethod
@@ -102,12 +103,12 @@ class Query(ABC):
         return candidate_of(self.scratch.forest, found.plan, self._sharing, places, parts)
 
 
-def distinct_blocks(problem: Problem, trees: Rows | None = None) -> Iterator[Anchored]:
+def distinct_blocks(problem: Problem, trees: Rows | None = None) -> Iterator[Found]:
     """Yield all candidates under some anchors, or all, in the usual order; none comes twice."""
     first = first_anchors(problem, problem.relations)
     for block in combined_under(problem, trees):
         kept = slice(None) if first is None else first.are_first(block)
-        yield Anchored(block.anchor[kept], block.chosen[kept])
+        yield Found(block.tree[kept], block.chosen[kept])
 
 
 def query_of(scratch: Scratch, request: CandidateRequest, budget: Budget) -> Query:
@@ -287,7 +288,7 @@ class Independent(Query):
         forest = self.scratch.forest
         for place, name, amount in candidate.gifts:
             columns = forest.class_inventories(name)
-            slot = columns.slot_of(int(forest.order.row[place]))
+            slot = columns.index_of(int(forest.order.row[place]))
             if int(columns.free.values[slot]) < amount:
                 return False
         return True

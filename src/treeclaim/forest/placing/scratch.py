@@ -53,7 +53,7 @@ class Scratch:
         order = self.forest.order
         for place, name, amount in gifts:
             columns = self._columns(self.forest.catalogue.resource_classes[name].id)
-            slot = columns.slot_of(int(order.row[place]))
+            slot = columns.index_of(int(order.row[place]))
             columns.used.values[slot] += amount
             columns.free.values[slot] -= amount
             totals = self._totals.get(name)

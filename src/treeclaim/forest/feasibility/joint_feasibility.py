@@ -21,90 +21,96 @@ import numpy as np
 
 from treeclaim.forest.bounds import thresholds
 from treeclaim.forest.bounds.budget import Budget
-from treeclaim.forest.domains.slots import Options, places_for
+from treeclaim.forest.domains.domain import Domain, slots_served
 from treeclaim.forest.feasibility.assignment import assignable
 from treeclaim.forest.feasibility.packing import Packing
-from treeclaim.forest.question.contests import Contest
-from treeclaim.forest.question.wants import Want
-from treeclaim.forest.table.columns import Mask, Rows
+from treeclaim.forest.question.joint_constraints import JointConstraint
+from treeclaim.forest.question.slots import Slot
+from treeclaim.forest.table.columns import Integers, Mask
 
 
-class Competition:
+class JointFeasibility:
     """Answers whether anchors, or partial candidates, can still serve all competing slots."""
 
     def __init__(
         self,
-        wants: Sequence[Want],
-        options: Sequence[Options],
-        contests: Sequence[Contest],
+        slots: Sequence[Slot],
+        domains: Sequence[Domain],
+        joint_constraints: Sequence[JointConstraint],
         lists: Sequence[Sequence[int]],
-        place_count: int,
+        position_count: int,
         *,
         budget: Budget,
     ) -> None:
         """Take what a search has.
 
         Args:
-            wants: What each slot asks for.
-            options: The options of each slot.
-            contests: Which slots compete.
+            slots: What each slot asks for.
+            domains: The domain of each slot.
+            joint_constraints: Which slots compete.
             lists: Slots of each same_subtree list. The head of a list leaves them few options, so
                 they do not count where combinations do.
-            place_count: Number of places there are in all.
+            position_count: Number of positions there are in all.
             budget: When to give up.
         """
         self._budget = budget
-        self._wants = wants
-        self._loose = sorted(set(range(len(wants))).difference(*lists))
-        contested = {id(options[slot]): options[slot] for one in contests for slot in one.slots}
-        self._contested = list(contested.values())
-        self._packing = Packing(wants, options, contests, budget)
-        self._options = options
-        self._contests = contests
-        self._place_count = place_count
+        self._slots = slots
+        self._loose = sorted(set(range(len(slots))).difference(*lists))
+        distinct = {
+            id(domains[slot]): domains[slot]
+            for constraint in joint_constraints
+            for slot in constraint.slots
+        }
+        self._joint_domains = list(distinct.values())
+        self._packing = Packing(slots, domains, joint_constraints, budget)
+        self._domains = domains
+        self._joint_constraints = joint_constraints
+        self._position_count = position_count
 
-    def promising(self, anchor_count: int) -> Rows:
+    def possible_anchors(self, anchor_count: int) -> Integers:
         """Return the anchors (indices) that counting does not rule out, ascending."""
-        if not self._contests:
+        if not self._joint_constraints:
             return np.arange(anchor_count)
         mask = np.ones(anchor_count, dtype=np.bool_)
-        for contest in self._contests:
+        for constraint in self._joint_constraints:
             self._budget.check()
-            mask &= self._enough(contest, anchor_count)
+            mask &= self._enough(constraint, anchor_count)
         return np.flatnonzero(mask)
 
-    def _enough(self, contest: Contest, anchor_count: int) -> Mask:
+    def _enough(self, constraint: JointConstraint, anchor_count: int) -> Mask:
         distinct: dict[int, list[int]] = {}
-        for one in contest.slots:
-            distinct.setdefault(id(self._options[one]), []).append(one)
+        for slot in constraint.slots:
+            distinct.setdefault(id(self._domains[slot]), []).append(slot)
         mask = np.ones(anchor_count, dtype=np.bool_)
         for members in distinct.values():
-            options = self._options[members[0]]
-            mask &= options.sums(places_for(contest, options)) >= len(members)
-        options_of_all = [self._options[members[0]] for members in distinct.values()]
+            domain = self._domains[members[0]]
+            mask &= domain.sums(slots_served(constraint, domain)) >= len(members)
+        distinct_domains = [self._domains[members[0]] for members in distinct.values()]
         keys, first = np.unique(
-            np.concatenate([one.keys for one in options_of_all]), return_index=True
+            np.concatenate([domain.keys for domain in distinct_domains]), return_index=True
         )
-        anchors = keys // self._place_count
-        served = np.concatenate([places_for(contest, one) for one in options_of_all])[first]
-        mask &= np.bincount(anchors, served, minlength=anchor_count) >= len(contest.slots)
-        if contest.resource_class is not None:
-            rooms = [one.room[contest.resource_class] for one in options_of_all]
+        anchors = keys // self._position_count
+        served = np.concatenate([slots_served(constraint, domain) for domain in distinct_domains])[
+            first
+        ]
+        mask &= np.bincount(anchors, served, minlength=anchor_count) >= len(constraint.slots)
+        if constraint.resource_class is not None:
+            rooms = [domain.room[constraint.resource_class] for domain in distinct_domains]
             room = np.concatenate(rooms)[first].astype(np.float64)
-            mask &= np.bincount(anchors, room, minlength=anchor_count) >= contest.total
+            mask &= np.bincount(anchors, room, minlength=anchor_count) >= constraint.total
         return mask
 
-    def runs(self, anchors: Rows) -> Iterator[Rows]:
+    def runs(self, anchors: Integers) -> Iterator[Integers]:
         """Split anchors into runs: each with many combinations alone, the others together.
 
         Those that cannot match, as far as is judged before the search, are left out.
         """
-        if not self._contests:
+        if not self._joint_constraints:
             yield anchors
             return
         combinations = np.zeros(len(anchors))
         for slot in self._loose:
-            combinations += np.log(self._options[slot].counts[anchors])
+            combinations += np.log(self._domains[slot].counts[anchors])
         hopeful = np.ones(len(anchors), dtype=np.bool_)
         many = np.flatnonzero(combinations > np.log(thresholds.SOME_COMBINATIONS))
         judged: dict[bytes, bool] = {}
@@ -117,7 +123,7 @@ class Competition:
         cuts = np.flatnonzero(alone[1:] | alone[:-1]) + 1
         yield from (run for run in np.split(anchors[hopeful], cuts) if len(run))
 
-    def _likenesses(self, anchors: Rows, which: Rows) -> Iterator[tuple[int, bytes]]:
+    def _likenesses(self, anchors: Integers, which: Integers) -> Iterator[tuple[int, bytes]]:
         """Yield what the judgement of each of some anchors depends on: alike trees have the same.
 
         Anchors with equally many options are written down together, as rows of a matrix.
@@ -126,18 +132,18 @@ class Competition:
             anchors: Indices of anchors.
             which: Which of them are meant: positions, int64.
         """
-        counts = np.array([one.counts[anchors[which]] for one in self._contested])
+        counts = np.array([domain.counts[anchors[which]] for domain in self._joint_domains])
         sizes, group = np.unique(counts, axis=1, return_inverse=True)
         for number, widths in enumerate(sizes.T.tolist()):
             self._budget.check()
             some = which[group == number]
-            first = self._contested[0].starts[anchors[some]]
-            base = self._contested[0].places[first]
+            first = self._joint_domains[0].starts[anchors[some]]
+            base = self._joint_domains[0].positions[first]
             columns = []
-            for options, width in zip(self._contested, widths, strict=True):
-                part = options.starts[anchors[some]][:, None] + np.arange(width)
-                columns.append(options.places[part] - base[:, None])
-                columns += [room[part] for room in options.room.values()]
+            for domain, width in zip(self._joint_domains, widths, strict=True):
+                part = domain.starts[anchors[some]][:, None] + np.arange(width)
+                columns.append(domain.positions[part] - base[:, None])
+                columns += [room[part] for room in domain.room.values()]
             rows = np.concatenate(columns, axis=1)
             prefix = number.to_bytes(4, "little")
             for at, row in zip(some.tolist(), rows, strict=True):
@@ -145,10 +151,10 @@ class Competition:
 
     def may_match(self, anchor: int) -> bool:
         """Judge exactly whether the competing slots can all be served under one anchor."""
-        nothing = np.full(len(self._wants), -1, dtype=np.int64)
-        return self.may_complete(anchor, nothing, range(len(self._wants)))
+        nothing = np.full(len(self._slots), -1, dtype=np.int64)
+        return self.may_complete(anchor, nothing, range(len(self._slots)))
 
-    def may_complete(self, anchor: int, chosen: Rows, left: Sequence[int]) -> bool:
+    def may_complete(self, anchor: int, chosen: Integers, left: Sequence[int]) -> bool:
         """Judge whether the slots that are left can all be served after some choices.
 
         Args:
@@ -158,37 +164,37 @@ class Competition:
         """
         open_slots = set(left)
         return all(
-            assignable(*self._assignment(contest, anchor, chosen, open_slots), self._budget)
-            for contest in self._contests
+            assignable(*self._assignment(constraint, anchor, chosen, open_slots), self._budget)
+            for constraint in self._joint_constraints
         ) and self._packing.may_complete(anchor, chosen, left)
 
     def _assignment(
-        self, contest: Contest, anchor: int, chosen: Rows, left: set[int]
+        self, constraint: JointConstraint, anchor: int, chosen: Integers, left: set[int]
     ) -> tuple[list[list[int]], Mapping[int, int]]:
-        """Return the options of each open slot, and how many slots each place can serve."""
+        """Return the options of each open slot, and how many slots each position can serve."""
         room: dict[int, int] = {}
         lists: dict[int, list[int]] = {}
         wanted = []
-        for one in contest.slots:
-            options = self._options[one]
-            if id(options) not in lists:
-                part = slice(options.starts[anchor], options.starts[anchor + 1])
-                lists[id(options)] = options.places[part].tolist()
+        for slot in constraint.slots:
+            domain = self._domains[slot]
+            if id(domain) not in lists:
+                part = slice(domain.starts[anchor], domain.starts[anchor + 1])
+                lists[id(domain)] = domain.positions[part].tolist()
                 units = (
-                    places_for(contest, options)
-                    if contest.resource_class is None
-                    else options.room[contest.resource_class]
+                    slots_served(constraint, domain)
+                    if constraint.resource_class is None
+                    else domain.room[constraint.resource_class]
                 )
-                room.update(zip(lists[id(options)], units[part].tolist(), strict=True))
-            if one in left:
-                wanted.append(lists[id(options)])
-        for one in contest.slots:
-            if one not in left:
-                place = int(chosen[one])
-                room[place] = room.get(place, 0) - self._taken(contest, one)
-        return wanted, {place: units // contest.least for place, units in room.items()}
+                room.update(zip(lists[id(domain)], units[part].tolist(), strict=True))
+            if slot in left:
+                wanted.append(lists[id(domain)])
+        for slot in constraint.slots:
+            if slot not in left:
+                position = int(chosen[slot])
+                room[position] = room.get(position, 0) - self._taken(constraint, slot)
+        return wanted, {position: units // constraint.least for position, units in room.items()}
 
-    def _taken(self, contest: Contest, slot: int) -> int:
-        if contest.resource_class is None:
+    def _taken(self, constraint: JointConstraint, slot: int) -> int:
+        if constraint.resource_class is None:
             return 1
-        return self._wants[slot].resources[contest.resource_class]
+        return self._slots[slot].resources[constraint.resource_class]
