@@ -11,6 +11,7 @@ import numpy as np
 from treeclaim.forest.domains.filters import with_any_trait_by_position
 from treeclaim.forest.order.relatives import relatives_of
 from treeclaim.forest.order.terms import (
+    CountedTrees,
     Inverse,
     Near,
     PackOfClass,
@@ -22,7 +23,6 @@ from treeclaim.forest.order.terms import (
     Sum,
     Taken,
     TermValue,
-    Trees,
 )
 from treeclaim.forest.order.totals import ClassTotals, Floats, totals_of
 from treeclaim.forest.solve.blocks import Choices
@@ -112,7 +112,7 @@ class _Maker:
             for name, amount in want.resources.items():
                 self._taken.setdefault(name, []).append(Taken(slot, amount))
         giving = [slot for slot, want in enumerate(plan.slots) if want.resources]
-        self._trees = Trees(
+        self._trees = CountedTrees(
             forest.order.tree,
             sharing_by_place(forest),
             giving,

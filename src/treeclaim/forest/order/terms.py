@@ -161,7 +161,7 @@ def least(relation: Relation, values: Floats) -> Floats:
 # -- pack ----------------------------------------------------------------------------------------
 
 
-class Trees:
+class CountedTrees:
     """Which trees each candidate is said to use: those of sharing providers only if all are."""
 
     def __init__(
@@ -214,7 +214,7 @@ class PackOfClass(TermValue):
 
     def __init__(
         self,
-        trees: Trees,
+        trees: CountedTrees,
         totals: ClassTotals,
         taken: Sequence[Taken],
         relations: Sequence[Relation],
@@ -519,7 +519,7 @@ class PreferredOfGroup(TermValue):
 class Shuffle(TermValue):
     """A number that depends on a seed and the root of the tree: `shuffle`."""
 
-    def __init__(self, trees: Trees, numbers: Floats, rank: Rows) -> None:
+    def __init__(self, trees: CountedTrees, numbers: Floats, rank: Rows) -> None:
         """Take the numbers of all trees, and the ranks of their roots' uuids."""
         self._trees = trees
         self._numbers = numbers

@@ -2,7 +2,7 @@
 """The operations that find and place (contract page 98, sections 3 to 5)."""
 
 from treeclaim.api.protocol.operations import Operation, Versioned
-from treeclaim.api.resources.placing import answers, handlers, schemas
+from treeclaim.api.resources.placing import answers, forms, handlers, schemas
 from treeclaim.model.microversions import ExtensionFeature
 
 OPERATIONS = (
@@ -14,6 +14,7 @@ OPERATIONS = (
         summary="List the candidates of the first of some queries that has any.",
         answers=(answers.ALTERNATIVES,),
         body=Versioned(schemas.alternatives),
+        forms=forms.QUERIES,
         gate_first=True,
         checks_accept=True,
         extension=ExtensionFeature.ORDER_AND_REPORTS,
@@ -27,6 +28,7 @@ OPERATIONS = (
         summary="Find places for consumers, and claim them in one transaction.",
         answers=(answers.PLACED, answers.NOTHING_WRITTEN),
         body=Versioned(schemas.placements),
+        forms=forms.QUERIES,
         gate_first=True,
         checks_accept=True,
         extension=ExtensionFeature.ORDER_AND_REPORTS,
@@ -39,6 +41,7 @@ OPERATIONS = (
         summary="Count how many consumers of some requests fit.",
         answers=(answers.CAPACITY,),
         body=Versioned(schemas.capacity),
+        forms=forms.QUERIES,
         gate_first=True,
         checks_accept=True,
         extension=ExtensionFeature.ORDER_AND_REPORTS,
