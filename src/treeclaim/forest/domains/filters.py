@@ -47,8 +47,7 @@ def require_known_names(forest: Forest, request: CandidateRequest) -> None:
 
 def require_known_traits(forest: Forest, names: Iterable[str]) -> None:
     """Raise TraitsNotFoundError if some of these traits do not exist."""
-    known = forest.catalogue.traits
-    missing = {name for name in names if name not in known}
+    missing = set(names).difference(forest.catalogue.traits)
     if missing:
         raise TraitsNotFoundError(sorted(missing))
 
