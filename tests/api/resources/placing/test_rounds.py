@@ -6,8 +6,8 @@ import uuid
 import pytest
 
 from tests.service import client_of, make_application
-from treeclaim.api.resources.placing import placements
 from treeclaim.store import Store
+from treeclaim.store.operations.allocations import placements
 
 HOSTS = [str(uuid.UUID(int=number)) for number in (1, 2, 3)]
 VERSION = {"openstack-api-version": "placement 1.39, treeclaim 1.1"}
@@ -28,8 +28,9 @@ def create_hosts(client):
     for number, host in enumerate(HOSTS):
         body = {"name": f"host {number}", "uuid": host}
         assert client.post("/resource_providers", json=body).is_success
-        body = {"inventories": {"VCPU": {"total": 4}}, "resource_provider_generation": 0}
-        assert client.put(f"/resource_providers/{host}/inventories", json=body).is_success
+        inventories = {"inventories": {"VCPU": {"total": 4}}, "resource_provider_generation": 0}
+        path = f"/resource_providers/{host}/inventories"
+        assert client.put(path, json=inventories).is_success
 
 
 def place(client, consumers, rules=(), **more):
@@ -65,7 +66,7 @@ def meanwhile(monkeypatch):
     write = Store.write
 
     def interrupted(store, operation, *arguments, **named):
-        if operation is placements.store.place:
+        if operation is placements.place:
             tries.append(len(arguments[0]))
             if waiting:
                 waiting.pop(0)()
