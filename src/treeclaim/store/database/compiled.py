@@ -7,6 +7,7 @@ SQL, one text for each combination of list lengths. Values of results are those 
 it must not read what differs between drivers, such as times.
 """
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from operator import itemgetter
@@ -14,7 +15,7 @@ from typing import Any
 
 from sqlalchemy import Executable
 from sqlalchemy.engine import Connection, CursorResult, Dialect
-from sqlalchemy.sql import ClauseElement
+from sqlalchemy.sql import ClauseElement, Insert
 from sqlalchemy.sql.compiler import SQLCompiler
 
 Values = Mapping[str, Any]
@@ -22,6 +23,12 @@ Values = Mapping[str, Any]
 
 _MOST_TEXTS = 1000
 """SQL texts kept for one statement, a kilobyte each; more are compiled anew."""
+
+_WITHOUT_MULTIPLE_ROWS = "psycopg"
+"""The driver that sends several rows as several statements; MariaDB's makes one of them."""
+
+_VALUES = " VALUES "
+_PARAMETER = re.compile(r"%\((\w+)\)s")
 
 
 class CompiledStatement:
@@ -43,7 +50,12 @@ class CompiledStatement:
             text = self._text_for(connection.dialect, values)
             return connection.exec_driver_sql(text.sql, text.parameters(values))
         text = self._text_for(connection.dialect, values[0])
-        return connection.exec_driver_sql(text.sql, [text.parameters(each) for each in values])
+        parameters = [text.parameters(each) for each in values]
+        if len(parameters) == 1:
+            return connection.exec_driver_sql(text.sql, parameters[0])
+        if connection.dialect.driver == _WITHOUT_MULTIPLE_ROWS and text.is_insert:
+            return connection.exec_driver_sql(*_rows_together(text.sql, parameters))
+        return connection.exec_driver_sql(text.sql, parameters)
 
     def _text_for(self, dialect: Dialect, values: Values) -> "_Text":
         """Return the SQL for these names of values and lengths of lists."""
@@ -60,6 +72,18 @@ class CompiledStatement:
         return text
 
 
+def _rows_together(sql: str, rows: Sequence[Mapping[str, Any]]) -> tuple[str, dict[str, Any]]:
+    """Return one INSERT of several rows, with the number of its row behind each parameter."""
+    head, _, row = sql.partition(_VALUES)
+    places = [_PARAMETER.sub(rf"%(\1__{number})s", row) for number in range(len(rows))]
+    parameters = {
+        f"{name}__{number}": value
+        for number, values in enumerate(rows)
+        for name, value in values.items()
+    }
+    return f"{head}{_VALUES}{', '.join(places)}", parameters
+
+
 _Getter = Callable[[Values], Any]
 
 
@@ -71,11 +95,13 @@ class _Text:
         sql: As the driver takes it.
         getters: How to get each parameter from the values, by the parameter's name.
         order: Names of the parameters, where the driver takes them by position.
+        is_insert: Whether it inserts one row of values, and does nothing else.
     """
 
     sql: str
     getters: Mapping[str, _Getter]
     order: Sequence[str] | None
+    is_insert: bool
 
     def parameters(self, values: Values) -> Any:
         """Return the driver's parameters for some values."""
@@ -101,7 +127,8 @@ def _compile(statement: Executable, dialect: Dialect, values: Values) -> _Text:
             continue
         for position, parameter in enumerate(expanded.parameter_expansion[name]):
             getters[parameter] = _element(name, position)
-    return _Text(expanded.statement, getters, expanded.positiontup)
+    is_insert = isinstance(statement, Insert)
+    return _Text(expanded.statement, getters, expanded.positiontup, is_insert)
 
 
 def _constant(value: object) -> _Getter:
