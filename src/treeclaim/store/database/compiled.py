@@ -7,13 +7,14 @@ SQL, one text for each combination of list lengths. Values of results are those 
 it must not read what differs between drivers, such as times.
 """
 
-import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from operator import itemgetter
 from typing import Any
 
+import sqlalchemy as sa
 from sqlalchemy import Executable
+from sqlalchemy.dialects.postgresql import ARRAY
 from sqlalchemy.engine import Connection, CursorResult, Dialect
 from sqlalchemy.sql import ClauseElement, Insert
 from sqlalchemy.sql.compiler import SQLCompiler
@@ -23,12 +24,6 @@ Values = Mapping[str, Any]
 
 _MOST_TEXTS = 1000
 """SQL texts kept for one statement, a kilobyte each; more are compiled anew."""
-
-_WITHOUT_MULTIPLE_ROWS = "psycopg"
-"""The driver that sends several rows as several statements; MariaDB's makes one of them."""
-
-_VALUES = " VALUES "
-_PARAMETER = re.compile(r"%\((\w+)\)s")
 
 
 class CompiledStatement:
@@ -53,8 +48,9 @@ class CompiledStatement:
         parameters = [text.parameters(each) for each in values]
         if len(parameters) == 1:
             return connection.exec_driver_sql(text.sql, parameters[0])
-        if connection.dialect.driver == _WITHOUT_MULTIPLE_ROWS and text.is_insert:
-            return connection.exec_driver_sql(*_rows_together(text.sql, parameters))
+        if text.array_sql is not None:
+            arrays = {name: [row[name] for row in parameters] for name in parameters[0]}
+            return connection.exec_driver_sql(text.array_sql, arrays)
         return connection.exec_driver_sql(text.sql, parameters)
 
     def _text_for(self, dialect: Dialect, values: Values) -> "_Text":
@@ -72,18 +68,6 @@ class CompiledStatement:
         return text
 
 
-def _rows_together(sql: str, rows: Sequence[Mapping[str, Any]]) -> tuple[str, dict[str, Any]]:
-    """Return one INSERT of several rows, with the number of its row behind each parameter."""
-    head, _, row = sql.partition(_VALUES)
-    places = [_PARAMETER.sub(rf"%(\1__{number})s", row) for number in range(len(rows))]
-    parameters = {
-        f"{name}__{number}": value
-        for number, values in enumerate(rows)
-        for name, value in values.items()
-    }
-    return f"{head}{_VALUES}{', '.join(places)}", parameters
-
-
 _Getter = Callable[[Values], Any]
 
 
@@ -95,13 +79,14 @@ class _Text:
         sql: As the driver takes it.
         getters: How to get each parameter from the values, by the parameter's name.
         order: Names of the parameters, where the driver takes them by position.
-        is_insert: Whether it inserts one row of values, and does nothing else.
+        array_sql: For an INSERT on PostgreSQL, the same for many rows, with an array for each
+            parameter. The driver would send a statement for each row; MariaDB's joins them.
     """
 
     sql: str
     getters: Mapping[str, _Getter]
     order: Sequence[str] | None
-    is_insert: bool
+    array_sql: str | None
 
     def parameters(self, values: Values) -> Any:
         """Return the driver's parameters for some values."""
@@ -127,8 +112,20 @@ def _compile(statement: Executable, dialect: Dialect, values: Values) -> _Text:
             continue
         for position, parameter in enumerate(expanded.parameter_expansion[name]):
             getters[parameter] = _element(name, position)
-    is_insert = isinstance(statement, Insert)
-    return _Text(expanded.statement, getters, expanded.positiontup, is_insert)
+    array_sql = _array_sql(statement, dialect, values)
+    return _Text(expanded.statement, getters, expanded.positiontup, array_sql)
+
+
+def _array_sql(statement: ClauseElement, dialect: Dialect, values: Values) -> str | None:
+    """Return the SQL that inserts many rows, from an array for each column; None if not needed."""
+    if not isinstance(statement, Insert) or dialect.name != "postgresql":
+        return None
+    columns = [statement.table.columns[name] for name in values]
+    arrays = [sa.cast(sa.bindparam(column.name), ARRAY(column.type)) for column in columns]
+    names = [column.name for column in columns]
+    rows = sa.func.unnest(*arrays).table_valued(*names)
+    insert = sa.insert(statement.table).from_select(names, sa.select(*rows.c))
+    return str(insert.compile(dialect=dialect))
 
 
 def _constant(value: object) -> _Getter:
