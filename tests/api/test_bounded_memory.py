@@ -60,7 +60,16 @@ REQUESTS = {
 }
 
 
-@pytest.mark.parametrize("kind", REQUESTS)
+QUICK = ("many roles", "question", "why", "nowhere")
+"""What is remembered in four ways; the other texts go the same ways, and run with all databases."""
+
+
+KINDS = [
+    kind if kind in QUICK else pytest.param(kind, marks=pytest.mark.slow) for kind in REQUESTS
+]
+
+
+@pytest.mark.parametrize("kind", KINDS)
 def test_long_texts_do_not_stay(application, kind):
     def ask(numbers):
         for number in numbers:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Calls to a Placement API endpoint, whoever serves it."""
+"""Calls to any Placement API endpoint."""
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
@@ -15,11 +15,14 @@ from treeclaim.client.requests import bodies
 from treeclaim.client.requests.queries import CandidateQuery
 from treeclaim.client.transport import Answer, PlainTransport, Transport
 from treeclaim.client.versions import LATEST_EXTENSION, LATEST_MINOR, Need, ServerVersions
+from treeclaim.model.microversions import ExtensionFeature, Feature
 
 _ATTEMPTS = 5
 _CONCURRENT = "placement.concurrent_update"
 _CONCURRENT_WORDS = ("generation conflict", "concurrently", "concurrent")
-"""How servers below 1.23, without codes, tell of another one's change."""
+"""How servers below 1.23, without error codes, report a concurrent change."""
+
+_NO_CODE = "placement.undefined_code"
 
 
 class Client:
@@ -148,14 +151,16 @@ class Client:
 
     def explain(self, query: str | CandidateQuery) -> dict[str, Any]:
         """Ask why there are no candidates; needs the extension (contract page 97, section 3)."""
-        self.versions.require(Need("explain", LATEST_MINOR, extension=0))
+        self.versions.require(
+            Need("explain", LATEST_MINOR, extension=ExtensionFeature.MORE_CONSTRAINTS)
+        )
         return self._ask("/allocation_candidates/explain", query)
 
     def _ask(self, path: str, query: str | CandidateQuery) -> dict[str, Any]:
         parsed = CandidateQuery.parsed(query) if isinstance(query, str) else query
         needs = parsed.needs()
-        self.versions.require(Need("allocation candidates", 10), *needs)
-        is_extended = path.endswith("explain") or any(one.extension is not None for one in needs)
+        self.versions.require(Need("allocation candidates", Feature.ALLOCATION_CANDIDATES), *needs)
+        is_extended = path.endswith("explain") or any(need.extension is not None for need in needs)
         found: dict[str, Any] = self.call("GET", f"{path}?{parsed}", extended=is_extended).json()
         return found
 
@@ -208,7 +213,7 @@ class Client:
             ConsumerExistsError: if the target holds something that is not to be replaced.
             ClientError: if the source holds nothing, or the move is refused.
         """
-        self.versions.require(Need("moving allocations", 13))
+        self.versions.require(Need("moving allocations", Feature.MANAGE_ALLOCATIONS))
 
         def attempt() -> None:
             held = self.get(f"/allocations/{source}")
@@ -232,7 +237,7 @@ class Client:
 
 
 def retried(attempt: Callable[[], None]) -> None:
-    """Try again what fails because another one changed the same thing meanwhile."""
+    """Repeat an attempt that fails because of a concurrent change."""
     for left in reversed(range(_ATTEMPTS)):
         try:
             attempt()
@@ -244,7 +249,7 @@ def retried(attempt: Callable[[], None]) -> None:
 
 
 def is_conflict(error: ClientError) -> bool:
-    """Tell whether a call failed because another one changed the same thing meanwhile."""
+    """Return whether a call failed because of a concurrent change."""
     message = str(error)
     return error.status == HTTPStatus.CONFLICT and (
         _CONCURRENT in message or any(word in message for word in _CONCURRENT_WORDS)
@@ -254,12 +259,17 @@ def is_conflict(error: ClientError) -> bool:
 def _highest(answer: Answer) -> int:
     """Return the highest minor version of a version document."""
     versions = orjson.loads(answer.text)["versions"]
-    return max(int(one["max_version"].partition(".")[2]) for one in versions)
+    return max(int(version["max_version"].partition(".")[2]) for version in versions)
 
 
 def _detail(answer: Answer) -> str:
+    """Return what an error says, in one line and without what all errors of its status say."""
     try:
         error = orjson.loads(answer.text)["errors"][0]
-        return f"{error['detail']} ({error.get('code', 'no code')})"
-    except (ValueError, KeyError, IndexError, TypeError):
+        # Placement writes the status in words, an empty line, and then the reason.
+        general, _, reason = str(error["detail"]).partition("\n\n")
+        text = " ".join((reason or general).split())
+        code = error.get("code", _NO_CODE)
+    except (ValueError, KeyError, IndexError, TypeError, AttributeError):
         return answer.text[:200]
+    return text if code == _NO_CODE else f"{text} ({code})"

@@ -10,14 +10,14 @@ import orjson
 from treeclaim.forest.answer.body import Answer
 from treeclaim.forest.bounds.budget import Budget
 from treeclaim.forest.explain.explain import Focus, explained
-from treeclaim.forest.solve.search import search
+from treeclaim.forest.search import search
 from treeclaim.forest.table.forest import Forest
 from treeclaim.model.errors import ProviderNotFoundError
 from treeclaim.model.request import BodyForm, CandidateRequest, SearchOptions
 
 _FEW_GROUPS = 32
 """Request groups up to which a search is tried in the worker itself. Flavors with devices have a
-dozen; with very many, single steps of a search may be long, between which nobody looks at the
+dozen; with very many, single steps of a search may be long, between which nothing looks at the
 clock."""
 
 _DIGEST_BYTES = 16
@@ -58,7 +58,7 @@ class CandidateQuestion:
 
     def begin(self, forest: Forest, budget: Budget) -> Answer:
         """Begin the search."""
-        return Answer(search(forest, self.request, self.options, budget), self.form)
+        return search(forest, self.request, self.options, self.form, budget)
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,7 @@ from opentelemetry.trace import Span, SpanKind, StatusCode
 
 from treeclaim import metrics
 from treeclaim.api.pipeline import OPERATION_KEY, VERSION_KEY
-from treeclaim.api.protocol.request_ids import request_id_of
+from treeclaim.api.protocol.callers.request_ids import request_id_of
 
 if TYPE_CHECKING:
     from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
@@ -66,7 +66,7 @@ class Tracing:
         span.end(end)
 
     def close(self) -> None:
-        """Send what is left."""
+        """Send the spans that are left, and stop."""
         metrics.phase_listeners.remove(self._note_phase)
         self._provider.shutdown()
 

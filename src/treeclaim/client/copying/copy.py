@@ -19,16 +19,15 @@ from treeclaim.client.copying.contents import (
 )
 from treeclaim.client.errors import ClientError
 from treeclaim.client.requests import bodies
+from treeclaim.model.microversions import Feature
 
 _CUSTOM = "CUSTOM_"
 _UNKNOWN = "unknown"
-"""How a consumer without a type is shown; nobody can write it."""
+"""How a consumer without a type is shown; it cannot be written."""
 
 _REFUSALS = {HTTPStatus.BAD_REQUEST, HTTPStatus.NOT_FOUND, HTTPStatus.CONFLICT}
-_BEFORE_TYPES = 37
-_AGGREGATE_GENERATIONS = 19
-"""Minor versions: the last without consumer types; the first whose body of aggregates has a
-generation."""
+_BEFORE_TYPES = Feature.CONSUMER_TYPES - 1
+"""The last minor version without consumer types."""
 
 
 @dataclass(slots=True)
@@ -160,7 +159,7 @@ def _put(target: Client, path: str, part: str, value: Any) -> None:
             "resource_provider_generation": target.get(path)["generation"],
             part: content,
         }
-        if part == "aggregates" and target.versions.minor < _AGGREGATE_GENERATIONS:
+        if part == "aggregates" and not target.versions.has_feature(Feature.AGGREGATE_GENERATION):
             body = content
         target.call("PUT", f"{path}/{part}", json=body)
 
@@ -172,9 +171,9 @@ def _copy_consumers(
 ) -> None:
     """Write what consumers hold; what finds no room is tried again after the others moved."""
     waiting = [
-        one
-        for one in wanted.consumers.values()
-        if consumer_differences(one, present.consumers.get(one.uuid))
+        consumer
+        for consumer in wanted.consumers.values()
+        if consumer_differences(consumer, present.consumers.get(consumer.uuid))
     ]
     outcome.unchanged += len(wanted.consumers) - len(waiting)
     total = len(waiting)
@@ -182,25 +181,31 @@ def _copy_consumers(
     untyped = target.limited_to(_BEFORE_TYPES)
     while waiting:
         refused: list[tuple[Consumer, ClientError]] = []
-        for one in waiting:
+        for consumer in waiting:
             try:
-                _claim(untyped if one.kind in {None, _UNKNOWN} else target, one)
+                _claim(untyped if consumer.kind in {None, _UNKNOWN} else target, consumer)
             except ClientError as error:
                 _require_refusal(error)
-                refused.append((one, error))
+                refused.append((consumer, error))
             else:
                 outcome.consumers += 1
                 progress("writing consumers", outcome.consumers, total)
         if len(refused) == len(waiting):
-            outcome.refused += [f"consumer {one.uuid}: {error}" for one, error in refused]
+            outcome.refused += [
+                f"consumer {consumer.uuid}: {error}" for consumer, error in refused
+            ]
             return
-        waiting = [one for one, _ in refused]
+        waiting = [consumer for consumer, _ in refused]
 
 
 def _claim(target: Client, consumer: Consumer) -> None:
     target.claim(
         consumer.uuid,
-        {"allocations": {uuid: {"resources": one} for uuid, one in consumer.held.items()}},
+        {
+            "allocations": {
+                uuid: {"resources": resources} for uuid, resources in consumer.held.items()
+            }
+        },
         project_id=consumer.project or bodies.NOBODY,
         user_id=consumer.user or bodies.NOBODY,
         consumer_type=consumer.kind or _UNKNOWN,

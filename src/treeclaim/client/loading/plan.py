@@ -21,9 +21,7 @@ from treeclaim.client.parallel import THREADS, in_parallel
 from treeclaim.client.topology.document import Problem, TopologyError
 from treeclaim.client.topology.planned import PlannedProvider, Topology
 from treeclaim.client.versions import Need
-
-_LOWEST_MINOR = 19
-"""From 1.19 on aggregates are written with a generation."""
+from treeclaim.model.microversions import Feature
 
 _CUSTOM = "CUSTOM_"
 
@@ -62,7 +60,7 @@ def make_plan(
         TopologyError: with all that the endpoint would refuse, as far as can be known.
         ClientError: if a call fails.
     """
-    client.versions.require(Need("loading", _LOWEST_MINOR))
+    client.versions.require(Need("loading", Feature.AGGREGATE_GENERATION))
     planner = _Planner(client, topology, prune=prune)
     traits, classes = planner.missing_names()
     planner.place()
@@ -117,8 +115,8 @@ class _Planner:
                 found.append([])
                 continue
             known = {
-                one if isinstance(one, str) else one["name"]
-                for one in self._client.get(f"/{path}")[path]
+                entry if isinstance(entry, str) else entry["name"]
+                for entry in self._client.get(f"/{path}")[path]
             }
             missing = sorted(set(wanted_names) - known)
             for name in missing:
@@ -134,7 +132,7 @@ class _Planner:
         return traits, classes
 
     def place(self) -> None:
-        """Find each provider's uuid and parent, and look whether the trees can be so."""
+        """Find each provider's uuid and parent, and check that the trees have no circle."""
         for planned in self._topology.providers:
             self._uuids[planned.name] = self._uuid_of(planned)
         for planned in self._topology.providers:
@@ -219,7 +217,7 @@ class _Planner:
                 )
 
     def deletions(self) -> list[Change]:
-        """Return what is to go, the deepest first.
+        """Return the providers to delete, the deepest first.
 
         That is all that is below a provider that lists its children, and is not in the file.
         """

@@ -5,12 +5,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-NOBODY = "00000000-0000-0000-0000-000000000000"
-"""Project and user of claims whose owner nobody knows."""
+from treeclaim.model.microversions import Feature
 
-_OWNERS, _BY_PROVIDER, _GENERATIONS, _MAPPINGS, _TYPES = 8, 12, 28, 34, 38
-"""Minor versions from which a body names project and user, is keyed by provider, carries the
-consumer's generation, may carry mappings, and names the consumer's type."""
+NOBODY = "00000000-0000-0000-0000-000000000000"
+"""Project and user of claims without a known owner."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +37,7 @@ def claim(
         minor: Microversion 1.N.
     """
     amounts = by_provider(candidate["allocations"])
-    if minor < _BY_PROVIDER:
+    if minor < Feature.ALLOCATIONS_BY_PROVIDER:
         body: dict[str, Any] = {
             "allocations": [
                 {"resource_provider": {"uuid": uuid}, "resources": resources}
@@ -47,14 +45,16 @@ def claim(
             ]
         }
     else:
-        body = {"allocations": {uuid: {"resources": one} for uuid, one in amounts.items()}}
-    if minor >= _OWNERS:
+        body = {
+            "allocations": {uuid: {"resources": resources} for uuid, resources in amounts.items()}
+        }
+    if minor >= Feature.ALLOCATION_OWNERS_REQUIRED:
         body |= {"project_id": owner.project_id, "user_id": owner.user_id}
-    if minor >= _GENERATIONS:
+    if minor >= Feature.CONSUMER_GENERATIONS:
         body["consumer_generation"] = present.get("consumer_generation")
-    if minor >= _MAPPINGS and "mappings" in candidate:
+    if minor >= Feature.MAPPINGS and "mappings" in candidate:
         body["mappings"] = candidate["mappings"]
-    if minor >= _TYPES:
+    if minor >= Feature.CONSUMER_TYPES:
         body["consumer_type"] = owner.consumer_type
     return body
 
@@ -80,5 +80,8 @@ def move(
 def by_provider(allocations: Any) -> dict[str, dict[str, int]]:
     """Return amounts by provider and class, whatever the version's form of the allocations."""
     if isinstance(allocations, Mapping):
-        return {uuid: dict(one["resources"]) for uuid, one in allocations.items()}
-    return {one["resource_provider"]["uuid"]: dict(one["resources"]) for one in allocations}
+        return {uuid: dict(allocation["resources"]) for uuid, allocation in allocations.items()}
+    return {
+        allocation["resource_provider"]["uuid"]: dict(allocation["resources"])
+        for allocation in allocations
+    }

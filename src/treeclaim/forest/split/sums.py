@@ -22,20 +22,10 @@ from math import gcd, prod
 import numpy as np
 import numpy.typing as npt
 
+from treeclaim.forest.bounds import thresholds
+
 Term = tuple[int, int]
 """A step and how many times it may be taken at most."""
-
-_MOST_REMAINDERS = 2**18
-"""Largest step that is taken as the modulus: two megabytes, and some ten milliseconds a step."""
-
-_MOST_BITS = 2**23
-"""Largest rest whose sums are written down as bits: one megabyte."""
-
-_FEW_TRIES = 10_000
-"""So many ways to take all steps but two are tried sooner than a table is made."""
-
-_TOGETHER = 2**14
-"""Tries that are made by one array operation; about a millisecond."""
 
 _UNREACHED = 2**61
 """More than any sum. The product of two steps is less too, as they have 31 bits."""
@@ -72,29 +62,31 @@ def _reaches_without_divisor(terms: list[Term], rest: int, check: Callable[[], N
         # A single step is the divisor, so it is 1.
         return not terms[1:] or _two_reach(terms[0], terms[1], rest)
     *few, _, _ = sorted(times for _, times in terms)
-    if prod(times + 1 for times in few) <= _FEW_TRIES:
+    if prod(times + 1 for times in few) <= thresholds.FEW_TRIES:
         return _tried(terms, rest, check)
     for number, (step, times) in enumerate(terms):
-        if times >= rest // step and step <= _MOST_REMAINDERS:
+        if times >= rest // step and step <= thresholds.MOST_REMAINDERS:
             others = [*terms[:number], *terms[number + 1 :]]
             return bool(_least_sums(others, step, check)[rest % step] <= rest)
-    if rest <= _MOST_BITS:
+    if rest <= thresholds.MOST_SUM_BITS:
         return _sum_in_bits(terms, rest, check)
     return _tried(terms, rest, check)
 
 
 def _tried(terms: list[Term], rest: int, check: Callable[[], None]) -> bool:
     """Try how many times the step with fewest multiples is taken."""
-    rarest = min(range(len(terms)), key=lambda one: terms[one][1])
+    rarest = min(range(len(terms)), key=lambda number: terms[number][1])
     step, times = terms[rarest]
     others = [*terms[:rarest], *terms[rarest + 1 :]]
-    most_of_others = sum(one * count for one, count in others)
+    most_of_others = sum(step * count for step, count in others)
     fewest = max(0, -(-(rest - most_of_others) // step))
     tries = range(fewest, min(times, rest // step) + 1)
     if not others[2:] and rest + most_of_others < _UNREACHED:
         return any(
-            _two_reach_some(others, rest - step * _numbers(tries[at : at + _TOGETHER]), check)
-            for at in range(0, len(tries), _TOGETHER)
+            _two_reach_some(
+                others, rest - step * _numbers(tries[at : at + thresholds.TRIES_TOGETHER]), check
+            )
+            for at in range(0, len(tries), thresholds.TRIES_TOGETHER)
         )
     return any(reaches(others, rest - step * taken, check) for taken in tries)
 
@@ -109,7 +101,7 @@ def _two_reach_some(
     """Tell whether two terms sum to any of some rests; see `_two_reach`."""
     check()
     divisor = gcd(terms[0][0], terms[1][0])
-    (step, times), (modulus, most) = ((one // divisor, count) for one, count in terms)
+    (step, times), (modulus, most) = ((step // divisor, count) for step, count in terms)
     rests = rests[rests % divisor == 0] // divisor
     first = rests % modulus * pow(step, -1, modulus) % modulus
     fewest = np.maximum(-(-(rests - modulus * most) // step), 0)
@@ -117,9 +109,9 @@ def _two_reach_some(
     return bool((taken <= np.minimum(times, rests // step)).any())
 
 
-def _two_reach(one: Term, other: Term, rest: int) -> bool:
+def _two_reach(smaller: Term, other: Term, rest: int) -> bool:
     """Tell the same for two coprime steps."""
-    (step, times), (modulus, most) = one, other
+    (step, times), (modulus, most) = smaller, other
     first = rest * pow(step, -1, modulus) % modulus
     # Enough must be taken of the first step for the second one to give what is left.
     fewest = max(0, -(-(rest - modulus * most) // step))

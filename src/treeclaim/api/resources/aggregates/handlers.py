@@ -4,13 +4,12 @@
 from collections.abc import Sequence
 from http import HTTPStatus
 
-from treeclaim.api.protocol import schemas
 from treeclaim.api.protocol.errors import ApiError, api_error
-from treeclaim.api.protocol.microversions import Feature
-from treeclaim.api.protocol.operations import Call, Operation, Reply, Versioned
+from treeclaim.api.protocol.operations import Call, Reply
 from treeclaim.api.protocol.timestamps import now
 from treeclaim.api.resources.providers.rows import json_for_provider, require_row
 from treeclaim.model.errors import ProviderGenerationConflictError
+from treeclaim.model.microversions import Feature
 from treeclaim.store.operations.providers import aggregates as store
 
 
@@ -46,27 +45,3 @@ def _shown(call: Call, aggregates: Sequence[str], generation: int) -> Reply:
     if call.has(Feature.AGGREGATE_GENERATION):
         body["resource_provider_generation"] = generation
     return Reply(body=body, modified_at=now())
-
-
-_PATH = "/resource_providers/{uuid}/aggregates"
-
-OPERATIONS = (
-    Operation(
-        "GET",
-        _PATH,
-        list_aggregates,
-        policy="placement:resource_providers:aggregates:list",
-        summary="Show the aggregates of a resource provider.",
-        since=Feature.AGGREGATES.value,
-        checks_accept=True,
-    ),
-    Operation(
-        "PUT",
-        _PATH,
-        replace_aggregates,
-        policy="placement:resource_providers:aggregates:update",
-        summary="Replace the aggregates of a resource provider.",
-        since=Feature.AGGREGATES.value,
-        body=Versioned(schemas.aggregates),
-    ),
-)

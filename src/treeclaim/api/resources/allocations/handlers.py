@@ -5,10 +5,8 @@ from collections.abc import Mapping, Sequence
 from http import HTTPStatus
 from typing import Any
 
-from treeclaim.api.protocol import schemas
 from treeclaim.api.protocol.errors import ApiError, api_error, bad_request
-from treeclaim.api.protocol.microversions import Feature
-from treeclaim.api.protocol.operations import Call, Operation, Reply, Versioned
+from treeclaim.api.protocol.operations import Call, Reply
 from treeclaim.api.protocol.texts import quoted
 from treeclaim.api.protocol.timestamps import now
 from treeclaim.model.claim import ConsumerClaim, ConsumerType, Generation
@@ -20,6 +18,7 @@ from treeclaim.model.errors import (
     ResourceClassNotFoundError,
     UnitConstraintError,
 )
+from treeclaim.model.microversions import Feature
 from treeclaim.model.names import normalised_uuid
 from treeclaim.store.reading import allocations as allocation_queries
 
@@ -92,9 +91,9 @@ def _allocations(
 ) -> dict[str, dict[str, int]]:
     """Read allocations in either form; in a list the last item of a provider counts."""
     if isinstance(given, Mapping):
-        by_provider = {uuid: each["resources"] for uuid, each in given.items()}
+        by_provider = {uuid: share["resources"] for uuid, share in given.items()}
     else:
-        by_provider = {each["resource_provider"]["uuid"]: each["resources"] for each in given}
+        by_provider = {share["resource_provider"]["uuid"]: share["resources"] for share in given}
     return {
         uuid: {name: int(amount) for name, amount in resources.items()}
         for uuid, resources in by_provider.items()
@@ -152,50 +151,3 @@ def list_provider_allocations(call: Call) -> Reply:
         },
         modified_at=now() if found.modified_at is None else found.modified_at,
     )
-
-
-_ONE = "/allocations/{consumer_uuid}"
-
-OPERATIONS = (
-    Operation(
-        "GET",
-        _ONE,
-        show_allocations,
-        policy="placement:allocations:list",
-        summary="Show what a consumer holds.",
-        checks_accept=True,
-    ),
-    Operation(
-        "PUT",
-        _ONE,
-        replace_allocations,
-        policy="placement:allocations:update",
-        summary="Replace what a consumer holds.",
-        body=Versioned(schemas.claim),
-    ),
-    Operation(
-        "DELETE",
-        _ONE,
-        delete_allocations,
-        policy="placement:allocations:delete",
-        summary="Remove all that a consumer holds.",
-    ),
-    Operation(
-        "POST",
-        "/allocations",
-        manage_allocations,
-        policy="placement:allocations:manage",
-        summary="Replace what several consumers hold, all or nothing.",
-        since=13,
-        gate_first=True,
-        body=Versioned(schemas.claims),
-    ),
-    Operation(
-        "GET",
-        "/resource_providers/{uuid}/allocations",
-        list_provider_allocations,
-        policy="placement:resource_providers:allocations:list",
-        summary="Show what consumers hold on a resource provider.",
-        checks_accept=True,
-    ),
-)

@@ -5,13 +5,12 @@ from collections.abc import Mapping
 from http import HTTPStatus
 from typing import Any
 
-from treeclaim.api.protocol import errors, schemas
+from treeclaim.api.protocol import errors
 from treeclaim.api.protocol.errors import ApiError, api_error
-from treeclaim.api.protocol.microversions import Feature
-from treeclaim.api.protocol.operations import Call, Operation, Reply, Versioned
+from treeclaim.api.protocol.operations import Call, Reply
 from treeclaim.api.protocol.timestamps import now
-from treeclaim.api.resources.providers.answers import path_of
 from treeclaim.api.resources.providers.rows import json_for_provider, require_row
+from treeclaim.api.resources.providers.writing import path_of
 from treeclaim.model.errors import (
     CapacityTooSmallError,
     InventoryExistsError,
@@ -20,6 +19,7 @@ from treeclaim.model.errors import (
     ResourceClassNotFoundError,
 )
 from treeclaim.model.inventory import Inventory
+from treeclaim.model.microversions import Feature
 from treeclaim.store.operations.providers import inventories as store
 
 _INTEGERS = ("total", "reserved", "min_unit", "max_unit", "step_size")
@@ -54,9 +54,9 @@ def list_inventories(call: Call) -> Reply:
     return Reply(
         body={
             _GENERATION: generation,
-            "inventories": {one.resource_class: shown(one.inventory) for one in found},
+            "inventories": {entry.resource_class: shown(entry.inventory) for entry in found},
         },
-        modified_at=max((one.modified_at for one in found), default=now()),
+        modified_at=max((entry.modified_at for entry in found), default=now()),
     )
 
 
@@ -90,7 +90,7 @@ def replace_inventories(call: Call) -> Reply:
     """Replace all inventories of a provider (section 4)."""
     provider_uuid = call.arguments["uuid"]
     body = json_for_provider(call)
-    new = {name: inventory_of(one) for name, one in body["inventories"].items()}
+    new = {name: inventory_of(given) for name, given in body["inventories"].items()}
     try:
         generation = call.services.store.write(
             store.replace_all,
@@ -112,7 +112,7 @@ def replace_inventories(call: Call) -> Reply:
     return Reply(
         body={
             _GENERATION: generation,
-            "inventories": {name: shown(one) for name, one in new.items()},
+            "inventories": {name: shown(inventory) for name, inventory in new.items()},
         },
         modified_at=now(),
     )
@@ -130,12 +130,12 @@ def show_inventory(call: Call) -> Reply:
     with call.services.replica.current() as forest:
         row = require_row(forest, provider_uuid)
         generation = forest.provider(row).generation
-        found = {one.resource_class: one for one in forest.inventories(row)}
+        found = {entry.resource_class: entry for entry in forest.inventories(row)}
     if resource_class not in found:
         raise InventoryNotFoundError(provider_uuid, resource_class)
-    one = found[resource_class]
+    entry = found[resource_class]
     return Reply(
-        body=shown(one.inventory) | {_GENERATION: generation}, modified_at=one.modified_at
+        body=shown(entry.inventory) | {_GENERATION: generation}, modified_at=entry.modified_at
     )
 
 
@@ -184,67 +184,3 @@ def delete_inventory(call: Call) -> Reply:
 
 def _cannot_update(provider_uuid: str) -> str:
     return f"Unable to update inventory for resource provider {provider_uuid}: "
-
-
-_ALL = "/resource_providers/{uuid}/inventories"
-_ONE = f"{_ALL}/{{resource_class}}"
-
-OPERATIONS = (
-    Operation(
-        "GET",
-        _ALL,
-        list_inventories,
-        policy="placement:resource_providers:inventories:list",
-        summary="Show all inventories of a resource provider.",
-        checks_accept=True,
-    ),
-    Operation(
-        "POST",
-        _ALL,
-        add_inventory,
-        policy="placement:resource_providers:inventories:create",
-        summary="Add an inventory to a resource provider.",
-        body=Versioned(schemas.new_inventory),
-    ),
-    Operation(
-        "PUT",
-        _ALL,
-        replace_inventories,
-        policy="placement:resource_providers:inventories:update",
-        summary="Replace all inventories of a resource provider.",
-        body=Versioned(schemas.all_inventories),
-    ),
-    Operation(
-        "DELETE",
-        _ALL,
-        delete_inventories,
-        policy="placement:resource_providers:inventories:delete",
-        summary="Delete all inventories of a resource provider.",
-        since=Feature.DELETE_ALL_INVENTORIES.value,
-        gate_first=True,
-        missing=HTTPStatus.METHOD_NOT_ALLOWED,
-    ),
-    Operation(
-        "GET",
-        _ONE,
-        show_inventory,
-        policy="placement:resource_providers:inventories:show",
-        summary="Show one inventory of a resource provider.",
-        checks_accept=True,
-    ),
-    Operation(
-        "PUT",
-        _ONE,
-        replace_inventory,
-        policy="placement:resource_providers:inventories:update",
-        summary="Replace one inventory of a resource provider.",
-        body=Versioned(schemas.changed_inventory),
-    ),
-    Operation(
-        "DELETE",
-        _ONE,
-        delete_inventory,
-        policy="placement:resource_providers:inventories:delete",
-        summary="Delete one inventory of a resource provider.",
-    ),
-)

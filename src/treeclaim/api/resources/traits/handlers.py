@@ -3,26 +3,23 @@
 
 from http import HTTPStatus
 
-from treeclaim.api.protocol import schemas
 from treeclaim.api.protocol.errors import ApiError, api_error, bad_request
-from treeclaim.api.protocol.microversions import Feature
-from treeclaim.api.protocol.operations import Call, Operation, Reply, Versioned
+from treeclaim.api.protocol.operations import Call, Reply
+from treeclaim.api.protocol.request.validation import require_query
 from treeclaim.api.protocol.texts import quoted
 from treeclaim.api.protocol.timestamps import now
-from treeclaim.api.protocol.validation import require_query
 from treeclaim.api.resources.providers.rows import require_row
+from treeclaim.api.resources.traits.schemas import QUERY
 from treeclaim.model.catalogue import Catalogue
 from treeclaim.model.errors import ProviderGenerationConflictError, TraitsNotFoundError
 from treeclaim.model.names import is_custom_name
 from treeclaim.store.operations.catalogue import traits as store
 from treeclaim.store.operations.providers import traits as provider_traits
 
-_QUERY = Versioned(schemas.trait_query)
-
 
 def list_traits(call: Call) -> Reply:
     """List the names of traits (section 2)."""
-    query = require_query(_QUERY.at(call.version), call.query())
+    query = require_query(QUERY.at(call.version), call.query())
     associated = _associated(query.get("associated"))
     operator, _, value = _name_filter(query.get("name")).partition(":")
     with call.services.replica.current() as forest:
@@ -142,77 +139,3 @@ def clear_provider_traits(call: Call) -> Reply:
     """Remove all traits of a provider (section 8)."""
     call.services.store.write(provider_traits.clear, call.arguments["uuid"])
     return Reply(HTTPStatus.NO_CONTENT)
-
-
-_SINCE = Feature.TRAITS.value
-_OF_PROVIDER = "/resource_providers/{uuid}/traits"
-
-OPERATIONS = (
-    Operation(
-        "GET",
-        "/traits",
-        list_traits,
-        policy="placement:traits:list",
-        summary="List traits.",
-        since=_SINCE,
-        gate_first=True,
-        query=_QUERY,
-        checks_accept=True,
-    ),
-    Operation(
-        "GET",
-        "/traits/{name}",
-        show_trait,
-        policy="placement:traits:show",
-        summary="Tell whether a trait exists.",
-        since=_SINCE,
-        gate_first=True,
-    ),
-    Operation(
-        "PUT",
-        "/traits/{name}",
-        ensure_trait,
-        policy="placement:traits:update",
-        summary="Create a custom trait if it does not exist.",
-        since=_SINCE,
-        gate_first=True,
-    ),
-    Operation(
-        "DELETE",
-        "/traits/{name}",
-        delete_trait,
-        policy="placement:traits:delete",
-        summary="Delete a custom trait.",
-        since=_SINCE,
-        gate_first=True,
-    ),
-    Operation(
-        "GET",
-        _OF_PROVIDER,
-        list_provider_traits,
-        policy="placement:resource_providers:traits:list",
-        summary="Show the traits of a resource provider.",
-        since=_SINCE,
-        gate_first=True,
-        checks_accept=True,
-    ),
-    Operation(
-        "PUT",
-        _OF_PROVIDER,
-        replace_provider_traits,
-        policy="placement:resource_providers:traits:update",
-        summary="Replace the traits of a resource provider.",
-        since=_SINCE,
-        gate_first=True,
-        body=Versioned(schemas.provider_traits),
-    ),
-    Operation(
-        "DELETE",
-        _OF_PROVIDER,
-        clear_provider_traits,
-        policy="placement:resource_providers:traits:delete",
-        summary="Remove all traits of a resource provider.",
-        since=_SINCE,
-        gate_first=True,
-    ),
-)

@@ -9,9 +9,7 @@ from treeclaim.cli.cloud.progress import Report
 from treeclaim.cli.cloud.providers import Row
 from treeclaim.client import Client
 from treeclaim.client.parallel import in_parallel
-
-_AGGREGATES, _TRAITS = 1, 6
-"""Minor versions from which providers have them."""
+from treeclaim.model.microversions import Feature
 
 _WHOLE = 100
 
@@ -75,8 +73,8 @@ class Contents:
             name: self.row.get(name) for name in ("uuid", "name", "generation")
         }
         found["inventories"] = {
-            name: {**one.fields, "capacity": one.capacity, "used": one.used}
-            for name, one in self.stock.items()
+            name: {**stock.fields, "capacity": stock.capacity, "used": stock.used}
+            for name, stock in self.stock.items()
         }
         for name, part in (("traits", self.traits), ("aggregates", self.aggregates)):
             if part is not None:
@@ -93,7 +91,7 @@ def read_contents(
         rows,
         progress=lambda done, total: report("reading providers", done, total),
     )
-    return {one.row["uuid"]: one for one in found}
+    return {contents.row["uuid"]: contents for contents in found}
 
 
 def _read(client: Client, row: Row, wanted: Wanted) -> Contents:
@@ -101,12 +99,14 @@ def _read(client: Client, row: Row, wanted: Wanted) -> Contents:
     inventories = client.get(f"{path}/inventories")["inventories"]
     # Without inventories there is nothing to use.
     used = client.get(f"{path}/usages")["usages"] if inventories else {}
-    minor = client.versions.minor
+    has = client.versions.has_feature
     return Contents(
         row,
         {name: Stock(fields, used.get(name, 0)) for name, fields in inventories.items()},
-        _names(client, path, "traits") if wanted.traits and minor >= _TRAITS else None,
-        _names(client, path, "aggregates") if wanted.aggregates and minor >= _AGGREGATES else None,
+        _names(client, path, "traits") if wanted.traits and has(Feature.TRAITS) else None,
+        _names(client, path, "aggregates")
+        if wanted.aggregates and has(Feature.AGGREGATES)
+        else None,
     )
 
 

@@ -1,0 +1,116 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The one cache of the Forest: least recently used, bounded in bytes.
+
+`docs/caches.md` lists every cache of the service.
+"""
+
+import dataclasses
+import sys
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Hashable, Iterable, Mapping
+from typing import Any, Protocol, TypeVar, cast
+
+
+class Sized(Protocol):
+    """A value that knows how much memory it takes."""
+
+    @property
+    def nbytes(self) -> int:
+        """Return the bytes it takes."""
+        ...
+
+
+_Value = TypeVar("_Value", bound=Sized)
+
+_OVERHEAD = 500
+"""Bytes that are counted for a value besides its own and its key's, for all that holds it."""
+
+
+def size_of(key: object) -> int:
+    """Return the bytes that a key takes: what clients send is in it, and may be long."""
+    measure = _measures.get(type(key))
+    if measure is None:
+        measure = _measures[type(key)] = _measure_of(type(key))
+    return measure(key)
+
+
+_measures: dict[type, Callable[[Any], int]] = {}
+"""How the keys of a type are measured: finding it out takes longer than measuring most keys."""
+
+
+def _measure_of(kind: type) -> Callable[[Any], int]:
+    if hasattr(kind, "nbytes"):
+        # A value that is kept elsewhere, or counted by the value of this key.
+        return lambda _: 0
+    if issubclass(kind, tuple | frozenset):
+        return lambda key: sys.getsizeof(key) + _sizes_of(key)
+    if issubclass(kind, Mapping):
+        return lambda key: sys.getsizeof(key) + _sizes_of(key) + _sizes_of(key.values())
+    if dataclasses.is_dataclass(kind):
+        names = [field.name for field in dataclasses.fields(kind)]
+        return lambda key: sys.getsizeof(key) + _sizes_of([getattr(key, name) for name in names])
+    return sys.getsizeof
+
+
+def _sizes_of(parts: Iterable[object]) -> int:
+    # Python has one empty tuple, one False and so on: what is empty takes nothing.
+    return sum(map(size_of, filter(None, parts)))
+
+
+class ByteCache:
+    """Values by what they depend on; the least recently used go first.
+
+    Attributes:
+        most_bytes: Memory that all values together may take.
+    """
+
+    def __init__(self, most_bytes: int, key_bytes: Callable[[Any], int] = size_of) -> None:
+        """Make an empty cache.
+
+        Args:
+            most_bytes: Memory that all values together may take.
+            key_bytes: Tells how much of it a key takes.
+        """
+        self.most_bytes = most_bytes
+        self._key_bytes = key_bytes
+        self._values: OrderedDict[Hashable, tuple[Sized, int]] = OrderedDict()
+        self._bytes = 0
+        # A long answer is drawn while others use the Forest.
+        self._lock = threading.Lock()
+
+    def clear(self) -> None:
+        """Forget everything."""
+        with self._lock:
+            self._values.clear()
+            self._bytes = 0
+
+    def find(self, key: Hashable) -> Sized | None:
+        """Return the value of a key, None if it is not known."""
+        with self._lock:
+            found = self._values.get(key)
+            if found is None:
+                return None
+            self._values.move_to_end(key)
+        return found[0]
+
+    def keep(self, key: Hashable, value: Sized) -> None:
+        """Keep the value of a key, if none is known."""
+        nbytes = value.nbytes + self._key_bytes(key) + _OVERHEAD
+        with self._lock:
+            if key in self._values:
+                return
+            self._values[key] = value, nbytes
+            self._bytes += nbytes
+            while self._bytes > self.most_bytes:
+                _, (_, freed) = self._values.popitem(last=False)
+                self._bytes -= freed
+
+    def get(self, key: Hashable, make: Callable[[], _Value]) -> _Value:
+        """Return the value of a key, made now if it is not known."""
+        known = self.find(key)
+        if known is not None:
+            return cast("_Value", known)
+        value = make()
+        self.keep(key, value)
+        return value

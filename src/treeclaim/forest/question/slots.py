@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The slots of a request, and what each asks for."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from treeclaim.model.inventory import MAXIMUM_INTEGER
+from treeclaim.model.request import NO_GROUP, RequestGroup
+
+BEYOND_ANY_ROOM = MAXIMUM_INTEGER + 1
+"""What stands for every greater amount of a slot, so that sums fit into 64 bits: no provider gives
+more than its max_unit to one candidate, so none gives this, nor a sum that it is in."""
+
+BEYOND_ALL_ROOM = 2**62
+"""The same for an amount that several providers give: more than two thousand million of them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Slot:
+    """What a slot asks for. A slot is a place in a candidate that takes one provider.
+
+    Attributes:
+        suffix: The group's suffix, "" for a slot of the unsuffixed group.
+        resources: What the provider gives here: amounts by class name; empty for a resourceless
+            group.
+        group: Which of `Plan.groups` has the conditions.
+        part: Which slot of that group it is.
+    """
+
+    suffix: str
+    resources: Mapping[str, int]
+    group: int
+    part: int
+
+
+def slots_of(
+    groups: Sequence[RequestGroup],
+) -> tuple[tuple[RequestGroup, ...], tuple[Slot, ...]]:
+    """Return the groups, of several that ask for the same only one, and the slots of all."""
+    distinct: list[RequestGroup] = []
+    slots = []
+    for group in groups:
+        same = (number for number, other in enumerate(distinct) if _asks_the_same(group, other))
+        number = next(same, len(distinct))
+        if number == len(distinct):
+            distinct.append(group)
+        resources: list[Mapping[str, int]] = [group.resources]
+        if group.suffix == NO_GROUP:
+            resources = [{name: amount} for name, amount in group.resources.items()]
+        slots += [
+            Slot(group.suffix, _saturated(amounts), number, part)
+            for part, amounts in enumerate(resources)
+        ]
+    return tuple(distinct), tuple(slots)
+
+
+def _saturated(resources: Mapping[str, int]) -> Mapping[str, int]:
+    if max(resources.values(), default=0) <= BEYOND_ANY_ROOM:
+        return resources
+    return {name: min(amount, BEYOND_ANY_ROOM) for name, amount in resources.items()}
+
+
+def _asks_the_same(group: RequestGroup, other: RequestGroup) -> bool:
+    return (
+        NO_GROUP not in (group.suffix, other.suffix)
+        and group.resources == other.resources
+        and group.conditions == other.conditions
+        and group.leniency == other.leniency
+    )

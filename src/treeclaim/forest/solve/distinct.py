@@ -1,0 +1,137 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which of the anchors that reach a candidate comes first.
+
+A candidate of nothing but sharing providers can be reached from several anchors, and is returned
+once (contract page 90, section 3.1, last point). Which candidates came before is not remembered,
+as there may be very many: a candidate counts under the first of the anchors that reach all its
+providers, and no rule between providers depends on the anchor, so it is found there.
+"""
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from treeclaim.forest.bounds.budget import Budget
+from treeclaim.forest.domains.filters import with_any_trait_by_position
+from treeclaim.forest.domains.relation import Relation
+from treeclaim.forest.solve.blocks import Choices, Found
+from treeclaim.forest.solve.problem import Problem
+from treeclaim.forest.table.columns import Integers, Mask
+from treeclaim.model.names import SHARING_TRAIT
+
+
+def distinct(problem: Problem, found: Iterator[Found]) -> Iterator[Choices]:
+    """Leave out candidates that an earlier anchor has too."""
+    first = first_anchors(problem, problem.relations)
+    for block in found:
+        yield block.chosen if first is None else block.chosen[first.are_first(block)]
+
+
+def first_anchors(problem: Problem, relations: Sequence[Relation]) -> "FirstAnchors | None":
+    """Return what tells repetitions; None if no candidate can be of sharing providers alone."""
+    if not all(relation.has_sharing for relation in relations):
+        return None
+    sharing = with_any_trait_by_position(problem.forest, (SHARING_TRAIT,))
+    return FirstAnchors(relations, problem.allowed, sharing, problem.budget)
+
+
+class FirstAnchors:
+    """Tells which candidates are found under an earlier anchor too."""
+
+    def __init__(
+        self,
+        relations: Sequence[Relation],
+        allowed: Mask | None,
+        sharing: Mask,
+        budget: Budget,
+    ) -> None:
+        """Prepare the lookup; nothing is computed before it is needed.
+
+        Args:
+            relations: Who may take each slot, and under which anchor.
+            allowed: Which roots may be anchors, shape (roots,); None for all.
+            sharing: Which positions are sharing providers, shape (positions,).
+            budget: What the question may cost.
+        """
+        self._relations = relations
+        self._allowed = allowed
+        self._sharing = sharing
+        self._budget = budget
+        self._keys: list[Integers] = []
+        self._anchor_count = max(len(relation.pairs.starts) - 1 for relation in relations)
+
+    def are_first(self, found: Found) -> Mask:
+        """Tell which candidates, given with the numbers of their anchors, are not repetitions."""
+        are_first = np.ones(len(found.chosen), dtype=np.bool_)
+        shared = np.flatnonzero(np.logical_and.reduce(self._sharing[found.chosen], axis=1))
+        if len(shared):
+            are_first[shared] = self._first(found.chosen[shared]) == found.tree[shared]
+        return are_first
+
+    def lists(self, numbers: Sequence[int], positions: Sequence[int]) -> list[Integers]:
+        """Return the anchors of some positions, each by the relation with a number; ascending."""
+        if not self._keys:
+            self._keys = self._lent_to()
+        count = self._anchor_count
+        found = []
+        for number, position in zip(numbers, positions, strict=True):
+            keys = self._keys[number]
+            first, end = keys.searchsorted([position * count, (position + 1) * count])
+            found.append(keys[first:end] - position * count)
+        return found
+
+    def common(self, lists: Sequence[Integers], start: int) -> int:
+        """Return the first anchor from `start` on that is in all lists; beyond all for none."""
+        reached = start
+        while True:
+            self._budget.check()
+            before = reached
+            for anchors in lists:
+                at = int(anchors.searchsorted(reached))
+                if at == len(anchors):
+                    return self._anchor_count
+                reached = int(anchors[at])
+            if reached == before:
+                return reached
+
+    def _first(self, chosen: npt.NDArray[np.int64]) -> Integers:
+        """Return the first anchor that reaches all positions of each candidate.
+
+        Each slot in turn goes on to the first anchor of its provider that is not before the one
+        that the others came to, until all agree; they do at the candidate's own at the latest.
+        """
+        if not self._keys:
+            self._keys = self._lent_to()
+        first = np.zeros(len(chosen), dtype=np.int64)
+        pending = np.arange(len(chosen))
+        while len(pending):
+            self._budget.check()
+            reached = before = first[pending]
+            for slot, keys in enumerate(self._keys):
+                base = chosen[pending, slot] * self._anchor_count
+                reached = keys[keys.searchsorted(base + reached)] - base
+            first[pending] = reached
+            pending = pending[reached != before]
+        return first
+
+    def _lent_to(self) -> list[Integers]:
+        """Return for each slot `provider * anchors + anchor` of its sharing providers, ascending."""
+        known: dict[int, Integers] = {}
+        for relation in self._relations:
+            if id(relation) not in known:
+                known[id(relation)] = self._keys_of(relation)
+                self._budget.hold(known[id(relation)].nbytes)
+        return [known[id(relation)] for relation in self._relations]
+
+    def _keys_of(self, relation: Relation) -> Integers:
+        pairs = relation.pairs
+        numbers = pairs.sharing
+        if relation.fits is not None:
+            numbers = numbers[relation.fits[numbers]]
+        anchor = pairs.starts.searchsorted(numbers, side="right") - 1
+        keys: Integers = pairs.provider[numbers] * self._anchor_count + anchor
+        if self._allowed is not None:
+            keys = keys[self._allowed[anchor]]
+        keys.sort()
+        return keys

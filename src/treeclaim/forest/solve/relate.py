@@ -1,0 +1,107 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Relates a request to the Forest: who can take each slot, and what must hold between slots."""
+
+from collections import Counter
+from collections.abc import Sequence
+
+from treeclaim.forest.bounds.budget import Budget
+from treeclaim.forest.domains.filters import require_known_names, with_any_trait_by_position
+from treeclaim.forest.domains.relation import (
+    Relation,
+    anchors_allowed,
+    have_common_provider,
+    relations_of,
+    split_relation,
+)
+from treeclaim.forest.question.plan import Plan, plan_of
+from treeclaim.forest.question.steps import steps_of
+from treeclaim.forest.solve.problem import Problem
+from treeclaim.forest.solve.rules import Rules
+from treeclaim.forest.table.forest import Forest
+from treeclaim.model.request import NO_GROUP, CandidateRequest, SearchOptions
+
+
+def relate(
+    forest: Forest,
+    request: CandidateRequest,
+    options: SearchOptions,
+    budget: Budget,
+) -> Problem:
+    """Find the providers that can take each slot; what grows with the answer is left for later.
+
+    Args:
+        forest: Where to search.
+        request: What is asked.
+        options: What the operator configured.
+        budget: What the search may cost.
+
+    Raises:
+        TraitsNotFoundError, ResourceClassNotFoundError: if the request names what does not exist.
+    """
+    require_known_names(forest, request)
+    plan = plan_of(request)
+    found = [relations_of(forest, group, budget) for group in plan.groups]
+    relations = tuple(found[slot.group][slot.part] for slot in plan.slots)
+    budget.hold(sum(relation.pairs.nbytes for some in found for relation in some))
+    plan = plan.without_disjoint(_disjoint(forest, plan, relations, budget))
+    split = _split_relations(forest, plan)
+    unsuffixed = [group.conditions for group in request.groups if group.suffix == NO_GROUP]
+    return Problem(
+        forest=forest,
+        plan=plan,
+        options=options,
+        relations=relations,
+        split_relations=split,
+        allowed=anchors_allowed(forest, request.root, unsuffixed[0] if unsuffixed else None),
+        rules=_rules(forest, plan, relations),
+        budget=budget,
+    )
+
+
+def _disjoint(
+    forest: Forest, plan: Plan, relations: Sequence[Relation], budget: Budget
+) -> frozenset[tuple[int, str]]:
+    """Return slots and classes for which no other slot can use the same provider.
+
+    Ports on different physical networks are an example: nothing has to be summed up.
+    """
+    disjoint = set()
+    for constraint in plan.joint_constraints:
+        name = constraint.resource_class
+        if name is not None and not all(
+            relations[slot] is relations[constraint.slots[0]] for slot in constraint.slots
+        ):
+            counts = Counter(id(relations[slot].pairs) for slot in constraint.slots)
+            pairs = {id(relations[slot].pairs): relations[slot].pairs for slot in constraint.slots}
+            for slot in constraint.slots:
+                budget.check()
+                mine = relations[slot].pairs
+                others = [it for it in pairs.values() if it is not mine]
+                if counts[id(mine)] == 1 and not any(
+                    have_common_provider(forest, mine, it) for it in others
+                ):
+                    disjoint.add((slot, name))
+    return frozenset(disjoint)
+
+
+def _split_relations(forest: Forest, plan: Plan) -> tuple[Relation, ...]:
+    if not plan.split:
+        return ()
+    (conditions,) = [group.conditions for group in plan.request.groups if group.suffix == NO_GROUP]
+    return tuple(
+        split_relation(forest, conditions, name, amount) for name, amount in plan.split.items()
+    )
+
+
+def _rules(forest: Forest, plan: Plan, relations: Sequence[Relation]) -> Rules:
+    order = forest.order
+    # Where something is split, the unsuffixed group is not whole before that is done.
+    required = () if plan.split else plan.required
+    return Rules(
+        steps=steps_of(plan, [relation.size for relation in relations]),
+        lists=plan.lists,
+        unsuffixed=plan.unsuffixed,
+        required=tuple(with_any_trait_by_position(forest, names) for names in required),
+        roots=order.root,
+        ends=order.end,
+    )

@@ -1,0 +1,83 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Some anchors made ready together, so that their candidates can be combined."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from treeclaim.forest.domains.domain import Domain, domain_of
+from treeclaim.forest.feasibility.joint_feasibility import JointFeasibility
+from treeclaim.forest.feasibility.subtrees import Heads, heads_of
+from treeclaim.forest.solve.combiner import Combiner
+from treeclaim.forest.solve.pace import Pace
+from treeclaim.forest.solve.problem import Problem
+from treeclaim.forest.table.columns import Integers, Trees
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """Some anchors made ready.
+
+    Attributes:
+        trees: The anchors: numbers of trees, ascending, int64, shape (anchors,).
+        live: Which of them may have candidates: indices into `trees`, ascending, int64.
+        combiner: Combines their candidates.
+        nbytes: Memory that their domains take.
+    """
+
+    trees: Trees
+    live: Integers
+    combiner: Combiner
+    nbytes: int
+
+
+def staged(problem: Problem, anchors: Iterator[Trees], pace: Pace) -> Iterator[Stage]:
+    """Make anchors (numbers of trees, ascending) ready, as many at a time as the pace says."""
+    waiting = np.empty(0, dtype=np.int64)
+    while True:
+        while len(waiting) < pace.anchors and (more := next(anchors, None)) is not None:
+            waiting = np.concatenate([waiting, more])
+        if not len(waiting):
+            return
+        trees, waiting = waiting[: pace.anchors], waiting[pace.anchors :]
+        yield stage_of(problem, trees)
+
+
+def stage_of(problem: Problem, trees: Trees) -> Stage:
+    """Make some anchors ready; the costs grow with their domains alone.
+
+    Args:
+        problem: What is asked.
+        trees: The anchors: numbers of trees, ascending, int64, shape (anchors,).
+    """
+    plan, order, budget = problem.plan, problem.forest.order, problem.budget
+    domains = _domains(problem, trees)
+    joint_feasibility = JointFeasibility(
+        plan.slots, domains, plan.joint_constraints, plan.lists, len(order.row), budget=budget
+    )
+    budget.check()
+    live = joint_feasibility.possible_anchors(len(trees))
+    heads: list[Heads] = []
+    for members, joint_constraints in zip(plan.lists, plan.subtree_constraints, strict=True):
+        budget.check()
+        found = heads_of(domains, members, joint_constraints, len(trees), order)
+        heads.append(found)
+        live = live[np.diff(found.starts)[live] > 0]
+    combiner = Combiner(domains, heads, problem.rules, joint_feasibility, budget)
+    distinct = {id(domain): domain for domain in domains}.values()
+    return Stage(trees, live, combiner, sum(domain.nbytes for domain in distinct))
+
+
+def _domains(problem: Problem, trees: Trees) -> list[Domain]:
+    """Return the domain of each slot under some anchors; equal slots have the same one."""
+    joint_classes = {constraint.resource_class for constraint in problem.plan.joint_constraints}
+    made: dict[int, Domain] = {}
+    domains = []
+    for slot, relation in zip(problem.plan.slots, problem.relations, strict=True):
+        problem.budget.check()
+        if id(relation) not in made:
+            names = [name for name in slot.resources if name in joint_classes]
+            made[id(relation)] = domain_of(problem.forest, relation, trees, names)
+        domains.append(made[id(relation)])
+    return domains
