@@ -186,3 +186,15 @@ def test_each_member_is_told_its_own_refusal(database):
         answers = [one.exception(PATIENT) for one in pending]
     told = [None if answer is None else str(answer) for answer in answers]
     assert told == [None, None, "1", None, "3"]
+
+
+def test_what_a_stuck_transaction_names_is_in_no_group(database, monkeypatch):
+    monkeypatch.setattr(groups_module, "PATIENCE", 0.05)
+    with ThreadPoolExecutor(8) as pool:
+        # All name the same host, which the first one waits for.
+        pending = held_up(database, pool)
+        finish([pool.submit(database.submit, name) for name in ("a", "b", "c")])
+        database.may_go_on.set()
+        finish(pending)
+    assert all(len(group) == 1 for group in database.committed)
+    assert not database.groups._running

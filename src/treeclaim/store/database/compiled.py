@@ -123,7 +123,7 @@ def _array_sql(statement: ClauseElement, dialect: Dialect, values: Values) -> st
     columns = [statement.table.columns[name] for name in values]
     arrays = [sa.cast(sa.bindparam(column.name), ARRAY(column.type)) for column in columns]
     names = [column.name for column in columns]
-    rows = sa.func.unnest(*arrays).table_valued(*names)
+    rows = sa.func.unnest(*arrays).table_valued(*names).render_derived()
     insert = sa.insert(statement.table).from_select(names, sa.select(*rows.c))
     return str(insert.compile(dialect=dialect))
 

@@ -8,9 +8,11 @@ many claims as arrive during one transaction, and without load each claim is alo
 
 import threading
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from enum import Enum
+from time import monotonic
 
 from treeclaim.model.errors import TreeclaimError
 from treeclaim.store.operations.allocations.requests import ClaimRequest
@@ -23,9 +25,10 @@ MOST_CLAIMS = 4
 """Claims of a request that may join a group. Larger ones, as migrations send them, lock much, and
 each of the others would wait for all of it."""
 
-PATIENCE = 0.1
-"""Seconds that a request waits for the transaction under way. One takes a tenth of that; after it,
-the request leads a transaction beside the stuck one, which may wait for a lock of somebody else."""
+PATIENCE = 0.25
+"""Seconds that a request waits for the transaction under way. One takes a tenth of that, so a
+longer one is stuck: it may wait for a lock of somebody else. The request then leads a transaction
+beside it, and nothing that the stuck one names is written in a group."""
 
 
 class Fate(Enum):
@@ -84,6 +87,7 @@ class Groups:
         self._lock = threading.Lock()
         self._waiting: deque[Member] = deque()
         self._leaders = 0
+        self._running: dict[Member, tuple[float, set[str]]] = {}
 
     def submit(self, request: ClaimRequest, deadline: float) -> None:
         """Write a request, in a group or alone; return once it is committed.
@@ -97,7 +101,7 @@ class Groups:
         """
         member = Member(request, deadline)
         if len(request.claims) > MOST_CLAIMS:
-            self._run_alone(member)
+            self._alone(member)
             return
         if not self._may_lead(member):
             self._await_fate(member)
@@ -141,9 +145,10 @@ class Groups:
         group = [leader, *self._taken(leader)]
         try:
             if len(group) == 1:
-                self._run_alone(leader)
+                self._alone(leader)
                 return
-            self._run_group(group)
+            with self._noted(group):
+                self._run_group(group)
         finally:
             self._pass_on()
             for member in group[1:]:
@@ -159,20 +164,50 @@ class Groups:
             TreeclaimError: if it is refused, or the database fails.
         """
         if member.fate is Fate.ALONE:
-            self._run_alone(member)
+            self._alone(member)
         elif member.refusal is not None:
             raise member.refusal
 
+    def _alone(self, member: Member) -> None:
+        with self._noted([member]):
+            self._run_alone(member)
+
+    @contextmanager
+    def _noted(self, group: Sequence[Member]) -> Iterator[None]:
+        """Note what a transaction names while it is under way."""
+        names = set[str]().union(*(member.request.names for member in group))
+        with self._lock:
+            self._running[group[0]] = (monotonic(), names)
+        try:
+            yield
+        finally:
+            with self._lock:
+                del self._running[group[0]]
+
+    def _stuck_names(self) -> set[str]:
+        """Return what is named by transactions that take too long; the lock is held."""
+        before = monotonic() - PATIENCE
+        stuck = (names for began, names in self._running.values() if began < before)
+        return set[str]().union(*stuck)
+
     def _taken(self, leader: Member) -> list[Member]:
-        """Take from those who wait, in their order, whoever has no consumer of the group."""
+        """Take from those who wait, in their order, whoever has no consumer of the group.
+
+        What a stuck transaction names stays out of groups: it would make the others wait.
+        """
         taken: list[Member] = []
         uuids = set(leader.request.consumer_uuids)
         with self._lock:
+            stuck = self._stuck_names()
+            if stuck and not stuck.isdisjoint(leader.request.names):
+                return []
             left: deque[Member] = deque()
             for member in self._waiting:
                 others = member.request.consumer_uuids
                 # A consumer whose earlier request waits must not be written by a later one first.
                 fits = len(taken) + 1 < MOST_REQUESTS and uuids.isdisjoint(others)
+                if stuck and not stuck.isdisjoint(member.request.names):
+                    fits = False
                 uuids.update(others)
                 if fits:
                     member.fate = Fate.TAKEN

@@ -29,3 +29,10 @@ class ClaimRequest:
     def consumer_uuids(self) -> list[str]:
         """Return the consumers of its claims."""
         return [claim.consumer_uuid for claim in self.claims]
+
+    @property
+    def names(self) -> set[str]:
+        """Return the uuids of its consumers and of the providers that it names."""
+        return {
+            uuid for claim in self.claims for uuid in (claim.consumer_uuid, *claim.allocations)
+        }
