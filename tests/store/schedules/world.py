@@ -46,11 +46,19 @@ class Script:
         operations: Calls, one after the other; in serial orders each is by itself.
         group: Does all of them in one transaction, and returns what each client learns; None if
             the session does them one after the other.
+        grouped: What the store does for a group.
     """
 
     name: str
     operations: tuple[Operation, ...]
     group: Callable[[Session], tuple[str, ...]] | None = None
+    grouped: Callable | None = None
+
+    @property
+    def functions(self):
+        """What the store does for it."""
+        single = [function for one in self.operations for function in one.functions]
+        return single if self.group is None else [*single, self.grouped]
 
     def run(self, session):
         """Do it in a session; return what is learned from each operation."""

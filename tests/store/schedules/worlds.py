@@ -110,7 +110,7 @@ def group(name, *requests):
         release(*request.consumer_uuids) if request.is_release else put(*request.claims)
         for request in requests
     )
-    return Script(name, operations, commit)
+    return Script(name, operations, commit, allocations.write_group)
 
 
 def create(uuid, parent=None, name=None):

@@ -5,10 +5,12 @@ import threading
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
+from sqlalchemy.engine import make_url
 from sqlalchemy.exc import SQLAlchemyError
 
 from treeclaim.model.errors import ConcurrentChangeError, TreeclaimError
 from treeclaim.store.database.connecting.engine import DatabaseSettings
+from treeclaim.store.database.dialects import session_timeouts
 from treeclaim.store.database.failures.kinds import Failure, failure_of
 from treeclaim.store.database.transactions import (
     DeadlineError,
@@ -17,6 +19,7 @@ from treeclaim.store.database.transactions import (
     WriteTransaction,
 )
 from treeclaim.store.operations.allocations import claims
+from treeclaim.store.operations.allocations.requests import ClaimRequest
 from treeclaim.store.writes.commit import Committer, UnknownOutcomeError
 from treeclaim.store.writes.groups import Fate, Member
 from treeclaim.store.writes.retries import Retries
@@ -33,17 +36,27 @@ _SHARED_FAILURES = {Failure.SILENT, Failure.POOL_TIMEOUT}
 """Failures that each member alone would wait for as long again."""
 
 
+_CONNECTIONS = 2
+"""For groups, kept open. There is one group at a time, but beside a stuck one."""
+
+
 def group_settings(settings: DatabaseSettings) -> DatabaseSettings:
-    """Return the settings of the connections that write groups."""
-    lock = min(settings.timeouts.lock, _LOCK_SECONDS)
-    return replace(settings, timeouts=replace(settings.timeouts, lock=lock))
+    """Return the settings of the connections that write groups: few, with a short lock timeout.
+
+    Sessions of PostgreSQL keep the usual one, because PgBouncer may share them; there the timeout
+    is set in each transaction.
+    """
+    timeouts = settings.timeouts
+    if make_url(settings.url).get_backend_name() != "postgresql":
+        timeouts = replace(timeouts, lock=min(timeouts.lock, _LOCK_SECONDS))
+    return replace(settings, timeouts=timeouts, max_pool_size=_CONNECTIONS)
 
 
 class GroupCommit:
     """Writes groups; threads may share it.
 
     Args:
-        committer: Its connections give up a lock early (`group_settings`).
+        committer: Of connections with `group_settings`.
         translator: Makes the errors of clients.
         write_first: Commits the prerequisite of a group.
         closing: Ends pauses.
@@ -97,7 +110,7 @@ class GroupCommit:
         requests = [member.request for member in group]
         while True:
             try:
-                return self._committer.run(deadline, claims.write_group, requests)
+                return self._committer.run(deadline, _write, requests)
             except claims.AllRefusedError as error:
                 return error.refusals
             except PrerequisiteError as error:
@@ -108,6 +121,13 @@ class GroupCommit:
                 if failure_of(error) not in {Failure.CONFLICT, Failure.LOST}:
                     raise
                 retries.again(error, ConcurrentChangeError())
+
+
+def _write(
+    transaction: WriteTransaction, requests: Sequence[ClaimRequest]
+) -> list[TreeclaimError | None]:
+    session_timeouts.limit_lock_waits(transaction.connection, _LOCK_SECONDS)
+    return claims.write_group(transaction, requests)
 
 
 def _divide(group: Sequence[Member]) -> None:
