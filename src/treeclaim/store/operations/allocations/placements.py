@@ -23,11 +23,7 @@ from treeclaim.store.database.transactions import (
     chunks,
 )
 from treeclaim.store.operations.allocations import owners
-from treeclaim.store.operations.allocations.consumers import (
-    OwnerIds,
-    delete_without_allocations,
-    lock,
-)
+from treeclaim.store.operations.allocations.consumers import OwnerIds, delete, lock
 from treeclaim.store.operations.locks.provider_rows import LockedProvider, lock_providers
 from treeclaim.store.reading.inventory_columns import INVENTORY_COLUMNS, USED
 from treeclaim.store.schema.tables import (
@@ -203,7 +199,7 @@ def _require_new(transaction: WriteTransaction, uuids: Sequence[str]) -> None:
     holding = {row.consumer_id for row in _each(transaction, _HOLDING, uuids)} & wanted
     if holding:
         raise PlacedMeanwhileError
-    delete_without_allocations(transaction, known, ())
+    delete(transaction, known)
 
 
 def _each(
