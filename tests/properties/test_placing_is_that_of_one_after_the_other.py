@@ -23,6 +23,8 @@ from tests.reference.placing import TREES, Call, Placer, Rule, Wanted
 from tests.reference.scores import Scores
 from tests.reference.strategies import (
     AGGREGATES,
+    clouds,
+    easy_requests,
     extended_requests,
     ordered_requests,
     requests,
@@ -68,7 +70,7 @@ def rules(draw, count):
 def calls(draw, world):
     """A call, and what some of its consumers hold already."""
     kinds = st.one_of(
-        ordered_requests(world), ordered_requests(world), requests(world), extended_requests(world)
+        easy_requests(world), ordered_requests(world), requests(world), extended_requests(world)
     ).map(lambda request: replace(request, nested=True))
     count = draw(st.integers(1, 2))
     wanted = []
@@ -96,7 +98,7 @@ def calls(draw, world):
 
 @st.composite
 def questions(draw):
-    world = draw(worlds())
+    world = draw(st.one_of(worlds(), clouds()))
     return world, draw(calls(world))
 
 

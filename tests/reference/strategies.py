@@ -254,3 +254,43 @@ def terms_for(draw, request):
     elif name != "preferred":
         arguments = draw(seldom(st.lists(st.sampled_from(classes), min_size=1, unique=True), []))
     return name, tuple(arguments), draw(st.sampled_from([1, 1, 2, 5]))
+
+
+@st.composite
+def clouds(draw):
+    """Some trees that are alike but for what is used, so that there are many candidates."""
+    providers = []
+
+    def stock():
+        return Stock(total=8, used=draw(st.integers(0, 5)))
+
+    for number in range(draw(st.integers(2, 4))):
+        root = f"h{number}"
+        rack = frozenset(draw(st.sets(st.sampled_from(AGGREGATES), max_size=1)))
+        names = {"VCPU": stock(), "DISK_GB": stock()}
+        providers.append(Provider(root, None, names, aggregates=rack))
+        for child in range(draw(st.integers(1, 2))):
+            traits = frozenset(draw(st.sets(st.sampled_from(TRAITS), max_size=1)))
+            names = {"FPGA": stock(), "MEMORY_MB": stock()}
+            providers.append(Provider(f"{root}c{child}", root, names, traits))
+    if draw(st.booleans()):
+        shared = frozenset({draw(st.sampled_from(AGGREGATES))})
+        names = {"DISK_GB": stock()}
+        providers.append(Provider("pool", None, names, frozenset({SHARING}), shared))
+    return World(tuple(providers))
+
+
+@st.composite
+def easy_requests(draw, world):
+    """An ordered request that many providers satisfy."""
+    request = draw(ordered_requests(world))
+    return replace(
+        request,
+        groups=tuple(Group(group.suffix, dict(group.resources)) for group in request.groups),
+        root=Group(),
+        same_subtree=tuple(
+            one for one in request.same_subtree if any("_R" in names for names in one)
+        ),
+        isolated=frozenset(),
+        can_split=frozenset(),
+    )

@@ -76,7 +76,9 @@ class RuleState:
         """Count a consumer with some trees."""
         for domain in self._rule.domains.of(trees):
             self._counts[domain] += 1
-        self._masks.clear()
+        if not self._rule.rule.same_domain:
+            # Which domain is the only one does not depend on who is there.
+            self._masks.clear()
 
     def mask(self, request: int, eligible: "Mapping[int, Mask] | None") -> Mask:
         """Tell which trees may be the only one of a candidate for a consumer of a request.
