@@ -3,9 +3,12 @@
 
 import random
 import uuid
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 
-from tests.service import application_on, client_of
+import sqlalchemy as sa
+
+from tests.databases import server_of
+from tests.service import application_on, client_of, schema_on, start_on
 
 EXTENDED = {"openstack-api-version": "placement 1.39, treeclaim 1.1"}
 CLASSES = ("VCPU", "MEMORY_MB", "DISK_GB")
@@ -117,6 +120,18 @@ class Cloud:
             self.consumers.append(consumer)
         return answer.is_success
 
+    def by_hand(self, *statements):
+        """Change rows as no service does."""
+        with self.engine.begin() as connection:
+            for statement in statements:
+                connection.execute(statement)
+
+    def post(self, path, body, status=200):
+        """The body of the answer to a POST of the extension."""
+        answer = self.client.post(path, json=body, headers=EXTENDED)
+        assert answer.status_code == status, answer.text
+        return answer.json()
+
     def single(self, provider):
         """What the single URLs say of a provider, in the form of the bulk list."""
         path = f"/resource_providers/{provider}"
@@ -134,8 +149,15 @@ class Cloud:
 @contextmanager
 def cloud_on(kind, folder, **overrides):
     """An empty cloud on a kind of database."""
-    with (
-        application_on(kind, folder, **overrides) as application,
-        client_of(application) as client,
-    ):
-        yield Cloud(client)
+    with ExitStack() as stack:
+        if kind == "sqlite":
+            url = f"sqlite:///{folder}/placement.db"
+            application = stack.enter_context(application_on(kind, folder, **overrides))
+        else:
+            url = stack.enter_context(server_of(kind).database(folder))
+            schema_on(url)
+            application = stack.enter_context(start_on(url, folder, **overrides))
+        cloud = Cloud(stack.enter_context(client_of(application)))
+        cloud.engine = sa.create_engine(url)
+        yield cloud
+        cloud.engine.dispose()

@@ -11,7 +11,7 @@ from treeclaim.store.database.transactions import (
     RetryTransactionError,
     WriteTransaction,
 )
-from treeclaim.store.operations.locks.lock_rows import PARTS, take_lock_rows
+from treeclaim.store.operations.locks.lock_rows import AGGREGATE, PARTS, take_lock_rows
 from treeclaim.store.operations.locks.provider_rows import (
     lock_provider,
     raise_generation,
@@ -19,8 +19,12 @@ from treeclaim.store.operations.locks.provider_rows import (
 )
 from treeclaim.store.schema.tables import placement_aggregates, resource_provider_aggregates
 
-_NAMED = sa.select(placement_aggregates.c.id, placement_aggregates.c.uuid).where(
-    placement_aggregates.c.uuid.in_(sa.bindparam("uuids", expanding=True))
+# Locked, because a repair of an audit may delete one that no provider is in.
+_NAMED = (
+    sa.select(placement_aggregates.c.id, placement_aggregates.c.uuid)
+    .where(placement_aggregates.c.uuid.in_(sa.bindparam("uuids", expanding=True)))
+    .order_by(placement_aggregates.c.id)
+    .with_for_update(read=True, key_share=True)
 )
 _PRESENT = sa.select(resource_provider_aggregates.c.aggregate_id).where(
     resource_provider_aggregates.c.resource_provider_id == sa.bindparam("provider_id")
@@ -79,6 +83,7 @@ def replace(
 def _ids(transaction: WriteTransaction, uuids: Sequence[str]) -> set[int]:
     """Return the ids of aggregates; create those that do not exist."""
     known = {row.uuid: row.id for row in _named(transaction, uuids)}
+    take_lock_rows(transaction, AGGREGATE, known.values())
     return {known[uuid] if uuid in known else _ensured(transaction, uuid) for uuid in uuids}
 
 
