@@ -27,8 +27,9 @@ AGGREGATES = tuple(uuid_of(f"aggregate {number}") for number in range(4))
 class Cloud:
     """A service with a random world in it, and a client of it."""
 
-    def __init__(self, client, seed=0):
+    def __init__(self, client, engine, seed=0):
         self.client = client
+        self.engine = engine
         self.random = random.Random(seed)
         self.providers = []
         self.consumers = []
@@ -157,7 +158,6 @@ def cloud_on(kind, folder, **overrides):
             url = stack.enter_context(server_of(kind).database(folder))
             schema_on(url)
             application = stack.enter_context(start_on(url, folder, **overrides))
-        cloud = Cloud(stack.enter_context(client_of(application)))
-        cloud.engine = sa.create_engine(url)
-        yield cloud
-        cloud.engine.dispose()
+        engine = sa.create_engine(url)
+        stack.callback(engine.dispose)
+        yield Cloud(stack.enter_context(client_of(application)), engine)

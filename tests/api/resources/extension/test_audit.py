@@ -258,7 +258,7 @@ def test_a_pool_beside_a_host_is_no_second_tree(cloud):
 
 
 def test_same_host_after_it_changed_its_name(cloud):
-    names = ("cmp-1", "CMP-1.example.org", "cmp-2.a", "cmp-2.b", "cmp-10", "cmp-3", "Cmp-3")
+    names = ("cmp-1", "CMP-1.example.org", "cmp-2.a", "cmp-2.b", "cmp-10", "cmp-3.local", "Cmp-3")
     for name in names:
         host(cloud, name)
     host(cloud, "cmp-10.child", parent=uuid_of("cmp-10"))
@@ -266,7 +266,7 @@ def test_same_host_after_it_changed_its_name(cloud):
         [provider["name"] for provider in one["root_providers"]]
         for one in found(cloud, "same_host")
     ]
-    assert shown == [["cmp-1", "CMP-1.example.org"], ["cmp-3", "Cmp-3"]]
+    assert shown == [["cmp-1", "CMP-1.example.org"], ["cmp-3.local", "Cmp-3"]]
 
 
 def test_what_nothing_refers_to(cloud):
