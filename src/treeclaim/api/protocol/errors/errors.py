@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Errors as clients see them: status, code and text (contract page 00, section 6)."""
 
+from collections.abc import Sequence
 from http import HTTPStatus
 
 from treeclaim.model import errors as model
@@ -26,6 +27,7 @@ class ApiError(Exception):
         code: One of the codes above; shown from 1.23.
         headers: More response headers.
         members: More members of the error object.
+        others: More errors of the same answer, each an object of its own.
     """
 
     def __init__(
@@ -36,6 +38,7 @@ class ApiError(Exception):
         *,
         headers: dict[str, str] | None = None,
         members: dict[str, str] | None = None,
+        others: Sequence["ApiError"] = (),
     ) -> None:
         super().__init__(detail)
         self.status = status
@@ -43,6 +46,7 @@ class ApiError(Exception):
         self.code = code
         self.headers = headers or {}
         self.members = members or {}
+        self.others = tuple(others)
 
 
 _STATUS: dict[type[model.TreeclaimError], tuple[HTTPStatus, str]] = {

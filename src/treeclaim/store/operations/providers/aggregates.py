@@ -59,7 +59,7 @@ def replace(
         take_lock_rows(transaction, PARTS, [provider.id])
     else:
         require_generation(provider, generation)
-    wanted = _ids(transaction, aggregates)
+    wanted = set(ids_by_uuid(transaction, aggregates).values())
     present = {row[0] for row in transaction.rows(_PRESENT, provider_id=provider.id)}
     if present - wanted:
         transaction.execute(_DELETE_MEMBERS, provider_id=provider.id, ids=sorted(present - wanted))
@@ -80,11 +80,11 @@ def replace(
     return provider.generation
 
 
-def _ids(transaction: WriteTransaction, uuids: Sequence[str]) -> set[int]:
-    """Return the ids of aggregates; create those that do not exist."""
+def ids_by_uuid(transaction: WriteTransaction, uuids: Sequence[str]) -> dict[str, int]:
+    """Return the ids of aggregates, locked; create those that do not exist."""
     known = {row.uuid: row.id for row in _named(transaction, uuids)}
     take_lock_rows(transaction, AGGREGATE, known.values())
-    return {known[uuid] if uuid in known else _ensured(transaction, uuid) for uuid in uuids}
+    return {uuid: known[uuid] if uuid in known else _ensured(transaction, uuid) for uuid in uuids}
 
 
 def _named(transaction: ReadTransaction, uuids: Sequence[str]) -> Sequence[Any]:
