@@ -6,6 +6,7 @@ from typing import Any
 
 from treeclaim.api.protocol.schemas import INTEGER, STRING, mapping, record
 from treeclaim.api.protocol.wording import Schema
+from treeclaim.api.resources.extension import answers as extension
 from treeclaim.model.reasons import Reason
 
 _OK, _CREATED, _EMPTY = HTTPStatus.OK, HTTPStatus.CREATED, HTTPStatus.NO_CONTENT
@@ -142,6 +143,7 @@ BODIES: dict[tuple[str, HTTPStatus], Schema] = {
     ("show_provider_usages", _OK): record(_GENERATION | {"usages": _AMOUNTS}),
     ("list_usages", _OK): record({"usages": mapping(".*", _AMOUNTS)}),
     ("list_candidates", _OK): _CANDIDATES,
+    **extension.BODIES,
 }
 """Answers with a body."""
 

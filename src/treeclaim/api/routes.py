@@ -11,6 +11,9 @@ from treeclaim.api.resources.allocations import handlers as allocations
 from treeclaim.api.resources.candidates import explain
 from treeclaim.api.resources.candidates import handlers as candidates
 from treeclaim.api.resources.classes import handlers as resource_classes
+from treeclaim.api.resources.extension.holders import handlers as holders
+from treeclaim.api.resources.extension.listing import handlers as listing
+from treeclaim.api.resources.extension.totals import handlers as totals
 from treeclaim.api.resources.inventories import handlers as inventories
 from treeclaim.api.resources.providers import handlers as providers
 from treeclaim.api.resources.reshaper import handlers as reshaper
@@ -30,6 +33,9 @@ OPERATIONS: tuple[Operation, ...] = (
     *candidates.OPERATIONS,
     *explain.OPERATIONS,
     *reshaper.OPERATIONS,
+    *listing.OPERATIONS,
+    *holders.OPERATIONS,
+    *totals.OPERATIONS,
     *openapi.OPERATIONS,
 )
 

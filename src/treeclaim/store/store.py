@@ -205,6 +205,11 @@ class Store:
             return None
         return self.read(_changes, cursor)
 
+    @staticmethod
+    def changes_within(transaction: ReadTransaction, cursor: Cursor | None) -> Changes:
+        """Return what a transaction sees that was committed since a cursor, be it nothing."""
+        return _changes(transaction, cursor)
+
     def positions(self) -> Positions:
         """Return how far each stream of the change feed has come.
 

@@ -65,6 +65,11 @@ def news(transaction: ReadTransaction, cursor: Cursor | None) -> News:
     )
 
 
+def present(transaction: ReadTransaction) -> Cursor:
+    """Return how far the change feed has come in the snapshot of a transaction."""
+    return _reached(transaction.rows(_STREAMS))
+
+
 def _reached(rows: Sequence[Any]) -> Cursor:
     """Return the cursor of a reader that has seen these streams."""
     epochs = {row.epoch: row.identity for row in rows if row.epoch is not None}

@@ -56,6 +56,16 @@ _BLANK = r"\s\x00-\x1f\x7f-\x9f"
 _ANY_TRAIT = f"[^!,{_BLANK}]([^,]*[^,{_BLANK}])?"
 _SIGNED_ANY = f"(?!in:)!*{_ANY_TRAIT}(,!*{_ANY_TRAIT})*"
 
+_MARKER: Schema = {"type": "string", "description": "As a link to the next page has it."}
+
+_LISTED: dict[str, Schema] = {
+    "resources": _SEARCH["resources"],
+    "required": _SEARCH["required"],
+    "member_of": _MEMBER_OF,
+    "marker": _MARKER,
+}
+"""Contract page 99, section 1: unknown names are refused, whatever else is asked."""
+
 _QUERIES: dict[str, dict[str, Schema]] = {
     "list_providers": {
         # Whether a name exists is not asked where no provider is left by the other filters, so
@@ -82,6 +92,9 @@ _QUERIES: dict[str, dict[str, Schema]] = {
         "nearest": _text("([0-4]?[0-9]|50)"),
         "tree": UUID,
     },
+    "list_providers_in_bulk": _LISTED,
+    "list_allocations_in_bulk": {"member_of": _MEMBER_OF, "marker": _MARKER},
+    "show_totals": {"required": _SEARCH["required"], "member_of": _MEMBER_OF, "marker": _MARKER},
 }
 """Of parameters of queries, by handler."""
 
