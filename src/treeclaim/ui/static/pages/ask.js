@@ -1,0 +1,2 @@
+import { html } from "../components/html.js";
+export const AskPage = () => html`<h1>Ask</h1>`;

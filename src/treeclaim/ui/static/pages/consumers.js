@@ -1,0 +1,2 @@
+import { html } from "../components/html.js";
+export const ConsumersPage = () => html`<h1>Consumers</h1>`;
