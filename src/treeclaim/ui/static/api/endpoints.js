@@ -56,7 +56,7 @@ export async function providersOfTrees(api, roots, include, signal) {
   const limit = include.includes("allocations") ? 1000 : MOST;
   const found = [];
   for (const some of chunks(roots)) {
-    const query = { in_tree: among(some), include: include.join(","), limit };
+    const query = { in_tree: among(some), include: include.join(",") || null, limit };
     found.push(...(await api.all("/treeclaim/providers", query, "providers", signal)).entries);
   }
   return found;

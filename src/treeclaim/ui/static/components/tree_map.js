@@ -17,7 +17,8 @@ const FLASH_MILLISECONDS = 1_600;
 const TALLEST = 620;
 const NAME_SIZE = 64;
 const SHARE_SIZE = 38;
-/* Pixels: most of the map's height; from which size squares have names, and shares, in them. */
+const CLASS_SIZE = 88;
+/* Pixels: most of the map's height; from which size squares have names, shares, classes in them. */
 
 /**
  * @param {{title: string, trees: object[]}[]} groups What is where.
@@ -140,8 +141,9 @@ function paint({ box, canvas, layout, load, changed, isFound, theme, at }) {
       const age = now - (changed.get(square.tree.uuid) ?? -Infinity);
       const mark = age < FLASH_MILLISECONDS ? 1 - age / FLASH_MILLISECONDS : 0;
       moves ||= mark > 0;
+      const { load: share, name } = load(square.tree);
       drawSquare(context, square, layout.size, top, {
-        palette, mark, load: load(square.tree).load, isFaded: !isFound(square.tree), isAt: index === at.index,
+        palette, mark, load: share, name, isFaded: !isFound(square.tree), isAt: index === at.index,
       });
     }
   }
@@ -170,7 +172,7 @@ function headline(context, { y, title }, top, _palette, theme) {
   context.fillText(title, 1, y - top + 14);
 }
 
-function drawSquare(context, { x, y: absolute, tree }, size, top, { palette, mark, load, isFaded, isAt }) {
+function drawSquare(context, { x, y: absolute, tree }, size, top, { palette, mark, load, name, isFaded, isAt }) {
   const y = absolute - top;
   const step = load === null ? -1 : stepOf(load);
   const radius = size > 30 ? 6 : 2;
@@ -189,7 +191,7 @@ function drawSquare(context, { x, y: absolute, tree }, size, top, { palette, mar
     context.setLineDash([]);
   }
   if (step >= palette.steps.length) cross(context, x, y, size);
-  if (size >= SHARE_SIZE && !isFaded) label(context, x, y, size, tree, load, step, palette);
+  if (size >= SHARE_SIZE && !isFaded) label(context, x, y, size, { tree, load, name, step, palette });
   context.globalAlpha = 1;
   if (mark > 0) ring(context, x, y, size, radius, palette.mark, 2 + 2 * mark, Math.min(1, 2 * mark));
   if (isAt) ring(context, x, y, size, radius, palette.mark, 2.5, 1);
@@ -215,7 +217,7 @@ function ring(context, x, y, size, radius, colour, width, alpha) {
   context.globalAlpha = 1;
 }
 
-function label(context, x, y, size, tree, load, step, palette) {
+function label(context, x, y, size, { tree, load, name, step, palette }) {
   context.fillStyle = step < 0 ? palette.outline : step >= palette.steps.length ? "#ffffff" : palette.text(step);
   context.textBaseline = "alphabetic";
   const share = load === null ? "–" : percent(load);
@@ -228,6 +230,9 @@ function label(context, x, y, size, tree, load, step, palette) {
   context.fillText(share, x + 9, y + size - 12, size - 16);
   context.font = "12px system-ui, sans-serif";
   context.fillText(clipped(context, tree.name, size - 16), x + 9, y + 20);
+  if (size < CLASS_SIZE || !name) return;
+  context.font = "11px system-ui, sans-serif";
+  context.fillText(clipped(context, name, size - 16), x + 9, y + size - 31);
 }
 
 function clipped(context, text, width) {
