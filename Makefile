@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 .DEFAULT_GOAL := help
-.PHONY: help install demo demo-keep serve test lint audit format docs pictures bench bench-full lock openapi man clean
+.PHONY: help install demo demo-keep serve test test-pythons coverage mutants lint audit format docs pictures bench bench-full lock openapi man release clean
 
 PYTHON ?= python3
 VENV := .venv
@@ -45,11 +45,25 @@ serve: $(RUNTIME)  ## run the service on SQLite in ./treeclaim.db, without authe
 test: $(READY)  ## run the tests on SQLite, without the slow ones; .ci/run runs all
 	TREECLAIM_PROPERTY_EXAMPLES=$${TREECLAIM_PROPERTY_EXAMPLES:-40} $(BIN)/pytest -n 2 --dist loadfile $(TEST_OPTIONS)
 
-lint: $(READY)  ## style, types, import rules
+test-pythons: $(READY)  ## run the quick tests on every Python from 3.11 up that is installed
+	TREECLAIM_PROPERTY_EXAMPLES=$${TREECLAIM_PROPERTY_EXAMPLES:-20} tools/pythons.sh -n 2 --dist loadfile $(TEST_OPTIONS)
+
+coverage: $(READY)  ## run the quick tests, and say which lines and branches none of them reaches; a floor holds
+	rm -f build/coverage*
+	TREECLAIM_PROPERTY_EXAMPLES=$${TREECLAIM_PROPERTY_EXAMPLES:-20} $(BIN)/pytest -q -n 2 --dist loadfile --cov --cov-report=term --cov-report=html:build/coverage-html $(TEST_OPTIONS)
+
+mutants: $(READY)  ## change the code in small ways, and count what the tests notice: ROOM=forest/solve SAMPLE=20 SEED=1
+	$(BIN)/python -m tools.mutants $(if $(ROOM),--room $(ROOM)) $(if $(SAMPLE),--sample $(SAMPLE)) $(if $(SEED),--seed $(SEED))
+
+lint: $(READY)  ## style, types, import rules, declared dependencies
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/deptry src
+
+release: $(READY)  ## build and tag the version of src/treeclaim/__init__.py; CONTRIBUTING says what comes before
+	$(BIN)/python -m tools.release
 
 audit: $(READY)  ## look for known vulnerabilities of the pinned packages; needs the network
 	$(BIN)/pip-audit --requirement requirements/runtime.txt --no-deps --disable-pip --progress-spinner off
@@ -62,8 +76,9 @@ docs: $(READY)  ## build the documentation site in build/site; a broken link fai
 	$(BIN)/sphinx-build --quiet --fail-on-warning --keep-going -d build/doctrees docs build/site
 	@echo "Open build/site/index.html"
 
-pictures: $(READY)  ## draw the pictures of the documentation anew, from the example topology
+pictures: $(READY)  ## draw the pictures of the documentation anew
 	$(BIN)/python -m tools.pictures
+	$(BIN)/python -m tools.worlds
 
 bench: $(READY)  ## a short, honest benchmark, against openstack-placement where it can be installed
 	$(BIN)/python -m bench
@@ -80,7 +95,7 @@ lock: $(READY)  ## pin all packages anew, with their hashes
 	$(COMPILE) pyproject.toml --extra dev --output-file requirements/dev.txt
 
 openapi: $(READY)  ## write docs/openapi.json anew
-	$(BIN)/python -c 'import json; from treeclaim.api.resources.service.openapi import description; from treeclaim.api.routes import OPERATIONS; print(json.dumps(description(OPERATIONS), indent=1))' > docs/openapi.json
+	$(BIN)/python -c 'import json; from treeclaim.api.description.openapi import description; from treeclaim.api.routes import OPERATIONS; print(json.dumps(description(OPERATIONS), indent=1))' > docs/openapi.json
 
 man: $(RUNTIME)  ## write man pages of all commands to build/man
 	$(BIN)/python -m treeclaim.cli.manual build/man

@@ -9,7 +9,7 @@ import sqlalchemy as sa
 
 from bench.worlds import World
 from treeclaim.store import DatabaseSettings, Store
-from treeclaim.store.operations import names
+from treeclaim.store.operations.catalogue import standard_names
 from treeclaim.store.schema import revisions as schema
 from treeclaim.store.schema import tables
 
@@ -22,7 +22,7 @@ def write_world(database: str, world: World) -> None:
     """Make the schema and the standard names in an empty database, and a world in it."""
     store = Store(DatabaseSettings(database, sqlite_synchronous=False))
     schema.sync(store.engine)
-    store.write(names.sync_standard_names)
+    store.write(standard_names.sync_standard_names)
     with store.engine.begin() as connection:
         _write(connection, world)
     store.close()

@@ -16,7 +16,7 @@ from treeclaim.api.app import application_of, start_services
 from treeclaim.api.app import make_application as start
 from treeclaim.client.transport import Answer
 from treeclaim.store import DatabaseSettings, Store
-from treeclaim.store.operations import names
+from treeclaim.store.operations.catalogue import standard_names
 from treeclaim.store.schema import revisions as schema
 
 HEADERS = {
@@ -83,7 +83,7 @@ def schema_on(url):
     """Make schema and standard names in an empty database."""
     store = Store(DatabaseSettings(url))
     schema.sync(store.engine)
-    store.write(names.sync_standard_names)
+    store.write(standard_names.sync_standard_names)
     store.close()
 
 

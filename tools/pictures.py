@@ -164,12 +164,12 @@ def _draw_all(client: httpx.Client, pictures: Path) -> None:
     providers = list(_providers(client))
     by_name = {provider.name: provider for provider in providers}
     pool = by_name["rack-1-pool"]
-    host = _box(by_name["host-1"], providers, {})
-    _write(pictures / "tree.svg", [host], [], "")
-    edges = [_box(by_name[name], providers, {}) for name in ("edge-1", "edge-2")]
-    shared = _box(pool, providers, {})
+    host = box_of(by_name["host-1"], providers, {})
+    write(pictures / "tree.svg", [host], [], "")
+    edges = [box_of(by_name[name], providers, {}) for name in ("edge-1", "edge-2")]
+    shared = box_of(pool, providers, {})
     lends = [(shared, box) for box in edges]
-    _write(
+    write(
         pictures / "pool.svg",
         [edges[0], shared, edges[1]],
         lends,
@@ -180,9 +180,9 @@ def _draw_all(client: httpx.Client, pictures: Path) -> None:
         uuid: part["resources"]
         for uuid, part in answer["allocation_requests"][0]["allocations"].items()
     }
-    host = _box(by_name["host-1"], providers, taken)
-    shared = _box(pool, providers, taken)
-    _write(pictures / "candidate.svg", [host, shared], [(shared, host)], "lends 500 DISK_GB")
+    host = box_of(by_name["host-1"], providers, taken)
+    shared = box_of(pool, providers, taken)
+    write(pictures / "candidate.svg", [host, shared], [(shared, host)], "lends 500 DISK_GB")
 
 
 def _asked(client: httpx.Client, path: str) -> Any:
@@ -202,7 +202,7 @@ def _providers(client: httpx.Client) -> Iterator[Provider]:
         )
 
 
-def _box(
+def box_of(
     provider: Provider, providers: Sequence[Provider], taken: Mapping[str, Mapping[str, int]]
 ) -> Box:
     """Return a provider's box with those of all below it; what is taken of each is marked."""
@@ -213,11 +213,14 @@ def _box(
         if name in own:
             lines.append(("taken", f"  takes {own[name]:,}"))
     lines += [("trait", trait) for trait in provider.traits]
-    below = [_box(child, providers, taken) for child in providers if child.parent == provider.uuid]
+    below = [
+        box_of(child, providers, taken) for child in providers if child.parent == provider.uuid
+    ]
     return Box(provider, lines, below, bool(own))
 
 
-def _write(path: Path, boxes: Sequence[Box], lends: Sequence[tuple[Box, Box]], note: str) -> None:
+def write(path: Path, boxes: Sequence[Box], lends: Sequence[tuple[Box, Box]], note: str) -> None:
+    """Write a picture of trees side by side, with lines from those that lend to their borrowers."""
     x, lowest = 10.0, 0.0
     for box in boxes:
         lowest = max(lowest, box.put(x, 10))
@@ -233,7 +236,7 @@ def _write(path: Path, boxes: Sequence[Box], lends: Sequence[tuple[Box, Box]], n
     parts += [_lending(source, target) for source, target in lends]
     for box in boxes:
         parts += [part for inner in box.all() for part in _drawn(inner)]
-    if note:
+    if note and lends:
         source = lends[0][0]
         parts.append(
             f'<text class="note" x="{source.x:.0f}" y="{source.y + source.height + _LINE:.0f}">'
@@ -262,10 +265,13 @@ def _drawn(box: Box) -> Iterator[str]:
 
 
 def _lending(source: Box, target: Box) -> str:
-    """Return the line from a sharing provider to a root that it lends to."""
+    """Return the line between a sharing provider and a root that it lends to."""
     y = min(source.y + source.height, target.y + target.height) / 2 + 5
     left, right = sorted((source, target), key=lambda box: box.x)
-    return f'<path class="lends" d="M{left.x + _WIDTH:.1f} {y:.1f} H{right.x:.1f}"/>'
+    if left.y == right.y:
+        return f'<path class="lends" d="M{left.x + _WIDTH:.1f} {y:.1f} H{right.x:.1f}"/>'
+    begin, end = (box.y + box.height / 2 for box in (left, right))
+    return f'<path class="lends" d="M{left.x + _WIDTH:.1f} {begin:.1f} L{right.x:.1f} {end:.1f}"/>'
 
 
 if __name__ == "__main__":

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from treeclaim import __version__, allocator, config, logs
 from treeclaim.api.app import application_of, start_services
 from treeclaim.api.middleware.draining import Draining
-from treeclaim.api.protocol.services import Services
+from treeclaim.api.protocol.operations.services import Services
 from treeclaim.config import Configuration
 from treeclaim.model.errors import StoreUnavailableError
 

@@ -130,9 +130,9 @@ def test_clients_are_told_when_to_come_again(tmp_path, monkeypatch):
 
     with client_of(application) as client, ThreadPoolExecutor(4) as pool:
         monkeypatch.setattr("treeclaim.store.Store.write", hang)
-        claims = [pool.submit(client.put, "/traits/CUSTOM_A") for _ in range(2)]
+        claims = [pool.submit(client.delete, "/traits/CUSTOM_A") for _ in range(2)]
         eventually(lambda: len(begun) == 2, "they hang")
-        refused = client.put("/traits/CUSTOM_A")
+        refused = client.delete("/traits/CUSTOM_A")
         assert refused.status_code == 503
         assert refused.headers["retry-after"] == "1"
         assert "busy" in refused.json()["errors"][0]["detail"]

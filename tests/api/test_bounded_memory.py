@@ -60,7 +60,14 @@ REQUESTS = {
 }
 
 
-@pytest.mark.parametrize("kind", REQUESTS)
+QUICK = ("many roles", "question", "why", "nowhere")
+"""What is remembered in four ways; the other texts go the same ways, and run with all databases."""
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [kind if kind in QUICK else pytest.param(kind, marks=pytest.mark.slow) for kind in REQUESTS],
+)
 def test_long_texts_do_not_stay(application, kind):
     def ask(numbers):
         for number in numbers:

@@ -4,19 +4,14 @@
 import re
 from dataclasses import dataclass, field
 
-import yaml
-
 from tests.paths import ROOT
-from tests.reference.world import Provider, Stock, World
+from tests.reference.notation import candidate_of, listed, world_of
+from tests.reference.world import World
 
 PAGE = ROOT / "docs" / "contract" / "95-worked-examples.md"
 
 _SECTION = re.compile(r"^## (\d+)\. (.*)$", re.MULTILINE)
 _MODEL = re.compile(r"```\n(.*?)```", re.DOTALL)
-_MODEL_LINE = re.compile(
-    r"(?P<indent> *)(?P<name>[\w.]+):\s*(?P<stock>\{.*\})?\s*"
-    r"(?:traits\[(?P<traits>[^\]]*)\])?\s*(?:aggs\[(?P<aggs>[^\]]*)\])?\s*"
-)
 _USED = re.compile(r"^Used before the requests: (.*)\.$", re.MULTILINE)
 _EXAMPLE = re.compile(
     r"\*\*(?P<number>\d+\.\d+)\*\*\s+`GET /allocation_candidates\?(?P<query>[^`]*)`\s*"
@@ -28,8 +23,7 @@ _ROW = re.compile(
     r"(?P<candidates>\d+) \| (?P<summaries>\d+) \|$",
     re.MULTILINE,
 )
-_CANDIDATE = re.compile(r"^- (?P<takes>\S.*?)(?:\s+mappings\{(?P<mappings>.*)\})?$", re.MULTILINE)
-_TAKES = re.compile(r"([\w.]+)\(([^)]*)\)")
+_CANDIDATE = re.compile(r"^- (\S.*?)$", re.MULTILINE)
 _EXACTLY = re.compile(r"Exactly (\d+) of the (\d+) candidates .*summaries \((\d+) entries\)")
 
 
@@ -83,7 +77,9 @@ def sections():
 def _section(number, title, text):
     model = _MODEL.search(text)
     used = _USED.search(text)
-    section = Section(number, title, _world(model.group(1)), _used(used.group(1) if used else ""))
+    section = Section(
+        number, title, world_of(model.group(1)), _used(used.group(1) if used else "")
+    )
     for match in _EXAMPLE.finditer(text):
         section.examples.append(_example(match))
     for match in _ROW.finditer(text):
@@ -101,40 +97,10 @@ def _section(number, title, text):
     return section
 
 
-def _world(text):
-    providers = []
-    above = []
-    for line in text.rstrip("\n").split("\n"):
-        match = _MODEL_LINE.fullmatch(line)
-        assert match, f"cannot read the model line {line!r}"
-        depth = len(match["indent"]) // 2
-        del above[depth:]
-        # In YAML flow style a comma needs a colon and a blank between key and value.
-        stock = re.sub(r"(\b\w+) (?=[\d.]+[,}])", r"\1: ", match["stock"] or "{}")
-        providers.append(
-            Provider(
-                name=match["name"],
-                parent=above[-1] if above else None,
-                stock={
-                    name: Stock(**one) if isinstance(one, dict) else Stock(one)
-                    for name, one in yaml.safe_load(stock).items()
-                },
-                traits=frozenset(_listed(match["traits"])),
-                aggregates=frozenset(_listed(match["aggs"])),
-            )
-        )
-        above.append(match["name"])
-    return World(tuple(providers))
-
-
-def _listed(text):
-    return [one.strip() for one in (text or "").split(",") if one.strip()]
-
-
 def _used(text):
     """Read `h1 VCPU:3, h2 VCPU:1`."""
     used = {}
-    for part in _listed(text):
+    for part in listed(text):
         provider, amount = part.split(" ")
         name, number = amount.split(":")
         used.setdefault(provider, {})[name] = int(number)
@@ -149,9 +115,7 @@ def _example(match):
         count, of, entries = map(int, exactly.groups())
         return Example(match["number"], match["query"], version, None, count, None, entries, of)
     candidates = [
-        _candidate(one)
-        for one in _CANDIDATE.finditer(rest)
-        if not one["takes"].startswith("(none")
+        candidate_of(one[1]) for one in _CANDIDATE.finditer(rest) if not one[1].startswith("(none")
     ]
     summaries = re.search(r"^provider_summaries: (.*)$", rest, re.MULTILINE)
     names = set() if "(none:" in rest else None
@@ -160,24 +124,3 @@ def _example(match):
     return Example(
         match["number"], match["query"], version, candidates, len(candidates), names, None
     )
-
-
-def _candidate(match):
-    takes = frozenset(
-        (provider, *_amount(part))
-        for provider, amounts in _TAKES.findall(match["takes"])
-        for part in _listed(amounts)
-    )
-    if match["mappings"] is None:
-        mappings = frozenset({("", frozenset(provider for provider, _, _ in takes))})
-    else:
-        mappings = frozenset(
-            (suffix.strip().strip('"'), frozenset(_listed(providers)))
-            for suffix, providers in (one.split(":") for one in match["mappings"].split(";"))
-        )
-    return takes, mappings
-
-
-def _amount(text):
-    name, number = text.split(":")
-    return name, int(number)

@@ -23,16 +23,11 @@ from treeclaim.model.errors import (
 )
 from treeclaim.model.inventory import Inventory
 from treeclaim.store import DatabaseSettings, Store
-from treeclaim.store.operations import (
-    aggregates,
-    allocations,
-    inventories,
-    names,
-    providers,
-    resource_classes,
-)
-from treeclaim.store.operations.marks import TREE, mark
-from treeclaim.store.reading import holdings
+from treeclaim.store.operations.allocations import claims as allocations
+from treeclaim.store.operations.catalogue import resource_classes, standard_names
+from treeclaim.store.operations.locks.lock_rows import TREE, take_lock_rows
+from treeclaim.store.operations.providers import aggregates, inventories, providers
+from treeclaim.store.reading import allocations as allocation_queries
 from treeclaim.store.schema import revisions as schema
 
 NODES = 3
@@ -242,7 +237,7 @@ def test_a_provider_deleted_on_another_node_gets_no_aggregates(stores):
 def test_a_provider_deleted_on_another_node_gets_no_inventory(stores):
     here, there = stores
     one = make(here, "one")
-    here.write(names.sync_standard_names)
+    here.write(standard_names.sync_standard_names)
     add = Paused(inventories.add, lambda: there.write(providers.delete, one.uuid))
     with pytest.raises(ProviderNotFoundError):
         here.write(add, one.uuid, "VCPU", Inventory(8), zero_capacity_allowed=True)
@@ -251,7 +246,7 @@ def test_a_provider_deleted_on_another_node_gets_no_inventory(stores):
 def test_two_claims_on_two_nodes_do_not_overbook_even_if_neither_saw_the_other(stores):
     here, there = stores
     one = make(here, "one")
-    here.write(names.sync_standard_names)
+    here.write(standard_names.sync_standard_names)
     here.write(inventories.add, one.uuid, "VCPU", Inventory(8), zero_capacity_allowed=True)
     mine, theirs = (
         [ConsumerClaim(str(uuid.uuid4()), {one.uuid: {"VCPU": 5}}, "project", "user", None)]
@@ -261,8 +256,8 @@ def test_two_claims_on_two_nodes_do_not_overbook_even_if_neither_saw_the_other(s
     with pytest.raises(CapacityExceededError):
         here.write(claim, mine)
     assert claim.runs == 1
-    assert there.read(holdings.of_consumer, theirs[0].consumer_uuid) is not None
-    assert there.read(holdings.of_consumer, mine[0].consumer_uuid) is None
+    assert there.read(allocation_queries.of_consumer, theirs[0].consumer_uuid) is not None
+    assert there.read(allocation_queries.of_consumer, mine[0].consumer_uuid) is None
 
 
 def test_two_marks_of_the_same_thing_on_two_nodes_meet(stores):
@@ -270,7 +265,7 @@ def test_two_marks_of_the_same_thing_on_two_nodes_meet(stores):
 
     def set_mark(transaction):
         transaction.touch_catalogue()
-        mark(transaction, TREE, [7])
+        take_lock_rows(transaction, TREE, [7])
 
     marking = Paused(set_mark, lambda: there.write(set_mark))
     here.write(marking)

@@ -16,8 +16,10 @@ from tests.faults.service import client_of, eventually, running
 from treeclaim.model.errors import ResourceClassInUseError
 from treeclaim.model.inventory import Inventory
 from treeclaim.store import DatabaseSettings, Store
-from treeclaim.store.database.waits import Waits
-from treeclaim.store.operations import class_ids, inventories, providers, resource_classes
+from treeclaim.store.database.timeouts import Timeouts
+from treeclaim.store.operations.catalogue import resource_classes
+from treeclaim.store.operations.locks import class_ids
+from treeclaim.store.operations.providers import inventories, providers
 
 pytestmark = pytest.mark.slow
 
@@ -127,7 +129,7 @@ def test_a_lock_held_longer_than_the_server_lets_anybody_wait_is_waited_for_all_
     world = build(place.service.url)
     with place.engine.connect() as holder:
         limit = holder.exec_driver_sql("SELECT @@global.innodb_lock_wait_timeout").scalar()
-        assert limit < Waits().lock
+        assert limit < Timeouts().lock
         lock(holder, world.hosts[0])
         claim = Claim(place.service.url, world)
         eventually(lambda: waited_longer_than(place.engine, limit), 30, INNODB_PAUSE)

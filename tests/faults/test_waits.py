@@ -24,13 +24,13 @@ from tests.faults.service import environment_of, eventually
 from tests.service import client_of, schema_on, start_on
 from treeclaim.model.errors import StoreUnavailableError
 from treeclaim.store import DatabaseSettings, Store
-from treeclaim.store.database.engine import REFUSED, await_database
-from treeclaim.store.database.outages import __name__ as outages_log
-from treeclaim.store.database.waits import SILENCE_MARGIN, Waits
+from treeclaim.store.database.connecting.engine import REFUSED, await_database
+from treeclaim.store.database.failures.outages import __name__ as outages_log
+from treeclaim.store.database.timeouts import SILENCE_MARGIN, Timeouts
 
 pytestmark = pytest.mark.slow
 
-SHORT = Waits(connect=2, lock=1, statement=2, load=20, write=2, idle=2, tcp=2)
+SHORT = Timeouts(connect=2, lock=1, statement=2, load=20, write=2, idle=2, tcp=2)
 SLACK = 5
 """How many times slower than its limit a wait may end on a busy machine."""
 
@@ -98,14 +98,17 @@ def place_on(server, folder, waits):
                 for host in hosts:
                     made = client.post("/resource_providers", json={"name": host, "uuid": host})
                     assert made.status_code == 200
-                    stock = {"resource_provider_generation": 0, "inventories": {"VCPU": STOCK}}
+                    stock = {
+                        "resource_provider_generation": 0,
+                        "inventories": {"VCPU": INVENTORY_COLUMNS},
+                    }
                     path = f"/resource_providers/{host}/inventories"
                     assert client.put(path, json=stock).status_code == 200
             yield Place(database, through, proxy, application, hosts)
     proxy.close()
 
 
-STOCK = {"total": 1000}
+INVENTORY_COLUMNS = {"total": 1000}
 
 
 def server(kind):
@@ -127,7 +130,7 @@ def store(request, tmp_path):
     """A store with short limits."""
     with server(request.param).database(tmp_path) as database:
         schema_on(database)
-        made = Store(DatabaseSettings(database, waits=SHORT))
+        made = Store(DatabaseSettings(database, timeouts=SHORT))
         yield made
         made.close()
 
@@ -192,7 +195,7 @@ def test_a_lock_that_somebody_outside_holds_costs_a_503_and_reads_go_on(place):
 
 @pytest.mark.parametrize("kind", SERVERS)
 def test_the_first_claim_of_a_project_holds_up_no_other_claim_of_it(kind, tmp_path):
-    patient = Waits(lock=60, statement=60, idle=60)
+    patient = Timeouts(lock=60, statement=60, idle=60)
     with place_on(server(kind), tmp_path, patient) as place, ThreadPoolExecutor() as pool:
         project = str(uuid.uuid4())
         with place.held(place.hosts[0]):
@@ -219,7 +222,7 @@ def lock_waits(database):
 
 def test_a_process_that_stands_still_in_a_transaction_frees_what_it_holds(place):
     frozen, thawed = threading.Event(), threading.Event()
-    stuck = Store(DatabaseSettings(place.database, waits=SHORT), attempts=1)
+    stuck = Store(DatabaseSettings(place.database, timeouts=SHORT), attempts=1)
     row = sa.text("UPDATE resource_providers SET updated_at = NULL WHERE uuid = :uuid")
 
     def stand_still(transaction):
@@ -247,7 +250,7 @@ def test_a_statement_of_a_request_is_ended_and_one_that_reads_everything_is_not(
     slow = sleep_of(store.engine, SHORT.silence + 2)
 
     def patiently(transaction):
-        transaction.take_time()
+        transaction.extend_timeouts()
         transaction.scalar(slow)
 
     for _ in range(2):

@@ -4,8 +4,7 @@
 import json
 import uuid
 
-from treeclaim.forest.answer.body import Answer
-from treeclaim.forest.solve.search import search
+from treeclaim.forest.search import search
 from treeclaim.forest.table.forest import Forest
 from treeclaim.model.catalogue import Catalogue, CatalogueEntry
 from treeclaim.model.changes import Changes, Cursor
@@ -81,8 +80,8 @@ def wide_trees(trees, children, units=1, resource_class="CUSTOM_DEVICE"):
 
 def body_of(forest, request, options=None, form=None):
     """The body of the answer to a request, in bytes."""
-    pieces = Answer(search(forest, request, options or SearchOptions()), form or BodyForm())
-    return b"".join(pieces.pieces())
+    answer = search(forest, request, options or SearchOptions(), form or BodyForm())
+    return b"".join(answer.pieces())
 
 
 def answer_of(forest, request, options=None, form=None):

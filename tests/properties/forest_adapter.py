@@ -2,7 +2,6 @@
 """Between the reference's values and the Forest's: worlds in, answers out."""
 
 import json
-import sys
 from contextlib import contextmanager
 from dataclasses import replace
 
@@ -12,8 +11,8 @@ from tests.forest.building import BEGINNING
 from tests.reference.candidates import SHARING
 from tests.reference.strategies import CLASSES, TRAITS
 from tests.reference.world import uuid_of
-from treeclaim.forest.answer.body import Answer
-from treeclaim.forest.solve.search import search
+from treeclaim.forest.bounds import thresholds
+from treeclaim.forest.search import search
 from treeclaim.forest.table.forest import Forest
 from treeclaim.model.catalogue import Catalogue, CatalogueEntry
 from treeclaim.model.changes import Changes
@@ -29,15 +28,36 @@ from treeclaim.model.request import (
     SubtreeList,
 )
 
-_TRAITS = (SHARING, *TRAITS)
-CATALOGUE = Catalogue.of(
-    [CatalogueEntry(number, name, 0.0) for number, name in enumerate(_TRAITS)],
-    [CatalogueEntry(number, name, 0.0) for number, name in enumerate(CLASSES)],
-)
-
 
 def forest_of(world):
     """The Forest that holds a world."""
+    forest = Forest()
+    forest.apply(loaded(world))
+    return forest
+
+
+def loaded(world):
+    """The changes that say: these are all providers, traits and classes."""
+    records = records_of(world)
+    traits, classes = names_of(world)
+    catalogue = Catalogue.of(
+        [CatalogueEntry(number, name, 0.0) for number, name in enumerate(traits)],
+        [CatalogueEntry(number, name, 0.0) for number, name in enumerate(classes)],
+    )
+    return Changes(BEGINNING, complete=True, records=records, removed=[], catalogue=catalogue)
+
+
+def names_of(world):
+    """The traits and the classes that there are: those of all worlds, and those of this one."""
+    traits = {name for provider in world.providers for name in provider.traits}
+    classes = {name for provider in world.providers for name in provider.stock}
+    known = (SHARING, *TRAITS)
+    return (*known, *sorted(traits - set(known))), (*CLASSES, *sorted(classes - set(CLASSES)))
+
+
+def records_of(world):
+    """The providers of a world as the store would give them."""
+    traits, classes = names_of(world)
     ids = {one.name: number for number, one in enumerate(world.providers, 1)}
     parents = {one.name: one.parent for one in world.providers}
 
@@ -46,7 +66,7 @@ def forest_of(world):
             name = parents[name]
         return name
 
-    records = [
+    return [
         ProviderRecord(
             id=ids[one.name],
             uuid=uuid_of(one.name),
@@ -57,23 +77,18 @@ def forest_of(world):
             modified_at=0.0,
             inventories=tuple(
                 sorted(
-                    (_inventory(name, stock) for name, stock in one.stock.items()),
+                    (_inventory(classes.index(name), stock) for name, stock in one.stock.items()),
                     key=lambda inventory: inventory.class_id,
                 )
             ),
-            trait_ids=tuple(sorted(map(_TRAITS.index, one.traits))),
+            trait_ids=tuple(sorted(map(traits.index, one.traits))),
             aggregates=tuple(sorted(map(uuid_of, one.aggregates))),
         )
         for one in world.providers
     ]
-    forest = Forest()
-    forest.apply(
-        Changes(BEGINNING, complete=True, records=records, removed=[], catalogue=CATALOGUE)
-    )
-    return forest
 
 
-def _inventory(name, stock):
+def _inventory(class_id, stock):
     inventory = Inventory(
         stock.total,
         stock.reserved,
@@ -82,7 +97,7 @@ def _inventory(name, stock):
         stock.step_size,
         stock.allocation_ratio,
     )
-    return InventoryRecord(CLASSES.index(name), inventory, stock.used, 0.0)
+    return InventoryRecord(class_id, inventory, stock.used, 0.0)
 
 
 def candidate_request(request, limit=None):
@@ -143,33 +158,47 @@ class Found:
 def ask(forest, request, limit=None, **options):
     """The body that answers a request, as bytes."""
     form = replace(BodyForm(), nested=request.nested)
-    question = search(forest, candidate_request(request, limit), SearchOptions(**options))
-    return b"".join(Answer(question, form).pieces())
+    answer = search(forest, candidate_request(request, limit), SearchOptions(**options), form)
+    return b"".join(answer.pieces())
 
 
-LAZY = {
-    "treeclaim.forest.solve.search._FRUITLESS_STRIDE": 1,
-    "treeclaim.forest.solve.search._LARGEST_BLOCK": 3,
-    "treeclaim.forest.solve.search._SMALLEST_BLOCK": 1,
-    "treeclaim.forest.solve.search._FIRST_REACH": 1,
-    "treeclaim.forest.solve.search._EAGER": 2,
-    "treeclaim.forest.solve.combine._LARGEST_BLOCK": 3,
-    "treeclaim.forest.solve.combine._PATIENCE": 0,
-    "treeclaim.forest.solve.repetition.BLOCK": 2,
-    "treeclaim.forest.feasibility.competition._MANY_COMBINATIONS": 2,
-    "treeclaim.forest.feasibility.competition._SOME_COMBINATIONS": 1,
-    "treeclaim.forest.answer.templates._FEW_SLOTS": 1,
-    "treeclaim.forest.answer.templates._MOST_COMPARISONS": 4,
-    "treeclaim.forest.answer.templates._LARGEST_CODED_PATTERN": 2,
+LOWERED = {
+    "FIRST_REACH": 1,
+    "EAGER_FROM": 2,
+    "FRUITLESS_STRIDE": 1,
+    "LARGEST_BLOCK": 3,
+    "SMALLEST_BLOCK": 1,
+    "LARGEST_FRUITLESS_BLOCK": 3,
+    "STACK_BYTES": 100,
+    "PATIENCE": 0,
+    "SOME_COMBINATIONS": 1,
+    "MANY_COMBINATIONS": 2,
+    "MOST_PACKING_STATES": (4, 2),
+    "MOST_PACKING_WORK": 50,
+    "MOST_FILLINGS": 2,
+    "MOST_REMAINDERS": 3,
+    "MOST_SUM_BITS": 8,
+    "FEW_TRIES": 1,
+    "TRIES_TOGETHER": 2,
+    "CANDIDATES_TOGETHER": 2,
+    "SLOTS_TOGETHER": 3,
+    "TREES_IN_A_PIECE": 1,
+    "FEW_SLOTS": 1,
+    "MOST_COMPARISONS": 4,
+    "LARGEST_CODED_PATTERN": 2,
+    "FEWEST_DEAD_ROWS": 1,
 }
-"""Every size from which on a search goes another way, so low that small worlds go there."""
+"""Every size from which on a search takes another path, so low that small worlds take it."""
 
 
 @contextmanager
-def lowered(thresholds):
-    """Set constants of modules, by full name, as long as the block runs."""
+def lowered(values):
+    """Set thresholds, by name, as long as the block runs."""
     with pytest.MonkeyPatch.context() as patch:
-        for name, value in thresholds.items():
-            module, _, constant = name.rpartition(".")
-            patch.setattr(sys.modules[module], constant, value)
+        for name, value in values.items():
+            patch.setattr(thresholds, name, value)
         yield
+
+
+every_path = pytest.mark.parametrize("sizes", [{}, LOWERED], ids=["usual", "lowered"])
+"""Lets a test run twice: with the usual thresholds, and with all of them lowered."""

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, event, given, settings
 from hypothesis import strategies as st
 
-from tests.properties.forest_adapter import LAZY, Found, ask, forest_of, lowered
+from tests.properties.forest_adapter import Found, ask, every_path, forest_of, lowered
 from tests.reference.candidates import Reference
 from tests.reference.strategies import extended_requests, requests, worlds
 
@@ -35,8 +35,8 @@ some_worlds = settings(
 
 
 @pytest.mark.parametrize("breadth_first", [False, True])
-@pytest.mark.parametrize("thresholds", [{}, LAZY], ids=["usual", "lowered"])
-def test_a_limited_answer_is_the_beginning_of_the_unlimited_one(breadth_first, thresholds):
+@every_path
+def test_a_limited_answer_is_the_beginning_of_the_unlimited_one(breadth_first, sizes):
     @some_worlds
     @given(questions())
     def check(question):
@@ -45,7 +45,7 @@ def test_a_limited_answer_is_the_beginning_of_the_unlimited_one(breadth_first, t
         for request in asked:
             compare(world, forest, request, breadth_first)
 
-    with lowered(thresholds):
+    with lowered(sizes):
         check()
 
 

@@ -8,7 +8,14 @@ import orjson
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tests.properties.forest_adapter import Found, ask, candidate_request, forest_of
+from tests.properties.forest_adapter import (
+    Found,
+    ask,
+    candidate_request,
+    every_path,
+    forest_of,
+    lowered,
+)
 from tests.reference.candidates import Reference, TooManyError
 from tests.reference.strategies import extended_requests, requests, worlds
 from treeclaim.forest.bounds.budget import Budget
@@ -42,14 +49,22 @@ def questions(draw):
     return world, replace(request, groups=tuple(groups))
 
 
-@settings(
-    max_examples=WORLDS,
-    deadline=None,
-    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
-)
-@given(questions())
-def test_amounts_of_any_size_have_the_candidates_of_the_definition(question):
-    world, request = question
+@every_path
+def test_amounts_of_any_size_have_the_candidates_of_the_definition(sizes):
+    @settings(
+        max_examples=WORLDS,
+        deadline=None,
+        suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
+    )
+    @given(questions())
+    def check(question):
+        compare(*question)
+
+    with lowered(sizes):
+        check()
+
+
+def compare(world, request):
     forest = forest_of(world)
     large = {
         name

@@ -9,7 +9,7 @@ import os
 from hypothesis import HealthCheck, event, given, settings
 from hypothesis import strategies as st
 
-from tests.properties.forest_adapter import Found, ask, forest_of
+from tests.properties.forest_adapter import Found, ask, every_path, forest_of, lowered
 from tests.reference.candidates import Reference, TooManyError
 from tests.reference.strategies import extended_requests, requests, worlds
 
@@ -25,23 +25,30 @@ def questions(draw, kind):
     return world, [draw(kind(world)) for _ in range(REQUESTS_EACH)]
 
 
-many_worlds = settings(
-    max_examples=WORLDS,
-    deadline=None,
-    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
-)
+@every_path
+def test_the_candidates_and_summaries_are_those_of_the_definition(sizes):
+    check(requests, sizes)
 
 
-@many_worlds
-@given(questions(requests))
-def test_the_candidates_and_summaries_are_those_of_the_definition(question):
-    compare_all(*question)
+@every_path
+def test_so_they_are_with_the_parameters_of_the_extension(sizes):
+    check(extended_requests, sizes)
 
 
-@many_worlds
-@given(questions(extended_requests))
-def test_so_they_are_with_the_parameters_of_the_extension(question):
-    compare_all(*question)
+def check(kind, sizes):
+    """Compare many worlds, with the usual thresholds or lower ones."""
+
+    @settings(
+        max_examples=WORLDS if not sizes else WORLDS // 2,
+        deadline=None,
+        suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
+    )
+    @given(questions(kind))
+    def compare_each(question):
+        compare_all(*question)
+
+    with lowered(sizes):
+        compare_each()
 
 
 def compare_all(world, asked):

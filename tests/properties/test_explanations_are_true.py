@@ -13,8 +13,10 @@ from tests.reference.candidates import Reference, TooManyError
 from tests.reference.funnel import funnel
 from tests.reference.strategies import extended_requests, requests, worlds
 from tests.reference.world import Group, Provider, Request, Stock, World, uuid_of
+from treeclaim.forest.bounds.budget import UNBOUNDED
 from treeclaim.forest.explain.explain import Focus, explained
-from treeclaim.forest.solve.search import search
+from treeclaim.forest.solve.existence import matching_anchors
+from treeclaim.forest.solve.relate import relate
 from treeclaim.model.reasons import Reason
 from treeclaim.model.request import SearchOptions
 
@@ -157,7 +159,9 @@ def test_every_tree_that_matches_is_found_among_many_candidates():
     """Existence is judged without drawing all candidates, also where groups compete."""
     world, request = wide_world()
     forest = forest_of(world)
-    found = search(forest, candidate_request(request), SearchOptions()).matching_anchors()
+    found = matching_anchors(
+        relate(forest, candidate_request(request), SearchOptions(), UNBOUNDED)
+    )
     assert len(found) == len(Reference(world).matching(request))
 
 

@@ -18,7 +18,7 @@ from treeclaim.replica import replica as replica_module
 from treeclaim.replica.children import child
 from treeclaim.replica.kept import KeptAnswer, KeptAnswers
 from treeclaim.replica.questions import key_of
-from treeclaim.store.operations import inventories, providers
+from treeclaim.store.operations.providers import inventories, providers
 
 
 def body_of(replica, asked=None):

@@ -9,8 +9,9 @@ from treeclaim.model.request import BodyForm, CandidateRequest, RequestGroup, Se
 from treeclaim.replica import CandidateQuestion
 from treeclaim.replica.questions import key_of
 from treeclaim.store import DatabaseSettings, Store
-from treeclaim.store.operations import allocations, inventories, providers
-from treeclaim.store.operations.names import sync_standard_names
+from treeclaim.store.operations.allocations import claims as allocations
+from treeclaim.store.operations.catalogue.standard_names import sync_standard_names
+from treeclaim.store.operations.providers import inventories, providers
 from treeclaim.store.schema import revisions as schema
 
 ONE = CandidateRequest((RequestGroup("", {"VCPU": 1}),))

@@ -19,6 +19,7 @@ CROSSCUTTING = {
     "repository": "the repository's own rules",
     "store/schedules": "writes of the store in every order",
     "takeover": "databases that openstack-placement filled",
+    "worlds": "small worlds with the answers that a person wrote down",
     "wsgi_servers": "other servers than the bundled one",
 }
 """Folders of tests that stand across those of src, each with what it is about."""

@@ -5,7 +5,7 @@ import pytest
 
 from tests.databases import KINDS, empty_database
 from treeclaim.store import DatabaseSettings, Store
-from treeclaim.store.operations import names
+from treeclaim.store.operations.catalogue import standard_names
 from treeclaim.store.schema import revisions as schema
 
 
@@ -21,6 +21,6 @@ def store(database_url):
     """A store with schema and standard names."""
     made = Store(DatabaseSettings(database_url))
     schema.sync(made.engine)
-    made.write(names.sync_standard_names)
+    made.write(standard_names.sync_standard_names)
     yield made
     made.close()

@@ -18,7 +18,7 @@ from treeclaim.replica import Replica
 from treeclaim.store import DatabaseSettings, Store
 from treeclaim.store import store as store_module
 from treeclaim.store.database.transactions import RetryTransactionError
-from treeclaim.store.operations import aggregates, providers
+from treeclaim.store.operations.providers import aggregates, providers
 from treeclaim.store.schema import revisions as schema
 
 

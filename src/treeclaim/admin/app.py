@@ -41,7 +41,7 @@ class _Live:
 
 
 class _Ready:
-    """Ready means that the database answers and has the schema that the service needs."""
+    """CompiledStatement means that the database answers and has the schema that the service needs."""
 
     def __init__(self, store: Store) -> None:
         self._store = store

@@ -10,21 +10,21 @@ from oslo_middleware import cors, http_proxy_to_wsgi
 from oslo_policy.policy import Enforcer
 
 from treeclaim.api.admission import Admission
+from treeclaim.api.description.openapi import description
 from treeclaim.api.middleware.auth import KeystoneAuthentication, NoAuthentication
 from treeclaim.api.middleware.layers import RequestIds, RequestRecord
 from treeclaim.api.middleware.safe_headers import SafeHeaders
 from treeclaim.api.pipeline import Pipeline
-from treeclaim.api.policy_files import state_of
 from treeclaim.api.policy_rules import load_policy
-from treeclaim.api.protocol.policy import Policy
-from treeclaim.api.protocol.services import Limits, Services
-from treeclaim.api.resources.service.openapi import description
+from treeclaim.api.protocol.operations.services import Limits, Services
+from treeclaim.api.protocol.policy.enforcement import Policy
+from treeclaim.api.protocol.policy.files import state_of
 from treeclaim.api.routes import OPERATIONS
 from treeclaim.config import Configuration
 from treeclaim.replica import Replica
 from treeclaim.store import Store
-from treeclaim.store.database.engine import await_database
-from treeclaim.store.operations import names
+from treeclaim.store.database.connecting.engine import await_database
+from treeclaim.store.operations.catalogue import standard_names
 from treeclaim.store.schema import revisions as schema
 from treeclaim.ui.serving import Pages
 
@@ -60,7 +60,7 @@ def start_services(configuration: Configuration) -> Services:
     if configuration.sync_on_startup:
         schema.sync(store.engine)
     schema.require_ready(store.engine)
-    store.write(names.sync_standard_names)
+    store.write(standard_names.sync_standard_names)
     return Services(
         store=store,
         replica=Replica(store, slow_places=max(configuration.server_threads // 4, 1)),

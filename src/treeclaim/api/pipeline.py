@@ -9,27 +9,31 @@ import falcon
 
 from treeclaim import metrics
 from treeclaim.api import routes
-from treeclaim.api.protocol.accept import JSON, best_match
-from treeclaim.api.protocol.callers import IDENTITY_KEY, caller_of
-from treeclaim.api.protocol.error_documents import error_body
+from treeclaim.api.protocol.callers.caller import IDENTITY_KEY, caller_of
+from treeclaim.api.protocol.callers.identity import Identity, identity_of
+from treeclaim.api.protocol.callers.request_ids import request_id_of
 from treeclaim.api.protocol.errors import ApiError, api_error, bad_request, not_found
-from treeclaim.api.protocol.identity import Identity, identity_of
-from treeclaim.api.protocol.microversions import (
-    EXTENSION_MAXIMUM,
-    MAXIMUM,
-    MINIMUM,
+from treeclaim.api.protocol.errors.documents import error_body
+from treeclaim.api.protocol.negotiation.accept import JSON, best_match
+from treeclaim.api.protocol.negotiation.versions import (
     InvalidVersionError,
     UnacceptableExtensionError,
     UnacceptableVersionError,
-    Version,
     negotiate,
 )
-from treeclaim.api.protocol.operations import Call, Operation, client_gone_of, write_reply
-from treeclaim.api.protocol.request_ids import request_id_of
-from treeclaim.api.protocol.services import Services
+from treeclaim.api.protocol.operations import Call, Operation
+from treeclaim.api.protocol.operations.reply import write_reply
+from treeclaim.api.protocol.operations.services import Services
+from treeclaim.api.protocol.request.validation import query_pairs
 from treeclaim.api.protocol.texts import quoted
-from treeclaim.api.protocol.validation import query_pairs
 from treeclaim.model.errors import TreeclaimError
+from treeclaim.model.microversions import (
+    EXTENSION_MAXIMUM,
+    EXTENSION_MINIMUM,
+    MAXIMUM,
+    MINIMUM,
+    Version,
+)
 
 _LOG = logging.getLogger(__name__)
 
@@ -60,9 +64,9 @@ class Pipeline:
             request.env[VERSION_KEY] = str(version)
             response.set_header(VERSION_HEADER, version.header)
             response.append_header("Vary", VERSION_HEADER.lower())
-            call = self._call(request, version)
-            with self._services.admission.admitted(call.operation.kind, client_gone_of(call)):
-                reply = call.operation.handler(call)
+            operation, call = self._call(request, version)
+            with self._services.admission.admitted(operation.kind, call.client_gone):
+                reply = operation.handler(call)
             write_reply(reply, call, response)
         except ApiError as error:
             _write_error(error, version, request, response)
@@ -76,7 +80,7 @@ class Pipeline:
             )
             _write_error(unexpected, version, request, response)
 
-    def _call(self, request: falcon.Request, version: Version) -> Call:
+    def _call(self, request: falcon.Request, version: Version) -> tuple[Operation, Call]:
         """Let a request through the stages up to its handler."""
         _require_sane_content(request)
         route = routes.find(request.path)
@@ -91,7 +95,10 @@ class Pipeline:
         _require_version_and_media_type(request, operation, version)
         identity = request.env.get(IDENTITY_KEY) or identity_of(request.env)
         self._require_allowed(request, operation, identity)
-        return Call(request, version, identity, self._services, route.arguments, operation)
+        arguments = route.arguments
+        return operation, Call(
+            request, version, identity, self._services, arguments, operation.body
+        )
 
     def _require_allowed(
         self, request: falcon.Request, operation: Operation, identity: Identity
@@ -130,7 +137,10 @@ def _negotiated(request: falcon.Request) -> Version:
         raise ApiError(
             HTTPStatus.NOT_ACCEPTABLE,
             f"Unacceptable version header: {quoted(error)}",
-            members={"max_version": f"1.{EXTENSION_MAXIMUM}", "min_version": "1.0"},
+            members={
+                "max_version": EXTENSION_MAXIMUM.version,
+                "min_version": EXTENSION_MINIMUM.version,
+            },
         ) from error
 
 

@@ -6,38 +6,32 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from treeclaim.api.protocol.operations import Operation
-from treeclaim.api.resources.aggregates import handlers as aggregates
-from treeclaim.api.resources.allocations import handlers as allocations
-from treeclaim.api.resources.candidates import explain
-from treeclaim.api.resources.candidates import handlers as candidates
-from treeclaim.api.resources.classes import handlers as resource_classes
-from treeclaim.api.resources.extension.holders import handlers as holders
-from treeclaim.api.resources.extension.listing import handlers as listing
-from treeclaim.api.resources.extension.totals import handlers as totals
-from treeclaim.api.resources.inventories import handlers as inventories
-from treeclaim.api.resources.providers import handlers as providers
-from treeclaim.api.resources.reshaper import handlers as reshaper
-from treeclaim.api.resources.service import openapi, root
-from treeclaim.api.resources.traits import handlers as traits
-from treeclaim.api.resources.usages import handlers as usages
+from treeclaim.api.resources.aggregates import operations as aggregates
+from treeclaim.api.resources.allocations import operations as allocations
+from treeclaim.api.resources.candidates import operations as candidates
+from treeclaim.api.resources.classes import operations as classes
+from treeclaim.api.resources.extension import operations as extension
+from treeclaim.api.resources.inventories import operations as inventories
+from treeclaim.api.resources.providers import operations as providers
+from treeclaim.api.resources.reshaper import operations as reshaper
+from treeclaim.api.resources.service import operations as service
+from treeclaim.api.resources.traits import operations as traits
+from treeclaim.api.resources.usages import operations as usages
 
 OPERATIONS: tuple[Operation, ...] = (
-    *root.OPERATIONS,
+    *service.OPERATIONS,
     *providers.OPERATIONS,
     *inventories.OPERATIONS,
     *aggregates.OPERATIONS,
     *traits.OPERATIONS,
-    *resource_classes.OPERATIONS,
+    *classes.OPERATIONS,
     *allocations.OPERATIONS,
     *usages.OPERATIONS,
     *candidates.OPERATIONS,
-    *explain.OPERATIONS,
     *reshaper.OPERATIONS,
-    *listing.OPERATIONS,
-    *holders.OPERATIONS,
-    *totals.OPERATIONS,
-    *openapi.OPERATIONS,
+    *extension.OPERATIONS,
 )
+"""All operations of the service; a new noun adds a line."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,9 +48,10 @@ class Route:
 
     @property
     def extension(self) -> int | None:
-        """Return the extension's version from which the path exists, None if it is no part of it."""
-        since = [one.extension for one in self.operations.values() if one.extension is not None]
-        return min(since) if len(since) == len(self.operations) else None
+        """Return the extension's version from which the path exists; None if no part of it."""
+        versions = [operation.extension for operation in self.operations.values()]
+        since = [version for version in versions if version is not None]
+        return min(since) if len(since) == len(versions) else None
 
 
 def _pattern(path: str) -> re.Pattern[str]:

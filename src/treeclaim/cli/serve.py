@@ -20,7 +20,7 @@ from treeclaim.model.errors import SchemaRevisionError, StoreUnavailableError
 from treeclaim.server.processes.listening import tls_context
 from treeclaim.server.settings import ServerSettings
 from treeclaim.store import Store
-from treeclaim.store.database.engine import await_database
+from treeclaim.store.database.connecting.engine import await_database
 from treeclaim.store.schema import revisions as schema
 
 _THREADS = 32

@@ -15,6 +15,7 @@ from treeclaim.client.requests import bodies
 from treeclaim.client.requests.queries import CandidateQuery
 from treeclaim.client.transport import Answer, PlainTransport, Transport
 from treeclaim.client.versions import LATEST_EXTENSION, LATEST_MINOR, Need, ServerVersions
+from treeclaim.model.microversions import ExtensionFeature, Feature
 
 _ATTEMPTS = 5
 _CONCURRENT = "placement.concurrent_update"
@@ -148,13 +149,15 @@ class Client:
 
     def explain(self, query: str | CandidateQuery) -> dict[str, Any]:
         """Ask why there are no candidates; needs the extension (contract page 97, section 3)."""
-        self.versions.require(Need("explain", LATEST_MINOR, extension=0))
+        self.versions.require(
+            Need("explain", LATEST_MINOR, extension=ExtensionFeature.MORE_CONSTRAINTS)
+        )
         return self._ask("/allocation_candidates/explain", query)
 
     def _ask(self, path: str, query: str | CandidateQuery) -> dict[str, Any]:
         parsed = CandidateQuery.parsed(query) if isinstance(query, str) else query
         needs = parsed.needs()
-        self.versions.require(Need("allocation candidates", 10), *needs)
+        self.versions.require(Need("allocation candidates", Feature.ALLOCATION_CANDIDATES), *needs)
         is_extended = path.endswith("explain") or any(one.extension is not None for one in needs)
         found: dict[str, Any] = self.call("GET", f"{path}?{parsed}", extended=is_extended).json()
         return found
@@ -208,7 +211,7 @@ class Client:
             ConsumerExistsError: if the target holds something that is not to be replaced.
             ClientError: if the source holds nothing, or the move is refused.
         """
-        self.versions.require(Need("moving allocations", 13))
+        self.versions.require(Need("moving allocations", Feature.MANAGE_ALLOCATIONS))
 
         def attempt() -> None:
             held = self.get(f"/allocations/{source}")

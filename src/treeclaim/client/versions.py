@@ -4,12 +4,14 @@
 from dataclasses import dataclass
 
 from treeclaim.client.errors import UnsupportedFeatureError
+from treeclaim.model import microversions
+from treeclaim.model.microversions import Feature
 
-LATEST_MINOR = 39
-"""The last microversion of the Placement API, 1.39."""
+LATEST_MINOR = microversions.MAXIMUM.minor
+"""The last microversion 1.N of the Placement API."""
 
-LATEST_EXTENSION = 1
-"""The last version of the `treeclaim` extension, 1.1."""
+LATEST_EXTENSION = microversions.EXTENSION_MAXIMUM
+"""The last version 1.N of the `treeclaim` extension."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,7 +20,7 @@ class Need:
 
     Attributes:
         feature: In words, with the parameter's name.
-        minor: Lowest microversion 1.N.
+        minor: Lowest microversion 1.N, mostly a `Feature`.
         extension: Lowest version 1.N of the `treeclaim` extension; None if it is no part of it.
     """
 
@@ -60,14 +62,18 @@ class ServerVersions:
         extension = "" if self.extension is None else f", treeclaim 1.{self.extension}"
         return f"placement 1.{self.minor}{extension}"
 
+    def has_feature(self, feature: Feature) -> bool:
+        """Tell whether a feature of the Placement API is there."""
+        return self.minor >= feature
+
     def require(self, *needs: Need) -> None:
         """Check that features are there.
 
         Raises:
             UnsupportedFeatureError: for the first one that is not.
         """
-        for one in needs:
-            if not self.has(one):
+        for need in needs:
+            if not self.has(need):
                 raise UnsupportedFeatureError(
-                    f"{one.feature} needs {one.version}, but the server has {self.header} only"
+                    f"{need.feature} needs {need.version}, but the server has {self.header} only"
                 )

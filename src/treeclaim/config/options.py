@@ -9,7 +9,7 @@ from oslo_log import log
 from oslo_middleware import cors, http_proxy_to_wsgi
 from oslo_policy import opts as policy_opts
 
-from treeclaim.store.database import waits
+from treeclaim.store.database import timeouts
 
 _NOBODY = "00000000-0000-0000-0000-000000000000"
 
@@ -100,43 +100,43 @@ _DATABASE = (
 _WAITS = (
     cfg.IntOpt(
         "database_connect_timeout",
-        default=waits.CONNECT_SECONDS,
+        default=timeouts.CONNECT_SECONDS,
         min=1,
         help="Seconds to be let in by each database server.",
     ),
     cfg.IntOpt(
         "database_lock_timeout",
-        default=waits.LOCK_SECONDS,
+        default=timeouts.LOCK_SECONDS,
         min=1,
         help="Seconds that a write waits for a lock that others hold; three times that on SQLite.",
     ),
     cfg.IntOpt(
         "database_statement_timeout",
-        default=waits.STATEMENT_SECONDS,
+        default=timeouts.STATEMENT_SECONDS,
         min=1,
         help="Seconds that one statement of a request may take.",
     ),
     cfg.IntOpt(
         "database_load_timeout",
-        default=waits.LOAD_SECONDS,
+        default=timeouts.LOAD_SECONDS,
         min=1,
         help="Seconds that one statement may take that reads everything, or of upkeep.",
     ),
     cfg.IntOpt(
         "database_write_timeout",
-        default=waits.WRITE_SECONDS,
+        default=timeouts.WRITE_SECONDS,
         min=1,
         help="Seconds after which no further statement or attempt of a write is begun.",
     ),
     cfg.IntOpt(
         "database_idle_timeout",
-        default=waits.IDLE_SECONDS,
+        default=timeouts.IDLE_SECONDS,
         min=1,
         help="Seconds after which the server ends a transaction whose process stands still.",
     ),
     cfg.IntOpt(
         "database_tcp_timeout",
-        default=waits.TCP_SECONDS,
+        default=timeouts.TCP_SECONDS,
         min=1,
         help="Seconds without a sign of the database's machine until it is given up.",
     ),

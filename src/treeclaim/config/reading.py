@@ -15,7 +15,7 @@ from treeclaim.config.connections import ConnectionLimits
 from treeclaim.config.options import GROUPS, register
 from treeclaim.model.request import SearchOptions
 from treeclaim.store import DatabaseSettings
-from treeclaim.store.database.waits import Waits
+from treeclaim.store.database.timeouts import Timeouts
 
 PROJECT = "placement"
 """What the configuration file and its folder are called, as the Placement service has them."""
@@ -219,13 +219,13 @@ def _database(options: cfg.ConfigOpts) -> DatabaseSettings:
         pool_timeout=database.pool_timeout,
         mysql_sql_mode=database.mysql_sql_mode,
         connection_debug=database.connection_debug,
-        waits=_waits(options),
+        timeouts=_timeouts(options),
     )
 
 
-def _waits(options: cfg.ConfigOpts) -> Waits:
+def _timeouts(options: cfg.ConfigOpts) -> Timeouts:
     own = options.treeclaim
-    return Waits(
+    return Timeouts(
         connect=own.database_connect_timeout,
         lock=own.database_lock_timeout,
         statement=own.database_statement_timeout,

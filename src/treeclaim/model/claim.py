@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Claims as values: what a consumer is to hold, and what it holds."""
+"""Claims and allocations as values."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -22,7 +22,7 @@ class ConsumerType(Enum):
 
 @dataclass(frozen=True, slots=True)
 class ConsumerClaim:
-    """All that one consumer is to hold from now on (contract page 70, section 1.3).
+    """The new allocations of one consumer, instead of its present ones (page 70, section 1.3).
 
     Attributes:
         consumer_uuid: Lower-case dashed uuid.
@@ -42,8 +42,8 @@ class ConsumerClaim:
 
 
 @dataclass(frozen=True, slots=True)
-class ProviderShare:
-    """What a consumer holds on one provider.
+class AllocationOnProvider:
+    """The allocation of a consumer on one provider.
 
     Attributes:
         generation: The provider's generation.
@@ -56,10 +56,10 @@ class ProviderShare:
 
 @dataclass(frozen=True, slots=True)
 class ConsumerAllocations:
-    """All that one consumer holds (contract page 70, section 2).
+    """The allocations of one consumer (contract page 70, section 2).
 
     Attributes:
-        shares: By provider uuid.
+        by_provider: By provider uuid.
         project_id: Owner.
         user_id: Owner.
         generation: The consumer's generation.
@@ -67,7 +67,7 @@ class ConsumerAllocations:
         modified_at: Newest creation among the records, in seconds since the epoch.
     """
 
-    shares: Mapping[str, ProviderShare]
+    by_provider: Mapping[str, AllocationOnProvider]
     project_id: str
     user_id: str
     generation: int
@@ -76,8 +76,8 @@ class ConsumerAllocations:
 
 
 @dataclass(frozen=True, slots=True)
-class ConsumerShare:
-    """What one consumer holds on a given provider.
+class AllocationOfConsumer:
+    """The allocation of one consumer on a given provider.
 
     Attributes:
         generation: The consumer's generation.
@@ -90,16 +90,16 @@ class ConsumerShare:
 
 @dataclass(frozen=True, slots=True)
 class ProviderAllocations:
-    """What consumers hold on one provider (contract page 70, section 6).
+    """The allocations on one provider (contract page 70, section 6).
 
     Attributes:
         provider_generation: The provider's generation.
-        shares: By consumer uuid.
+        by_consumer: By consumer uuid.
         modified_at: Newest creation among the records in seconds since the epoch, None if none.
     """
 
     provider_generation: int
-    shares: Mapping[str, ConsumerShare]
+    by_consumer: Mapping[str, AllocationOfConsumer]
     modified_at: float | None
 
 

@@ -13,6 +13,7 @@ from treeclaim.model.changes import Changes, Cursor
 from treeclaim.model.errors import StoreUnavailableError
 from treeclaim.store import Store
 from treeclaim.store.database.transactions import ReadTransaction
+from treeclaim.store.feed.unread import changes_since
 
 _LARGE_FOREST = 10_000
 """Providers from which on the garbage collector is spared a Forest."""
@@ -65,7 +66,7 @@ class Follower:
         The Forest is the same picture then as that of the transaction's snapshot.
         """
         begin = perf_counter()
-        changes = self._store.changes_within(transaction, self._cursor)
+        changes = changes_since(transaction, self._cursor)
         if self._cursor is None or changes.cursor.positions != self._cursor.positions:
             self._apply(changes, begin)
 

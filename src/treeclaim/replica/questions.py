@@ -10,7 +10,7 @@ import orjson
 from treeclaim.forest.answer.body import Answer
 from treeclaim.forest.bounds.budget import Budget
 from treeclaim.forest.explain.explain import Focus, explained
-from treeclaim.forest.solve.search import search
+from treeclaim.forest.search import search
 from treeclaim.forest.table.forest import Forest
 from treeclaim.model.errors import ProviderNotFoundError
 from treeclaim.model.request import BodyForm, CandidateRequest, SearchOptions
@@ -58,7 +58,7 @@ class CandidateQuestion:
 
     def begin(self, forest: Forest, budget: Budget) -> Answer:
         """Begin the search."""
-        return Answer(search(forest, self.request, self.options, budget), self.form)
+        return search(forest, self.request, self.options, self.form, budget)
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from treeclaim.api.protocol.microversions import MAXIMUM
-from treeclaim.api.protocol.validation import Checker
-from treeclaim.api.protocol.wording import FORMATS, WordingValidator
+from treeclaim.api.protocol.request.validation import Checker
+from treeclaim.api.protocol.request.wording import FORMATS, WordingValidator
 from treeclaim.api.routes import OPERATIONS
+from treeclaim.model.microversions import MAXIMUM
 from treeclaim.model.names import normalised_uuid
 
 UUID = "10000000-0000-4000-8000-000000000001"
@@ -134,7 +134,7 @@ def test_no_pattern_lets_a_line_end_through(schema, text):
 
 EXAMPLES = ["1", "VCPU", "CUSTOM_A", UUID, "all"]
 EXAMPLES += [f"{name}_A" for name in ("resources", "required", "member_of", "in_tree")]
-EXAMPLES += ["in_subtree_A"]
+EXAMPLES += ["in_subtree_A", "inventories"]
 
 
 def _names_like(pattern):

@@ -25,8 +25,8 @@ def ask(records, groups, form=BodyForm(), options={}, **more):
     forest = forest_of(records)
     request = CandidateRequest(tuple(groups), **more)
     try:
-        question = search(forest, request, SearchOptions(**OPTIONS, **options))
-        written = sum(len(piece) for piece in Answer(question, form).pieces())
+        answer = search(forest, request, SearchOptions(**OPTIONS, **options), form)
+        written = sum(len(piece) for piece in answer.pieces())
         outcome = f"{written} bytes"
     except (SearchGivenUpError, SearchTooLargeError) as error:
         outcome = type(error).__name__

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.forest.building import answer_of, forest_of, record, wide_trees
+from treeclaim.forest.bounds import thresholds
 from treeclaim.forest.bounds.budget import UNBOUNDED
 from treeclaim.forest.feasibility import packing
 from treeclaim.forest.feasibility.packing import Kind, Place, packable
@@ -81,8 +82,8 @@ def test_too_little_work_allowed_is_never_too_strict(puzzle):
     kinds, places = puzzle
     if sum(one.takers for one in kinds) <= 6 and fits(kinds, places):
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(packing, "_MOST_FILLINGS", 2)
-            patch.setattr(packing, "_MOST_STATES", (4, 2))
+            patch.setattr(thresholds, "MOST_FILLINGS", 2)
+            patch.setattr(thresholds, "MOST_PACKING_STATES", (4, 2))
             assert packing._judged(kinds, places, UNBOUNDED)
 
 

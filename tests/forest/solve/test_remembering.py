@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.forest.building import BEGINNING, body_of, complete, forest_of, provider_uuid, record
+from treeclaim.forest import search as search_module
 from treeclaim.forest.bounds.memory import Memory
-from treeclaim.forest.solve.search import Search
 from treeclaim.forest.table.forest import Forest
 from treeclaim.model.changes import Changes
 from treeclaim.model.names import SHARING_TRAIT
@@ -127,7 +127,7 @@ def test_another_amount_that_fits_the_same_providers_is_not_searched_again(monke
     forest = forest_of(world([0] * 10))
     first, second, third = (next(requests(amount, None)) for amount in (2, 3, 9))
     found = body_of(forest, first).count(b'"VCPU":2')
-    monkeypatch.setattr(Search, "all_blocks", lambda self: iter([]))
+    monkeypatch.setattr(search_module, "combined", lambda *_: iter([]))
     assert body_of(forest, second).count(b'"VCPU":3') == found == 3
     assert body_of(forest, third).count(b'"VCPU":9') == 0
 

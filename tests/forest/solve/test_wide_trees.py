@@ -15,8 +15,11 @@ from tests.forest.building import (
     roots_used,
     wide_trees,
 )
+from treeclaim.forest.bounds.budget import UNBOUNDED
 from treeclaim.forest.feasibility.assignment import assignable
-from treeclaim.forest.solve.search import search
+from treeclaim.forest.solve.anchors import all_anchors
+from treeclaim.forest.solve.relate import relate
+from treeclaim.forest.solve.stage import stage_of
 from treeclaim.model.request import (
     CandidateRequest,
     ProviderConditions,
@@ -73,9 +76,9 @@ def test_as_many_groups_as_one_unit_children_find_the_cap_and_every_host(hosts, 
 @pytest.mark.parametrize("isolate", [True, False])
 def test_one_child_too_few_is_known_before_anything_is_combined(isolate):
     forest = forest_of(wide_trees(2, 63))
-    question = search(forest, request_for(64, isolate=isolate), SearchOptions())
-    stage = question._stage(question.anchors)
-    assert len(question.anchors) == 2
+    problem = relate(forest, request_for(64, isolate=isolate), SearchOptions(), UNBOUNDED)
+    stage = stage_of(problem, all_anchors(problem))
+    assert len(stage.trees) == 2
     assert len(stage.live) == 0
 
 

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from treeclaim.forest.bounds import thresholds
 from treeclaim.forest.split import sums
 from treeclaim.forest.split.division import Share, even, is_viable, minimal_sets, pack
 
@@ -81,9 +82,9 @@ def test_sums_of_multiples_are_found_by_each_method_as_by_trying(terms, rest, bo
     ranges = [range(0, step * times + 1, step) for step, times in terms]
     expected = any(sum(one) == rest for one in itertools.product(*ranges))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(sums, "_MOST_REMAINDERS", bounds[0])
-        patch.setattr(sums, "_MOST_BITS", bounds[1])
-        patch.setattr(sums, "_FEW_TRIES", bounds[2])
+        patch.setattr(thresholds, "MOST_REMAINDERS", bounds[0])
+        patch.setattr(thresholds, "MOST_SUM_BITS", bounds[1])
+        patch.setattr(thresholds, "FEW_TRIES", bounds[2])
         assert sums.reaches(terms, rest, lambda: None) == expected
 
 

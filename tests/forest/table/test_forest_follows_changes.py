@@ -17,7 +17,7 @@ from tests.forest.building import (
     record,
 )
 from treeclaim.forest.answer.listing import matching_providers
-from treeclaim.forest.table import forest as forest_module
+from treeclaim.forest.bounds import thresholds
 from treeclaim.forest.table.forest import Forest
 from treeclaim.model.changes import Changes
 from treeclaim.model.inventory import Inventory
@@ -117,8 +117,8 @@ REQUESTS = (
 def test_a_forest_that_followed_changes_equals_one_loaded_afresh(batches, compact_soon):
     forest, picture = Forest(), Picture()
     forest.apply(complete([]))
-    few = forest_module._FEWEST_DEAD_ROWS
-    forest_module._FEWEST_DEAD_ROWS = 3 if compact_soon else few
+    few = thresholds.FEWEST_DEAD_ROWS
+    thresholds.FEWEST_DEAD_ROWS = 3 if compact_soon else few
     try:
         for batch in batches:
             for action, *arguments in batch:
@@ -126,7 +126,7 @@ def test_a_forest_that_followed_changes_equals_one_loaded_afresh(batches, compac
             forest.apply(picture.changes())
             assert_equal_to_fresh(forest, list(picture.records.values()))
     finally:
-        forest_module._FEWEST_DEAD_ROWS = few
+        thresholds.FEWEST_DEAD_ROWS = few
 
 
 def test_a_new_provider_may_have_the_id_of_a_deleted_one():

@@ -7,8 +7,8 @@ import sqlalchemy as sa
 from tests.databases import empty_database
 from treeclaim.model.errors import StoreUnavailableError
 from treeclaim.store import DatabaseSettings
-from treeclaim.store.database.connections import writing
-from treeclaim.store.database.engine import make_engine
+from treeclaim.store.database.connecting.connections import writing
+from treeclaim.store.database.connecting.engine import make_engine
 from treeclaim.store.schema import revisions as schema
 
 

@@ -5,10 +5,10 @@ import logging
 
 import pytest
 
-from treeclaim.store.database import outages
-from treeclaim.store.database.failures import Trouble
+from treeclaim.store.database.failures import outages
+from treeclaim.store.database.failures.kinds import Failure
 
-SILENT, LOCKED = Trouble.SILENT.value, Trouble.LOCKED.value
+SILENT, LOCKED = Failure.SILENT.value, Failure.LOCK_TIMEOUT.value
 
 
 @pytest.fixture
@@ -54,7 +54,7 @@ def test_a_failure_that_goes_on_is_told_again_with_its_count(lines, monkeypatch)
     known.failed(SILENT, "first")
     for _ in range(5):
         known.failed(SILENT, "more")
-    monkeypatch.setattr(outages, "QUIET_SECONDS", 0.0)
+    monkeypatch.setattr(outages, "WARNING_INTERVAL", 0.0)
     known.failed(SILENT, "last")
     assert "6 x" in lines()[-1]
     assert "last" in lines()[-1]

@@ -11,8 +11,8 @@ import pytest
 
 from tests.service import HEADERS, client_of, schema_on, start_on
 from treeclaim.store import DatabaseSettings, Store
-from treeclaim.store.database.waits import UNFAIR
-from treeclaim.store.operations import providers
+from treeclaim.store.database.timeouts import UNFAIR
+from treeclaim.store.operations.providers import providers
 
 READABLE = 0o022
 

@@ -14,7 +14,8 @@ from treeclaim.forest.table.forest import Forest
 from treeclaim.model.inventory import Inventory
 from treeclaim.replica import Replica
 from treeclaim.store import DatabaseSettings, Store
-from treeclaim.store.operations import inventories, providers, traits
+from treeclaim.store.operations.catalogue import traits as trait_names
+from treeclaim.store.operations.providers import inventories, providers
 
 WRITERS = 3
 ROUNDS = 25
@@ -48,7 +49,7 @@ def write_at_random(url, seed, shared, ready, begin):
         elif action == "child":
             mine.append(new_provider(store, parent=chance.choice(mine)))
         elif action == "trait":
-            store.write(traits.ensure, f"CUSTOM_{chance.randrange(40)}")
+            store.write(trait_names.ensure, f"CUSTOM_{chance.randrange(40)}")
         elif action == "delete" and len(mine) > 1:
             store.write(delete_leaf, mine)
         elif action == "shared":
@@ -198,5 +199,5 @@ def test_nothing_new_is_answered_without_loading(store):
     new_provider(store)
     changes = store.changes(None)
     assert store.changes(changes.cursor) is None
-    store.write(traits.ensure, "CUSTOM_NEW")
+    store.write(trait_names.ensure, "CUSTOM_NEW")
     assert store.changes(changes.cursor).catalogue is not None

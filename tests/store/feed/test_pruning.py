@@ -19,7 +19,7 @@ from treeclaim.store import store as store_module
 from treeclaim.store.database.transactions import utc_now
 from treeclaim.store.feed import pruning
 from treeclaim.store.feed.streams import StreamPool
-from treeclaim.store.operations import inventories, providers
+from treeclaim.store.operations.providers import inventories, providers
 from treeclaim.store.schema.tables import feed, streams
 
 SLOW_KINDS = [KINDS[0], *(pytest.param(kind, marks=pytest.mark.slow) for kind in KINDS[1:])]
@@ -59,7 +59,7 @@ def touch_together(store, count):
 @pytest.fixture
 def deletions(store, monkeypatch):
     """The number of rows that each statement took out of the feed, with small pieces."""
-    monkeypatch.setattr(pruning, "ROWS_AT_ONCE", PIECE)
+    monkeypatch.setattr(pruning, "ROWS_PER_TRANSACTION", PIECE)
     found = []
 
     def note(_connection, cursor, statement, *_):
@@ -169,7 +169,7 @@ def test_prunings_at_the_same_time_make_epochs_with_different_numbers(store, dat
 
 
 def test_a_write_is_not_failed_by_the_pruning_that_it_begins(store, database_url, monkeypatch):
-    monkeypatch.setattr(store_module, "_PRUNE_EVERY", 0)
+    monkeypatch.setattr(store_module, "_PRUNE_INTERVAL", 0)
     with closing(Store(DatabaseSettings(database_url))) as busy:
         with busy.engine.begin() as connection:
             connection.exec_driver_sql("DROP TABLE treeclaim_feed")
@@ -183,7 +183,7 @@ def test_a_write_is_not_failed_where_no_thread_can_be_started(store, database_ur
     def refuse(_thread):
         raise RuntimeError("can't start new thread")
 
-    monkeypatch.setattr(store_module, "_PRUNE_EVERY", 0)
+    monkeypatch.setattr(store_module, "_PRUNE_INTERVAL", 0)
     monkeypatch.setattr(threading.Thread, "start", refuse)
     with closing(Store(DatabaseSettings(database_url))) as busy:
         assert busy.write(lambda _: "done") == "done"

@@ -91,7 +91,7 @@ def test_who_waited_for_a_database_that_failed_meanwhile_does_not_wait_for_it_ag
         assert others_wait.wait(30)
         raise store.engine.dialect.loaded_dbapi.OperationalError(2013, "timed out")
 
-    monkeypatch.setattr(store._probe, "_ask", silent)
+    monkeypatch.setattr(store._probe, "_query", silent)
     counted = CountingLock()
     monkeypatch.setattr(store._probe, "_lock", counted)
     failures = []

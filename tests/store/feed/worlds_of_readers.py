@@ -12,7 +12,9 @@ from treeclaim.forest.table.forest import Forest
 from treeclaim.model.errors import TreeclaimError
 from treeclaim.model.inventory import Inventory
 from treeclaim.store import DatabaseSettings, Store
-from treeclaim.store.operations import inventories, providers, resource_classes, traits
+from treeclaim.store.operations.catalogue import resource_classes
+from treeclaim.store.operations.catalogue import traits as trait_names
+from treeclaim.store.operations.providers import inventories, providers
 from treeclaim.store.schema import revisions as schema
 from treeclaim.store.schema.tables import feed, own, placement, streams
 
@@ -120,7 +122,7 @@ class World:
         """Make a trait, or take it away."""
         name = TRAITS[which % len(TRAITS)]
         known = name in self.load().catalogue.traits
-        self._write(writer, traits.delete if known else traits.ensure, name)
+        self._write(writer, trait_names.delete if known else trait_names.ensure, name)
 
     def _write(self, writer, operation, *args, **kwargs):
         with contextlib.suppress(TreeclaimError):

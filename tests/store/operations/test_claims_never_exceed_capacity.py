@@ -10,7 +10,8 @@ from treeclaim.model.errors import CapacityExceededError
 from treeclaim.model.inventory import Inventory
 from treeclaim.replica import Replica
 from treeclaim.store import DatabaseSettings, Store
-from treeclaim.store.operations import allocations, inventories, providers
+from treeclaim.store.operations.allocations import claims as allocations
+from treeclaim.store.operations.providers import inventories, providers
 
 WORKERS = 4
 ROUNDS = 20

@@ -9,10 +9,11 @@ import sqlalchemy as sa
 
 from treeclaim.model.claim import ConsumerClaim
 from treeclaim.model.inventory import Inventory
-from treeclaim.store.database.ready import Ready
+from treeclaim.store.database.compiled import CompiledStatement
 from treeclaim.store.database.transactions import WriteTransaction, utc_now
-from treeclaim.store.operations import allocations, inventories, providers
-from treeclaim.store.reading import holdings
+from treeclaim.store.operations.allocations import claims as allocations
+from treeclaim.store.operations.providers import inventories, providers
+from treeclaim.store.reading import allocations as allocation_queries
 from treeclaim.store.schema.tables import consumers, projects
 
 MOST_STATEMENTS = 8
@@ -98,11 +99,11 @@ def test_a_claim_for_a_consumer_without_a_record_takes_little_more(store, hosts)
 def test_a_ready_statement_takes_lists_of_any_length(store):
     with store.engine.begin() as connection:
         transaction = WriteTransaction(connection)
-        insert = Ready(sa.insert(projects).inline())
+        insert = CompiledStatement(sa.insert(projects).inline())
         transaction.execute_each(
             insert, ({"external_id": one, "created_at": transaction.now} for one in "abc")
         )
-        find = Ready(
+        find = CompiledStatement(
             sa.select(projects.c.external_id)
             .where(projects.c.external_id.in_(sa.bindparam("names", expanding=True)))
             .order_by(projects.c.external_id)
@@ -115,7 +116,7 @@ def test_a_ready_statement_takes_lists_of_any_length(store):
 def test_a_ready_statement_writes_times_as_sqlalchemy_reads_them(store):
     at = utc_now()
     with store.engine.begin() as connection:
-        insert = Ready(sa.insert(projects).inline())
+        insert = CompiledStatement(sa.insert(projects).inline())
         insert.execute(connection, {"external_id": "timed", "created_at": at})
         found = connection.execute(sa.select(projects.c.created_at)).scalar()
         # MariaDB keeps whole seconds.
@@ -184,4 +185,4 @@ def test_a_claim_finds_its_names_whatever_the_collation_of_their_tables(store, h
     consumer = str(uuid.uuid4())
     claim(store, consumer, hosts[0], None)
     claim(store, consumer, hosts[1], 1)
-    assert store.read(holdings.of_consumer, consumer).project_id == "project"
+    assert store.read(allocation_queries.of_consumer, consumer).project_id == "project"

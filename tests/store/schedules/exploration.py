@@ -9,7 +9,7 @@ from operator import or_
 from tests.store.schedules.footprints import Footprint, footprint_of
 from tests.store.schedules.pictures import Aftermath, Follower, aftermath
 from tests.store.schedules.schedule import Course, Scheduler
-from treeclaim.store import store as store_module
+from treeclaim.store.writes import retries
 
 
 @dataclass(frozen=True)
@@ -39,8 +39,8 @@ class Failure:
 
 def without_pauses(patch):
     """Let the store run a transaction again at once: what comes then is the scheduler's matter."""
-    patch.setattr(store_module, "_FIRST_PAUSE", 0.0)
-    patch.setattr(store_module, "_LONGEST_PAUSE", 0.0)
+    patch.setattr(retries, "_FIRST_PAUSE", 0.0)
+    patch.setattr(retries, "_LONGEST_PAUSE", 0.0)
 
 
 class Exploration:

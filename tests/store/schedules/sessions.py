@@ -84,7 +84,7 @@ class Session:
         """Begin in a new world, which its reader has seen already."""
         self._begin_anew()
         # Nothing is left of the streams known here.
-        self.store._streams = streams.StreamPool()
+        self.store._committer._streams = streams.StreamPool()
         self.follower = None
         self._start = changes
 

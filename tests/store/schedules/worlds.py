@@ -14,14 +14,14 @@ from treeclaim.model.claim import ConsumerClaim, Generation, ReshapedInventory
 from treeclaim.model.inventory import Inventory
 from treeclaim.model.provider import Provider
 from treeclaim.store.feed import pruning
-from treeclaim.store.operations import (
+from treeclaim.store.operations import reshaper
+from treeclaim.store.operations.allocations import claims as allocations
+from treeclaim.store.operations.catalogue import resource_classes, standard_names
+from treeclaim.store.operations.catalogue import traits as trait_names
+from treeclaim.store.operations.providers import (
     aggregates,
-    allocations,
     inventories,
-    names,
     providers,
-    reshaper,
-    resource_classes,
     traits,
 )
 from treeclaim.store.takeover import data_migrations
@@ -272,9 +272,9 @@ def parts_world():
         script("leave", write(aggregates.replace, SHARE, [], None)),
         script("give-trait", write(traits.replace, HOST, GENERATION, [GOLD])),
         script("clear-traits", write(traits.clear, SHARE)),
-        script("create-trait", write(traits.ensure, SILVER)),
-        script("delete-trait", write(traits.delete, GOLD)),
-        script("swap-trait", write(traits.delete, GOLD), write(traits.ensure, SILVER)),
+        script("create-trait", write(trait_names.ensure, SILVER)),
+        script("delete-trait", write(trait_names.delete, GOLD)),
+        script("swap-trait", write(trait_names.delete, GOLD), write(trait_names.ensure, SILVER)),
         script("delete-provider", write(providers.delete, SHARE)),
         script("swap-provider", write(providers.delete, SHARE), create("made")),
         PRUNE,
@@ -305,8 +305,8 @@ def names_world():
     world.rows["traits"].clear()
     world.rows["resource_classes"].clear()
     world.add(
-        script("sync-names", write(names.sync_standard_names)),
-        script("create-trait", write(traits.ensure, GOLD)),
+        script("sync-names", write(standard_names.sync_standard_names)),
+        script("create-trait", write(trait_names.ensure, GOLD)),
         script("create-class", write(resource_classes.ensure, GOLD)),
     )
     return world

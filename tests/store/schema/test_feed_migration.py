@@ -11,8 +11,8 @@ from tests.databases import KINDS, empty_database
 from treeclaim.model.errors import SchemaRevisionError
 from treeclaim.replica import Replica
 from treeclaim.store import DatabaseSettings, Store
-from treeclaim.store.database.engine import make_engine
-from treeclaim.store.operations import providers
+from treeclaim.store.database.connecting.engine import make_engine
+from treeclaim.store.operations.providers import providers
 from treeclaim.store.schema import revisions as schema
 from treeclaim.store.schema.tables import PLACEMENT_REVISION, placement
 

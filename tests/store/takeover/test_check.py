@@ -15,7 +15,7 @@ from tests.databases import GaleraNode, MissingServerError
 from tests.service import schema_on
 from treeclaim.model.errors import SchemaRevisionError
 from treeclaim.store import DatabaseSettings
-from treeclaim.store.database.engine import make_engine
+from treeclaim.store.database.connecting.engine import make_engine
 from treeclaim.store.schema import revisions as schema
 from treeclaim.store.schema.tables import alembic_version, placement
 from treeclaim.store.takeover.check import check
@@ -356,12 +356,12 @@ def test_what_does_not_answer_is_one_error(tmp_path):
 SYNC = """
 import sys
 from treeclaim.store import DatabaseSettings, Store
-from treeclaim.store.operations import names
+from treeclaim.store.operations.catalogue import standard_names
 from treeclaim.store.schema import revisions as schema
 for line in sys.stdin:
     store = Store(DatabaseSettings(sys.argv[1]))
     schema.sync(store.engine)
-    store.write(names.sync_standard_names)
+    store.write(standard_names.sync_standard_names)
     store.close()
     print("done", flush=True)
 """

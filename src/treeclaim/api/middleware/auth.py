@@ -8,9 +8,9 @@ import orjson
 from keystonemiddleware import auth_token
 from oslo_config import cfg
 
-from treeclaim.api.protocol.callers import IDENTITY_KEY
-from treeclaim.api.protocol.identity import identity_of
-from treeclaim.api.protocol.request_ids import request_id_of
+from treeclaim.api.protocol.callers.caller import IDENTITY_KEY
+from treeclaim.api.protocol.callers.identity import identity_of
+from treeclaim.api.protocol.callers.request_ids import request_id_of
 
 if TYPE_CHECKING:
     from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment

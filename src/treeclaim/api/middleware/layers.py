@@ -4,7 +4,6 @@
 import logging
 import re
 from collections.abc import Callable, Iterable
-from functools import cache
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
@@ -13,8 +12,9 @@ from prometheus_client import Counter, Histogram
 
 from treeclaim import metrics
 from treeclaim.api.pipeline import OPERATION_KEY, VERSION_KEY
-from treeclaim.api.protocol.callers import caller_of
-from treeclaim.api.protocol.request_ids import HEADER, assign_request_id
+from treeclaim.api.protocol.callers.caller import caller_of
+from treeclaim.api.protocol.callers.request_ids import HEADER, assign_request_id
+from treeclaim.api.protocol.remembering import remembering_short
 
 if TYPE_CHECKING:
     from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
@@ -26,6 +26,10 @@ _IN_QUERIES = _IN_PATHS + "?%"
 _PLAIN_PATH = re.compile(r"[/:@!$&'()*+,;=\-._~A-Za-z0-9]*")
 _PLAIN_QUERY = re.compile(r"[/:@!$&'()*+,;=\-._~?%A-Za-z0-9]*")
 """What needs no quoting: nearly every request."""
+
+_REMEMBERED, _LONGEST_REMEMBERED = 4_096, 256
+"""Series, and characters of method, path and status of each: 1 MiB. Some fifty operations have up to
+twenty statuses each."""
 
 
 class RequestIds:
@@ -82,7 +86,7 @@ def _count(environment: "WSGIEnvironment", code: str, seconds: float) -> None:
     durations.observe(seconds)
 
 
-@cache
+@remembering_short(_REMEMBERED, _LONGEST_REMEMBERED)
 def _series(method: str, path: str, code: str) -> tuple[Counter, Histogram]:
     """Return what counts and times one kind of answer; the library takes long to find them."""
     return (

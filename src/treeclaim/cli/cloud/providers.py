@@ -8,13 +8,10 @@ from typing import Any
 from treeclaim.cli.output import CommandError
 from treeclaim.client import CandidateQuery, Client
 from treeclaim.client.parallel import in_parallel
+from treeclaim.model.microversions import Feature
 
 Row = dict[str, Any]
 """A provider as a list of them has it."""
-
-_TREES = 14
-_ROOTS = 29
-"""Minor versions from which providers have trees, and from which answers tell the roots."""
 
 _MOST_TREES = 20
 """Trees whose providers are listed one tree after the other; of more, all are listed at once. One
@@ -50,7 +47,7 @@ def find_provider(client: Client, name: str) -> Row:
 
 def providers_of_tree(client: Client, provider: Row) -> list[Row]:
     """Return all providers of a provider's tree."""
-    if client.versions.minor < _TREES:
+    if not client.versions.has_feature(Feature.NESTED_PROVIDERS):
         return [provider]
     return client.providers(in_tree=provider["uuid"])
 
@@ -85,7 +82,7 @@ def names_in(client: Client, answer: Mapping[str, Any]) -> dict[str, str]:
         for own in _providers_in(request)
         if own in summaries
     }
-    if client.versions.minor < _ROOTS or len(roots) > _MOST_TREES:
+    if not client.versions.has_feature(Feature.NESTED_CANDIDATES) or len(roots) > _MOST_TREES:
         listed = client.providers() if answer["allocation_requests"] else []
     else:
         trees = in_parallel(

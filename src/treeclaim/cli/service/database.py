@@ -15,8 +15,8 @@ from treeclaim.cli.service import data_migrations
 from treeclaim.cli.service.stores import opened_store
 from treeclaim.config import Configuration
 from treeclaim.store import Store
-from treeclaim.store.database.engine import await_database
-from treeclaim.store.operations import names
+from treeclaim.store.database.connecting.engine import await_database
+from treeclaim.store.operations.catalogue import standard_names
 from treeclaim.store.schema import revisions as schema
 from treeclaim.store.schema.tables import PLACEMENT_REVISION, alembic_version, placement
 from treeclaim.store.takeover.check import check
@@ -103,7 +103,7 @@ def _sync(store: Store, configuration: Configuration, _options: argparse.Namespa
         store.engine, attempts=configuration.max_retries, pause=configuration.retry_interval
     )
     schema.sync(store.engine)
-    store.write(names.sync_standard_names)
+    store.write(standard_names.sync_standard_names)
 
 
 def _version(store: Store, _configuration: Configuration, _options: argparse.Namespace) -> None:

@@ -12,7 +12,7 @@ from treeclaim.cli.configuration import add_config_options, configuration_of
 from treeclaim.cli.output import CommandError
 from treeclaim.cli.service.stores import opened_store
 from treeclaim.store import Store
-from treeclaim.store.operations import consumers
+from treeclaim.store.operations.allocations import consumers
 from treeclaim.store.schema import revisions as schema
 from treeclaim.store.takeover.data_migrations import providers_without_root
 
@@ -70,7 +70,7 @@ class _Checks(UpgradeCommands):
         )
 
     def _consumers(self) -> Result:
-        missing = self._store.read(consumers.rows_without_owner)
+        missing = self._store.read(consumers.count_without_row)
         if not missing:
             return Result(Code.SUCCESS)
         return Result(

@@ -9,11 +9,10 @@ from typing import Any, TypeVar
 from treeclaim.client.client import Client
 from treeclaim.client.requests import bodies
 from treeclaim.client.versions import Need
+from treeclaim.model.microversions import Feature
 
-LOWEST_MINOR = 14
+LOWEST_MINOR = Feature.NESTED_PROVIDERS
 """Lowest microversion 1.N whose answers tell all that matters but the types of consumers."""
-
-_TYPES = 38
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -162,7 +161,7 @@ def read_consumer(client: Client, uuid: str) -> Consumer:
         ClientError: if the call fails.
     """
     answer = client.get(f"/allocations/{uuid}")
-    is_typed = client.versions.minor >= _TYPES
+    is_typed = client.versions.has_feature(Feature.CONSUMER_TYPES)
     return Consumer(
         uuid=uuid,
         held=bodies.by_provider(answer["allocations"]),

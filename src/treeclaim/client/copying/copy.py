@@ -19,16 +19,15 @@ from treeclaim.client.copying.contents import (
 )
 from treeclaim.client.errors import ClientError
 from treeclaim.client.requests import bodies
+from treeclaim.model.microversions import Feature
 
 _CUSTOM = "CUSTOM_"
 _UNKNOWN = "unknown"
 """How a consumer without a type is shown; nobody can write it."""
 
 _REFUSALS = {HTTPStatus.BAD_REQUEST, HTTPStatus.NOT_FOUND, HTTPStatus.CONFLICT}
-_BEFORE_TYPES = 37
-_AGGREGATE_GENERATIONS = 19
-"""Minor versions: the last without consumer types; the first whose body of aggregates has a
-generation."""
+_BEFORE_TYPES = Feature.CONSUMER_TYPES - 1
+"""The last minor version without consumer types."""
 
 
 @dataclass(slots=True)
@@ -160,7 +159,7 @@ def _put(target: Client, path: str, part: str, value: Any) -> None:
             "resource_provider_generation": target.get(path)["generation"],
             part: content,
         }
-        if part == "aggregates" and target.versions.minor < _AGGREGATE_GENERATIONS:
+        if part == "aggregates" and not target.versions.has_feature(Feature.AGGREGATE_GENERATION):
             body = content
         target.call("PUT", f"{path}/{part}", json=body)
 

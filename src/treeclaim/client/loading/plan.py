@@ -21,9 +21,7 @@ from treeclaim.client.parallel import THREADS, in_parallel
 from treeclaim.client.topology.document import Problem, TopologyError
 from treeclaim.client.topology.planned import PlannedProvider, Topology
 from treeclaim.client.versions import Need
-
-_LOWEST_MINOR = 19
-"""From 1.19 on aggregates are written with a generation."""
+from treeclaim.model.microversions import Feature
 
 _CUSTOM = "CUSTOM_"
 
@@ -62,7 +60,7 @@ def make_plan(
         TopologyError: with all that the endpoint would refuse, as far as can be known.
         ClientError: if a call fails.
     """
-    client.versions.require(Need("loading", _LOWEST_MINOR))
+    client.versions.require(Need("loading", Feature.AGGREGATE_GENERATION))
     planner = _Planner(client, topology, prune=prune)
     traits, classes = planner.missing_names()
     planner.place()

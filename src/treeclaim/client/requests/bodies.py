@@ -5,12 +5,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from treeclaim.model.microversions import Feature
+
 NOBODY = "00000000-0000-0000-0000-000000000000"
 """Project and user of claims whose owner nobody knows."""
-
-_OWNERS, _BY_PROVIDER, _GENERATIONS, _MAPPINGS, _TYPES = 8, 12, 28, 34, 38
-"""Minor versions from which a body names project and user, is keyed by provider, carries the
-consumer's generation, may carry mappings, and names the consumer's type."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +37,7 @@ def claim(
         minor: Microversion 1.N.
     """
     amounts = by_provider(candidate["allocations"])
-    if minor < _BY_PROVIDER:
+    if minor < Feature.ALLOCATIONS_BY_PROVIDER:
         body: dict[str, Any] = {
             "allocations": [
                 {"resource_provider": {"uuid": uuid}, "resources": resources}
@@ -48,13 +46,13 @@ def claim(
         }
     else:
         body = {"allocations": {uuid: {"resources": one} for uuid, one in amounts.items()}}
-    if minor >= _OWNERS:
+    if minor >= Feature.ALLOCATION_OWNERS_REQUIRED:
         body |= {"project_id": owner.project_id, "user_id": owner.user_id}
-    if minor >= _GENERATIONS:
+    if minor >= Feature.CONSUMER_GENERATIONS:
         body["consumer_generation"] = present.get("consumer_generation")
-    if minor >= _MAPPINGS and "mappings" in candidate:
+    if minor >= Feature.MAPPINGS and "mappings" in candidate:
         body["mappings"] = candidate["mappings"]
-    if minor >= _TYPES:
+    if minor >= Feature.CONSUMER_TYPES:
         body["consumer_type"] = owner.consumer_type
     return body
 

@@ -7,24 +7,22 @@ from dataclasses import dataclass
 from urllib.parse import parse_qsl, quote
 
 from treeclaim.client.versions import LATEST_MINOR, Need
+from treeclaim.model.microversions import ExtensionFeature, Feature
 
 _GROUPED = re.compile(r"(resources|required|member_of|in_tree|in_subtree)(.*)", re.DOTALL)
 _SINCE = {
-    "resources": 10,
-    "limit": 16,
-    "required": 17,
-    "member_of": 21,
-    "group_policy": 25,
-    "in_tree": 31,
-    "root_required": 35,
-    "same_subtree": 36,
+    "resources": Feature.ALLOCATION_CANDIDATES,
+    "limit": Feature.CANDIDATE_LIMIT,
+    "required": Feature.CANDIDATE_TRAITS,
+    "member_of": Feature.CANDIDATE_MEMBER_OF,
+    "group_policy": Feature.GRANULAR_GROUPS,
+    "in_tree": Feature.CANDIDATE_IN_TREE,
+    "root_required": Feature.ROOT_REQUIRED,
+    "same_subtree": Feature.SAME_SUBTREE,
 }
-"""Lowest minor version by parameter (contract page 90, section 1)."""
+"""What brought each parameter (contract page 90, section 1)."""
 
 _EXTENSION = ("root_member_of", "isolate", "in_subtree", "can_split", "split_policy")
-_NUMBERED, _NAMED = 25, 33
-_FORBIDDEN_TRAITS, _FORBIDDEN_AGGREGATES, _ANY_TRAITS = 22, 32, 39
-
 
 PARAMETERS = tuple(dict.fromkeys((*_SINCE, "group_policy", *_EXTENSION)))
 """Names of all parameters, those of groups without a suffix."""
@@ -61,7 +59,13 @@ class CandidateQuery:
             suffix for name, _ in self.parameters if (suffix := _split(name)[1]) is not None
         }
         if len(suffixed - {""}) > 1 and "group_policy" not in dict(self.parameters):
-            found.append(Need("several groups without group_policy", LATEST_MINOR, extension=0))
+            found.append(
+                Need(
+                    "several groups without group_policy",
+                    LATEST_MINOR,
+                    extension=ExtensionFeature.MORE_CONSTRAINTS,
+                )
+            )
         return found
 
 
@@ -74,25 +78,26 @@ def _split(name: str) -> tuple[str, str | None]:
 def _needs_of(name: str, value: str) -> Iterator[Need]:
     base, suffix = _split(name)
     if base in _EXTENSION:
-        yield Need(name, LATEST_MINOR, extension=0)
+        yield Need(name, LATEST_MINOR, extension=ExtensionFeature.MORE_CONSTRAINTS)
         return
     if base in _SINCE:
         yield Need(name, _SINCE[base])
     if suffix:
         is_numbered = re.fullmatch("[1-9][0-9]*", suffix)
-        yield Need(f"{name} (a group's suffix)", _NUMBERED if is_numbered else _NAMED)
+        since = Feature.GRANULAR_GROUPS if is_numbered else Feature.NAMED_GROUPS
+        yield Need(f"{name} (a group's suffix)", since)
     yield from _needs_of_value(name, base, value)
 
 
 def _needs_of_value(name: str, base: str, value: str) -> Iterator[Need]:
     if base in ("required", "root_required") and "!" in value:
-        yield Need(f"{name} with a forbidden trait", _FORBIDDEN_TRAITS)
+        yield Need(f"{name} with a forbidden trait", Feature.FORBIDDEN_TRAITS)
     if base == "required" and value.startswith("in:"):
-        yield Need(f"{name} with any of several traits", _ANY_TRAITS)
+        yield Need(f"{name} with any of several traits", Feature.ANY_TRAITS)
     if base == "member_of" and value.startswith("!"):
-        yield Need(f"{name} with a forbidden aggregate", _FORBIDDEN_AGGREGATES)
+        yield Need(f"{name} with a forbidden aggregate", Feature.FORBIDDEN_AGGREGATES)
     is_extended = (base in ("root_required", "in_tree") and value.startswith("in:")) or (
         base == "same_subtree" and "!" in value
     )
     if is_extended:
-        yield Need(f"{name}={value}", LATEST_MINOR, extension=0)
+        yield Need(f"{name}={value}", LATEST_MINOR, extension=ExtensionFeature.MORE_CONSTRAINTS)

@@ -15,16 +15,12 @@ import numpy.typing as npt
 
 from treeclaim.forest.answer.summaries import Summaries
 from treeclaim.forest.answer.templates import Template, patterns_of, template_of
+from treeclaim.forest.bounds import thresholds
 from treeclaim.forest.solve.blocks import Choices
-from treeclaim.forest.solve.repetition import BLOCK, candidates
-from treeclaim.forest.solve.search import Search
-from treeclaim.forest.solve.selection import gathered
-from treeclaim.forest.split.splitting import Splitter
+from treeclaim.forest.solve.problem import Problem
+from treeclaim.forest.split.splitting import SplitCandidate
 from treeclaim.forest.table.columns import Rows
 from treeclaim.model.request import BodyForm
-
-_SLOTS_TOGETHER = 50_000
-"""Slots of candidates that are written together, at some hundred bytes each: a few milliseconds."""
 
 
 class Answer:
@@ -34,90 +30,54 @@ class Answer:
         candidates: How many were written so far.
     """
 
-    def __init__(self, search: Search, form: BodyForm) -> None:
+    def __init__(
+        self, problem: Problem, form: BodyForm, summaries: Summaries, found: Iterator[Choices]
+    ) -> None:
+        """Take what is to be written.
+
+        Args:
+            problem: What was asked.
+            form: How the answer is written.
+            summaries: What was noted for them so far.
+            found: The candidates, in blocks.
+        """
         self.candidates = 0
-        self._search = search
+        self._problem = problem
         self._form = form
-        self._row = search.forest.order.row
-        self._uuids = search.forest.uuid.values
-        self._summaries = Summaries(search, form)
+        self._row = problem.forest.order.row
+        self._uuids = problem.forest.uuid.values
+        self._summaries = summaries
+        self._found = found
 
     def pieces(self) -> Iterator[bytes | memoryview]:
         """Yield the body: first the candidates, then the summaries of the trees they use."""
         yield b'{"allocation_requests":['
-        is_first = True
+        separator = b""
         # What is not sent before it is whole is held until then.
-        is_held = not self._search.is_eager
-        for piece in self._split() if self._search.plan.split else self._whole():
-            if not is_first:
-                yield b","
+        is_held = not self._problem.is_eager
+        for piece in self._candidates():
+            if separator:
+                yield separator
             if is_held:
-                self._search.budget.hold(len(piece))
+                self._problem.budget.hold(len(piece))
             yield piece
-            is_first = False
+            separator = b","
         yield b'],"provider_summaries":{'
         yield from self._summaries.pieces()
         yield b"}}"
 
-    def _whole(self) -> Iterator[bytes | memoryview]:
-        for block in self._blocks():
+    def _candidates(self) -> Iterator[bytes | memoryview]:
+        for block in self._found:
             self.candidates += len(block)
             self._summaries.note(block)
-            rows = max(_SLOTS_TOGETHER // max(block.shape[1], 1), 1)
+            rows = max(thresholds.SLOTS_TOGETHER // max(block.shape[1], 1), 1)
             for start in range(0, len(block), rows):
                 yield self._written(block[start : start + rows])
 
-    def _split(self) -> Iterator[bytes]:
-        plan, forest = self._search.plan, self._search.forest
-        found = Splitter(self._search).selected()
-        places = {place for one in found for place in (*one.places(plan), *one.chosen)}
-        uuids = {place: forest.uuid_of(int(self._row[place])) for place in places}
-        self.candidates = len(found)
-        for one in found:
-            self._summaries.note_places(one.places(plan))
-            yield one.written(plan, uuids)
-
-    def _blocks(self) -> Iterator[Choices]:
-        search = self._search
-        if search.plan.request.nested:
-            return candidates(search)
-        if search.plan.request.limit is None:
-            return gathered(self._noted(search.selected(search.all_blocks())), BLOCK)
-        return gathered(iter(self._limited()), BLOCK)
-
-    def _noted(self, blocks: Iterator[Choices]) -> Iterator[Choices]:
-        """Note for the summaries of old versions what is in some candidates."""
-        for block in blocks:
-            self._summaries.note_unlimited(block)
-            yield block
-
-    def _limited(self) -> list[Choices]:
-        """Return what a limit leaves below 1.29, where summaries are of every candidate there is.
-
-        The operator's maximum bounds how many that are. Without one they are not all drawn: whether
-        a provider is in some candidate is asked for those that could be shown alone.
-        """
-        search = self._search
-        blocks = search.all_blocks()
-        if search.options.randomize or search.options.maximum is not None:
-            blocks = self._noted(blocks)
-        kept = []
-        for block in search.selected(blocks):
-            search.budget.hold(block.nbytes)
-            self._summaries.note(block)
-            self._summaries.note_unlimited(block)
-            kept.append(block)
-        if search.options.maximum is not None:
-            for _ in blocks:
-                search.budget.check()
-        elif sum(map(len, kept)) >= (search.plan.request.limit or 0):
-            self._summaries.note_supported()
-        return kept
-
     def _written(self, block: Choices) -> memoryview:
         """Write a block of candidates, in order, with commas between them."""
-        self._search.budget.check()
-        plan, form = self._search.plan, self._form
+        self._problem.budget.check()
+        plan, form = self._problem.plan, self._form
         patterns = [
             (template_of(plan, pattern, form), rows) for pattern, rows in patterns_of(block)
         ]
@@ -147,11 +107,38 @@ class Answer:
         begins = ends - lengths
         text = bytearray(int(ends[-1]))
         for template, rows in patterns:
-            self._search.budget.check()
+            self._problem.budget.check()
             candidate = np.dtype(f"V{len(template.text)}")
             alike = np.frombuffer(self._alike(template, block[rows]), dtype=candidate)
             _items(text, candidate)[begins[rows]] = alike
         return text
+
+
+class SplitAnswer(Answer):
+    """The body that answers a search in which several providers may give one amount."""
+
+    def __init__(
+        self,
+        problem: Problem,
+        form: BodyForm,
+        summaries: Summaries,
+        found: Iterator[SplitCandidate],
+    ) -> None:
+        """Take what is to be written; see `Answer`."""
+        super().__init__(problem, form, summaries, iter(()))
+        self._divided = found
+
+    def _candidates(self) -> Iterator[bytes]:
+        plan, forest = self._problem.plan, self._problem.forest
+        found = list(self._divided)
+        places = {
+            place for candidate in found for place in (*candidate.places(plan), *candidate.chosen)
+        }
+        uuids = {place: forest.uuid_of(int(self._row[place])) for place in places}
+        self.candidates = len(found)
+        for candidate in found:
+            self._summaries.note_places(candidate.places(plan))
+            yield candidate.written(plan, uuids)
 
 
 def _items(text: bytearray, kind: np.dtype[Any], offset: int = 0) -> npt.NDArray[Any]:

@@ -5,14 +5,14 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
+from treeclaim.forest.bounds import thresholds
 from treeclaim.forest.domains.relation import Relation
 from treeclaim.forest.solve.blocks import Choices
-from treeclaim.forest.solve.search import Search
+from treeclaim.forest.solve.existence import witnesses
+from treeclaim.forest.solve.problem import Problem
 from treeclaim.forest.table.columns import Mask, Rows
 from treeclaim.forest.table.fragments import summary_fragment
 from treeclaim.model.request import BodyForm
-
-_TREES_IN_A_PIECE = 16_384
 
 
 class Summaries:
@@ -23,12 +23,12 @@ class Summaries:
     the trees of returned ones.
     """
 
-    def __init__(self, search: Search, form: BodyForm) -> None:
-        self._search = search
-        self._forest = search.forest
+    def __init__(self, problem: Problem, form: BodyForm) -> None:
+        self._problem = problem
+        self._forest = problem.forest
         self._form = form
-        self._order = search.forest.order
-        wants = search.plan.wants
+        self._order = problem.forest.order
+        wants = problem.plan.wants
         self._giving = [one for one, want in enumerate(wants) if want.resources]
         self._requested = {name for want in wants for name in want.resources}
         self._tree_used: Mask = np.zeros(len(self._order.roots), dtype=np.bool_)
@@ -51,24 +51,24 @@ class Summaries:
 
     def note_supported(self) -> None:
         """Note the providers of the trees shown that some candidate uses, drawn or not."""
-        search, used = self._search, self._provider_used
+        problem, used = self._problem, self._provider_used
         for slot in self._giving:
-            relation = search.relations[slot]
+            relation = problem.relations[slot]
             provider = relation.pairs.provider
             fits = self._tree_used[self._order.tree[provider]] & ~used[provider]
             if relation.fits is not None:
                 fits &= relation.fits
             if fits.any():
-                for block in search.witnesses(slot, Relation(relation.pairs, fits), used):
+                for block in witnesses(problem, slot, Relation(relation.pairs, fits), used):
                     self.note_unlimited(block)
 
     def pieces(self) -> Iterator[bytes]:
         """Yield the members of `provider_summaries`, in the canonical order of providers."""
         trees = np.flatnonzero(self._tree_used)
         separator = b""
-        for start in range(0, len(trees), _TREES_IN_A_PIECE):
-            some = trees[start : start + _TREES_IN_A_PIECE]
-            self._search.budget.check()
+        for start in range(0, len(trees), thresholds.TREES_IN_A_PIECE):
+            some = trees[start : start + thresholds.TREES_IN_A_PIECE]
+            self._problem.budget.check()
             yield separator
             if self._form.nested:
                 yield self._forest.summaries.joined(some, self._order)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from treeclaim.forest.bounds import thresholds
 from treeclaim.forest.bounds.memory import Memory
 from treeclaim.forest.question.plan import Plan
 from treeclaim.forest.question.wants import Want
@@ -26,12 +27,6 @@ _KEY_BYTES = 500
 """Memory that is counted for what a template is kept by: a pattern takes less than the holes."""
 
 _HOLE = b"-" * 36
-_FEW_SLOTS = 4
-"""Slots up to which comparing each with each is less than sorting the slots of each candidate."""
-
-_MOST_COMPARISONS = 4_000_000
-_LARGEST_CODED_PATTERN = 15
-"""Slots up to which a pattern, read as the digits of a number, fits into an int64."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,7 +155,7 @@ def patterns_of(block: npt.NDArray[np.int64]) -> Iterator[tuple[Pattern, Rows | 
     if pattern is not None:
         yield pattern, slice(None)
         return
-    step = max(_MOST_COMPARISONS // slots**2, 1)
+    step = max(thresholds.MOST_COMPARISONS // slots**2, 1)
     for start in range(0, len(block), step):
         part = block[start : start + step]
         first = (part[:, :, None] == part[:, None, :]).argmax(axis=2)
@@ -178,7 +173,7 @@ def _common_pattern(block: npt.NDArray[np.int64]) -> Pattern | None:
     Where there are many slots, usually no candidate has a provider twice.
     """
     slots = block.shape[1]
-    if slots > _FEW_SLOTS:
+    if slots > thresholds.FEW_SLOTS:
         ordered = np.sort(block, axis=1)
         differ = bool((ordered[:, 1:] != ordered[:, :-1]).all())
         return tuple(range(slots)) if differ else None
@@ -200,7 +195,7 @@ def _distinct(
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
     """Return the distinct rows, and which of them each row is."""
     slots = patterns.shape[1]
-    if slots > _LARGEST_CODED_PATTERN:
+    if slots > thresholds.LARGEST_CODED_PATTERN:
         distinct, which = np.unique(patterns, axis=0, return_inverse=True)
         return distinct, which.reshape(-1)
     codes = patterns @ (slots ** np.arange(slots, dtype=np.int64))

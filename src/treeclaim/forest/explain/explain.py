@@ -15,7 +15,10 @@ import numpy as np
 
 from treeclaim.forest.bounds.budget import UNBOUNDED, Budget
 from treeclaim.forest.explain.constraints import Constraint, constraints_of, essence_of, reduced
-from treeclaim.forest.solve.search import Search, search
+from treeclaim.forest.solve.anchors import all_anchors
+from treeclaim.forest.solve.existence import matching_anchors
+from treeclaim.forest.solve.problem import Problem
+from treeclaim.forest.solve.relate import relate
 from treeclaim.forest.split.splitting import Splitter
 from treeclaim.forest.table.columns import Mask, Rows
 from treeclaim.forest.table.forest import Forest
@@ -108,8 +111,8 @@ class _Trees:
         essence = essence_of(asked)
         if essence not in self._known:
             with self._budget.scope():
-                question = search(self.forest, asked, SearchOptions(), self._budget)
-                found = matching_anchors(question)
+                problem = relate(self.forest, asked, SearchOptions(), self._budget)
+                found = _matching_roots(problem)
             mask = np.isin(self.forest.order.roots, found)
             # In the set of what is known its key, too, grows with the request.
             self._budget.hold(mask.nbytes + _GROUP_BYTES * len(asked.groups))
@@ -137,13 +140,13 @@ def _is_bound(request: CandidateRequest) -> bool:
     return bool(request.sums_groups or request.isolated or lists or request.can_split)
 
 
-def matching_anchors(question: Search) -> Rows:
-    """Return the places of the roots under which a search has some candidate, ascending."""
-    if not question.plan.split:
-        return question.matching_anchors()
-    splitter = Splitter(question)
-    found = [one for one in question.anchors.tolist() if splitter.has_candidate(one)]
-    return question.forest.order.roots[found]
+def _matching_roots(problem: Problem) -> Rows:
+    """Return the places of the roots of trees that have some candidate, ascending."""
+    if not problem.plan.split:
+        return matching_anchors(problem)
+    splitter = Splitter(problem)
+    found = [tree for tree in all_anchors(problem).tolist() if splitter.has_candidate(tree)]
+    return problem.forest.order.roots[found]
 
 
 def _funnel(trees: _Trees) -> Iterator[dict[str, Any]]:

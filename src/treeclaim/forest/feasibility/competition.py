@@ -19,6 +19,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
+from treeclaim.forest.bounds import thresholds
 from treeclaim.forest.bounds.budget import Budget
 from treeclaim.forest.domains.slots import Options, places_for
 from treeclaim.forest.feasibility.assignment import assignable
@@ -26,12 +27,6 @@ from treeclaim.forest.feasibility.packing import Packing
 from treeclaim.forest.question.contests import Contest
 from treeclaim.forest.question.wants import Want
 from treeclaim.forest.table.columns import Mask, Rows
-
-_MANY_COMBINATIONS = 20_000
-"""A tree with more combinations than this is searched by itself, and judged exactly first."""
-
-_SOME_COMBINATIONS = 500
-"""A tree with more combinations than this is judged exactly before it is searched with others."""
 
 
 class Competition:
@@ -111,14 +106,14 @@ class Competition:
         for slot in self._loose:
             combinations += np.log(self._options[slot].counts[anchors])
         hopeful = np.ones(len(anchors), dtype=np.bool_)
-        many = np.flatnonzero(combinations > np.log(_SOME_COMBINATIONS))
+        many = np.flatnonzero(combinations > np.log(thresholds.SOME_COMBINATIONS))
         judged: dict[bytes, bool] = {}
         for at, likeness in self._likenesses(anchors, many):
             if likeness not in judged:
                 self._budget.check()
                 judged[likeness] = self.may_match(int(anchors[at]))
             hopeful[at] = judged[likeness]
-        alone = (combinations > np.log(_MANY_COMBINATIONS))[hopeful]
+        alone = (combinations > np.log(thresholds.MANY_COMBINATIONS))[hopeful]
         cuts = np.flatnonzero(alone[1:] | alone[:-1]) + 1
         yield from (run for run in np.split(anchors[hopeful], cuts) if len(run))
 

@@ -25,6 +25,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from treeclaim.forest.bounds import thresholds
 from treeclaim.forest.bounds.budget import UNBOUNDED, Budget
 from treeclaim.forest.bounds.memory import Memory
 from treeclaim.forest.domains.slots import Options
@@ -34,17 +35,6 @@ from treeclaim.forest.table.columns import Rows
 
 _REMEMBERED_BYTES = 4_000_000
 """Of verdicts, some 4,000: as many kinds of trees as a cloud may have."""
-
-_MOST_STATES = (20_000, 2_000, 200)
-"""In how many ways takers may be left at most: what is tried, the more exact first."""
-
-_MOST_WORK = 100_000_000
-"""Ways times fillings of all places; beyond it the question is left open. About a tenth of a
-second."""
-
-_MOST_FILLINGS = 20_000
-"""Different fillings of all places that are written down, at some ten microseconds each; beyond it
-the question is left open."""
 
 _States = npt.NDArray[np.bool_]
 
@@ -188,10 +178,12 @@ def packable(
 def _judged(kinds: tuple[Kind, ...], places: tuple[Place, ...], budget: Budget) -> bool:
     if greedy(kinds, places, budget):
         return True
-    for most_states in _MOST_STATES:
+    for most_states in thresholds.MOST_PACKING_STATES:
         coarse, merged_places = _merged(kinds, places, most_states)
         states = prod(one.takers + 1 for one in coarse)
-        fillings = _all_fillings(coarse, merged_places, _MOST_WORK // states, budget)
+        fillings = _all_fillings(
+            coarse, merged_places, thresholds.MOST_PACKING_WORK // states, budget
+        )
         if fillings is not None:
             return _can_serve(coarse, fillings, budget)
     return True
@@ -250,7 +242,7 @@ def _all_fillings(
 ) -> list[tuple[_Filling, ...]] | None:
     """Return the fillings of each place; None if these, or the different ones, are too many."""
     known: dict[Place, tuple[_Filling, ...]] = {}
-    left = _MOST_FILLINGS
+    left = thresholds.MOST_FILLINGS
     fillings = []
     for place in places:
         budget.check()

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Candidates in which several providers give one amount (contract page 97, section 2).
 
-The slots that take one provider each are filled first, by the usual search. To each combination
+The slots that take one provider each are filled first, by the usual problem. To each combination
 that it finds, the minimal viable sets of the split classes are then added: only now is it known
 what the other groups leave of each provider.
 """
@@ -19,8 +19,10 @@ import orjson
 from treeclaim.forest.domains.filters import with_any_trait_by_place
 from treeclaim.forest.domains.relation import Relation
 from treeclaim.forest.question.plan import Plan
-from treeclaim.forest.solve.first_anchors import FirstAnchors
-from treeclaim.forest.solve.search import Search
+from treeclaim.forest.solve.anchors import all_anchors
+from treeclaim.forest.solve.combine import combined_under
+from treeclaim.forest.solve.distinct import first_anchors
+from treeclaim.forest.solve.problem import Problem
 from treeclaim.forest.split.division import Share, Shares, even, minimal_sets, pack
 from treeclaim.forest.table.columns import Rows
 from treeclaim.model.names import SHARING_TRAIT
@@ -72,30 +74,33 @@ class SplitCandidate:
         return orjson.dumps(document)
 
 
+def divided(problem: Problem) -> Iterator[SplitCandidate]:
+    """Yield the candidates of a problem that splits, as the limit and the operator's options ask.
+
+    They are all found before the first one is yielded.
+    """
+    yield from Splitter(problem).selected()
+
+
 class Splitter:
     """Draws the candidates of a search that splits."""
 
-    def __init__(self, search: Search) -> None:
-        self._search = search
-        self._plan = search.plan
-        self._sharing = with_any_trait_by_place(search.forest, (SHARING_TRAIT,))
+    def __init__(self, problem: Problem) -> None:
+        self._problem = problem
+        self._plan = problem.plan
+        self._sharing = with_any_trait_by_place(problem.forest, (SHARING_TRAIT,))
         self._classes = [
-            _SplitClass(search, name, relation)
-            for name, relation in zip(search.plan.split, search.split_relations, strict=True)
+            _SplitClass(problem, name, relation)
+            for name, relation in zip(problem.plan.split, problem.split_relations, strict=True)
         ]
-        relations = (*search.relations, *search.split_relations)
-        self._reach = (
-            FirstAnchors(relations, search.allowed, self._sharing, search.budget)
-            if all(one.has_sharing for one in relations)
-            else None
-        )
+        self._reach = first_anchors(problem, (*problem.relations, *problem.split_relations))
         self._required = [
-            with_any_trait_by_place(search.forest, names) for names in search.plan.required
+            with_any_trait_by_place(problem.forest, names) for names in problem.plan.required
         ]
 
     def selected(self) -> list[SplitCandidate]:
         """Return those candidates that the limit and the operator's options ask for."""
-        options, limit = self._search.options, self._plan.request.limit
+        options, limit = self._problem.options, self._plan.request.limit
         if options.randomize:
             found = self._first(options.maximum)
             random.shuffle(found)
@@ -107,7 +112,7 @@ class Splitter:
         found: list[SplitCandidate] = []
         most = sys.maxsize if count is None else min(count, sys.maxsize)
         for one in islice(self._distinct(), most):
-            self._search.budget.hold(_CANDIDATE_BYTES + _PART_BYTES * len(one.parts))
+            self._problem.budget.hold(_CANDIDATE_BYTES + _PART_BYTES * len(one.parts))
             found.append(one)
         return found
 
@@ -136,7 +141,7 @@ class Splitter:
         lists = self._reach.lists(
             [*range(len(candidate.chosen)), *self._split_numbers(candidate)], keys
         )
-        own = set(self._search.forest.order.tree[keys].tolist())
+        own = set(self._problem.forest.order.tree[keys].tolist())
         seen_other = False
         other = self._reach.common(lists, 0)
         while other < anchor:
@@ -168,20 +173,20 @@ class Splitter:
         return tuple(parts)
 
     def _drawn(self) -> Iterator[tuple[int, SplitCandidate]]:
-        if not self._search.options.breadth_first:
-            for anchors, chosen in self._search.anchored_blocks():
+        if not self._problem.options.breadth_first:
+            for anchors, chosen in combined_under(self._problem):
                 for anchor, one in zip(anchors.tolist(), chosen.tolist(), strict=True):
                     for found in self._divided(anchor, tuple(one)):
                         yield anchor, found
             return
-        anchors = self._search.anchors.tolist()
+        anchors = all_anchors(self._problem)
         waiting = [
-            (one, self._of_anchor(self._search.anchors[[at]])) for at, one in enumerate(anchors)
+            (anchor, self._of_anchor(anchors[[at]])) for at, anchor in enumerate(anchors.tolist())
         ]
         while waiting:
             still = []
             for anchor, source in waiting:
-                self._search.budget.check()
+                self._problem.budget.check()
                 one = next(source, None)
                 if one is not None:
                     yield anchor, one
@@ -189,7 +194,7 @@ class Splitter:
             waiting = still
 
     def _of_anchor(self, anchor: Rows) -> Iterator[SplitCandidate]:
-        for anchors, chosen in self._search.anchored_blocks(anchor):
+        for anchors, chosen in combined_under(self._problem, anchor):
             for number, one in zip(anchors.tolist(), chosen.tolist(), strict=True):
                 yield from self._divided(number, tuple(one))
 
@@ -201,7 +206,7 @@ class Splitter:
         if any(next(draw(), None) is None for draw in choices):
             return
         for divisions in _product(choices):
-            self._search.budget.check()
+            self._problem.budget.check()
             parts = tuple(
                 (split.name, place, units)
                 for split, division in zip(self._classes, divisions, strict=True)
@@ -229,13 +234,13 @@ class Splitter:
 class _SplitClass:
     """A class to split: who may give how much of it under an anchor."""
 
-    def __init__(self, search: Search, name: str, relation: Relation) -> None:
-        plan = search.plan
+    def __init__(self, problem: Problem, name: str, relation: Relation) -> None:
+        plan = problem.plan
         self.name = name
         self._amount = plan.split[name]
         self._divide = even if plan.request.split_policy == SplitPolicy.EVEN else pack
-        self._forest = search.forest
-        self._budget = search.budget
+        self._forest = problem.forest
+        self._budget = problem.budget
         self._relation = relation
         self._known: dict[int, list[tuple[int, int, int, int]]] = {}
 

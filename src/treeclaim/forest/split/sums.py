@@ -22,20 +22,10 @@ from math import gcd, prod
 import numpy as np
 import numpy.typing as npt
 
+from treeclaim.forest.bounds import thresholds
+
 Term = tuple[int, int]
 """A step and how many times it may be taken at most."""
-
-_MOST_REMAINDERS = 2**18
-"""Largest step that is taken as the modulus: two megabytes, and some ten milliseconds a step."""
-
-_MOST_BITS = 2**23
-"""Largest rest whose sums are written down as bits: one megabyte."""
-
-_FEW_TRIES = 10_000
-"""So many ways to take all steps but two are tried sooner than a table is made."""
-
-_TOGETHER = 2**14
-"""Tries that are made by one array operation; about a millisecond."""
 
 _UNREACHED = 2**61
 """More than any sum. The product of two steps is less too, as they have 31 bits."""
@@ -72,13 +62,13 @@ def _reaches_without_divisor(terms: list[Term], rest: int, check: Callable[[], N
         # A single step is the divisor, so it is 1.
         return not terms[1:] or _two_reach(terms[0], terms[1], rest)
     *few, _, _ = sorted(times for _, times in terms)
-    if prod(times + 1 for times in few) <= _FEW_TRIES:
+    if prod(times + 1 for times in few) <= thresholds.FEW_TRIES:
         return _tried(terms, rest, check)
     for number, (step, times) in enumerate(terms):
-        if times >= rest // step and step <= _MOST_REMAINDERS:
+        if times >= rest // step and step <= thresholds.MOST_REMAINDERS:
             others = [*terms[:number], *terms[number + 1 :]]
             return bool(_least_sums(others, step, check)[rest % step] <= rest)
-    if rest <= _MOST_BITS:
+    if rest <= thresholds.MOST_SUM_BITS:
         return _sum_in_bits(terms, rest, check)
     return _tried(terms, rest, check)
 
@@ -93,8 +83,10 @@ def _tried(terms: list[Term], rest: int, check: Callable[[], None]) -> bool:
     tries = range(fewest, min(times, rest // step) + 1)
     if not others[2:] and rest + most_of_others < _UNREACHED:
         return any(
-            _two_reach_some(others, rest - step * _numbers(tries[at : at + _TOGETHER]), check)
-            for at in range(0, len(tries), _TOGETHER)
+            _two_reach_some(
+                others, rest - step * _numbers(tries[at : at + thresholds.TRIES_TOGETHER]), check
+            )
+            for at in range(0, len(tries), thresholds.TRIES_TOGETHER)
         )
     return any(reaches(others, rest - step * taken, check) for taken in tries)
 

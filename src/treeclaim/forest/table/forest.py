@@ -19,6 +19,7 @@ which depends on the data alone, so that every worker gives the same answer.
 import copy
 from collections.abc import Iterable
 
+from treeclaim.forest.bounds import thresholds
 from treeclaim.forest.bounds.memory import Memory
 from treeclaim.forest.table.class_inventories import ClassInventories
 from treeclaim.forest.table.fragments import summary_fragment
@@ -32,8 +33,6 @@ from treeclaim.model.changes import Changes
 from treeclaim.model.provider import ProviderRecord
 
 _NO_INVENTORIES = ClassInventories()
-
-_FEWEST_DEAD_ROWS = 4096
 
 _LEAST_REMEMBERED = 16_000_000
 _REMEMBERED_FOR_A_ROW = 60
@@ -89,7 +88,7 @@ class Forest(ProviderTable):
         if reshaped or removed:
             self._rewrite_trees(reshaped, removed)
         dead = self.row_count - len(self)
-        if dead > max(_FEWEST_DEAD_ROWS, len(self)):
+        if dead > max(thresholds.FEWEST_DEAD_ROWS, len(self)):
             self._rewrite_everything()
 
     def _refresh(self, row: int, record: ProviderRecord) -> None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How a database is reached: engines, connections, transactions, and what differs between servers.
+"""The database connection: engines, transactions, dialects, and what errors mean.
 
 Knows no table.
 """

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Transactions: short, retried where that helps, and told to the change feed."""
+"""Transactions as operations see them: statements with a deadline, and what the feed is told."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import UTC, datetime
@@ -9,57 +9,57 @@ from typing import Any, TypeVar
 from sqlalchemy import Executable
 from sqlalchemy.engine import Connection, CursorResult
 
-from treeclaim.store.database import patience
-from treeclaim.store.database.ready import Ready, Values
+from treeclaim.store.database.compiled import CompiledStatement, Values
+from treeclaim.store.database.dialects import session_timeouts
 
 Item = TypeVar("Item")
 
-_ROWS_AT_ONCE = 10_000
+_ROWS_PER_PARTITION = 10_000
 """Rows of a large result that are in memory together."""
 
-IDS_AT_ONCE = 500
-"""Most values in one IN list; some databases have a limit."""
+IDS_PER_STATEMENT = 500
+"""Most values in one IN list; some databases limit the parameters of a statement."""
 
 
 class ReadTransaction:
-    """A consistent picture of the database."""
+    """A transaction that reads."""
 
     def __init__(self, connection: Connection, deadline: float | None = None) -> None:
         self.connection = connection
         self._deadline = deadline
 
-    def take_time(self) -> None:
-        """Let the rest of the transaction read, or look after, everything: without its deadline.
+    def extend_timeouts(self) -> None:
+        """Lift the deadline and extend the timeouts, for the rest of a transaction that reads all.
 
         Raises:
             DBAPIError: as for any statement.
         """
         self._deadline = None
-        patience.take_time(self.connection)
+        session_timeouts.extend_timeouts(self.connection)
 
     def _run(
-        self, statement: Executable | Ready, values: Values | Sequence[Values]
+        self, statement: Executable | CompiledStatement, values: Values | Sequence[Values]
     ) -> CursorResult[Any]:
-        """Execute a statement, unless it is too late to begin.
+        """Execute a statement, unless the deadline has passed.
 
         Raises:
-            DeadlineError: if it is.
+            DeadlineError: if it has.
             DBAPIError: what the database would not do.
         """
         if self._deadline is not None and monotonic() > self._deadline:
             raise DeadlineError
-        if isinstance(statement, Ready):
+        if isinstance(statement, CompiledStatement):
             return statement.execute(self.connection, values)
         return self.connection.execute(statement, values)
 
-    def rows(self, statement: Executable | Ready, /, **values: Any) -> list[Any]:
+    def rows(self, statement: Executable | CompiledStatement, /, **values: Any) -> list[Any]:
         """Return all rows of a query; their values are attributes by column name."""
         return list(self._run(statement, values).all())
 
     def each(self, statement: Executable) -> Iterator[Any]:
         """Yield the rows of a query whose result is as large as the database."""
-        for some in self._run(statement, {}).partitions(_ROWS_AT_ONCE):
-            yield from some
+        for partition in self._run(statement, {}).partitions(_ROWS_PER_PARTITION):
+            yield from partition
 
     def row(self, statement: Executable, /, **values: Any) -> Any:
         """Return the first row of a query, None if there is none."""
@@ -71,12 +71,12 @@ class ReadTransaction:
 
 
 class WriteTransaction(ReadTransaction):
-    """Changes that come true together, or not at all.
+    """A transaction that writes, and records what readers of the change feed must reload.
 
     Attributes:
         now: Time of the transaction, naive UTC, for `created_at` and `updated_at`.
-        touched_providers: Ids of the providers whose picture in a Forest has changed.
-        touched_catalogue: True if a trait or resource class came, went or was renamed.
+        touched_providers: Ids of the providers whose image in a Forest has changed.
+        touched_catalogue: True if a trait or resource class was created, deleted or renamed.
     """
 
     def __init__(self, connection: Connection, deadline: float | None = None) -> None:
@@ -85,47 +85,49 @@ class WriteTransaction(ReadTransaction):
         self.touched_providers: set[int] = set()
         self.touched_catalogue = False
 
-    def execute(self, statement: Executable | Ready, /, **values: Any) -> CursorResult[Any]:
-        """Execute a statement that changes something."""
+    def execute(
+        self, statement: Executable | CompiledStatement, /, **values: Any
+    ) -> CursorResult[Any]:
+        """Execute a statement that writes."""
         return self._run(statement, values)
 
     def execute_each(
-        self, statement: Executable | Ready, values: Iterable[dict[str, Any]]
+        self, statement: Executable | CompiledStatement, values: Iterable[dict[str, Any]]
     ) -> None:
-        """Execute a statement once for each set of values."""
-        every = list(values)
-        if every:
-            self._run(statement, every)
+        """Execute a statement once for each set of values; nothing for none."""
+        sets = list(values)
+        if sets:
+            self._run(statement, sets)
 
     def touch_providers(self, ids: Iterable[int]) -> None:
-        """Say that these providers have changed or are gone."""
+        """Record for the feed that these providers have changed or are gone."""
         self.touched_providers.update(ids)
 
     def touch_catalogue(self) -> None:
-        """Say that traits or resource classes have changed."""
+        """Record for the feed that traits or resource classes have changed."""
         self.touched_catalogue = True
 
 
 class RetryTransactionError(Exception):
-    """Something changed under a transaction's feet; it must be run again."""
+    """A concurrent change made the transaction's reads stale; it must run again."""
 
 
-class PrepareFirstError(Exception):
-    """A transaction needs something that is to be committed before it begins again.
+class PrerequisiteError(Exception):
+    """A transaction needs another write that is committed before it begins again.
 
-    What others would wait for, were it held until this one ends, such as a unique name.
+    For rows on which others would wait until this transaction ends, such as a unique name.
 
     Attributes:
-        prepare: A write of its own; it must be harmless if the transaction is refused then.
+        prerequisite: The other write; it does no harm if this transaction is then refused.
     """
 
-    def __init__(self, prepare: Callable[[WriteTransaction], None]) -> None:
-        super().__init__("something must be committed first")
-        self.prepare = prepare
+    def __init__(self, prerequisite: Callable[[WriteTransaction], None]) -> None:
+        super().__init__("another write must be committed first")
+        self.prerequisite = prerequisite
 
 
 class DeadlineError(Exception):
-    """A transaction has used up its time; none of its statements begins any more."""
+    """The deadline of a transaction has passed; none of its statements begins any more."""
 
 
 def utc_now() -> datetime:
@@ -141,7 +143,7 @@ def seconds(*times: datetime | None) -> float:
     return 0.0
 
 
-def chunks(items: Sequence[Item], most: int = IDS_AT_ONCE) -> Iterator[Sequence[Item]]:
+def chunks(items: Sequence[Item], size: int = IDS_PER_STATEMENT) -> Iterator[Sequence[Item]]:
     """Split ids or names into pieces that fit into one statement."""
-    for start in range(0, len(items), most):
-        yield items[start : start + most]
+    for start in range(0, len(items), size):
+        yield items[start : start + size]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The change feed: what was committed, told to readers.
+"""The change feed: which providers each commit changed, for readers that follow the database.
 
 Knows the schema and the database.
 """

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Asks the change feed, at every read, whether anything is new."""
+"""Reads the positions of all streams, at every read of a Forest."""
 
 import contextlib
 import os
@@ -14,23 +14,23 @@ from sqlalchemy.exc import SQLAlchemyError
 from treeclaim import metrics
 from treeclaim.model.changes import Positions
 from treeclaim.model.errors import StoreUnavailableError
-from treeclaim.store.database import patience
-from treeclaim.store.database.connections import autocommitting
-from treeclaim.store.database.failures import Trouble, cause_of, is_silence
-from treeclaim.store.database.outages import Outages
-from treeclaim.store.database.waits import PROBE_SECONDS
-from treeclaim.store.feed.news import POSITIONS_SQL
+from treeclaim.store.database.connecting.connections import autocommitting
+from treeclaim.store.database.dialects import session_timeouts
+from treeclaim.store.database.failures.kinds import Failure, cause_of, is_silence
+from treeclaim.store.database.failures.outages import Outages
+from treeclaim.store.database.timeouts import PROBE_SECONDS
+from treeclaim.store.feed.unread import POSITIONS_SQL
 
 TURN_SECONDS = 2 * PROBE_SECONDS
-"""That a thread waits for its turn. Who is before it waits for one answer, or for one connection
-and one answer; so whoever does not get its turn by then meets a database that is in trouble."""
+"""That a thread waits for the connection. The thread before it needs one answer, or one connection
+and one answer; so if this passes, the database is in trouble."""
 
 
 class Probe:
-    """A connection of its own for one small query.
+    """A connection for one small query; threads may share it.
 
-    It is outside of transactions, so that each query sees what is committed at that moment, and it
-    is kept, because taking one from the pool would cost more than the query.
+    It uses no transactions, so each query sees what is committed at that moment. It is kept,
+    because a checkout from the pool would cost more than the query.
     """
 
     def __init__(self, engine: Engine, outages: Outages) -> None:
@@ -42,7 +42,7 @@ class Probe:
         self._process = os.getpid()
 
     def positions(self) -> Positions:
-        """Return the positions of all streams; a lost connection is replaced once.
+        """Return the positions of all streams; replace a lost connection once.
 
         Raises:
             StoreUnavailableError: if the database does not answer.
@@ -50,50 +50,50 @@ class Probe:
         errors = (self._engine.dialect.loaded_dbapi.Error, SQLAlchemyError)
         with self._turn():
             if self._process != os.getpid():
-                # A connection made before a fork is the parent's.
+                # A connection from before a fork belongs to the parent.
                 self._process, self._connection = os.getpid(), None
             try:
-                return self._ask()
+                return self._query()
             except errors as error:
                 self._drop()
                 # Another attempt would wait as long again.
                 if is_silence(error):
                     raise self._failed(error) from error
             try:
-                return self._ask()
+                return self._query()
             except errors as error:
                 self._drop()
                 raise self._failed(error) from error
 
     @contextlib.contextmanager
     def _turn(self) -> Iterator[None]:
-        """Let one thread ask at a time; what it learns of a lost database holds for who waited.
+        """Admit one thread at a time; its failure also counts for those that waited meanwhile.
 
         Raises:
-            StoreUnavailableError: if there was no turn, or the database failed meanwhile.
+            StoreUnavailableError: if the wait timed out, or the database failed meanwhile.
         """
         began = monotonic()
         if not self._lock.acquire(timeout=TURN_SECONDS):
-            raise StoreUnavailableError(Trouble.SILENT.value)
+            raise StoreUnavailableError(Failure.SILENT.value)
         try:
             if self._failed_at > began:
-                raise StoreUnavailableError(Trouble.SILENT.value)
+                raise StoreUnavailableError(Failure.SILENT.value)
             yield
         finally:
             self._lock.release()
 
     def _failed(self, error: BaseException) -> StoreUnavailableError:
         self._failed_at = monotonic()
-        trouble = Trouble.SILENT if is_silence(error) else Trouble.LOST
+        trouble = Failure.SILENT if is_silence(error) else Failure.LOST
         metrics.UNAVAILABLE.inc()
         self._outages.failed(trouble.value, cause_of(error))
         return StoreUnavailableError(trouble.value, cause=cause_of(error))
 
-    def _ask(self) -> Positions:
+    def _query(self) -> Positions:
         if self._connection is None:
             self._connection = autocommitting(self._engine)
-            most = patience.waits_of(self._engine).silence
-            patience.listen(self._connection, min(PROBE_SECONDS, most))
+            most = session_timeouts.timeouts_of(self._engine).silence
+            session_timeouts.set_read_timeout(self._connection, min(PROBE_SECONDS, most))
         cursor = self._connection.cursor()
         try:
             cursor.execute(POSITIONS_SQL)
@@ -110,7 +110,7 @@ class Probe:
                 connection.close()
 
     def close(self) -> None:
-        """Close the connection; one that is waited on closes with its process."""
+        """Close the connection, unless a query is stuck on it; the process closes that one at exit."""
         if not self._lock.acquire(timeout=TURN_SECONDS):
             return
         try:

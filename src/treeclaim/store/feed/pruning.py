@@ -1,17 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is taken out of the change feed, in pieces that hold no lock for long.
+"""Prunes the change feed, in transactions that hold no lock for long.
 
-Rows of the feed go when they are old; `pruned_to` of their stream says up to where. A stream that
-nobody has used for as long is taken away in two steps, so that readers that keep up lose nothing:
+Old rows of the feed are deleted; `pruned_to` of their stream records up to which position. A
+stream that nobody has used for as long is removed in two steps, so that readers that keep up miss
+nothing:
 
-1. It is closed: its position is raised once more, so that its owner, should it live, finds it
-   elsewhere than it left it and takes another one. Each transaction that closes streams makes an
-   *epoch*: a row among the streams with an identity and the next number.
-2. When it has been closed for as long, it is removed, and with it the epochs before that in which
-   it was closed.
+1. It is closed: its position is raised once more, so that its owner, if it is alive, cannot
+   advance it and takes another stream. Each transaction that closes streams inserts an *epoch*: a
+   row among the streams with an identity and the next number.
+2. After the same time again it is removed, and with it the epochs before the one in which it was
+   closed.
 
-So while an epoch is there, only streams were removed that had been closed when it was made, or
-before; and who has seen that epoch has seen those streams' ends. See decision 0011.
+So while an epoch exists, only streams were removed that were closed in it or before; and a reader
+that has seen the epoch has seen the ends of those streams. See decision 0011.
 """
 
 from datetime import datetime
@@ -22,15 +23,15 @@ from treeclaim.store.database.transactions import ReadTransaction, WriteTransact
 from treeclaim.store.feed.streams import new_identity
 from treeclaim.store.schema.tables import NEVER_UNUSED, feed, streams
 
-ROWS_AT_ONCE = 1000
-"""Rows of the feed deleted in one transaction, and those of the last commit among them. Meanwhile
-the stream's owner waits if it commits: some ten milliseconds."""
+ROWS_PER_TRANSACTION = 1000
+"""Rows of the feed deleted in one transaction, and the rest of the last commit among them. A commit
+of the stream's owner waits meanwhile: some ten milliseconds."""
 
 
-def told_streams(transaction: ReadTransaction) -> list[int]:
-    """Return the streams that have rows in the feed.
+def streams_with_rows(transaction: ReadTransaction) -> list[int]:
+    """Return the ids of the streams that have rows in the feed.
 
-    Each is found by one step in the index, so that the size of the feed does not matter.
+    One index lookup finds each, so the size of the feed does not matter.
     """
     found: list[int] = []
     least = sa.select(sa.func.min(feed.c.stream_id))
@@ -42,15 +43,15 @@ def told_streams(transaction: ReadTransaction) -> list[int]:
 
 
 def delete_oldest(transaction: WriteTransaction, stream_id: int, before: datetime) -> int:
-    """Delete a stream's oldest rows from before some time; return how many.
+    """Delete a stream's oldest rows from before a time; return how many.
 
-    Less than `ROWS_AT_ONCE` means that no more of them are left.
+    Fewer than `ROWS_PER_TRANSACTION` means that none are left.
     """
     oldest = (
         sa.select(feed.c.position, feed.c.created_at)
         .where(feed.c.stream_id == stream_id)
         .order_by(feed.c.position)
-        .limit(ROWS_AT_ONCE)
+        .limit(ROWS_PER_TRANSACTION)
     )
     old = [row.position for row in transaction.rows(oldest) if row.created_at < before]
     if not old:
@@ -66,7 +67,7 @@ def delete_oldest(transaction: WriteTransaction, stream_id: int, before: datetim
 
 
 def remove_closed(transaction: WriteTransaction, before: datetime) -> None:
-    """Remove the streams that were closed before some time, and the epochs older than that."""
+    """Remove the streams that were closed before a time, and the epochs before theirs."""
     newest = transaction.scalar(
         sa.select(sa.func.max(streams.c.closed_in)).where(streams.c.used_at < before)
     )
@@ -77,16 +78,16 @@ def remove_closed(transaction: WriteTransaction, before: datetime) -> None:
         sa.or_(streams.c.closed_in <= newest, streams.c.epoch < newest)
     )
     for ids in chunks([row.id for row in transaction.rows(gone)]):
-        # Whatever a leaping clock has left: the next stream with such an id must not find it.
+        # A clock that jumped may have left rows; the next stream with such an id must not have them.
         transaction.execute(sa.delete(feed).where(feed.c.stream_id.in_(ids)))
         transaction.execute(sa.delete(streams).where(streams.c.id.in_(ids)))
 
 
 def close_unused(transaction: WriteTransaction, before: datetime) -> None:
-    """Close the streams that nobody has used since some time, in an epoch of their own.
+    """Close the streams that nobody has used since a time, in an epoch of their own.
 
-    Two that do so at once would make the same epoch. Its number is unique, so the second one is
-    run again.
+    Two concurrent prunings would insert the same epoch. Its number is unique, so the second one
+    runs again.
     """
     newest = transaction.scalar(sa.select(sa.func.max(streams.c.epoch)))
     unused = sa.and_(
@@ -102,7 +103,7 @@ def close_unused(transaction: WriteTransaction, before: datetime) -> None:
         )
     )
     for ids in chunks(unused_ids):
-        # The condition again: an owner may have been quicker.
+        # The condition again: the owner may have used it since.
         transaction.execute(
             sa.update(streams)
             .where(streams.c.id.in_(ids), unused)

@@ -1,13 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The change feed: which providers each committed transaction touched, in streams.
+"""Appends to the change feed: which providers each commit touched, in streams.
 
-The problem. Numbers from one sequence are not handed out in the order of commits: a smaller one
-may become visible after a larger one, and a reader that remembers the largest would miss it. A
-lock around the sequence would order it, but then all writers of a cloud would wait for each
-other's disk.
+Problem. Numbers of one sequence do not follow the order of commits: a smaller one may become
+visible after a larger one, and a reader that remembers the largest would miss it. A lock around
+the sequence would order it, but then all writers of a cloud would wait for each other's disk.
 
-The answer. Each writer has a stream of its own: a row in `treeclaim_streams` whose position it
-advances in every transaction, under the same commit as the changes themselves. A stream is used by
+Solution. Each writer has a stream: a row in `treeclaim_streams` whose position it advances in
+every transaction, in the same commit as the changes themselves. A stream is used by
 one transaction at a time, so within it the order of positions is the order of commits. A reader
 remembers a position for each stream. If a stream's position is past that, the rows in between are
 in the feed, all of them, because they were committed together with the position. No writer waits
@@ -19,7 +18,7 @@ know what that is. So an identity with a position names one commit for ever, als
 goes back to an earlier state: a stream that went back is left by its owner, and nobody else
 advances it.
 
-What readers make of that is in `news.py`, what is taken away in `pruning.py`.
+`unread.py` reads the feed, `pruning.py` prunes it.
 """
 
 import os
@@ -32,24 +31,24 @@ from dataclasses import dataclass
 import sqlalchemy as sa
 from sqlalchemy.exc import DBAPIError
 
-from treeclaim.store.database.failures import Trouble, trouble_of
-from treeclaim.store.database.ready import Ready
+from treeclaim.store.database.compiled import CompiledStatement
+from treeclaim.store.database.failures.kinds import Failure, failure_of
 from treeclaim.store.database.transactions import RetryTransactionError, WriteTransaction
 from treeclaim.store.schema.tables import feed, streams
 
 PROVIDER = "provider"
 CATALOGUE = "catalogue"
 
-_ROLLED_BACK = {Trouble.MET, Trouble.LOCKED}
-"""What the database says when it is sure that nothing was committed."""
+_ROLLED_BACK = {Failure.CONFLICT, Failure.LOCK_TIMEOUT}
+"""Failures after which certainly nothing was committed."""
 
 _LEAST_IDENTITY = 1 << 32
 _IDENTITIES = (1 << 63) - _LEAST_IDENTITY
-"""How many identities there are to draw from: all of 63 bits but the ids, which stand for the
-identities of streams that an earlier release made."""
+"""Number of identities: all of 63 bits but the ids, which stand for the identities of streams from
+an earlier release."""
 
 _NEW_STREAM = sa.insert(streams)
-_ADVANCE = Ready(
+_ADVANCE = CompiledStatement(
     sa.update(streams)
     .where(
         streams.c.id == sa.bindparam("stream"),
@@ -58,7 +57,7 @@ _ADVANCE = Ready(
     )
     .values(position=sa.bindparam("new"), used_at=sa.bindparam("at"))
 )
-_TELL = Ready(sa.insert(feed).inline())
+_INSERT = CompiledStatement(sa.insert(feed).inline())
 
 
 @dataclass(slots=True)
@@ -66,9 +65,9 @@ class Stream:
     """A stream that this process owns.
 
     Attributes:
-        id: Its row; None until the first transaction makes it.
-        identity: What tells it from a later one with the same id.
-        position: Where it stands.
+        id: Of its row; None until its first transaction inserts it.
+        identity: Distinguishes it from a later stream with the same id.
+        position: Number of its last commit.
     """
 
     id: int | None = None
@@ -77,7 +76,7 @@ class Stream:
 
 
 class StreamPool:
-    """The streams of one process; as many as it has transactions at the same time."""
+    """The streams of one process: as many as it has concurrent transactions."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -96,7 +95,7 @@ class StreamPool:
         try:
             yield stream
         except DBAPIError as error:
-            if trouble_of(error) in _ROLLED_BACK and not error.connection_invalidated:
+            if failure_of(error) in _ROLLED_BACK and not error.connection_invalidated:
                 self._give_back(stream)
             raise
         self._give_back(stream)
@@ -115,13 +114,13 @@ class StreamPool:
 
 
 def append(transaction: WriteTransaction, stream: Stream) -> Stream:
-    """Tell the feed what a transaction touched; return the stream as it is after the commit."""
+    """Append what a transaction touched; return the stream as it is after the commit."""
     stream = _advanced(transaction, stream) or _created(transaction)
-    told = [(PROVIDER, provider_id) for provider_id in sorted(transaction.touched_providers)]
+    touched = [(PROVIDER, provider_id) for provider_id in sorted(transaction.touched_providers)]
     if transaction.touched_catalogue:
-        told.append((CATALOGUE, 0))
+        touched.append((CATALOGUE, 0))
     transaction.execute_each(
-        _TELL,
+        _INSERT,
         (
             {
                 "stream_id": stream.id,
@@ -130,16 +129,17 @@ def append(transaction: WriteTransaction, stream: Stream) -> Stream:
                 "object_id": object_id,
                 "created_at": transaction.now,
             }
-            for kind, object_id in told
+            for kind, object_id in touched
         ),
     )
     return stream
 
 
 def _advanced(transaction: WriteTransaction, stream: Stream) -> Stream | None:
-    """Advance a stream; None if it was not made yet, was closed, or is not where its owner left it.
+    """Advance a stream; return None if that is impossible.
 
-    The last two also stand for a database that went back to an earlier state.
+    It has no row yet, was closed, or has another position than its owner knows. The last two may
+    also mean that the database was restored to an earlier state.
     """
     if stream.id is None:
         return None
@@ -166,8 +166,8 @@ def _created(transaction: WriteTransaction) -> Stream:
 
 
 def new_identity() -> int:
-    """Draw an identity that no stream or epoch has had, nor ever will have again.
+    """Draw a random identity, which no other stream or epoch ever has.
 
-    The bits are the operating system's, which no two processes share after a fork.
+    The bits come from the operating system, so two processes after a fork draw different ones.
     """
     return _LEAST_IDENTITY + secrets.randbelow(_IDENTITIES)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What one transaction writes; one module for each noun.
+"""The writes: each public function of a noun runs in one transaction.
 
-Knows what is read, the schema and the database.
+Knows queries, the schema and the database.
 """

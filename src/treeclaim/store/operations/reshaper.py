@@ -7,9 +7,14 @@ from treeclaim.model.claim import ConsumerClaim, ReshapedInventory
 from treeclaim.model.errors import ProviderNotFoundError
 from treeclaim.model.inventory import Inventory
 from treeclaim.store.database.transactions import WriteTransaction
-from treeclaim.store.operations import allocations, inventories
-from treeclaim.store.operations.class_ids import held_ids_of
-from treeclaim.store.operations.provider_rows import ProviderRow, bump, require_generation
+from treeclaim.store.operations.allocations import claims as claim_writes
+from treeclaim.store.operations.locks.class_ids import locked_ids_of
+from treeclaim.store.operations.locks.provider_rows import (
+    LockedProvider,
+    raise_generation,
+    require_generation,
+)
+from treeclaim.store.operations.providers import inventories
 
 
 def reshape(
@@ -19,8 +24,8 @@ def reshape(
 ) -> None:
     """Replace inventories and claims in one step; all or nothing.
 
-    First every inventory is what was there overlaid with what will be, so that claims can move;
-    then the claims are replaced; then the inventories become final.
+    First the inventories become the union of the present and the final ones, so that claims can
+    move; then the claims are replaced; then the inventories become final.
 
     Raises:
         ProviderNotFoundError: if a provider of `reshaped` does not exist.
@@ -28,29 +33,30 @@ def reshape(
         AllocationProviderNotFoundError, ResourceClassNotFoundError, InventoryMissingError,
         UnitConstraintError, CapacityExceededError, InventoryInUseError.
     """
-    prepared = allocations.prepare(transaction, claims, [one.provider_uuid for one in reshaped])
-    _require_current(reshaped, prepared.providers)
-    allocations.require_known(prepared)
-    final: list[tuple[ProviderRow, dict[int, Inventory]]] = []
-    for one in reshaped:
-        provider = prepared.providers[one.provider_uuid]
-        ids = held_ids_of(transaction, one.inventories)
-        final.append((provider, {ids[name]: new for name, new in one.inventories.items()}))
+    uuids = [inventory.provider_uuid for inventory in reshaped]
+    locked = claim_writes.lock(transaction, claims, uuids)
+    _require_current(reshaped, locked.providers)
+    claim_writes.require_known(locked)
+    final: list[tuple[LockedProvider, dict[int, Inventory]]] = []
+    for given in reshaped:
+        provider = locked.providers[given.provider_uuid]
+        ids = locked_ids_of(transaction, given.inventories)
+        final.append((provider, {ids[name]: new for name, new in given.inventories.items()}))
     for provider, new in final:
         if new:
             present = inventories.class_ids_of(transaction, provider)
             inventories.add_or_update(transaction, provider, new, present)
-            bump(transaction, provider)
-    allocations.carry_out(transaction, prepared)
+            raise_generation(transaction, provider)
+    claim_writes.write(transaction, locked)
     for provider, new in final:
         inventories.set_all(transaction, provider, new)
-        bump(transaction, provider)
+        raise_generation(transaction, provider)
 
 
 def _require_current(
-    reshaped: Sequence[ReshapedInventory], providers: Mapping[str, ProviderRow]
+    reshaped: Sequence[ReshapedInventory], providers: Mapping[str, LockedProvider]
 ) -> None:
-    for one in reshaped:
-        if one.provider_uuid not in providers:
-            raise ProviderNotFoundError(one.provider_uuid)
-        require_generation(providers[one.provider_uuid], one.generation)
+    for given in reshaped:
+        if given.provider_uuid not in providers:
+            raise ProviderNotFoundError(given.provider_uuid)
+        require_generation(providers[given.provider_uuid], given.generation)

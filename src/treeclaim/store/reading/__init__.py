@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is read in one query over many rows.
+"""Queries over many rows, each in one snapshot.
 
 Knows the schema and the database.
 """

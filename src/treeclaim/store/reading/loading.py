@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Providers as a Forest needs them, loaded by a few queries over sets."""
+"""Loads providers as records for a Forest, by a few set-based queries."""
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -11,7 +11,7 @@ from treeclaim.model.catalogue import Catalogue, CatalogueEntry
 from treeclaim.model.inventory import Inventory
 from treeclaim.model.provider import InventoryRecord, ProviderRecord
 from treeclaim.store.database.transactions import ReadTransaction, chunks, seconds
-from treeclaim.store.reading.stock import STOCK, USED
+from treeclaim.store.reading.inventory_columns import INVENTORY_COLUMNS, USED
 from treeclaim.store.schema.tables import (
     allocations,
     inventories,
@@ -38,7 +38,7 @@ _PROVIDERS = sa.select(
 _INVENTORIES = sa.select(
     inventories.c.resource_provider_id,
     inventories.c.resource_class_id,
-    *STOCK,
+    *INVENTORY_COLUMNS,
     inventories.c.updated_at,
     inventories.c.created_at,
 ).order_by(inventories.c.resource_class_id)
@@ -115,9 +115,11 @@ def every_provider(transaction: ReadTransaction) -> list[ProviderRecord]:
     providers = transaction.each(_PROVIDERS)
     rows = transaction.each(_INVENTORIES)
     used = {(row[0], row[1]): row.used for row in transaction.each(_USAGE)}
-    stocks = _stocks((row, used.get((row[0], row[1]), 0)) for row in rows)
+    inventories_of = _inventories((row, used.get((row[0], row[1]), 0)) for row in rows)
     traits_of = _grouped(transaction.each(_TRAITS))
-    return list(_records(providers, stocks, traits_of, _grouped(transaction.each(_AGGREGATES))))
+    return list(
+        _records(providers, inventories_of, traits_of, _grouped(transaction.each(_AGGREGATES)))
+    )
 
 
 def some_providers(
@@ -128,16 +130,20 @@ def some_providers(
     for ids in chunks(sorted(provider_ids)):
         providers = transaction.rows(_SOME_PROVIDERS, ids=ids)
         rows = transaction.rows(_SOME_INVENTORIES, ids=ids)
-        stocks = _stocks((row[:-1], row.used) for row in rows)
+        inventories_of = _inventories((row[:-1], row.used) for row in rows)
         parts = transaction.rows(_SOME_TRAITS_AND_AGGREGATES, ids=ids)
-        traits_of = _grouped((one, trait) for one, trait, uuid in parts if uuid is None)
-        aggregates = _grouped((one, uuid) for one, _, uuid in parts if uuid is not None)
-        found.extend(_records(providers, stocks, traits_of, aggregates))
+        traits_of = _grouped(
+            (provider_id, trait) for provider_id, trait, uuid in parts if uuid is None
+        )
+        aggregates = _grouped(
+            (provider_id, uuid) for provider_id, _, uuid in parts if uuid is not None
+        )
+        found.extend(_records(providers, inventories_of, traits_of, aggregates))
     return found
 
 
 def _grouped(pairs: Iterable[Any]) -> Mapping[int, list[Any]]:
-    """Collect what belongs to each provider."""
+    """Group values by provider id."""
     found: dict[int, list[Any]] = defaultdict(list)
     for provider_id, value in pairs:
         found[provider_id].append(value)
@@ -146,7 +152,7 @@ def _grouped(pairs: Iterable[Any]) -> Mapping[int, list[Any]]:
 
 def _records(
     provider_rows: Iterable[Any],
-    stocks: Mapping[int, list[InventoryRecord]],
+    inventories_of: Mapping[int, list[InventoryRecord]],
     trait_ids: Mapping[int, list[int]],
     aggregates: Mapping[int, list[str]],
 ) -> Iterator[ProviderRecord]:
@@ -159,19 +165,19 @@ def _records(
             parent_id=row.parent_provider_id,
             root_id=row.id if row.root_provider_id is None else row.root_provider_id,
             modified_at=seconds(row.updated_at, row.created_at),
-            inventories=tuple(stocks.get(row.id, ())),
+            inventories=tuple(inventories_of.get(row.id, ())),
             trait_ids=tuple(sorted(trait_ids.get(row.id, ()))),
-            # Databases sort text in different ways; the order must not depend on that.
+            # Databases sort text in different ways; the order must not depend on it.
             aggregates=tuple(sorted(aggregates.get(row.id, ()))),
         )
 
 
-def _stocks(rows: Iterable[tuple[Any, Any]]) -> dict[int, list[InventoryRecord]]:
-    """Make records of inventories and of what is used of each."""
-    stocks: dict[int, list[InventoryRecord]] = defaultdict(list)
+def _inventories(rows: Iterable[tuple[Any, Any]]) -> dict[int, list[InventoryRecord]]:
+    """Make records of inventories with their usage, by provider id."""
+    inventories_of: dict[int, list[InventoryRecord]] = defaultdict(list)
     for row, used in rows:
         provider_id, class_id, total, reserved, least, most, step, ratio, updated, created = row
-        stocks[provider_id].append(
+        inventories_of[provider_id].append(
             InventoryRecord(
                 class_id=class_id,
                 inventory=Inventory(total, reserved, least, most, step, ratio),
@@ -179,4 +185,4 @@ def _stocks(rows: Iterable[tuple[Any, Any]]) -> dict[int, list[InventoryRecord]]
                 modified_at=seconds(updated, created),
             )
         )
-    return stocks
+    return inventories_of

@@ -56,15 +56,15 @@ def of_aggregates(transaction: ReadTransaction) -> list[Total]:
 def _sums(
     transaction: ReadTransaction, columns: Sequence[Any], members: sa.Join | None
 ) -> list[Total]:
-    # The sums are over all that there is.
-    transaction.take_time()
+    # The sums read whole tables.
+    transaction.extend_timeouts()
     reserved = sa.func.sum(inventories.c.reserved).label("reserved")
     supply = _by_class(inventories, columns, members, [sa.func.sum(_CAPACITY), reserved])
     demand = _by_class(allocations, columns, members, [sa.func.sum(allocations.c.used)])
-    used = {(one[0], one[1]): float(one[2]) for one in transaction.rows(demand)}
+    used = {(row[0], row[1]): float(row[2]) for row in transaction.rows(demand)}
     return [
-        Total(one[0], one[1], float(one[2]), float(one[3]), used.get((one[0], one[1]), 0.0))
-        for one in transaction.rows(supply)
+        Total(row[0], row[1], float(row[2]), float(row[3]), used.get((row[0], row[1]), 0.0))
+        for row in transaction.rows(supply)
     ]
 
 

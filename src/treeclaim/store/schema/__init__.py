@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The tables, Placement's and our own, and how they are made and migrated.
+"""The tables, and the revisions that create and migrate them.
 
-Knows only how a database is reached.
+Knows the database.
 """

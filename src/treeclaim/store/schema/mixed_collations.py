@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Texts of several tables in one result, where the tables differ in collation.
+"""A UNION of text columns whose tables differ in collation.
 
-A database that has lived long has tables from several times, each with what was the server's
-default collation then. MariaDB refuses a UNION of such columns (error 1271).
+Tables of an old database have the default collation of the server at their creation. MariaDB
+refuses a UNION of such columns (error 1271).
 """
 
 from typing import Any
@@ -15,7 +15,7 @@ from sqlalchemy.sql.compiler import SQLCompiler
 class PlainText(sa.ColumnElement[str]):
     """The text of a column without its collation."""
 
-    # For ready statements; two columns would have one key in SQLAlchemy's own cache.
+    # For compiled statements only: in SQLAlchemy's own cache all columns would share one key.
     inherit_cache = False
     type = sa.String()
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The schema: made where it is missing, taken over where it is Placement's (contract page 85)."""
+"""Creates the schema, or takes over Placement's (contract page 85)."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -11,9 +11,9 @@ from sqlalchemy.engine import Connection, Engine
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
 from treeclaim.model.errors import SchemaRevisionError, StoreUnavailableError
-from treeclaim.store.database.connections import connected, writing
-from treeclaim.store.database.failures import Trouble, trouble_of, unavailable
-from treeclaim.store.database.patience import take_time
+from treeclaim.store.database.connecting.connections import connected, writing
+from treeclaim.store.database.dialects.session_timeouts import extend_timeouts
+from treeclaim.store.database.failures.kinds import Failure, failure_of, unavailable
 from treeclaim.store.schema.tables import (
     PLACEMENT_REVISION,
     alembic_version,
@@ -23,7 +23,7 @@ from treeclaim.store.schema.tables import (
 )
 
 OWN_VERSION_TABLE = "treeclaim_alembic_version"
-"""Where the revision of Treeclaim's own tables is; beside Placement's `alembic_version`."""
+"""The table with the revision of Treeclaim's own tables, beside Placement's `alembic_version`."""
 
 _LOCK_NUMBER = 0x7472_6565
 _LOCK_NAME = "treeclaim schema "
@@ -33,16 +33,16 @@ _LOCK_WAIT = 60
 
 
 def sync(engine: Engine) -> None:
-    """Bring the schema to the newest revision; harmless if it is there, or if two do it at once.
+    """Bring the schema to the newest revision; idempotent, and safe if two processes do it at once.
 
     Raises:
         SchemaRevisionError: if the Placement tables are at another revision.
         StoreUnavailableError: if the database does not answer.
     """
     try:
-        # Writing's isolation: what the one before made must be seen after waiting for the lock.
+        # READ COMMITTED: after the wait for the lock, the work of another process must be visible.
         with connected(writing(engine)) as connection, _alone(connection):
-            take_time(connection)
+            extend_timeouts(connection)
             found = version(connection)
             if found is None:
                 _require_empty(connection)
@@ -103,7 +103,7 @@ def _require_known(found: str) -> None:
 
 
 def _require_own(connection: Connection) -> None:
-    """Refuse to work without all columns that this release uses; more of them do no harm."""
+    """Require all columns that this release uses; others do no harm."""
     inspector = sa.inspect(connection)
     for table in own.sorted_tables:
         if not inspector.has_table(table.name):
@@ -121,7 +121,7 @@ def _require_own(connection: Connection) -> None:
 
 
 def _require_empty(connection: Connection) -> None:
-    """Refuse tables of an unknown revision; empty ones are of an attempt that was cut off."""
+    """Refuse tables of an unknown revision; empty ones remain from an interrupted attempt."""
     name = resource_providers.name
     if (
         sa.inspect(connection).has_table(name)
@@ -150,10 +150,10 @@ def own_migrations() -> Config:
 
 @contextmanager
 def _alone(connection: Connection) -> Iterator[None]:
-    """Let only one process at a time make the schema."""
+    """Admit one process at a time."""
     kind = connection.dialect.name
     if kind == "sqlite":
-        # A writing transaction is alone from its beginning.
+        # A writing transaction has the lock of the database from its beginning.
         yield
         return
     if kind == "postgresql":
@@ -162,10 +162,10 @@ def _alone(connection: Connection) -> Iterator[None]:
             # Held until the transaction ends.
             connection.execute(sa.select(sa.func.pg_advisory_xact_lock(_LOCK_NUMBER)))
         except DBAPIError as error:
-            raise (_taken() if trouble_of(error) is Trouble.LOCKED else error) from error
+            raise (_taken() if failure_of(error) is Failure.LOCK_TIMEOUT else error) from error
         yield
         return
-    # The name counts for the whole server, so the database belongs to it.
+    # Lock names are global to the server, so the name includes the database.
     name = sa.func.left(sa.func.concat(_LOCK_NAME, sa.func.database()), _LONGEST_LOCK_NAME)
     if connection.execute(sa.select(sa.func.get_lock(name, _LOCK_WAIT))).scalar() != 1:
         raise _taken()

@@ -234,13 +234,13 @@ streams = Table(
 )
 """Streams of the change feed, and epochs among them; see `treeclaim.store.feed`.
 
-An `id` is counted by the database and may come again; an `identity` never does. Streams of an
-earlier release have none. Of a stream that was closed, `closed_in` is the number of the epoch in which that was done. Of an
-epoch, `epoch` is its number, and all else is without meaning.
+The database may assign an `id` twice; an `identity` is unique for ever. Streams of an earlier
+release have none. For a closed stream, `closed_in` is the number of the epoch in which it was
+closed. For an epoch, `epoch` is its number; its other columns have no meaning.
 """
 
 NEVER_UNUSED = datetime(9999, 1, 1)  # noqa: DTZ001
-"""`used_at` of an epoch, naive UTC: no release takes it for a stream that nobody uses."""
+"""`used_at` of an epoch, naive UTC: no release mistakes it for an unused stream."""
 
 feed = Table(
     "treeclaim_feed",
@@ -253,4 +253,4 @@ feed = Table(
     Index("treeclaim_feed_created_at_idx", "created_at"),
     **_mysql(),
 )
-"""What each committed transaction touched; see `treeclaim.store.feed`."""
+"""What each committed transaction touched, and lock rows; see `treeclaim.store.feed`."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whether a database can be taken over, found out without changing it (contract page 85)."""
+"""Checks whether a database can be taken over, without writing to it (contract page 85)."""
 
 from collections.abc import Iterator
 
@@ -7,23 +7,25 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
-from treeclaim.store.database.engine import DatabaseSettings, make_engine_that_only_reads
+from treeclaim.store.database.connecting.engine import (
+    DatabaseSettings,
+    make_read_only_engine,
+)
 from treeclaim.store.takeover import row_check, schema_check, server_settings
 from treeclaim.store.takeover.findings import Finding, failed, passed
 
 
 def check(settings: DatabaseSettings) -> list[Finding]:
-    """Look at a database and its server; nothing is changed, nor created.
+    """Check a database and its server, without writing.
 
     Args:
-        settings: How to reach it.
+        settings: How to connect.
 
     Returns:
-        What was found, in the order of looking; what cannot be looked at after an error is left
-        out.
+        The findings, in order; checks that an error makes impossible are left out.
     """
     try:
-        engine = make_engine_that_only_reads(settings)
+        engine = make_read_only_engine(settings)
     except (SQLAlchemyError, ImportError) as error:
         return [_unreachable(error)]
     try:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Data migrations: rows from before a rule get what the rule asks for (contract page 05, §4)."""
+"""Data migrations: complete rows that are older than a rule (contract page 05, section 4)."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import sqlalchemy as sa
 
 from treeclaim.store.database.transactions import ReadTransaction, WriteTransaction
-from treeclaim.store.operations import consumers
+from treeclaim.store.operations.allocations import consumers
 from treeclaim.store.schema.tables import allocations, resource_providers
 from treeclaim.store.schema.tables import consumers as consumers_table
 
@@ -30,11 +30,11 @@ _SET_ROOT = (
 
 @dataclass(frozen=True, slots=True)
 class Migrated:
-    """What one run of a migration did.
+    """The result of one run of a migration.
 
     Attributes:
-        found: Rows that lacked something, at most as many as were asked for.
-        done: Rows that have it now.
+        found: Incomplete rows, at most as many as requested.
+        done: Rows that were completed.
     """
 
     found: int
@@ -43,7 +43,7 @@ class Migrated:
 
 @dataclass(frozen=True, slots=True)
 class Owner:
-    """Who is recorded for claims that were written before consumers had owners.
+    """The owner to record for claims from before consumers had owners.
 
     Attributes:
         project_id, user_id: The two `incomplete_consumer_*` options.
@@ -78,9 +78,9 @@ def set_root_provider_ids(transaction: WriteTransaction, most: int, _owner: Owne
 def create_incomplete_consumers(
     transaction: WriteTransaction, most: int, owner: Owner
 ) -> Migrated:
-    """Record the owner of consumers that hold allocations without a record; at most `most`."""
+    """Insert rows, with the owner, for consumers that have allocations but no row; at most `most`."""
     missing = [row.consumer_id for row in transaction.rows(_WITHOUT_RECORD.limit(most))]
-    consumers.record_incomplete(transaction, missing, owner.project_id, owner.user_id)
+    consumers.insert_incomplete(transaction, missing, owner.project_id, owner.user_id)
     return Migrated(len(missing), len(missing))
 
 

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a look at a database finds."""
+"""Findings of a database check."""
 
 from dataclasses import dataclass
 from enum import IntEnum
 
 
 class Level(IntEnum):
-    """How bad a finding is; the worst one is the exit code of `treeclaim db check`."""
+    """Severity; the worst one is the exit code of `treeclaim db check`."""
 
     OK = 0
     WARNING = 1
@@ -15,13 +15,13 @@ class Level(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One thing that was looked at.
+    """The result of one check.
 
     Attributes:
-        level: How bad it is.
-        subject: What was looked at: a table or a setting.
-        text: What was found.
-        remedy: What to do; empty where there is nothing to do.
+        level: Its severity.
+        subject: The table or setting.
+        text: The finding.
+        remedy: What to do; empty if nothing.
     """
 
     level: Level
@@ -31,15 +31,15 @@ class Finding:
 
 
 def passed(subject: str, text: str) -> Finding:
-    """Return a finding about which nothing need be done."""
+    """Return a finding that needs no action."""
     return Finding(Level.OK, subject, text)
 
 
 def warned(subject: str, text: str, remedy: str) -> Finding:
-    """Return a finding that does not stand in the way, but should be known."""
+    """Return a finding that the operator should know; it prevents nothing."""
     return Finding(Level.WARNING, subject, text, remedy)
 
 
 def failed(subject: str, text: str, remedy: str) -> Finding:
-    """Return a finding that stands in the way."""
+    """Return a finding that prevents a takeover."""
     return Finding(Level.ERROR, subject, text, remedy)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rows that a database to be taken over should not have, each kind with what to do about it."""
+"""Checks for invalid rows of a database to be taken over, each kind with its remedy."""
 
 from collections.abc import Callable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
@@ -29,11 +29,11 @@ _MIGRATE = "Run 'treeclaim db online_data_migrations'."
 
 
 def findings(connection: Connection, present: Mapping[str, AbstractSet[str]]) -> Iterator[Finding]:
-    """Look for such rows in tables that are whole.
+    """Check the rows of those tables that are complete.
 
     Args:
-        connection: To look through.
-        present: Names of the columns that are there, by table.
+        connection: To the database.
+        present: Names of the present columns by table.
     """
     for rule in _RULES:
         if all(
@@ -44,15 +44,15 @@ def findings(connection: Connection, present: Mapping[str, AbstractSet[str]]) ->
 
 @dataclass(frozen=True, slots=True)
 class _Rule:
-    """Rows that should not be.
+    """A kind of invalid rows.
 
     Attributes:
-        subject: What is looked at.
-        level: How bad such rows are.
-        text: What is wrong with them, after their number.
+        subject: The table.
+        level: Severity of such rows.
+        text: What is invalid about them; follows their number.
         remedy: What to do.
-        tables: Which must be there, for the rule to be asked.
-        count: The number of such rows.
+        tables: The tables that the query needs.
+        count: Makes the query for the number of such rows.
     """
 
     subject: str
@@ -70,7 +70,7 @@ class _Rule:
 
 
 def _without(column: sa.Column[int], target: sa.Column[int]) -> sa.Select[Any]:
-    """Return how many rows refer to a row that is not there."""
+    """Return the query for the number of rows whose reference has no target."""
     other = target.table.alias("referred")
     return (
         sa.select(sa.func.count())
@@ -82,7 +82,7 @@ def _without(column: sa.Column[int], target: sa.Column[int]) -> sa.Select[Any]:
 def _dangling(
     table: sa.Table, name: str, target: sa.Table, *, level: Level, wrong: str, advice: str = ""
 ) -> _Rule:
-    """Return the rule that a column refers to nothing that is not there."""
+    """Return the rule that each reference of a column has a target."""
     column = table.c[name]
     delete = sa.delete(table).where(column.not_in(sa.select(target.c.id)))
     return _Rule(

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whether the tables of a database to be taken over are those that this program understands."""
+"""Checks the tables of a database to be taken over."""
 
 from collections.abc import Iterator, Mapping
 from collections.abc import Set as AbstractSet
@@ -16,11 +16,11 @@ _SYNC = "Run 'treeclaim db sync'."
 
 
 def findings(connection: Connection, present: Mapping[str, AbstractSet[str]]) -> Iterator[Finding]:
-    """Compare the tables that are there with those that this program understands.
+    """Compare the present tables with those that this program supports.
 
     Args:
-        connection: To look through.
-        present: Names of the columns that are there, by table.
+        connection: To the database.
+        present: Names of the present columns by table.
     """
     yield from _tables_of_placement(connection, present)
     yield _own_tables(connection, present.keys())

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Settings of a database server that endanger what is committed, or hinder writing."""
+"""Checks settings of a database server that endanger commits, or prevent writes."""
 
 from collections.abc import Iterator, Mapping
 from os import W_OK, access
@@ -8,7 +8,7 @@ from pathlib import Path
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from treeclaim.store.database.engine import DatabaseSettings
+from treeclaim.store.database.connecting.engine import DatabaseSettings
 from treeclaim.store.takeover.findings import Finding, failed, passed, warned
 
 _ISOLATION_LEVELS = {"READ COMMITTED", "REPEATABLE READ", "SERIALIZABLE"}
@@ -43,7 +43,7 @@ _READS_WAIT = 1
 
 
 def findings(connection: Connection, settings: DatabaseSettings) -> Iterator[Finding]:
-    """Look at the settings of the server that a connection leads to."""
+    """Check the settings of the server of a connection."""
     kind = connection.dialect.name
     if kind == "sqlite":
         yield from of_sqlite(
@@ -194,7 +194,7 @@ def _galera(values: Mapping[str, str]) -> Iterator[Finding]:
 
 
 def _is_file_read_only(connection: Connection) -> bool:
-    """Tell whether the file may not be written; asked of the system, nothing is opened."""
+    """Return whether the file may not be written; ask the system, open nothing."""
     row = connection.exec_driver_sql("PRAGMA database_list").first()
     file = str(row[2]) if row is not None else ""
     return bool(file) and not (access(file, W_OK) and access(Path(file).parent, W_OK))

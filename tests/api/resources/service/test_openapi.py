@@ -24,7 +24,7 @@ from schemathesis.specs.openapi.checks import (
 
 from tests.paths import ROOT
 from tests.service import HEADERS, client_of, make_application
-from treeclaim.api.resources.service.openapi import description
+from treeclaim.api.description.openapi import description
 from treeclaim.api.routes import OPERATIONS
 
 PROVIDER = "6f3b1a52-7a7d-4f0e-9a55-0c1c2f7f8a10"
@@ -52,6 +52,8 @@ ABSENT = (
     "it cannot be combined with group_policy",
     "is not in the unsuffixed resources",
     "is unknown.",
+    "is none that this list gave",
+    "Invalid limit",
 )
 """Of refusals that no schema can tell: names that do not exist, and values against each other."""
 

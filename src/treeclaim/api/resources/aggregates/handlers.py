@@ -4,14 +4,13 @@
 from collections.abc import Sequence
 from http import HTTPStatus
 
-from treeclaim.api.protocol import schemas
 from treeclaim.api.protocol.errors import ApiError, api_error
-from treeclaim.api.protocol.microversions import Feature
-from treeclaim.api.protocol.operations import Call, Operation, Reply, Versioned
+from treeclaim.api.protocol.operations import Call, Reply
 from treeclaim.api.protocol.timestamps import now
-from treeclaim.api.resources.providers.rows import require_provider, require_row
+from treeclaim.api.resources.providers.rows import json_for_provider, require_row
 from treeclaim.model.errors import ProviderGenerationConflictError
-from treeclaim.store.operations import aggregates as store
+from treeclaim.model.microversions import Feature
+from treeclaim.store.operations.providers import aggregates as store
 
 
 def list_aggregates(call: Call) -> Reply:
@@ -23,8 +22,7 @@ def list_aggregates(call: Call) -> Reply:
 
 def replace_aggregates(call: Call) -> Reply:
     """Replace the aggregates of a provider (section 2)."""
-    require_provider(call)
-    body = call.json()
+    body = json_for_provider(call)
     has_generation = call.has(Feature.AGGREGATE_GENERATION)
     aggregates = body["aggregates"] if has_generation else body
     given = int(body["resource_provider_generation"]) if has_generation else None
@@ -47,27 +45,3 @@ def _shown(call: Call, aggregates: Sequence[str], generation: int) -> Reply:
     if call.has(Feature.AGGREGATE_GENERATION):
         body["resource_provider_generation"] = generation
     return Reply(body=body, modified_at=now())
-
-
-_PATH = "/resource_providers/{uuid}/aggregates"
-
-OPERATIONS = (
-    Operation(
-        "GET",
-        _PATH,
-        list_aggregates,
-        policy="placement:resource_providers:aggregates:list",
-        summary="Show the aggregates of a resource provider.",
-        since=Feature.AGGREGATES.value,
-        checks_accept=True,
-    ),
-    Operation(
-        "PUT",
-        _PATH,
-        replace_aggregates,
-        policy="placement:resource_providers:aggregates:update",
-        summary="Replace the aggregates of a resource provider.",
-        since=Feature.AGGREGATES.value,
-        body=Versioned(schemas.aggregates),
-    ),
-)

@@ -5,10 +5,8 @@ from collections.abc import Mapping, Sequence
 from http import HTTPStatus
 from typing import Any
 
-from treeclaim.api.protocol import schemas
 from treeclaim.api.protocol.errors import ApiError, api_error, bad_request
-from treeclaim.api.protocol.microversions import Feature
-from treeclaim.api.protocol.operations import Call, Operation, Reply, Versioned
+from treeclaim.api.protocol.operations import Call, Reply
 from treeclaim.api.protocol.texts import quoted
 from treeclaim.api.protocol.timestamps import now
 from treeclaim.model.claim import ConsumerClaim, ConsumerType, Generation
@@ -20,36 +18,39 @@ from treeclaim.model.errors import (
     ResourceClassNotFoundError,
     UnitConstraintError,
 )
+from treeclaim.model.microversions import Feature
 from treeclaim.model.names import normalised_uuid
-from treeclaim.store.operations import allocations as store
-from treeclaim.store.reading import holdings
+from treeclaim.store.operations.allocations import claims as store
+from treeclaim.store.reading import allocations as allocation_queries
 
 UNKNOWN_TYPE = "unknown"
 """Shown for a consumer that never got a type."""
 
 
 def show_allocations(call: Call) -> Reply:
-    """Show what a consumer holds (section 2)."""
-    held = call.services.store.read(holdings.of_consumer, call.arguments["consumer_uuid"])
-    if held is None:
+    """Show the allocations of a consumer (section 2)."""
+    found = call.services.store.read(
+        allocation_queries.of_consumer, call.arguments["consumer_uuid"]
+    )
+    if found is None:
         return Reply(body={"allocations": {}}, modified_at=now())
     body: dict[str, Any] = {
         "allocations": {
-            uuid: {"generation": share.generation, "resources": share.resources}
-            for uuid, share in held.shares.items()
+            uuid: {"generation": allocation.generation, "resources": allocation.resources}
+            for uuid, allocation in found.by_provider.items()
         }
     }
     if call.has(Feature.ALLOCATIONS_BY_PROVIDER):
-        body |= {"project_id": held.project_id, "user_id": held.user_id}
+        body |= {"project_id": found.project_id, "user_id": found.user_id}
     if call.has(Feature.CONSUMER_GENERATIONS):
-        body["consumer_generation"] = held.generation
+        body["consumer_generation"] = found.generation
     if call.has(Feature.CONSUMER_TYPES):
-        body["consumer_type"] = held.consumer_type or UNKNOWN_TYPE
-    return Reply(body=body, modified_at=held.modified_at)
+        body["consumer_type"] = found.consumer_type or UNKNOWN_TYPE
+    return Reply(body=body, modified_at=found.modified_at)
 
 
 def replace_allocations(call: Call) -> Reply:
-    """Replace what one consumer holds (section 3)."""
+    """Replace the allocations of one consumer (section 3)."""
     given = call.arguments["consumer_uuid"]
     consumer_uuid = normalised_uuid(given)
     if consumer_uuid is None:
@@ -59,7 +60,7 @@ def replace_allocations(call: Call) -> Reply:
 
 
 def manage_allocations(call: Call) -> Reply:
-    """Replace what several consumers hold, all or nothing (section 4)."""
+    """Replace the allocations of several consumers, all or nothing (section 4)."""
     write_claims(call, claims_of(call, call.json()))
     return Reply(HTTPStatus.NO_CONTENT)
 
@@ -91,9 +92,9 @@ def _allocations(
 ) -> dict[str, dict[str, int]]:
     """Read allocations in either form; in a list the last item of a provider counts."""
     if isinstance(given, Mapping):
-        by_provider = {uuid: one["resources"] for uuid, one in given.items()}
+        by_provider = {uuid: each["resources"] for uuid, each in given.items()}
     else:
-        by_provider = {one["resource_provider"]["uuid"]: one["resources"] for one in given}
+        by_provider = {each["resource_provider"]["uuid"]: each["resources"] for each in given}
     return {
         uuid: {name: int(amount) for name, amount in resources.items()}
         for uuid, resources in by_provider.items()
@@ -125,76 +126,29 @@ def _consumers(claims: Sequence[ConsumerClaim]) -> str:
 
 
 def delete_allocations(call: Call) -> Reply:
-    """Remove all that a consumer holds (section 5)."""
+    """Remove all allocations of a consumer (section 5)."""
     call.services.store.write(store.delete, call.arguments["consumer_uuid"])
     return Reply(HTTPStatus.NO_CONTENT)
 
 
 def list_provider_allocations(call: Call) -> Reply:
-    """Show what consumers hold on a provider (section 6)."""
+    """Show the allocations on a provider (section 6)."""
     provider_uuid = call.arguments["uuid"]
     try:
-        held = call.services.store.read(holdings.of_provider, provider_uuid)
+        found = call.services.store.read(allocation_queries.of_provider, provider_uuid)
     except ProviderNotFoundError as error:
         raise ApiError(
             HTTPStatus.NOT_FOUND, f"Resource provider '{provider_uuid}' not found: {error}"
         ) from error
     shown: dict[str, dict[str, Any]] = {}
-    for consumer_uuid, share in held.shares.items():
-        shown[consumer_uuid] = {"resources": share.resources}
+    for consumer_uuid, allocation in found.by_consumer.items():
+        shown[consumer_uuid] = {"resources": allocation.resources}
         if call.has(Feature.CONSUMER_GENERATIONS):
-            shown[consumer_uuid]["consumer_generation"] = share.generation
+            shown[consumer_uuid]["consumer_generation"] = allocation.generation
     return Reply(
         body={
             "allocations": shown,
-            "resource_provider_generation": held.provider_generation,
+            "resource_provider_generation": found.provider_generation,
         },
-        modified_at=now() if held.modified_at is None else held.modified_at,
+        modified_at=now() if found.modified_at is None else found.modified_at,
     )
-
-
-_ONE = "/allocations/{consumer_uuid}"
-
-OPERATIONS = (
-    Operation(
-        "GET",
-        _ONE,
-        show_allocations,
-        policy="placement:allocations:list",
-        summary="Show what a consumer holds.",
-        checks_accept=True,
-    ),
-    Operation(
-        "PUT",
-        _ONE,
-        replace_allocations,
-        policy="placement:allocations:update",
-        summary="Replace what a consumer holds.",
-        body=Versioned(schemas.claim),
-    ),
-    Operation(
-        "DELETE",
-        _ONE,
-        delete_allocations,
-        policy="placement:allocations:delete",
-        summary="Remove all that a consumer holds.",
-    ),
-    Operation(
-        "POST",
-        "/allocations",
-        manage_allocations,
-        policy="placement:allocations:manage",
-        summary="Replace what several consumers hold, all or nothing.",
-        since=13,
-        gate_first=True,
-        body=Versioned(schemas.claims),
-    ),
-    Operation(
-        "GET",
-        "/resource_providers/{uuid}/allocations",
-        list_provider_allocations,
-        policy="placement:resource_providers:allocations:list",
-        summary="Show what consumers hold on a resource provider.",
-        checks_accept=True,
-    ),
-)

@@ -1,28 +1,28 @@
 # SPDX-License-Identifier: Apache-2.0
 """GET /allocation_candidates/explain (contract page 97, section 3)."""
 
-from treeclaim.api.protocol import parameters, schemas
 from treeclaim.api.protocol.errors import bad_request
-from treeclaim.api.protocol.microversions import Version
-from treeclaim.api.protocol.operations import Call, Operation, Reply, Versioned
+from treeclaim.api.protocol.operations import Call, Reply
 from treeclaim.api.protocol.remembering import remembering_short
-from treeclaim.api.protocol.texts import quoted
-from treeclaim.api.protocol.timestamps import now
-from treeclaim.api.protocol.validation import (
+from treeclaim.api.protocol.request import parameters
+from treeclaim.api.protocol.request.validation import (
     Checker,
     invalid_query,
     length_of_pairs,
     query_pairs,
 )
-from treeclaim.api.protocol.wording import Schema
+from treeclaim.api.protocol.texts import quoted
+from treeclaim.api.protocol.timestamps import now
 from treeclaim.api.resources.candidates.handlers import (
     asked_by,
     refusing_unknown_names,
     require_few_groups,
 )
 from treeclaim.api.resources.candidates.parameters import candidate_request
+from treeclaim.api.resources.candidates.schemas import EXPLAIN_QUERY
 from treeclaim.forest.explain.explain import Focus
 from treeclaim.model.errors import ProviderNotFoundError
+from treeclaim.model.microversions import Version
 from treeclaim.model.request import CandidateRequest
 from treeclaim.replica import ExplainQuestion
 from treeclaim.replica.questions import key_of
@@ -32,16 +32,6 @@ _REMEMBERED, _LONGEST_REMEMBERED = 64, 8_192
 
 _MOST_TREES = 50
 _OWN = ("nearest", "tree")
-
-
-def _schema(version: Version) -> Schema:
-    """Return the schema of the query: that of the search, and two parameters more."""
-    schema = schemas.candidate_query(version)
-    own = {"nearest": {"type": "string", "pattern": "^[0-9]{1,2}$"}, "tree": schemas.STRING}
-    return schema | {"properties": schema.get("properties", {}) | own}
-
-
-_QUERY = Versioned(_schema)
 
 
 def explain_candidates(call: Call) -> Reply:
@@ -64,7 +54,7 @@ def explain_candidates(call: Call) -> Reply:
 @remembering_short(_REMEMBERED, _LONGEST_REMEMBERED)
 def _asked(query_string: str, version: Version) -> tuple[CandidateRequest, Focus]:
     pairs = query_pairs(query_string)
-    checker: Checker = _QUERY.at(version)
+    checker = EXPLAIN_QUERY.at(version)
     request = candidate_request([one for one in pairs if one[0] not in _OWN], version, checker)
     return request, _focus(dict(pairs), checker)
 
@@ -83,19 +73,3 @@ def _focus(values: dict[str, str], checker: Checker) -> Focus:
             f"Expected 'tree' parameter to be a format of uuid. Got: {quoted(tree)}"
         )
     return Focus(nearest, tree)
-
-
-OPERATIONS = (
-    Operation(
-        "GET",
-        "/allocation_candidates/explain",
-        explain_candidates,
-        policy="placement:allocation_candidates:list",
-        summary="Tell why a request for candidates finds what it finds.",
-        since=39,
-        query=_QUERY,
-        gate_first=True,
-        checks_accept=True,
-        extension=0,
-    ),
-)

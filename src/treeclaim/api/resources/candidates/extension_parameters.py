@@ -6,10 +6,11 @@ Every function raises ApiError, a 400 that names the parameter, for what it cann
 
 from collections.abc import Collection, Mapping
 
-from treeclaim.api.protocol import errors, parameters
+from treeclaim.api.protocol import errors
 from treeclaim.api.protocol.errors import ApiError, bad_request
-from treeclaim.api.protocol.microversions import Version
+from treeclaim.api.protocol.request import parameters
 from treeclaim.api.protocol.texts import quoted
+from treeclaim.model.microversions import Version
 from treeclaim.model.request import ProviderConditions, SplitPolicy, SubtreeList
 
 Values = Mapping[str, list[str]]

@@ -3,19 +3,18 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import cache
 from http import HTTPStatus
 
-from treeclaim.api.protocol import schemas
 from treeclaim.api.protocol.errors import api_error, bad_request
-from treeclaim.api.protocol.microversions import Feature, Version
-from treeclaim.api.protocol.operations import Call, Operation, Reply, Versioned, client_gone_of
+from treeclaim.api.protocol.operations import Call, Reply
+from treeclaim.api.protocol.operations.services import Limits
 from treeclaim.api.protocol.remembering import remembering_short
-from treeclaim.api.protocol.services import Limits
+from treeclaim.api.protocol.request.validation import query_pairs
 from treeclaim.api.protocol.timestamps import now
-from treeclaim.api.protocol.validation import query_pairs
 from treeclaim.api.resources.candidates.parameters import candidate_request
+from treeclaim.api.resources.candidates.schemas import QUERY
 from treeclaim.model.errors import ResourceClassNotFoundError, TraitsNotFoundError
+from treeclaim.model.microversions import Feature, Version
 from treeclaim.model.request import BodyForm, CandidateRequest
 from treeclaim.replica import Asked, CandidateQuestion
 from treeclaim.replica.questions import key_of
@@ -24,7 +23,8 @@ _REMEMBERED, _LONGEST_REMEMBERED = 256, 8_192
 """Questions kept in the form in which the search wants them, and characters of each: 2 MiB, and ten
 times that for what is read from them."""
 
-_QUERY = Versioned(schemas.candidate_query)
+_FORMS = 128
+"""Forms of answers that are kept: one for each microversion, with each version of the extension."""
 
 
 def list_candidates(call: Call) -> Reply:
@@ -43,7 +43,7 @@ def list_candidates(call: Call) -> Reply:
 def asked_by(call: Call) -> Asked:
     """Let the time of a question begin; servers that can tell say whether its client has gone."""
     search = call.services.search
-    return Asked.now(search.seconds, client_gone_of(call), search.most_bytes)
+    return Asked.now(search.seconds, call.client_gone, search.most_bytes)
 
 
 def require_few_groups(request: CandidateRequest, limits: Limits) -> None:
@@ -77,10 +77,10 @@ def refusing_unknown_names() -> Iterator[None]:
 @remembering_short(_REMEMBERED, _LONGEST_REMEMBERED)
 def _request(query_string: str, version: Version) -> CandidateRequest:
     """Read a query. Schedulers ask few different questions, so what is read is kept."""
-    return candidate_request(query_pairs(query_string), version, _QUERY.at(version))
+    return candidate_request(query_pairs(query_string), version, QUERY.at(version))
 
 
-@cache
+@remembering_short(_FORMS, 0)
 def _form(version: Version) -> BodyForm:
     return BodyForm(
         list_allocations=not version.has(Feature.ALLOCATIONS_BY_PROVIDER),
@@ -89,18 +89,3 @@ def _form(version: Version) -> BodyForm:
         all_classes=version.has(Feature.ALL_CLASSES_IN_SUMMARIES),
         nested=version.has(Feature.NESTED_CANDIDATES),
     )
-
-
-OPERATIONS = (
-    Operation(
-        "GET",
-        "/allocation_candidates",
-        list_candidates,
-        policy="placement:allocation_candidates:list",
-        summary="List combinations of providers that satisfy a request.",
-        since=10,
-        query=_QUERY,
-        gate_first=True,
-        checks_accept=True,
-    ),
-)

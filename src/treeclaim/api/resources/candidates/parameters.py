@@ -8,12 +8,13 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from treeclaim.api.protocol import errors, parameters
+from treeclaim.api.protocol import errors
 from treeclaim.api.protocol.errors import bad_request
-from treeclaim.api.protocol.microversions import Feature, Version
+from treeclaim.api.protocol.request import parameters
+from treeclaim.api.protocol.request.validation import Checker, invalid_query, length_of_pairs
 from treeclaim.api.protocol.texts import quoted
-from treeclaim.api.protocol.validation import Checker, invalid_query, length_of_pairs
 from treeclaim.api.resources.candidates import extension_parameters as extension
+from treeclaim.model.microversions import Feature, Version
 from treeclaim.model.request import (
     NO_GROUP,
     CandidateRequest,

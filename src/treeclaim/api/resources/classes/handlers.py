@@ -4,20 +4,20 @@
 from http import HTTPStatus
 from typing import Any
 
-from treeclaim.api.protocol import schemas
 from treeclaim.api.protocol.errors import ApiError, api_error
-from treeclaim.api.protocol.microversions import MAXIMUM, Feature
-from treeclaim.api.protocol.operations import Call, Operation, Reply, Versioned
+from treeclaim.api.protocol.operations import Call, Reply
+from treeclaim.api.protocol.request.validation import Checker, require_body
 from treeclaim.api.protocol.timestamps import now
-from treeclaim.api.protocol.validation import Checker, require_body
+from treeclaim.api.resources.classes.schemas import resource_class
 from treeclaim.model.errors import (
     ResourceClassExistsError,
     ResourceClassInUseError,
     StandardResourceClassError,
 )
-from treeclaim.store.operations import resource_classes as store
+from treeclaim.model.microversions import MAXIMUM, Feature
+from treeclaim.store.operations.catalogue import resource_classes as store
 
-_NAME = Checker(schemas.resource_class(MAXIMUM))
+_NAME = Checker(resource_class(MAXIMUM))
 
 
 def _path_of(name: str) -> str:
@@ -105,59 +105,3 @@ def delete_class(call: Call) -> Reply:
     except ResourceClassInUseError as error:
         raise api_error(error, prefix="Error in delete resource class: ") from error
     return Reply(HTTPStatus.NO_CONTENT)
-
-
-_ONE = "/resource_classes/{name}"
-
-OPERATIONS = (
-    Operation(
-        "GET",
-        "/resource_classes",
-        list_classes,
-        policy="placement:resource_classes:list",
-        summary="List resource classes.",
-        since=2,
-        gate_first=True,
-        checks_accept=True,
-    ),
-    Operation(
-        "POST",
-        "/resource_classes",
-        create_class,
-        policy="placement:resource_classes:create",
-        summary="Create a custom resource class.",
-        since=2,
-        gate_first=True,
-        body=Versioned(schemas.resource_class),
-    ),
-    Operation(
-        "GET",
-        _ONE,
-        show_class,
-        policy="placement:resource_classes:show",
-        summary="Show a resource class.",
-        since=2,
-        gate_first=True,
-        checks_accept=True,
-    ),
-    Operation(
-        "PUT",
-        _ONE,
-        put_class,
-        policy="placement:resource_classes:update",
-        summary="Create a custom resource class if it does not exist (below 1.7: rename it).",
-        since=2,
-        gate_first=True,
-        body=Versioned(schemas.resource_class),
-        body_until=Feature.ENSURE_RESOURCE_CLASS.value - 1,
-    ),
-    Operation(
-        "DELETE",
-        _ONE,
-        delete_class,
-        policy="placement:resource_classes:delete",
-        summary="Delete a custom resource class.",
-        since=2,
-        gate_first=True,
-    ),
-)

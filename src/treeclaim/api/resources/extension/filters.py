@@ -5,10 +5,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from http import HTTPStatus
 
-from treeclaim.api.protocol import parameters
 from treeclaim.api.protocol.errors import api_error
 from treeclaim.api.protocol.operations import Call
-from treeclaim.api.protocol.wording import Schema
+from treeclaim.api.protocol.request import parameters
+from treeclaim.api.protocol.request.wording import Schema
 from treeclaim.model.errors import ResourceClassNotFoundError
 from treeclaim.model.request import ProviderConditions
 

@@ -12,9 +12,8 @@ from typing import Any
 from urllib.parse import urlencode
 
 from treeclaim.api.protocol.errors import ApiError, bad_request
-from treeclaim.api.protocol.operations import Call
+from treeclaim.api.protocol.request.wording import Schema
 from treeclaim.api.protocol.texts import quoted
-from treeclaim.api.protocol.wording import Schema
 
 DEFAULT_LIMIT = 1_000
 MOST = 10_000
@@ -85,13 +84,13 @@ def _unreadable(text: str) -> ApiError:
 
 
 def links(
-    call: Call, pairs: Sequence[tuple[str, str]], kind: str, next_after: object | None
+    path: str, pairs: Sequence[tuple[str, str]], kind: str, next_after: object | None
 ) -> list[dict[str, Any]]:
     """Return the links of a page: to the next one, with the same filters, where there is one.
 
     Args:
-        call: The request.
-        pairs: Its parameters.
+        path: Of the list, with the mount prefix.
+        pairs: The parameters of the request.
         kind: What the list is of.
         next_after: Behind what the next page begins; None if there is none.
     """
@@ -100,4 +99,4 @@ def links(
     marker = base64.urlsafe_b64encode(f"{kind}:{next_after}".encode()).rstrip(b"=").decode()
     others = [(name, value) for name, value in pairs if name != "marker"]
     query = urlencode([*others, ("marker", marker)], safe=":,!")
-    return [{"rel": "next", "href": f"{call.link(call.operation.path)}?{query}"}]
+    return [{"rel": "next", "href": f"{path}?{query}"}]

@@ -5,13 +5,12 @@ from collections.abc import Mapping
 from http import HTTPStatus
 from typing import Any
 
-from treeclaim.api.protocol import errors, schemas
+from treeclaim.api.protocol import errors
 from treeclaim.api.protocol.errors import ApiError, api_error
-from treeclaim.api.protocol.microversions import Feature
-from treeclaim.api.protocol.operations import Call, Operation, Reply, Versioned
+from treeclaim.api.protocol.operations import Call, Reply
 from treeclaim.api.protocol.timestamps import now
-from treeclaim.api.resources.providers.answers import path_of
-from treeclaim.api.resources.providers.rows import require_provider, require_row
+from treeclaim.api.resources.providers.rows import json_for_provider, require_row
+from treeclaim.api.resources.providers.writing import path_of
 from treeclaim.model.errors import (
     CapacityTooSmallError,
     InventoryExistsError,
@@ -20,7 +19,8 @@ from treeclaim.model.errors import (
     ResourceClassNotFoundError,
 )
 from treeclaim.model.inventory import Inventory
-from treeclaim.store.operations import inventories as store
+from treeclaim.model.microversions import Feature
+from treeclaim.store.operations.providers import inventories as store
 
 _INTEGERS = ("total", "reserved", "min_unit", "max_unit", "step_size")
 _GENERATION = "resource_provider_generation"
@@ -63,8 +63,7 @@ def list_inventories(call: Call) -> Reply:
 def add_inventory(call: Call) -> Reply:
     """Add an inventory (section 3)."""
     provider_uuid = call.arguments["uuid"]
-    require_provider(call)
-    body = call.json()
+    body = json_for_provider(call)
     inventory, resource_class = inventory_of(body), body["resource_class"]
     prefix = f"Unable to create inventory for resource provider {provider_uuid}: "
     try:
@@ -90,8 +89,7 @@ def add_inventory(call: Call) -> Reply:
 def replace_inventories(call: Call) -> Reply:
     """Replace all inventories of a provider (section 4)."""
     provider_uuid = call.arguments["uuid"]
-    require_provider(call)
-    body = call.json()
+    body = json_for_provider(call)
     new = {name: inventory_of(one) for name, one in body["inventories"].items()}
     try:
         generation = call.services.store.write(
@@ -144,8 +142,7 @@ def show_inventory(call: Call) -> Reply:
 def replace_inventory(call: Call) -> Reply:
     """Replace one inventory that exists (section 7)."""
     provider_uuid, resource_class = call.arguments["uuid"], call.arguments["resource_class"]
-    require_provider(call)
-    body = call.json()
+    body = json_for_provider(call)
     inventory = inventory_of(body)
     try:
         generation = call.services.store.write(
@@ -187,67 +184,3 @@ def delete_inventory(call: Call) -> Reply:
 
 def _cannot_update(provider_uuid: str) -> str:
     return f"Unable to update inventory for resource provider {provider_uuid}: "
-
-
-_ALL = "/resource_providers/{uuid}/inventories"
-_ONE = f"{_ALL}/{{resource_class}}"
-
-OPERATIONS = (
-    Operation(
-        "GET",
-        _ALL,
-        list_inventories,
-        policy="placement:resource_providers:inventories:list",
-        summary="Show all inventories of a resource provider.",
-        checks_accept=True,
-    ),
-    Operation(
-        "POST",
-        _ALL,
-        add_inventory,
-        policy="placement:resource_providers:inventories:create",
-        summary="Add an inventory to a resource provider.",
-        body=Versioned(schemas.new_inventory),
-    ),
-    Operation(
-        "PUT",
-        _ALL,
-        replace_inventories,
-        policy="placement:resource_providers:inventories:update",
-        summary="Replace all inventories of a resource provider.",
-        body=Versioned(schemas.all_inventories),
-    ),
-    Operation(
-        "DELETE",
-        _ALL,
-        delete_inventories,
-        policy="placement:resource_providers:inventories:delete",
-        summary="Delete all inventories of a resource provider.",
-        since=Feature.DELETE_ALL_INVENTORIES.value,
-        gate_first=True,
-        missing=HTTPStatus.METHOD_NOT_ALLOWED,
-    ),
-    Operation(
-        "GET",
-        _ONE,
-        show_inventory,
-        policy="placement:resource_providers:inventories:show",
-        summary="Show one inventory of a resource provider.",
-        checks_accept=True,
-    ),
-    Operation(
-        "PUT",
-        _ONE,
-        replace_inventory,
-        policy="placement:resource_providers:inventories:update",
-        summary="Replace one inventory of a resource provider.",
-        body=Versioned(schemas.changed_inventory),
-    ),
-    Operation(
-        "DELETE",
-        _ONE,
-        delete_inventory,
-        policy="placement:resource_providers:inventories:delete",
-        summary="Delete one inventory of a resource provider.",
-    ),
-)

@@ -4,14 +4,14 @@
 import uuid
 from http import HTTPStatus
 
-from treeclaim.api.protocol import parameters, schemas
 from treeclaim.api.protocol.errors import ApiError, api_error, bad_request
-from treeclaim.api.protocol.microversions import Feature
-from treeclaim.api.protocol.operations import Call, Operation, Reply, Versioned
+from treeclaim.api.protocol.operations import Call, Reply
+from treeclaim.api.protocol.request import parameters
+from treeclaim.api.protocol.request.validation import require_query
 from treeclaim.api.protocol.timestamps import now
-from treeclaim.api.protocol.validation import require_query
-from treeclaim.api.resources.providers.answers import path_of, provider_json, provider_list_json
-from treeclaim.api.resources.providers.rows import require_provider, require_row
+from treeclaim.api.resources.providers.rows import json_for_provider, require_row
+from treeclaim.api.resources.providers.schemas import QUERY
+from treeclaim.api.resources.providers.writing import path_of, provider_json, provider_list_json
 from treeclaim.forest.answer.listing import matching_providers, provider_list
 from treeclaim.model.errors import (
     DuplicateProviderError,
@@ -19,11 +19,10 @@ from treeclaim.model.errors import (
     ProviderNotFoundError,
     ResourceClassNotFoundError,
 )
+from treeclaim.model.microversions import Feature
 from treeclaim.model.names import normalised_uuid
 from treeclaim.model.request import ProviderConditions, ProviderQuery
-from treeclaim.store.operations import providers as store
-
-_QUERY = Versioned(schemas.provider_query)
+from treeclaim.store.operations.providers import providers as store
 
 
 def list_providers(call: Call) -> Reply:
@@ -48,7 +47,7 @@ def list_providers(call: Call) -> Reply:
 
 def _provider_query(call: Call) -> ProviderQuery:
     pairs = call.query()
-    query = require_query(_QUERY.at(call.version), pairs)
+    query = require_query(QUERY.at(call.version), pairs)
     membership = parameters.member_of(
         [value for name, value in pairs if name == "member_of"], call.version
     )
@@ -116,8 +115,7 @@ def show_provider(call: Call) -> Reply:
 def update_provider(call: Call) -> Reply:
     """Rename or move a provider (section 5)."""
     provider_uuid = call.arguments["uuid"]
-    require_provider(call)
-    body = call.json()
+    body = json_for_provider(call)
     parent = body.get("parent_provider_uuid", store.KeepParent.KEEP)
     try:
         provider = call.services.store.write(
@@ -155,47 +153,3 @@ def delete_provider(call: Call) -> Reply:
             f"No resource provider with uuid {provider_uuid} found for delete",
         ) from error
     return Reply(HTTPStatus.NO_CONTENT)
-
-
-OPERATIONS = (
-    Operation(
-        "GET",
-        "/resource_providers",
-        list_providers,
-        policy="placement:resource_providers:list",
-        summary="List resource providers.",
-        query=_QUERY,
-        checks_accept=True,
-    ),
-    Operation(
-        "POST",
-        "/resource_providers",
-        create_provider,
-        policy="placement:resource_providers:create",
-        summary="Create a resource provider.",
-        body=Versioned(schemas.new_provider),
-    ),
-    Operation(
-        "GET",
-        "/resource_providers/{uuid}",
-        show_provider,
-        policy="placement:resource_providers:show",
-        summary="Show a resource provider.",
-        checks_accept=True,
-    ),
-    Operation(
-        "PUT",
-        "/resource_providers/{uuid}",
-        update_provider,
-        policy="placement:resource_providers:update",
-        summary="Rename or move a resource provider.",
-        body=Versioned(schemas.changed_provider),
-    ),
-    Operation(
-        "DELETE",
-        "/resource_providers/{uuid}",
-        delete_provider,
-        policy="placement:resource_providers:delete",
-        summary="Delete a resource provider.",
-    ),
-)

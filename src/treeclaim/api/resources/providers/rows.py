@@ -1,9 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """The provider that a path names."""
 
+from typing import Any
+
+from treeclaim.api.protocol.errors import ApiError
 from treeclaim.api.protocol.operations import Call
 from treeclaim.forest.table.forest import Forest
 from treeclaim.model.errors import ProviderNotFoundError
+from treeclaim.store.reading.providers import require_exists
 
 
 def require_row(forest: Forest, uuid: str) -> int:
@@ -18,11 +22,18 @@ def require_row(forest: Forest, uuid: str) -> int:
     return row
 
 
-def require_provider(call: Call) -> None:
-    """Check that the path's provider exists, where that comes before the body is looked at.
+def json_for_provider(call: Call) -> Any:
+    """Return the checked body of a write to the path's provider.
+
+    If the body is refused, a provider that does not exist is reported first. For a good body the
+    write itself finds out.
 
     Raises:
-        ProviderNotFoundError: if it does not.
+        ProviderNotFoundError: if the body is refused and the provider does not exist.
+        ApiError: as `Call.json`.
     """
-    with call.services.replica.current() as forest:
-        require_row(forest, call.arguments["uuid"])
+    try:
+        return call.json()
+    except ApiError:
+        call.services.store.read(require_exists, call.arguments["uuid"])
+        raise

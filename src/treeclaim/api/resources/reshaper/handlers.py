@@ -3,9 +3,9 @@
 
 from http import HTTPStatus
 
-from treeclaim.api.protocol import errors, schemas
+from treeclaim.api.protocol import errors
 from treeclaim.api.protocol.errors import ApiError, api_error
-from treeclaim.api.protocol.operations import Call, Operation, Reply, Versioned
+from treeclaim.api.protocol.operations import Call, Reply
 from treeclaim.api.resources.allocations.handlers import claims_of
 from treeclaim.api.resources.inventories.handlers import inventory_of
 from treeclaim.model.claim import ReshapedInventory
@@ -49,17 +49,3 @@ def reshape(call: Call) -> Reply:
     except (InventoryInUseError, ConcurrentChangeError) as error:
         raise api_error(error, prefix="update conflict: ") from error
     return Reply(HTTPStatus.NO_CONTENT)
-
-
-OPERATIONS = (
-    Operation(
-        "POST",
-        "/reshaper",
-        reshape,
-        policy="placement:reshaper:reshape",
-        summary="Replace inventories and claims in one step.",
-        since=30,
-        gate_first=True,
-        body=Versioned(schemas.reshape),
-    ),
-)

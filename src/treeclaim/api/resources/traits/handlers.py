@@ -3,25 +3,23 @@
 
 from http import HTTPStatus
 
-from treeclaim.api.protocol import schemas
 from treeclaim.api.protocol.errors import ApiError, api_error, bad_request
-from treeclaim.api.protocol.microversions import Feature
-from treeclaim.api.protocol.operations import Call, Operation, Reply, Versioned
+from treeclaim.api.protocol.operations import Call, Reply
+from treeclaim.api.protocol.request.validation import require_query
 from treeclaim.api.protocol.texts import quoted
 from treeclaim.api.protocol.timestamps import now
-from treeclaim.api.protocol.validation import require_query
 from treeclaim.api.resources.providers.rows import require_row
+from treeclaim.api.resources.traits.schemas import QUERY
 from treeclaim.model.catalogue import Catalogue
 from treeclaim.model.errors import ProviderGenerationConflictError, TraitsNotFoundError
 from treeclaim.model.names import is_custom_name
-from treeclaim.store.operations import traits as store
-
-_QUERY = Versioned(schemas.trait_query)
+from treeclaim.store.operations.catalogue import traits as store
+from treeclaim.store.operations.providers import traits as provider_traits
 
 
 def list_traits(call: Call) -> Reply:
     """List the names of traits (section 2)."""
-    query = require_query(_QUERY.at(call.version), call.query())
+    query = require_query(QUERY.at(call.version), call.query())
     associated = _associated(query.get("associated"))
     operator, _, value = _name_filter(query.get("name")).partition(":")
     with call.services.replica.current() as forest:
@@ -82,14 +80,11 @@ def ensure_trait(call: Call) -> Reply:
             "The trait is invalid. A valid trait must be no longer than 255 characters, start "
             'with the prefix "CUSTOM_" and use following characters: "A"-"Z", "0"-"9" and "_"'
         )
-    created = call.services.store.write(store.ensure, name)
-    with call.services.replica.current() as forest:
-        known = forest.catalogue.traits.get(name)
-    modified_at = now() if known is None or known.modified_at is None else known.modified_at
+    trait = call.services.store.write(store.ensure, name)
     return Reply(
-        HTTPStatus.CREATED if created else HTTPStatus.NO_CONTENT,
+        HTTPStatus.CREATED if trait.is_new else HTTPStatus.NO_CONTENT,
         location=f"/traits/{name}",
-        modified_at=modified_at,
+        modified_at=trait.modified_at or now(),
     )
 
 
@@ -107,15 +102,17 @@ def list_provider_traits(call: Call) -> Reply:
     with call.services.replica.current() as forest:
         row = require_row(forest, call.arguments["uuid"])
         names = forest.traits(row)
-        return _shown(forest.catalogue, names, forest.provider(row).generation)
+        known = [name for name in names if name in forest.catalogue.traits]
+        modified_at = _newest(forest.catalogue, known)
+        return _shown(names, forest.provider(row).generation, modified_at)
 
 
 def replace_provider_traits(call: Call) -> Reply:
     """Replace the traits of a provider (section 7)."""
     body = call.json()
     try:
-        generation = call.services.store.write(
-            store.replace,
+        replaced = call.services.store.write(
+            provider_traits.replace,
             call.arguments["uuid"],
             int(body["resource_provider_generation"]),
             body["traits"],
@@ -127,93 +124,18 @@ def replace_provider_traits(call: Call) -> Reply:
             "try again.",
             api_error(error).code,
         ) from error
-    with call.services.replica.current() as forest:
-        return _shown(forest.catalogue, list(dict.fromkeys(body["traits"])), generation)
+    names = list(dict.fromkeys(body["traits"]))
+    return _shown(names, replaced.generation, replaced.modified_at or now())
 
 
-def _shown(catalogue: Catalogue, names: list[str], generation: int) -> Reply:
-    known = [name for name in names if name in catalogue.traits]
+def _shown(names: list[str], generation: int, modified_at: float) -> Reply:
     return Reply(
         body={"traits": names, "resource_provider_generation": generation},
-        modified_at=_newest(catalogue, known),
+        modified_at=modified_at,
     )
 
 
 def clear_provider_traits(call: Call) -> Reply:
     """Remove all traits of a provider (section 8)."""
-    call.services.store.write(store.clear, call.arguments["uuid"])
+    call.services.store.write(provider_traits.clear, call.arguments["uuid"])
     return Reply(HTTPStatus.NO_CONTENT)
-
-
-_SINCE = Feature.TRAITS.value
-_OF_PROVIDER = "/resource_providers/{uuid}/traits"
-
-OPERATIONS = (
-    Operation(
-        "GET",
-        "/traits",
-        list_traits,
-        policy="placement:traits:list",
-        summary="List traits.",
-        since=_SINCE,
-        gate_first=True,
-        query=_QUERY,
-        checks_accept=True,
-    ),
-    Operation(
-        "GET",
-        "/traits/{name}",
-        show_trait,
-        policy="placement:traits:show",
-        summary="Tell whether a trait exists.",
-        since=_SINCE,
-        gate_first=True,
-    ),
-    Operation(
-        "PUT",
-        "/traits/{name}",
-        ensure_trait,
-        policy="placement:traits:update",
-        summary="Create a custom trait if it does not exist.",
-        since=_SINCE,
-        gate_first=True,
-    ),
-    Operation(
-        "DELETE",
-        "/traits/{name}",
-        delete_trait,
-        policy="placement:traits:delete",
-        summary="Delete a custom trait.",
-        since=_SINCE,
-        gate_first=True,
-    ),
-    Operation(
-        "GET",
-        _OF_PROVIDER,
-        list_provider_traits,
-        policy="placement:resource_providers:traits:list",
-        summary="Show the traits of a resource provider.",
-        since=_SINCE,
-        gate_first=True,
-        checks_accept=True,
-    ),
-    Operation(
-        "PUT",
-        _OF_PROVIDER,
-        replace_provider_traits,
-        policy="placement:resource_providers:traits:update",
-        summary="Replace the traits of a resource provider.",
-        since=_SINCE,
-        gate_first=True,
-        body=Versioned(schemas.provider_traits),
-    ),
-    Operation(
-        "DELETE",
-        _OF_PROVIDER,
-        clear_provider_traits,
-        policy="placement:resource_providers:traits:delete",
-        summary="Remove all traits of a resource provider.",
-        since=_SINCE,
-        gate_first=True,
-    ),
-)

@@ -5,17 +5,16 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import Any
 
-from treeclaim.api.protocol import schemas
-from treeclaim.api.protocol.microversions import Feature
-from treeclaim.api.protocol.operations import Call, Operation, Reply, Versioned
+from treeclaim.api.protocol.operations import Call, Reply
+from treeclaim.api.protocol.request.validation import require_query
 from treeclaim.api.protocol.timestamps import now
-from treeclaim.api.protocol.validation import require_query
 from treeclaim.api.resources.allocations.handlers import UNKNOWN_TYPE
 from treeclaim.api.resources.providers.rows import require_row
+from treeclaim.api.resources.usages.schemas import QUERY
 from treeclaim.model.claim import UsageGroup
+from treeclaim.model.microversions import Feature
 from treeclaim.store.reading import usages as store
 
-_QUERY = Versioned(schemas.usage_query)
 _ALL_TYPES = "all"
 
 
@@ -32,7 +31,7 @@ def show_provider_usages(call: Call) -> Reply:
 
 def list_usages(call: Call) -> Reply:
     """Sum up what the consumers of a project, or of a user in it, hold (section 2)."""
-    query = require_query(_QUERY.at(call.version), call.query())
+    query = require_query(QUERY.at(call.version), call.query())
     groups = call.services.store.read(store.of_project, query["project_id"], query.get("user_id"))
     if not call.has(Feature.CONSUMER_TYPES):
         return Reply(body={"usages": _sum(groups)}, modified_at=now())
@@ -57,26 +56,3 @@ def _sum(groups: Iterable[UsageGroup]) -> dict[str, int]:
     for group in groups:
         total.update(group.resources)
     return dict(total)
-
-
-OPERATIONS = (
-    Operation(
-        "GET",
-        "/resource_providers/{uuid}/usages",
-        show_provider_usages,
-        policy="placement:resource_providers:usages",
-        summary="Show how much of each inventory of a resource provider is used.",
-        checks_accept=True,
-    ),
-    Operation(
-        "GET",
-        "/usages",
-        list_usages,
-        policy="placement:usages",
-        summary="Sum up what the consumers of a project hold.",
-        since=9,
-        gate_first=True,
-        query=_QUERY,
-        checks_accept=True,
-    ),
-)

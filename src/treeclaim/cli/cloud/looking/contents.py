@@ -9,9 +9,7 @@ from treeclaim.cli.cloud.progress import Report
 from treeclaim.cli.cloud.providers import Row
 from treeclaim.client import Client
 from treeclaim.client.parallel import in_parallel
-
-_AGGREGATES, _TRAITS = 1, 6
-"""Minor versions from which providers have them."""
+from treeclaim.model.microversions import Feature
 
 _WHOLE = 100
 
@@ -101,12 +99,14 @@ def _read(client: Client, row: Row, wanted: Wanted) -> Contents:
     inventories = client.get(f"{path}/inventories")["inventories"]
     # Without inventories there is nothing to use.
     used = client.get(f"{path}/usages")["usages"] if inventories else {}
-    minor = client.versions.minor
+    has = client.versions.has_feature
     return Contents(
         row,
         {name: Stock(fields, used.get(name, 0)) for name, fields in inventories.items()},
-        _names(client, path, "traits") if wanted.traits and minor >= _TRAITS else None,
-        _names(client, path, "aggregates") if wanted.aggregates and minor >= _AGGREGATES else None,
+        _names(client, path, "traits") if wanted.traits and has(Feature.TRAITS) else None,
+        _names(client, path, "aggregates")
+        if wanted.aggregates and has(Feature.AGGREGATES)
+        else None,
     )
 
 

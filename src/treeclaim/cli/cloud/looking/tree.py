@@ -26,9 +26,7 @@ from treeclaim.cli.cloud.providers import Row, find_provider, providers_of_tree
 from treeclaim.cli.output import natural, printer
 from treeclaim.client import Client
 from treeclaim.client.versions import Need
-
-_TRAIT_FILTER = 18
-"""Minor version from which a list of providers can be filtered by traits."""
+from treeclaim.model.microversions import Feature
 
 
 def add_to(commands: Any) -> None:
@@ -181,7 +179,7 @@ def _within(rows: Sequence[Row], depth: int | None) -> list[Row]:
 def _with_traits(client: Client, rows: Sequence[Row], traits: Sequence[str]) -> list[Row]:
     if not traits:
         return list(rows)
-    client.versions.require(Need("--trait", _TRAIT_FILTER))
+    client.versions.require(Need("--trait", Feature.REQUIRED_FILTER))
     known = client.providers(required=",".join(traits))
     wanted = {row["uuid"] for row in known}
     return [row for row in rows if row["uuid"] in wanted]

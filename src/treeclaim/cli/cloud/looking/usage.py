@@ -12,9 +12,7 @@ from rich.text import Text
 from treeclaim.cli.cloud.endpoint import add_endpoint_options, client_of
 from treeclaim.cli.output import printer
 from treeclaim.client.versions import Need
-
-_PROJECTS, _TYPES = 9, 38
-"""Minor versions from which usage is told by project, and by the type of consumers."""
+from treeclaim.model.microversions import Feature
 
 _COUNT = "consumer_count"
 
@@ -33,9 +31,9 @@ def run(options: argparse.Namespace) -> int:
     """Show a table: a row for each class, by type of consumer."""
     filters = {"project_id": options.project} | ({"user_id": options.user} if options.user else {})
     with client_of(options) as client:
-        client.versions.require(Need("usage by project", _PROJECTS))
+        client.versions.require(Need("usage by project", Feature.USAGES))
         answer = client.get("/usages", **filters)
-        is_typed = client.versions.minor >= _TYPES
+        is_typed = client.versions.has_feature(Feature.CONSUMER_TYPES)
     if options.json:
         print(json.dumps(answer, indent=2))
         return 0

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """What GET /treeclaim/allocations answers."""
 
-from treeclaim.api.protocol.schemas import INTEGER, STRING, mapping, record
-from treeclaim.api.resources.extension.listing.answers import AMOUNTS, LINKS
+from treeclaim.api.protocol.operations import Answer
+from treeclaim.api.protocol.request.schemas import AMOUNTS, INTEGER, LINKS, STRING, mapping, record
 
 CONSUMER = record(
     {
@@ -15,6 +15,9 @@ CONSUMER = record(
     }
 )
 
-CONSUMERS = record(
-    {"consumers": {"type": "array", "items": CONSUMER}, "cursor": STRING, "links": LINKS}
+CONSUMERS = Answer(
+    body=record(
+        {"consumers": {"type": "array", "items": CONSUMER}, "cursor": STRING, "links": LINKS}
+    )
 )
+"""A page of consumers."""

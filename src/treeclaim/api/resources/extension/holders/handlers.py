@@ -1,15 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """GET /treeclaim/allocations (contract page 99, section 2)."""
 
-from treeclaim.api.protocol import parameters
-from treeclaim.api.protocol.operations import Call, Operation, Reply, Versioned
+from treeclaim.api.protocol.operations import Call, Reply
+from treeclaim.api.protocol.request import parameters
+from treeclaim.api.protocol.request.validation import require_query
 from treeclaim.api.protocol.timestamps import now
-from treeclaim.api.protocol.validation import require_query
 from treeclaim.api.resources.extension import filters, paging
 from treeclaim.api.resources.extension.holders import schemas
 from treeclaim.model import cursor_text
 from treeclaim.store.database.transactions import ReadTransaction
-from treeclaim.store.feed import news
+from treeclaim.store.feed.unread import present_cursor
 from treeclaim.store.reading.holdings_of_many import (
     ConsumerFilter,
     ConsumerPage,
@@ -17,7 +17,6 @@ from treeclaim.store.reading.holdings_of_many import (
     of_consumers,
 )
 
-_QUERY = Versioned(schemas.query)
 _KIND = "consumers"
 
 
@@ -27,7 +26,7 @@ def list_allocations_in_bulk(call: Call) -> Reply:
     wanted = _wanted(call, pairs)
 
     def read(transaction: ReadTransaction) -> tuple[str, ConsumerPage]:
-        cursor = cursor_text.written(news.present(transaction))
+        cursor = cursor_text.written(present_cursor(transaction))
         return cursor, of_consumers(transaction, wanted)
 
     with filters.classes_named_by("resource_class"):
@@ -36,14 +35,14 @@ def list_allocations_in_bulk(call: Call) -> Reply:
         body={
             "consumers": page.consumers,
             "cursor": cursor,
-            "links": paging.links(call, pairs, _KIND, page.next_after),
+            "links": paging.links(call.link(schemas.PATH), pairs, _KIND, page.next_after),
         },
         modified_at=now(),
     )
 
 
 def _wanted(call: Call, pairs: list[tuple[str, str]]) -> ConsumerFilter:
-    query = require_query(_QUERY.at(call.version), pairs)
+    query = require_query(schemas.QUERY.at(call.version), pairs)
     membership = parameters.member_of(
         [value for name, value in pairs if name == "member_of"], call.version
     )
@@ -62,17 +61,3 @@ def _wanted(call: Call, pairs: list[tuple[str, str]]) -> ConsumerFilter:
         after=paging.marker_of(query, _KIND),
         limit=paging.limit_of(query),
     )
-
-
-OPERATIONS = (
-    Operation(
-        "GET",
-        "/treeclaim/allocations",
-        list_allocations_in_bulk,
-        policy="placement:allocations:list",
-        summary="List consumers in bulk, with all that they hold.",
-        extension=1,
-        query=_QUERY,
-        checks_accept=True,
-    ),
-)

@@ -1,10 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """What GET /treeclaim/allocations takes."""
 
-from treeclaim.api.protocol.microversions import Version
-from treeclaim.api.protocol.schemas import SHORT_TEXT, STRING, record
-from treeclaim.api.protocol.wording import Schema
+from treeclaim.api.protocol.operations import Versioned
+from treeclaim.api.protocol.request.schemas import SHORT_TEXT, STRING, record
+from treeclaim.api.protocol.request.wording import Schema
 from treeclaim.api.resources.extension import filters, paging
+from treeclaim.model.microversions import Version
+
+PATH = "/treeclaim/allocations"
 
 
 def query(_version: Version) -> Schema:
@@ -20,3 +23,6 @@ def query(_version: Version) -> Schema:
         "resource_class": filters.CLASSES,
     }
     return record({}, parameters | paging.PARAMETERS)
+
+
+QUERY = Versioned(query)

@@ -1,13 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """What GET /treeclaim/providers answers."""
 
-from treeclaim.api.protocol.schemas import INTEGER, STRING, mapping, record
-from treeclaim.api.protocol.wording import Schema
-
-TEXT_OR_NULL: Schema = {"type": ["string", "null"]}
-LINKS: Schema = {"type": "array", "items": record({"rel": STRING, "href": STRING})}
-AMOUNTS = mapping(".*", INTEGER)
-STRINGS: Schema = {"type": "array", "items": STRING}
+from treeclaim.api.protocol.operations import Answer
+from treeclaim.api.protocol.request.schemas import (
+    AMOUNTS,
+    INTEGER,
+    LINKS,
+    STRING,
+    STRINGS,
+    TEXT_OR_NULL,
+    mapping,
+    record,
+)
 
 INVENTORY = record(
     {
@@ -35,6 +39,9 @@ PROVIDER = record(
     },
 )
 
-PROVIDERS = record(
-    {"providers": {"type": "array", "items": PROVIDER}, "cursor": STRING, "links": LINKS}
+PROVIDERS = Answer(
+    body=record(
+        {"providers": {"type": "array", "items": PROVIDER}, "cursor": STRING, "links": LINKS}
+    )
 )
+"""A page of providers."""

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 
 import orjson
 
-from treeclaim.api.protocol import parameters
-from treeclaim.api.protocol.operations import Call, Operation, Reply, Versioned
+from treeclaim.api.protocol.operations import Call, Reply
+from treeclaim.api.protocol.request import parameters
+from treeclaim.api.protocol.request.validation import require_query
 from treeclaim.api.protocol.timestamps import now
-from treeclaim.api.protocol.validation import require_query
 from treeclaim.api.resources.extension import filters, paging
 from treeclaim.api.resources.extension.listing import schemas
 from treeclaim.forest.listing.selection import Page, ProviderSelection, page_of, selected
@@ -19,7 +19,6 @@ from treeclaim.model.changes import Cursor
 from treeclaim.store.database.transactions import ReadTransaction
 from treeclaim.store.reading import holdings_of_many
 
-_QUERY = Versioned(schemas.query)
 _KIND = "providers"
 _ALLOCATIONS = "allocations"
 
@@ -56,7 +55,7 @@ class _Asked:
 def list_providers_in_bulk(call: Call) -> Reply:
     """List a page of the providers that pass all filters, with what is to be included."""
     pairs = call.query()
-    asked = _asked(call, pairs, require_query(_QUERY.at(call.version), pairs))
+    asked = _asked(call, pairs, require_query(schemas.QUERY.at(call.version), pairs))
     _prepare(call, asked)
     if _ALLOCATIONS in asked.include:
         written = call.services.replica.at_one_moment(
@@ -67,7 +66,7 @@ def list_providers_in_bulk(call: Call) -> Reply:
             written = _joined(_taken(call, asked, forest, call.services.replica.cursor))
     tail = {
         "cursor": written.cursor,
-        "links": paging.links(call, pairs, _KIND, written.next_after),
+        "links": paging.links(call.link(schemas.PATH), pairs, _KIND, written.next_after),
     }
     body = [b'{"providers":[', *written.pieces, b"],", orjson.dumps(tail)[1:]]
     return Reply(body=[b"".join(body)], modified_at=now(), is_ready_made=True)
@@ -157,17 +156,3 @@ def _with_allocations(transaction: ReadTransaction, page: _Taken) -> _Written:
         for one, text in zip(page.ids, page.texts, strict=True)
     ]
     return _joined(_Taken(page.ids, texts, page.cursor, page.next_after))
-
-
-OPERATIONS = (
-    Operation(
-        "GET",
-        "/treeclaim/providers",
-        list_providers_in_bulk,
-        policy="placement:resource_providers:list",
-        summary="List resource providers in bulk, with all that belongs to them.",
-        extension=1,
-        query=_QUERY,
-        checks_accept=True,
-    ),
-)

@@ -1,10 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """What GET /treeclaim/providers takes."""
 
-from treeclaim.api.protocol.microversions import Version
-from treeclaim.api.protocol.schemas import STRING, record
-from treeclaim.api.protocol.wording import Schema
+from treeclaim.api.protocol.operations import Versioned
+from treeclaim.api.protocol.request.schemas import STRING, record
+from treeclaim.api.protocol.request.wording import Schema
 from treeclaim.api.resources.extension import filters, paging
+from treeclaim.model.microversions import Version
+
+PATH = "/treeclaim/providers"
 
 INCLUDES = {
     "inventories": "placement:resource_providers:inventories:list",
@@ -30,3 +33,6 @@ def query(_version: Version) -> Schema:
         "include": {"type": "string", "pattern": f"^{_INCLUDE}(,{_INCLUDE})*$"},
     }
     return record({}, parameters | paging.PARAMETERS)
+
+
+QUERY = Versioned(query)

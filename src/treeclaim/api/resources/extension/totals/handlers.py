@@ -5,9 +5,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from treeclaim.api.protocol.operations import Call, Operation, Reply, Versioned
+from treeclaim.api.protocol.operations import Call, Reply
+from treeclaim.api.protocol.request.validation import require_query
 from treeclaim.api.protocol.timestamps import now
-from treeclaim.api.protocol.validation import require_query
 from treeclaim.api.resources.extension import filters, paging
 from treeclaim.api.resources.extension.totals import schemas
 from treeclaim.forest.domains.filters import require_known_classes
@@ -16,8 +16,6 @@ from treeclaim.forest.listing.totals import By, Parts, Totals, parts_of, totals_
 from treeclaim.forest.table.forest import Forest
 from treeclaim.model import cursor_text
 from treeclaim.model.request import ProviderConditions
-
-_QUERY = Versioned(schemas.query)
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +40,7 @@ class _Asked:
 def show_totals(call: Call) -> Reply:
     """Sum up the inventories of the providers that pass all filters."""
     pairs = call.query()
-    query = require_query(_QUERY.at(call.version), pairs)
+    query = require_query(schemas.QUERY.at(call.version), pairs)
     asked = _asked(call, pairs, query)
     with call.services.replica.current() as forest, filters.classes_named_by("resource_class"):
         totals, parts = _summed(forest, asked)
@@ -54,7 +52,10 @@ def show_totals(call: Call) -> Reply:
         ]
     next_after = None if parts is None else parts.next_after
     kind = query.get("by", "")
-    body |= {"cursor": cursor, "links": paging.links(call, pairs, kind, next_after)}
+    body |= {
+        "cursor": cursor,
+        "links": paging.links(call.link(schemas.PATH), pairs, kind, next_after),
+    }
     return Reply(body=body, modified_at=now())
 
 
@@ -80,17 +81,3 @@ def _summed(forest: Forest, asked: _Asked) -> tuple[Totals, Parts | None]:
         return totals, None
     parts = parts_of(forest, rows, asked.by, asked.classes, after=asked.after, limit=asked.limit)
     return totals, parts
-
-
-OPERATIONS = (
-    Operation(
-        "GET",
-        "/treeclaim/totals",
-        show_totals,
-        policy="placement:resource_providers:list",
-        summary="Sum up inventories, and what is used and free of them.",
-        extension=1,
-        query=_QUERY,
-        checks_accept=True,
-    ),
-)

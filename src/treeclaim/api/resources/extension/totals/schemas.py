@@ -1,11 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """What GET /treeclaim/totals takes."""
 
-from treeclaim.api.protocol.microversions import Version
-from treeclaim.api.protocol.schemas import STRING, record
-from treeclaim.api.protocol.wording import Schema
+from treeclaim.api.protocol.operations import Versioned
+from treeclaim.api.protocol.request.schemas import STRING, record
+from treeclaim.api.protocol.request.wording import Schema
 from treeclaim.api.resources.extension import filters, paging
 from treeclaim.forest.listing.totals import By
+from treeclaim.model.microversions import Version
+
+PATH = "/treeclaim/totals"
 
 
 def query(_version: Version) -> Schema:
@@ -18,3 +21,6 @@ def query(_version: Version) -> Schema:
         "by": {"type": "string", "enum": [kind.value for kind in By]},
     }
     return record({}, parameters | paging.PARAMETERS)
+
+
+QUERY = Versioned(query)

@@ -1,0 +1,54 @@
+# SPDX-License-Identifier: Apache-2.0
+"""From the schemas that the service checks values by to what the API description says of them."""
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from treeclaim.api.protocol.operations import Operation
+from treeclaim.api.protocol.request.patterns import ANY_UUID, text
+from treeclaim.api.protocol.request.wording import Schema
+
+SEGMENT: Schema = text("[^/]+")
+"""A segment of a path, which has no other form (contract page 00, section 1)."""
+
+SUFFIXED = (
+    "With a suffix, as in `{name}_COMPUTE`, it is of a request group of its own; a suffix is up to "
+    "64 letters, digits, dashes and underscores."
+)
+"""What is said of a parameter of a request group."""
+
+
+def path_form(operation: Operation, name: str) -> Schema:
+    """Return the form of a variable of an operation's path."""
+    return operation.forms.path.get(name, SEGMENT)
+
+
+def query_form(operation: Operation, name: str, checked_by: Schema) -> Schema:
+    """Return the form of a parameter, which is that of its schema unless more is known."""
+    form: Schema = operation.forms.query.get(name) or described(checked_by)
+    return form
+
+
+def body_form(operation: Operation, checked_by: Schema) -> Schema:
+    """Return the form of an operation's body."""
+    form: Schema = described(checked_by)
+    return form if operation.forms.body is None else operation.forms.body(form)
+
+
+def described(schema: Any) -> Any:
+    """Return a copy of a schema in which `format` is not stricter than the service."""
+    if isinstance(schema, Mapping):
+        if schema.get("format") == "uuid" and "pattern" not in schema:
+            return dict(ANY_UUID)
+        return {name: described(inner) for name, inner in schema.items()}
+    if isinstance(schema, list):
+        return [described(inner) for inner in schema]
+    return schema
+
+
+def suffixed_names(schema: Schema) -> dict[str, Schema]:
+    """Return the parameters of a query that may have a suffix, by their plain names."""
+    patterns: dict[str, Schema] = schema.get("patternProperties", {})
+    found = ((re.match(r"\^(\w+)\(", key), value) for key, value in patterns.items())
+    return {match[1]: value for match, value in found if match is not None}

@@ -1,0 +1,128 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The API description: OpenAPI 3.1, a pure function of the operations' declarations.
+
+It describes the newest microversion; `x-since` says from which one an operation exists.
+"""
+
+import re
+from collections.abc import Iterable
+from typing import Any
+
+from treeclaim import __version__
+from treeclaim.api.description import forms
+from treeclaim.api.description.responses import ERROR, responses
+from treeclaim.api.protocol.operations import Operation
+from treeclaim.api.protocol.request.wording import Schema
+from treeclaim.model.microversions import MAXIMUM, MINIMUM, NEWEST, Version
+
+_OF_VERSIONS = (
+    f"This description holds for `placement {MAXIMUM}`. A request without this header, or with one "
+    f"that names no version of `placement`, is answered as {MINIMUM} describes it: operations that "
+    "are newer are not found, newer members and parameters are refused, and answers have fewer "
+    "members. A version that cannot be read is answered by 400, one that is not served by 406."
+)
+
+
+def description(operations: Iterable[Operation]) -> dict[str, Any]:
+    """Return the whole document about some operations."""
+    paths: dict[str, dict[str, Any]] = {}
+    for operation in operations:
+        paths.setdefault(operation.path, {})[operation.method.lower()] = _operation(operation)
+    return {
+        "openapi": "3.1.0",
+        "info": {
+            "title": "Treeclaim: the Placement API",
+            "version": __version__,
+            "license": {"name": "Apache-2.0", "identifier": "Apache-2.0"},
+            "description": f"Microversions {MINIMUM} to {MAXIMUM}. "
+            + _OF_VERSIONS.replace("this header", "the header `OpenStack-API-Version`"),
+        },
+        "paths": paths,
+        "components": {
+            "schemas": {"Error": ERROR},
+            "securitySchemes": {
+                "token": {"type": "apiKey", "in": "header", "name": "X-Auth-Token"}
+            },
+        },
+    }
+
+
+def _operation(operation: Operation) -> dict[str, Any]:
+    described: dict[str, Any] = {
+        "operationId": operation.name,
+        "summary": operation.summary,
+        "x-since": _since(operation),
+        "parameters": [
+            _version(operation),
+            *_path_parameters(operation),
+            *_query_parameters(operation),
+        ],
+        "responses": responses(operation),
+    }
+    if operation.policy is not None:
+        described["security"] = [{"token": []}]
+        described["x-policy"] = operation.policy
+    if operation.body is not None and operation.needs_json(MAXIMUM):
+        schema = forms.body_form(operation, operation.body.at(_newest(operation)).schema)
+        described["requestBody"] = {
+            "required": True,
+            "content": {"application/json": {"schema": schema}},
+        }
+    return described
+
+
+def _since(operation: Operation) -> str:
+    if operation.extension is not None:
+        return str(MAXIMUM)
+    return str(MINIMUM) if operation.since is None else operation.since.version
+
+
+def _newest(operation: Operation) -> Version:
+    """Return the version at which an operation is described."""
+    return MAXIMUM if operation.extension is None else NEWEST
+
+
+def _version(operation: Operation) -> Schema:
+    """Describe the header that asks for a microversion (contract page 10, section 2).
+
+    The service requires it of no request but those to the extension, which are not found without.
+    """
+    asked = [_newest(operation).header]
+    if operation.extension is None:
+        asked.append("placement latest")
+    return {
+        "name": "OpenStack-API-Version",
+        "in": "header",
+        "required": operation.extension is not None,
+        "description": _OF_VERSIONS,
+        "schema": {"type": "string"},
+        "examples": {value.replace(" ", "-"): {"value": value} for value in asked},
+    }
+
+
+def _path_parameters(operation: Operation) -> list[Schema]:
+    return [
+        {
+            "name": name,
+            "in": "path",
+            "required": True,
+            "schema": forms.path_form(operation, name),
+        }
+        for name in re.findall(r"\{(\w+)\}", operation.path)
+    ]
+
+
+def _query_parameters(operation: Operation) -> list[Schema]:
+    """Describe the parameters; one that may have a suffix is described by its plain name."""
+    if operation.query is None:
+        return []
+    schema = operation.query.at(_newest(operation)).schema
+    suffixed = forms.suffixed_names(schema)
+    required = operation.forms.required_query | set(schema.get("required", []))
+    described: list[Schema] = []
+    for name, checked_by in (schema.get("properties", {}) | suffixed).items():
+        parameter: Schema = {"name": name, "in": "query", "required": name in required}
+        if name in suffixed:
+            parameter["description"] = forms.SUFFIXED.format(name=name)
+        described.append(parameter | {"schema": forms.query_form(operation, name, checked_by)})
+    return described

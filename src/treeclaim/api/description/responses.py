@@ -1,0 +1,118 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the API description says of an operation's answers: statuses, headers and bodies."""
+
+import re
+from http import HTTPStatus
+from typing import Any
+
+from treeclaim.api.protocol.operations import Answer, Operation
+from treeclaim.api.protocol.request.schemas import INTEGER, STRING, record
+from treeclaim.api.protocol.request.wording import Schema
+from treeclaim.model.microversions import MAXIMUM
+
+_MEANINGS = {
+    HTTPStatus.BAD_REQUEST: "Path, query, header or body have not the form that is described, or "
+    "name what does not exist. A parameter that is not described is refused by operations that "
+    "have parameters.",
+    HTTPStatus.UNAUTHORIZED: "There is no valid token in the header X-Auth-Token.",
+    HTTPStatus.FORBIDDEN: "The policy does not allow it.",
+    HTTPStatus.NOT_FOUND: "What the path names does not exist, or does not exist at the "
+    "microversion that was asked for.",
+    HTTPStatus.METHOD_NOT_ALLOWED: "The method does not exist at the microversion asked for.",
+    HTTPStatus.NOT_ACCEPTABLE: "The microversion that was asked for is not served, or the header "
+    "Accept admits no JSON.",
+    HTTPStatus.CONFLICT: "It contradicts what is stored, or what others change at the same time.",
+    HTTPStatus.REQUEST_ENTITY_TOO_LARGE: "The body is too long.",
+    HTTPStatus.UNSUPPORTED_MEDIA_TYPE: "The body is not declared as application/json.",
+    HTTPStatus.INTERNAL_SERVER_ERROR: "An unexpected failure.",
+    HTTPStatus.SERVICE_UNAVAILABLE: "The database is away, or too much is asked at once. The "
+    "header Retry-After, if there is one, has the seconds after which to try again.",
+}
+
+_HEADERS: dict[str, Any] = {
+    "x-openstack-request-id": {
+        "required": True,
+        "schema": {"type": "string", "pattern": "^req-[a-fA-F0-9-]+$"},
+    }
+}
+
+
+ERROR: Schema = record(
+    {
+        "errors": {
+            "type": "array",
+            "minItems": 1,
+            "maxItems": 1,
+            "items": record(
+                {"status": INTEGER, "title": STRING, "detail": STRING, "request_id": STRING},
+                {"code": STRING, "min_version": STRING, "max_version": STRING},
+            ),
+        }
+    }
+)
+"""The body of an error (contract page 00, section 6)."""
+
+
+def responses(operation: Operation) -> dict[str, Any]:
+    """Return all answers of an operation, by status."""
+    described = {
+        str(int(answer.status)): _success(operation, answer) for answer in operation.answers
+    }
+    described |= {str(int(status)): _error(status) for status in _errors(operation)}
+    return dict(sorted(described.items()))
+
+
+def _success(operation: Operation, answer: Answer) -> dict[str, Any]:
+    headers = _HEADERS | {"OpenStack-API-Version": _header(_version(operation))}
+    if answer.located:
+        headers["Location"] = _header({"type": "string", "pattern": "^https?://[^/]+/"})
+    if answer.dated:
+        headers["Last-Modified"] = _header({"type": "string", "pattern": " GMT$"})
+        headers["Cache-Control"] = _header({"const": "no-cache"})
+    described: dict[str, Any] = {"description": answer.status.phrase, "headers": headers}
+    if answer.body is not None:
+        described["content"] = {"application/json": {"schema": answer.body}}
+    return described
+
+
+def _header(schema: Schema) -> dict[str, Any]:
+    return {"required": True, "schema": schema}
+
+
+def _version(operation: Operation) -> Schema:
+    """Return the form of the header that says which microversion was used."""
+    if operation.extension is not None:
+        return {"type": "string", "pattern": f"^placement {re.escape(str(MAXIMUM))}, treeclaim "}
+    return {"type": "string", "pattern": f"^placement {re.escape(str(MAXIMUM))}"}
+
+
+def _errors(operation: Operation) -> set[HTTPStatus]:
+    """Return the statuses of errors that an operation has (contract page 00, section 2)."""
+    found = {
+        HTTPStatus.BAD_REQUEST,
+        HTTPStatus.NOT_ACCEPTABLE,
+        HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
+        HTTPStatus.INTERNAL_SERVER_ERROR,
+        HTTPStatus.SERVICE_UNAVAILABLE,
+    }
+    if operation.policy is not None:
+        found |= {HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN}
+    of_some_versions = operation.since is not None or operation.extension is not None
+    if "{" in operation.path or of_some_versions:
+        found.add(HTTPStatus.NOT_FOUND)
+    if operation.since is not None and operation.missing is HTTPStatus.METHOD_NOT_ALLOWED:
+        found.add(HTTPStatus.METHOD_NOT_ALLOWED)
+    if operation.method != "GET":
+        found.add(HTTPStatus.CONFLICT)
+    if operation.body is not None:
+        found.add(HTTPStatus.UNSUPPORTED_MEDIA_TYPE)
+    return found
+
+
+def _error(status: HTTPStatus) -> dict[str, Any]:
+    error = {"$ref": "#/components/schemas/Error"}
+    content: dict[str, Any] = {"application/json": {"schema": error}}
+    if status is not HTTPStatus.UNAUTHORIZED:
+        # By the header Accept; what refuses a token knows nothing of it.
+        content |= {"text/html": {"schema": STRING}, "text/plain": {"schema": STRING}}
+    return {"description": _MEANINGS[status], "headers": _HEADERS, "content": content}

@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Error bodies: JSON, HTML or plain text, as the client accepts (contract page 00, section 3)."""
+
+import html
+import re
+from dataclasses import dataclass
+from http import HTTPStatus
+
+import orjson
+
+from treeclaim.api.protocol.errors import ApiError
+from treeclaim.api.protocol.negotiation.accept import best_match
+from treeclaim.api.protocol.texts import detail_of
+from treeclaim.model.microversions import Feature, Version
+
+_TAG = re.compile(r"<[a-zA-Z/!][^<>]*>")
+"""Markup. It ends before the next one begins, so that looking for its end costs nothing twice."""
+
+_OPENINGS = {
+    HTTPStatus.BAD_REQUEST: (
+        "The server could not comply with the request since it is either malformed or otherwise "
+        "incorrect."
+    ),
+    HTTPStatus.NOT_FOUND: "The resource could not be found.",
+    HTTPStatus.CONFLICT: "There was a conflict when trying to complete your request.",
+}
+"""What clients' code takes as the beginning of an error (contract page 00, section 6)."""
+
+_PLAIN = "text/plain"
+
+
+@dataclass(frozen=True, slots=True)
+class ErrorBody:
+    """An error as it is sent.
+
+    Attributes:
+        content_type: With charset, except for JSON.
+        body: Bytes.
+    """
+
+    content_type: str
+    body: bytes
+
+
+def error_body(
+    error: ApiError, *, accept: str | None, version: Version | None, request_id: str
+) -> ErrorBody:
+    """Write an error as a client wants it.
+
+    Args:
+        error: What is to be said.
+        accept: The request's Accept header.
+        version: The negotiated microversion; None if negotiation itself failed.
+        request_id: The request's own id.
+    """
+    kind = best_match(accept, ("text/html", "application/json")) or _PLAIN
+    detail = "\n\n ".join(
+        part
+        for part in (_OPENINGS.get(error.status), _TAG.sub("", detail_of(error.detail)))
+        if part
+    )
+    if kind == "application/json":
+        return ErrorBody(kind, _json(error, detail, version, request_id))
+    status_line = f"{error.status.value} {error.status.phrase}"
+    if kind == _PLAIN:
+        return ErrorBody("text/plain; charset=UTF-8", f"{status_line}\n\n{detail}\n\n".encode())
+    page = (
+        f"<html>\n <head>\n  <title>{status_line}</title>\n </head>\n <body>\n"
+        f"  <h1>{status_line}</h1>\n  {html.escape(detail, quote=False)}<br /><br />\n\n"
+        " </body>\n</html>"
+    )
+    return ErrorBody("text/html; charset=UTF-8", page.encode())
+
+
+def _json(error: ApiError, detail: str, version: Version | None, request_id: str) -> bytes:
+    document = {
+        "status": error.status.value,
+        "title": error.status.phrase,
+        "detail": detail,
+        "request_id": request_id,
+        **error.members,
+    }
+    if version is not None and version.has(Feature.ERROR_CODES):
+        document["code"] = error.code
+    return orjson.dumps({"errors": [document]})

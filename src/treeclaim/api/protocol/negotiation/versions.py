@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Negotiation of the microversion by the header OpenStack-API-Version (contract page 10, section 2)."""
+
+from dataclasses import replace
+
+from treeclaim.api.protocol.remembering import remembering_short
+from treeclaim.model.microversions import (
+    EXTENSION,
+    EXTENSION_MAXIMUM,
+    MAXIMUM,
+    MINIMUM,
+    SERVICE_TYPE,
+    ExtensionFeature,
+    Version,
+)
+
+_REMEMBERED, _LONGEST_REMEMBERED = 256, 256
+"""Headers, and characters of each: 64 KiB. The longest that is in order has some thirty."""
+
+_EXTENSIONS: dict[str, ExtensionFeature] = {"latest": EXTENSION_MAXIMUM} | {
+    feature.version: feature for feature in ExtensionFeature
+}
+"""Minor version of the extension by how clients ask for it."""
+
+
+class InvalidVersionError(Exception):
+    """The version header cannot be read; carries the version as it was sent."""
+
+
+class UnacceptableVersionError(Exception):
+    """The version is outside of what is served; carries the version as it was sent."""
+
+
+class UnacceptableExtensionError(Exception):
+    """The version of the extension, or what it is combined with, is not served; says which."""
+
+
+@remembering_short(_REMEMBERED, _LONGEST_REMEMBERED)
+def negotiate(header: str | None) -> Version:
+    """Return the version that a header asks for (contract page 10, section 2).
+
+    Raises:
+        InvalidVersionError, UnacceptableVersionError, UnacceptableExtensionError.
+    """
+    version = _placement_version(_asked(header or "", SERVICE_TYPE))
+    extension = _asked(header or "", EXTENSION)
+    if extension is None:
+        return version
+    if extension not in _EXTENSIONS:
+        raise UnacceptableExtensionError(f"{EXTENSION} {extension}")
+    if version != MAXIMUM:
+        raise UnacceptableExtensionError(
+            f"{EXTENSION} {extension} needs {SERVICE_TYPE} {MAXIMUM}, not {version}"
+        )
+    return replace(version, extension=_EXTENSIONS[extension])
+
+
+def _placement_version(asked: str | None) -> Version:
+    if asked is None:
+        return MINIMUM
+    if asked == "latest":
+        return MAXIMUM
+    parts = asked.split(".")
+    try:
+        major, minor = (int(part) for part in parts)
+    except ValueError:
+        raise InvalidVersionError(asked) from None
+    version = Version(major, minor)
+    if not MINIMUM <= version <= MAXIMUM:
+        raise UnacceptableVersionError(asked)
+    return version
+
+
+def _asked(header: str, service_type: str) -> str | None:
+    """Return the text behind the last mention of a service, None if it is not mentioned."""
+    asked = None
+    for element in header.split(","):
+        service, _, version = element.strip().partition(" ")
+        if service.lower() == service_type and version.strip():
+            asked = version.strip()
+    return asked

@@ -1,0 +1,91 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A request on its way into a handler."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from http import HTTPStatus
+from typing import Any
+
+import falcon
+
+from treeclaim.api.protocol.callers.identity import Identity
+from treeclaim.api.protocol.errors import ApiError
+from treeclaim.api.protocol.operations.services import Services
+from treeclaim.api.protocol.operations.versioned import Versioned
+from treeclaim.api.protocol.request.validation import parsed_json, query_pairs, require_body
+from treeclaim.model.microversions import Feature, Version
+
+CLIENT_GONE_KEY = "treeclaim.client_gone"
+"""Where a server leaves, in the WSGI environment, a function that tells whether the client has
+closed its connection."""
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One request, past authentication and negotiation.
+
+    Attributes:
+        request: The HTTP request.
+        version: The negotiated microversion.
+        identity: Who calls.
+        services: What handlers work with.
+        arguments: The variables of the path.
+        body: Schema of the operation's JSON body; None where a body is ignored.
+    """
+
+    request: falcon.Request
+    version: Version
+    identity: Identity
+    services: Services
+    arguments: Mapping[str, str]
+    body: Versioned | None
+
+    def has(self, feature: Feature) -> bool:
+        """Tell whether a feature is there at the request's version."""
+        return self.version.has(feature)
+
+    def link(self, path: str) -> str:
+        """Return a path with the mount prefix, as links in bodies have it."""
+        return f"{self.request.root_path}{path}"
+
+    def json(self) -> Any:
+        """Read, parse and check the body by the operation's schema for this version.
+
+        Raises:
+            ApiError: 400, or 413 for a body that is too long; it is not read then.
+        """
+        longest = self.services.limits.body_bytes
+        if (self.request.content_length or 0) > longest:
+            raise ApiError(
+                HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
+                f"The body is longer than {longest} bytes ([treeclaim]/max_body_bytes).",
+            )
+        body = self.request.bounded_stream.read()
+        parsed = parsed_json(body)
+        if self.body is not None:
+            require_body(self.body.at(self.version), parsed, len(body))
+        return parsed
+
+    def require_allowed(self, rule: str) -> None:
+        """Check one more rule of the policy, where what is asked for needs it.
+
+        Raises:
+            ApiError: 403.
+        """
+        target = {"project_id": self.identity.project_id, "user_id": self.identity.user_id}
+        if not self.services.policy.allows(rule, self.identity, target):
+            raise ApiError(HTTPStatus.FORBIDDEN, f"Policy does not allow {rule} to be performed.")
+
+    def query(self) -> list[tuple[str, str]]:
+        """Return the names and values of the query string, in order.
+
+        Raises:
+            ApiError: 400 if they are not UTF-8.
+        """
+        return query_pairs(self.request.query_string)
+
+    @property
+    def client_gone(self) -> Callable[[], bool] | None:
+        """Return what tells whether the client has hung up; None where the server cannot."""
+        gone: Callable[[], bool] | None = self.request.env.get(CLIENT_GONE_KEY)
+        return gone

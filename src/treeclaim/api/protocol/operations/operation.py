@@ -1,0 +1,120 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The declaration of an operation: a method of a path, what it reads and what it answers."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from http import HTTPStatus
+
+from treeclaim.api.admission import Kind
+from treeclaim.api.protocol.operations.call import Call
+from treeclaim.api.protocol.operations.reply import Reply
+from treeclaim.api.protocol.operations.versioned import Versioned
+from treeclaim.api.protocol.request.wording import Schema
+from treeclaim.model.microversions import Feature, Version
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """A successful answer at the newest microversion, as the API description has it.
+
+    Attributes:
+        status: HTTP status.
+        body: Schema of the JSON body; None for an answer without a body.
+        dated: True where it has Last-Modified and Cache-Control (contract page 00, section 8).
+        located: True where it has Location (contract page 00, section 9).
+    """
+
+    status: HTTPStatus = HTTPStatus.OK
+    body: Schema | None = None
+    dated: bool = True
+    located: bool = False
+
+
+EMPTY = Answer(HTTPStatus.NO_CONTENT, dated=False)
+"""The answer of deletions, and of writes that show nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Forms:
+    """What the API description says of values beyond the schemas that check them.
+
+    Handlers read some values themselves, after their schema. Here they are as patterns, for the
+    newest microversion. A pattern has what clients should send: blanks around the elements of a
+    list, and other spellings of a number, are tolerated and not described.
+
+    Attributes:
+        path: Of variables of the path that are looked at before what they name is looked for.
+        query: Of parameters of the query.
+        required_query: Parameters without which a query is refused, beyond those that its schema
+            requires.
+        body: Returns the described body from a copy of its schema.
+    """
+
+    path: Mapping[str, Schema] = field(default_factory=dict)
+    query: Mapping[str, Schema] = field(default_factory=dict)
+    required_query: frozenset[str] = frozenset()
+    body: Callable[[Schema], Schema] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """A method of a path.
+
+    Attributes:
+        method: HTTP method.
+        path: With variables in braces.
+        handler: Answers a request; its name is the operation's id in the API description.
+        policy: Name of the rule that allows it; None for everybody.
+        summary: One line for the API description.
+        answers: Its successful answers, one for each status.
+        since: What brought it; None where it is there at every microversion.
+        body: Schema of the JSON body; None where a body is ignored.
+        query: Schema of the query string; None where it is ignored.
+        body_until: What ended that a body is read; None where nothing did.
+        gate_first: True where "does not exist at this version" is judged before media types.
+        missing: Status below `since`.
+        checks_accept: True where the Accept header must admit JSON.
+        extension: Minor version of the `treeclaim` extension from which it exists; None for what
+            is no part of it (page 97, section 1).
+        forms: More about values in the API description.
+    """
+
+    method: str
+    path: str
+    handler: Callable[[Call], Reply]
+    policy: str | None
+    summary: str
+    answers: tuple[Answer, ...]
+    since: Feature | None = None
+    body: Versioned | None = None
+    query: Versioned | None = None
+    body_until: Feature | None = None
+    gate_first: bool = False
+    missing: HTTPStatus = HTTPStatus.NOT_FOUND
+    checks_accept: bool = False
+    extension: int | None = None
+    forms: Forms = field(default_factory=Forms)
+
+    @property
+    def name(self) -> str:
+        """Return the operation's id in the API description."""
+        return self.handler.__name__
+
+    @property
+    def kind(self) -> Kind:
+        """Return what the operation waits for. What needs no rule touches neither inventory."""
+        if self.method != "GET":
+            return Kind.WRITE
+        return Kind.FREE if self.policy is None else Kind.READ
+
+    def needs_json(self, version: Version) -> bool:
+        """Tell whether the operation reads a JSON body at a version."""
+        return self.body is not None and (
+            self.body_until is None or not version.has(self.body_until)
+        )
+
+    def exists_at(self, version: Version) -> bool:
+        """Tell whether the operation exists at a version."""
+        if self.extension is not None and not version.has_extension(self.extension):
+            return False
+        return self.since is None or version.has(self.since)

@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A successful answer, and how it is written into the HTTP response."""
+
+import json
+from dataclasses import dataclass
+from http import HTTPStatus
+from typing import Any
+
+import falcon
+import orjson
+
+from treeclaim.api.protocol.negotiation.accept import JSON
+from treeclaim.api.protocol.operations.call import Call
+from treeclaim.api.protocol.texts import address_of
+from treeclaim.api.protocol.timestamps import http_date
+from treeclaim.model.microversions import Feature
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """A successful answer.
+
+    Attributes:
+        status: HTTP status.
+        body: Something `orjson` can write, ready-made bytes in pieces, or None for no body.
+        location: Path of what was created, without the mount prefix.
+        modified_at: For Last-Modified from 1.15: seconds since the epoch; None for no cache
+            headers.
+        is_ready_made: True where the body is an iterable of bytes.
+    """
+
+    status: HTTPStatus = HTTPStatus.OK
+    body: Any = None
+    location: str | None = None
+    modified_at: float | None = None
+    is_ready_made: bool = False
+
+
+def written_json(body: Any) -> bytes:
+    """Write a body as JSON, with integers of any length."""
+    try:
+        return orjson.dumps(body)
+    except orjson.JSONEncodeError:
+        # It refuses more than 64 bits, which only explanations of impossible amounts have.
+        return json.dumps(body, separators=(",", ":")).encode("ascii")
+
+
+def write_reply(reply: Reply, call: Call, response: falcon.Response) -> None:
+    """Put a reply into the HTTP response."""
+    response.status = reply.status
+    if reply.location is not None:
+        response.set_header("Location", address_of(f"{call.request.prefix}{reply.location}"))
+    if reply.modified_at is not None and call.has(Feature.CACHE_HEADERS):
+        response.set_header("Last-Modified", http_date(reply.modified_at))
+        response.set_header("Cache-Control", "no-cache")
+    if reply.body is None:
+        response.text = None
+        response.content_type = None
+        return
+    response.content_type = JSON
+    if not reply.is_ready_made:
+        response.data = written_json(reply.body)
+    elif isinstance(reply.body, list) and len(reply.body) == 1:
+        response.data = reply.body[0]
+    else:
+        response.stream = reply.body

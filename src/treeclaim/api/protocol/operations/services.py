@@ -1,0 +1,51 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What handlers work with."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from treeclaim.api.admission import Admission
+from treeclaim.api.protocol.policy.enforcement import Policy
+from treeclaim.model.request import SearchOptions
+from treeclaim.replica import Replica
+from treeclaim.store import Store
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What is too much for one request.
+
+    Attributes:
+        body_bytes: Longest body.
+        request_groups: Most request groups in a question for candidates.
+    """
+
+    body_bytes: int
+    request_groups: int
+
+
+@dataclass(frozen=True, slots=True)
+class Services:
+    """The parts of a running service.
+
+    Attributes:
+        store: The database.
+        replica: This worker's picture of it.
+        policy: Who may do what.
+        search: What the operator configured for searches.
+        limits: What is too much for one request.
+        admission: What is too much at once.
+        incomplete_project_id, incomplete_user_id: Owners of claims made below 1.8.
+        description: The OpenAPI document.
+    """
+
+    store: Store
+    replica: Replica
+    policy: Policy
+    search: SearchOptions
+    limits: Limits
+    admission: Admission
+    incomplete_project_id: str
+    incomplete_user_id: str
+    description: Mapping[str, Any]

@@ -1,0 +1,186 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The operator's policy files: found, read and checked before oslo.policy sees them.
+
+oslo.policy takes what it does not understand for "never" and says so in the log; here it is an
+error with file and line.
+"""
+
+import re
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+from oslo_config import cfg
+from oslo_policy import policy as oslo_policy
+
+from treeclaim.model.errors import PolicyFileError
+
+_WORDS = re.compile(r"[^\s()]+")
+_NEVER = "!"
+"""The rule that nobody satisfies."""
+
+
+@dataclass(frozen=True, slots=True)
+class Findings:
+    """What is strange in policy files, though they can be understood.
+
+    Attributes:
+        unknown: Names that are no rule of ours, and that no rule refers to, each with its place.
+    """
+
+    unknown: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _FileRule:
+    """A rule as it stands in a file.
+
+    Attributes:
+        name: Its name.
+        check: What it was parsed to.
+        place: File and line.
+    """
+
+    name: str
+    check: object
+    place: str
+
+
+def state_of(configuration: cfg.ConfigOpts) -> tuple[tuple[str, int, int, int], ...]:
+    """Return something that changes when a policy file appears, changes or goes."""
+    found = []
+    for path in _files(configuration):
+        try:
+            known = path.stat()
+        except OSError:
+            continue
+        found.append((str(path), known.st_mtime_ns, known.st_size, known.st_ino))
+    return tuple(found)
+
+
+def enforcer_of(
+    configuration: cfg.ConfigOpts, defaults: Sequence[oslo_policy.RuleDefault]
+) -> tuple[oslo_policy.Enforcer, Findings]:
+    """Make an enforcer from defaults and files; it does not look at the files again.
+
+    Raises:
+        PolicyFileError: if a file cannot be read or understood, refers to a rule that there is not,
+            or rules refer to each other in a circle.
+    """
+    rules = [rule for path in _files(configuration) for rule in _rules_of(path)]
+    names = {default.name for default in defaults}
+    default = configuration.oslo_policy.policy_default_rule
+    if default not in {rule.name for rule in rules}:
+        _require_defined(rules, names)
+    enforcer = oslo_policy.Enforcer(configuration)
+    enforcer.suppress_deprecation_warnings = True
+    enforcer.suppress_default_change_warnings = True
+    enforcer.register_defaults(defaults)
+    try:
+        enforcer.load_rules()
+        enforcer.check_rules(raise_on_violation=True)
+    except oslo_policy.InvalidDefinitionError as error:
+        raise PolicyFileError(f"rules refer to each other in a circle: {error}") from error
+    except (OSError, ValueError, TypeError) as error:
+        raise PolicyFileError(str(error)) from error
+    enforcer.use_conf = False
+    return enforcer, Findings(tuple(_unknown(rules, {*names, default})))
+
+
+def _files(configuration: cfg.ConfigOpts) -> list[Path]:
+    """Return the files that oslo.policy reads, in its order."""
+    options = configuration.oslo_policy
+    found = []
+    # Some releases of oslo.policy choose between two names.
+    main = configuration.find_file(oslo_policy.Enforcer(configuration).policy_file)
+    if main is not None:
+        found.append(Path(main))
+    for name in options.policy_dirs:
+        folder = configuration.find_file(name)
+        if folder is not None and Path(folder).is_dir():
+            paths = sorted(Path(folder).iterdir())
+            found += [path for path in paths if path.is_file() and not path.name.startswith(".")]
+    return found
+
+
+def _rules_of(path: Path) -> Iterator[_FileRule]:
+    try:
+        document = yaml.compose(path.read_text(encoding="utf-8"), Loader=yaml.SafeLoader)
+    except (OSError, UnicodeDecodeError) as error:
+        raise PolicyFileError(f"{path}: {error}") from error
+    except yaml.YAMLError as error:
+        mark = getattr(error, "problem_mark", None)
+        where = f"{path}, line {mark.line + 1}" if mark else str(path)
+        raise PolicyFileError(f"{where}: {getattr(error, 'problem', None) or error}") from error
+    if document is None:
+        return
+    if not isinstance(document, yaml.MappingNode):
+        raise PolicyFileError(f"{path}, line 1: rules are written as 'name': 'rule'")
+    for key, value in document.value:
+        place = f"{path}, line {key.start_mark.line + 1}"
+        if not isinstance(key, yaml.ScalarNode) or isinstance(value, yaml.MappingNode):
+            raise PolicyFileError(f"{place}: rules are written as 'name': 'rule'")
+        yield _FileRule(key.value, _check_of(value, f"{place}, {key.value}"), place)
+
+
+def _check_of(node: yaml.Node, place: str) -> object:
+    """Parse a rule, and refuse what cannot be understood."""
+    text = yaml.serialize(node)
+    value = yaml.safe_load(text)
+    if value is None:
+        value = ""
+    if not isinstance(value, str | list):
+        raise PolicyFileError(f"{place}: {value!r} is no rule")
+    check = _parsed(value)
+    words = _WORDS.findall(value) if isinstance(value, str) else _flat(value)
+    nevers = sum(str(part) == _NEVER for part in _inside(check))
+    if nevers != words.count(_NEVER):
+        raise PolicyFileError(f"{place}: {value!r} cannot be understood as a rule")
+    return check
+
+
+def _parsed(rule: Any) -> object:
+    """Return what oslo.policy makes of a text, or of nested lists, which its types leave out.
+
+    It makes "never" of what it cannot parse.
+    """
+    return oslo_policy.Rules.from_dict({"rule": rule})["rule"]
+
+
+def _flat(value: object) -> list[str]:
+    """Return the parts of a rule in the form of nested lists."""
+    if isinstance(value, list):
+        return [part for inner in value for part in _flat(inner)]
+    return [str(value)]
+
+
+def _inside(check: object) -> Iterator[object]:
+    """Yield a check and all that it is made of."""
+    yield check
+    parts = getattr(check, "rules", None)
+    for part in parts if parts is not None else [getattr(check, "rule", None)]:
+        if part is not None:
+            yield from _inside(part)
+
+
+def _references(check: object) -> list[str]:
+    return [part.match for part in _inside(check) if isinstance(part, oslo_policy.RuleCheck)]
+
+
+def _require_defined(rules: Collection[_FileRule], names: Collection[str]) -> None:
+    defined = {rule.name for rule in rules} | set(names)
+    for rule in rules:
+        missing = [name for name in _references(rule.check) if name not in defined]
+        if missing:
+            raise PolicyFileError(
+                f"{rule.place}: {rule.name} refers to rule:{missing[0]}, which is not defined"
+            )
+
+
+def _unknown(rules: Collection[_FileRule], names: Collection[str]) -> Iterator[str]:
+    referred = {name for rule in rules for name in _references(rule.check)}
+    for rule in rules:
+        if rule.name not in names and rule.name not in referred:
+            yield f"{rule.place}: no operation asks for {rule.name}"

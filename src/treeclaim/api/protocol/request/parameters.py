@@ -1,0 +1,194 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Values of query parameters that several operations know (contract pages 20 and 90)."""
+
+from collections.abc import Iterable, Sized
+from dataclasses import dataclass
+from itertools import chain
+
+from treeclaim.api.protocol.errors import ApiError, bad_request
+from treeclaim.api.protocol.request.validation import invalid_query
+from treeclaim.api.protocol.texts import quoted
+from treeclaim.model.microversions import Feature, Version
+from treeclaim.model.names import normalised_uuid
+
+_RESOURCES_FORM = (
+    "Badly formed resources parameter. Expected resources query string parameter in form: "
+    "?resources=VCPU:2,MEMORY_MB:1024. Got: "
+)
+_LONGEST_AMOUNT = 1_000
+"""Characters. Amounts beyond 64 bits fit nowhere, but are answered (page 90, note N6); Python writes
+sums of such numbers only up to 4,300 digits."""
+
+_ANY_FORM = "in:HW_CPU_X86_VMX,CUSTOM_MAGIC"
+
+
+def resources(value: str) -> dict[str, int]:
+    """Read `CLASS:AMOUNT,…`; a class given twice has its last amount.
+
+    Raises:
+        ApiError: 400.
+    """
+    if not value.strip():
+        raise bad_request(f"{_RESOURCES_FORM}empty string.")
+    amounts = {}
+    for part in value.split(","):
+        name, colon, text = part.partition(":")
+        if not colon or ":" in text:
+            raise bad_request(f"{_RESOURCES_FORM}{quoted(part)}.")
+        amounts[name] = _amount(name, text)
+    return amounts
+
+
+def _amount(name: str, text: str) -> int:
+    try:
+        amount = int(text) if len(text) <= _LONGEST_AMOUNT else None
+    except ValueError:
+        amount = None
+    if amount is None:
+        raise bad_request(
+            f"Requested resource {quoted(name)} expected positive integer amount. "
+            f"Got: {quoted(text)}."
+        )
+    if amount < 1:
+        raise bad_request(
+            f"Requested resource {quoted(name)} requires amount >= 1. Got: {quoted(amount)}."
+        )
+    return amount
+
+
+@dataclass(frozen=True, slots=True)
+class Traits:
+    """What one or more `required` values ask for.
+
+    Attributes:
+        required: Each set needs one of its traits.
+        forbidden: Traits that must be absent.
+    """
+
+    required: tuple[frozenset[str], ...] = ()
+    forbidden: frozenset[str] = frozenset()
+
+    @classmethod
+    def together(cls, several: Iterable["Traits"]) -> "Traits":
+        """Return what several values ask for together."""
+        every = tuple(several)
+        return cls(
+            tuple(chain.from_iterable(traits.required for traits in every)),
+            frozenset(chain.from_iterable(traits.forbidden for traits in every)),
+        )
+
+
+def required(value: str, version: Version, *, any_allowed: bool = True) -> Traits:
+    """Read one value of `required`, or of `root_required` where `in:` is never allowed.
+
+    Raises:
+        ApiError: 400.
+    """
+    if value.startswith("in:"):
+        if not version.has(Feature.ANY_TRAITS) or not any_allowed:
+            raise invalid_query(
+                f"The format '{_ANY_FORM}' only supported since microversion 1.39. Got: {quoted(value)}"
+            )
+        return _any_of(value)
+    wanted, forbidden = dict[str, None](), set[str]()
+    for element in value.split(","):
+        name = element.strip()
+        if name.startswith("!") and version.has(Feature.FORBIDDEN_TRAITS):
+            name = name.lstrip("!")
+            forbidden.add(name)
+        else:
+            wanted[name] = None
+        if not name or name.startswith("!"):
+            raise _bad_required(value, version)
+    return Traits(tuple(frozenset({name}) for name in wanted), frozenset(forbidden))
+
+
+def _bad_required(value: str, version: Version) -> ApiError:
+    form = "HW_CPU_X86_VMX,CUSTOM_MAGIC"
+    if version.has(Feature.FORBIDDEN_TRAITS):
+        form = "HW_CPU_X86_VMX,!CUSTOM_MAGIC"
+    return invalid_query(
+        f"Expected 'required' parameter value of the form: {form}. Got: {quoted(value)}"
+    )
+
+
+def _any_of(value: str) -> Traits:
+    names = [one.strip() for one in value.removeprefix("in:").split(",")]
+    if not all(names):
+        raise invalid_query(
+            f"Expected 'required' parameter value of the form: {_ANY_FORM}. Got: {quoted(value)}"
+        )
+    if any(one.startswith("!") for one in names):
+        raise invalid_query(
+            f"The format '{_ANY_FORM}' does not support forbidden traits. Got: {quoted(value)}"
+        )
+    return Traits((frozenset(names),))
+
+
+@dataclass(frozen=True, slots=True)
+class Membership:
+    """What `member_of` values ask for.
+
+    Attributes:
+        member_of: Each set needs one of its aggregates.
+        forbidden: Aggregates that must be absent.
+    """
+
+    member_of: tuple[frozenset[str], ...] = ()
+    forbidden: frozenset[str] = frozenset()
+
+
+def member_of(values: list[str], version: Version, suffix: str = "") -> Membership:
+    """Read all values of one `member_of` parameter.
+
+    Raises:
+        ApiError: 400.
+    """
+    require_repeatable(values, version, suffix)
+    wanted, forbidden = [], set[str]()
+    for value in values:
+        aggregates = _aggregates(value)
+        if not value.startswith("!"):
+            wanted.append(aggregates)
+        elif version.has(Feature.FORBIDDEN_AGGREGATES):
+            forbidden |= aggregates
+        else:
+            raise bad_request(
+                f"Forbidden member_of{suffix} parameters are not supported in the specified "
+                "microversion"
+            )
+    return Membership(tuple(wanted), frozenset(forbidden))
+
+
+def require_repeatable(values: Sized, version: Version, suffix: str = "") -> None:
+    """Check that `member_of` may be given as often as it is.
+
+    Raises:
+        ApiError: 400.
+    """
+    if len(values) > 1 and not version.has(Feature.REPEATED_MEMBER_OF):
+        raise bad_request(f"Multiple member_of{suffix} parameters are not supported")
+
+
+def _aggregates(value: str) -> frozenset[str]:
+    text = value.removeprefix("!")
+    if text.startswith("in:"):
+        aggregates = text.removeprefix("in:").split(",")
+    elif "," in text:
+        raise bad_request(
+            "Multiple values for 'member_of' must be prefixed with the 'in:' or '!in:' keyword "
+            "using the valid microversion."
+        )
+    else:
+        aggregates = [text]
+    for one in aggregates:
+        if normalised_uuid(one) is None:
+            raise invalid_query(
+                f"Expected 'member_of' parameter to contain valid UUID(s). Got: {quoted(value)}"
+            )
+    return frozenset(aggregates)
+
+
+def is_uuid_like(value: str) -> bool:
+    """Tell whether a text is a uuid in some spelling."""
+    return normalised_uuid(value) is not None

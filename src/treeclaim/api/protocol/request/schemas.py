@@ -1,0 +1,63 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Parts of JSON schemas that several nouns share.
+
+The schemas themselves are in the folders of the nouns, each a function of the microversion: what a
+version changed is a branch on a `Feature` there, and nowhere a second copy of a schema.
+"""
+
+from typing import Any
+
+from treeclaim.api.protocol.request.wording import Schema
+
+INTEGER: Schema = {"type": "integer"}
+STRING: Schema = {"type": "string"}
+STRINGS: Schema = {"type": "array", "items": STRING}
+SHORT_TEXT: Schema = {"type": "string", "minLength": 1, "maxLength": 255}
+TEXT_OR_NULL: Schema = {"type": ["string", "null"]}
+
+UUID: Schema = {"type": "string", "format": "uuid"}
+"""A uuid that the service reads in any spelling (contract page 00, section 12)."""
+
+DASHED_UUID: Schema = {
+    "type": "string",
+    "format": "uuid",
+    "pattern": "^[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}$",
+}
+"""A uuid in the usual spelling, which some filters require."""
+
+CLASS_NAME = "^[A-Z0-9_]+$"
+PROVIDER_KEY = "^[0-9a-fA-F-]{36}$"
+CUSTOM_NAME: Schema = {"type": "string", "pattern": "^CUSTOM_[A-Z0-9_]+$", "maxLength": 255}
+"""The name of a custom trait or resource class."""
+
+GENERATION: dict[str, Schema] = {"resource_provider_generation": INTEGER}
+"""The member that has a provider's generation."""
+
+
+def record(required: dict[str, Schema], optional: dict[str, Schema] | None = None) -> Schema:
+    """Return the schema of an object with exactly these members."""
+    return {
+        "type": "object",
+        "properties": required | (optional or {}),
+        "required": list(required),
+        "additionalProperties": False,
+    }
+
+
+def mapping(pattern: str, value: Schema, *, least: int = 0) -> Schema:
+    """Return the schema of an object whose keys match a pattern."""
+    schema: dict[str, Any] = {
+        "type": "object",
+        "patternProperties": {pattern: value},
+        "additionalProperties": False,
+    }
+    if least:
+        schema["minProperties"] = least
+    return schema
+
+
+AMOUNTS: Schema = mapping(".*", INTEGER)
+"""Amounts by resource class, in answers."""
+
+LINKS: Schema = {"type": "array", "items": record({"rel": STRING, "href": STRING})}
+"""Links of a representation, in answers."""

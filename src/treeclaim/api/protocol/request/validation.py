@@ -1,0 +1,169 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Bodies and query strings against JSON schemas (contract page 00, sections 4 and 5)."""
+
+import re
+from collections.abc import Iterable
+from itertools import islice
+from typing import Any
+from urllib.parse import parse_qsl
+
+import jsonschema_rs
+import numpy as np
+import orjson
+from jsonschema.exceptions import best_match
+
+from treeclaim.api.protocol.errors import ApiError, bad_request
+from treeclaim.api.protocol.request.wording import FORMATS, Schema, WordingValidator, is_uuid
+from treeclaim.api.protocol.texts import quoted
+
+LONGEST_WORDED = 16_384
+"""Characters of a body or query whose refusal is worded as clients know it. They match refusals of
+single fields; finding the best words for anything takes up to half a second for this much, and
+minutes for the longest body."""
+
+_MOST_ERRORS = 100
+"""Of a value; the one that says most is chosen among the first so many."""
+
+_LONGEST_MESSAGE = 4_000
+"""Characters: half of what an error shows, so that which rule was violated is in it too."""
+
+_DEEPEST = 32
+"""Levels of a body; claims have six. The quick validator compares the items of a list before it
+judges them, and takes a minute for 16 MiB of nothing but brackets. The validator that words
+refusals prints each level again inside the one around it: the square of the levels."""
+
+_ESCAPED = re.compile(rb"\\.", re.DOTALL)
+_NO_BRACKETS = bytes(set(range(256)) - set(b"[]{}"))
+_STEPS = bytes.maketrans(b"[{]}", b"\x01\x01\xff\xff")
+"""Of the depth at a bracket, as signed bytes."""
+
+_PATH_SHOWN = 10
+"""Steps into a value that a brief refusal names."""
+
+
+class Checker:
+    """A schema made ready once, to check many values.
+
+    A validator in Rust says a hundred times faster whether a value is valid, and it alone decides.
+    What it objects to is worded by the one that clients know, if that takes little time.
+    """
+
+    def __init__(self, schema: Schema) -> None:
+        self.schema = schema
+        self._wording = WordingValidator(schema, format_checker=FORMATS)
+        self._quick = jsonschema_rs.Draft202012Validator(
+            schema, formats={"uuid": is_uuid}, validate_formats=True
+        )
+
+    def problem(self, value: object, *, length: int) -> str | None:
+        """Return what is wrong with a value, as the validator library words it; None if nothing.
+
+        Clients match fragments of this wording. It is put on one line.
+
+        Args:
+            value: What was parsed.
+            length: Characters of the text that it was parsed from.
+        """
+        try:
+            if self._quick.is_valid(value):
+                return None
+            if length > LONGEST_WORDED:
+                return self._briefly(value)
+            return self._worded(value) or self._briefly(value)
+        except (RecursionError, ValueError, orjson.JSONEncodeError):
+            # Each of the libraries has its own limit, far beyond what any schema admits.
+            return "the value is nested too deeply"
+
+    def _worded(self, value: object) -> str | None:
+        error = best_match(islice(self._wording.iter_errors(value), _MOST_ERRORS))
+        if error is None:
+            return None
+        error.message = _without_middle(error.message)
+        return str(error).replace("\n", " ")
+
+    def _briefly(self, value: object) -> str:
+        """Say what is wrong first, in words of a bounded length."""
+        # Asked for all errors, it would make them all before it gives the first one.
+        try:
+            self._quick.validate(value)
+        except jsonschema_rs.ValidationError as found:
+            error = found
+        path = "".join(f"[{step!r}]" for step in error.instance_path[:_PATH_SHOWN])
+        return (
+            f"{quoted(error.message)} Failed validating {str(error.schema_path[-1])!r} on "
+            f"instance{quoted(path)}"
+        )
+
+
+def _without_middle(message: str) -> str:
+    """Shorten a message whose beginning is a value, and whose end says what is wrong with it."""
+    if len(message) <= _LONGEST_MESSAGE:
+        return message
+    half = _LONGEST_MESSAGE // 2
+    return f"{message[:half]}\N{HORIZONTAL ELLIPSIS}{message[-half:]}"
+
+
+def parsed_json(body: bytes) -> Any:
+    """Parse a request body.
+
+    Raises:
+        ApiError: 400 if it is not UTF-8 JSON, or is nested beyond all schemas.
+    """
+    # Most bodies have too few brackets to be deep; counting them costs less than pairing them.
+    if body.count(b"[") + body.count(b"{") > _DEEPEST and _depth_of(body) > _DEEPEST:
+        raise bad_request("JSON does not validate: the value is nested too deeply")
+    try:
+        return orjson.loads(body)
+    except orjson.JSONDecodeError as error:
+        raise bad_request(f"Malformed JSON: {error}") from error
+
+
+def _depth_of(body: bytes) -> int:
+    """Return how many brackets are open at a time, outside of texts."""
+    if b"\\" in body:
+        body = _ESCAPED.sub(b"", body)
+    outside = b"".join(body.split(b'"')[::2])
+    brackets = np.frombuffer(outside.translate(_STEPS, _NO_BRACKETS), dtype=np.int8)
+    return int(brackets.cumsum(dtype=np.int64).max(initial=0))
+
+
+def require_body(checker: Checker, body: object, length: int) -> None:
+    """Check a parsed body that was so many bytes; raise a 400 with the validator's text."""
+    problem = checker.problem(body, length=length)
+    if problem is not None:
+        raise bad_request(f"JSON does not validate: {problem}")
+
+
+def invalid_query(problem: str) -> ApiError:
+    """Return the 400 for a query string."""
+    return bad_request(f"Invalid query string parameters: {problem}")
+
+
+def query_pairs(query_string: str) -> list[tuple[str, str]]:
+    """Split a query string into decoded names and values, in order.
+
+    Raises:
+        ApiError: 400 if it is not UTF-8 behind its percent-encoding.
+    """
+    try:
+        return parse_qsl(query_string, keep_blank_values=True, encoding="utf-8", errors="strict")
+    except (UnicodeDecodeError, ValueError) as error:
+        raise invalid_query(str(error)) from error
+
+
+def length_of_pairs(pairs: Iterable[tuple[str, str]]) -> int:
+    """Return the characters of some names and values together."""
+    return sum(len(name) + len(value) for name, value in pairs)
+
+
+def require_query(checker: Checker, pairs: list[tuple[str, str]]) -> dict[str, str]:
+    """Check a query string of which the last occurrence of each parameter counts.
+
+    Raises:
+        ApiError: 400 with the validator's text.
+    """
+    query = dict(pairs)
+    problem = checker.problem(query, length=length_of_pairs(pairs))
+    if problem is not None:
+        raise invalid_query(problem)
+    return query

@@ -1,0 +1,106 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The validator whose wording clients know, with the quick one's idea of what is valid.
+
+`jsonschema` words the refusals of Placement. Three of its keywords are replaced. Its patterns are
+Python's, where `$` also matches before a newline at the end; JSON Schema's are ECMAScript's, where
+it does not. And it compares the items of an array each with each.
+"""
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import orjson
+from jsonschema import Draft202012Validator, FormatChecker
+from jsonschema.exceptions import ValidationError
+from jsonschema.validators import extend
+
+from treeclaim.api.protocol.remembering import remembering_short
+from treeclaim.model.names import normalised_uuid
+
+FORMATS = FormatChecker(formats=())
+"""What is checked of `format`."""
+
+Schema = dict[str, Any]
+
+_REMEMBERED, _LONGEST_REMEMBERED = 256, 256
+"""Patterns, and characters of each: all there are in our schemas, some fifty."""
+
+
+@FORMATS.checks("uuid")
+def is_uuid(value: object) -> bool:
+    """Accept every spelling of a uuid (contract page 00, section 12)."""
+    return not isinstance(value, str) or normalised_uuid(value) is not None
+
+
+@remembering_short(_REMEMBERED, _LONGEST_REMEMBERED)
+def _compiled(pattern: str) -> re.Pattern[str]:
+    """Return a pattern of our schemas with ECMAScript's `$`."""
+    return re.compile(re.sub(r"(?<!\\)\$", r"\\Z", pattern))
+
+
+def _pattern(
+    _validator: Any, pattern: str, instance: object, _schema: Schema
+) -> Iterator[ValidationError]:
+    if isinstance(instance, str) and not _compiled(pattern).search(instance):
+        yield ValidationError(f"{instance!r} does not match {pattern!r}")
+
+
+def _pattern_properties(
+    validator: Any, patterns: Mapping[str, Schema], instance: object, _schema: Schema
+) -> Iterator[ValidationError]:
+    if not isinstance(instance, dict):
+        return
+    for pattern, inner in patterns.items():
+        for name, value in instance.items():
+            if _compiled(pattern).search(name):
+                yield from validator.descend(value, inner, path=name, schema_path=pattern)
+
+
+def _additional_properties(
+    validator: Any, allowed: object, instance: object, schema: Schema
+) -> Iterator[ValidationError]:
+    if not isinstance(instance, dict):
+        return
+    patterns = schema.get("patternProperties", {})
+    named = schema.get("properties", {})
+    extra = [
+        name
+        for name in instance
+        if name not in named and not any(_compiled(pattern).search(name) for pattern in patterns)
+    ]
+    if isinstance(allowed, dict):
+        for name in extra:
+            yield from validator.descend(instance[name], allowed, path=name)
+    elif not allowed and extra:
+        names = ", ".join(map(repr, sorted(extra)))
+        if patterns:
+            verb = "does" if len(extra) == 1 else "do"
+            known = ", ".join(map(repr, sorted(patterns)))
+            yield ValidationError(f"{names} {verb} not match any of the regexes: {known}")
+        else:
+            verb = "was" if len(extra) == 1 else "were"
+            text = f"Additional properties are not allowed ({names} {verb} unexpected)"
+            yield ValidationError(text)
+
+
+def _unique_items(
+    _validator: Any, is_wanted: object, instance: object, _schema: Schema
+) -> Iterator[ValidationError]:
+    if not is_wanted or not isinstance(instance, list):
+        return
+    different = {orjson.dumps(item, option=orjson.OPT_SORT_KEYS) for item in instance}
+    if len(different) < len(instance):
+        yield ValidationError(f"{instance!r} has non-unique elements")
+
+
+WordingValidator: Any = extend(  # type: ignore[no-untyped-call]
+    Draft202012Validator,
+    {
+        "pattern": _pattern,
+        "patternProperties": _pattern_properties,
+        "additionalProperties": _additional_properties,
+        "uniqueItems": _unique_items,
+    },
+)
+"""The validator's class."""

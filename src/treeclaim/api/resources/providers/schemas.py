@@ -1,0 +1,52 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Schemas of resource providers (contract page 20)."""
+
+from treeclaim.api.protocol.operations import Versioned
+from treeclaim.api.protocol.request.schemas import DASHED_UUID, STRING, UUID, record
+from treeclaim.api.protocol.request.wording import Schema
+from treeclaim.model.microversions import Feature, Version
+
+_NAME: dict[str, Schema] = {"name": {"type": "string", "maxLength": 200}}
+
+
+def new_provider(version: Version) -> Schema:
+    """Return the schema of POST /resource_providers."""
+    return record(_NAME, {"uuid": UUID} | _parent(version))
+
+
+def changed_provider(version: Version) -> Schema:
+    """Return the schema of PUT /resource_providers/{uuid}."""
+    return record(_NAME, _parent(version))
+
+
+def _parent(version: Version) -> dict[str, Schema]:
+    if not version.has(Feature.NESTED_PROVIDERS):
+        return {}
+    return {"parent_provider_uuid": {"anyOf": [UUID, {"type": "null"}]}}
+
+
+def with_name(schema: Schema) -> Schema:
+    """Say in a copy of the schema of a provider that its name is not empty.
+
+    The handler refuses an empty name itself.
+    """
+    schema["properties"]["name"]["minLength"] = 1
+    return schema
+
+
+def provider_query(version: Version) -> Schema:
+    """Return the schema of the query of GET /resource_providers."""
+    parameters = {"name": STRING, "uuid": DASHED_UUID}
+    for feature, name, schema in (
+        (Feature.MEMBER_OF_FILTER, "member_of", STRING),
+        (Feature.RESOURCES_FILTER, "resources", STRING),
+        (Feature.NESTED_PROVIDERS, "in_tree", DASHED_UUID),
+        (Feature.REQUIRED_FILTER, "required", STRING),
+    ):
+        if version.has(feature):
+            parameters[name] = schema
+    return record({}, parameters)
+
+
+QUERY = Versioned(provider_query)
+"""The query of GET /resource_providers."""

@@ -1,0 +1,47 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The limit below microversion 1.29, where summaries show who is in any candidate there is.
+
+So they depend on candidates that the limit cuts off (contract page 90, section 5.2).
+"""
+
+from collections.abc import Iterator
+
+from treeclaim.forest.answer.summaries import Summaries
+from treeclaim.forest.solve.blocks import Choices
+from treeclaim.forest.solve.limit import first_candidates, selected
+from treeclaim.forest.solve.problem import Problem
+
+
+def limited_below_1_29(
+    problem: Problem, found: Iterator[Choices], summaries: Summaries
+) -> Iterator[Choices]:
+    """Yield the candidates that the limit leaves, and note who is in any candidate.
+
+    The operator's maximum bounds how many that are. Without one they are not all drawn: whether a
+    provider is in some candidate is asked for those that could be shown alone.
+    """
+    maximum, limit = problem.options.maximum, problem.plan.request.limit
+    found = first_candidates(found, maximum)
+    if limit is None:
+        yield from selected(problem, _noted(found, summaries))
+        return
+    if problem.options.randomize or maximum is not None:
+        found = _noted(found, summaries)
+    kept = []
+    for block in selected(problem, found):
+        problem.budget.hold(block.nbytes)
+        summaries.note(block)
+        summaries.note_unlimited(block)
+        kept.append(block)
+    if maximum is not None:
+        for _ in found:
+            problem.budget.check()
+    elif sum(map(len, kept)) >= limit:
+        summaries.note_supported()
+    yield from kept
+
+
+def _noted(blocks: Iterator[Choices], summaries: Summaries) -> Iterator[Choices]:
+    for block in blocks:
+        summaries.note_unlimited(block)
+        yield block

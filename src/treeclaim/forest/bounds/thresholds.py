@@ -1,0 +1,93 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The sizes from which on a search takes another path, all in one place.
+
+None of them changes an answer, only what it costs. They are attributes of this module, read each
+time they are needed, so that tests can lower all of them together, and small worlds take the paths
+that otherwise only large clouds do.
+"""
+
+# -- how far a search looks ahead ------------------------------------------------------------
+
+FIRST_REACH = 1024
+"""Trees that are looked at together at first, to find those in which every slot has a provider."""
+
+EAGER_FROM = 10_000
+"""Where more candidates than this are wanted, all anchors are staged at once."""
+
+FRUITLESS_STRIDE = 8
+"""How much further the search reaches after anchors that had no candidate. Small steps would make
+the way through a full cloud long."""
+
+LARGEST_BLOCK = 8192
+"""Partial candidates that are extended together at most: about what fits a processor's cache."""
+
+SMALLEST_BLOCK = 64
+"""Partial candidates that are extended together at least: fewer cost as much."""
+
+LARGEST_FRUITLESS_BLOCK = 65_536
+"""Partial candidates that are extended together at most where the search runs into dead ends."""
+
+STACK_BYTES = 64_000_000
+"""Memory in which partial candidates wait: at each step of a search as many as are extended
+together, each with a provider for every slot. A quarter of what a question may hold by default."""
+
+# -- when a closer look pays -------------------------------------------------------------------
+
+PATIENCE = 64
+"""Dead ends in a row after which partial candidates are examined closely."""
+
+SOME_COMBINATIONS = 500
+"""A tree with more combinations than this is judged exactly before it is searched with others."""
+
+MANY_COMBINATIONS = 20_000
+"""A tree with more combinations than this is searched by itself, and judged exactly first."""
+
+MOST_PACKING_STATES: tuple[int, ...] = (20_000, 2_000, 200)
+"""In how many ways items may be left over at most: what is tried, the more exact first."""
+
+MOST_PACKING_WORK = 100_000_000
+"""Ways times fillings of all bins; beyond it packing is left open. About a tenth of a second."""
+
+MOST_FILLINGS = 20_000
+"""Different fillings of all bins that are written down, at some ten microseconds each; beyond it
+packing is left open."""
+
+# -- sums of divided amounts ---------------------------------------------------------------------
+
+MOST_REMAINDERS = 2**18
+"""Largest step that is taken as the modulus: two megabytes, and some ten milliseconds a step."""
+
+MOST_SUM_BITS = 2**23
+"""Largest rest whose sums are written down as bits: one megabyte."""
+
+FEW_TRIES = 10_000
+"""So many ways to take all steps but two are tried sooner than a table is made."""
+
+TRIES_TOGETHER = 2**14
+"""Tries that are made by one array operation; about a millisecond."""
+
+# -- how answers are written ---------------------------------------------------------------------
+
+CANDIDATES_TOGETHER = 2048
+"""Candidates that are handed on together, where there are as many."""
+
+SLOTS_TOGETHER = 50_000
+"""Slots of candidates that are written together, at some hundred bytes each: a few milliseconds."""
+
+TREES_IN_A_PIECE = 16_384
+"""Trees whose summaries are written together."""
+
+FEW_SLOTS = 4
+"""Slots up to which comparing each with each costs less than sorting the slots of each candidate."""
+
+MOST_COMPARISONS = 4_000_000
+"""Comparisons of slots with each other that are made by one array operation."""
+
+LARGEST_CODED_PATTERN = 15
+"""Slots up to which a pattern, read as the digits of a number, is looked up as one number; more do
+not fit into an int64."""
+
+# -- how the table is kept -----------------------------------------------------------------------
+
+FEWEST_DEAD_ROWS = 4096
+"""Dead rows from which on all rows are written anew, if they are also as many as the living."""

@@ -1,0 +1,83 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The search, from top to bottom: which combinations of providers satisfy a request?
+
+`search` is the whole algorithm. Each stage is one call, and the reason for it stands above it; the
+rooms beside this file hold how each is done. Stages are lazy but for the first: each draws from
+the one before it only as much as the one after it wants.
+"""
+
+from collections.abc import Iterator
+
+from treeclaim.forest.answer.body import Answer, SplitAnswer
+from treeclaim.forest.answer.older import limited_below_1_29
+from treeclaim.forest.answer.summaries import Summaries
+from treeclaim.forest.bounds.budget import Budget
+from treeclaim.forest.solve.anchors import anchors
+from treeclaim.forest.solve.blocks import Choices
+from treeclaim.forest.solve.combine import combined
+from treeclaim.forest.solve.distinct import distinct
+from treeclaim.forest.solve.found_before import found_before
+from treeclaim.forest.solve.limit import gathered, limited
+from treeclaim.forest.solve.pace import Pace
+from treeclaim.forest.solve.relate import relate
+from treeclaim.forest.solve.stage import staged
+from treeclaim.forest.split.splitting import divided
+from treeclaim.forest.table.forest import Forest
+from treeclaim.model.request import BodyForm, CandidateRequest, SearchOptions
+
+_NEWEST = BodyForm()
+
+
+def search(
+    forest: Forest,
+    request: CandidateRequest,
+    options: SearchOptions,
+    form: BodyForm = _NEWEST,
+    budget: Budget | None = None,
+) -> Answer:
+    """Begin to answer a request; what grows with the answer is done while its pieces are drawn.
+
+    Args:
+        forest: Where to search.
+        request: What is asked.
+        options: What the operator configured.
+        form: How the answer is written.
+        budget: When to give up; by default as the options say, from now on.
+
+    Raises:
+        TraitsNotFoundError, ResourceClassNotFoundError: if the request names what does not exist.
+    """
+    # Relate: which providers can take each slot, and under which anchors? A few comparisons of
+    # whole columns answer for all trees at once, and all but the amounts is cached. It is done now,
+    # so that a request that cannot be answered is refused before anything is sent.
+    problem = relate(forest, request, options, budget or Budget.of(options))
+    summaries = Summaries(problem, form)
+    if problem.plan.split:
+        # Divide: where several providers may give one amount, each candidate that the stages below
+        # combine is divided in all minimal ways, and what is distinct is judged of the divisions.
+        return SplitAnswer(problem, form, summaries, divided(problem))
+
+    def candidates() -> Iterator[Choices]:
+        pace = Pace(problem)
+        # Anchors: a tree in which some slot has no provider has no candidate, and is not looked at
+        # again. A few candidates need not wait until all trees are compared.
+        trees = anchors(problem, pace)
+        # Stage: as many anchors as the limit asks for are made ready together: the domains of their
+        # slots, without the anchors where counting shows that the slots cannot all be served, or
+        # that a same_subtree list has no head.
+        stages = staged(problem, trees, pace)
+        # Combine: fill slot after slot, whole blocks of partial candidates at a time, and drop what
+        # breaks a rule as soon as it shows.
+        found = combined(problem, stages, pace)
+        # Distinct: sharing providers alone can make the same candidate under several anchors.
+        once = distinct(problem, found)
+        # Order: this is where candidates would be put into an order of preference. All stages above
+        # give them in the canonical order, which is the same in every worker.
+        # Limit: the operator's maximum, then the client's limit, or a random sample.
+        if request.nested:
+            return gathered(limited(problem, once))
+        return gathered(limited_below_1_29(problem, once, summaries))
+
+    # Write: candidates as bytes, in blocks, and then the summaries of the trees that they use.
+    # Where an earlier question found the same, its candidates are written instead.
+    return Answer(problem, form, summaries, found_before(problem, candidates))

@@ -1,0 +1,212 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Groups to candidates: a depth-first search that moves blocks of partial candidates.
+
+The algorithm. A candidate is an anchor and one provider for each slot. Slots are filled one after
+the other, as a database joins tables: a block of partial candidates (rows of a matrix) is joined
+with the next slot's options under the same anchor, and every rule that can be judged by then
+(isolation, summed amounts, subtrees, traits) throws out rows at once. Where the join would grow
+beyond a budget, only the first rows of the block are joined now, and the rest waits on a stack.
+So it is a depth-first search with the memory of one and, for many small trees, the speed of a few
+array operations for all of them together. It is lazy, and it gives candidates in one fixed order
+whatever the budget.
+
+same_subtree. The providers of such a list have a unique head, the one that is above all others.
+The search guesses the head first, as if it were a slot of its own, and from then on each slot of
+the list has only the options inside the head's subtree, which is an interval of places. At the end
+one of the slots must have taken the head itself.
+
+Its weakness is that of all backtracking: a partial candidate may be doomed without showing it yet.
+`feasibility` answers that for the resources that groups compete for; the search asks it once for
+each tree with very many combinations, and for each partial candidate after it ran into many dead
+ends.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from treeclaim.forest.bounds import thresholds
+from treeclaim.forest.bounds.budget import Budget
+from treeclaim.forest.domains.slots import Options
+from treeclaim.forest.domains.windows import Window
+from treeclaim.forest.feasibility.competition import Competition
+from treeclaim.forest.feasibility.subtrees import Heads
+from treeclaim.forest.solve.blocks import Anchored, Block, Stack, most_rows
+from treeclaim.forest.solve.rules import Rules
+from treeclaim.forest.table.columns import Mask, Rows
+
+
+class Combiner:
+    """Combines the options of all slots under the rules of a request."""
+
+    def __init__(
+        self,
+        options: Sequence[Options],
+        heads: Sequence[Heads],
+        rules: Rules,
+        competition: Competition,
+        budget: Budget,
+    ) -> None:
+        self._options = options
+        self._heads = heads
+        self._rules = rules
+        self._competition = competition
+        self._budget = budget
+
+    def blocks(self, anchors: Rows, size: int) -> Iterator[Anchored]:
+        """Yield the candidates of some anchors (indices, ascending), anchor after anchor.
+
+        Args:
+            anchors: Indices, ascending.
+            size: How many partial candidates are extended together.
+        """
+        if not len(anchors):
+            return
+        if self._rules.are_free:
+            yield from self._products(anchors, size)
+            return
+        for run in self._competition.runs(anchors):
+            yield from self._search(run, size)
+
+    def matching(self, anchors: Rows, size: int) -> Rows:
+        """Return those of some anchors (indices, ascending) that have any candidate."""
+        if not len(anchors) or self._rules.are_free:
+            return anchors
+        found = np.zeros(int(anchors[-1]) + 1, dtype=np.bool_)
+        for block in self.until(anchors, size, lambda block: found[block.anchor]):
+            found[block.anchor] = True
+        matching: Rows = np.flatnonzero(found)
+        return matching
+
+    def until(
+        self, anchors: Rows, size: int, enough: Callable[[Block], Mask]
+    ) -> Iterator[Anchored]:
+        """Yield candidates; the caller tells of which partial ones nothing more is wanted."""
+        for run in self._competition.runs(anchors):
+            yield from self._search(run, size, enough)
+
+    def _products(self, anchors: Rows, size: int) -> Iterator[Anchored]:
+        """Combine slots that do not concern each other: every choice is a candidate."""
+        counts = np.array([self._options[slot].counts[anchors] for slot in self._rules.slots])
+        sizes = np.multiply.reduce(counts, axis=0, dtype=np.float64)
+        done = 0
+        while done < len(anchors):
+            self._budget.check()
+            rest = sizes[done:]
+            if rest[0] > size:
+                yield from self._search(anchors[done : done + 1], size)
+                done += 1
+                continue
+            end = done + max(int(rest.cumsum().searchsorted(size, side="right")), 1)
+            yield self._product(anchors[done:end], counts[:, done:end], sizes[done:end])
+            done = end
+
+    def _product(
+        self, anchors: Rows, counts: npt.NDArray[np.int64], sizes: npt.NDArray[np.float64]
+    ) -> Anchored:
+        """Write all choices of some anchors: the n-th of an anchor is n in mixed radix.
+
+        Args:
+            anchors: Indices.
+            counts: Options of each step and anchor, shape (steps, anchors).
+            sizes: Choices of each anchor, shape (anchors,).
+        """
+        whole = sizes.astype(np.int64)
+        row, number = Window(np.zeros_like(whole), whole).pairs()
+        chosen = np.empty((len(row), len(counts)), dtype=np.int64)
+        is_single = len(row) == len(anchors)  # No anchor has less than one choice.
+        for slot, count in zip(self._rules.slots[::-1], counts[::-1], strict=True):
+            options = self._options[slot]
+            first = options.starts[anchors]
+            if not is_single:
+                number, digit = np.divmod(number, count[row])
+                first = first[row] + digit
+            chosen[:, slot] = options.places[first]
+        return Anchored(anchors[row], chosen)
+
+    def _search(
+        self, anchors: Rows, size: int, enough: Callable[[Block], Mask] | None = None
+    ) -> Iterator[Anchored]:
+        stack = Stack(self._budget)
+        stack.push(0, Block.empty(anchors, len(self._options), len(self._heads)))
+        try:
+            yield from self._deepen(stack, size, enough)
+        finally:
+            stack.clear()
+
+    def _deepen(
+        self, stack: Stack, size: int, enough: Callable[[Block], Mask] | None
+    ) -> Iterator[Anchored]:
+        surviving = 1.0
+        dead_ends = 0
+        while stack:
+            self._budget.check()
+            depth, block = stack.pop()
+            if enough is not None:
+                block = block.take(np.flatnonzero(~enough(block)))
+                if not len(block):
+                    continue
+            if depth == len(self._rules.steps):
+                dead_ends = 0
+                yield Anchored(block.anchor, block.chosen)
+                continue
+            window = self._window(depth, block)
+            # The rules will throw out about as many pairs as they did the last time.
+            rows = window.rows_within(size / surviving)
+            if rows < len(block):
+                stack.push(depth, block.part(slice(rows, None)))
+                block, window = block.part(slice(rows)), window.first_rows(rows)
+            grown = self._grow(depth, block, window)
+            surviving = max(len(grown), 1) / max(window.size, 1)
+            if dead_ends > thresholds.PATIENCE:
+                grown = grown.take(np.flatnonzero(self._completable(depth + 1, grown)))
+            if len(grown):
+                stack.push(depth + 1, grown)
+            else:
+                dead_ends += 1
+                # Nothing came of so few: look at more at a time.
+                size = min(
+                    2 * size, most_rows(len(self._options), thresholds.LARGEST_FRUITLESS_BLOCK)
+                )
+
+    def _window(self, depth: int, block: Block) -> Window:
+        step = self._rules.steps[depth]
+        if step.slot is None:
+            starts = self._heads[step.subtree].starts
+            first = starts[block.anchor]
+            return Window(first, starts[block.anchor + 1] - first)
+        options = self._options[step.slot]
+        first, end = options.starts[block.anchor], options.starts[block.anchor + 1]
+        for subtree in step.within:
+            heads = block.heads[:, subtree]
+            first = np.maximum(first, options.position(block.anchor, heads))
+            end = np.minimum(end, options.position(block.anchor, self._rules.ends[heads]))
+        return Window(first, np.maximum(end - first, 0))
+
+    def _grow(self, depth: int, block: Block, window: Window) -> Block:
+        """Join a block with the options in its window; keep what the rules allow."""
+        step = self._rules.steps[depth]
+        row, option = window.pairs()
+        if step.slot is None:
+            places = self._heads[step.subtree].places.take(option)
+            grown = block.headed(row, step.subtree, places)
+        else:
+            options = self._options[step.slot]
+            free = self._rules.with_room(step, block, window, option, options)
+            if free is not None:
+                kept = np.flatnonzero(free)
+                row, option = row.take(kept), option.take(kept)
+            grown = block.filled(row, step.slot, options.places.take(option))
+        allowed = self._rules.allowed(step, grown)
+        if allowed is None or allowed.all():
+            return grown
+        return grown.take(np.flatnonzero(allowed))
+
+    def _completable(self, depth: int, block: Block) -> Mask:
+        left = [step.slot for step in self._rules.steps[depth:] if step.slot is not None]
+        verdicts = np.empty(len(block), dtype=np.bool_)
+        for at, (anchor, chosen) in enumerate(zip(block.anchor, block.chosen, strict=True)):
+            self._budget.check()
+            verdicts[at] = self._competition.may_complete(int(anchor), chosen, left)
+        return verdicts

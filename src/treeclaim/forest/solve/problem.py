@@ -1,0 +1,57 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A request related to a Forest: what all later stages of the search work on."""
+
+from dataclasses import dataclass, field
+
+from treeclaim.forest.bounds import thresholds
+from treeclaim.forest.bounds.budget import Budget
+from treeclaim.forest.domains.relation import Relation
+from treeclaim.forest.question.plan import Plan
+from treeclaim.forest.solve.rules import Rules
+from treeclaim.forest.table.columns import Mask
+from treeclaim.forest.table.forest import Forest
+from treeclaim.model.request import SearchOptions
+
+
+@dataclass(frozen=True)
+class Problem:
+    """A constraint satisfaction problem: slots, who may take each, and the rules between them.
+
+    It refers to the Forest and copies little out of it: amounts are read when anchors are staged,
+    uuids when candidates are written. So the Forest must not change before the answer is whole.
+
+    Attributes:
+        forest: Where the amounts, names and summaries are.
+        plan: What is asked.
+        options: What the operator configured.
+        relations: Who may take each slot, and under which anchor.
+        split_relations: Who may give a part of each class to split, and under which anchor.
+        allowed: Which trees may be anchors, shape (trees,); None for all.
+        rules: What must hold between the providers of a candidate.
+        budget: What the search may cost.
+    """
+
+    forest: Forest
+    plan: Plan
+    options: SearchOptions
+    relations: tuple[Relation, ...] = field(repr=False)
+    split_relations: tuple[Relation, ...] = field(repr=False)
+    allowed: Mask | None = field(repr=False)
+    rules: Rules = field(repr=False)
+    budget: Budget = field(repr=False)
+
+    @property
+    def wanted(self) -> int | None:
+        """Return how many candidates will be drawn at most; None for all there are."""
+        limits = [self.plan.request.limit, self.options.maximum]
+        if self.options.randomize or not self.plan.request.nested:
+            limits = [self.options.maximum]
+        return min((limit for limit in limits if limit is not None), default=None)
+
+    @property
+    def is_eager(self) -> bool:
+        """Tell whether all anchors are staged before the first candidate is drawn."""
+        wanted = self.wanted
+        return not self.plan.split and (
+            wanted is None or wanted > thresholds.EAGER_FROM or self.options.breadth_first
+        )

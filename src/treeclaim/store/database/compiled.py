@@ -1,0 +1,116 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Statements compiled to SQL once, for the few that a claim consists of.
+
+SQLAlchemy looks up its compiled form, expands lists and sets up result types at each execution.
+For a statement of a claim that takes longer than the database does. A compiled statement keeps its
+SQL, one text for each combination of list lengths. Values of results are those of the driver, so
+it must not read what differs between drivers, such as times.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from operator import itemgetter
+from typing import Any
+
+from sqlalchemy import Executable
+from sqlalchemy.engine import Connection, CursorResult, Dialect
+from sqlalchemy.sql import ClauseElement
+from sqlalchemy.sql.compiler import SQLCompiler
+
+Values = Mapping[str, Any]
+"""Values of parameters by name; a list for a parameter of an `IN`."""
+
+_MOST_TEXTS = 1000
+"""SQL texts kept for one statement, a kilobyte each; more are compiled anew."""
+
+
+class CompiledStatement:
+    """A statement whose SQL is kept after its first execution; threads may share it."""
+
+    def __init__(self, statement: Executable) -> None:
+        self._statement = statement
+        self._texts: dict[tuple[object, ...], _Text] = {}
+
+    def execute(
+        self, connection: Connection, values: Values | Sequence[Values]
+    ) -> CursorResult[Any]:
+        """Execute the statement with some values, or once for each of several sets of them.
+
+        Raises:
+            DBAPIError: what the database would not do.
+        """
+        if isinstance(values, Mapping):
+            text = self._text_for(connection.dialect, values)
+            return connection.exec_driver_sql(text.sql, text.parameters(values))
+        text = self._text_for(connection.dialect, values[0])
+        return connection.exec_driver_sql(text.sql, [text.parameters(each) for each in values])
+
+    def _text_for(self, dialect: Dialect, values: Values) -> "_Text":
+        """Return the SQL for these names of values and lengths of lists."""
+        lengths = (
+            len(value) if isinstance(value, list | tuple) else -1 for value in values.values()
+        )
+        key = (dialect.name, dialect.driver, *values, *lengths)
+        text = self._texts.get(key)
+        if text is None:
+            text = _compile(self._statement, dialect, values)
+            if len(self._texts) >= _MOST_TEXTS:
+                self._texts.clear()
+            self._texts[key] = text
+        return text
+
+
+_Getter = Callable[[Values], Any]
+
+
+@dataclass(frozen=True, slots=True)
+class _Text:
+    """The SQL of a statement.
+
+    Attributes:
+        sql: As the driver takes it.
+        getters: How to get each parameter from the values, by the parameter's name.
+        order: Names of the parameters, where the driver takes them by position.
+    """
+
+    sql: str
+    getters: Mapping[str, _Getter]
+    order: Sequence[str] | None
+
+    def parameters(self, values: Values) -> Any:
+        """Return the driver's parameters for some values."""
+        if self.order is None:
+            return {name: get(values) for name, get in self.getters.items()}
+        return tuple([self.getters[name](values) for name in self.order])
+
+
+def _compile(statement: Executable, dialect: Dialect, values: Values) -> _Text:
+    if not isinstance(statement, ClauseElement):
+        raise TypeError(statement)
+    compiled = statement.compile(dialect=dialect, column_keys=list(values))
+    if not isinstance(compiled, SQLCompiler):
+        raise TypeError(statement)
+    expanded = compiled.construct_expanded_state(values)
+    getters: dict[str, _Getter] = {
+        name: _constant(value) for name, value in expanded.parameters.items()
+    }
+    for name in values:
+        process = compiled.binds[name].type.dialect_impl(dialect).bind_processor(dialect)
+        if name not in expanded.parameter_expansion:
+            getters[name] = itemgetter(name) if process is None else _processed(name, process)
+            continue
+        for position, parameter in enumerate(expanded.parameter_expansion[name]):
+            getters[parameter] = _element(name, position)
+    return _Text(expanded.statement, getters, expanded.positiontup)
+
+
+def _constant(value: object) -> _Getter:
+    return lambda _: value
+
+
+def _processed(name: str, process: Callable[[Any], Any]) -> _Getter:
+    return lambda values: process(values[name])
+
+
+def _element(name: str, position: int) -> _Getter:
+    return lambda values: values[name][position]

@@ -1,0 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Engines and connections, made from the options of `[placement_database]`.
+
+Knows dialects, failures and timeouts.
+"""

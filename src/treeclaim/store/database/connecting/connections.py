@@ -1,0 +1,67 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Connections for one transaction each, with the isolation level that it needs."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from typing import Any
+
+from sqlalchemy.engine import Connection, Engine
+from sqlalchemy.exc import DBAPIError, OperationalError
+
+
+@contextmanager
+def connected(engine: Engine) -> Iterator[Connection]:
+    """Lend a connection for one transaction.
+
+    Raises:
+        DBAPIError: as for any statement. Errors of the driver itself, which SQLAlchemy passes on
+            while it sets the isolation level, are wrapped too: such a connection is lost.
+    """
+    errors = engine.dialect.loaded_dbapi.Error
+    try:
+        connection = engine.connect()
+    except errors as error:
+        raise OperationalError(None, None, error, connection_invalidated=True) from error
+    try:
+        yield connection
+    finally:
+        # A commit is not undone if the connection cannot be returned.
+        with suppress(errors):
+            connection.close()
+
+
+def writing(engine: Engine) -> Engine:
+    """Return the engine with transactions for writing.
+
+    READ COMMITTED: a statement sees what was committed while it waited for a lock. On SQLite the
+    write lock is taken at the beginning.
+    """
+    if engine.dialect.name in {"sqlite", "mysql"}:
+        return engine.execution_options(treeclaim_writing=True)
+    return engine.execution_options(isolation_level="READ COMMITTED")
+
+
+def reading(engine: Engine) -> Engine:
+    """Return the engine with transactions that read one snapshot."""
+    if engine.dialect.name in {"sqlite", "mysql"}:
+        return engine
+    return engine.execution_options(isolation_level="REPEATABLE READ")
+
+
+def autocommitting(engine: Engine) -> Any:
+    """Return a connection of the driver, outside of the pool and in autocommit mode.
+
+    Raises:
+        The driver's own errors.
+    """
+    try:
+        pooled = engine.raw_connection()
+    except DBAPIError as error:
+        raise error.orig or error from error
+    pooled.detach()
+    connection: Any = pooled.dbapi_connection
+    if engine.dialect.name == "postgresql":
+        connection.autocommit = True
+    elif engine.dialect.name == "mysql":
+        connection.autocommit(True)
+    return connection

@@ -1,0 +1,149 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Engines, made from the options of `[placement_database]`."""
+
+import logging
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from itertools import count
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy.engine import URL, Engine, make_url
+from sqlalchemy.exc import DBAPIError
+
+from treeclaim.model.errors import StoreUnavailableError
+from treeclaim.store.database.connecting.connections import connected
+from treeclaim.store.database.dialects import mariadb, mariadb_timeouts, postgresql, sqlite
+from treeclaim.store.database.failures.incomparable_text import match_nothing_by_incomparable_text
+from treeclaim.store.database.failures.kinds import (
+    cause_of,
+    invalidate_unfit,
+    is_refusal,
+    unavailable,
+)
+from treeclaim.store.database.timeouts import POOL_SECONDS, TIMEOUTS_OPTION, Timeouts
+
+_LOG = logging.getLogger(__name__)
+
+REFUSED = (
+    "The database server refuses this user, password or database; see "
+    "[placement_database]/connection"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class DatabaseSettings:
+    """How to connect to the database; the options of `[placement_database]`.
+
+    Attributes:
+        url: SQLAlchemy URL.
+        sqlite_synchronous: False trades durability for speed on SQLite.
+        connection_recycle_time: Seconds after which a connection is replaced.
+        max_pool_size, max_overflow, pool_timeout: Of the connection pool; None for the default.
+        mysql_sql_mode: SQL mode of MariaDB and MySQL sessions; empty leaves the server's.
+        connection_debug: Above 0 logs SQL statements, above 50 results too.
+        timeouts: Of all waiting for the database.
+    """
+
+    url: str = field(repr=False)
+    sqlite_synchronous: bool = True
+    connection_recycle_time: int = 3600
+    max_pool_size: int | None = None
+    max_overflow: int | None = None
+    pool_timeout: int | None = None
+    mysql_sql_mode: str = "TRADITIONAL"
+    connection_debug: int = 0
+    timeouts: Timeouts = field(default_factory=Timeouts)
+
+
+def make_engine(settings: DatabaseSettings) -> Engine:
+    """Create the engine; it connects later."""
+    url = _with_driver(make_url(settings.url))
+    options: dict[str, Any] = {
+        "pool_recycle": settings.connection_recycle_time,
+        "pool_timeout": settings.pool_timeout or POOL_SECONDS,
+        "echo": settings.connection_debug > 0,
+        # Parameters in an error text would be names of projects and users.
+        "hide_parameters": settings.connection_debug == 0,
+        "execution_options": {TIMEOUTS_OPTION: settings.timeouts},
+    }
+    for name, value in (
+        ("pool_size", settings.max_pool_size),
+        ("max_overflow", settings.max_overflow),
+    ):
+        if value is not None:
+            options[name] = value
+    if url.get_backend_name() == "mysql":
+        options["pool_reset_on_return"] = None
+    engine = sa.create_engine(url, **options)
+    if engine.dialect.name == "sqlite":
+        sqlite.prepare(engine, settings.timeouts, synchronous=settings.sqlite_synchronous)
+    elif engine.dialect.name == "mysql":
+        mariadb.prepare(engine, settings.mysql_sql_mode, settings.timeouts)
+    else:
+        postgresql.prepare(engine, settings.timeouts)
+    match_nothing_by_incomparable_text(engine)
+    sa.event.listen(engine, "handle_error", invalidate_unfit)
+    return engine
+
+
+def await_database(engine: Engine, *, attempts: int, pause: float) -> None:
+    """Wait until the database can be reached, as `max_retries` and `retry_interval` say.
+
+    Args:
+        engine: Of the database. On SQLite the first failure is final.
+        attempts: Attempts after the first; -1 for no limit.
+        pause: Seconds between them.
+
+    Raises:
+        StoreUnavailableError: if it could not be reached. At once if it answers, but refuses the
+            user, password or database, because waiting does not help.
+    """
+    for attempt in count():
+        try:
+            with connected(engine):
+                return
+        except DBAPIError as error:
+            if is_refusal(error.orig):
+                raise StoreUnavailableError(REFUSED, cause=cause_of(error)) from error
+            if engine.dialect.name == "sqlite" or attempt == attempts:
+                raise unavailable(error) from error
+            _LOG.warning(
+                "The database cannot be reached, next attempt in %s s: %s", pause, cause_of(error)
+            )
+        time.sleep(pause)
+
+
+def make_read_only_engine(settings: DatabaseSettings) -> Engine:
+    """Create an engine whose connections cannot write, not even create a file of SQLite.
+
+    Raises:
+        SQLAlchemyError: if the URL is not one of a database.
+        ImportError: if its driver is not installed.
+    """
+    url = _with_driver(make_url(settings.url))
+    if url.get_backend_name() == "sqlite":
+        return sa.create_engine(sqlite.read_only(url))
+    extended = settings.timeouts.extended()
+    if url.get_backend_name() == "postgresql":
+        engine = sa.create_engine(url, execution_options={"postgresql_readonly": True})
+        postgresql.prepare(engine, extended)
+        return engine
+    engine = sa.create_engine(url)
+    mariadb_timeouts.prepare(engine, extended)
+    mariadb.only_read(engine)
+    return engine
+
+
+def _with_driver(url: URL) -> URL:
+    """Name the installed driver where a URL names none; use one dialect for MariaDB and MySQL."""
+    drivers: Mapping[str, str] = {
+        "mysql": "mysql+pymysql",
+        "mariadb": "mysql+pymysql",
+        "postgresql": "postgresql+psycopg",
+        "postgres": "postgresql+psycopg",
+        "postgresql+psycopg2": "postgresql+psycopg",
+    }
+    chosen = drivers.get(url.drivername, url.drivername)
+    return url.set(drivername=chosen.replace("mariadb+", "mysql+", 1))

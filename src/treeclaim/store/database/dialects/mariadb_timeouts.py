@@ -1,0 +1,114 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Timeouts of MariaDB and MySQL: on the socket, and in the session."""
+
+import contextlib
+import socket
+from typing import Any
+
+import pymysql
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection, Engine
+from sqlalchemy.pool import ConnectionPoolEntry
+
+from treeclaim.store.database.timeouts import Timeouts
+
+_MILLISECONDS = 1000
+_PROBES = 2
+"""Keepalive probes without an answer; with the idle time before them they make up the timeout."""
+
+_EXTENDED = "treeclaim_extended"
+"""Key in a connection's `info`: whether its session has the timeouts of reading everything."""
+
+_NARROW = {"utf8", "utf8mb3"}
+"""Character sets of the protocol without characters beyond the basic plane. Such text would arrive
+truncated, and match other names; in utf8mb4 the server compares it right."""
+
+
+def prepare(engine: Engine, timeouts: Timeouts) -> None:
+    """Set the timeouts of an engine's connections."""
+
+    @sa.event.listens_for(engine, "do_connect")
+    def _connecting(
+        dialect: Any, _record: Any, given: Any, parameters: dict[str, Any]
+    ) -> Any | None:
+        if dialect.driver != "pymysql":
+            return None
+        if parameters.get("charset") in _NARROW:
+            parameters["charset"] = "utf8mb4"
+        # Authentication waits for answers too, so the socket has the connect timeout at first.
+        own = {
+            "connect_timeout": timeouts.connect,
+            "read_timeout": timeouts.connect,
+            "write_timeout": timeouts.tcp,
+        }
+        return pymysql.connect(*given, **(own | parameters))
+
+    @sa.event.listens_for(engine, "connect")
+    def _connected(connection: Any, _record: Any) -> None:
+        set_read_timeout(connection, timeouts.silence)
+        _set_keepalive(connection, timeouts)
+        _set(connection, timeouts)
+
+    @sa.event.listens_for(engine, "checkin")
+    def _given_back(connection: Any, record: ConnectionPoolEntry) -> None:
+        if connection is None or not record.info.pop(_EXTENDED, False):
+            return
+        try:
+            set_read_timeout(connection, timeouts.silence)
+            _set(connection, timeouts)
+        except engine.dialect.loaded_dbapi.Error as error:
+            record.invalidate(error)
+
+
+def set_read_timeout(connection: Any, seconds: float) -> None:
+    """Let a connection of pymysql fail after so many seconds without a byte."""
+    if isinstance(connection, pymysql.connections.Connection):
+        # The driver has no public setter.
+        connection._read_timeout = seconds  # type: ignore[attr-defined] # noqa: SLF001
+
+
+def extend_timeouts(connection: Connection, timeouts: Timeouts) -> None:
+    """Set the timeouts of reading everything, for the rest of a transaction."""
+    connection.info[_EXTENDED] = True
+    driver: Any = connection.connection.dbapi_connection
+    set_read_timeout(driver, timeouts.load_silence)
+    _set(driver, timeouts.extended())
+
+
+def _set_keepalive(connection: Any, timeouts: Timeouts) -> None:
+    """Let TCP detect a machine that is gone, also while the connection is idle."""
+    line = getattr(connection, "_sock", None)
+    if line is None or line.family not in {socket.AF_INET, socket.AF_INET6}:
+        return
+    options = {
+        "TCP_KEEPIDLE": timeouts.keepalive,
+        "TCP_KEEPINTVL": timeouts.keepalive,
+        "TCP_KEEPCNT": _PROBES,
+        "TCP_USER_TIMEOUT": timeouts.tcp * _MILLISECONDS,
+    }
+    line.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    for name, value in options.items():
+        # Not every system has all of them.
+        with contextlib.suppress(AttributeError, OSError):
+            line.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
+
+
+def _set(connection: Any, timeouts: Timeouts) -> None:
+    """Set the timeouts of the session that the server supports."""
+    cursor = connection.cursor()
+    try:
+        if "mariadb" in str(connection.get_server_info()).lower():
+            own = {
+                "max_statement_time": timeouts.statement,
+                "idle_transaction_timeout": timeouts.idle,
+            }
+        else:
+            own = {"max_execution_time": timeouts.statement * _MILLISECONDS}
+        limits = {
+            "innodb_lock_wait_timeout": timeouts.lock,
+            "lock_wait_timeout": timeouts.lock,
+        } | own
+        settings = ", ".join(f"{name} = {value}" for name, value in limits.items())
+        cursor.execute(f"SET SESSION {settings}")
+    finally:
+        cursor.close()

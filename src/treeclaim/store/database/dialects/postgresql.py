@@ -1,0 +1,118 @@
+# SPDX-License-Identifier: Apache-2.0
+"""PostgreSQL: timeouts of its sessions, and a client that detects a silent server."""
+
+from collections.abc import Generator
+from time import monotonic
+from typing import Any
+
+import psycopg
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection, Engine
+
+from treeclaim.store.database.timeouts import Timeouts
+
+_MILLISECONDS = 1000
+_PROBES = 2
+"""Keepalive probes without an answer; with the idle time before them they make up the timeout."""
+
+
+class ServerSilentError(psycopg.OperationalError):
+    """The server sent nothing for too long; the connection was closed."""
+
+
+class BoundedConnection(psycopg.Connection[Any]):
+    """A connection with a read timeout.
+
+    The library has none. TCP detects a machine that is gone, but not a stopped process, nor a
+    proxy that has lost its backend.
+
+    Attributes:
+        silence: Seconds without a byte until it is closed; None for no limit.
+    """
+
+    silence: float | None = None
+
+    def wait(self, gen: Any, *args: Any, **options: Any) -> Any:
+        """Wait for an answer.
+
+        Raises:
+            ServerSilentError: if nothing came for too long.
+        """
+        if self.silence is None:
+            return super().wait(gen, *args, **options)
+        return super().wait(self._with_timeout(gen, self.silence), *args, **options)
+
+    def _with_timeout(self, gen: Any, silence: float) -> Generator[Any, Any, Any]:
+        """Pass on what the library's generator yields and receives, and check the time.
+
+        While the socket has nothing, it receives something falsy at short intervals.
+        """
+        try:
+            wanted = next(gen)
+            heard = monotonic()
+            while True:
+                ready = yield wanted
+                if ready:
+                    heard = monotonic()
+                elif monotonic() - heard > silence:
+                    self.pgconn.finish()
+                    raise ServerSilentError(f"the server was silent for {silence:g} seconds")
+                wanted = gen.send(ready)
+        except StopIteration as end:
+            return end.value
+
+
+def prepare(engine: Engine, timeouts: Timeouts) -> None:
+    """Set the timeouts of an engine's connections.
+
+    They are set after the start of a session: PgBouncer refuses startup options.
+    """
+    own = _parameters(timeouts)
+
+    @sa.event.listens_for(engine, "do_connect")
+    def _connecting(_dialect: Any, _record: Any, given: Any, parameters: dict[str, Any]) -> Any:
+        # Options of the URL take precedence.
+        return BoundedConnection.connect(*given, **(own | parameters))
+
+    @sa.event.listens_for(engine, "connect")
+    def _connected(connection: Any, _record: Any) -> None:
+        connection.silence = timeouts.silence
+        connection.autocommit = True
+        connection.execute(_settings(timeouts, local=False))
+        connection.autocommit = False
+
+    @sa.event.listens_for(engine, "checkout")
+    def _lent(connection: Any, _record: Any, _proxy: Any) -> None:
+        connection.silence = timeouts.silence
+
+
+def _parameters(timeouts: Timeouts) -> dict[str, Any]:
+    return {
+        "connect_timeout": timeouts.connect,
+        "keepalives": 1,
+        "keepalives_idle": timeouts.keepalive,
+        "keepalives_interval": timeouts.keepalive,
+        "keepalives_count": _PROBES,
+        "tcp_user_timeout": timeouts.tcp * _MILLISECONDS,
+    }
+
+
+def _settings(timeouts: Timeouts, *, local: bool) -> str:
+    """Return one statement that sets all timeouts, for the session or for the transaction."""
+    limits = {
+        "statement_timeout": timeouts.statement,
+        "lock_timeout": timeouts.lock,
+        "idle_in_transaction_session_timeout": timeouts.idle,
+    }
+    calls = (
+        f"set_config('{name}', '{seconds * _MILLISECONDS}', {str(local).lower()})"
+        for name, seconds in limits.items()
+    )
+    return f"SELECT {', '.join(calls)}"
+
+
+def extend_timeouts(connection: Connection, timeouts: Timeouts) -> None:
+    """Set the timeouts of reading everything, for the rest of a transaction."""
+    connection.exec_driver_sql(_settings(timeouts.extended(), local=True))
+    driver: Any = connection.connection.dbapi_connection
+    driver.silence = timeouts.load_silence

@@ -1,0 +1,35 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Timeouts of a session, whatever its dialect: read, and extended for work that reads everything."""
+
+from typing import Any
+
+from sqlalchemy.engine import Connection, Engine
+
+from treeclaim.store.database.dialects import mariadb_timeouts, postgresql
+from treeclaim.store.database.timeouts import TIMEOUTS_OPTION, Timeouts
+
+
+def timeouts_of(engine: Engine | Connection) -> Timeouts:
+    """Return the timeouts of an engine, or of the engine of a connection."""
+    return engine.get_execution_options().get(TIMEOUTS_OPTION) or Timeouts()
+
+
+def extend_timeouts(connection: Connection) -> None:
+    """Set the timeouts of reading everything, for the rest of a transaction.
+
+    Raises:
+        DBAPIError: as for any statement.
+    """
+    timeouts = timeouts_of(connection)
+    if connection.dialect.name == "postgresql":
+        postgresql.extend_timeouts(connection, timeouts)
+    elif connection.dialect.name == "mysql":
+        mariadb_timeouts.extend_timeouts(connection, timeouts)
+
+
+def set_read_timeout(connection: Any, seconds: float) -> None:
+    """Let a connection of a driver fail after so many seconds without a byte."""
+    if isinstance(connection, postgresql.BoundedConnection):
+        connection.silence = seconds
+    else:
+        mariadb_timeouts.set_read_timeout(connection, seconds)

@@ -1,0 +1,72 @@
+# SPDX-License-Identifier: Apache-2.0
+"""SQLite: explicit transactions, one writer at a time, and durable commits."""
+
+import os
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote, unquote, urlsplit
+
+import sqlalchemy as sa
+from sqlalchemy.engine import URL, Connection, Engine
+
+from treeclaim.store.database.timeouts import Timeouts
+
+_MILLISECONDS = 1000
+
+_OWNER_ONLY = 0o600
+"""Permissions of a new database file; SQLite gives the same to the files beside it."""
+
+_MEMORY = ":memory:"
+_URI = "file:"
+
+
+def prepare(engine: Engine, timeouts: Timeouts, *, synchronous: bool) -> None:
+    """Set up each connection, and how transactions begin.
+
+    Args:
+        engine: Of a database in a file.
+        timeouts: Of all waiting.
+        synchronous: False trades durability for speed.
+    """
+
+    @sa.event.listens_for(engine, "do_connect")
+    def _connecting(_dialect: Any, _record: Any, given: Any, _parameters: Any) -> None:
+        if given:
+            _create_private(str(given[0]))
+
+    @sa.event.listens_for(engine, "connect")
+    def _connected(connection: Any, _record: Any) -> None:
+        # The driver would begin transactions implicitly, too late for a snapshot.
+        connection.isolation_level = None
+        cursor = connection.cursor()
+        cursor.execute(f"PRAGMA busy_timeout = {timeouts.sqlite_lock * _MILLISECONDS}")
+        cursor.execute("PRAGMA journal_mode = WAL")
+        cursor.execute(f"PRAGMA synchronous = {'FULL' if synchronous else 'OFF'}")
+        cursor.execute("PRAGMA foreign_keys = ON")
+        cursor.close()
+
+    @sa.event.listens_for(engine, "begin")
+    def _begun(connection: Connection) -> None:
+        writing = connection.get_execution_options().get("treeclaim_writing", False)
+        connection.exec_driver_sql("BEGIN IMMEDIATE" if writing else "BEGIN")
+
+
+def _create_private(path: str) -> None:
+    """Create the file, readable by its owner only, if it is missing; SQLite would let all read it."""
+    if path.startswith(_URI):
+        parts = urlsplit(path)
+        path = "" if "mode=" in parts.query or "immutable=" in parts.query else unquote(parts.path)
+    if path in {"", _MEMORY}:
+        return
+    # If the folder is missing, SQLite reports it.
+    with suppress(OSError):
+        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, _OWNER_ONLY))
+
+
+def read_only(url: URL) -> URL:
+    """Return the URL for connections that cannot write, not even create the file."""
+    if not url.database or url.database == _MEMORY:
+        return url
+    path = f"file:{quote(str(Path(url.database).absolute()))}"
+    return url.set(database=path).update_query_dict({"mode": "ro", "uri": "true"})

@@ -1,0 +1,104 @@
+# SPDX-License-Identifier: Apache-2.0
+"""All timeouts of waiting for the database, each with its reason.
+
+They are ordered: a lock times out before its statement does, a statement before the read timeout
+of its connection. So the timeout that ends a wait tells the most about the cause. `docs/operate.md`
+has all of them in one table, "Waits and their limits".
+"""
+
+from dataclasses import dataclass, replace
+
+CONNECT_SECONDS = 5
+"""To connect and log in. A server in the same cloud takes milliseconds; a loaded one seconds."""
+
+LOCK_SECONDS = 10
+"""For a lock. Claims on one shared pool queue up for some hundredths of a second each, so one that
+waits this long waits for something else: a frozen process, a session of a person."""
+
+STATEMENT_SECONDS = 30
+"""For one statement of a request. They take milliseconds; the sums over a large project, seconds."""
+
+LOAD_SECONDS = 600
+"""For one statement that reads everything, or of maintenance: a million providers take a minute."""
+
+WRITE_SECONDS = 30
+"""For all attempts of a write together; no statement of it begins later. Clients wait a minute."""
+
+IDLE_SECONDS = 10
+"""Between two statements of a transaction, before the server ends it. Ours take milliseconds in
+between; this releases the locks of a process that was stopped."""
+
+TCP_SECONDS = 15
+"""Without an acknowledgement of the other machine, until its connections are closed."""
+
+POOL_SECONDS = 10
+"""For a connection of the pool, if `pool_timeout` is not set. By default there are more connections
+than threads, so nobody waits unless all of them hang."""
+
+SILENCE_MARGIN = 3
+"""Seconds past the longest statement after which a silent server counts as lost. It would have
+cancelled the statement and reported it; this is for the network."""
+
+LOAD_SILENCE = 120
+"""Seconds without a byte while everything is read: the first row may need a sort of everything,
+and the others follow at once."""
+
+PROBE_SECONDS = 10
+"""For the query whether anything is new. It reads a few small rows and waits for no lock, so an
+answer that takes longer will not come."""
+
+UNFAIR = 3
+"""How many times longer a writer waits on SQLite, whose writers do not queue up: each polls ten
+times a second, and the first to poll is next. Under 32 busy clients most poll 10 times and one in
+10,000 polls 200 times."""
+
+
+@dataclass(frozen=True, slots=True)
+class Timeouts:
+    """The timeouts that an operator can set, in seconds; see the constants for reasons.
+
+    Attributes:
+        connect: To connect, for each server named.
+        lock: For one lock.
+        statement: For one statement.
+        load: For one statement that reads everything, or of maintenance.
+        write: For all attempts of a write.
+        idle: Between two statements of a transaction.
+        tcp: Without an acknowledgement of the other machine.
+    """
+
+    connect: int = CONNECT_SECONDS
+    lock: int = LOCK_SECONDS
+    statement: int = STATEMENT_SECONDS
+    load: int = LOAD_SECONDS
+    write: int = WRITE_SECONDS
+    idle: int = IDLE_SECONDS
+    tcp: int = TCP_SECONDS
+
+    @property
+    def silence(self) -> int:
+        """Seconds without a byte after which the server counts as lost."""
+        return max(self.statement, self.lock) + SILENCE_MARGIN
+
+    @property
+    def load_silence(self) -> int:
+        """The same, while everything is read."""
+        return max(self.silence, min(self.load + SILENCE_MARGIN, LOAD_SILENCE))
+
+    @property
+    def keepalive(self) -> int:
+        """Idle seconds before the first keepalive probe, and between two of them."""
+        return max(1, self.tcp // 3)
+
+    @property
+    def sqlite_lock(self) -> int:
+        """Seconds for the one write lock of SQLite."""
+        return UNFAIR * self.lock
+
+    def extended(self) -> "Timeouts":
+        """Return the timeouts of work that reads everything."""
+        return replace(self, statement=max(self.statement, self.load), idle=self.load)
+
+
+TIMEOUTS_OPTION = "treeclaim_waits"
+"""The execution option in which an engine carries its timeouts."""

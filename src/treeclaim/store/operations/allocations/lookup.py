@@ -1,0 +1,166 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Looks up what claims name, and the present allocations of their consumers, by one query.
+
+Each query is a round trip, and no part of this one depends on the result of another.
+"""
+
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
+from typing import Any
+
+import sqlalchemy as sa
+
+from treeclaim.model.claim import ConsumerClaim, ConsumerType
+from treeclaim.store.database.compiled import CompiledStatement
+from treeclaim.store.database.transactions import ReadTransaction
+from treeclaim.store.schema.mixed_collations import PlainText
+from treeclaim.store.schema.tables import (
+    allocations,
+    consumer_types,
+    consumers,
+    projects,
+    resource_classes,
+    users,
+)
+
+Usage = Counter[tuple[int, int]]
+"""Units by (provider id, class id)."""
+
+NAMES = {
+    projects: projects.c.external_id,
+    users: users.c.external_id,
+    consumer_types: consumer_types.c.name,
+}
+"""The name column of each table of owners."""
+
+_ALLOCATION = 0
+_CONSUMER = 1
+_OWNER = 2
+"""And the next numbers, one for each table of `NAMES`, in its order."""
+
+_CLASS = _OWNER + len(NAMES)
+_NOTHING: sa.ColumnElement[int] = sa.literal_column("0")
+
+
+def _part(
+    kind: int,
+    number: sa.Column[Any],
+    name: sa.Column[Any],
+    *more: sa.ColumnElement[Any],
+) -> sa.Select[Any]:
+    class_id, used = more or (_NOTHING, _NOTHING)
+    return sa.select(
+        sa.literal_column(str(kind)).label("kind"),
+        number.label("id"),
+        PlainText(name).label("name"),
+        class_id.label("class_id"),
+        used.label("used"),
+    ).where(name.in_(sa.bindparam(f"names_{kind}", expanding=True)))
+
+
+_ALLOCATION_ROWS = _part(
+    _ALLOCATION,
+    allocations.c.resource_provider_id,
+    allocations.c.consumer_id,
+    allocations.c.resource_class_id,
+    allocations.c.used,
+)
+_ALLOCATIONS_ONLY = CompiledStatement(_ALLOCATION_ROWS)
+_ALL_PARTS = CompiledStatement(
+    sa.union_all(
+        _ALLOCATION_ROWS,
+        _part(_CONSUMER, consumers.c.id, consumers.c.uuid),
+        *(
+            _part(_OWNER + position, table.c.id, name)
+            for position, (table, name) in enumerate(NAMES.items())
+        ),
+        _part(_CLASS, resource_classes.c.id, resource_classes.c.name),
+    )
+)
+
+
+@dataclass(frozen=True, slots=True)
+class CurrentAllocations:
+    """The allocations of some consumers before a write.
+
+    Attributes:
+        usage: Their sum.
+        providers: Ids of the providers by consumer.
+        count: Number of allocations.
+    """
+
+    usage: Usage
+    providers: Mapping[str, set[int]]
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class Lookup:
+    """Those of the named objects that exist.
+
+    Attributes:
+        current: The allocations of the consumers.
+        consumers: Uuids of the consumers that have a row.
+        owners: Ids of projects, users and consumer types.
+        class_ids: Ids of resource classes.
+    """
+
+    current: CurrentAllocations
+    consumers: AbstractSet[str]
+    owners: Mapping[tuple[sa.Table, str], int]
+    class_ids: Mapping[str, int]
+
+
+def look_up(transaction: ReadTransaction, claims: Sequence[ConsumerClaim]) -> Lookup:
+    """Look up what some claims name, by exact names; leave out what does not exist."""
+    uuids = [claim.consumer_uuid for claim in claims]
+    names = {_ALLOCATION: set(uuids), _CONSUMER: set(uuids)} | _names_of_owners(claims)
+    names[_CLASS] = {
+        name for claim in claims for resources in claim.allocations.values() for name in resources
+    }
+    parameters = {f"names_{kind}": sorted(wanted) for kind, wanted in names.items()}
+    found: dict[int, list[Any]] = defaultdict(list)
+    for row in transaction.rows(_ALL_PARTS, **parameters):
+        # Some collations match other spellings too.
+        if row.name in names[row.kind]:
+            found[row.kind].append(row)
+    return Lookup(
+        current=_current(found[_ALLOCATION]),
+        consumers={row.name for row in found[_CONSUMER]},
+        owners={
+            (table, row.name): row.id
+            for position, table in enumerate(NAMES)
+            for row in found[_OWNER + position]
+        },
+        class_ids={row.name: row.id for row in found[_CLASS]},
+    )
+
+
+def current_allocations(transaction: ReadTransaction, uuids: Sequence[str]) -> CurrentAllocations:
+    """Look up the allocations of some consumers."""
+    rows = transaction.rows(_ALLOCATIONS_ONLY, **{f"names_{_ALLOCATION}": sorted(uuids)})
+    return _current([row for row in rows if row.name in uuids])
+
+
+def _names_of_owners(claims: Sequence[ConsumerClaim]) -> dict[int, set[str]]:
+    """Return the names of owners by kind; a claim that empties a consumer needs none."""
+    wanted: dict[sa.Table, set[str]] = {table: set() for table in NAMES}
+    for claim in claims:
+        if not claim.allocations:
+            continue
+        wanted[projects].add(claim.project_id)
+        wanted[users].add(claim.user_id)
+        if not isinstance(claim.consumer_type, ConsumerType):
+            wanted[consumer_types].add(claim.consumer_type)
+    return {_OWNER + position: wanted[table] for position, table in enumerate(NAMES)}
+
+
+def _current(rows: Sequence[Any]) -> CurrentAllocations:
+    usage: Usage = Counter()
+    providers: dict[str, set[int]] = defaultdict(set)
+    for row in rows:
+        usage[row.id, row.class_id] += row.used
+        providers[row.name].add(row.id)
+    return CurrentAllocations(usage, dict(providers), len(rows))

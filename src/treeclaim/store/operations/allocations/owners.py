@@ -1,0 +1,76 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Creates projects, users and consumer types before the claims that first name them.
+
+A name is unique, so the second transaction that inserts it waits until the first one ends. If that
+were the claim's own, the first claim of a project would delay all others of that project while it
+waits for its providers. So a name is committed first, in a short transaction, as existing
+deployments have it (contract page 70, section 1.1). If the claim is then refused, the name remains
+and does no harm: names are never deleted, and one without allocations is not shown.
+"""
+
+from collections.abc import Collection, Container, Sequence
+
+import sqlalchemy as sa
+
+from treeclaim.model.claim import ConsumerClaim, ConsumerType
+from treeclaim.store.database.transactions import (
+    PrerequisiteError,
+    ReadTransaction,
+    WriteTransaction,
+)
+from treeclaim.store.operations.allocations.lookup import NAMES
+from treeclaim.store.schema.tables import consumer_types, projects, users
+
+Key = tuple[sa.Table, str]
+"""A name and its table."""
+
+_FIND = {
+    table: sa.select(table.c.id).where(name == sa.bindparam("wanted"))
+    for table, name in NAMES.items()
+}
+
+
+def named_by(claims: Sequence[ConsumerClaim]) -> list[Key]:
+    """Return the names that claims need; a claim without allocations needs none."""
+    found: dict[Key, None] = {}
+    for claim in claims:
+        if not claim.allocations:
+            continue
+        found[projects, claim.project_id] = None
+        found[users, claim.user_id] = None
+        if not isinstance(claim.consumer_type, ConsumerType):
+            found[consumer_types, claim.consumer_type] = None
+    return list(found)
+
+
+def require(transaction: ReadTransaction, wanted: Collection[Key], known: Container[Key]) -> None:
+    """Check that names exist before anything is locked.
+
+    Args:
+        transaction: Of the write that needs them; it must be able to begin anew.
+        wanted: The names.
+        known: The names that were found already.
+
+    Raises:
+        PrerequisiteError: if some do not exist; they are created then, and the write begins anew.
+    """
+    unknown = [key for key in wanted if key not in known]
+    # A collation may match another spelling.
+    missing = [(table, name) for table, name in unknown if find(transaction, table, name) is None]
+    if missing:
+        raise PrerequisiteError(lambda other: _insert(other, missing))
+
+
+def find(transaction: ReadTransaction, table: sa.Table, name: str) -> int | None:
+    """Return the id of a name, None if it does not exist."""
+    found = transaction.scalar(_FIND[table], wanted=name)
+    return None if found is None else int(found)
+
+
+def _insert(transaction: WriteTransaction, missing: Sequence[Key]) -> None:
+    """Insert names; if another transaction is first, this one runs again and finds them."""
+    for table, name in sorted(missing, key=lambda key: (key[0].name, key[1])):
+        if find(transaction, table, name) is None:
+            transaction.execute(
+                sa.insert(table), **{NAMES[table].name: name, "created_at": transaction.now}
+            )

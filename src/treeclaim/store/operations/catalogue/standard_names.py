@@ -1,0 +1,38 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Inserts the standard traits and resource classes that the libraries define.
+
+Contract pages 05 (section 3.1) and 85 (notes). Nothing is ever removed; ids that exist stay.
+"""
+
+import os_resource_classes
+import os_traits
+import sqlalchemy as sa
+
+from treeclaim.store.database.transactions import WriteTransaction
+from treeclaim.store.schema.tables import resource_classes, traits
+
+
+def _standard_traits() -> set[str]:
+    return set(os_traits.get_traits())
+
+
+def sync_standard_names(transaction: WriteTransaction) -> int:
+    """Insert the standard names that are missing; return how many.
+
+    If another process inserts them at the same time, the second one runs again and finds them.
+    """
+    known_traits = {row[0] for row in transaction.rows(sa.select(traits.c.name))}
+    new_traits = [name for name in sorted(_standard_traits()) if name not in known_traits]
+    transaction.execute_each(
+        sa.insert(traits), ({"name": name, "created_at": transaction.now} for name in new_traits)
+    )
+    known_classes = {row[0] for row in transaction.rows(sa.select(resource_classes.c.name))}
+    new_classes = [
+        {"id": position, "name": name, "created_at": transaction.now}
+        for position, name in enumerate(os_resource_classes.STANDARDS)
+        if name not in known_classes
+    ]
+    transaction.execute_each(sa.insert(resource_classes), new_classes)
+    if new_traits or new_classes:
+        transaction.touch_catalogue()
+    return len(new_traits) + len(new_classes)

@@ -1,0 +1,92 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Traits as names: create and delete (contract page 50, sections 4 and 5)."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+import sqlalchemy as sa
+
+from treeclaim.model.errors import StandardTraitError, TraitInUseError, TraitsNotFoundError
+from treeclaim.model.names import CUSTOM_PREFIX
+from treeclaim.store.database.transactions import (
+    ReadTransaction,
+    RetryTransactionError,
+    WriteTransaction,
+    seconds,
+)
+from treeclaim.store.schema.tables import resource_provider_traits, traits
+
+_NAMED = sa.select(traits.c.id, traits.c.name, traits.c.updated_at, traits.c.created_at).where(
+    traits.c.name.in_(sa.bindparam("names", expanding=True))
+)
+_INSERT = sa.insert(traits)
+_USED = sa.select(resource_provider_traits.c.resource_provider_id).where(
+    resource_provider_traits.c.trait_id == sa.bindparam("trait_id")
+)
+_DELETE = sa.delete(traits).where(traits.c.id == sa.bindparam("trait_id"))
+
+
+@dataclass(frozen=True, slots=True)
+class TraitRow:
+    """A trait.
+
+    Attributes:
+        id: Its id.
+        modified_at: Time of its last change in seconds since the epoch; 0 if it is not known.
+    """
+
+    id: int
+    modified_at: float
+
+
+@dataclass(frozen=True, slots=True)
+class EnsuredTrait:
+    """A trait that exists after a write.
+
+    Attributes:
+        is_new: Whether this write created it.
+        modified_at: Time of its last change in seconds since the epoch; 0 if it is not known.
+    """
+
+    is_new: bool
+    modified_at: float = field(compare=False, repr=False)
+
+
+def ensure(transaction: WriteTransaction, name: str) -> EnsuredTrait:
+    """Create a trait if it does not exist (section 4)."""
+    known = traits_named(transaction, [name]).get(name)
+    if known is not None:
+        return EnsuredTrait(is_new=False, modified_at=known.modified_at)
+    transaction.execute(_INSERT, name=name, created_at=transaction.now)
+    transaction.touch_catalogue()
+    return EnsuredTrait(is_new=True, modified_at=seconds(transaction.now))
+
+
+def delete(transaction: WriteTransaction, name: str) -> None:
+    """Delete a custom trait (section 5).
+
+    Raises:
+        TraitsNotFoundError, StandardTraitError, TraitInUseError.
+    """
+    trait = traits_named(transaction, [name]).get(name)
+    if trait is None:
+        raise TraitsNotFoundError([name])
+    if not name.startswith(CUSTOM_PREFIX):
+        raise StandardTraitError(name)
+    if transaction.row(_USED, trait_id=trait.id) is not None:
+        raise TraitInUseError(name)
+    if transaction.execute(_DELETE, trait_id=trait.id).rowcount != 1:
+        # Another transaction has deleted it since.
+        raise RetryTransactionError
+    transaction.touch_catalogue()
+
+
+def traits_named(transaction: ReadTransaction, names: Iterable[str]) -> Mapping[str, TraitRow]:
+    """Return the traits that exist, by name."""
+    wanted = sorted(names)
+    if not wanted:
+        return {}
+    return {
+        row.name: TraitRow(row.id, seconds(row.updated_at, row.created_at))
+        for row in transaction.rows(_NAMED, names=wanted)
+    }

@@ -1,0 +1,100 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Ids of resource classes by name, locked where the id must keep its meaning.
+
+The id of a deleted class is given to the next one that is created (contract page 60, section 1). An
+id keeps its meaning only while something prevents the deletion of the class: a lock on its row, or
+an inventory of it on a provider that is locked.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+
+import sqlalchemy as sa
+
+from treeclaim.model.errors import ResourceClassNotFoundError
+from treeclaim.model.names import CUSTOM_PREFIX
+from treeclaim.store.database.transactions import (
+    ReadTransaction,
+    RetryTransactionError,
+    WriteTransaction,
+)
+from treeclaim.store.operations.locks.lock_rows import CLASS, take_lock_rows
+from treeclaim.store.schema.tables import resource_classes
+
+_NAMED = sa.select(resource_classes.c.id, resource_classes.c.name).where(
+    resource_classes.c.name.in_(sa.bindparam("names", expanding=True))
+)
+_LOCKED = _NAMED.order_by(resource_classes.c.id).with_for_update(read=True, key_share=True)
+_WITH_ID = sa.select(resource_classes.c.id, resource_classes.c.name).where(
+    resource_classes.c.id.in_(sa.bindparam("ids", expanding=True))
+)
+
+
+def ids_of(transaction: ReadTransaction, names: Iterable[str]) -> Mapping[str, int]:
+    """Return the ids of resource classes by name.
+
+    Raises:
+        ResourceClassNotFoundError: for the first name without a class.
+    """
+    wanted = list(dict.fromkeys(names))
+    found = _found(transaction, _NAMED, wanted)
+    _require_all(wanted, found)
+    return found
+
+
+def locked_ids_of(transaction: WriteTransaction, names: Iterable[str]) -> Mapping[str, int]:
+    """Return the ids of resource classes by name, locked until the transaction ends.
+
+    Inventories have no foreign key to their class. Standard classes never change.
+
+    Raises:
+        ResourceClassNotFoundError: for the first name without a class.
+    """
+    wanted = list(dict.fromkeys(names))
+    custom = _found(transaction, _LOCKED, [name for name in wanted if _is_custom(name)])
+    standard = _found(transaction, _NAMED, [name for name in wanted if not _is_custom(name)])
+    found = custom | standard
+    _require_all(wanted, found)
+    take_lock_rows(transaction, CLASS, custom.values())
+    return found
+
+
+def require_unchanged_ids(
+    transaction: ReadTransaction, known: Mapping[str, int], names: Iterable[str]
+) -> None:
+    """Check that names still have the ids that were found, before a refusal relies on them.
+
+    Args:
+        transaction: It has locked everything else that the refusal relies on.
+        known: The ids found by name; a missing name had no class.
+        names: The names to check.
+
+    Raises:
+        RetryTransactionError: if one of them has another id by now.
+    """
+    wanted = sorted(names)
+    found = _found(transaction, _NAMED, wanted)
+    if any(found.get(name) != known.get(name) for name in wanted):
+        raise RetryTransactionError
+
+
+def names_of(transaction: ReadTransaction, ids: Iterable[int]) -> Mapping[int, str]:
+    """Return the names of resource classes by id."""
+    return {row.id: row.name for row in transaction.rows(_WITH_ID, ids=sorted(set(ids)))}
+
+
+def _found(
+    transaction: ReadTransaction, statement: sa.Select[tuple[int, str]], names: Sequence[str]
+) -> dict[str, int]:
+    if not names:
+        return {}
+    return {row.name: row.id for row in transaction.rows(statement, names=names)}
+
+
+def _require_all(wanted: Iterable[str], found: Mapping[str, int]) -> None:
+    for name in wanted:
+        if name not in found:
+            raise ResourceClassNotFoundError(name)
+
+
+def _is_custom(name: str) -> bool:
+    return name.startswith(CUSTOM_PREFIX)

@@ -1,0 +1,129 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Locked rows of providers, and their generations."""
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from typing import Any
+
+import sqlalchemy as sa
+
+from treeclaim.model.errors import ProviderGenerationConflictError, ProviderNotFoundError
+from treeclaim.store.database.compiled import CompiledStatement
+from treeclaim.store.database.transactions import RetryTransactionError, WriteTransaction
+from treeclaim.store.schema.tables import resource_providers
+
+_COLUMNS = sa.select(
+    resource_providers.c.id,
+    resource_providers.c.uuid,
+    resource_providers.c.name,
+    resource_providers.c.generation,
+    resource_providers.c.parent_provider_id,
+    resource_providers.c.root_provider_id,
+)
+_LOCK_ONE = _COLUMNS.where(resource_providers.c.uuid == sa.bindparam("uuid")).with_for_update()
+_LOCK_IN_ORDER = CompiledStatement(
+    _COLUMNS.where(
+        sa.or_(
+            resource_providers.c.uuid.in_(sa.bindparam("uuids", expanding=True)),
+            resource_providers.c.id.in_(sa.bindparam("ids", expanding=True)),
+        )
+    )
+    .order_by(resource_providers.c.id)
+    .with_for_update()
+)
+_RAISE_GENERATION = CompiledStatement(
+    sa.update(resource_providers)
+    .where(
+        resource_providers.c.id == sa.bindparam("provider_id"),
+        sa.func.coalesce(resource_providers.c.generation, 0) == sa.bindparam("known"),
+    )
+    .values(generation=sa.bindparam("next"), updated_at=sa.bindparam("at"))
+)
+
+
+@dataclass(slots=True)
+class LockedProvider:
+    """A provider whose row this transaction has locked.
+
+    Attributes:
+        id: Its id.
+        uuid: Its uuid.
+        name: Its name.
+        generation: As it is now, raised by this transaction or not.
+        parent_id: Id of the parent, None for a root.
+        root_id: Id of the root.
+    """
+
+    id: int
+    uuid: str
+    name: str
+    generation: int
+    parent_id: int | None
+    root_id: int
+
+
+def lock_provider(transaction: WriteTransaction, uuid: str) -> LockedProvider:
+    """Lock the row of one provider.
+
+    Raises:
+        ProviderNotFoundError: if there is none with exactly this uuid.
+    """
+    row = transaction.row(_LOCK_ONE, uuid=uuid)
+    # Some collations match other spellings too.
+    if row is None or row.uuid != uuid:
+        raise ProviderNotFoundError(uuid)
+    return _provider(row)
+
+
+def lock_providers(
+    transaction: WriteTransaction, uuids: Collection[str], ids: Collection[int] = ()
+) -> list[LockedProvider]:
+    """Lock providers named by uuid or id, in ascending order of ids, as all writes do."""
+    rows = transaction.rows(_LOCK_IN_ORDER, uuids=sorted(uuids), ids=sorted(ids))
+    return [_provider(row) for row in rows]
+
+
+def require_generation(provider: LockedProvider, given: int) -> None:
+    """Compare a provider's generation with the one a client knows.
+
+    Raises:
+        ProviderGenerationConflictError: if they differ.
+    """
+    if provider.generation != given:
+        raise ProviderGenerationConflictError(
+            provider.uuid, actual=provider.generation, given=given
+        )
+
+
+def raise_generation(transaction: WriteTransaction, provider: LockedProvider) -> int:
+    """Raise a provider's generation by one, record it for the feed, and return it.
+
+    The update is conditional, because on a cluster with several primaries a lock holds on one of
+    them only.
+
+    Raises:
+        RetryTransactionError: if another transaction has raised it since the row was locked.
+    """
+    result = transaction.execute(
+        _RAISE_GENERATION,
+        provider_id=provider.id,
+        known=provider.generation,
+        next=provider.generation + 1,
+        at=transaction.now,
+    )
+    if result.rowcount != 1:
+        raise RetryTransactionError
+    provider.generation += 1
+    transaction.touch_providers([provider.id])
+    return provider.generation
+
+
+def _provider(row: Any) -> LockedProvider:
+    return LockedProvider(
+        id=row.id,
+        uuid=row.uuid,
+        name=row.name or "",
+        generation=row.generation or 0,
+        parent_id=row.parent_provider_id,
+        root_id=row.id if row.root_provider_id is None else row.root_provider_id,
+    )

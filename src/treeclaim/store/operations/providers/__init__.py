@@ -1,0 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Resource providers, their trees, and what belongs to them.
+
+Knows locks and the catalogue.
+"""

@@ -1,0 +1,261 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Inventories of providers (contract page 30)."""
+
+from collections.abc import Collection, Mapping
+from dataclasses import asdict
+
+import sqlalchemy as sa
+
+from treeclaim.model.errors import (
+    CapacityTooSmallError,
+    InventoryExistsError,
+    InventoryInUseError,
+    InventoryNotFoundError,
+    ResourceClassNotFoundError,
+)
+from treeclaim.model.inventory import Inventory
+from treeclaim.store.database.transactions import ReadTransaction, WriteTransaction
+from treeclaim.store.operations.locks.class_ids import ids_of, locked_ids_of, names_of
+from treeclaim.store.operations.locks.provider_rows import (
+    LockedProvider,
+    lock_provider,
+    raise_generation,
+    require_generation,
+)
+from treeclaim.store.schema.tables import allocations, inventories
+
+_CLASS_IDS = sa.select(inventories.c.resource_class_id).where(
+    inventories.c.resource_provider_id == sa.bindparam("provider_id")
+)
+_IN_USE = (
+    sa.select(allocations.c.resource_class_id)
+    .where(
+        allocations.c.resource_provider_id == sa.bindparam("provider_id"),
+        allocations.c.resource_class_id.in_(sa.bindparam("class_ids", expanding=True)),
+    )
+    .distinct()
+)
+_INSERT = sa.insert(inventories)
+_UPDATE = (
+    sa.update(inventories)
+    .where(
+        inventories.c.resource_provider_id == sa.bindparam("provider_id"),
+        inventories.c.resource_class_id == sa.bindparam("class_id"),
+    )
+    .values(
+        {
+            name: sa.bindparam(f"new_{name}")
+            for name in (
+                "total",
+                "reserved",
+                "min_unit",
+                "max_unit",
+                "step_size",
+                "allocation_ratio",
+                "updated_at",
+            )
+        }
+    )
+)
+_DELETE = sa.delete(inventories).where(
+    inventories.c.resource_provider_id == sa.bindparam("provider_id"),
+    inventories.c.resource_class_id.in_(sa.bindparam("class_ids", expanding=True)),
+)
+
+
+def add(
+    transaction: WriteTransaction,
+    provider_uuid: str,
+    resource_class: str,
+    inventory: Inventory,
+    *,
+    zero_capacity_allowed: bool,
+) -> int:
+    """Add an inventory (section 3); return the provider's new generation.
+
+    Raises:
+        ProviderNotFoundError, CapacityTooSmallError, ResourceClassNotFoundError,
+        InventoryExistsError.
+    """
+    provider = lock_provider(transaction, provider_uuid)
+    _require_capacity(provider, {resource_class: inventory}, zero_allowed=zero_capacity_allowed)
+    class_id = locked_ids_of(transaction, [resource_class])[resource_class]
+    if class_id in class_ids_of(transaction, provider):
+        raise InventoryExistsError(provider_uuid, resource_class)
+    _insert(transaction, provider, {class_id: inventory})
+    return raise_generation(transaction, provider)
+
+
+def replace_all(
+    transaction: WriteTransaction,
+    provider_uuid: str,
+    generation: int,
+    new: Mapping[str, Inventory],
+    *,
+    zero_capacity_allowed: bool,
+) -> int:
+    """Replace all inventories of a provider (section 4); return its new generation.
+
+    Raises:
+        ProviderNotFoundError, ProviderGenerationConflictError, CapacityTooSmallError,
+        ResourceClassNotFoundError, InventoryInUseError.
+    """
+    provider = lock_provider(transaction, provider_uuid)
+    require_generation(provider, generation)
+    _require_capacity(provider, new, zero_allowed=zero_capacity_allowed)
+    ids = locked_ids_of(transaction, new)
+    set_all(transaction, provider, {ids[name]: inventory for name, inventory in new.items()})
+    return raise_generation(transaction, provider)
+
+
+def replace_one(
+    transaction: WriteTransaction,
+    provider_uuid: str,
+    generation: int,
+    resource_class: str,
+    inventory: Inventory,
+    *,
+    zero_capacity_allowed: bool,
+) -> int:
+    """Replace one inventory that exists (section 7); return the provider's new generation.
+
+    Raises:
+        ProviderNotFoundError, ProviderGenerationConflictError, CapacityTooSmallError,
+        ResourceClassNotFoundError, InventoryNotFoundError.
+    """
+    provider = lock_provider(transaction, provider_uuid)
+    require_generation(provider, generation)
+    _require_capacity(provider, {resource_class: inventory}, zero_allowed=zero_capacity_allowed)
+    class_id = ids_of(transaction, [resource_class])[resource_class]
+    if class_id not in class_ids_of(transaction, provider):
+        raise InventoryNotFoundError(provider_uuid, resource_class)
+    _update(transaction, provider, {class_id: inventory})
+    return raise_generation(transaction, provider)
+
+
+def delete_one(transaction: WriteTransaction, provider_uuid: str, resource_class: str) -> None:
+    """Delete one inventory (section 8).
+
+    Raises:
+        ProviderNotFoundError, InventoryNotFoundError, InventoryInUseError.
+    """
+    provider = lock_provider(transaction, provider_uuid)
+    try:
+        class_id = ids_of(transaction, [resource_class])[resource_class]
+    except ResourceClassNotFoundError as error:
+        raise InventoryNotFoundError(provider_uuid, resource_class) from error
+    if class_id not in class_ids_of(transaction, provider):
+        raise InventoryNotFoundError(provider_uuid, resource_class)
+    _delete(transaction, provider, [class_id])
+    raise_generation(transaction, provider)
+
+
+def delete_all(transaction: WriteTransaction, provider_uuid: str) -> None:
+    """Delete all inventories of a provider (section 5).
+
+    Raises:
+        ProviderNotFoundError, InventoryInUseError.
+    """
+    provider = lock_provider(transaction, provider_uuid)
+    set_all(transaction, provider, {})
+    raise_generation(transaction, provider)
+
+
+def class_ids_of(transaction: ReadTransaction, provider: LockedProvider) -> set[int]:
+    """Return the ids of the classes that a provider has an inventory of."""
+    return {row[0] for row in transaction.rows(_CLASS_IDS, provider_id=provider.id)}
+
+
+def set_all(
+    transaction: WriteTransaction, provider: LockedProvider, new: Mapping[int, Inventory]
+) -> None:
+    """Make these a provider's inventories; the caller raises its generation.
+
+    Args:
+        transaction: The one that writes.
+        provider: The provider.
+        new: By class id, of classes that are locked (`locked_ids_of`).
+
+    Raises:
+        InventoryInUseError: if an inventory to delete has allocations.
+    """
+    present = class_ids_of(transaction, provider)
+    _delete(transaction, provider, present - new.keys())
+    add_or_update(transaction, provider, new, present)
+
+
+def add_or_update(
+    transaction: WriteTransaction,
+    provider: LockedProvider,
+    new: Mapping[int, Inventory],
+    present: Collection[int],
+) -> None:
+    """Update the inventories of classes in `present`, insert the others; by class id.
+
+    The classes are locked (`locked_ids_of`).
+    """
+    _update(
+        transaction, provider, {class_id: new[class_id] for class_id in new if class_id in present}
+    )
+    _insert(
+        transaction,
+        provider,
+        {class_id: new[class_id] for class_id in new if class_id not in present},
+    )
+
+
+def _require_capacity(
+    provider: LockedProvider, new: Mapping[str, Inventory], *, zero_allowed: bool
+) -> None:
+    for name, inventory in new.items():
+        capacity = inventory.whole_capacity
+        if capacity < 0 or (capacity == 0 and not zero_allowed):
+            raise CapacityTooSmallError(name, provider.uuid, zero_allowed=zero_allowed)
+
+
+def _insert(
+    transaction: WriteTransaction, provider: LockedProvider, new: Mapping[int, Inventory]
+) -> None:
+    transaction.execute_each(
+        _INSERT,
+        (
+            {
+                "resource_provider_id": provider.id,
+                "resource_class_id": class_id,
+                "created_at": transaction.now,
+                **asdict(inventory),
+            }
+            for class_id, inventory in sorted(new.items())
+        ),
+    )
+
+
+def _update(
+    transaction: WriteTransaction, provider: LockedProvider, new: Mapping[int, Inventory]
+) -> None:
+    for class_id, inventory in sorted(new.items()):
+        transaction.execute(
+            _UPDATE,
+            provider_id=provider.id,
+            class_id=class_id,
+            new_updated_at=transaction.now,
+            **{f"new_{name}": value for name, value in asdict(inventory).items()},
+        )
+
+
+def _delete(
+    transaction: WriteTransaction, provider: LockedProvider, class_ids: Collection[int]
+) -> None:
+    """Delete inventories.
+
+    Raises:
+        InventoryInUseError: if some have allocations.
+    """
+    if not class_ids:
+        return
+    ids = sorted(class_ids)
+    used = [row[0] for row in transaction.rows(_IN_USE, provider_id=provider.id, class_ids=ids)]
+    if used:
+        names = names_of(transaction, used)
+        raise InventoryInUseError(provider.uuid, [names[class_id] for class_id in sorted(used)])
+    transaction.execute(_DELETE, provider_id=provider.id, class_ids=ids)

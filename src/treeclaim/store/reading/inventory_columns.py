@@ -1,0 +1,28 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Columns for reading an inventory with its usage."""
+
+import sqlalchemy as sa
+
+from treeclaim.store.schema.tables import allocations, inventories
+
+INVENTORY_COLUMNS = (
+    inventories.c.total,
+    inventories.c.reserved,
+    inventories.c.min_unit,
+    inventories.c.max_unit,
+    inventories.c.step_size,
+    inventories.c.allocation_ratio,
+)
+"""The columns of an `Inventory`, in the order of its attributes."""
+
+USED = (
+    sa.select(sa.func.coalesce(sa.func.sum(allocations.c.used), 0))
+    .where(
+        allocations.c.resource_provider_id == inventories.c.resource_provider_id,
+        allocations.c.resource_class_id == inventories.c.resource_class_id,
+    )
+    .correlate(inventories)
+    .scalar_subquery()
+    .label("used")
+)
+"""A column for a query over inventories: the allocated units of each. An index covers it."""

@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One attempt of a write: a transaction, its part of the change feed, and the commit."""
+
+from collections.abc import Callable
+from typing import Concatenate, ParamSpec, TypeVar
+
+from sqlalchemy.engine import Engine, Transaction
+from sqlalchemy.exc import DBAPIError
+
+from treeclaim.store.database.connecting.connections import connected
+from treeclaim.store.database.failures.kinds import Failure, cause_of, failure_of
+from treeclaim.store.database.transactions import WriteTransaction
+from treeclaim.store.feed import streams as feed
+
+Arguments = ParamSpec("Arguments")
+Result = TypeVar("Result")
+
+
+class UnknownOutcomeError(Exception):
+    """The connection was lost at COMMIT; whether it was carried out is unknown."""
+
+
+class Committer:
+    """Runs operations in transactions of one engine; threads may share it.
+
+    Args:
+        engine: Its transactions are fit for writing.
+    """
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        self._streams = feed.StreamPool()
+
+    def run(
+        self,
+        deadline: float,
+        operation: Callable[Concatenate[WriteTransaction, Arguments], Result],
+        /,
+        *args: Arguments.args,
+        **kwargs: Arguments.kwargs,
+    ) -> Result:
+        """Run an operation once, append what it touched to the feed, and commit.
+
+        Args:
+            deadline: On the monotonic clock; no statement begins later.
+            operation: The operation.
+            *args: Its arguments.
+            **kwargs: Its arguments.
+
+        Raises:
+            UnknownOutcomeError: if the connection was lost at COMMIT.
+            DBAPIError, DeadlineError, RetryTransactionError, PrerequisiteError: nothing was
+                changed.
+            TreeclaimError: what the operation raises; nothing was changed.
+        """
+        with connected(self._engine) as connection, connection.begin() as outcome:
+            transaction = WriteTransaction(connection, deadline)
+            result = operation(transaction, *args, **kwargs)
+            if not transaction.touched_providers and not transaction.touched_catalogue:
+                _commit(outcome)
+                return result
+            with self._streams.lend() as stream:
+                advanced = feed.append(transaction, stream)
+                _commit(outcome)
+                stream.id, stream.identity = advanced.id, advanced.identity
+                stream.position = advanced.position
+            return result
+
+
+def _commit(outcome: Transaction) -> None:
+    """Commit; any failure but a plain refusal leaves the outcome unknown."""
+    try:
+        outcome.commit()
+    except DBAPIError as error:
+        if failure_of(error) in {Failure.CONFLICT, Failure.LOCK_TIMEOUT, Failure.DISK_FULL}:
+            raise
+        raise UnknownOutcomeError(cause_of(error)) from error

@@ -1,0 +1,107 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Errors as clients see them: when to come again, and nothing that a browser would run."""
+
+import json
+from html.parser import HTMLParser
+from http import HTTPStatus
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from treeclaim.api.protocol.errors import ApiError, api_error, bad_request
+from treeclaim.api.protocol.errors.documents import error_body
+from treeclaim.api.protocol.errors.errors import RETRY_AFTER, RETRY_WHEN_BUSY
+from treeclaim.model import errors as model
+from treeclaim.model.microversions import MAXIMUM
+
+REQUEST_ID = "req-6f3b1a52-7a7d-4f0e-9a55-0c1c2f7f8a10"
+
+OURS = {"html", "head", "title", "body", "h1", "br"}
+"""Tags of the page itself."""
+
+
+def document(detail, accept):
+    """The body of a refusal."""
+    return error_body(bad_request(detail), accept=accept, version=MAXIMUM, request_id=REQUEST_ID)
+
+
+@pytest.mark.parametrize(
+    ("error", "seconds"),
+    [
+        (model.StoreUnavailableError("gone"), RETRY_AFTER),
+        (model.OverloadedError("service"), RETRY_WHEN_BUSY),
+    ],
+)
+def test_a_503_says_when_to_come_again(error, seconds):
+    answer = api_error(error)
+    assert answer.status is HTTPStatus.SERVICE_UNAVAILABLE
+    assert answer.headers == {"Retry-After": seconds}
+    assert int(seconds) > 0
+
+
+def test_an_answer_that_will_be_the_same_again_does_not_say_when_to_come_again():
+    assert api_error(model.ProviderNotFoundError("x")).headers == {}
+
+
+class Page(HTMLParser):
+    """What a browser sees."""
+
+    def __init__(self):
+        super().__init__(convert_charrefs=True)
+        self.tags = []
+        self.text = ""
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.append(tag)
+        assert not attrs
+
+    def handle_data(self, data):
+        self.text += data
+
+    def handle_comment(self, data):
+        raise AssertionError(f"a comment: {data!r}")
+
+    def handle_decl(self, decl):
+        raise AssertionError(f"a declaration: {decl!r}")
+
+    def unknown_decl(self, data):
+        raise AssertionError(f"a declaration: {data!r}")
+
+    def handle_pi(self, data):
+        raise AssertionError(f"an instruction: {data!r}")
+
+
+MARKUP = st.lists(
+    st.sampled_from(
+        ["<", ">", "&", "<script", "</", "<!--", "&lt;", "&#60;", "<?", "a", " ", "'", '"', "="]
+    ),
+    max_size=12,
+).map("".join)
+
+
+@given(detail=MARKUP | st.text(max_size=30))
+def test_a_page_has_no_markup_but_its_own_and_shows_the_text_as_it_is(detail):
+    """HTML shows the same text as JSON, and a browser finds no tag in it."""
+    written = document(detail, "text/html")
+    page = Page()
+    page.feed(written.body.decode())
+    page.close()
+    assert written.content_type == "text/html; charset=UTF-8"
+    assert set(page.tags) == OURS
+    said = json.loads(document(detail, "application/json").body)["errors"][0]["detail"]
+    assert said in page.text
+
+
+def test_special_characters_are_written_as_html_has_them():
+    assert b"a &amp; b &lt; c &gt; d" in document("a & b < c > d", "text/html").body
+
+
+def test_plain_text_is_not_escaped():
+    assert b"a & b < c > d" in document("a & b < c > d", "text/plain").body
+
+
+def test_headers_of_an_error_are_its_own():
+    error = ApiError(HTTPStatus.METHOD_NOT_ALLOWED, "no", headers={"Allow": "GET"})
+    assert error.headers == {"Allow": "GET"}
+    assert ApiError(HTTPStatus.BAD_REQUEST, "no").headers == {}

@@ -1,0 +1,267 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Who may do what, while the operator's files change, break and come back."""
+
+import json
+import logging
+import os
+import time
+
+import pytest
+from keystoneauth1 import access
+from keystonemiddleware.auth_token import _request, _user_plugin
+
+from tests.api.raw import send
+from tests.service import make_application
+from treeclaim.api.middleware import auth
+from treeclaim.api.protocol.callers.identity import identity_of
+from treeclaim.api.protocol.policy import enforcement
+from treeclaim.model.errors import PolicyFileError
+
+LIST = "placement:resource_providers:list"
+
+
+@pytest.fixture(autouse=True)
+def looking_at_once(monkeypatch):
+    """Files are looked at with each request."""
+    monkeypatch.setattr(enforcement, "_LOOK_EVERY", 0.0)
+
+
+@pytest.fixture
+def path(tmp_path):
+    """Where the policy file is."""
+    return tmp_path / "policy.yaml"
+
+
+def write(path, text):
+    """Write a file whose time differs from before, however coarse the clock of files is."""
+    path.write_text(text)
+    stamp = time.time_ns() + len(text) * 1_000_000
+    os.utime(path, ns=(stamp, stamp))
+
+
+def serve(path, **overrides):
+    """A service that follows the file."""
+    names = {"oslo_policy.policy_file": path, "oslo_policy.policy_dirs": path.parent / "policy.d"}
+    return make_application(path.parent, **(names | overrides))
+
+
+def status(application, path="/resource_providers", roles="nobody", **headers):
+    """What a caller with some roles gets."""
+    return send(application, "GET", path, http_x_roles=roles, **headers).status
+
+
+def test_a_changed_file_is_in_force_for_those_who_have_asked_before(path):
+    """What was remembered by the old rules is forgotten with them."""
+    application = serve(path)
+    assert status(application) == 403
+    write(path, f'"{LIST}": "@"\n')
+    assert status(application) == 200
+    write(path, f'"{LIST}": "!"\n')
+    assert status(application) == 403
+    assert status(application, roles="admin") == 403
+    path.unlink()
+    assert status(application, roles="admin") == 200
+    assert status(application) == 403
+
+
+def test_a_file_in_the_folder_counts_over_the_first(path):
+    application = serve(path)
+    write(path, f'"{LIST}": "role:a"\n')
+    folder = path.parent / "policy.d"
+    folder.mkdir()
+    write(folder / "more.yaml", f'"{LIST}": "role:b"\n')
+    assert status(application, roles="a") == 403
+    assert status(application, roles="b") == 200
+    write(folder / "more.yaml", f'"{LIST}": "role:other"\n')
+    assert status(application, roles="b") == 403
+    assert status(application, roles="other") == 200
+
+
+BROKEN: dict[str, tuple[str | bytes, str]] = {
+    "no YAML": ("a: b\n'placement:usages': [\n", "line 3"),
+    "a tab": ("a: b\n\tb: c\n", "line 2"),
+    "no names": ("- a\n", "line 1"),
+    "only a text": ("text\n", "line 1"),
+    "a rule with parts": (f'"a": "@"\n"{LIST}":\n  x: y\n', "line 2"),
+    "a number": (f'\n"{LIST}": 5\n', "line 2"),
+    "a slip of the pen": (f'"{LIST}": "role:admin andd role:x"\n', "line 1"),
+    "an open bracket": (f'"{LIST}": "(role:admin"\n', "line 1"),
+    "no kind": (f'"{LIST}": "admin"\n', "line 1"),
+    "a rule that there is not": (f'\n\n"{LIST}": "not rule:nobody_knows"\n', "line 3"),
+    "a circle": (f'"a": "rule:b"\n"b": "rule:a"\n"{LIST}": "rule:a"\n', "circle"),
+    "no UTF-8": (b"\xff\xfe\x00", "policy.yaml"),
+}
+
+
+@pytest.mark.parametrize("kind", BROKEN)
+def test_a_broken_file_is_refused_at_start_with_its_place(path, kind):
+    text, place = BROKEN[kind]
+    path.write_bytes(text if isinstance(text, bytes) else text.encode())
+    with pytest.raises(PolicyFileError, match=place) as refused:
+        serve(path)
+    assert kind == "a circle" or str(path) in str(refused.value)
+
+
+@pytest.mark.parametrize("kind", BROKEN)
+def test_while_a_file_is_broken_the_last_good_rules_hold(path, kind, caplog):
+    write(path, f'"{LIST}": "role:good"\n')
+    application = serve(path)
+    assert status(application, roles="good") == 200
+    text, place = BROKEN[kind]
+    path.write_bytes(text if isinstance(text, bytes) else text.encode())
+    os.utime(path, ns=(1, 1))
+    with caplog.at_level(logging.ERROR):
+        for _ in range(5):
+            assert status(application, roles="good") == 200
+            assert status(application, roles="admin") == 403
+    said = [one for one in caplog.records if "last good rules" in one.getMessage()]
+    assert len(said) == 1, "once, not with each look"
+    assert place in said[0].getMessage()
+    write(path, f'"{LIST}": "role:better"\n')
+    assert status(application, roles="good") == 403
+    assert status(application, roles="better") == 200
+
+
+def test_a_broken_file_in_the_folder_changes_nothing_of_the_others(path):
+    """All files together are one state: half of a change is never in force."""
+    write(path, f'"{LIST}": "role:good"\n')
+    application = serve(path)
+    folder = path.parent / "policy.d"
+    folder.mkdir()
+    (folder / "more.yaml").write_text("[")
+    write(path, f'"{LIST}": "@"\n')
+    assert status(application, roles="x") == 403
+    assert status(application, roles="good") == 200
+
+
+def test_a_rule_that_nobody_asks_for_is_reported(path, caplog):
+    write(path, '"own": "role:x"\n"placement:usages": "rule:own"\n"placement:usage": "!"\n')
+    with caplog.at_level(logging.WARNING):
+        serve(path)
+    said = [one.getMessage() for one in caplog.records if "Without effect" in one.getMessage()]
+    assert len(said) == 1
+    assert "line 3" in said[0]
+    assert "placement:usage" in said[0]
+
+
+CREDENTIALS = {
+    "user_id": ("http_x_user_id", "user"),
+    "user_domain_id": ("http_x_user_domain_id", "domain"),
+    "project_id": ("http_x_project_id", "admin"),
+    "project_domain_id": ("http_x_project_domain_id", "domain"),
+    "is_admin_project": ("http_x_is_admin_project", "True"),
+    "service_user_id": ("http_x_service_user_id", "nova"),
+    "service_user_domain_id": ("http_x_service_user_domain_id", "domain"),
+    "service_project_id": ("http_x_service_project_id", "service"),
+    "service_project_domain_id": ("http_x_service_project_domain_id", "domain"),
+}
+
+
+@pytest.mark.parametrize("name", CREDENTIALS)
+def test_a_rule_that_says_not_shuts_out_whom_it_names(path, name):
+    """A credential that the service does not know makes `not` true for everybody."""
+    header, value = CREDENTIALS[name]
+    if name == "user_id":
+        value = "admin"  # noauth2 takes it from the token
+    write(path, f'"{LIST}": "not {name}:{value}"\n')
+    application = serve(path)
+    assert status(application, **{header: value}) == 403
+    other = {"http_x_auth_token": "other"} if name == "user_id" else {header: "False"}
+    assert status(application, **other) == 200
+
+
+def test_the_credentials_are_those_of_oslo_context():
+    from oslo_context.context import RequestContext
+
+    known = identity_of({"HTTP_X_USER_ID": "u"}).credentials()
+    assert set(known) == set(RequestContext(overwrite=False).to_policy_values())
+    assert known["is_admin_project"] is True
+
+
+def token(*, system):
+    """A token as keystonemiddleware knows it after it has asked Keystone."""
+    domain = {"id": "default", "name": "Default"}
+    made = {
+        "user": {"id": "somebody", "name": "somebody", "domain": domain},
+        "roles": [{"id": "1", "name": "admin"}],
+        "methods": ["password"],
+        "issued_at": "2030-01-01T00:00:00.000000Z",
+        "expires_at": "2130-01-01T00:00:00.000000Z",
+    }
+    if system:
+        made["system"] = {"all": True}
+    else:
+        made["project"] = {"id": "project", "name": "project", "domain": domain}
+    return access.create(body={"token": made}, auth_token="x")
+
+
+@pytest.mark.parametrize("is_system", [True, False])
+@pytest.mark.parametrize("service", [None, True, False])
+def test_a_services_token_changes_nothing_of_the_users_scope(path, is_system, service):
+    """System-scoped callers are refused (page 05, section 2.3), whoever passes their token on."""
+    user = token(system=is_system)
+    beside = None if service is None else token(system=service)
+    request = _request._AuthTokenRequest.blank("/resource_providers")
+    request.set_user_headers(user)
+    if beside is not None:
+        request.set_service_headers(beside)
+    request.token_auth = _user_plugin.UserAuthPlugin(user, beside)
+    seen = []
+
+    def application(environment, _start):
+        seen.append(identity_of(environment))
+        return []
+
+    auth._RequireUser(application)(request.environ, lambda *_: None)
+    assert seen[0].system_scope == ("all" if is_system else None)
+    assert seen[0].project_id == (None if is_system else "project")
+
+
+def test_who_may_see_usages_is_judged_by_the_project_that_is_then_shown(path):
+    """One reader of queries for the policy and for the operation."""
+    application = serve(path)
+    reader = {"roles": "reader", "http_x_auth_token": "someone:mine"}
+    for query, expected in (
+        (b"project_id=mine", 200),
+        (b"project_id=other", 403),
+        (b"project_id=mine&project_id=other", 403),
+        (b"project_id=other&project_id=mine", 200),
+        (b"project_id=mine&project%5Fid=other", 403),
+        (b"project_id=mine;project_id=other", 403),
+        (b"project_id=mine&project_id=", 403),
+        (b"project_id=%6dine", 200),
+        (b"project_id=mine&x=%ff", 403),
+        (b"", 403),
+    ):
+        answer = status(application, "/usages", query=query, **reader)
+        assert answer == expected, query
+
+
+def test_every_answer_forbids_guessing_what_it_is(path):
+    application = serve(path)
+    keystone = serve(
+        path,
+        **{
+            "api.auth_strategy": "keystone",
+            "keystone_authtoken.www_authenticate_uri": "http://127.0.0.1:9",
+        },
+    )
+    for service, where, more in (
+        (application, "/", {}),
+        (application, "/nowhere", {}),
+        (application, "/resource_providers", {}),
+        (application, "/resource_providers", {"http_x_auth_token": None}),
+        (application, "/resource_providers", {"http_accept": "text/html", "http_x_roles": ""}),
+        (keystone, "/resource_providers", {"http_x_auth_token": None}),
+    ):
+        answer = send(service, "GET", where, **more)
+        assert answer.header("x-content-type-options") == "nosniff", (where, more)
+    body = json.dumps({"name": "a"}).encode()
+    made = send(application, "POST", "/resource_providers", body=body)
+    assert made.header("x-content-type-options") == "nosniff"
+
+
+def test_without_authentication_the_log_says_so(tmp_path, caplog):
+    with caplog.at_level(logging.WARNING):
+        make_application(tmp_path)
+    assert any("noauth2" in one.getMessage() for one in caplog.records)

@@ -1,0 +1,139 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A write waits for its own transaction and for nothing else: not for the Forest, nor to ask twice.
+
+The Forest may be far behind, or busy. A write that asked it for a date or a name would wait until
+it has caught up with everything that others have committed.
+"""
+
+import json
+
+import pytest
+import sqlalchemy as sa
+
+from tests.api.raw import send
+from tests.service import services_on
+from treeclaim.api.routes import OPERATIONS, find
+from treeclaim.gate import Gate
+from treeclaim.replica.following import Follower
+
+HOST, SPARE, NEW = (f"10000000-0000-4000-8000-00000000000{number}" for number in (1, 2, 3))
+CONSUMER, OTHER = (f"20000000-0000-4000-8000-00000000000{number}" for number in (1, 2))
+
+OF_HOST = f"/resource_providers/{HOST}"
+
+
+def generation(number):
+    return {"resource_provider_generation": number}
+
+
+def claimed(amount, generation_of_consumer):
+    return {
+        "allocations": {HOST: {"resources": {"VCPU": amount}}},
+        "project_id": "project",
+        "user_id": "user",
+        "consumer_generation": generation_of_consumer,
+        "consumer_type": "INSTANCE",
+    }
+
+
+WRITES = [
+    ("POST", "/resource_providers", {"name": "new", "uuid": NEW}, 5),
+    ("PUT", f"/resource_providers/{SPARE}", {"name": "renamed"}, 6),
+    (
+        "POST",
+        f"/resource_providers/{SPARE}/inventories",
+        {"resource_class": "VCPU", "total": 1},
+        7,
+    ),
+    ("PUT", f"{OF_HOST}/inventories/VCPU", generation(1) | {"total": 9}, 7),
+    ("PUT", f"{OF_HOST}/inventories", generation(2) | {"inventories": {"VCPU": {"total": 8}}}, 7),
+    ("DELETE", f"/resource_providers/{SPARE}/inventories/VCPU", None, 8),
+    ("DELETE", f"/resource_providers/{SPARE}/inventories", None, 5),
+    ("PUT", f"{OF_HOST}/aggregates", generation(3) | {"aggregates": [SPARE]}, 9),
+    ("PUT", "/traits/CUSTOM_NEW", None, 4),
+    ("PUT", f"{OF_HOST}/traits", generation(4) | {"traits": ["CUSTOM_NEW"]}, 7),
+    ("DELETE", f"{OF_HOST}/traits", None, 6),
+    ("DELETE", "/traits/CUSTOM_NEW", None, 5),
+    ("POST", "/resource_classes", {"name": "CUSTOM_NEW"}, 5),
+    ("PUT", "/resource_classes/CUSTOM_OTHER", None, 5),
+    ("DELETE", "/resource_classes/CUSTOM_OTHER", None, 5),
+    ("PUT", f"/allocations/{CONSUMER}", claimed(1, None), 18),
+    ("POST", "/allocations", {CONSUMER: claimed(2, 1), OTHER: claimed(1, None)}, 11),
+    ("DELETE", f"/allocations/{OTHER}", None, 6),
+    (
+        "POST",
+        "/reshaper",
+        {
+            "inventories": {HOST: generation(8) | {"inventories": {"VCPU": {"total": 8}}}},
+            "allocations": {CONSUMER: claimed(3, 2)},
+        },
+        20,
+    ),
+    ("DELETE", f"/resource_providers/{NEW}", None, 10),
+]
+"""Requests in their order, each with the most statements that it may take, BEGIN and COMMIT aside.
+
+The first claim makes its project, user and consumer type in a transaction before its own.
+"""
+
+
+@pytest.fixture
+def busy(tmp_path, monkeypatch):
+    """A service whose Forest must not be used, and the statements that it sends."""
+    with services_on(tmp_path) as (services, application):
+        for uuid, name in ((HOST, "host"), (SPARE, "spare")):
+            body = json.dumps({"name": name, "uuid": uuid}).encode()
+            assert send(application, "POST", "/resource_providers", body=body).status == 200
+        body = json.dumps(generation(0) | {"inventories": {"VCPU": {"total": 8}}}).encode()
+        assert send(application, "PUT", f"{OF_HOST}/inventories", body=body).status == 200
+
+        def refuse(*_args, **_kwargs):
+            raise AssertionError("a write has used the Forest")
+
+        monkeypatch.setattr(Follower, "catch_up", refuse)
+        monkeypatch.setattr(services.replica, "_turn", Gate(0))
+        statements = []
+
+        def note(_connection, _cursor, statement, *_):
+            if not statement.startswith("BEGIN"):
+                statements.append(statement)
+
+        sa.event.listen(services.store.engine, "before_cursor_execute", note)
+        yield application, statements
+
+
+def test_no_write_uses_the_forest_and_each_takes_few_statements(busy):
+    application, statements = busy
+    for method, path, given, most in WRITES:
+        body = None if given is None else json.dumps(given).encode()
+        answer = send(application, method, path, body=body)
+        assert answer.status < 300, (method, path, answer.body)
+        assert len(statements) <= most, (method, path, statements)
+        statements.clear()
+
+
+def test_every_operation_that_writes_is_among_them():
+    tried = {find(path).operations[method] for method, path, *_ in WRITES}
+    writing = {operation for operation in OPERATIONS if operation.method != "GET"}
+    assert {(one.method, one.path) for one in writing - tried} == set()
+
+
+@pytest.mark.parametrize(
+    ("method", "path"),
+    [
+        ("PUT", ""),
+        ("POST", "/inventories"),
+        ("PUT", "/inventories"),
+        ("PUT", "/inventories/VCPU"),
+        ("PUT", "/aggregates"),
+    ],
+)
+def test_a_provider_that_does_not_exist_is_told_before_what_is_wrong_with_the_body(
+    busy, method, path
+):
+    application, _ = busy
+    for body in (b"{}", b"{"):
+        answer = send(application, method, f"/resource_providers/{NEW}{path}", body=body)
+        assert answer.status == 404, answer.body
+        answer = send(application, method, f"{OF_HOST}{path}", body=body)
+        assert answer.status == 400, answer.body

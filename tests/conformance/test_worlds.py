@@ -1,0 +1,27 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The service answers over HTTP, in every small world, what a person wrote down."""
+
+import json
+
+import pytest
+
+from tests.conformance.worlds_over_http import answered, build, in_names
+from tests.worlds.table import WORLDS
+
+EXTENDED = "placement 1.39, treeclaim 1.0"
+
+
+@pytest.mark.parametrize("small", WORLDS, ids=lambda small: small.name)
+def test_every_question_of_the_table_has_its_answer(fresh_service, small):
+    client = fresh_service()
+    used = {
+        provider.name: amounts
+        for provider in small.world.providers
+        if (amounts := {name: one.used for name, one in provider.stock.items() if one.used})
+    }
+    build(client, small.world, [question.query for question in small.questions], used)
+    for question in small.questions:
+        body = json.loads(answered(client, question.query, EXTENDED))
+        found = in_names(small.world, body, mappings_shown=True)
+        assert len(found) == len(question.candidates), question
+        assert set(found) == question.candidates, question

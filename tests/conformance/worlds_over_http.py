@@ -1,0 +1,102 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Worlds of contract page 95's notation in a running service: made, asked, and read back."""
+
+import json
+import re
+import uuid
+
+_NAMESPACE = uuid.UUID(int=95)
+
+
+def uuid_of(kind, name):
+    """The uuid that stands for a name on the page."""
+    return str(uuid.uuid5(_NAMESPACE, f"{kind} {name}"))
+
+
+def build(client, world, queries, used):
+    """Create a world through the API, with the names that queries have and what is used of it."""
+    create_names(client, world, " ".join(queries))
+    for provider in world.providers:
+        create_provider(client, provider)
+    for provider, amounts in used.items():
+        body = {
+            "allocations": {uuid_of("provider", provider): {"resources": amounts}},
+            "project_id": "project",
+            "user_id": "user",
+            "consumer_generation": None,
+            "consumer_type": "INSTANCE",
+        }
+        put(client, f"/allocations/{uuid.uuid4()}", body)
+
+
+def create_names(client, world, queries):
+    """Create all custom names of a world, those that only queries have as well."""
+    words = set(re.findall(r"CUSTOM_[A-Z0-9_]+", queries))
+    for provider in world.providers:
+        words |= provider.traits | provider.stock.keys()
+    for word in sorted(one for one in words if one.startswith("CUSTOM_")):
+        put(client, f"/traits/{word}", None)
+        put(client, f"/resource_classes/{word}", None)
+
+
+def create_provider(client, provider):
+    """Create one provider with all it has."""
+    me = uuid_of("provider", provider.name)
+    body = {"name": provider.name, "uuid": me}
+    if provider.parent is not None:
+        body["parent_provider_uuid"] = uuid_of("provider", provider.parent)
+    assert client.post("/resource_providers", json=body).status_code == 200
+    inventories = {
+        name: {key: value for key, value in vars(stock).items() if key != "used"}
+        for name, stock in provider.stock.items()
+    }
+    for part, value in (
+        ("inventories", {"inventories": inventories}),
+        ("traits", {"traits": sorted(provider.traits)}),
+        ("aggregates", {"aggregates": [uuid_of("aggregate", one) for one in provider.aggregates]}),
+    ):
+        if any(value.values()):
+            generation = client.get(f"/resource_providers/{me}").json()["generation"]
+            value["resource_provider_generation"] = generation
+            put(client, f"/resource_providers/{me}/{part}", value)
+
+
+def put(client, path, body):
+    """Put something that must be taken."""
+    response = client.put(path, json=body)
+    assert response.is_success, (path, body, response.text)
+
+
+def answered(client, query, versions):
+    """Ask a request of the page and return the body of the answer, as bytes."""
+    query = re.sub(r"<([\w.]+)>", lambda name: uuid_of("provider", name.group(1)), query)
+    query = re.sub(r"\{([A-Z])\}", lambda name: uuid_of("aggregate", name.group(1)), query)
+    response = client.get(
+        f"/allocation_candidates?{query}",
+        headers={"openstack-api-version": versions},
+    )
+    assert response.status_code == 200, response.text
+    return response.content
+
+
+def asked(client, query, version):
+    """Ask a request of the page and return the body of the answer."""
+    return json.loads(answered(client, query, f"placement {version}"))
+
+
+def in_names(world, body, *, mappings_shown):
+    """Translate an answer's candidates back to the names of a world."""
+    names = {uuid_of("provider", one.name): one.name for one in world.providers}
+    found = []
+    for candidate in body["allocation_requests"]:
+        takes = frozenset(
+            (names[provider], name, amount)
+            for provider, given in candidate["allocations"].items()
+            for name, amount in given["resources"].items()
+        )
+        mappings = frozenset(
+            (suffix, frozenset(names[one] for one in providers))
+            for suffix, providers in candidate.get("mappings", {}).items()
+        )
+        found.append((takes, mappings) if mappings_shown else (takes, None))
+    return found

@@ -1,0 +1,45 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the body of an answer tells of the small worlds beside the candidates."""
+
+import pytest
+
+from tests.properties.forest_adapter import Found, ask, forest_of
+from tests.reference.candidates import Reference
+from tests.worlds.table import BY_NAME, IDS, QUESTIONS
+
+
+@pytest.mark.parametrize(("small", "question"), QUESTIONS, ids=IDS)
+def test_the_summaries_are_of_the_trees_that_the_candidates_take_from(small, question):
+    found = Found(small.world, ask(forest_of(small.world), question.request))
+    expected = Reference(small.world).summaries(question.candidates, question.candidates)
+    assert found.summaries.keys() == expected
+
+
+def test_a_summary_tells_capacity_and_usage_of_every_class():
+    small = BY_NAME["a host in use with picky amounts"]
+    found = Found(small.world, ask(forest_of(small.world), small.questions[0].request))
+    resources = {name: summary["resources"] for name, summary in found.summaries.items()}
+    assert resources == {
+        "h1": {
+            "VCPU": {"capacity": 8, "used": 3},
+            "MEMORY_MB": {"capacity": 512, "used": 0},
+        },
+        "h2": {
+            "VCPU": {"capacity": 8, "used": 3},
+            "MEMORY_MB": {"capacity": 1024, "used": 0},
+        },
+    }
+
+
+def test_a_summary_tells_traits_parent_and_root():
+    small = BY_NAME["devices with and without a trait"]
+    found = Found(small.world, ask(forest_of(small.world), small.questions[0].request))
+    assert found.summaries["fast"]["traits"] == ["CUSTOM_FAST"]
+    named = {one.uuid: one.name for one in small.world.providers}
+    parents = {
+        name: named.get(summary["parent_provider_uuid"])
+        for name, summary in found.summaries.items()
+    }
+    roots = {named[summary["root_provider_uuid"]] for summary in found.summaries.values()}
+    assert parents == {"host": None, "fast": "host", "plain": "host"}
+    assert roots == {"host"}

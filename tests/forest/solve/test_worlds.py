@@ -1,0 +1,27 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The search finds in every small world what a person wrote down, whichever way it goes."""
+
+import pytest
+
+from tests.properties.forest_adapter import LOWERED, Found, ask, forest_of, lowered
+from tests.worlds.table import IDS, QUESTIONS
+
+
+@pytest.mark.parametrize("breadth_first", [False, True], ids=["in order", "breadth first"])
+@pytest.mark.parametrize("thresholds", [{}, LOWERED], ids=["usual", "lowered"])
+@pytest.mark.parametrize(("small", "question"), QUESTIONS, ids=IDS)
+def test_the_search_gives_each_candidate_in_the_table_once(
+    small, question, thresholds, breadth_first
+):
+    with lowered(thresholds):
+        body = ask(forest_of(small.world), question.request, breadth_first=breadth_first)
+    found = Found(small.world, body)
+    assert found.candidates == question.candidates
+    assert len(found.listed) == len(question.candidates)
+
+
+@pytest.mark.parametrize(("small", "question"), QUESTIONS, ids=IDS)
+def test_a_second_search_gives_what_the_first_one_gave(small, question):
+    """What a Forest remembers of a question is there by then."""
+    forest = forest_of(small.world)
+    assert ask(forest, question.request) == ask(forest, question.request)

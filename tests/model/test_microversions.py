@@ -1,0 +1,86 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One table says what each microversion brought; code and documents agree with it."""
+
+import ast
+from pathlib import Path
+
+import pytest
+
+from treeclaim.model.microversions import MAXIMUM, MINIMUM, ExtensionFeature, Feature
+
+ROOT = Path(__file__).parents[2]
+TABLE = ROOT / "src" / "treeclaim" / "model" / "microversions.py"
+SOURCES = sorted(set((ROOT / "src" / "treeclaim").rglob("*.py")) - {TABLE})
+
+
+def test_each_microversion_brought_exactly_one_thing():
+    # Two names for one number would make the second an alias, which no iteration shows.
+    assert len(Feature.__members__) == len(Feature)
+    assert sorted(Feature) == list(range(MINIMUM.minor + 1, MAXIMUM.minor + 1))
+
+
+def test_each_version_of_the_extension_brought_exactly_one_thing():
+    assert len(ExtensionFeature.__members__) == len(ExtensionFeature)
+    assert sorted(ExtensionFeature) == list(range(len(ExtensionFeature)))
+
+
+def test_the_document_has_both_tables():
+    features = [*Feature, *ExtensionFeature]
+    rows = [f"| {one.version} | `{one.name}` | {one.brought} |" for one in features]
+    text = (ROOT / "docs" / "microversions.md").read_text(encoding="utf-8")
+    assert [line for line in text.splitlines() if line.startswith("| 1.")] == rows
+
+
+def test_no_code_says_a_microversion_by_its_number():
+    found = [
+        f"{path.relative_to(ROOT)}:{line}"
+        for path in SOURCES
+        for line in _bare_versions(ast.parse(path.read_text(encoding="utf-8")))
+    ]
+    assert not found, "name the feature instead"
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "version.minor >= 12",
+        "38 <= client.versions.minor",
+        "minor < 13",
+        "version >= (1, 12)",
+        "Need('x', 13)",
+        "Operation(since=13)",
+        "Need('x', y, extension=1)",
+        "Version(1, 12)",
+    ],
+)
+def test_a_bare_number_would_be_found(code):
+    assert list(_bare_versions(ast.parse(code)))
+
+
+def _bare_versions(tree):
+    """Lines that compare a version with a literal, or declare one by a literal."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Compare):
+            sides = [node.left, *node.comparators]
+            if any(map(_is_version, sides)) and any(map(_is_number, sides)):
+                yield node.lineno
+        elif isinstance(node, ast.Call) and _name(node.func) in {"Need", "Version", "Operation"}:
+            since = [
+                one.value for one in node.keywords if one.arg in {"since", "minor", "extension"}
+            ]
+            if any(map(_is_number, [*node.args, *since])):
+                yield node.lineno
+
+
+def _is_version(node):
+    return _name(node) in {"minor", "version"}
+
+
+def _is_number(node):
+    if isinstance(node, ast.Tuple):
+        return bool(node.elts) and all(map(_is_number, node.elts))
+    return isinstance(node, ast.Constant) and type(node.value) is int
+
+
+def _name(node):
+    return getattr(node, "attr", getattr(node, "id", None))

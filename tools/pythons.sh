@@ -1,0 +1,40 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# The quick tests on every Python from 3.11 up that is installed here, each in an environment of its
+# own below build/. Arguments go to pytest. With TREECLAIM_OTHER_PYTHONS=1 the version that runs the
+# other tests is left out.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+uv=.venv/bin/uv
+own=$(.venv/bin/python -c 'import sys; print("{}.{}".format(*sys.version_info))')
+
+# An interpreter may be on the path, or where pyenv and uv keep theirs.
+interpreter() {
+    local candidate
+    for candidate in "python$1" /usr/bin/python"$1" /usr/local/bin/python"$1" \
+        "$HOME"/.pyenv/versions/"$1".*/bin/python "$HOME"/.local/share/uv/python/cpython-"$1".*/bin/python; do
+        if "$candidate" -c 'import venv, ensurepip' >/dev/null 2>&1; then
+            echo "$candidate"
+            return
+        fi
+    done
+}
+
+for version in 3.11 3.12 3.13 3.14; do
+    if [ "${TREECLAIM_OTHER_PYTHONS:-0}" = 1 ] && [ "$version" = "$own" ]; then continue; fi
+    python=$(interpreter "$version")
+    if [ -z "$python" ]; then
+        echo "Python $version is not installed; its tests are NOT RUN"
+        continue
+    fi
+    folder=build/python-$version
+    if [ ! -e "$folder/ready" ] || [ requirements/dev.txt -nt "$folder/ready" ]; then
+        "$uv" venv --quiet --clear --python "$python" "$folder"
+        "$uv" pip install --quiet --python "$folder/bin/python" --require-hashes \
+            --requirement requirements/build.txt --requirement requirements/dev.txt
+        "$uv" pip install --quiet --python "$folder/bin/python" --no-deps --no-build-isolation --editable .
+        touch "$folder/ready"
+    fi
+    echo "Python $version"
+    "$folder/bin/python" -m pytest -q -p no:cacheprovider "$@"
+done
