@@ -9,6 +9,7 @@ export const Trouble = Object.freeze({
   MISSING: "missing",
   BUSY: "busy",
   GONE: "gone",
+  FAILED: "failed",
   WRONG: "wrong",
 });
 
@@ -53,7 +54,7 @@ export async function errorOf(answer) {
     detail = error.detail || detail;
     code = error.code ?? "";
   } catch { /* no error document: a proxy's page, say */ }
-  const kind = BY_STATUS[answer.status] ?? (answer.status >= 500 ? Trouble.BUSY : Trouble.WRONG);
+  const kind = BY_STATUS[answer.status] ?? (answer.status >= 500 ? Trouble.FAILED : Trouble.WRONG);
   const retryAfter = Number(answer.headers.get("retry-after")) || 0;
   return new CallError(kind, detail, { status: answer.status, code, retryAfter });
 }

@@ -2,7 +2,7 @@
 /** Why there are no (or no more) candidates: what rules trees out, the nearest trees, advice. */
 
 import { count, counted } from "../model/numbers.js";
-import { encoded, pairsOf } from "../model/query.js";
+import { encoded, isAskable, pairsOf, readQuery } from "../model/query.js";
 import { groupName, sentence } from "../model/reasons.js";
 import { address, treeAddress } from "../routes.js";
 import { html } from "./html.js";
@@ -37,8 +37,8 @@ function Advice({ line, query }) {
   const [, name, value] = /^Without ([^= ]+)=(\S+) /.exec(line) ?? [];
   const pairs = pairsOf(query);
   const rest = pairs.filter((pair) => pair[0] !== name || pair[1] !== value);
-  const isPlain = rest.length === pairs.length - 1 && rest.some(([other]) => other.startsWith("resources"));
   const text = rest.map(([other, content]) => `${encoded(other)}=${encoded(content)}`).join("&");
+  const isPlain = rest.length === pairs.length - 1 && isAskable(readQuery(text));
   return html`<li><span>${line}</span>${isPlain && html` <a href=${address("ask", "", text)}>Ask without it</a>`}</li>`;
 }
 

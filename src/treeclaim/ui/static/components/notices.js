@@ -14,6 +14,7 @@ const TITLES = {
   [Trouble.HIDDEN]: "You may not see this",
   [Trouble.MISSING]: "This server does not have that yet",
   [Trouble.BUSY]: "The server is busy",
+  [Trouble.FAILED]: "The server failed",
   [Trouble.WRONG]: "The server refused this",
   [Trouble.REFUSED]: "The token was refused",
 };

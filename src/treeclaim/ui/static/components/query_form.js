@@ -58,7 +58,7 @@ function WholeField({ name, value, onChange, onRemove }) {
       ${CHOICES[name]
         ? html`<select value=${value} onChange=${(event) => onChange(event.target.value)}>
             ${CHOICES[name].map((choice) => html`<option key=${choice} value=${choice}>${choice}</option>`)}</select>`
-        : html`<input value=${value} placeholder=${HELP[name] ?? ""} spellcheck="false" onInput=${(event) => onChange(event.target.value)} />`}
+        : html`<input value=${value} placeholder=${HELP[name] ?? ""} spellcheck=${false} onInput=${(event) => onChange(event.target.value)} />`}
     </label><${Remove} what=${name} onRemove=${onRemove} /></div>`;
 }
 
@@ -68,27 +68,27 @@ function GroupForm({ group, number, onChange, onRemove }) {
   const drop = (member, index) => onChange({ ...group, [member]: without(group[member], index) });
   const add = (member, row) => onChange({ ...group, [member]: [...group[member], row] });
   return html`<fieldset class="group"><legend>${title}</legend>
-    <div class="field"><label>Suffix <input class="suffix" value=${group.suffix} spellcheck="false" placeholder="none"
+    <div class="field"><label>Suffix <input class="suffix" value=${group.suffix} spellcheck=${false} placeholder="none"
       onInput=${(event) => onChange({ ...group, suffix: event.target.value.trim() })} /></label>
       <${Remove} what=${`group ${number}`} onRemove=${onRemove} /></div>
     ${group.resources.map((row, index) => html`<div class="field" key=${`r${index}`}>
       <input class="amount-field" type="number" min="1" aria-label=${`Amount ${index + 1} of ${title}`} value=${row.amount}
         onInput=${(event) => rows("resources", index, { ...row, amount: event.target.value })} />
-      <input list="classes" aria-label=${`Resource class ${index + 1} of ${title}`} placeholder="resource class" spellcheck="false" value=${row.name}
+      <input list="classes" aria-label=${`Resource class ${index + 1} of ${title}`} placeholder="resource class" spellcheck=${false} value=${row.name}
         onInput=${(event) => rows("resources", index, { ...row, name: event.target.value.toUpperCase() })} />
       <${Remove} what=${row.name || "this class"} onRemove=${() => drop("resources", index)} /></div>`)}
     ${group.traits.map((row, index) => html`<div class="field" key=${`t${index}`}>
       <select aria-label=${`Rule of trait ${index + 1} of ${title}`} value=${row.rule}
         onChange=${(event) => rows("traits", index, { ...row, rule: event.target.value })}>
         ${Object.values(TraitRule).map((rule) => html`<option key=${rule} value=${rule}>${rule}</option>`)}</select>
-      <input list="traits" aria-label=${`Trait ${index + 1} of ${title}`} placeholder=${row.rule === TraitRule.ANY ? "A,B,…" : "trait"} spellcheck="false" value=${row.name}
+      <input list="traits" aria-label=${`Trait ${index + 1} of ${title}`} placeholder=${row.rule === TraitRule.ANY ? "A,B,…" : "trait"} spellcheck=${false} value=${row.name}
         onInput=${(event) => rows("traits", index, { ...row, name: event.target.value })} />
       <${Remove} what=${row.name || "this trait"} onRemove=${() => drop("traits", index)} /></div>`)}
     ${group.places.map((row, index) => html`<div class="field" key=${`p${index}`}>
       <select aria-label=${`Place ${index + 1} of ${title}`} value=${row.kind}
         onChange=${(event) => rows("places", index, { ...row, kind: event.target.value })}>
         ${PLACES.map((kind) => html`<option key=${kind} value=${kind}>${kind}</option>`)}</select>
-      <input aria-label=${`Uuids ${index + 1} of ${title}`} placeholder="uuid, or in:uuid,uuid" spellcheck="false" value=${row.value}
+      <input aria-label=${`Uuids ${index + 1} of ${title}`} placeholder="uuid, or in:uuid,uuid" spellcheck=${false} value=${row.value}
         onInput=${(event) => rows("places", index, { ...row, value: event.target.value })} />
       <${Remove} what=${row.kind} onRemove=${() => drop("places", index)} /></div>`)}
     <div class="adders">

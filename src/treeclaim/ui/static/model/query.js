@@ -88,6 +88,20 @@ function pairsOfGroup({ suffix, resources, traits, places }) {
   return pairs;
 }
 
+/**
+ * Tell whether a server would take a question: every suffix that is named belongs to a group, and a
+ * group without resources is named in a list of same_subtree.
+ */
+export function isAskable({ groups, whole }) {
+  const named = (wanted) => whole.filter(([name]) => name === wanted)
+    .flatMap(([, value]) => value.split(",")).map((suffix) => suffix.replace(/^!/, ""));
+  const subtrees = named("same_subtree");
+  const suffixes = new Set(groups.map(({ suffix }) => suffix));
+  return groups.some(({ resources }) => resources.length > 0)
+    && [...subtrees, ...named("isolate")].every((suffix) => suffixes.has(suffix))
+    && groups.every(({ suffix, resources }) => resources.length > 0 || subtrees.includes(suffix));
+}
+
 /** Read pairs of a query string as servers do: plus is a space. */
 export const pairsOf = (text) => [...new URLSearchParams(text.trim().replace(/^\?/, ""))];
 

@@ -24,14 +24,15 @@ export function grown(rows) {
 
 const inOrder = (one, other) => BY_NAME.compare(one.provider.name, other.provider.name);
 
-/** Leave out the parts of trees in which no provider is wanted; `omitted` counts what went. */
-export function pruned(node, isWanted) {
-  const children = node.children.map((child) => pruned(child, isWanted)).filter(Boolean);
-  if (!children.length && !isWanted(node.provider)) return null;
-  const kept = new Set(children.map(({ provider }) => provider.uuid));
-  const omitted = node.children.filter(({ provider }) => !kept.has(provider.uuid))
-    .reduce((sum, child) => sum + sizeOf(child), 0);
-  return { provider: node.provider, children, omitted };
+/** Leave out the parts of a tree in which no provider is wanted; `omitted` counts what went. */
+export function pruned(top, isWanted) {
+  const kept = reduced(top, isWanted);
+  return kept && { ...kept, omitted: sizeOf(top) - sizeOf(kept) };
+}
+
+function reduced(node, isWanted) {
+  const children = node.children.map((child) => reduced(child, isWanted)).filter(Boolean);
+  return children.length || isWanted(node.provider) ? { provider: node.provider, children } : null;
 }
 
 const sizeOf = ({ children }) => children.reduce((sum, child) => sum + sizeOf(child), 1);

@@ -43,8 +43,8 @@ export function AskPage({ route }) {
       <label class="query-text"><span>Query</span>
         <${QueryText} query=${query} onChange=${(text) => setRequest(readQuery(text))} /></label>
       <div class="controls"><button type="submit" class="primary">Ask</button>
-        ${asked && asked !== query && html`<span class="fine">changed since it was asked</span>`}</div>
-      <${Snippets} forms=${forms} />
+        ${asked && asked !== query && html`<span class="fine">changed since it was asked</span>`}
+        <${Snippets} forms=${forms} /></div>
     </form>
     ${asked && html`<${Found} key=${`${asked} ${turn}`} query=${asked} />`}`;
 }
@@ -52,7 +52,7 @@ export function AskPage({ route }) {
 /** The query as text. While somebody types, the text stays as it was typed. */
 function QueryText({ query, onChange }) {
   const [typed, setTyped] = useState(null);
-  return html`<textarea rows="2" spellcheck="false" value=${typed ?? query}
+  return html`<textarea rows="2" spellcheck=${false} value=${typed ?? query}
     onInput=${(event) => { setTyped(event.target.value); onChange(event.target.value); }}
     onBlur=${() => setTyped(null)}
     onKeyDown=${(event) => { if (event.key === "Enter" && !event.shiftKey) { event.preventDefault(); event.target.form.requestSubmit(); } }}></textarea>`;

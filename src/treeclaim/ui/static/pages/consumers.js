@@ -32,7 +32,7 @@ function Filters({ filters }) {
   };
   return html`<form class="panel" onSubmit=${submit}><div class="controls consumer-filters">
     ${Object.entries(FILTERS).map(([name, title]) => html`<label key=${name}>${title}
-      <input name=${name} value=${filters[name] ?? ""} spellcheck="false" placeholder=${name === "consumer_type" ? "INSTANCE" : name === "consumer" ? "uuid" : ""} /></label>`)}
+      <input name=${name} value=${filters[name] ?? ""} spellcheck=${false} placeholder=${name === "consumer_type" ? "INSTANCE" : name === "consumer" ? "uuid" : ""} /></label>`)}
     <button type="submit" class="primary">Show</button></div></form>`;
 }
 

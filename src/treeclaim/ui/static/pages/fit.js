@@ -44,7 +44,7 @@ export function FitPage() {
   return html`<${Heading} title="Fit"><p class="summary">How many more of each flavor fit, now and into the empty cloud?</p><//>
     <form class="panel ask" onSubmit=${run}>
       <label class="query-text"><span>Flavors: extra specs, the JSON of <code>openstack flavor list --long -f json</code>, or queries</span>
-        <textarea rows="12" spellcheck="false" value=${text} onInput=${(event) => setText(event.target.value)}></textarea></label>
+        <textarea rows="12" spellcheck=${false} value=${text} onInput=${(event) => setText(event.target.value)}></textarea></label>
       <div class="controls">
         <button type="submit" class="primary" disabled=${state.isBusy}>Count</button>
         <label>or a file <input type="file" accept=".json,.txt,.conf,.ini,text/*,application/json"

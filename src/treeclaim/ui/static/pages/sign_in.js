@@ -27,7 +27,7 @@ export function SignInPage({ isRefused, onToken }) {
       The server refused this token. It may have expired.</p>`}
     <form onSubmit=${submit}>
       <label for="token">Token</label>
-      <input id="token" ref=${field} type="password" autocomplete="off" spellcheck="false" required />
+      <input id="token" ref=${field} type="password" autocomplete="off" spellcheck=${false} required />
       <button type="submit" class="primary">Show the cloud</button>
     </form>
     <${Hint} about=${about} />
