@@ -58,7 +58,6 @@ class Visitor:
         else:
             self.page.evaluate("sessionStorage.clear()")
         self.page.goto(f"{self.url}/ui/{route}")
-        self.page.reload()
         return self.page
 
     def see(self, text):

@@ -25,7 +25,7 @@ export function TreeTable({ trees, wanted }) {
   const head = (by, title, kind = "") => html`<th scope="col" class=${kind}
     aria-sort=${order.by === by ? (order.isUp ? "ascending" : "descending") : null}>
     <button type="button" onClick=${() => turn(by)}>${title}</button></th>`;
-  return html`<div class="table-box" tabindex="0" role="region" aria-label="Trees">
+  return html`<div class="table-box" tabindex="0" role="region" aria-label="Table of trees">
     <table class="trees">
       <caption>${count(trees.length)} trees; ${count(Math.min(shown, rows.length))} shown</caption>
       <thead><tr>${head("name", "Tree")}${head("load", "Load", "number")}

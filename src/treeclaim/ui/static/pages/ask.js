@@ -70,9 +70,9 @@ function Found({ query }) {
   const found = value.answer.allocation_requests;
   const roots = new Set(Object.values(value.answer.provider_summaries).map((summary) => summary.root_provider_uuid));
   return html`<section class="panel" aria-labelledby="found-title">
-    <div class="panel-head"><h2 id="found-title" role="status">${found.length
+    <div class="panel-head"><h2 id="found-title"><span role="status">${found.length
       ? `${counted(found.length, "candidate")} from ${counted(roots.size, "tree")}` : "No candidate"}
-      <span class="fine"> in ${milliseconds(value.took)}</span></h2>
+      <span class="fine"> in ${milliseconds(value.took)}</span></span></h2>
       ${found.length > 0 && html`<${BarLegend} hasWanted />`}</div>
     ${found.length > 0 && html`<${Candidates} answer=${value.answer} query=${query} />
       <div class="controls"><button type="button" aria-expanded=${isExplained} onClick=${() => setExplained(!isExplained)}>Why not more trees?</button></div>`}

@@ -70,7 +70,7 @@ async function fitting(api, flavors) {
 
 function Fitting({ rows }) {
   return html`<section class="panel fit" aria-labelledby="fit-title">
-    <div class="panel-head"><h2 id="fit-title" role="status">${counted(rows.length, "flavor")}</h2>
+    <div class="panel-head"><h2 id="fit-title"><span role="status">${counted(rows.length, "flavor")}</span></h2>
       <p class="fine">The bar is what fits now, of what would fit if nothing were allocated.</p></div>
     <div class="table-box" tabindex="0" role="region" aria-label="How many fit">
       <table><thead><tr><th scope="col">Flavor</th><th scope="col" class="number">Fit now</th><th scope="col"><span class="sr">Share</span></th>
