@@ -15,13 +15,13 @@ import orjson
 import psutil
 from rich.console import Console
 
-from bench import cases, servers
+from bench import cases, servers, thresholds
 from bench.bulk import write_world
 from bench.endpoint import Endpoint
 from bench.http_loading import load_world
 from bench.measure import Row, measure_loads, measure_searches
 from bench.plots import draw
-from bench.report import markdown, show
+from bench.report import markdown, show, value_of
 from bench.worlds import World, nested
 from tests.databases import KINDS, server_of
 
@@ -32,8 +32,7 @@ PEER = "openstack-placement"
 def main() -> int:
     """Measure what the options ask for."""
     bench = Bench(_options())
-    bench.run()
-    return 0
+    return 0 if bench.run() else 1
 
 
 class Bench:
@@ -45,8 +44,8 @@ class Bench:
         self._rows: list[Row] = []
         self._peer = None if options.no_peer else options.versus or PEER
 
-    def run(self) -> None:
-        """Measure, and report."""
+    def run(self) -> bool:
+        """Measure, and report; return whether no threshold is missed."""
         options = self._options
         compared, alone = (
             (cases.FULL, cases.FULL_ALONE) if options.full else (cases.SHORT, cases.SHORT_ALONE)
@@ -58,11 +57,16 @@ class Bench:
         if options.full:
             for trees in cases.SCALING:
                 self._measure(partial(_scaling, trees), None)
-        show(self._console, self._rows, OURS, self._peer)
+        known = thresholds.read()
+        is_met = show(self._console, self._rows, OURS, self._peer, known)
+        if options.observe:
+            values = (value_of(one, self._rows, OURS, self._peer) for one in known)
+            thresholds.write(list(map(thresholds.observing, known, values)))
         if options.markdown is not None:
             options.markdown.write_text(markdown(self._rows, OURS, self._peer))
         if options.plots is not None:
             draw(self._rows, OURS, self._peer, options.plots)
+        return is_met
 
     def _measure(self, make: Callable[[], World], peer: str | None) -> None:
         world = make()
@@ -144,6 +148,9 @@ def _options() -> argparse.Namespace:
     )
     parser.add_argument("--json", type=Path, metavar="FILE", help="write all figures to a file")
     parser.add_argument("--markdown", type=Path, metavar="FILE", help="write a table to a file")
+    parser.add_argument(
+        "--observe", action="store_true", help="note the figures in bench/thresholds.yaml"
+    )
     parser.add_argument("--plots", type=Path, metavar="FOLDER", help="draw SVG plots")
     return parser.parse_args()
 

@@ -1,33 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Shows what was measured: a table, ratios, and which floors are reached."""
+"""Shows what was measured: a table, ratios, and which thresholds are met."""
 
-import operator
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from functools import partial
+from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
 
 from rich.console import Console
 from rich.table import Table
 
 from bench.measure import Row
-
-
-@dataclass(frozen=True, slots=True)
-class Floor:
-    """What must be reached.
-
-    Attributes:
-        case: Of the rows it is about.
-        text: In words.
-        value: Computes the figure from our row and the peer's (None without a peer).
-        reached: Judges the figure.
-    """
-
-    case: str
-    text: str
-    value: Callable[[Row, Row | None], float | None]
-    reached: Callable[[float], bool]
+from bench.thresholds import Threshold
 
 
 def _faster(ours: Row, peer: Row | None) -> float | None:
@@ -52,54 +33,40 @@ def _times_orjson(ours: Row, _peer: Row | None) -> float | None:
     return ours.median_ms / ours.orjson_ms
 
 
-FLOORS = (
-    *(
-        Floor(f"{world}, {limit}", f"{factor} x faster", _faster, partial(operator.le, factor))
-        for world, limit, factor in (
-            ("flat 1000", "no limit", 75),
-            ("flat 1000", "limit=10", 100),
-            ("nested 1000 x 7", "no limit", 150),
-            ("nested 1000 x 7", "limit=10", 100),
-            ("sharing 1000", "no limit", 150),
-            ("flat 10000", "limit=10", 300),
-            ("flat 10000", "limit=1000", 300),
-            ("nested 10000 x 7", "limit=10", 300),
-            ("nested 10000 x 7", "limit=1000", 300),
-        )
-    ),
-    Floor("flat 10000, no limit", "< 1 x orjson", _times_orjson, lambda one: one < 1),
-    Floor("nested 100000 x 7, limit=1000", "< 50 ms", _milliseconds, lambda one: one < 50),
-    Floor("wide 2 x 64, 64 groups, limit=1000", "< 30 ms", _milliseconds, lambda one: one < 30),
-    Floor("wide 2 x 63, 64 groups, limit=1000", "< 3 ms", _milliseconds, lambda one: one < 3),
-    Floor("flat 1000: claims, 1 client", "5 x the claims", _more_done, lambda one: one >= 5),
-    Floor(
-        "flat 1000: search and claim, 16 clients",
-        "10 x the pairs",
-        _more_done,
-        lambda one: one >= 10,
-    ),
-    Floor("flat 1000: refreshes of a host", "20 x as many", _more_done, lambda one: one >= 20),
-    Floor(
-        "nested 1000 x 7: refreshes of a host", "20 x as many", _more_done, lambda one: one >= 20
-    ),
-    *(
-        Floor(f"flat 1000: {name}", "10 x as many", _more_done, lambda one: one >= 10)
-        for name in (
-            "list of all providers",
-            "list by name",
-            "show provider",
-            "inventories",
-            "usages",
-            "allocations",
-        )
-    ),
-)
+FIGURES: Mapping[str, Callable[[Row, Row | None], float | None]] = {
+    "times as fast": _faster,
+    "times as many": _more_done,
+    "milliseconds": _milliseconds,
+    "times orjson": _times_orjson,
+}
+"""How each figure of a threshold is computed from our row and the peer's (None without a peer)."""
 
 
-def show(console: Console, rows: Sequence[Row], ours: str, peer: str | None) -> None:
-    """Print all rows, and the floors."""
+def value_of(
+    threshold: Threshold, rows: Sequence[Row], ours: str, peer: str | None
+) -> float | None:
+    """Return what a run measured of a threshold; None where it did not."""
+    row = _find(rows, threshold.case, ours)
+    if row is None:
+        return None
+    return FIGURES[threshold.figure](row, _find(rows, threshold.case, peer))
+
+
+def show(
+    console: Console,
+    rows: Sequence[Row],
+    ours: str,
+    peer: str | None,
+    thresholds: Sequence[Threshold],
+) -> bool:
+    """Print all rows, and which thresholds are met; return whether none is missed."""
+    values = [value_of(threshold, rows, ours, peer) for threshold in thresholds]
     console.print(_measured(rows, ours, peer))
-    console.print(_floors(rows, ours, peer))
+    console.print(_judged(thresholds, values))
+    return all(
+        value is None or threshold.is_met(value)
+        for threshold, value in zip(thresholds, values, strict=True)
+    )
 
 
 def _measured(rows: Sequence[Row], ours: str, peer: str | None) -> Table:
@@ -134,15 +101,14 @@ def _measured(rows: Sequence[Row], ours: str, peer: str | None) -> Table:
     return table
 
 
-def _floors(rows: Sequence[Row], ours: str, peer: str | None) -> Table:
-    table = Table(title="Floors", title_justify="left")
-    for name in ("case", "floor", "measured", "reached"):
+def _judged(thresholds: Sequence[Threshold], values: Sequence[float | None]) -> Table:
+    table = Table(title="Thresholds (bench/thresholds.yaml)", title_justify="left")
+    for name in ("case", "threshold", "observed before", "measured", ""):
         table.add_column(name)
-    for floor in FLOORS:
-        row = _find(rows, floor.case, ours)
-        value = None if row is None else floor.value(row, _find(rows, floor.case, peer))
-        verdict = "not measured" if value is None else "yes" if floor.reached(value) else "NO"
-        table.add_row(floor.case, floor.text, _figure(value, "{:.1f}"), verdict)
+    for threshold, value in zip(thresholds, values, strict=True):
+        met = "not measured" if value is None else "pass" if threshold.is_met(value) else "FAIL"
+        observed = str(threshold.observed or "")
+        table.add_row(threshold.case, str(threshold), observed, _figure(value, "{:.1f}"), met)
     return table
 
 

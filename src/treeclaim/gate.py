@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A gate: so many may be inside at once; the others wait in order, and not for ever.
+"""A fair, bounded semaphore: the others wait in order of arrival, for a bounded time.
 
 Python's own locks let whoever comes at the right moment overtake those who wait, and a semaphore
 cannot tell how many wait. Here they enter in the order in which they came.

@@ -8,10 +8,11 @@ request or, where a server imports the module before forking, in each worker by 
 import logging
 import os
 import threading
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
+from importlib import import_module
 from time import perf_counter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from treeclaim import __version__, allocator, config, logs
 from treeclaim.api.app import application_of, start_services
@@ -27,6 +28,16 @@ _LOG = logging.getLogger(__name__)
 
 CONFIG_FILES_VARIABLE = "TREECLAIM_CONFIG_FILES"
 """Names configuration files to the workers of `treeclaim serve`."""
+
+_TELLS_THREADS: Mapping[str, Callable[[Any], Any]] = {
+    "uwsgi": lambda module: module.opt["threads"],
+    "mod_wsgi": lambda module: module.threads_per_process,
+}
+"""Where servers tell their threads: modules that they put into the processes that they run."""
+
+FEWEST_THREADS = 3
+"""Threads that a process needs so that one write that hangs in the database leaves one for reads and
+one for what needs no database."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +66,7 @@ def start(processes: str = "of another server", *, pages: bool = False) -> Start
         StoreUnavailableError: if the database cannot be reached.
     """
     files = os.environ.get(CONFIG_FILES_VARIABLE, "")
-    configuration = config.load(config_files=[one for one in files.split(os.pathsep) if one])
+    configuration = config.load(config_files=[path for path in files.split(os.pathsep) if path])
     if configuration.pages is None:
         configuration = replace(configuration, pages=pages)
     logs.set_up(configuration)
@@ -69,7 +80,42 @@ def start(processes: str = "of another server", *, pages: bool = False) -> Start
         processes,
         _loaded(services),
     )
+    _warn_of_threads(configuration.server_threads, _threads_of_server())
     return Started(application_of(services, configuration), configuration)
+
+
+def _threads_of_server() -> int | None:
+    """Return how many threads the WSGI server runs in this process; None where it does not tell.
+
+    uWSGI and mod_wsgi tell by modules that exist only inside of them. gunicorn does not tell.
+    """
+    for module, read in _TELLS_THREADS.items():
+        try:
+            return int(read(import_module(module)))
+        except (ImportError, AttributeError, KeyError, TypeError, ValueError):
+            # Another server, or one without threads.
+            continue
+    return None
+
+
+def _warn_of_threads(configured: int, actual: int | None) -> None:
+    """Warn if the threads cannot be divided as docs/operate.md, "Admission", says."""
+    if actual is not None and actual != configured:
+        _LOG.warning(
+            "[treeclaim]/server_threads is %s, but the server runs %s threads: set it to %s",
+            configured,
+            actual,
+            actual,
+        )
+    threads = configured if actual is None else actual
+    if threads < FEWEST_THREADS:
+        _LOG.warning(
+            "This process runs requests in %s thread%s: reads are refused while a write waits for "
+            "the database. Use %s threads or more",
+            threads,
+            "" if threads == 1 else "s",
+            FEWEST_THREADS,
+        )
 
 
 def _loaded(services: Services) -> str:

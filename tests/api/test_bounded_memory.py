@@ -64,10 +64,12 @@ QUICK = ("many roles", "question", "why", "nowhere")
 """What is remembered in four ways; the other texts go the same ways, and run with all databases."""
 
 
-@pytest.mark.parametrize(
-    "kind",
-    [kind if kind in QUICK else pytest.param(kind, marks=pytest.mark.slow) for kind in REQUESTS],
-)
+KINDS = [
+    kind if kind in QUICK else pytest.param(kind, marks=pytest.mark.slow) for kind in REQUESTS
+]
+
+
+@pytest.mark.parametrize("kind", KINDS)
 def test_long_texts_do_not_stay(application, kind):
     def ask(numbers):
         for number in numbers:

@@ -117,9 +117,10 @@ def sides(tmp_path):
         yield Sides(ours, theirs)
 
 
-@pytest.mark.parametrize(
-    "seed", [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(1, 4))]
-)
+SEEDS = [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(1, 4))]
+
+
+@pytest.mark.parametrize("seed", SEEDS)
 def test_options_of_the_search_change_no_answer(sides, seed):
     totals = Counter()
     episode = Episode(

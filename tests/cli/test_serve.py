@@ -102,7 +102,10 @@ def workers_of(service):
     return {one.pid for one in psutil.Process(service.process.pid).children()}
 
 
-@pytest.mark.parametrize("workers", [pytest.param(1, marks=pytest.mark.slow), 2])
+WORKERS = [pytest.param(1, marks=pytest.mark.slow), 2]
+
+
+@pytest.mark.parametrize("workers", WORKERS)
 def test_a_reload_under_load_loses_no_request_and_no_line(environment, tmp_path, url, workers):
     with serving(environment, tmp_path, f"--workers={workers}", url=url) as service:
         eventually(lambda: len(workers_of(service)) == workers, "all workers run")

@@ -20,6 +20,8 @@ _RECIPES = ROOT / "deploy" / "wsgi"
 _MODULE = ROOT / "deploy" / "placement-names" / "src"
 _LIBRARIES = sysconfig.get_path("purelib")
 PREFIXES = ("/placement", "")
+MAX_BODY_BYTES = 1_000_000
+"""Below the default, so that a body beyond the limit is sent in no time."""
 
 
 class Recipe:
@@ -30,6 +32,7 @@ class Recipe:
         prefix: Under which the service is, empty for the root of the host.
         port: Where it listens.
         process: Its first process, while it runs.
+        settings: More environment variables of the service.
     """
 
     def __init__(self, folder, prefix):
@@ -38,6 +41,7 @@ class Recipe:
         self.prefix = prefix
         self.port = free_port()
         self.process = None
+        self.settings = {}
 
     @property
     def url(self):
@@ -47,7 +51,12 @@ class Recipe:
     def environment(self):
         """The environment of the server: configuration, and where the packages are."""
         paths = [str(_MODULE), str(ROOT / "src"), _LIBRARIES]
-        return service_environment(self.folder, PYTHONPATH=os.pathsep.join(paths))
+        return service_environment(
+            self.folder,
+            PYTHONPATH=os.pathsep.join(paths),
+            OS_TREECLAIM__MAX_BODY_BYTES=str(MAX_BODY_BYTES),
+            **self.settings,
+        )
 
     def fill(self, name, replacements):
         """Write a recipe into the folder, with each of some texts in it replaced."""

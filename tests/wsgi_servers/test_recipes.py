@@ -11,12 +11,13 @@ import pytest
 from tests.server.early_answers import judge
 from tests.server.fuzzing import attack
 from tests.servers import eventually
-from tests.wsgi_servers.recipes import PREFIXES, SERVERS, Gunicorn
+from tests.wsgi_servers.recipes import MAX_BODY_BYTES, PREFIXES, SERVERS, Apache, Gunicorn, Uwsgi
 
 pytestmark = pytest.mark.slow
 
 CASES = [(server, prefix) for server in SERVERS for prefix in PREFIXES]
 FUZZED = 300
+JSON = {"content-type": "application/json"}
 HEADERS = {"x-auth-token": "admin", "openstack-api-version": "placement 1.39"}
 
 
@@ -151,6 +152,19 @@ def test_errors_are_the_services_own(http):
     assert http.get("/resource_providers").status_code == 401
 
 
+@pytest.mark.parametrize("size", [MAX_BODY_BYTES + 1, 4 * MAX_BODY_BYTES])
+def test_a_body_beyond_the_limit_is_refused_and_the_next_request_is_answered(http, size):
+    # A client that sends all before it reads sees the answer, not a reset connection.
+    refused = http.post("/resource_providers", content=b" " * size, headers=JSON)
+    assert refused.status_code == 413
+    (error,) = refused.json()["errors"]
+    assert error["status"] == 413
+    assert error["request_id"] == refused.headers["x-openstack-request-id"]
+    accepted = http.post("/resource_providers", content=b" " * MAX_BODY_BYTES, headers=JSON)
+    assert accepted.status_code == 400
+    assert http.get("/resource_providers").status_code == 200
+
+
 def test_each_request_has_a_line_with_the_whole_path(recipe, http):
     name = str(uuid.uuid4())
     http.get("/resource_providers", params={"name": name})
@@ -165,6 +179,15 @@ def test_each_request_has_a_line_with_the_whole_path(recipe, http):
 def test_an_early_answer_costs_no_connection_and_no_answer(recipe):
     # uWSGI answers one request for each connection, and Apache up to a hundred; both say so.
     judge(("127.0.0.1", recipe.port), recipe.prefix, keeps=isinstance(recipe, Gunicorn))
+
+
+@pytest.mark.parametrize("server", [Uwsgi, Apache])
+def test_servers_that_tell_their_threads_are_compared_with_the_option(server, tmp_path):
+    recipe = server(tmp_path, "")
+    recipe.settings["OS_TREECLAIM__SERVER_THREADS"] = "7"
+    with recipe.running():
+        warning = "[treeclaim]/server_threads is 7, but the server runs 4 threads"
+        assert eventually(lambda: warning in recipe.log(), "the warning is written", seconds=10)
 
 
 @pytest.mark.parametrize("server", SERVERS)

@@ -25,8 +25,8 @@ def make_admin_application(store: Store, collectors: list[Collector]) -> falcon.
     """
     registry = CollectorRegistry()
     MultiProcessCollector(registry)  # type: ignore[no-untyped-call]
-    for one in collectors:
-        registry.register(one)
+    for collector in collectors:
+        registry.register(collector)
     application: falcon.App = falcon.App()  # type: ignore[type-arg]
     application.add_route("/live", _Live())
     application.add_route("/ready", _Ready(store))
@@ -54,7 +54,7 @@ class _Ready:
             response.status = falcon.HTTP_503
             response.text = f"not ready: {error}\n"
         except StoreUnavailableError as error:
-            # What the database said is for the log: nobody is asked for a token here.
+            # The database's own words go to the log only: this listener asks for no token.
             self._store.outages.failed(str(error), error.cause)
             response.status = falcon.HTTP_503
             response.text = f"not ready: {error}\n"

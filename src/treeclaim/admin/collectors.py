@@ -60,9 +60,9 @@ def _families(prefix: str, labels: list[str], found: list[totals.Total]) -> Iter
     )
     reserved = GaugeMetricFamily(f"{prefix}_reserved", "Reserved amount.", labels=names)
     used = GaugeMetricFamily(f"{prefix}_used", "Amount of all claims.", labels=names)
-    for one in found:
-        values = [*([one.aggregate] if labels else []), one.resource_class]
-        capacity.add_metric(values, one.capacity)
-        reserved.add_metric(values, one.reserved)
-        used.add_metric(values, one.used)
+    for row in found:
+        values = [*([row.aggregate] if labels else []), row.resource_class]
+        capacity.add_metric(values, row.capacity)
+        reserved.add_metric(values, row.reserved)
+        used.add_metric(values, row.used)
     yield from (capacity, reserved, used)

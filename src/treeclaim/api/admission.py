@@ -1,11 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which requests are let in: those of one kind never take all threads of the server.
+"""Limits how many requests of a kind run at once, so that no kind takes all threads of the server.
 
-A write waits for the database, which may be held up by somebody else; a read waits for the Forest.
-Each kind may have a part of the threads, and both together leave one. Whoever finds no room waits
-as long as the others of the kind get on: in a crowd that is well there is room in a moment. Where
-none of them has been answered for some seconds, the next ones are refused at once, so that threads
-are left for what needs neither.
+A write waits for the database, which others may lock; a read waits for the Forest. Each kind may
+have a share of the threads, and both together leave one free. A request without a free thread waits
+while others of its kind are being answered. When none of them has been answered for some seconds,
+new ones are refused at once, so that threads are left for requests that need neither.
 """
 
 import time
@@ -17,12 +16,12 @@ from treeclaim.gate import Gate
 from treeclaim.model.errors import OverloadedError, StoreUnavailableError
 
 LONGEST_WAIT = 10.0
-"""Seconds that a request waits to be let in. Clients give up after thirty or sixty, and a crowd
-that is served takes less."""
+"""Seconds that a request waits for a thread. Clients give up after thirty or sixty seconds, and a
+queue that moves takes less."""
 
 STALLED_AFTER = 3.0
-"""Seconds without an answer of a kind, while it has all threads that it may have, after which it
-counts as stuck: a slow disk takes one or two for a commit."""
+"""Seconds without an answer, while a kind uses all of its threads, after which it counts as stalled:
+a slow disk takes one or two seconds for a commit."""
 
 
 class Kind(Enum):
@@ -37,7 +36,7 @@ class Kind(Enum):
 
 
 class Admission:
-    """Lets requests in by kind."""
+    """Admits requests by kind."""
 
     def __init__(self, threads: int) -> None:
         """Divide the threads.
@@ -51,7 +50,7 @@ class Admission:
 
     @contextmanager
     def admitted(self, kind: Kind, is_gone: Callable[[], bool] | None = None) -> Iterator[None]:
-        """Let a request in for a block.
+        """Admit a request for the duration of a block.
 
         Args:
             kind: What it waits for.
@@ -69,7 +68,7 @@ class Admission:
 
 
 class _Class:
-    """A number of threads, and whether those in them get on."""
+    """The threads of one kind, and whether requests in them are being answered."""
 
     def __init__(self, most: int) -> None:
         self._gate = Gate(most)
@@ -95,7 +94,7 @@ class _Class:
     def _enter(self, end: float, is_gone: Callable[[], bool] | None) -> None:
         if self._gate.acquire(0):
             if self._gate.inside == self._gate.most and not self._is_failing:
-                # From now on it is to be seen whether they get on.
+                # All threads are taken: progress is measured from now on.
                 self._got_on_at = time.monotonic()
             return
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Puts the service together: database, replica, policy, and the layers around the pipeline."""
+"""Assembles the service: database, replica, policy, and the layers around the pipeline."""
 
 import logging
 from typing import TYPE_CHECKING
@@ -35,7 +35,7 @@ _LOG = logging.getLogger(__name__)
 
 
 def make_application(configuration: Configuration) -> "WSGIApplication":
-    """Start the service in this process: make it ready, and return what a WSGI server calls.
+    """Start the service in this process, and return the WSGI application.
 
     Raises:
         SchemaRevisionError: if the database's schema is not the one understood.
@@ -45,7 +45,7 @@ def make_application(configuration: Configuration) -> "WSGIApplication":
 
 
 def start_services(configuration: Configuration) -> Services:
-    """Make ready all that handlers need; whoever stops it closes the store.
+    """Prepare everything that handlers need; the caller closes the store in the end.
 
     Raises:
         PolicyFileError: if the policy files cannot be understood.
@@ -75,7 +75,7 @@ def start_services(configuration: Configuration) -> Services:
 
 
 def _policy(options: cfg.ConfigOpts) -> Policy:
-    """Make what decides who may do what, by the operator's files; log what is strange in them."""
+    """Load the policy from the operator's files; log what has no effect in them."""
 
     def load() -> Enforcer:
         enforcer, findings = load_policy(options)

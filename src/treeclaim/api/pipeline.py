@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The way of a request: the stages of contract page 00, section 2, in their order."""
+"""Takes a request through the stages of contract page 00, section 2, in their order."""
 
 import logging
 from http import HTTPStatus
@@ -38,15 +38,15 @@ from treeclaim.model.microversions import (
 _LOG = logging.getLogger(__name__)
 
 _MOST_DIGITS = 18
-"""Of the length of a body: an exabyte, which is more than anybody sends, fits into 64 bits."""
+"""Digits of a Content-Length. The longest is an exabyte, which fits into 64 bits."""
 
 VERSION_HEADER = "OpenStack-API-Version"
 VERSION_KEY = "treeclaim.version"
-"""Where the negotiated version is left in the WSGI environment, for the log."""
+"""Where the negotiated version is stored in the WSGI environment, for the log."""
 
 
 OPERATION_KEY = "treeclaim.operation"
-"""Where the operation is left, once it is known, for metrics and traces."""
+"""Where the operation is stored in the WSGI environment, for metrics and traces."""
 
 
 class Pipeline:
@@ -81,7 +81,7 @@ class Pipeline:
             _write_error(unexpected, version, request, response)
 
     def _call(self, request: falcon.Request, version: Version) -> tuple[Operation, Call]:
-        """Let a request through the stages up to its handler."""
+        """Take a request through the stages before its handler; return its operation and the call."""
         _require_sane_content(request)
         route = routes.find(request.path)
         if route is None or (
@@ -118,7 +118,7 @@ def _asked_project(request: falcon.Request) -> str | None:
     try:
         return dict(query_pairs(request.query_string)).get("project_id")
     except ApiError:
-        # The operation will refuse it, to whoever may call it at all.
+        # The operation itself refuses it, after the policy has allowed the call.
         return None
 
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The rules of contract page 05, section 2: one for each operation, and those they refer to.
 
-Knows the operations; what enforces rules (`protocol.policy`) does not.
+Derived from the operations; the module that enforces rules (`protocol.policy`) does not know them.
 """
 
 from typing import Any
@@ -73,7 +73,9 @@ def list_rules() -> list[oslo_policy.RuleDefault]:
             name=name,
             check_str=_DEFAULTS.get(name, ADMIN_OR_SERVICE),
             description=found[0].summary,
-            operations=[{"method": one.method, "path": one.path} for one in found],
+            operations=[
+                {"method": operation.method, "path": operation.path} for operation in found
+            ],
             scope_types=["project"],
         )
         for name, found in operations.items()
@@ -88,7 +90,7 @@ _DEFAULTS = {
 
 
 def load_policy(configuration: cfg.ConfigOpts) -> tuple[oslo_policy.Enforcer, Findings]:
-    """Make an enforcer from the operator's files as they are now, and say what is strange in them.
+    """Make an enforcer from the operator's files as they are now, and report what has no effect in them.
 
     Raises:
         PolicyFileError: if a file cannot be understood.

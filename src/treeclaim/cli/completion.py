@@ -30,15 +30,18 @@ def run(options: argparse.Namespace) -> int:
     return 0
 
 
-def _words_after(one: Described) -> list[str]:
-    return [*one.commands, *(name for option in one.options() for name in option.option_strings)]
+def _words_after(command: Described) -> list[str]:
+    return [
+        *command.commands,
+        *(name for option in command.options() for name in option.option_strings),
+    ]
 
 
 def _cases(commands: Sequence[Described]) -> str:
     """Return shell code that sets `words` for the command in `path`."""
     lines = [
-        f"    {shlex.quote(' '.join(one.words))}) words={shlex.quote(' '.join(_words_after(one)))} ;;"
-        for one in commands
+        f"    {shlex.quote(' '.join(command.words))}) words={shlex.quote(' '.join(_words_after(command)))} ;;"
+        for command in commands
     ]
     return "\n".join(lines)
 
@@ -83,7 +86,9 @@ compdef _treeclaim_start treeclaim"""
 
 
 def _known(commands: Sequence[Described]) -> str:
-    return shlex.quote("|" + "|".join(" ".join(one.words) for one in commands if one.words) + "|")
+    return shlex.quote(
+        "|" + "|".join(" ".join(command.words) for command in commands if command.words) + "|"
+    )
 
 
 def _bash(commands: Sequence[Described]) -> str:
@@ -96,15 +101,15 @@ def _zsh(commands: Sequence[Described]) -> str:
 
 def _fish(commands: Sequence[Described]) -> str:
     lines = ["# Completion of treeclaim for fish: treeclaim completion fish | source"]
-    helps = {one.words: one.help for one in commands}
-    for one in commands:
-        condition = _fish_condition(one)
-        for name in one.commands:
-            text = helps[(*one.words, name)]
+    helps = {command.words: command.help for command in commands}
+    for command in commands:
+        condition = _fish_condition(command)
+        for name in command.commands:
+            text = helps[(*command.words, name)]
             lines.append(
                 f"complete -c treeclaim -n {condition} -f -a {name} -d {_fish_quoted(text)}"
             )
-        for option in one.options():
+        for option in command.options():
             names = " ".join(
                 f"-l {name[2:]}" if name.startswith("--") else f"-s {name[1:]}"
                 for name in option.option_strings
@@ -115,10 +120,10 @@ def _fish(commands: Sequence[Described]) -> str:
     return "\n".join(lines)
 
 
-def _fish_condition(one: Described) -> str:
-    if not one.words:
+def _fish_condition(command: Described) -> str:
+    if not command.words:
         return "__fish_use_subcommand"
-    seen = "; and ".join(f"__fish_seen_subcommand_from {word}" for word in one.words)
+    seen = "; and ".join(f"__fish_seen_subcommand_from {word}" for word in command.words)
     return _fish_quoted(seen)
 
 

@@ -139,7 +139,9 @@ def _show(out: Console, client: Client) -> None:
     rows = client.providers()
     names = {row["uuid"]: row["name"] for row in rows}
     shown, others = _kinds(rows)
-    show_trees(out, shown, {one.row["uuid"]: one for one in _contents(client, shown)})
+    show_trees(
+        out, shown, {contents.row["uuid"]: contents for contents in _contents(client, shown)}
+    )
     out.print(f"and {others} more like these." if others else "")
     for number, question in enumerate(QUESTIONS, 1):
         milliseconds = _milliseconds(client, question)
@@ -236,7 +238,7 @@ def _service(folder: Path) -> Iterator[str]:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
-    # What is configured for a service of whoever runs this is not for the demo's.
+    # The demo's service must not use the configuration of another service.
     environment = {name: value for name, value in os.environ.items() if not name.startswith("OS_")}
     environment |= {
         "OS_PLACEMENT_DATABASE__CONNECTION": f"sqlite:///{folder}/demo.db",

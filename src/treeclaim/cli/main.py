@@ -39,10 +39,10 @@ _MODULES = {
 has no use for the service, which takes seconds to import."""
 
 _BROKEN_PIPE = 141
-"""Exit code where nobody reads the output any more, as shells have it: 128 and SIGPIPE."""
+"""Exit code when the reader of the output is gone, as in shells: 128 and SIGPIPE."""
 
 _DEBUG = "TREECLAIM_DEBUG"
-"""Environment variable that asks for the traceback of what nobody expected."""
+"""Environment variable that asks for the traceback of an unexpected failure."""
 
 
 class _Parser(argparse.ArgumentParser):
@@ -62,7 +62,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             # What is left in the buffer must fail here, where it is understood.
             sys.stdout.flush()
     except BrokenPipeError:
-        _write_to_nobody()
+        _discard_output()
         return _BROKEN_PIPE
     except KeyboardInterrupt:
         return INTERRUPTED
@@ -93,8 +93,8 @@ def _words(error: Exception) -> str:
     )
 
 
-def _write_to_nobody() -> None:
-    """Let the interpreter's own last flush go nowhere; it would complain."""
+def _discard_output() -> None:
+    """Discard the interpreter's own last flush, which would fail with a message."""
     with suppress(OSError, ValueError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 

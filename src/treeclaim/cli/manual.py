@@ -16,17 +16,17 @@ def write_pages(folder: Path) -> list[Path]:
     commands = list(described(parser()))
     folder.mkdir(parents=True, exist_ok=True)
     written = []
-    for one in commands:
-        path = folder / f"{'-'.join(('treeclaim', *one.words))}.1"
-        path.write_text(_page(one, commands), encoding="utf-8")
+    for command in commands:
+        path = folder / f"{'-'.join(('treeclaim', *command.words))}.1"
+        path.write_text(_page(command, commands), encoding="utf-8")
         written.append(path)
     return written
 
 
-def _page(one: Described, commands: Sequence[Described]) -> str:
-    name = "-".join(("treeclaim", *one.words))
-    text = one.help or one.parser.description or ""
-    usage = " ".join(one.parser.format_usage().removeprefix("usage:").split())
+def _page(command: Described, commands: Sequence[Described]) -> str:
+    name = "-".join(("treeclaim", *command.words))
+    text = command.help or command.parser.description or ""
+    usage = " ".join(command.parser.format_usage().removeprefix("usage:").split())
     lines = [
         f'.TH "{name.upper()}" "1" "" "treeclaim {__version__}" "Treeclaim"',
         ".SH NAME",
@@ -34,11 +34,11 @@ def _page(one: Described, commands: Sequence[Described]) -> str:
         ".SH SYNOPSIS",
         _safe(usage),
         ".SH DESCRIPTION",
-        _safe(one.parser.description or text),
+        _safe(command.parser.description or text),
     ]
     actions = [
         action
-        for action in one.parser._actions  # noqa: SLF001 - argparse has no other way to ask
+        for action in command.parser._actions  # noqa: SLF001 - argparse has no other way to ask
         if action.help is not argparse.SUPPRESS
         and not isinstance(action, argparse._SubParsersAction)  # noqa: SLF001
     ]
@@ -46,7 +46,7 @@ def _page(one: Described, commands: Sequence[Described]) -> str:
         lines.append(".SH OPTIONS")
         for action in actions:
             lines += [".TP", f"\\fB{_safe(_title(action))}\\fR", _safe(_help(action))]
-    below = [other for other in commands if other.words[:-1] == one.words and other.words]
+    below = [other for other in commands if other.words[:-1] == command.words and other.words]
     if below:
         lines.append(".SH COMMANDS")
         for other in below:

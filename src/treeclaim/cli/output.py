@@ -17,7 +17,7 @@ _MOST_DIGITS = 9
 """Of a number that somebody types; what is longer is none that anybody means."""
 
 _WIDEST = 1_000_000
-"""Columns of what is no terminal: whoever reads a file or a pipe cuts the lines himself."""
+"""Columns of a pipe or a file: lines are not cut there."""
 
 _PLAIN = {
     "█": "#",
@@ -61,7 +61,7 @@ def natural(text: str) -> int:
 
 
 class _Printer(Console):
-    """Fails as `print` does where nobody reads any more; by itself it would end the process."""
+    """Fails as `print` does when the reader is gone; rich alone would end the process."""
 
     def on_broken_pipe(self) -> None:
         """Let the failure reach the command's end."""
@@ -94,4 +94,4 @@ def _replaced(error: UnicodeError) -> tuple[str, int]:
     if not isinstance(error, UnicodeEncodeError):
         raise error
     wrong = error.object[error.start : error.end]
-    return "".join(_PLAIN.get(one, "?") for one in wrong), error.end
+    return "".join(_PLAIN.get(character, "?") for character in wrong), error.end

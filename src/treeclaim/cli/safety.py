@@ -28,7 +28,7 @@ def require_authentication(configuration: Configuration, host: str, *, allowed: 
     raise CommandError(
         "[api]/auth_strategy is noauth2, which believes every caller; it listens on addresses of "
         f"this machine alone (127.0.0.1, ::1, localhost), not on {host}. Use keystone, or "
-        f"{ALLOW_NOAUTH2} where nobody else can reach that address."
+        f"{ALLOW_NOAUTH2} where no one else can reach that address."
     )
 
 

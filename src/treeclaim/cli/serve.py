@@ -136,7 +136,7 @@ def _admin(configuration: Configuration, options: argparse.Namespace) -> Iterato
     if configuration.admin is None:
         yield
         return
-    files = [part for one in options.config_file for part in ("--config-file", one)]
+    files = [part for path in options.config_file for part in ("--config-file", path)]
     command = [sys.executable, "-m", "treeclaim", "admin", "--until-input-ends", *files]
     process = subprocess.Popen(command, stdin=subprocess.PIPE)  # noqa: S603 - ourselves
     try:

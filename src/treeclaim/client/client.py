@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Calls to a Placement API endpoint, whoever serves it."""
+"""Calls to any Placement API endpoint."""
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
@@ -20,7 +20,9 @@ from treeclaim.model.microversions import ExtensionFeature, Feature
 _ATTEMPTS = 5
 _CONCURRENT = "placement.concurrent_update"
 _CONCURRENT_WORDS = ("generation conflict", "concurrently", "concurrent")
-"""How servers below 1.23, without codes, tell of another one's change."""
+"""How servers below 1.23, without error codes, report a concurrent change."""
+
+_NO_CODE = "placement.undefined_code"
 
 
 class Client:
@@ -158,7 +160,7 @@ class Client:
         parsed = CandidateQuery.parsed(query) if isinstance(query, str) else query
         needs = parsed.needs()
         self.versions.require(Need("allocation candidates", Feature.ALLOCATION_CANDIDATES), *needs)
-        is_extended = path.endswith("explain") or any(one.extension is not None for one in needs)
+        is_extended = path.endswith("explain") or any(need.extension is not None for need in needs)
         found: dict[str, Any] = self.call("GET", f"{path}?{parsed}", extended=is_extended).json()
         return found
 
@@ -235,7 +237,7 @@ class Client:
 
 
 def retried(attempt: Callable[[], None]) -> None:
-    """Try again what fails because another one changed the same thing meanwhile."""
+    """Repeat an attempt that fails because of a concurrent change."""
     for left in reversed(range(_ATTEMPTS)):
         try:
             attempt()
@@ -247,7 +249,7 @@ def retried(attempt: Callable[[], None]) -> None:
 
 
 def is_conflict(error: ClientError) -> bool:
-    """Tell whether a call failed because another one changed the same thing meanwhile."""
+    """Return whether a call failed because of a concurrent change."""
     message = str(error)
     return error.status == HTTPStatus.CONFLICT and (
         _CONCURRENT in message or any(word in message for word in _CONCURRENT_WORDS)
@@ -257,12 +259,17 @@ def is_conflict(error: ClientError) -> bool:
 def _highest(answer: Answer) -> int:
     """Return the highest minor version of a version document."""
     versions = orjson.loads(answer.text)["versions"]
-    return max(int(one["max_version"].partition(".")[2]) for one in versions)
+    return max(int(version["max_version"].partition(".")[2]) for version in versions)
 
 
 def _detail(answer: Answer) -> str:
+    """Return what an error says, in one line and without what all errors of its status say."""
     try:
         error = orjson.loads(answer.text)["errors"][0]
-        return f"{error['detail']} ({error.get('code', 'no code')})"
-    except (ValueError, KeyError, IndexError, TypeError):
+        # Placement writes the status in words, an empty line, and then the reason.
+        general, _, reason = str(error["detail"]).partition("\n\n")
+        text = " ".join((reason or general).split())
+        code = error.get("code", _NO_CODE)
+    except (ValueError, KeyError, IndexError, TypeError, AttributeError):
         return answer.text[:200]
+    return text if code == _NO_CODE else f"{text} ({code})"

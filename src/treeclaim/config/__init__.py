@@ -2,7 +2,7 @@
 """The configuration: what can be set, what is set, and what the service makes of it.
 
 Options come from `placement.conf` and from the environment (`OS_<GROUP>__<OPTION>`). Sections and
-options that nobody knows are ignored, so a file written for Placement works as it is.
+unknown options are ignored, so a file written for Placement works as it is.
 """
 
 from treeclaim.config.effective import (

@@ -28,7 +28,7 @@ class EffectiveOption:
         name: `[group]/option`.
         value: Secrets are not shown.
         source: A file, the environment, or "default".
-        is_default: Whether nobody set it.
+        is_default: Whether it is not set.
     """
 
     name: str
@@ -51,8 +51,8 @@ def effective_options(options: cfg.ConfigOpts, more: OptionGroups) -> list[Effec
         where = options if group is None else options[group]
         # A library lists some options that it registers only where it needs them.
         registered = [option for option in some if option.dest in where]
-        found += [_effective(options, group, one, where[one.dest]) for one in registered]
-    return sorted(found, key=lambda one: one.name)
+        found += [_effective(options, group, option, where[option.dest]) for option in registered]
+    return sorted(found, key=lambda option: option.name)
 
 
 def all_options(more: OptionGroups) -> OptionGroups:

@@ -14,9 +14,9 @@ from treeclaim.forest.answer.summaries import Summaries
 from treeclaim.forest.bounds.budget import Budget
 from treeclaim.forest.solve.anchors import anchors
 from treeclaim.forest.solve.blocks import Choices
+from treeclaim.forest.solve.candidate_cache import cached
 from treeclaim.forest.solve.combine import combined
 from treeclaim.forest.solve.distinct import distinct
-from treeclaim.forest.solve.found_before import found_before
 from treeclaim.forest.solve.limit import gathered, limited
 from treeclaim.forest.solve.pace import Pace
 from treeclaim.forest.solve.relate import relate
@@ -80,4 +80,4 @@ def search(
 
     # Write: candidates as bytes, in blocks, and then the summaries of the trees that they use.
     # Where an earlier question found the same, its candidates are written instead.
-    return Answer(problem, form, summaries, found_before(problem, candidates))
+    return Answer(problem, form, summaries, cached(problem, candidates))

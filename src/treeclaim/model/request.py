@@ -7,6 +7,7 @@ The terms are those of contract page 90, section 4, and page 20, section 2.
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import Any
 
 NO_GROUP = ""
 """Suffix of the unsuffixed group."""
@@ -63,8 +64,33 @@ class Leniency:
 STRICT = Leniency()
 
 
-@dataclass(frozen=True, slots=True)
-class RequestGroup:
+class _ByValue:
+    """Equal by value, with a hash that is computed once: requests are keys of caches."""
+
+    __slots__ = ()
+
+    _value: tuple[Any, ...]
+    _hash: int
+
+    def _set_value(self, *value: object) -> None:
+        object.__setattr__(self, "_value", value)
+        object.__setattr__(self, "_hash", hash(value))
+
+    def __eq__(self, other: object) -> bool:
+        """Compare; the order of resources counts, as answers show it."""
+        return self is other or (
+            isinstance(other, type(self))
+            and self._hash == other._hash
+            and self._value == other._value
+        )
+
+    def __hash__(self) -> int:
+        """Return the hash of the value."""
+        return self._hash
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RequestGroup(_ByValue):
     """One bundle of `resources`, `required`, `member_of` and `in_tree` of a request.
 
     Attributes:
@@ -78,6 +104,17 @@ class RequestGroup:
     resources: Mapping[str, int] = field(default_factory=dict)
     conditions: ProviderConditions = field(default_factory=ProviderConditions)
     leniency: Mapping[str, Leniency] = field(default_factory=dict)
+    _value: tuple[Any, ...] = field(init=False, repr=False)
+    _hash: int = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        """Compute the value by which it is compared."""
+        self._set_value(
+            self.suffix,
+            tuple(self.resources.items()),
+            self.conditions,
+            tuple(self.leniency.items()),
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,10 +138,8 @@ class SplitPolicy(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class CandidateRequest:
-    """A validated question for allocation candidates.
-
-    Requests are equal by identity, so that what is known of one can be kept for it.
+class CandidateRequest(_ByValue):
+    """A validated question for allocation candidates. Requests are equal by value.
 
     Attributes:
         groups: All request groups, in the order of the query.
@@ -127,6 +162,22 @@ class CandidateRequest:
     sums_groups: bool = True
     limit: int | None = None
     nested: bool = True
+    _value: tuple[Any, ...] = field(init=False, repr=False)
+    _hash: int = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        """Compute the value by which it is compared."""
+        self._set_value(
+            self.groups,
+            self.root,
+            self.same_subtree,
+            self.isolated,
+            self.can_split,
+            self.split_policy,
+            self.sums_groups,
+            self.limit,
+            self.nested,
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,7 @@ from treeclaim.model.request import BodyForm, CandidateRequest, SearchOptions
 
 _FEW_GROUPS = 32
 """Request groups up to which a search is tried in the worker itself. Flavors with devices have a
-dozen; with very many, single steps of a search may be long, between which nobody looks at the
+dozen; with very many, single steps of a search may be long, between which nothing looks at the
 clock."""
 
 _DIGEST_BYTES = 16

@@ -34,7 +34,7 @@ Found = TypeVar("Found")
 Result = TypeVar("Result")
 
 _SLOW_PLACES = 4
-"""Questions in each part of the slow lane, waiting ones included, where nobody says otherwise."""
+"""Questions in each part of the slow lane, waiting ones included, by default."""
 
 _WHAT = "inventory"
 
@@ -171,7 +171,7 @@ class Replica:
             if found is None:
                 found = self._second_attempt(question, asked)
         except AnswerTooLongError:
-            # Another attempt would write as much again, in vain.
+            # A second attempt would become as long again.
             found = None
         if found is None:
             self._long.note(question.key)

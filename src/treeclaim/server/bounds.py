@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Bounds of the server that nobody needs to set; those that one may are options."""
+"""Bounds of the server that are no options, with their reasons."""
 
 HEAD_BYTES = 400 * 1024
 """Longest request line with headers. A token of Keystone has up to some KiB and a scheduler's query
@@ -60,7 +60,7 @@ SWEEP_SECONDS = 0.5
 less than a millisecond."""
 
 RETRY_AFTER = 1
-"""Seconds that a client is told to wait when too many requests wait for a thread."""
+"""Seconds in the Retry-After header when too many requests wait for a thread."""
 
 WAITING_SECONDS = 30.0
 """How long a request waits for a thread at most; then it is refused with 503. Clients of Placement

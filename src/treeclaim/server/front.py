@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the connections of a process share, and the socket on which they come."""
+"""Takes connections from the listening socket, and holds what they share."""
 
 import asyncio
 import errno
@@ -75,7 +75,7 @@ class Front:
         self._all_closed = asyncio.Event()
 
     def listen(self, listener: socket.socket) -> None:
-        """Take connections from now on, and look at deadlines."""
+        """Start to accept connections and to check deadlines."""
         self._listener = listener
         listener.setblocking(False)
         self._environment = _common_environment(listener, self._tls)
@@ -83,11 +83,11 @@ class Front:
         self.loop.call_later(SWEEP_SECONDS, self._sweep)
 
     def call(self, function: Callable[..., object], *arguments: Any) -> None:
-        """Let the event loop do something; threads call this."""
+        """Run a function in the event loop; threads call this."""
         self.loop.call_soon_threadsafe(function, *arguments)
 
     def date(self) -> str:
-        """Return the header that says what time it is."""
+        """Return the value of the Date header."""
         now = int(time.time())
         if self._date[0] != now:
             self._date = (now, formatdate(now, usegmt=True))
@@ -101,12 +101,12 @@ class Front:
         return dict(self._environment)
 
     def note_closed(self) -> None:
-        """Know that a connection is closed."""
+        """Note that a connection is closed."""
         if self.is_stopping and not len(self.table) and not self._opening:
             self._all_closed.set()
 
     def note_dropped(self, phase: Phase) -> None:
-        """Say that a client was too slow."""
+        """Log that a client was too slow."""
         _LOG.debug("Closed a connection that was %s for too long", phase.name.lower())
 
     async def stop(self) -> None:
@@ -168,7 +168,7 @@ class Front:
         task.add_done_callback(self._opened)
 
     def _make_room(self) -> bool:
-        """Let the one that gives way first go if there are too many; tell whether there is room."""
+        """Close a connection if there are too many; return whether there is room."""
         opening = len(self._opening)
         if self.table.make_room(opening) or self._drop_opening():
             return True
@@ -184,14 +184,14 @@ class Front:
         self.note_closed()
 
     def _drop_opening(self) -> bool:
-        """Give up the oldest connection whose TLS does not get ready."""
+        """Drop the oldest connection whose TLS handshake is unfinished."""
         for task in self._opening:
             task.cancel()
             return True
         return False
 
     def _pause_accepting(self, error: OSError) -> None:
-        """Make room where files have run out, and try again soon."""
+        """Close a connection if file descriptors have run out, and accept again soon."""
         if self._listener is None:
             return
         if error.errno not in _OUT_OF_FILES:

@@ -179,11 +179,11 @@ def test_options_and_sections_that_nobody_knows_are_named_with_file_and_line(
     environment["OS_PLACEMENT__MAX_CANDIDATES"] = "3"
     lines, code = check_of(environment)
     assert code == 0
-    line = the_line(lines, "reads max_allocation_candidate ")
+    line = the_line(lines, "unknown option max_allocation_candidate ")
     assert line.startswith(f"warning {file}:3: ")
     assert "max_allocation_candidates" in line
     assert the_line(lines, "[nobody]").startswith(f"warning {file}:5: ")
-    assert the_line(lines, "reads transport_url").startswith(f"warning {file}:11: ")
+    assert the_line(lines, "unknown option transport_url").startswith(f"warning {file}:11: ")
     assert "OS_PLACEMENT__MAX_CANDIDATES" in the_line(lines, "this variable")
     assert not [line for line in lines if line.startswith("warning") and "strategy" in line]
     assert lines[-1] == "The configuration can be used; look at the 4 warnings."

@@ -96,17 +96,18 @@ providers:
         ("providers: [{name: a, tratis: []}]", 1, "did you mean 'traits'"),
         ("providers: [{name: a, children: [{name: b, parent: c}]}]", 1, "its parent"),
         ("providers: [{name: !!python/object:os.system a}]", 1, "cannot be read"),
-        ("providers: [{name: a}]\n---\nproviders: []", 2, "no YAML"),
+        ("providers: [{name: a}]\n---\nproviders: []", 2, "not YAML"),
         ("providers: [{name: a, ? [x] : y}]", 1, "a key"),
-        ("a\x00b", 1, "no YAML"),
+        ("providers: [{name: host-{n}}]", 1, 'quote texts with braces: "host-{n}"'),
+        ("a\x00b", 1, "not YAML"),
         ("%YAML 9", 1, "YAML"),
         ("", 1, "providers"),
         ("providers: {}", 1, "a list of providers"),
         ("- 1", 1, "'providers' is expected"),
-        ("*a", 1, "no YAML"),
+        ("*a", 1, "not YAML"),
         ("providers: [{name: a, count: 9" + "9" * 5000 + "}]", 1, "cannot be read"),
     ],
-    ids=range(36),
+    ids=range(37),
 )
 def test_what_is_wrong_is_told_with_its_line(text, line, said):
     told = problems(text)

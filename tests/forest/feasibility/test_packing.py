@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from tests.forest.building import answer_of, forest_of, record, wide_trees
 from treeclaim.forest.bounds import thresholds
 from treeclaim.forest.bounds.budget import UNBOUNDED
-from treeclaim.forest.feasibility import packing
-from treeclaim.forest.feasibility.packing import Kind, Place, packable
+from treeclaim.forest.feasibility import bin_packing
+from treeclaim.forest.feasibility.bin_packing import Bin, Kind, packable
 from treeclaim.model.errors import SearchGivenUpError
 from treeclaim.model.inventory import Inventory
 from treeclaim.model.request import CandidateRequest, RequestGroup, SearchOptions
@@ -33,19 +33,19 @@ def puzzles(draw):
     )
     serves = st.tuples(*[st.booleans()] * len(kinds))
     rooms = st.tuples(*[st.integers(-1, 6)] * classes)
-    places = draw(st.lists(st.builds(Place, rooms, serves), max_size=3))
+    places = draw(st.lists(st.builds(Bin, rooms, serves), max_size=3))
     return tuple(kinds), tuple(sorted(places))
 
 
 def fits(kinds, places):
     """Try everything."""
-    takers = [kind for kind, one in enumerate(kinds) for _ in range(one.takers)]
+    items = [kind for kind, one in enumerate(kinds) for _ in range(one.items)]
     return any(
         all(serves_all(kinds, place, mine) for place, mine in zip(places, by_place, strict=True))
-        for chosen in itertools.product(range(len(places)), repeat=len(takers))
+        for chosen in itertools.product(range(len(places)), repeat=len(items))
         for by_place in [
             [
-                [kind for kind, at in zip(takers, chosen, strict=True) if at == number]
+                [kind for kind, at in zip(items, chosen, strict=True) if at == number]
                 for number in range(len(places))
             ]
         ]
@@ -66,34 +66,34 @@ def serves_all(kinds, place, mine):
 @given(puzzles())
 def test_packing_agrees_with_trying_everything(puzzle):
     kinds, places = puzzle
-    if sum(one.takers for one in kinds) <= 6:
+    if sum(one.items for one in kinds) <= 6:
         assert packable(kinds, places) == fits(kinds, places)
 
 
 @given(puzzles())
 def test_what_is_served_greedily_can_be_served(puzzle):
     kinds, places = puzzle
-    if sum(one.takers for one in kinds) <= 6 and packing.greedy(kinds, places):
+    if sum(one.items for one in kinds) <= 6 and bin_packing.greedy(kinds, places):
         assert fits(kinds, places)
 
 
 @given(puzzles())
 def test_too_little_work_allowed_is_never_too_strict(puzzle):
     kinds, places = puzzle
-    if sum(one.takers for one in kinds) <= 6 and fits(kinds, places):
+    if sum(one.items for one in kinds) <= 6 and fits(kinds, places):
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(thresholds, "MOST_FILLINGS", 2)
             patch.setattr(thresholds, "MOST_PACKING_STATES", (4, 2))
-            assert packing._judged(kinds, places, UNBOUNDED)
+            assert bin_packing._judged(kinds, places, UNBOUNDED)
 
 
 @given(puzzles())
 def test_taking_nearly_alike_takers_for_alike_is_never_too_strict(puzzle):
     kinds, places = puzzle
-    if sum(one.takers for one in kinds) <= 6 and fits(kinds, places):
+    if sum(one.items for one in kinds) <= 6 and fits(kinds, places):
         for most in (1, 4, 10):
-            coarse, merged = packing._merged(kinds, places, most)
-            assert sum(one.takers for one in coarse) == sum(one.takers for one in kinds)
+            coarse, merged = bin_packing._merged(kinds, places, most)
+            assert sum(one.items for one in coarse) == sum(one.items for one in kinds)
             assert packable(coarse, merged)
 
 

@@ -9,7 +9,10 @@ from hypothesis import strategies as st
 
 from tests.forest.building import BEGINNING, body_of, complete, forest_of, provider_uuid, record
 from treeclaim.forest import search as search_module
-from treeclaim.forest.bounds.memory import Memory
+from treeclaim.forest.answer import templates
+from treeclaim.forest.bounds.cache import ByteCache
+from treeclaim.forest.question import plan as plan_module
+from treeclaim.forest.question import steps
 from treeclaim.forest.table.forest import Forest
 from treeclaim.model.changes import Changes
 from treeclaim.model.names import SHARING_TRAIT
@@ -118,7 +121,7 @@ def test_answers_are_those_of_a_forest_that_was_never_asked(rounds):
         for options in (SearchOptions(), SearchOptions(breadth_first=True), SearchOptions(2)):
             for request in requests(amount, limit):
                 form = BodyForm(nested=request.nested)
-                never_asked.memory.clear()
+                never_asked.cache.clear()
                 expected = body_of(never_asked, request, options, form)
                 assert body_of(forest, request, options, form) == expected
 
@@ -132,8 +135,28 @@ def test_another_amount_that_fits_the_same_providers_is_not_searched_again(monke
     assert body_of(forest, third).count(b'"VCPU":9') == 0
 
 
+def test_a_request_that_is_read_anew_finds_what_is_known_of_an_equal_one(monkeypatch):
+    forest = forest_of(world([0] * 10))
+    expected = [body_of(forest, request) for request in requests(2, None) if request.nested]
+    monkeypatch.setattr(plan_module, "_planned", None)
+    monkeypatch.setattr(steps, "_Planner", None)
+    monkeypatch.setattr(templates, "_template", None)
+    again = [body_of(forest, request) for request in requests(2, None) if request.nested]
+    assert again == expected
+
+
+def test_the_order_of_resources_tells_requests_apart():
+    one, other = (
+        CandidateRequest((RequestGroup("", dict.fromkeys(names, 1)),))
+        for names in (("VCPU", "DISK_GB"), ("DISK_GB", "VCPU"))
+    )
+    assert one != other
+    assert one == CandidateRequest(one.groups)
+    assert one != CandidateRequest(one.groups, limit=1)
+
+
 def test_the_oldest_is_forgotten_first_and_everything_with_a_change_of_shape():
-    memory = Memory(1_700)
+    memory = ByteCache(1_700)
     for key in range(3):
         memory.keep(key, np.zeros(10, dtype=np.int8))
     assert memory.find(0) is not None
@@ -141,14 +164,14 @@ def test_the_oldest_is_forgotten_first_and_everything_with_a_change_of_shape():
     assert [key for key in range(4) if memory.find(key) is not None] == [0, 2, 3]
     forest = forest_of(world([0] * 10))
     body_of(forest, next(requests(1, None)))
-    kept = forest.memory.get("mine", lambda: np.zeros(1))
+    kept = forest.cache.get("mine", lambda: np.zeros(1))
     forest.apply(
         Changes(
             cursor=BEGINNING, complete=False, records=world([1] * 10), removed=[], catalogue=None
         )
     )
-    assert forest.memory.find("mine") is kept
+    assert forest.cache.find("mine") is kept
     forest.apply(
         Changes(cursor=BEGINNING, complete=False, records=[record(20)], removed=[], catalogue=None)
     )
-    assert forest.memory.find("mine") is None
+    assert forest.cache.find("mine") is None

@@ -10,20 +10,22 @@ from hypothesis import strategies as st
 
 from treeclaim.forest.bounds import thresholds
 from treeclaim.forest.split import sums
-from treeclaim.forest.split.division import Share, even, is_viable, minimal_sets, pack
+from treeclaim.forest.split.division import even, pack
+from treeclaim.forest.split.minimal_sets import minimal_sets
+from treeclaim.forest.split.offers import Offer, is_viable
 
 steps = st.sampled_from([1, 1, 2, 3, 4])
 
 
 @st.composite
-def shares(draw):
-    """Up to six shares, mostly with the same step."""
+def offers(draw):
+    """Up to six offers, mostly with the same step."""
     common = draw(steps)
     made = []
-    for place in range(draw(st.integers(1, 6))):
+    for position in range(draw(st.integers(1, 6))):
         step = draw(st.one_of(st.just(common), steps))
         bounds = draw(st.integers(0, 5)), draw(st.integers(1, 9))
-        made.append(Share.of(place, bounds, step))
+        made.append(Offer.of(position, bounds, step))
     return tuple(one for one in made if one is not None)
 
 
@@ -33,7 +35,7 @@ def vectors(some, amount):
     return [one for one in itertools.product(*choices) if sum(one) == amount]
 
 
-@given(shares(), st.integers(1, 30))
+@given(offers(), st.integers(1, 30))
 def test_the_minimal_sets_are_the_viable_ones_without_a_smaller_one(some, amount):
     viable = [
         subset
@@ -47,7 +49,7 @@ def test_the_minimal_sets_are_the_viable_ones_without_a_smaller_one(some, amount
     assert [len(one) for one in found] == sorted(len(one) for one in found)
 
 
-@given(shares(), st.integers(1, 30))
+@given(offers(), st.integers(1, 30))
 def test_a_viable_set_is_divided_as_the_policy_says(some, amount):
     possible = vectors(some, amount)
     assert is_viable(some, amount) == bool(possible or (not some and amount == 0))
@@ -59,16 +61,16 @@ def test_a_viable_set_is_divided_as_the_policy_says(some, amount):
 
 
 def test_large_amounts_are_divided_without_trying_them_all():
-    hosts = tuple(Share(place, 1, 300_000 + place, 1) for place in range(16))
+    hosts = tuple(Offer(position, 1, 300_000 + position, 1) for position in range(16))
     first = next(minimal_sets(hosts, 2_000_000))
     assert len(first) == 7
     assert sum(even(first, 2_000_000)) == sum(pack(first, 2_000_000)) == 2_000_000
-    lopsided = (Share(0, 1, 1_000, 1), Share(1, 1, 10**9, 1))
+    lopsided = (Offer(0, 1, 1_000, 1), Offer(1, 1, 10**9, 1))
     assert even(lopsided, 10**6) == (1_000, 999_000)
 
 
 def test_sets_that_hold_a_smaller_one_are_not_searched_to_the_end():
-    many = tuple(Share(place, 1, 1, 1) for place in range(64))
+    many = tuple(Offer(position, 1, 1, 1) for position in range(64))
     assert sum(1 for _ in minimal_sets(many, 2)) == 64 * 63 // 2
 
 
@@ -96,8 +98,10 @@ COPRIME = (10007, 10009, 10037, 10039, 10061, 10067, 10069, 10079)
     [(5000, 100_000_003, even), (5000, 100_000_003, pack), (40_000, 1_234_567_891, pack)],
 )
 def test_large_steps_without_a_common_divisor_are_divided_soon(times, amount, divide):
-    shares = tuple(Share(place, step, step * times, step) for place, step in enumerate(COPRIME))
+    offers = tuple(
+        Offer(position, step, step * times, step) for position, step in enumerate(COPRIME)
+    )
     begin = time.process_time()
-    first = next(minimal_sets(shares, amount))
+    first = next(minimal_sets(offers, amount))
     assert sum(divide(first, amount)) == amount
     assert time.process_time() - begin < 10

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reads what the application left of a request's body (contract page 00, section 4).
+"""Reads what the application left unread of a request's body (contract page 00, section 4).
 
-An answer that is given before the body was read leaves it in the connection, where a server takes it
-for the next request, or closes the connection with it unread, which resets it and loses the answer.
-The server of `treeclaim serve` reads bodies itself, and needs this not; others do.
+After an answer that came before the body was read, a server either takes the rest of the body for
+the next request, or closes the connection, which resets it and may lose the answer. The server of
+`treeclaim serve` reads bodies itself and does not need this layer; other servers do.
 """
 
 from collections.abc import Callable, Iterable
@@ -14,17 +14,17 @@ if TYPE_CHECKING:
     from wsgiref.types import InputStream, StartResponse, WSGIApplication, WSGIEnvironment
 
 _PIECE = 16 * 1024
-"""Bytes read at a time; servers return only when so many have come, or all."""
+"""Bytes read at a time; servers return only when that many, or all, have arrived."""
 
 _DRAIN_SECONDS = 30.0
-"""How long is read; looked at after each piece. How long one piece may take is the server's to say:
-uWSGI has socket-timeout, Apache RequestReadTimeout, gunicorn nothing."""
+"""Seconds to read for, checked after each piece. The server limits the time of one piece: uWSGI by
+socket-timeout, Apache by RequestReadTimeout, gunicorn not at all."""
 
 
 class Draining:
-    """The WSGI layer that does it, around all others.
+    """The outermost WSGI layer, which reads the rest of each body.
 
-    A body that is longer than the limit is left, and the answer says that the connection is closed.
+    A body longer than the limit is not read, and the answer announces that the connection closes.
     """
 
     def __init__(self, application: "WSGIApplication", most_bytes: int) -> None:
@@ -34,7 +34,7 @@ class Draining:
     def __call__(
         self, environment: "WSGIEnvironment", start_response: "StartResponse"
     ) -> Iterable[bytes]:
-        """Answer; the first byte is given to the server when the body has been read."""
+        """Answer; the server gets the first byte after the body has been read."""
         length = _length_of(environment)
         if length <= 0:
             return self._application(environment, start_response)
@@ -53,7 +53,7 @@ def _length_of(environment: "WSGIEnvironment") -> int:
 
 
 def _closing(start_response: "StartResponse") -> "StartResponse":
-    """Say in the answer that the connection ends with it."""
+    """Announce in the answer that the connection closes after it."""
 
     def start(
         status: str, headers: list[tuple[str, str]], exc_info: Any = None, /
@@ -64,7 +64,7 @@ def _closing(start_response: "StartResponse") -> "StartResponse":
 
 
 class _Counted:
-    """A request's body that knows how much of it was read."""
+    """A request's body that counts how much of it was read."""
 
     def __init__(self, inner: "InputStream") -> None:
         self._inner = inner

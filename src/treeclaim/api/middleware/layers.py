@@ -25,7 +25,7 @@ _IN_PATHS = "/:@!$&'()*+,;=-._~"
 _IN_QUERIES = _IN_PATHS + "?%"
 _PLAIN_PATH = re.compile(r"[/:@!$&'()*+,;=\-._~A-Za-z0-9]*")
 _PLAIN_QUERY = re.compile(r"[/:@!$&'()*+,;=\-._~?%A-Za-z0-9]*")
-"""What needs no quoting: nearly every request."""
+"""Paths and queries that need no quoting, as nearly all."""
 
 _REMEMBERED, _LONGEST_REMEMBERED = 4_096, 256
 """Series, and characters of method, path and status of each: 1 MiB. Some fifty operations have up to
@@ -33,7 +33,7 @@ twenty statuses each."""
 
 
 class RequestIds:
-    """Gives each request an id and puts it into the response, whoever answers."""
+    """Gives each request an id and adds it to the response, whichever layer answers."""
 
     def __init__(self, application: "WSGIApplication") -> None:
         self._application = application
@@ -79,7 +79,7 @@ class RequestRecord:
 
 def _count(environment: "WSGIEnvironment", code: str, seconds: float) -> None:
     operation = environment.get(OPERATION_KEY)
-    # What nobody provides is counted together: callers could make up any number of paths.
+    # Unknown paths are counted together: callers could make up any number of them.
     method, path = ("-", "-") if operation is None else (operation.method, operation.path)
     requests, durations = _series(method, path, code)
     requests.inc()
@@ -88,7 +88,7 @@ def _count(environment: "WSGIEnvironment", code: str, seconds: float) -> None:
 
 @remembering_short(_REMEMBERED, _LONGEST_REMEMBERED)
 def _series(method: str, path: str, code: str) -> tuple[Counter, Histogram]:
-    """Return what counts and times one kind of answer; the library takes long to find them."""
+    """Return the counter and timer of one kind of answer; looking them up in the library is slow."""
     return (
         metrics.REQUESTS.labels(method, path, code),
         metrics.REQUEST_SECONDS.labels(method, path),
@@ -96,9 +96,9 @@ def _series(method: str, path: str, code: str) -> tuple[Counter, Histogram]:
 
 
 def _target(environment: "WSGIEnvironment") -> str:
-    """Return path and query as a URL has them: one word, whatever the client sent.
+    """Return path and query, quoted as in a URL, so that they are one word of a log line.
 
-    A quote or a space would let a path write the rest of the line itself.
+    Otherwise a quote or a space in a path could forge the rest of the line.
     """
     path = environment.get("SCRIPT_NAME", "") + environment.get("PATH_INFO", "")
     target = path if _PLAIN_PATH.fullmatch(path) else quote(path, _IN_PATHS, "latin-1", "replace")

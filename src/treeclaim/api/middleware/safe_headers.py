@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Headers of every answer, whoever gives it."""
+"""Security headers on every answer, including those of other layers."""
 
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
@@ -11,9 +11,9 @@ _NO_GUESSING = ("X-Content-Type-Options", "nosniff")
 
 
 class SafeHeaders:
-    """Forbids browsers to guess what an answer is.
+    """Forbids browsers to guess the media type of an answer.
 
-    An error may repeat what somebody else wrote into a link.
+    An error may repeat text that an attacker put into a link.
     """
 
     def __init__(self, application: "WSGIApplication") -> None:

@@ -66,7 +66,7 @@ class Tracing:
         span.end(end)
 
     def close(self) -> None:
-        """Send what is left."""
+        """Send the spans that are left, and stop."""
         metrics.phase_listeners.remove(self._note_phase)
         self._provider.shutdown()
 

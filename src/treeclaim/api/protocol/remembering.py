@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is remembered about requests, within bounds in bytes.
+"""The cache of results about requests, bounded in bytes.
 
-Reading the same header for each request takes long, so the last results are kept. A client can
-make up any number of values of any length; only short ones are kept, so that the number of entries
-bounds the memory too.
+Parsing the same header for each request is slow, so the last results are kept. A client can send any
+number of values of any length; only results for short ones are kept, so that the number of entries
+times the longest bounds the memory.
 """
 
 from collections.abc import Callable
@@ -17,7 +17,7 @@ _Result = TypeVar("_Result")
 def remembering_short(
     entries: int, longest: int
 ) -> Callable[[Callable[_Parameters, _Result]], Callable[_Parameters, _Result]]:
-    """Let a function remember its last results, but only where its arguments are short.
+    """Cache the last results of a function, but only for short arguments.
 
     Args:
         entries: How many results are kept.

@@ -1,19 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Texts from clients on their way out: into errors and into headers.
+"""Makes texts from clients safe to repeat in errors and headers.
 
-What a client sent is repeated to help people, never in full and never as it is: a request must not
-decide how much is written, nor where a line or a header ends.
+Errors quote what a client sent, to help people, but shortened and escaped: a request must not decide
+how much is written, nor where a line or a header ends.
 """
 
 import re
 from urllib.parse import quote
 
 LONGEST_QUOTED = 300
-"""Characters of one value that an error repeats: a name of the greatest length (255) is whole."""
+"""Characters of a value that an error quotes: a name of the greatest length (255) fits."""
 
 LONGEST_DETAIL = 8_192
-"""Characters of an error's text. The wording of the validator, which shows schema and value, is
-mostly below 4,000; what clients match stands at its beginning."""
+"""Characters of an error's text. The validator's wording, which shows schema and value, is mostly
+below 4,000 characters, and what clients match is at its beginning."""
 
 _CUT = "\N{HORIZONTAL ELLIPSIS}"
 _HARMFUL = re.compile(

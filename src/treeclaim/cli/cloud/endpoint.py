@@ -111,7 +111,7 @@ def _of_cloud(name: str) -> Transport:
 
 def _of_environment(environment: Mapping[str, str]) -> Transport:
     def value(*names: str) -> str | None:
-        return next((environment[one] for one in names if environment.get(one)), None)
+        return next((environment[name] for name in names if environment.get(name)), None)
 
     common: dict[str, Any] = {
         "auth_url": value("OS_AUTH_URL"),

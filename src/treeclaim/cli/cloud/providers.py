@@ -95,6 +95,6 @@ def names_in(client: Client, answer: Mapping[str, Any]) -> dict[str, str]:
 def _providers_in(request: Mapping[str, Any]) -> set[str]:
     allocations = request["allocations"]
     if isinstance(allocations, list):
-        return {one["resource_provider"]["uuid"] for one in allocations}
+        return {allocation["resource_provider"]["uuid"] for allocation in allocations}
     mapped = (own for some in request.get("mappings", {}).values() for own in some)
     return {*allocations, *mapped}

@@ -41,10 +41,10 @@ def files_read(config_files: Sequence[str], config_dirs: Iterable[str]) -> list[
     if not found and (directory := os.environ.get(CONFIG_DIR_VARIABLE)):
         found = [str(Path(directory) / f"{PROJECT}.conf")]
     elif not found:
-        found = [str(one) for one in cfg.find_config_files(project=PROJECT)]
+        found = [str(path) for path in cfg.find_config_files(project=PROJECT)]
     for directory in config_dirs:
-        found += sorted(str(one) for one in Path(directory).glob("*.conf"))
-    return [one for one in found if Path(one).is_file()]
+        found += sorted(str(path) for path in Path(directory).glob("*.conf"))
+    return [path for path in found if Path(path).is_file()]
 
 
 def lines_of(files: Iterable[str]) -> list[SettingLine]:

@@ -67,7 +67,7 @@ def add_to(commands: Any) -> None:
 def _sample(_options: argparse.Namespace) -> int:
     options = cfg.ConfigOpts()
     generator.register_cli_opts(options)
-    wanted = [part for one in _NAMESPACES for part in ("--namespace", one)]
+    wanted = [part for namespace in _NAMESPACES for part in ("--namespace", namespace)]
     options(wanted, project=PROJECT, default_config_files=[], default_config_dirs=[])
     generator.generate(options, output_file=sys.stdout)
     return 0
@@ -129,11 +129,13 @@ def _print_options(
     configuration: Configuration, keystone: OptionGroups, places: Places, *, with_defaults: bool
 ) -> None:
     print("# Files: " + (", ".join(configuration.options.config_file or []) or "none"))
-    for one in effective_options(configuration.options, keystone):
-        if with_defaults or not one.is_default:
-            group, _, name = one.name.removeprefix("[").partition("]/")
-            source = one.source if one.is_default else places.place(group, name) or one.source
-            print(f"{one.name} = {one.value}  # {source}")
+    for option in effective_options(configuration.options, keystone):
+        if with_defaults or not option.is_default:
+            group, _, name = option.name.removeprefix("[").partition("]/")
+            source = (
+                option.source if option.is_default else places.place(group, name) or option.source
+            )
+            print(f"{option.name} = {option.value}  # {source}")
 
 
 def _keystone_options(configuration: Configuration) -> OptionGroups:

@@ -139,11 +139,11 @@ def _check(options: argparse.Namespace) -> int:
     """Print what is found, and a verdict; nothing is changed."""
     found = check(configuration_of(options).database)
     console = printer()
-    for one in found:
-        mark, style = _MARKS[one.level]
-        console.print(Text.assemble((mark, style), f" {one.subject}: {one.text}"))
-        if one.remedy:
-            console.print(Text(f"        → {one.remedy}"))
-    worst = max(one.level for one in found)
+    for finding in found:
+        mark, style = _MARKS[finding.level]
+        console.print(Text.assemble((mark, style), f" {finding.subject}: {finding.text}"))
+        if finding.remedy:
+            console.print(Text(f"        → {finding.remedy}"))
+    worst = max(finding.level for finding in found)
     console.print(Text(_VERDICTS[worst]))
     return int(worst)

@@ -83,21 +83,21 @@ def known_names(groups: OptionGroups) -> dict[str, set[str]]:
 def unknown_options(
     lines: Iterable[SettingLine], known: Mapping[str, set[str]]
 ) -> Iterator[Finding]:
-    """Find sections and options, in files and in the environment, that nobody reads."""
+    """Find unknown sections and options in files and in the environment."""
     for line in lines:
         if line.group not in known:
             if line.name is None:
                 near = _near(line.group, known)
-                yield Finding(False, line.where, f"nobody reads section [{line.group}]{near}")
+                yield Finding(False, line.where, f"unknown section [{line.group}]{near}")
         elif line.name is not None and line.name not in known[line.group]:
             near = _near(line.name, known[line.group])
-            yield Finding(False, line.where, f"nobody reads {line.name} in [{line.group}]{near}")
+            yield Finding(False, line.where, f"unknown option {line.name} in [{line.group}]{near}")
     upper = {group.upper(): {name.upper() for name in names} for group, names in known.items()}
     for variable in sorted(os.environ):
         match = _VARIABLE.fullmatch(variable)
         if match is not None and match[2] not in upper.get(match[1], set()):
             near = _near(match[2], upper.get(match[1], set()))
-            yield Finding(False, variable, f"nobody reads this variable{near}")
+            yield Finding(False, variable, f"this variable names no option{near}")
 
 
 def _near(name: str, known: Iterable[str]) -> str:
@@ -152,14 +152,14 @@ def database(configuration: Configuration, places: Places) -> Iterator[Finding]:
 
 
 def policy(enforcer: oslo_policy.Enforcer, options: Any, places: Places) -> Iterator[Finding]:
-    """Find rules in the policy file that nobody asks for, and references to rules that are none."""
+    """Find rules in the policy file that no operation uses, and references to undefined rules."""
     named = str(options.oslo_policy.policy_file)
     file = named if Path(named).is_file() else options.find_file(named)
     if file is None:
         return
     problems: list[Problem] = []
     document = read_document(Path(file).read_text(encoding="utf-8", errors="replace"), problems)
-    yield from (Finding(True, f"{file}:{one.line}", one.text) for one in problems)
+    yield from (Finding(True, f"{file}:{problem.line}", problem.text) for problem in problems)
     if isinstance(document, Members):
         yield from _policy_rules(enforcer, document, str(file))
     try:
@@ -183,7 +183,7 @@ def _policy_rules(
         if name not in registered and name not in referred:
             near = difflib.get_close_matches(name, registered, 1)
             advice = f"; did you mean {near[0]!r}?" if near else ""
-            yield Finding(False, where, f"nobody asks for rule {name!r}{advice}")
+            yield Finding(False, where, f"no operation uses rule {name!r}{advice}")
         value = document.members.get(name)
         for other in _REFERENCE.findall("" if value is None else _text(value)):
             if other not in defined:

@@ -99,7 +99,7 @@ def read_contents(
     listed = client.providers()
     if only is not None:
         wanted = set(only)
-        listed = [one for one in listed if one["uuid"] in wanted]
+        listed = [row for row in listed if row["uuid"] in wanted]
     with ThreadPoolExecutor(threads) as pool:
 
         def each(what: str, items: list[Item], read: Callable[[Item], Result]) -> Iterator[Result]:
@@ -113,7 +113,7 @@ def read_contents(
         )
         holders: set[str] = set()
         ordered = parents_first(listed)
-        for provider, held_by in each("providers", ordered, lambda one: _provider(client, one)):
+        for provider, held_by in each("providers", ordered, lambda row: _provider(client, row)):
             found.providers[provider.uuid] = provider
             holders |= held_by
         for consumer in each(
@@ -127,17 +127,17 @@ def read_contents(
 
 def parents_first(listed: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
     """Return providers, as a list of them has them, in an order in which they can be made."""
-    waiting = {one["uuid"]: one for one in listed}
+    waiting = {row["uuid"]: row for row in listed}
     ordered: list[Mapping[str, Any]] = []
     while waiting:
-        ready = [one for one in waiting.values() if one["parent_provider_uuid"] not in waiting]
+        ready = [row for row in waiting.values() if row["parent_provider_uuid"] not in waiting]
         # Without any there is a circle, which no service lets anybody make.
-        ordered += [waiting.pop(one["uuid"]) for one in ready or list(waiting.values())]
+        ordered += [waiting.pop(row["uuid"]) for row in ready or list(waiting.values())]
     return ordered
 
 
 def _class_names(client: Client) -> list[str]:
-    return [one["name"] for one in client.get("/resource_classes")["resource_classes"]]
+    return [entry["name"] for entry in client.get("/resource_classes")["resource_classes"]]
 
 
 def _provider(client: Client, listed: Mapping[str, Any]) -> tuple[Provider, set[str]]:

@@ -23,7 +23,7 @@ from treeclaim.model.microversions import Feature
 
 _CUSTOM = "CUSTOM_"
 _UNKNOWN = "unknown"
-"""How a consumer without a type is shown; nobody can write it."""
+"""How a consumer without a type is shown; it cannot be written."""
 
 _REFUSALS = {HTTPStatus.BAD_REQUEST, HTTPStatus.NOT_FOUND, HTTPStatus.CONFLICT}
 _BEFORE_TYPES = Feature.CONSUMER_TYPES - 1
@@ -171,9 +171,9 @@ def _copy_consumers(
 ) -> None:
     """Write what consumers hold; what finds no room is tried again after the others moved."""
     waiting = [
-        one
-        for one in wanted.consumers.values()
-        if consumer_differences(one, present.consumers.get(one.uuid))
+        consumer
+        for consumer in wanted.consumers.values()
+        if consumer_differences(consumer, present.consumers.get(consumer.uuid))
     ]
     outcome.unchanged += len(wanted.consumers) - len(waiting)
     total = len(waiting)
@@ -181,25 +181,31 @@ def _copy_consumers(
     untyped = target.limited_to(_BEFORE_TYPES)
     while waiting:
         refused: list[tuple[Consumer, ClientError]] = []
-        for one in waiting:
+        for consumer in waiting:
             try:
-                _claim(untyped if one.kind in {None, _UNKNOWN} else target, one)
+                _claim(untyped if consumer.kind in {None, _UNKNOWN} else target, consumer)
             except ClientError as error:
                 _require_refusal(error)
-                refused.append((one, error))
+                refused.append((consumer, error))
             else:
                 outcome.consumers += 1
                 progress("writing consumers", outcome.consumers, total)
         if len(refused) == len(waiting):
-            outcome.refused += [f"consumer {one.uuid}: {error}" for one, error in refused]
+            outcome.refused += [
+                f"consumer {consumer.uuid}: {error}" for consumer, error in refused
+            ]
             return
-        waiting = [one for one, _ in refused]
+        waiting = [consumer for consumer, _ in refused]
 
 
 def _claim(target: Client, consumer: Consumer) -> None:
     target.claim(
         consumer.uuid,
-        {"allocations": {uuid: {"resources": one} for uuid, one in consumer.held.items()}},
+        {
+            "allocations": {
+                uuid: {"resources": resources} for uuid, resources in consumer.held.items()
+            }
+        },
         project_id=consumer.project or bodies.NOBODY,
         user_id=consumer.user or bodies.NOBODY,
         consumer_type=consumer.kind or _UNKNOWN,

@@ -28,7 +28,7 @@ class State:
         uuid, name: Of the provider.
         parent: Uuid of the parent, None for a root.
         generation: That the service had when this was read.
-        inventories: All fields by resource class; None where nobody asked.
+        inventories: All fields by resource class; None if not read.
         traits: Names, likewise.
         aggregates: Uuids, likewise.
     """
@@ -81,8 +81,8 @@ class Change:
     Attributes:
         action: What kind of thing.
         before: As it is; None if it is not there.
-        after: As it is to be; None if it is to go.
-        planned: What the file says; None where it leaves out what is to go.
+        after: As it will be; None if it is deleted.
+        planned: What the file says; None for a deletion.
         level: Generations above it, in the end.
     """
 
@@ -171,7 +171,8 @@ def _differences(before: State, after: State, names: Mapping[str, str]) -> Itera
         yield FieldChange("~", "name", before.name, after.name)
     if before.parent != after.parent:
         old, new = (
-            None if one is None else names.get(one, one) for one in (before.parent, after.parent)
+            None if uuid is None else names.get(uuid, uuid)
+            for uuid in (before.parent, after.parent)
         )
         sign = "+" if old is None else "-" if new is None else "~"
         yield FieldChange(sign, "parent", old, new)
@@ -182,10 +183,10 @@ def _differences(before: State, after: State, names: Mapping[str, str]) -> Itera
     ):
         if theirs is not None:
             yield from (
-                FieldChange("+", f"{what} {one}") for one in sorted(theirs - (ours or set()))
+                FieldChange("+", f"{what} {name}") for name in sorted(theirs - (ours or set()))
             )
             yield from (
-                FieldChange("-", f"{what} {one}") for one in sorted((ours or set()) - theirs)
+                FieldChange("-", f"{what} {name}") for name in sorted((ours or set()) - theirs)
             )
 
 

@@ -115,8 +115,8 @@ class _Planner:
                 found.append([])
                 continue
             known = {
-                one if isinstance(one, str) else one["name"]
-                for one in self._client.get(f"/{path}")[path]
+                entry if isinstance(entry, str) else entry["name"]
+                for entry in self._client.get(f"/{path}")[path]
             }
             missing = sorted(set(wanted_names) - known)
             for name in missing:
@@ -132,7 +132,7 @@ class _Planner:
         return traits, classes
 
     def place(self) -> None:
-        """Find each provider's uuid and parent, and look whether the trees can be so."""
+        """Find each provider's uuid and parent, and check that the trees have no circle."""
         for planned in self._topology.providers:
             self._uuids[planned.name] = self._uuid_of(planned)
         for planned in self._topology.providers:
@@ -217,7 +217,7 @@ class _Planner:
                 )
 
     def deletions(self) -> list[Change]:
-        """Return what is to go, the deepest first.
+        """Return the providers to delete, the deepest first.
 
         That is all that is below a provider that lists its children, and is not in the file.
         """

@@ -8,7 +8,7 @@ from typing import Any
 from treeclaim.model.microversions import Feature
 
 NOBODY = "00000000-0000-0000-0000-000000000000"
-"""Project and user of claims whose owner nobody knows."""
+"""Project and user of claims without a known owner."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +45,9 @@ def claim(
             ]
         }
     else:
-        body = {"allocations": {uuid: {"resources": one} for uuid, one in amounts.items()}}
+        body = {
+            "allocations": {uuid: {"resources": resources} for uuid, resources in amounts.items()}
+        }
     if minor >= Feature.ALLOCATION_OWNERS_REQUIRED:
         body |= {"project_id": owner.project_id, "user_id": owner.user_id}
     if minor >= Feature.CONSUMER_GENERATIONS:
@@ -78,5 +80,8 @@ def move(
 def by_provider(allocations: Any) -> dict[str, dict[str, int]]:
     """Return amounts by provider and class, whatever the version's form of the allocations."""
     if isinstance(allocations, Mapping):
-        return {uuid: dict(one["resources"]) for uuid, one in allocations.items()}
-    return {one["resource_provider"]["uuid"]: dict(one["resources"]) for one in allocations}
+        return {uuid: dict(allocation["resources"]) for uuid, allocation in allocations.items()}
+    return {
+        allocation["resource_provider"]["uuid"]: dict(allocation["resources"])
+        for allocation in allocations
+    }

@@ -56,7 +56,7 @@ def query_of(flavor: Flavor) -> CandidateQuery:
     Raises:
         FlavorError: for a key of the forms known here that cannot be read.
     """
-    groups = {"": _Group({name: getattr(flavor, one) for one, name in _OWN.items()})}
+    groups = {"": _Group({name: getattr(flavor, attribute) for attribute, name in _OWN.items()})}
     others: list[tuple[str, str]] = []
     for key, value in flavor.extra_specs.items():
         text = str(value)

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """YAML with the line of each value, read within bounds: no depth, size or alias can hurt."""
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -15,6 +16,9 @@ _MOST_DEPTH = 100
 
 _MERGE = "tag:yaml.org,2002:merge"
 _LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+
+_UNQUOTED_BRACES = re.compile(r"[\[{,][^\"']*\{\w*(:\d+)?\}")
+"""Braces to fill in within a list or mapping in one line, where YAML reads them as a mapping."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -39,7 +43,9 @@ class TopologyError(Exception):
 
     def __init__(self, source: str, problems: Sequence[Problem]) -> None:
         self.problems = tuple(sorted(set(problems)))
-        super().__init__("\n".join(f"{source}:{one.line}: {one.text}" for one in self.problems))
+        super().__init__(
+            "\n".join(f"{source}:{problem.line}: {problem.text}" for problem in self.problems)
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,11 +107,14 @@ def read_document(text: str, problems: list[Problem]) -> Value | None:
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         words = ", ".join(part for part in (error.context, error.problem) if part)
-        problems.append(Problem(1 if mark is None else mark.line + 1, f"this is no YAML: {words}"))
+        line = 0 if mark is None else mark.line
+        if _UNQUOTED_BRACES.search("".join(text.splitlines()[line : line + 1])):
+            words += '; quote texts with braces: "host-{n}"'
+        problems.append(Problem(line + 1, f"this is not YAML: {words}"))
         return None
     except (yaml.YAMLError, ValueError, RecursionError) as error:
         words = " ".join(str(error).split())
-        problems.append(Problem(1, f"this is no YAML: {words}"))
+        problems.append(Problem(1, f"this is not YAML: {words}"))
         return None
     return None if node is None else _Converter(problems).value(node)
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reads a file as a whole: either all of it can be used, or all that is wrong is told."""
+"""Reads a whole file: returns a topology, or reports everything that is wrong at once."""
 
 import sys
 import uuid

@@ -18,8 +18,8 @@ from treeclaim.forest.answer.templates import Template, patterns_of, template_of
 from treeclaim.forest.bounds import thresholds
 from treeclaim.forest.solve.blocks import Choices
 from treeclaim.forest.solve.problem import Problem
-from treeclaim.forest.split.splitting import SplitCandidate
-from treeclaim.forest.table.columns import Rows
+from treeclaim.forest.split.candidate import SplitCandidate
+from treeclaim.forest.table.columns import Integers
 from treeclaim.model.request import BodyForm
 
 
@@ -97,7 +97,7 @@ class Answer:
         return text
 
     def _mixed(
-        self, patterns: Sequence[tuple[Template, Rows | slice]], block: Choices
+        self, patterns: Sequence[tuple[Template, Integers | slice]], block: Choices
     ) -> bytearray:
         """Write candidates of several patterns: those of each together, then where they belong."""
         lengths = np.empty(len(block), dtype=np.int64)
@@ -131,13 +131,15 @@ class SplitAnswer(Answer):
     def _candidates(self) -> Iterator[bytes]:
         plan, forest = self._problem.plan, self._problem.forest
         found = list(self._divided)
-        places = {
-            place for candidate in found for place in (*candidate.places(plan), *candidate.chosen)
+        positions = {
+            position
+            for candidate in found
+            for position in (*candidate.positions(plan), *candidate.chosen)
         }
-        uuids = {place: forest.uuid_of(int(self._row[place])) for place in places}
+        uuids = {position: forest.uuid_of(int(self._row[position])) for position in positions}
         self.candidates = len(found)
         for candidate in found:
-            self._summaries.note_places(candidate.places(plan))
+            self._summaries.note_positions(candidate.positions(plan))
             yield candidate.written(plan, uuids)
 
 

@@ -117,12 +117,12 @@ def matching_providers(forest: Forest, query: ProviderQuery) -> list[int]:
     filters.require_known_classes(forest, query.resources)
     for name, amount in query.resources.items():
         columns = forest.class_inventories(name)
-        has, slots = columns.slots_of(rows)
-        rows = rows[has][columns.fits(slots, amount)]
+        has, indices = columns.indices_of(rows)
+        rows = rows[has][columns.fits(indices, amount)]
     rows = _named(forest, query, rows)
     if len(rows) > 1:
         order = forest.order
-        rows = order.row[np.sort(order.place[rows])]
+        rows = order.row[np.sort(order.position[rows])]
     found: list[int] = rows.tolist()
     return found
 

@@ -10,7 +10,7 @@ from treeclaim.forest.domains.relation import Relation
 from treeclaim.forest.solve.blocks import Choices
 from treeclaim.forest.solve.existence import witnesses
 from treeclaim.forest.solve.problem import Problem
-from treeclaim.forest.table.columns import Mask, Rows
+from treeclaim.forest.table.columns import Mask, Trees
 from treeclaim.forest.table.fragments import summary_fragment
 from treeclaim.model.request import BodyForm
 
@@ -28,9 +28,9 @@ class Summaries:
         self._forest = problem.forest
         self._form = form
         self._order = problem.forest.order
-        wants = problem.plan.wants
-        self._giving = [one for one, want in enumerate(wants) if want.resources]
-        self._requested = {name for want in wants for name in want.resources}
+        slots = problem.plan.slots
+        self._giving = [number for number, slot in enumerate(slots) if slot.resources]
+        self._requested = {name for slot in slots for name in slot.resources}
         self._tree_used: Mask = np.zeros(len(self._order.roots), dtype=np.bool_)
         # Only an older form of the answer depends on single providers.
         shown = 0 if form.nested else len(self._order.row)
@@ -41,9 +41,9 @@ class Summaries:
         for slot in self._giving:
             self._tree_used[self._order.tree.take(block[:, slot])] = True
 
-    def note_places(self, places: Sequence[int]) -> None:
+    def note_positions(self, positions: Sequence[int]) -> None:
         """Note the trees of some providers that a returned candidate uses."""
-        self._tree_used[self._order.tree[places]] = True
+        self._tree_used[self._order.tree[positions]] = True
 
     def note_unlimited(self, block: Choices) -> None:
         """Note the providers that candidates use which may yet be cut off by the limit."""
@@ -76,12 +76,12 @@ class Summaries:
                 yield self._older(some)
             separator = b","
 
-    def _older(self, trees: Rows) -> bytes:
+    def _older(self, trees: Trees) -> bytes:
         """Write the summaries of some trees, given their numbers, in an older form."""
         roots = self._order.roots[trees]
         sizes = self._order.end[roots] - roots
-        places = np.repeat(roots - np.cumsum(sizes) + sizes, sizes) + np.arange(sizes.sum())
-        used = places[self._provider_used[places]]
+        positions = np.repeat(roots - np.cumsum(sizes) + sizes, sizes) + np.arange(sizes.sum())
+        used = positions[self._provider_used[positions]]
         return b",".join(map(self._older_form, self._order.row[used].tolist()))
 
     def _older_form(self, row: int) -> bytes:

@@ -8,16 +8,16 @@ import numpy as np
 import numpy.typing as npt
 
 from treeclaim.forest.bounds import thresholds
-from treeclaim.forest.bounds.memory import Memory
+from treeclaim.forest.bounds.cache import ByteCache
 from treeclaim.forest.question.plan import Plan
-from treeclaim.forest.question.wants import Want
-from treeclaim.forest.table.columns import Rows
+from treeclaim.forest.question.slots import Slot
+from treeclaim.forest.table.columns import Integers
 from treeclaim.model.request import BodyForm
 
 Pattern = tuple[int, ...]
 """For each slot the first slot that has the same provider."""
 
-_REMEMBERED_BYTES = 16_000_000
+_TEMPLATE_BYTES = 16_000_000
 """Of templates, each counted with its plan, which it keeps alive."""
 
 _HOLE_BYTES = 150
@@ -50,7 +50,7 @@ class Template:
         return len(self.text) + _HOLE_BYTES * holes + self.plan_bytes
 
 
-_templates = Memory(_REMEMBERED_BYTES, lambda _: _KEY_BYTES)
+_templates = ByteCache(_TEMPLATE_BYTES, lambda _: _KEY_BYTES)
 """Templates by plan, pattern and form."""
 
 
@@ -63,11 +63,11 @@ def _template(plan: Plan, pattern: Pattern, form: BodyForm) -> Template:
     writer = _Writer()
     writer.text(b'{"allocations":')
     if form.list_allocations:
-        _write_list(writer, _supplies(pattern, plan.wants))
+        _write_list(writer, _supplies(pattern, plan.slots))
     else:
-        _write_object(writer, _supplies(pattern, plan.wants))
+        _write_object(writer, _supplies(pattern, plan.slots))
     if form.mappings:
-        _write_mappings(writer, pattern, plan.wants)
+        _write_mappings(writer, pattern, plan.slots)
     writer.text(b"},")
     return Template(bytes(writer.written), writer.holes, plan.nbytes)
 
@@ -87,17 +87,17 @@ class _Writer:
 
     def members(self, count: int) -> Iterator[int]:
         """Yield the numbers of members, writing commas between them."""
-        for one in range(count):
-            if one:
+        for number in range(count):
+            if number:
                 self.written += b","
-            yield one
+            yield number
 
 
-def _supplies(pattern: Pattern, wants: Sequence[Want]) -> list[tuple[int, bytes]]:
+def _supplies(pattern: Pattern, slots: Sequence[Slot]) -> list[tuple[int, bytes]]:
     """Return, for each provider that gives something, its first slot and its resources' JSON."""
     amounts: dict[int, dict[str, int]] = {}
-    for first, want in zip(pattern, wants, strict=True):
-        for name, amount in want.resources.items():
+    for first, slot in zip(pattern, slots, strict=True):
+        for name, amount in slot.resources.items():
             given = amounts.setdefault(first, {})
             given[name] = given.get(name, 0) + amount
     return [(first, _resources(given)) for first, given in amounts.items()]
@@ -110,8 +110,8 @@ def _resources(amounts: dict[str, int]) -> bytes:
 
 def _write_object(writer: _Writer, supplies: Sequence[tuple[int, bytes]]) -> None:
     writer.text(b"{")
-    for one in writer.members(len(supplies)):
-        slot, resources = supplies[one]
+    for number in writer.members(len(supplies)):
+        slot, resources = supplies[number]
         writer.uuid(slot)
         writer.text(b":{" + resources + b"}")
     writer.text(b"}")
@@ -119,30 +119,30 @@ def _write_object(writer: _Writer, supplies: Sequence[tuple[int, bytes]]) -> Non
 
 def _write_list(writer: _Writer, supplies: Sequence[tuple[int, bytes]]) -> None:
     writer.text(b"[")
-    for one in writer.members(len(supplies)):
-        slot, resources = supplies[one]
+    for number in writer.members(len(supplies)):
+        slot, resources = supplies[number]
         writer.text(b'{"resource_provider":{"uuid":')
         writer.uuid(slot)
         writer.text(b"}," + resources + b"}")
     writer.text(b"]")
 
 
-def _write_mappings(writer: _Writer, pattern: Pattern, wants: Sequence[Want]) -> None:
+def _write_mappings(writer: _Writer, pattern: Pattern, slots: Sequence[Slot]) -> None:
     serving: dict[str, dict[int, None]] = {}
-    for first, want in zip(pattern, wants, strict=True):
-        serving.setdefault(want.suffix, {})[first] = None
+    for first, slot in zip(pattern, slots, strict=True):
+        serving.setdefault(slot.suffix, {})[first] = None
     suffixes = list(serving)
     writer.text(b',"mappings":{')
-    for one in writer.members(len(suffixes)):
-        writer.text(b'"' + suffixes[one].encode() + b'":[')
-        providers = list(serving[suffixes[one]])
+    for number in writer.members(len(suffixes)):
+        writer.text(b'"' + suffixes[number].encode() + b'":[')
+        providers = list(serving[suffixes[number]])
         for provider in writer.members(len(providers)):
             writer.uuid(providers[provider])
         writer.text(b"]")
     writer.text(b"}")
 
 
-def patterns_of(block: npt.NDArray[np.int64]) -> Iterator[tuple[Pattern, Rows | slice]]:
+def patterns_of(block: npt.NDArray[np.int64]) -> Iterator[tuple[Pattern, Integers | slice]]:
     """Split a block of candidates (int64, shape (candidates, slots)) by pattern.
 
     Yields:
@@ -163,8 +163,8 @@ def patterns_of(block: npt.NDArray[np.int64]) -> Iterator[tuple[Pattern, Rows | 
             yield tuple(first[0].tolist()), slice(start, start + len(part))
             continue
         patterns, which = _distinct(first)
-        for one, digits in enumerate(patterns.tolist()):
-            yield tuple(digits), start + np.flatnonzero(which == one)
+        for number, digits in enumerate(patterns.tolist()):
+            yield tuple(digits), start + np.flatnonzero(which == number)
 
 
 def _common_pattern(block: npt.NDArray[np.int64]) -> Pattern | None:

@@ -37,8 +37,7 @@ def require_known_names(forest: Forest, request: CandidateRequest) -> None:
 
 def require_known_traits(forest: Forest, names: Iterable[str]) -> None:
     """Raise TraitsNotFoundError if some of these traits do not exist."""
-    known = forest.catalogue.traits
-    missing = {name for name in names if name not in known}
+    missing = set(names).difference(forest.catalogue.traits)
     if missing:
         raise TraitsNotFoundError(sorted(missing))
 
@@ -56,14 +55,14 @@ def with_any_trait(forest: Forest, names: Iterable[str]) -> Mask:
     return forest.with_any_trait(traits[name].id for name in names)
 
 
-def with_any_trait_by_place(forest: Forest, names: Collection[str]) -> Mask:
-    """Return the same for places of the canonical order."""
+def with_any_trait_by_position(forest: Forest, names: Collection[str]) -> Mask:
+    """Return the same for positions of the canonical order."""
 
     def made() -> Mask:
         mask: Mask = with_any_trait(forest, names)[forest.order.row]
         return mask
 
-    return forest.memory.get(("traits by place", frozenset(names)), made)
+    return forest.cache.get(("traits by place", frozenset(names)), made)
 
 
 def by_traits(forest: Forest, conditions: ProviderConditions, rows: Rows) -> Rows:
@@ -152,5 +151,5 @@ def holding(forest: Forest, classes: Collection[str]) -> Rows:
     columns = forest.class_inventories(first)
     rows: Rows = columns.row.values[columns.living()]
     for name in others:
-        rows = rows[forest.class_inventories(name).slots_of(rows)[0]]
+        rows = rows[forest.class_inventories(name).indices_of(rows)[0]]
     return rows

@@ -6,9 +6,8 @@ class of the unsuffixed group is one. A relation is a set of pairs (anchor root,
 holds the local pairs, provider and its own root, and the lent ones, a sharing provider and each
 root of a tree that has an aggregate in common with it (`anchors` of contract page 90, section 4).
 
-Which pairs there are but for the amounts depends on the shape of the Forest alone, so the Forest
-remembers it from one question to the next; what is left to do for a question is to compare amounts
-with what is free.
+Which pairs there are, apart from amounts, depends on the shape of the Forest alone. So the Forest
+caches them, and a question only compares its amounts with what is free.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -20,39 +19,41 @@ import numpy as np
 
 from treeclaim.forest.bounds.budget import UNBOUNDED, Budget
 from treeclaim.forest.domains import filters
-from treeclaim.forest.table.class_inventories import Slots
-from treeclaim.forest.table.columns import Mask, Rows, merged
+from treeclaim.forest.table.class_inventories import Indices
+from treeclaim.forest.table.columns import Integers, Mask, Positions, Rows, merged
 from treeclaim.forest.table.forest import Forest
 from treeclaim.model.request import NO_GROUP, STRICT, ProviderConditions, RequestGroup
 
 
 @dataclass(frozen=True, eq=False)
 class Pairs:
-    """Pairs (anchor, provider) that there are but for the amounts; no pair twice.
+    """Pairs (anchor, provider) that suit a slot whatever the amounts; no pair twice.
 
-    Equal by identity. They are sorted by anchor, then by place of the provider.
+    Equal by identity. They are sorted by anchor, then by position of the provider.
 
     Attributes:
         starts: Where the pairs of each root begin, int64, shape (roots + 1,).
         provider: Place of each pair's provider, int64, shape (pairs,).
-        slots: By class name: where the provider's inventory is among those of the class.
+        indices: By class name: where the provider's inventory is among those of the class.
         sharing: Numbers of the pairs whose provider is a sharing one, ascending, int64.
         is_local: Whether each provider is in its anchor's tree.
-        serial: Stands for these pairs in keys of what is remembered, which would keep them alive.
+        serial: Stands for these pairs in keys of caches, which would otherwise keep them alive.
     """
 
-    starts: Rows
-    provider: Rows
-    slots: Mapping[str, Slots]
-    sharing: Rows
+    starts: Integers
+    provider: Positions
+    indices: Mapping[str, Indices]
+    sharing: Integers
     is_local: bool
     serial: int = field(default_factory=count().__next__)
 
     @cached_property
     def nbytes(self) -> int:
-        """Return the bytes that this takes; see `Memory`."""
-        slots = sum(one.nbytes for one in self.slots.values() if isinstance(one, np.ndarray))
-        return self.starts.nbytes + self.provider.nbytes + self.sharing.nbytes + slots
+        """Return the bytes that this takes; see `ByteCache`."""
+        indices = sum(
+            indices.nbytes for indices in self.indices.values() if isinstance(indices, np.ndarray)
+        )
+        return self.starts.nbytes + self.provider.nbytes + self.sharing.nbytes + indices
 
     @cached_property
     def reached(self) -> Mask:
@@ -79,8 +80,8 @@ class Relation:
         return len(self.pairs.provider) if self.fits is None else int(np.count_nonzero(self.fits))
 
     @property
-    def providers(self) -> Rows:
-        """Return the provider of each pair meant: places."""
+    def providers(self) -> Positions:
+        """Return the provider of each pair meant: positions."""
         provider = self.pairs.provider
         return provider if self.fits is None else provider[self.fits]
 
@@ -101,27 +102,27 @@ class Relation:
         reached: Mask = before[1:] > before[:-1]
         return reached
 
-    def providers_of(self, root: int) -> Rows:
-        """Return the providers (places, ascending) under a root, given its number."""
-        part = slice(self.pairs.starts[root], self.pairs.starts[root + 1])
+    def providers_of(self, tree: int) -> Positions:
+        """Return the providers (positions, ascending) in a tree, given its number."""
+        part = slice(self.pairs.starts[tree], self.pairs.starts[tree + 1])
         providers = self.pairs.provider[part]
         return providers if self.fits is None else providers[self.fits[part]]
 
 
-def have_common_provider(forest: Forest, one: Pairs, other: Pairs) -> bool:
+def have_common_provider(forest: Forest, first: Pairs, other: Pairs) -> bool:
     """Tell whether some provider is in both, whatever the anchors."""
 
     def made() -> np.bool_:
         mine = np.zeros(len(forest.order.row), dtype=np.bool_)
-        mine[one.provider] = True
+        mine[first.provider] = True
         return np.bool_(mine[other.provider].any())
 
-    return one is other or bool(
-        forest.memory.get(("common provider", one.serial, other.serial), made)
+    return first is other or bool(
+        forest.cache.get(("common provider", first.serial, other.serial), made)
     )
 
 
-def passed(mask: Mask) -> Rows:
+def passed(mask: Mask) -> Integers:
     """Return for each position, that behind the end too, how many truths are before it."""
     before = np.zeros(len(mask) + 1, dtype=np.int64)
     mask.cumsum(out=before[1:])
@@ -135,13 +136,13 @@ def relations_of(
     budget.check()
     if group.suffix != NO_GROUP:
         classes = tuple(sorted(group.resources))
-        pairs = _remembered(forest, "suffixed", classes, group.conditions, _suffixed)
+        pairs = _cached_pairs(forest, "suffixed", classes, group.conditions, _suffixed)
         return [_fitting(forest, group, pairs)]
     # Required traits are those of all providers of the group together; only where there is a
     # single class do they bind its provider alone.
     make = _only_of_unsuffixed if len(group.resources) == 1 else _unsuffixed
     return [
-        _fitting(forest, group, _remembered(forest, "", (name,), group.conditions, make))
+        _fitting(forest, group, _cached_pairs(forest, "", (name,), group.conditions, make))
         for name in group.resources
     ]
 
@@ -150,11 +151,11 @@ def split_relation(
     forest: Forest, conditions: ProviderConditions, resource_class: str, amount: int
 ) -> Relation:
     """Relate the providers that may give some part of an amount to the unsuffixed group."""
-    pairs = _remembered(forest, "split", (resource_class,), conditions, _unsuffixed)
-    if not pairs.slots:
+    pairs = _cached_pairs(forest, "split", (resource_class,), conditions, _unsuffixed)
+    if not pairs.indices:
         return Relation(pairs, None)
     columns = forest.class_inventories(resource_class)
-    return Relation(pairs, columns.gives(pairs.slots[resource_class], amount))
+    return Relation(pairs, columns.gives(pairs.indices[resource_class], amount))
 
 
 def anchors_allowed(
@@ -177,18 +178,18 @@ def anchors_allowed(
         if unsuffixed is not None:
             rows = filters.not_outcast(forest, unsuffixed, rows)
         allowed = np.zeros(len(order.roots), dtype=np.bool_)
-        allowed[order.roots.searchsorted(order.place[rows])] = True
+        allowed[order.roots.searchsorted(order.position[rows])] = True
         return allowed
 
-    return forest.memory.get(("anchors", root, outcast), made)
+    return forest.cache.get(("anchors", root, outcast), made)
 
 
 def _fitting(forest: Forest, group: RequestGroup, pairs: Pairs) -> Relation:
     """Compare what a group asks for of the classes of some pairs with what is free there."""
     fits: Mask | None = None
-    for name, slots in pairs.slots.items():
+    for name, indices in pairs.indices.items():
         leniency = group.leniency.get(name, STRICT)
-        more = forest.class_inventories(name).fits(slots, group.resources[name], leniency)
+        more = forest.class_inventories(name).fits(indices, group.resources[name], leniency)
         fits = more if fits is None else fits & more
     return Relation(pairs, None if fits is None or fits.all() else fits)
 
@@ -197,7 +198,7 @@ _Makes = Callable[[Forest, ProviderConditions, Rows], tuple[Rows, Rows]]
 """Finds the rows that serve their own tree, and the sharing ones that are lent to others."""
 
 
-def _remembered(
+def _cached_pairs(
     forest: Forest,
     kind: str,
     classes: tuple[str, ...],
@@ -208,7 +209,7 @@ def _remembered(
         local, lent = make(forest, conditions, filters.holding(forest, classes))
         return _pairs(forest, classes, local, lent)
 
-    return forest.memory.get((kind, make, classes, conditions), made)
+    return forest.cache.get((kind, make, classes, conditions), made)
 
 
 def _suffixed(forest: Forest, conditions: ProviderConditions, rows: Rows) -> tuple[Rows, Rows]:
@@ -251,7 +252,7 @@ def _sharing(forest: Forest, rows: Rows) -> Rows:
 def _pairs(forest: Forest, classes: Iterable[str], local: Rows, lent: Rows) -> Pairs:
     """Relate providers to the root of their own tree, and lent ones to those they are lent to."""
     order = forest.order
-    provider = order.place[local]
+    provider = order.position[local]
     if not order.is_row_order:
         provider = np.sort(provider)
     anchor = order.root[provider]
@@ -267,18 +268,18 @@ def _pairs(forest: Forest, classes: Iterable[str], local: Rows, lent: Rows) -> P
     return Pairs(
         starts=np.concatenate([[0], counts.cumsum()]),
         provider=provider,
-        slots={name: _slots(forest, name, rows) for name in classes},
+        indices={name: _inventory_indices(forest, name, rows) for name in classes},
         sharing=np.flatnonzero(is_sharing),
         is_local=not len(lent),
     )
 
 
-def _slots(forest: Forest, resource_class: str, rows: Rows) -> Slots:
+def _inventory_indices(forest: Forest, resource_class: str, rows: Rows) -> Indices:
     columns = forest.class_inventories(resource_class)
-    _, slots = columns.slots_of(rows)
+    _, indices = columns.indices_of(rows)
     # All of them one after the other is the usual case, and it is much faster to look up.
-    is_range = len(slots) > 0 and bool((slots[1:] - slots[:-1] == 1).all())
-    return slice(int(slots[0]), int(slots[-1]) + 1) if is_range else slots
+    is_range = len(indices) > 0 and bool((indices[1:] - indices[:-1] == 1).all())
+    return slice(int(indices[0]), int(indices[-1]) + 1) if is_range else indices
 
 
 def _lent_keys(forest: Forest, lent: Rows) -> Rows:
@@ -289,7 +290,7 @@ def _lent_keys(forest: Forest, lent: Rows) -> Rows:
     for row in lent.tolist():
         for aggregate in forest.aggregates(row):
             if aggregate not in roots_of:
-                places = order.place[forest.rows_in_aggregate(aggregate)]
-                roots_of[aggregate] = order.root[places] * count
-            keys.append(roots_of[aggregate] + order.place[row])
+                positions = order.position[forest.rows_in_aggregate(aggregate)]
+                roots_of[aggregate] = order.root[positions] * count
+            keys.append(roots_of[aggregate] + order.position[row])
     return np.concatenate(keys)

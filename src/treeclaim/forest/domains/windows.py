@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from treeclaim.forest.table.columns import Rows
+from treeclaim.forest.table.columns import Integers
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,8 +17,8 @@ class Window:
         counts: How many, int64, shape (n,).
     """
 
-    first: Rows
-    counts: Rows
+    first: Integers
+    counts: Integers
 
     @property
     def size(self) -> int:
@@ -34,29 +34,29 @@ class Window:
         """Return the window of the first rows."""
         return Window(self.first[:rows], self.counts[:rows])
 
-    def pairs(self) -> tuple[Rows, Rows]:
+    def pairs(self) -> tuple[Integers, Integers]:
         """Return the row and the option number of each pair, in order; int64, shape (pairs,)."""
         row = np.arange(len(self.counts)).repeat(self.counts)
         return row, np.arange(len(row)) + (self.first - self._before()).repeat(self.counts)
 
-    def pair_of(self, option: Rows) -> tuple[Rows, Rows]:
+    def pair_of(self, entry: Integers) -> tuple[Integers, Integers]:
         """Find the pairs of each row with some options of its own.
 
         Args:
-            option: Option numbers, int64, shape (n, k).
+            entry: Option numbers, int64, shape (n, k).
 
         Returns:
             The flat indices of those that lie in their row's window, and the number of the pair
             (as `pairs` counts) of each; both int64.
         """
         first = self.first[:, None]
-        inside = (option >= first) & (option < first + self.counts[:, None])
-        pair = (option + (self._before() - self.first)[:, None]).reshape(-1)
+        inside = (entry >= first) & (entry < first + self.counts[:, None])
+        pair = (entry + (self._before() - self.first)[:, None]).reshape(-1)
         if inside.all():
             return np.arange(len(pair)), pair
         at = np.flatnonzero(inside)
         return at, pair.take(at)
 
-    def _before(self) -> Rows:
-        before: Rows = self.counts.cumsum() - self.counts
+    def _before(self) -> Integers:
+        before: Integers = self.counts.cumsum() - self.counts
         return before

@@ -68,13 +68,13 @@ def _of_root(root: ProviderConditions) -> Iterator[Constraint]:
             {"aggregates": sorted(aggregates)},
             f"root_member_of={_any_of(aggregates)}",
         )
-    for one in sorted(root.forbidden_aggregates):
+    for aggregate in sorted(root.forbidden_aggregates):
         yield Constraint(
             Reason.ROOT_MEMBER_OF,
             None,
-            one,
-            {"forbidden_aggregate": one},
-            f"root_member_of=!{one}",
+            aggregate,
+            {"forbidden_aggregate": aggregate},
+            f"root_member_of=!{aggregate}",
         )
 
 
@@ -110,20 +110,22 @@ def _of_conditions(group: RequestGroup) -> Iterator[Constraint]:
         detail = {"aggregates": sorted(aggregates)}
         text = f"member_of{suffix}={_any_of(aggregates)}"
         yield Constraint(Reason.NOT_MEMBER_OF, suffix, aggregates, detail, text)
-    for one in sorted(conditions.forbidden_aggregates):
-        text = f"member_of{suffix}=!{one}"
-        yield Constraint(Reason.FORBIDDEN_MEMBER_OF, suffix, one, {"aggregate": one}, text)
+    for aggregate in sorted(conditions.forbidden_aggregates):
+        text = f"member_of{suffix}=!{aggregate}"
+        yield Constraint(
+            Reason.FORBIDDEN_MEMBER_OF, suffix, aggregate, {"aggregate": aggregate}, text
+        )
 
 
 def _between(request: CandidateRequest) -> Iterator[Constraint]:
-    for one in request.same_subtree:
-        names = [*one.inside, *(f"!{suffix}" for suffix in one.outside)]
-        if len(one.inside) > 1 or one.outside:
+    for listed in request.same_subtree:
+        names = [*listed.inside, *(f"!{suffix}" for suffix in listed.outside)]
+        if len(listed.inside) > 1 or listed.outside:
             text = f"same_subtree={','.join(names)}"
-            yield Constraint(Reason.SAME_SUBTREE, None, one, {"groups": names}, text)
+            yield Constraint(Reason.SAME_SUBTREE, None, listed, {"groups": names}, text)
     suffixed = [group.suffix for group in request.groups if group.suffix != NO_GROUP]
     if request.isolated and len(suffixed) > 1:
-        names = [one for one in suffixed if one in request.isolated]
+        names = [suffix for suffix in suffixed if suffix in request.isolated]
         everybody = len(names) == len(suffixed)
         text = "group_policy=isolate" if everybody else f"isolate={','.join(names)}"
         yield Constraint(Reason.ISOLATE, None, request.isolated, {"groups": names}, text)
@@ -162,8 +164,8 @@ def reduced(
 ) -> CandidateRequest:
     """Return a request with only some of its constraints and, if given, only some groups."""
     parts: _Parts = {}
-    for one in kept:
-        parts.setdefault((one.reason, one.group), []).append(one.value)
+    for constraint in kept:
+        parts.setdefault((constraint.reason, constraint.group), []).append(constraint.value)
     left = [
         _reduced_group(group, parts)
         for group in request.groups
@@ -175,7 +177,9 @@ def reduced(
         request,
         groups=tuple(left),
         root=_reduced_root(request.root, parts),
-        same_subtree=tuple(one for one in lists if set(one.inside) | set(one.outside) <= suffixes),
+        same_subtree=tuple(
+            listed for listed in lists if set(listed.inside) | set(listed.outside) <= suffixes
+        ),
         isolated=request.isolated & suffixes if (Reason.ISOLATE, None) in parts else frozenset(),
         can_split=request.can_split.intersection(parts.get((Reason.CAPACITY, NO_GROUP), [])),
         sums_groups=(Reason.COMBINED_CAPACITY, None) in parts,
@@ -184,14 +188,14 @@ def reduced(
 
 
 def _reduced_root(root: ProviderConditions, parts: _Parts) -> ProviderConditions:
-    traits = {id(one) for one in parts.get((Reason.ROOT_TRAIT, None), [])}
-    members = {id(one) for one in parts.get((Reason.ROOT_MEMBER_OF, None), [])}
+    traits = {id(value) for value in parts.get((Reason.ROOT_TRAIT, None), [])}
+    members = {id(value) for value in parts.get((Reason.ROOT_MEMBER_OF, None), [])}
     return ProviderConditions(
-        required=tuple(one for one in root.required if id(one) in traits),
-        forbidden=frozenset(one for one in root.forbidden if id(one) in traits),
-        member_of=tuple(one for one in root.member_of if id(one) in members),
+        required=tuple(names for names in root.required if id(names) in traits),
+        forbidden=frozenset(name for name in root.forbidden if id(name) in traits),
+        member_of=tuple(aggregates for aggregates in root.member_of if id(aggregates) in members),
         forbidden_aggregates=frozenset(
-            one for one in root.forbidden_aggregates if id(one) in members
+            aggregate for aggregate in root.forbidden_aggregates if id(aggregate) in members
         ),
     )
 
@@ -227,7 +231,9 @@ def essence_of(request: CandidateRequest) -> Hashable:
     Groups that ask for the same are interchangeable unless something names them; and where nothing
     binds groups together, asking twice is like asking once.
     """
-    named = {suffix for one in request.same_subtree for suffix in (*one.inside, *one.outside)}
+    named = {
+        suffix for listed in request.same_subtree for suffix in (*listed.inside, *listed.outside)
+    }
     everybody = {group.suffix for group in request.groups if group.suffix != NO_GROUP}
     if request.isolated != everybody:
         named |= request.isolated

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Assignment of takers to places that can serve several: augmenting paths.
+"""Assignment of items to bins that hold several: augmenting paths.
 
-The method is that of Kuhn ("The Hungarian method", 1955) for the unweighted case, with places of
-multiplicity; a taker that finds no free place asks the takers of its options to move on.
+The method is that of Kuhn ("The Hungarian method", 1955) for the unweighted case, with bins of
+some capacity. An item that finds no room asks the items in the bins of its domain to move on.
 """
 
 from collections import defaultdict, deque
@@ -12,70 +12,70 @@ from treeclaim.forest.bounds.budget import UNBOUNDED, Budget
 
 
 def assignable(
-    options: Sequence[Sequence[int]], capacity: Mapping[int, int], budget: Budget = UNBOUNDED
+    domains: Sequence[Sequence[int]], capacity: Mapping[int, int], budget: Budget = UNBOUNDED
 ) -> bool:
-    """Tell whether every taker can be given one of its options within the capacities.
+    """Tell whether every item can be put into a bin of its domain within the capacities.
 
     Args:
-        options: Places that each taker can use.
-        capacity: How many takers each place can serve; a place not named serves none.
-        budget: What the question may cost.
+        domains: The bins that each item can use.
+        capacity: How many items each bin holds; a bin that is not named holds none.
+        budget: What the search may cost.
     """
-    if all(one is options[0] for one in options):
-        # Takers that can use the same places fit if there are enough.
-        return not options or sum(max(capacity.get(one, 0), 0) for one in options[0]) >= len(
-            options
+    if all(domain is domains[0] for domain in domains):
+        # Items that can use the same bins fit if there is room enough.
+        return not domains or sum(max(capacity.get(bin_, 0), 0) for bin_ in domains[0]) >= len(
+            domains
         )
-    held: dict[int, int] = {}
-    takers: dict[int, set[int]] = defaultdict(set)
-    for taker in range(len(options)):
-        path = _path_to_free_place(taker, options, capacity, takers, budget)
+    bin_of: dict[int, int] = {}
+    contents: dict[int, set[int]] = defaultdict(set)
+    for item in range(len(domains)):
+        path = _path_to_room(item, domains, capacity, contents, budget)
         if path is None:
             return False
-        for one, place in path:
-            if one in held:
-                takers[held[one]].remove(one)
-            takers[place].add(one)
-            held[one] = place
+        for moved, bin_ in path:
+            if moved in bin_of:
+                contents[bin_of[moved]].remove(moved)
+            contents[bin_].add(moved)
+            bin_of[moved] = bin_
     return True
 
 
-def _path_to_free_place(
-    taker: int,
-    options: Sequence[Sequence[int]],
+def _path_to_room(
+    item: int,
+    domains: Sequence[Sequence[int]],
     capacity: Mapping[int, int],
-    takers: Mapping[int, set[int]],
+    contents: Mapping[int, set[int]],
     budget: Budget,
 ) -> list[tuple[int, int]] | None:
-    """Return the moves (taker, new place) that make room for one more; None if there are none.
+    """Return the moves (item, new bin) that make room for one more item; None if there are none.
 
     The moves are in the order in which they must be made.
     """
     came_from: dict[int, int] = {}
     moved_from: dict[int, int] = {}
-    waiting = deque([taker])
+    waiting = deque([item])
     while waiting:
         budget.check()
-        one = waiting.popleft()
-        for place in options[one]:
-            if place in came_from:
+        mover = waiting.popleft()
+        for bin_ in domains[mover]:
+            if bin_ in came_from:
                 continue
-            came_from[place] = one
-            if len(takers[place]) < capacity.get(place, 0):
-                return _moves(place, taker, came_from, moved_from)
-            for other in sorted(takers[place]):
-                moved_from[other] = place
+            came_from[bin_] = mover
+            if len(contents[bin_]) < capacity.get(bin_, 0):
+                return _moves(bin_, item, came_from, moved_from)
+            for other in sorted(contents[bin_]):
+                moved_from[other] = bin_
                 waiting.append(other)
     return None
 
 
 def _moves(
-    place: int, taker: int, came_from: Mapping[int, int], moved_from: Mapping[int, int]
+    bin_: int, item: int, came_from: Mapping[int, int], moved_from: Mapping[int, int]
 ) -> list[tuple[int, int]]:
     moves = []
     while True:
-        one = came_from[place]
-        moves.append((one, place))
-        if one == taker:
+        mover = came_from[bin_]
+        moves.append((mover, bin_))
+        if mover == item:
             return moves
-        place = moved_from[one]
+        bin_ = moved_from[mover]

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from treeclaim.forest.domains.slots import Amounts, Options, places_for
-from treeclaim.forest.question.contests import Contest
-from treeclaim.forest.table.columns import Rows, merged
+from treeclaim.forest.domains.domain import Amounts, Domain, slots_served
+from treeclaim.forest.question.joint_constraints import JointConstraint
+from treeclaim.forest.table.columns import Integers, merged
 from treeclaim.forest.table.order import TreeOrder
 
 
@@ -19,17 +19,17 @@ class Heads:
 
     Attributes:
         starts: Where each anchor's heads begin, int64, shape (anchors + 1,).
-        places: Heads, ascending within an anchor, int64, shape (heads,).
+        positions: Heads, ascending within an anchor, int64, shape (heads,).
     """
 
-    starts: Rows
-    places: Rows
+    starts: Integers
+    positions: Integers
 
 
 def heads_of(
-    options: Sequence[Options],
+    domains: Sequence[Domain],
     members: Sequence[int],
-    contests: Sequence[Contest],
+    joint_constraints: Sequence[JointConstraint],
     anchor_count: int,
     order: TreeOrder,
 ) -> Heads:
@@ -39,44 +39,44 @@ def heads_of(
     room for all of them together, as far as counting shows.
 
     Args:
-        options: The options of each slot of the request.
+        domains: The options of each slot of the request.
         members: The slots of the list.
-        contests: Which slots of the list compete.
+        joint_constraints: Which slots of the list compete.
         anchor_count: Number of anchors.
         order: The canonical order.
     """
-    distinct = {id(options[one]): options[one] for one in members}
-    anchors, places = _candidates(list(distinct.values()), order)
-    behind = order.end[places]
-    viable = np.ones(len(places), dtype=np.bool_)
+    distinct = {id(domains[slot]): domains[slot] for slot in members}
+    anchors, positions = _candidates(list(distinct.values()), order)
+    behind = order.end[positions]
+    viable = np.ones(len(positions), dtype=np.bool_)
     inside = {}
-    for number, one in distinct.items():
-        first, end = one.position(anchors, places), one.position(anchors, behind)
+    for number, domain in distinct.items():
+        first, end = domain.first_from(anchors, positions), domain.first_from(anchors, behind)
         inside[number] = first, end
         viable &= end > first
-    for contest in contests:
-        competing = {id(options[one]): options[one] for one in contest.slots}
-        served, units = np.zeros(len(places)), np.zeros(len(places))
-        for number, one in competing.items():
-            served += _sums(places_for(contest, one), *inside[number])
-            if contest.resource_class is not None:
-                units += _sums(one.room[contest.resource_class], *inside[number])
-        viable &= served >= len(contest.slots)
-        if contest.resource_class is not None:
-            viable &= units >= contest.total
-    anchors, places = anchors[viable], places[viable]
-    return Heads(starts=anchors.searchsorted(np.arange(anchor_count + 1)), places=places)
+    for constraint in joint_constraints:
+        competing = {id(domains[slot]): domains[slot] for slot in constraint.slots}
+        served, units = np.zeros(len(positions)), np.zeros(len(positions))
+        for number, domain in competing.items():
+            served += _sums(slots_served(constraint, domain), *inside[number])
+            if constraint.resource_class is not None:
+                units += _sums(domain.room[constraint.resource_class], *inside[number])
+        viable &= served >= len(constraint.slots)
+        if constraint.resource_class is not None:
+            viable &= units >= constraint.total
+    anchors, positions = anchors[viable], positions[viable]
+    return Heads(starts=anchors.searchsorted(np.arange(anchor_count + 1)), positions=positions)
 
 
-def _candidates(options: Sequence[Options], order: TreeOrder) -> tuple[Rows, Rows]:
-    """Return the anchor and the place of each option of any of some slots, none twice."""
-    place_count = len(order.row)
-    keys = merged([one.keys for one in options])
-    anchors = keys // place_count
-    return anchors, keys - anchors * place_count
+def _candidates(domains: Sequence[Domain], order: TreeOrder) -> tuple[Integers, Integers]:
+    """Return the anchor and the position of each option of any of some slots, none twice."""
+    position_count = len(order.row)
+    keys = merged([domain.keys for domain in domains])
+    anchors = keys // position_count
+    return anchors, keys - anchors * position_count
 
 
-def _sums(numbers: Amounts, first: Rows, end: Rows) -> npt.NDArray[np.float64]:
+def _sums(numbers: Amounts, first: Integers, end: Integers) -> npt.NDArray[np.float64]:
     """Return the sums of some ranges of numbers."""
     before = np.zeros(len(numbers) + 1)
     numbers.cumsum(out=before[1:], dtype=np.float64)

@@ -1,31 +1,26 @@
 # SPDX-License-Identifier: Apache-2.0
 """What can be said of a request before any provider is looked at.
 
-Schedulers ask the same few questions all day, one for each flavor, so all of this is worked out
-once for each and kept.
+Schedulers ask the same few questions all day, one for each flavor, so plans are cached.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-import numpy as np
-import numpy.typing as npt
-
-from treeclaim.forest.bounds.memory import Memory, size_of
-from treeclaim.forest.question.contests import Contest, contests_of, relieved
-from treeclaim.forest.question.wants import BEYOND_ALL_ROOM, Want, wants_of
+from treeclaim.forest.bounds.cache import ByteCache, size_of
+from treeclaim.forest.question.joint_constraints import (
+    JointConstraint,
+    joint_constraints_of,
+    without_disjoint,
+)
+from treeclaim.forest.question.slots import BEYOND_ALL_ROOM, Slot, slots_of
 from treeclaim.model.request import NO_GROUP, CandidateRequest, RequestGroup
 
-_REMEMBERED_BYTES = 16_000_000
+_PLANS_BYTES = 12_000_000
 """Of plans: some thousand of usual requests, or a few of very large ones."""
 
-_MOST_ORDERS = 4
-"""Orders of steps, and reliefs, that are kept of a plan: the state of the cloud chooses them, and
-seldom changes its mind."""
-
 _PLAN_BYTES = 4_000
-_STEP_BYTES = 16
-"""Memory that is counted for a plan, and for each pair of slots in each order of its steps."""
+"""Memory that is counted for a plan besides its request."""
 
 _GROUP_BYTES = 1_500
 _RESOURCE_BYTES = 400
@@ -33,65 +28,9 @@ _RESOURCE_BYTES = 400
 has 255 characters at most."""
 
 
-@dataclass(frozen=True, slots=True)
-class Summed:
-    """Earlier slots that may take the same class from the same provider.
-
-    Attributes:
-        amount: What this step's slot takes.
-        slots: The earlier slots.
-        amounts: What each takes, int64, shape (k,).
-    """
-
-    amount: int
-    slots: tuple[int, ...]
-    amounts: npt.NDArray[np.int64]
-
-    @property
-    def is_uniform(self) -> bool:
-        """Tell whether all earlier slots take the same."""
-        return bool((self.amounts == self.amounts[0]).all())
-
-
-@dataclass(frozen=True, slots=True)
-class Step:
-    """One step of the search: guess the head of a same_subtree list, or fill a slot.
-
-    Attributes:
-        slot: The slot to fill; None to guess a head.
-        subtree: The list whose head is guessed; -1 where a slot is filled.
-        covers: Where a head is guessed: earlier slots that must lie in its subtree.
-        spares: Where a head is guessed: earlier slots that must not lie in its subtree.
-        within: The lists that the slot is named in.
-        avoids: The lists that the slot must be outside of.
-        completes: Those of them whose last slot this is.
-        differs: Earlier slots whose provider must be another one.
-        summed: By class name: earlier slots whose amounts add up with this one's.
-        other_trees: Earlier slots that must be the same provider or in another tree (below 1.29).
-        completes_unsuffixed: True if it fills the last slot of the unsuffixed group.
-    """
-
-    slot: int | None
-    subtree: int = -1
-    covers: tuple[int, ...] = ()
-    spares: tuple[int, ...] = ()
-    within: tuple[int, ...] = ()
-    avoids: tuple[int, ...] = ()
-    completes: tuple[int, ...] = ()
-    differs: tuple[int, ...] = ()
-    summed: Mapping[str, Summed] = field(default_factory=dict, hash=False)
-    other_trees: tuple[int, ...] = ()
-    completes_unsuffixed: bool = False
-
-    @property
-    def is_bound(self) -> bool:
-        """Tell whether what fills the slot depends on the slots that were filled before."""
-        return bool(self.differs or self.summed or self.other_trees)
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class Plan:
-    """A request in the form in which the search works on it. Plans are equal by identity.
+    """A request in the form in which the search works on it. Plans are equal by value.
 
     Attributes:
         request: What was asked.
@@ -99,82 +38,69 @@ class Plan:
         wants: What each slot asks for, in the order of the columns of a candidate.
         lists: The slots inside of each same_subtree list; lists that say nothing are left out.
         outside: For each of them the slots that must be outside.
-        contests: Which slots compete.
-        inner_contests: For each of the lists: which of its slots compete.
+        joint_constraints: Which slots compete.
+        subtree_constraints: For each of the lists: which of its slots compete.
         unsuffixed: The slots of the unsuffixed group.
         required: The sets of traits that the providers of the unsuffixed group must cover
             together.
         split: Amounts of the classes of the unsuffixed group that several providers may give;
             no slot is for them.
+        disjoint: Slots and names of classes for which no other slot can use the same provider.
+        nbytes: Memory that it takes, with the request.
     """
 
     request: CandidateRequest
     groups: tuple[RequestGroup, ...]
-    wants: tuple[Want, ...]
+    slots: tuple[Slot, ...]
     lists: tuple[tuple[int, ...], ...]
     outside: tuple[tuple[int, ...], ...]
-    contests: tuple[Contest, ...]
-    inner_contests: tuple[tuple[Contest, ...], ...]
+    joint_constraints: tuple[JointConstraint, ...]
+    subtree_constraints: tuple[tuple[JointConstraint, ...], ...]
     unsuffixed: tuple[int, ...]
     required: tuple[frozenset[str], ...]
     split: Mapping[str, int]
-    _steps: dict[tuple[int, ...], tuple["Step", ...]] = field(default_factory=dict, repr=False)
-    _relieved: dict[frozenset[tuple[int, str]], "Plan"] = field(default_factory=dict, repr=False)
+    disjoint: frozenset[tuple[int, str]] = frozenset()
 
-    @property
-    def nbytes(self) -> int:
-        """Return the memory that it may come to take, with all that it keeps."""
-        orders = _MOST_ORDERS * (1 + _MOST_ORDERS)
-        return _PLAN_BYTES + orders * _STEP_BYTES * len(self.wants) ** 2
+    nbytes: int = field(init=False, repr=False)
+    _hash: int = field(init=False, repr=False)
 
-    def relieved(self, idle: frozenset[tuple[int, str]]) -> "Plan":
+    def __post_init__(self) -> None:
+        """Compute once what caches ask for again and again."""
+        object.__setattr__(self, "nbytes", _PLAN_BYTES + _bytes_of(self.request))
+        object.__setattr__(self, "_hash", hash((self.request, self.disjoint)))
+
+    def __eq__(self, other: object) -> bool:
+        """Compare by value: all of a plan follows from the request and what is disjoint."""
+        return self is other or (
+            isinstance(other, Plan)
+            and self.request == other.request
+            and self.disjoint == other.disjoint
+        )
+
+    def __hash__(self) -> int:
+        """Return the hash of the value."""
+        return self._hash
+
+    def without_disjoint(self, disjoint: frozenset[tuple[int, str]]) -> "Plan":
         """Return the plan where some slots do not compete for a class; the same one each time.
 
         Args:
-            idle: Slots and names of classes for which no other slot can use the same provider.
+            disjoint: Slots and names of classes for which no other slot can use the same provider.
         """
-        if not idle:
+        if not disjoint:
             return self
-        known = self._relieved.get(idle)
-        if known is None:
-            if len(self._relieved) >= _MOST_ORDERS:
-                self._relieved.clear()
-            known = replace(
-                self,
-                contests=relieved(self.wants, self.contests, idle),
-                inner_contests=tuple(
-                    relieved(self.wants, one, idle) for one in self.inner_contests
-                ),
-                _steps={},
-                _relieved={},
-            )
-            self._relieved[idle] = known
-        return known
+        return _plans.get((self, disjoint), lambda: self._without_disjoint(disjoint))
 
-    def steps(self, sizes: Sequence[int]) -> tuple["Step", ...]:
-        """Put heads and slots into an order that prunes early, with what each must look at.
-
-        Each head comes before those slots of its list that are not filled yet; the slots that are
-        in no list come last. Among slots that could come next, those with fewest options are
-        first.
-
-        Args:
-            sizes: How many providers may take each slot.
-        """
-        # The steps depend on the order of the sizes alone.
-        order = tuple(sorted(range(len(sizes)), key=lambda slot: (sizes[slot], slot)))
-        known = self._steps.get(order)
-        if known is None:
-            planner = _Planner(self, sizes)
-            for subtree, members in enumerate(self.lists):
-                planner.guess_head(subtree)
-                planner.fill(members)
-            planner.fill(range(len(self.wants)))
-            known = tuple(planner.steps)
-            if len(self._steps) >= _MOST_ORDERS:
-                self._steps.clear()
-            self._steps[order] = known
-        return known
+    def _without_disjoint(self, disjoint: frozenset[tuple[int, str]]) -> "Plan":
+        return replace(
+            self,
+            joint_constraints=without_disjoint(self.slots, self.joint_constraints, disjoint),
+            subtree_constraints=tuple(
+                without_disjoint(self.slots, joint_constraints, disjoint)
+                for joint_constraints in self.subtree_constraints
+            ),
+            disjoint=disjoint,
+        )
 
 
 def _bytes_of(request: CandidateRequest) -> int:
@@ -185,13 +111,13 @@ def _bytes_of(request: CandidateRequest) -> int:
         _GROUP_BYTES * len(request.groups)
         + _RESOURCE_BYTES * len(amounts)
         + sum(map(int.bit_length, amounts)) // 8
-        + sum(size_of(one) for one in conditions if not one.is_empty)
+        + sum(size_of(condition) for condition in conditions if not condition.is_empty)
         + size_of(request.same_subtree)
     )
 
 
-_plans = Memory(_REMEMBERED_BYTES, _bytes_of)
-"""Plans by request."""
+_plans = ByteCache(_PLANS_BYTES, lambda _: 0)
+"""Plans by request, and by plan and what is disjoint there; a plan counts its request."""
 
 
 def plan_of(request: CandidateRequest) -> Plan:
@@ -201,18 +127,22 @@ def plan_of(request: CandidateRequest) -> Plan:
 
 def _planned(request: CandidateRequest) -> Plan:
     split, required = _split(request)
-    asked = request.groups if not split else tuple(_without(split, one) for one in request.groups)
-    groups, wants = wants_of(asked)
-    unsuffixed = tuple(one for one, want in enumerate(wants) if want.suffix == NO_GROUP)
-    lists = _subtree_lists(request, wants)
+    asked = (
+        request.groups if not split else tuple(_without(split, group) for group in request.groups)
+    )
+    groups, slots = slots_of(asked)
+    unsuffixed = tuple(number for number, slot in enumerate(slots) if slot.suffix == NO_GROUP)
+    lists = _subtree_lists(request, slots)
     return Plan(
         request=request,
         groups=groups,
-        wants=wants,
+        slots=slots,
         lists=tuple(inside for inside, _ in lists),
         outside=tuple(outside for _, outside in lists),
-        contests=contests_of(wants, request, range(len(wants))),
-        inner_contests=tuple(contests_of(wants, request, inside) for inside, _ in lists),
+        joint_constraints=joint_constraints_of(slots, request, range(len(slots))),
+        subtree_constraints=tuple(
+            joint_constraints_of(slots, request, inside) for inside, _ in lists
+        ),
         unsuffixed=unsuffixed,
         # The provider of a single class is chosen by its traits in the first place.
         required=required if split or len(unsuffixed) > 1 else (),
@@ -239,112 +169,15 @@ def _without(split: Mapping[str, int], group: RequestGroup) -> RequestGroup:
 
 
 def _subtree_lists(
-    request: CandidateRequest, wants: Sequence[Want]
+    request: CandidateRequest, slots: Sequence[Slot]
 ) -> list[tuple[tuple[int, ...], tuple[int, ...]]]:
     """Return the slots inside and outside of each list that says something."""
-    by_suffix = {want.suffix: index for index, want in enumerate(wants)}
+    by_suffix = {slot.suffix: index for index, slot in enumerate(slots)}
 
-    def slots(suffixes: Iterable[str]) -> tuple[int, ...]:
-        return tuple(sorted({by_suffix[one] for one in suffixes}))
+    def numbers(suffixes: Iterable[str]) -> tuple[int, ...]:
+        return tuple(sorted({by_suffix[suffix] for suffix in suffixes}))
 
-    lists = {(slots(one.inside), slots(one.outside)) for one in request.same_subtree}
-    return sorted(one for one in lists if len(one[0]) > 1 or one[1])
-
-
-class _Planner:
-    """Appends steps; knows what is filled and guessed so far."""
-
-    def __init__(self, plan: Plan, sizes: Sequence[int]) -> None:
-        self.steps: list[Step] = []
-        self._wants = plan.wants
-        self._sizes = sizes
-        self._lists = plan.lists
-        self._outside = plan.outside
-        self._suffixed = [want.suffix != NO_GROUP for want in plan.wants]
-        self._isolated = [
-            want.suffix != NO_GROUP and want.suffix in plan.request.isolated for want in plan.wants
-        ]
-        self._rivals = {
-            one.resource_class: frozenset(one.slots)
-            for one in plan.contests
-            if one.resource_class is not None
-        }
-        self._nested = plan.request.nested
-        self._filled: list[int] = []
-        self._guessed: list[int] = []
-        self._unsuffixed = set(plan.unsuffixed)
-
-    def guess_head(self, subtree: int) -> None:
-        members = self._lists[subtree]
-        self._guessed.append(subtree)
-        self.steps.append(
-            Step(
-                slot=None,
-                subtree=subtree,
-                covers=tuple(one for one in members if one in self._filled),
-                spares=tuple(one for one in self._outside[subtree] if one in self._filled),
-                completes=(subtree,) if set(members) <= set(self._filled) else (),
-            )
-        )
-
-    def fill(self, slots: Iterable[int]) -> None:
-        unfilled = [one for one in slots if one not in self._filled]
-        for one in sorted(unfilled, key=lambda slot: (self._sizes[slot], slot)):
-            earlier = tuple(self._filled)
-            self._filled.append(one)
-            self.steps.append(self._step(one, earlier))
-
-    def _step(self, new: int, earlier: tuple[int, ...]) -> Step:
-        slot = self._wants[new]
-        differs = self._apart_from(new, earlier)
-        return Step(
-            slot=new,
-            within=tuple(one for one in self._guessed if new in self._lists[one]),
-            avoids=tuple(one for one in self._guessed if new in self._outside[one]),
-            completes=self._completed_by((new,)),
-            differs=differs,
-            summed=self._summed(new, differs, earlier),
-            other_trees=(
-                ()
-                if self._nested or not slot.resources
-                else tuple(one for one in earlier if self._wants[one].resources)
-            ),
-            completes_unsuffixed=(
-                new in self._unsuffixed and self._unsuffixed.issubset(self._filled)
-            ),
-        )
-
-    def _completed_by(self, new: Sequence[int]) -> tuple[int, ...]:
-        """Return the guessed lists that are whole now, and were not before these slots."""
-        if not self._guessed:
-            return ()
-        filled = set(self._filled)
-        return tuple(
-            one
-            for one in self._guessed
-            if set(self._lists[one]) <= filled and set(self._lists[one]) & set(new)
-        )
-
-    def _apart_from(self, new: int, earlier: Sequence[int]) -> tuple[int, ...]:
-        """Return the earlier slots whose provider a new slot must not have."""
-        if not self._suffixed[new]:
-            return ()
-        rivals = self._suffixed if self._isolated[new] else self._isolated
-        return tuple(one for one in earlier if rivals[one])
-
-    def _summed(
-        self, new: int, differs: Sequence[int], earlier: Sequence[int]
-    ) -> dict[str, Summed]:
-        summed: dict[str, Summed] = {}
-        if len(differs) == len(earlier):
-            return summed
-        apart = set(differs)
-        for name, amount in self._wants[new].resources.items():
-            rivals = self._rivals.get(name, frozenset())
-            if new in rivals:
-                others = [one for one in earlier if one in rivals and one not in apart]
-                amounts = [self._wants[one].resources[name] for one in others]
-                if others:
-                    taken = np.array(amounts, dtype=np.int64)
-                    summed[name] = Summed(amount, tuple(others), taken)
-        return summed
+    lists = {(numbers(listed.inside), numbers(listed.outside)) for listed in request.same_subtree}
+    return sorted(
+        slots_of_list for slots_of_list in lists if len(slots_of_list[0]) > 1 or slots_of_list[1]
+    )

@@ -7,10 +7,10 @@ import numpy as np
 
 from treeclaim.forest.solve.pace import Pace
 from treeclaim.forest.solve.problem import Problem
-from treeclaim.forest.table.columns import Rows
+from treeclaim.forest.table.columns import Trees
 
 
-def anchors(problem: Problem, pace: Pace) -> Iterator[Rows]:
+def anchors(problem: Problem, pace: Pace) -> Iterator[Trees]:
     """Yield the anchors (numbers of trees, ascending) range by range.
 
     So a few candidates need not wait for all. Where everything is wanted, it is one range.
@@ -23,12 +23,12 @@ def anchors(problem: Problem, pace: Pace) -> Iterator[Rows]:
         pace.reach_further()
 
 
-def all_anchors(problem: Problem) -> Rows:
+def all_anchors(problem: Problem) -> Trees:
     """Return all anchors: numbers of trees, ascending, int64."""
     return anchors_among(problem, 0, len(problem.forest.order.roots))
 
 
-def anchors_among(problem: Problem, first: int, end: int) -> Rows:
+def anchors_among(problem: Problem, first: int, end: int) -> Trees:
     """Return the anchors among a range of trees: their numbers, ascending, int64."""
     reached = np.ones(end - first, dtype=np.bool_)
     if problem.allowed is not None:

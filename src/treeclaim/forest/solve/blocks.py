@@ -8,7 +8,7 @@ import numpy.typing as npt
 
 from treeclaim.forest.bounds import thresholds
 from treeclaim.forest.bounds.budget import Budget
-from treeclaim.forest.table.columns import Rows
+from treeclaim.forest.table.columns import Integers, Trees
 
 Choices = npt.NDArray[np.int64]
 """Places chosen, shape (candidates, slots); one row is one candidate."""
@@ -23,11 +23,23 @@ class Anchored(NamedTuple):
     """Some candidates.
 
     Attributes:
-        anchor: Index or number of the anchor of each, int64, shape (candidates,).
+        anchor: Index of each one's anchor in its stage, int64, shape (candidates,).
         chosen: Places, int64, shape (candidates, slots).
     """
 
-    anchor: Rows
+    anchor: Integers
+    chosen: Choices
+
+
+class Found(NamedTuple):
+    """Some candidates, whatever their stage.
+
+    Attributes:
+        tree: Number of the tree of each one's anchor, int64, shape (candidates,).
+        chosen: Positions, int64, shape (candidates, slots).
+    """
+
+    tree: Trees
     chosen: Choices
 
 
@@ -35,27 +47,27 @@ class Block:
     """Some partial candidates, in order.
 
     What was chosen is a wide matrix where a request has many slots, and most partial candidates
-    of a wide tree only wait, often to the end. So a block that grew out of another one knows that
-    one, and writes its own matrix when it is asked for it.
+    of a wide tree are never looked at again. So a block that grew out of another one refers to it,
+    and computes its own matrix when it is first read.
 
     Attributes:
         anchor: Index of each one's anchor, int64, shape (n,).
         heads: Places of the heads guessed, int64, shape (n, same_subtree lists).
     """
 
-    __slots__ = ("_chosen", "_parents", "_place", "_row", "_slot", "anchor", "heads")
+    __slots__ = ("_chosen", "_parents", "_position", "_row", "_slot", "anchor", "heads")
 
-    def __init__(self, anchor: Rows, chosen: Choices, heads: Choices) -> None:
+    def __init__(self, anchor: Integers, chosen: Choices, heads: Choices) -> None:
         self.anchor = anchor
         self.heads = heads
         self._chosen: Choices | None = chosen
         self._parents = chosen
         self._row = anchor
         self._slot = -1
-        self._place = anchor
+        self._position = anchor
 
     @classmethod
-    def empty(cls, anchors: Rows, slots: int, lists: int) -> "Block":
+    def empty(cls, anchors: Integers, slots: int, lists: int) -> "Block":
         """Return the partial candidates of some anchors in which nothing is chosen."""
         nothing = np.broadcast_to(np.int64(-1), (len(anchors), slots))
         return cls(anchors, nothing, np.full((len(anchors), lists), -1, dtype=np.int64))
@@ -69,39 +81,39 @@ class Block:
         """Return the memory that it takes; what two parts of one block share counts for both."""
         chosen = self._parents if self._chosen is None else self._chosen
         is_one_value = not any(chosen.strides)
-        arrays = (self.anchor, self.heads, self._row, self._place)
-        return sum(one.nbytes for one in arrays) + (0 if is_one_value else chosen.nbytes)
+        arrays = (self.anchor, self.heads, self._row, self._position)
+        return sum(array.nbytes for array in arrays) + (0 if is_one_value else chosen.nbytes)
 
     @property
     def chosen(self) -> Choices:
-        """Return places, int64, shape (n, slots); columns not filled yet have no meaning."""
+        """Return positions, int64, shape (n, slots); columns not filled yet have no meaning."""
         if self._chosen is None:
             # Taking rows of a matrix is much faster this way than by an index in brackets.
             self._chosen = self._parents.take(self._row, axis=0)
-            self._chosen[:, self._slot] = self._place
+            self._chosen[:, self._slot] = self._position
         return self._chosen
 
-    def filled(self, row: Rows, slot: int, place: Rows) -> "Block":
-        """Return some of the rows with places for a slot."""
+    def filled(self, row: Integers, slot: int, position: Integers) -> "Block":
+        """Return some of the rows with positions for a slot."""
         grown = Block(self.anchor.take(row), self.chosen, self.heads.take(row, axis=0))
         grown._chosen = None
-        grown._row, grown._slot, grown._place = row, slot, place
+        grown._row, grown._slot, grown._position = row, slot, position
         return grown
 
-    def headed(self, row: Rows, subtree: int, place: Rows) -> "Block":
+    def headed(self, row: Integers, subtree: int, position: Integers) -> "Block":
         """Return some of the rows with heads for a same_subtree list."""
         grown = self.take(row)
-        grown.heads[:, subtree] = place
+        grown.heads[:, subtree] = position
         return grown
 
     def part(self, rows: slice) -> "Block":
         """Return a range of the rows."""
         part = Block(self.anchor[rows], self._parents, self.heads[rows])
         part._chosen = None if self._chosen is None else self._chosen[rows]
-        part._row, part._slot, part._place = self._row[rows], self._slot, self._place[rows]
+        part._row, part._slot, part._position = self._row[rows], self._slot, self._position[rows]
         return part
 
-    def take(self, rows: Rows) -> "Block":
+    def take(self, rows: Integers) -> "Block":
         """Return some of the rows."""
         return Block(
             self.anchor.take(rows), self.chosen.take(rows, axis=0), self.heads.take(rows, axis=0)
@@ -109,7 +121,7 @@ class Block:
 
 
 class Stack:
-    """Blocks that wait, each with the number of the step that is next; counted by a budget."""
+    """A stack of blocks, each with the number of its next step; a budget counts its memory."""
 
     def __init__(self, budget: Budget) -> None:
         self._budget = budget
@@ -120,13 +132,13 @@ class Stack:
         return len(self._waiting)
 
     def push(self, depth: int, block: Block) -> None:
-        """Let a block wait."""
+        """Push a block."""
         nbytes = block.nbytes
         self._waiting.append((depth, block, nbytes))
         self._budget.hold(nbytes)
 
     def pop(self) -> tuple[int, Block]:
-        """Take the block that came last."""
+        """Pop the block that was pushed last."""
         depth, block, nbytes = self._waiting.pop()
         self._budget.hold(-nbytes)
         return depth, block

@@ -4,16 +4,16 @@
 from collections.abc import Callable, Iterator
 
 from treeclaim.forest.solve.anchors import anchors
-from treeclaim.forest.solve.blocks import Anchored
+from treeclaim.forest.solve.blocks import Anchored, Found
 from treeclaim.forest.solve.pace import Pace
 from treeclaim.forest.solve.problem import Problem
 from treeclaim.forest.solve.stage import Stage, staged
-from treeclaim.forest.table.columns import Rows
+from treeclaim.forest.table.columns import Trees
 
 _FIRST_ROUND = 1
 
 
-def combined(problem: Problem, stages: Iterator[Stage], pace: Pace) -> Iterator[Anchored]:
+def combined(problem: Problem, stages: Iterator[Stage], pace: Pace) -> Iterator[Found]:
     """Yield all candidates of some stages, in canonical order or by turns.
 
     Yields:
@@ -29,11 +29,11 @@ def combined(problem: Problem, stages: Iterator[Stage], pace: Pace) -> Iterator[
                 in_turn(draw, stage.live, size) if is_in_turn else draw(stage.live, size)
             ):
                 is_fruitless = False
-                yield Anchored(stage.trees[anchor], chosen)
+                yield Found(stage.trees[anchor], chosen)
         pace.note_stage(is_fruitless=is_fruitless)
 
 
-def combined_under(problem: Problem, trees: Rows | None = None) -> Iterator[Anchored]:
+def combined_under(problem: Problem, trees: Trees | None = None) -> Iterator[Found]:
     """Yield all candidates under some anchors (numbers of trees, ascending), or under all."""
     pace = Pace(problem)
     reached = anchors(problem, pace) if trees is None else iter([trees])
@@ -41,7 +41,7 @@ def combined_under(problem: Problem, trees: Rows | None = None) -> Iterator[Anch
 
 
 def in_turn(
-    draw: Callable[[Rows, int], Iterator[Anchored]], anchors: Rows, size: int
+    draw: Callable[[Trees, int], Iterator[Anchored]], anchors: Trees, size: int
 ) -> Iterator[Anchored]:
     """Visit the anchors in turn, so that each is represented before any is exhausted.
 
@@ -54,8 +54,8 @@ def in_turn(
         anchors: Indices, ascending.
         size: Candidates wanted in all, at most.
     """
-    share = max(size // max(len(anchors), 1), 1)
-    waiting = [_Source(draw(anchors[[one]], share)) for one in range(len(anchors))]
+    size_of_each = max(size // max(len(anchors), 1), 1)
+    waiting = [_Source(draw(anchors[[index]], size_of_each)) for index in range(len(anchors))]
     turn = _FIRST_ROUND
     while waiting:
         still = []

@@ -12,7 +12,7 @@ whatever the budget.
 
 same_subtree. The providers of such a list have a unique head, the one that is above all others.
 The search guesses the head first, as if it were a slot of its own, and from then on each slot of
-the list has only the options inside the head's subtree, which is an interval of places. At the end
+the list has only the options inside the head's subtree, which is an interval of positions. At the end
 one of the slots must have taken the head itself.
 
 Its weakness is that of all backtracking: a partial candidate may be doomed without showing it yet.
@@ -28,13 +28,13 @@ import numpy.typing as npt
 
 from treeclaim.forest.bounds import thresholds
 from treeclaim.forest.bounds.budget import Budget
-from treeclaim.forest.domains.slots import Options
+from treeclaim.forest.domains.domain import Domain
 from treeclaim.forest.domains.windows import Window
-from treeclaim.forest.feasibility.competition import Competition
+from treeclaim.forest.feasibility.joint_feasibility import JointFeasibility
 from treeclaim.forest.feasibility.subtrees import Heads
 from treeclaim.forest.solve.blocks import Anchored, Block, Stack, most_rows
 from treeclaim.forest.solve.rules import Rules
-from treeclaim.forest.table.columns import Mask, Rows
+from treeclaim.forest.table.columns import Integers, Mask
 
 
 class Combiner:
@@ -42,19 +42,19 @@ class Combiner:
 
     def __init__(
         self,
-        options: Sequence[Options],
+        domains: Sequence[Domain],
         heads: Sequence[Heads],
         rules: Rules,
-        competition: Competition,
+        joint_feasibility: JointFeasibility,
         budget: Budget,
     ) -> None:
-        self._options = options
+        self._domains = domains
         self._heads = heads
         self._rules = rules
-        self._competition = competition
+        self._joint_feasibility = joint_feasibility
         self._budget = budget
 
-    def blocks(self, anchors: Rows, size: int) -> Iterator[Anchored]:
+    def blocks(self, anchors: Integers, size: int) -> Iterator[Anchored]:
         """Yield the candidates of some anchors (indices, ascending), anchor after anchor.
 
         Args:
@@ -66,29 +66,29 @@ class Combiner:
         if self._rules.are_free:
             yield from self._products(anchors, size)
             return
-        for run in self._competition.runs(anchors):
+        for run in self._joint_feasibility.runs(anchors):
             yield from self._search(run, size)
 
-    def matching(self, anchors: Rows, size: int) -> Rows:
+    def matching(self, anchors: Integers, size: int) -> Integers:
         """Return those of some anchors (indices, ascending) that have any candidate."""
         if not len(anchors) or self._rules.are_free:
             return anchors
         found = np.zeros(int(anchors[-1]) + 1, dtype=np.bool_)
         for block in self.until(anchors, size, lambda block: found[block.anchor]):
             found[block.anchor] = True
-        matching: Rows = np.flatnonzero(found)
+        matching: Integers = np.flatnonzero(found)
         return matching
 
     def until(
-        self, anchors: Rows, size: int, enough: Callable[[Block], Mask]
+        self, anchors: Integers, size: int, enough: Callable[[Block], Mask]
     ) -> Iterator[Anchored]:
         """Yield candidates; the caller tells of which partial ones nothing more is wanted."""
-        for run in self._competition.runs(anchors):
+        for run in self._joint_feasibility.runs(anchors):
             yield from self._search(run, size, enough)
 
-    def _products(self, anchors: Rows, size: int) -> Iterator[Anchored]:
+    def _products(self, anchors: Integers, size: int) -> Iterator[Anchored]:
         """Combine slots that do not concern each other: every choice is a candidate."""
-        counts = np.array([self._options[slot].counts[anchors] for slot in self._rules.slots])
+        counts = np.array([self._domains[slot].counts[anchors] for slot in self._rules.slots])
         sizes = np.multiply.reduce(counts, axis=0, dtype=np.float64)
         done = 0
         while done < len(anchors):
@@ -103,7 +103,7 @@ class Combiner:
             done = end
 
     def _product(
-        self, anchors: Rows, counts: npt.NDArray[np.int64], sizes: npt.NDArray[np.float64]
+        self, anchors: Integers, counts: npt.NDArray[np.int64], sizes: npt.NDArray[np.float64]
     ) -> Anchored:
         """Write all choices of some anchors: the n-th of an anchor is n in mixed radix.
 
@@ -117,19 +117,19 @@ class Combiner:
         chosen = np.empty((len(row), len(counts)), dtype=np.int64)
         is_single = len(row) == len(anchors)  # No anchor has less than one choice.
         for slot, count in zip(self._rules.slots[::-1], counts[::-1], strict=True):
-            options = self._options[slot]
-            first = options.starts[anchors]
+            domain = self._domains[slot]
+            first = domain.starts[anchors]
             if not is_single:
                 number, digit = np.divmod(number, count[row])
                 first = first[row] + digit
-            chosen[:, slot] = options.places[first]
+            chosen[:, slot] = domain.positions[first]
         return Anchored(anchors[row], chosen)
 
     def _search(
-        self, anchors: Rows, size: int, enough: Callable[[Block], Mask] | None = None
+        self, anchors: Integers, size: int, enough: Callable[[Block], Mask] | None = None
     ) -> Iterator[Anchored]:
         stack = Stack(self._budget)
-        stack.push(0, Block.empty(anchors, len(self._options), len(self._heads)))
+        stack.push(0, Block.empty(anchors, len(self._domains), len(self._heads)))
         try:
             yield from self._deepen(stack, size, enough)
         finally:
@@ -167,7 +167,7 @@ class Combiner:
                 dead_ends += 1
                 # Nothing came of so few: look at more at a time.
                 size = min(
-                    2 * size, most_rows(len(self._options), thresholds.LARGEST_FRUITLESS_BLOCK)
+                    2 * size, most_rows(len(self._domains), thresholds.LARGEST_FRUITLESS_BLOCK)
                 )
 
     def _window(self, depth: int, block: Block) -> Window:
@@ -176,28 +176,28 @@ class Combiner:
             starts = self._heads[step.subtree].starts
             first = starts[block.anchor]
             return Window(first, starts[block.anchor + 1] - first)
-        options = self._options[step.slot]
-        first, end = options.starts[block.anchor], options.starts[block.anchor + 1]
+        domain = self._domains[step.slot]
+        first, end = domain.starts[block.anchor], domain.starts[block.anchor + 1]
         for subtree in step.within:
             heads = block.heads[:, subtree]
-            first = np.maximum(first, options.position(block.anchor, heads))
-            end = np.minimum(end, options.position(block.anchor, self._rules.ends[heads]))
+            first = np.maximum(first, domain.first_from(block.anchor, heads))
+            end = np.minimum(end, domain.first_from(block.anchor, self._rules.ends[heads]))
         return Window(first, np.maximum(end - first, 0))
 
     def _grow(self, depth: int, block: Block, window: Window) -> Block:
         """Join a block with the options in its window; keep what the rules allow."""
         step = self._rules.steps[depth]
-        row, option = window.pairs()
+        row, entry = window.pairs()
         if step.slot is None:
-            places = self._heads[step.subtree].places.take(option)
-            grown = block.headed(row, step.subtree, places)
+            positions = self._heads[step.subtree].positions.take(entry)
+            grown = block.headed(row, step.subtree, positions)
         else:
-            options = self._options[step.slot]
-            free = self._rules.with_room(step, block, window, option, options)
+            domain = self._domains[step.slot]
+            free = self._rules.with_room(step, block, window, entry, domain)
             if free is not None:
                 kept = np.flatnonzero(free)
-                row, option = row.take(kept), option.take(kept)
-            grown = block.filled(row, step.slot, options.places.take(option))
+                row, entry = row.take(kept), entry.take(kept)
+            grown = block.filled(row, step.slot, domain.positions.take(entry))
         allowed = self._rules.allowed(step, grown)
         if allowed is None or allowed.all():
             return grown
@@ -208,5 +208,5 @@ class Combiner:
         verdicts = np.empty(len(block), dtype=np.bool_)
         for at, (anchor, chosen) in enumerate(zip(block.anchor, block.chosen, strict=True)):
             self._budget.check()
-            verdicts[at] = self._competition.may_complete(int(anchor), chosen, left)
+            verdicts[at] = self._joint_feasibility.may_complete(int(anchor), chosen, left)
         return verdicts

@@ -13,15 +13,15 @@ import numpy as np
 import numpy.typing as npt
 
 from treeclaim.forest.bounds.budget import Budget
-from treeclaim.forest.domains.filters import with_any_trait_by_place
+from treeclaim.forest.domains.filters import with_any_trait_by_position
 from treeclaim.forest.domains.relation import Relation
-from treeclaim.forest.solve.blocks import Anchored, Choices
+from treeclaim.forest.solve.blocks import Choices, Found
 from treeclaim.forest.solve.problem import Problem
-from treeclaim.forest.table.columns import Mask, Rows
+from treeclaim.forest.table.columns import Integers, Mask
 from treeclaim.model.names import SHARING_TRAIT
 
 
-def distinct(problem: Problem, found: Iterator[Anchored]) -> Iterator[Choices]:
+def distinct(problem: Problem, found: Iterator[Found]) -> Iterator[Choices]:
     """Leave out candidates that an earlier anchor has too."""
     first = first_anchors(problem, problem.relations)
     for block in found:
@@ -32,7 +32,7 @@ def first_anchors(problem: Problem, relations: Sequence[Relation]) -> "FirstAnch
     """Return what tells repetitions; None if no candidate can be of sharing providers alone."""
     if not all(relation.has_sharing for relation in relations):
         return None
-    sharing = with_any_trait_by_place(problem.forest, (SHARING_TRAIT,))
+    sharing = with_any_trait_by_position(problem.forest, (SHARING_TRAIT,))
     return FirstAnchors(relations, problem.allowed, sharing, problem.budget)
 
 
@@ -46,57 +46,57 @@ class FirstAnchors:
         sharing: Mask,
         budget: Budget,
     ) -> None:
-        """Take what a search has.
+        """Prepare the lookup; nothing is computed before it is needed.
 
         Args:
             relations: Who may take each slot, and under which anchor.
             allowed: Which roots may be anchors, shape (roots,); None for all.
-            sharing: Which places are sharing providers, shape (places,).
+            sharing: Which positions are sharing providers, shape (positions,).
             budget: What the question may cost.
         """
         self._relations = relations
         self._allowed = allowed
         self._sharing = sharing
         self._budget = budget
-        self._keys: list[Rows] = []
-        self._anchor_count = max(len(one.pairs.starts) - 1 for one in relations)
+        self._keys: list[Integers] = []
+        self._anchor_count = max(len(relation.pairs.starts) - 1 for relation in relations)
 
-    def are_first(self, found: Anchored) -> Mask:
+    def are_first(self, found: Found) -> Mask:
         """Tell which candidates, given with the numbers of their anchors, are not repetitions."""
         are_first = np.ones(len(found.chosen), dtype=np.bool_)
         shared = np.flatnonzero(np.logical_and.reduce(self._sharing[found.chosen], axis=1))
         if len(shared):
-            are_first[shared] = self._first(found.chosen[shared]) == found.anchor[shared]
+            are_first[shared] = self._first(found.chosen[shared]) == found.tree[shared]
         return are_first
 
-    def lists(self, numbers: Sequence[int], places: Sequence[int]) -> list[Rows]:
-        """Return the anchors of some places, each by the relation with a number; ascending."""
+    def lists(self, numbers: Sequence[int], positions: Sequence[int]) -> list[Integers]:
+        """Return the anchors of some positions, each by the relation with a number; ascending."""
         if not self._keys:
             self._keys = self._lent_to()
         count = self._anchor_count
         found = []
-        for number, place in zip(numbers, places, strict=True):
+        for number, position in zip(numbers, positions, strict=True):
             keys = self._keys[number]
-            first, end = keys.searchsorted([place * count, (place + 1) * count])
-            found.append(keys[first:end] - place * count)
+            first, end = keys.searchsorted([position * count, (position + 1) * count])
+            found.append(keys[first:end] - position * count)
         return found
 
-    def common(self, lists: Sequence[Rows], start: int) -> int:
+    def common(self, lists: Sequence[Integers], start: int) -> int:
         """Return the first anchor from `start` on that is in all lists; beyond all for none."""
         reached = start
         while True:
             self._budget.check()
             before = reached
-            for one in lists:
-                at = int(one.searchsorted(reached))
-                if at == len(one):
+            for anchors in lists:
+                at = int(anchors.searchsorted(reached))
+                if at == len(anchors):
                     return self._anchor_count
-                reached = int(one[at])
+                reached = int(anchors[at])
             if reached == before:
                 return reached
 
-    def _first(self, chosen: npt.NDArray[np.int64]) -> Rows:
-        """Return the first anchor that reaches all places of each candidate.
+    def _first(self, chosen: npt.NDArray[np.int64]) -> Integers:
+        """Return the first anchor that reaches all positions of each candidate.
 
         Each slot in turn goes on to the first anchor of its provider that is not before the one
         that the others came to, until all agree; they do at the candidate's own at the latest.
@@ -115,22 +115,22 @@ class FirstAnchors:
             pending = pending[reached != before]
         return first
 
-    def _lent_to(self) -> list[Rows]:
+    def _lent_to(self) -> list[Integers]:
         """Return for each slot `provider * anchors + anchor` of its sharing providers, ascending."""
-        known: dict[int, Rows] = {}
-        for one in self._relations:
-            if id(one) not in known:
-                known[id(one)] = self._keys_of(one)
-                self._budget.hold(known[id(one)].nbytes)
-        return [known[id(one)] for one in self._relations]
+        known: dict[int, Integers] = {}
+        for relation in self._relations:
+            if id(relation) not in known:
+                known[id(relation)] = self._keys_of(relation)
+                self._budget.hold(known[id(relation)].nbytes)
+        return [known[id(relation)] for relation in self._relations]
 
-    def _keys_of(self, relation: Relation) -> Rows:
+    def _keys_of(self, relation: Relation) -> Integers:
         pairs = relation.pairs
         numbers = pairs.sharing
         if relation.fits is not None:
             numbers = numbers[relation.fits[numbers]]
         anchor = pairs.starts.searchsorted(numbers, side="right") - 1
-        keys: Rows = pairs.provider[numbers] * self._anchor_count + anchor
+        keys: Integers = pairs.provider[numbers] * self._anchor_count + anchor
         if self._allowed is not None:
             keys = keys[self._allowed[anchor]]
         keys.sort()

@@ -6,17 +6,18 @@ from dataclasses import replace
 
 from treeclaim.forest.bounds import thresholds
 from treeclaim.forest.domains.relation import Relation
+from treeclaim.forest.question.steps import steps_of
 from treeclaim.forest.solve.anchors import all_anchors
 from treeclaim.forest.solve.blocks import Block, Choices
 from treeclaim.forest.solve.problem import Problem
 from treeclaim.forest.solve.stage import Stage, stage_of
-from treeclaim.forest.table.columns import Mask, Rows
+from treeclaim.forest.table.columns import Mask, Positions
 
 
-def matching_anchors(problem: Problem) -> Rows:
-    """Return the anchors that have some candidate: places of roots, ascending, int64."""
+def matching_anchors(problem: Problem) -> Positions:
+    """Return the anchors that have some candidate: positions of roots, ascending, int64."""
     anchors = all_anchors(problem)
-    if len(anchors) and problem.plan.wants:
+    if len(anchors) and problem.plan.slots:
         stage = stage_of(problem, anchors)
         with problem.budget.held(stage.nbytes):
             anchors = anchors[stage.combiner.matching(stage.live, _few_rows(stage))]
@@ -30,14 +31,14 @@ def witnesses(problem: Problem, slot: int, relation: Relation, known: Mask) -> I
         problem: What is asked.
         slot: The slot.
         relation: Its providers, instead of those of the problem.
-        known: Whose candidates are not asked for, shape (places,). The caller may add to them
+        known: Whose candidates are not asked for, shape (positions,). The caller may add to them
             whoever is in a candidate that it was given.
     """
     relations = (*problem.relations[:slot], relation, *problem.relations[slot + 1 :])
     sizes = [related.size for related in relations]
     # The slot is filled first, so that what is known is dropped at once.
     sizes[slot] = 0
-    rules = replace(problem.rules, steps=problem.plan.steps(sizes))
+    rules = replace(problem.rules, steps=steps_of(problem.plan, sizes))
     narrowed = replace(problem, relations=relations, rules=rules)
     stage = stage_of(narrowed, all_anchors(narrowed))
 

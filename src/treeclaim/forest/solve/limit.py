@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Which of the candidates that exist are returned, and in which order.
 
-Candidates come in blocks: places, int64, shape (candidates, slots).
+Candidates come in blocks: positions, int64, shape (candidates, slots).
 """
 
 from collections.abc import Iterator

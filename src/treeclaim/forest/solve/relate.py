@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from treeclaim.forest.bounds.budget import Budget
-from treeclaim.forest.domains.filters import require_known_names, with_any_trait_by_place
+from treeclaim.forest.domains.filters import require_known_names, with_any_trait_by_position
 from treeclaim.forest.domains.relation import (
     Relation,
     anchors_allowed,
@@ -14,6 +14,7 @@ from treeclaim.forest.domains.relation import (
     split_relation,
 )
 from treeclaim.forest.question.plan import Plan, plan_of
+from treeclaim.forest.question.steps import steps_of
 from treeclaim.forest.solve.problem import Problem
 from treeclaim.forest.solve.rules import Rules
 from treeclaim.forest.table.forest import Forest
@@ -40,9 +41,9 @@ def relate(
     require_known_names(forest, request)
     plan = plan_of(request)
     found = [relations_of(forest, group, budget) for group in plan.groups]
-    relations = tuple(found[want.group][want.part] for want in plan.wants)
-    budget.hold(sum(one.pairs.nbytes for some in found for one in some))
-    plan = plan.relieved(_idle(forest, plan, relations, budget))
+    relations = tuple(found[slot.group][slot.part] for slot in plan.slots)
+    budget.hold(sum(relation.pairs.nbytes for some in found for relation in some))
+    plan = plan.without_disjoint(_disjoint(forest, plan, relations, budget))
     split = _split_relations(forest, plan)
     unsuffixed = [group.conditions for group in request.groups if group.suffix == NO_GROUP]
     return Problem(
@@ -57,36 +58,36 @@ def relate(
     )
 
 
-def _idle(
+def _disjoint(
     forest: Forest, plan: Plan, relations: Sequence[Relation], budget: Budget
 ) -> frozenset[tuple[int, str]]:
     """Return slots and classes for which no other slot can use the same provider.
 
     Ports on different physical networks are an example: nothing has to be summed up.
     """
-    idle = set()
-    for contest in plan.contests:
-        name = contest.resource_class
+    disjoint = set()
+    for constraint in plan.joint_constraints:
+        name = constraint.resource_class
         if name is not None and not all(
-            relations[one] is relations[contest.slots[0]] for one in contest.slots
+            relations[slot] is relations[constraint.slots[0]] for slot in constraint.slots
         ):
-            counts = Counter(id(relations[one].pairs) for one in contest.slots)
-            pairs = {id(relations[one].pairs): relations[one].pairs for one in contest.slots}
-            for one in contest.slots:
+            counts = Counter(id(relations[slot].pairs) for slot in constraint.slots)
+            pairs = {id(relations[slot].pairs): relations[slot].pairs for slot in constraint.slots}
+            for slot in constraint.slots:
                 budget.check()
-                mine = relations[one].pairs
+                mine = relations[slot].pairs
                 others = [it for it in pairs.values() if it is not mine]
                 if counts[id(mine)] == 1 and not any(
                     have_common_provider(forest, mine, it) for it in others
                 ):
-                    idle.add((one, name))
-    return frozenset(idle)
+                    disjoint.add((slot, name))
+    return frozenset(disjoint)
 
 
 def _split_relations(forest: Forest, plan: Plan) -> tuple[Relation, ...]:
     if not plan.split:
         return ()
-    (conditions,) = [one.conditions for one in plan.request.groups if one.suffix == NO_GROUP]
+    (conditions,) = [group.conditions for group in plan.request.groups if group.suffix == NO_GROUP]
     return tuple(
         split_relation(forest, conditions, name, amount) for name, amount in plan.split.items()
     )
@@ -97,10 +98,10 @@ def _rules(forest: Forest, plan: Plan, relations: Sequence[Relation]) -> Rules:
     # Where something is split, the unsuffixed group is not whole before that is done.
     required = () if plan.split else plan.required
     return Rules(
-        steps=plan.steps([one.size for one in relations]),
+        steps=steps_of(plan, [relation.size for relation in relations]),
         lists=plan.lists,
         unsuffixed=plan.unsuffixed,
-        required=tuple(with_any_trait_by_place(forest, names) for names in required),
+        required=tuple(with_any_trait_by_position(forest, names) for names in required),
         roots=order.root,
         ends=order.end,
     )

@@ -12,13 +12,13 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from treeclaim.forest.domains.slots import Options
+from treeclaim.forest.domains.domain import Domain
 from treeclaim.forest.domains.windows import Window
-from treeclaim.forest.question.plan import Step
+from treeclaim.forest.question.steps import Step
 from treeclaim.forest.solve.blocks import Block
-from treeclaim.forest.table.columns import Mask, Rows
+from treeclaim.forest.table.columns import Integers, Mask
 
-_Places = npt.NDArray[np.int64]
+_Positions = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,17 +30,17 @@ class Rules:
         lists: Slots of each same_subtree list.
         unsuffixed: Slots of the unsuffixed group.
         required: For each set of required traits of the unsuffixed group that its providers
-            must cover together: who has one of them, shape (places,).
-        roots: Place of the root by place.
-        ends: First place behind the subtree by place.
+            must cover together: who has one of them, shape (positions,).
+        roots: Position of the root by position.
+        ends: First position behind the subtree by position.
     """
 
     steps: tuple[Step, ...]
     lists: tuple[tuple[int, ...], ...]
     unsuffixed: tuple[int, ...]
     required: tuple[Mask, ...]
-    roots: Rows
-    ends: Rows
+    roots: Integers
+    ends: Integers
 
     @property
     def are_free(self) -> bool:
@@ -54,7 +54,7 @@ class Rules:
         return [step.slot for step in self.steps if step.slot is not None]
 
     def with_room(
-        self, step: Step, block: Block, window: Window, option: Rows, options: Options
+        self, step: Step, block: Block, window: Window, entry: Integers, domain: Domain
     ) -> Mask | None:
         """Tell which pairs of a partial candidate and an option respect earlier claims on it.
 
@@ -65,26 +65,26 @@ class Rules:
             step: The step whose slot is to be filled.
             block: The partial candidates.
             window: The options of each of them.
-            option: The number of the option of each pair.
-            options: The slot's options.
+            entry: The number of the option of each pair.
+            domain: The slot's options.
 
         Returns:
             One truth value per pair; None if all may stay.
         """
         verdicts: list[Mask] = []
         if step.differs:
-            _, pair = _claimed(step.differs, block, window, options)
-            free = np.ones(len(option), dtype=np.bool_)
+            _, pair = _claimed(step.differs, block, window, domain)
+            free = np.ones(len(entry), dtype=np.bool_)
             free[pair] = False
             verdicts.append(free)
         for name, summed in step.summed.items():
-            at, pair = _claimed(summed.slots, block, window, options)
+            at, pair = _claimed(summed.slots, block, window, domain)
             if summed.is_uniform:
-                taken = np.bincount(pair, minlength=len(option)) * summed.amounts[0]
+                taken = np.bincount(pair, minlength=len(entry)) * summed.amounts[0]
             else:
                 amounts = summed.amounts[at % len(summed.slots)]
-                taken = np.bincount(pair, amounts, minlength=len(option))
-            verdicts.append(taken + summed.amount <= options.room[name].take(option))
+                taken = np.bincount(pair, amounts, minlength=len(entry))
+            verdicts.append(taken + summed.amount <= domain.room[name].take(entry))
         return _all_of(verdicts) if verdicts else None
 
     def allowed(self, step: Step, block: Block) -> Mask | None:
@@ -117,8 +117,8 @@ class Rules:
         verdicts.extend(self._has_head(subtree, block) for subtree in step.completes)
         return _all_of(verdicts)
 
-    def _is_below(self, places: _Places, heads: _Places) -> npt.NDArray[np.bool_]:
-        below: npt.NDArray[np.bool_] = (places >= heads) & (places < self.ends[heads])
+    def _is_below(self, positions: _Positions, heads: _Positions) -> npt.NDArray[np.bool_]:
+        below: npt.NDArray[np.bool_] = (positions >= heads) & (positions < self.ends[heads])
         return below
 
     def _has_head(self, subtree: int, block: Block) -> Mask:
@@ -131,11 +131,11 @@ class Rules:
 
 
 def _claimed(
-    slots: tuple[int, ...], block: Block, window: Window, options: Options
-) -> tuple[Rows, Rows]:
+    slots: tuple[int, ...], block: Block, window: Window, domain: Domain
+) -> tuple[Integers, Integers]:
     """Find the pairs whose option some earlier slots took; see `Window.pair_of`."""
-    places = block.chosen.take(slots, axis=1)
-    return window.pair_of(options.option_of(block.anchor, places))
+    positions = block.chosen.take(slots, axis=1)
+    return window.pair_of(domain.entry_of(block.anchor, positions))
 
 
 def _each(truths: npt.NDArray[np.bool_]) -> Mask:

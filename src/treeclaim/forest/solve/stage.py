@@ -6,13 +6,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from treeclaim.forest.domains.slots import Options, options_of
-from treeclaim.forest.feasibility.competition import Competition
+from treeclaim.forest.domains.domain import Domain, domain_of
+from treeclaim.forest.feasibility.joint_feasibility import JointFeasibility
 from treeclaim.forest.feasibility.subtrees import Heads, heads_of
 from treeclaim.forest.solve.combiner import Combiner
 from treeclaim.forest.solve.pace import Pace
 from treeclaim.forest.solve.problem import Problem
-from treeclaim.forest.table.columns import Rows
+from treeclaim.forest.table.columns import Integers, Trees
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,13 +26,13 @@ class Stage:
         nbytes: Memory that their domains take.
     """
 
-    trees: Rows
-    live: Rows
+    trees: Trees
+    live: Integers
     combiner: Combiner
     nbytes: int
 
 
-def staged(problem: Problem, anchors: Iterator[Rows], pace: Pace) -> Iterator[Stage]:
+def staged(problem: Problem, anchors: Iterator[Trees], pace: Pace) -> Iterator[Stage]:
     """Make anchors (numbers of trees, ascending) ready, as many at a time as the pace says."""
     waiting = np.empty(0, dtype=np.int64)
     while True:
@@ -44,7 +44,7 @@ def staged(problem: Problem, anchors: Iterator[Rows], pace: Pace) -> Iterator[St
         yield stage_of(problem, trees)
 
 
-def stage_of(problem: Problem, trees: Rows) -> Stage:
+def stage_of(problem: Problem, trees: Trees) -> Stage:
     """Make some anchors ready; the costs grow with their domains alone.
 
     Args:
@@ -52,32 +52,32 @@ def stage_of(problem: Problem, trees: Rows) -> Stage:
         trees: The anchors: numbers of trees, ascending, int64, shape (anchors,).
     """
     plan, order, budget = problem.plan, problem.forest.order, problem.budget
-    options = _options(problem, trees)
-    competition = Competition(
-        plan.wants, options, plan.contests, plan.lists, len(order.row), budget=budget
+    domains = _domains(problem, trees)
+    joint_feasibility = JointFeasibility(
+        plan.slots, domains, plan.joint_constraints, plan.lists, len(order.row), budget=budget
     )
     budget.check()
-    live = competition.promising(len(trees))
+    live = joint_feasibility.possible_anchors(len(trees))
     heads: list[Heads] = []
-    for members, contests in zip(plan.lists, plan.inner_contests, strict=True):
+    for members, joint_constraints in zip(plan.lists, plan.subtree_constraints, strict=True):
         budget.check()
-        found = heads_of(options, members, contests, len(trees), order)
+        found = heads_of(domains, members, joint_constraints, len(trees), order)
         heads.append(found)
         live = live[np.diff(found.starts)[live] > 0]
-    combiner = Combiner(options, heads, problem.rules, competition, budget)
-    distinct = {id(domain): domain for domain in options}.values()
+    combiner = Combiner(domains, heads, problem.rules, joint_feasibility, budget)
+    distinct = {id(domain): domain for domain in domains}.values()
     return Stage(trees, live, combiner, sum(domain.nbytes for domain in distinct))
 
 
-def _options(problem: Problem, trees: Rows) -> list[Options]:
+def _domains(problem: Problem, trees: Trees) -> list[Domain]:
     """Return the domain of each slot under some anchors; equal slots have the same one."""
-    contested = {contest.resource_class for contest in problem.plan.contests}
-    made: dict[int, Options] = {}
-    options = []
-    for want, relation in zip(problem.plan.wants, problem.relations, strict=True):
+    joint_classes = {constraint.resource_class for constraint in problem.plan.joint_constraints}
+    made: dict[int, Domain] = {}
+    domains = []
+    for slot, relation in zip(problem.plan.slots, problem.relations, strict=True):
         problem.budget.check()
         if id(relation) not in made:
-            names = [name for name in want.resources if name in contested]
-            made[id(relation)] = options_of(problem.forest, relation, trees, names)
-        options.append(made[id(relation)])
-    return options
+            names = [name for name in slot.resources if name in joint_classes]
+            made[id(relation)] = domain_of(problem.forest, relation, trees, names)
+        domains.append(made[id(relation)])
+    return domains

@@ -1,221 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Dividing an amount over several providers (contract page 97, section 2, `can_split`).
+"""Divides an amount over a viable set of offers (contract page 97, section 2, `can_split`)."""
 
-Plain arithmetic. A share is what one provider can give: the multiples of a step in a range. A set
-of shares is viable if parts of theirs sum to the amount, and minimal if no proper subset is.
-
-Almost always all steps are equal. Then everything that a set can give is a range too, and a set is
-judged by two sums. Where steps differ, shares of equal step still add up to one range, so the
-question is whether a few numbers, one of each range, sum to the amount; `sums` answers it.
-"""
-
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from math import gcd, lcm
 
 from treeclaim.forest.bounds.budget import UNBOUNDED, Budget
-from treeclaim.forest.bounds.memory import Memory
-from treeclaim.forest.split.sums import reaches
+from treeclaim.forest.bounds.cache import ByteCache
+from treeclaim.forest.split.offers import Offer, Offers, is_viable, ranges_of, ranges_reach
 
-
-@dataclass(frozen=True, slots=True)
-class Share:
-    """What one provider can give.
-
-    Attributes:
-        place: The provider.
-        least, most: Units, both multiples of the step, `0 < least <= most`.
-        step: Units.
-    """
-
-    place: int
-    least: int
-    most: int
-    step: int
-
-    @classmethod
-    def of(cls, place: int, bounds: tuple[int, int], step: int) -> "Share | None":
-        """Return the share with the multiples of a step within some bounds, None if empty."""
-        least, most = -(-max(bounds[0], 1) // step) * step, bounds[1] // step * step
-        return cls(place, least, most, step) if least <= most else None
-
-
-Shares = tuple[Share, ...]
-
-_REMEMBERED_BYTES = 4_000_000
+_DIVISION_BYTES = 4_000_000
 """Of divisions: a few thousand of some providers each."""
-
-_MOST_VERDICTS = 10_000
-"""Verdicts on sets that are kept while minimal sets are looked for; some two megabytes."""
-
-_SET_BYTES = 100
-"""Memory that is counted for a set that was found."""
-
-
-def is_viable(shares: Sequence[Share], amount: int, budget: Budget = UNBOUNDED) -> bool:
-    """Tell whether one part of each share sum to an amount; no shares give nothing."""
-    return _is_viable(_ranges(shares), amount, budget)
-
-
-_Ranges = tuple[tuple[int, int, int], ...]
-"""What the shares of each step give together: step, least and most."""
-
-
-def _ranges(shares: Sequence[Share]) -> _Ranges:
-    ranges: dict[int, tuple[int, int]] = {}
-    for one in shares:
-        least, most = ranges.get(one.step, (0, 0))
-        ranges[one.step] = least + one.least, most + one.most
-    return tuple(sorted((step, *bounds) for step, bounds in ranges.items()))
-
-
-def _is_viable(ranges: _Ranges, amount: int, budget: Budget) -> bool:
-    terms = [(step, (most - least) // step) for step, least, most in ranges]
-    return reaches(terms, amount - sum(least for _, least, _ in ranges), budget.check)
-
-
-def minimal_sets(
-    shares: Sequence[Share], amount: int, budget: Budget = UNBOUNDED
-) -> Iterator[Shares]:
-    """Yield the minimal viable sets, small ones first, lazily; each in the order of the shares.
-
-    Args:
-        shares: What there is.
-        amount: What is to be divided.
-        budget: What the question may cost. Finding out that nothing sums to an amount can take
-            forever.
-    """
-    if sum(one.most for one in shares) < amount or amount % gcd(*(one.step for one in shares)):
-        return
-    is_uniform = len({one.step for one in shares}) == 1
-    judge = _Uniform(amount) if is_uniform else _Mixed(shares, amount, budget)
-    try:
-        for size in range(1, len(shares) + 1):
-            finder = _Finder(shares, amount, size, judge, budget.check)
-            yield from finder.sets((), 0)
-            if not finder.may_grow:
-                return
-            judge.close_size()
-    finally:
-        judge.close()
-
-
-class _Uniform:
-    """Judges sets of shares with the same step."""
-
-    def __init__(self, amount: int) -> None:
-        self._amount = amount
-
-    def is_settled(self, shares: Shares) -> bool:
-        """Tell whether a set (no more than could be given by all) contains a viable one."""
-        return sum(one.most for one in shares) >= self._amount
-
-    def is_minimal(self, shares: Shares) -> bool:
-        spare = sum(one.most for one in shares) - self._amount
-        return is_viable(shares, self._amount) and spare < min(one.most for one in shares)
-
-    def close_size(self) -> None:
-        """Nothing to remember."""
-
-    def close(self) -> None:
-        """Nothing to forget."""
-
-
-class _Mixed:
-    """Judges sets of shares with different steps; remembers what it found, as sets of bits."""
-
-    def __init__(self, shares: Sequence[Share], amount: int, budget: Budget) -> None:
-        self._amount = amount
-        self._budget = budget
-        self._bit = {one: 1 << number for number, one in enumerate(shares)}
-        self._smaller: list[int] = []
-        self._found: list[int] = []
-        self._verdicts: dict[_Ranges, bool] = {}
-
-    def is_settled(self, shares: Shares) -> bool:
-        self._budget.check()
-        members = self._bits(shares)
-        return any(one & members == one for one in self._smaller)
-
-    def is_minimal(self, shares: Shares) -> bool:
-        if self.is_settled(shares) or not self._is_viable(_ranges(shares)):
-            return False
-        self._budget.hold(_SET_BYTES)
-        self._found.append(self._bits(shares))
-        return True
-
-    def _bits(self, shares: Shares) -> int:
-        return sum(self._bit[one] for one in shares)
-
-    def _is_viable(self, ranges: _Ranges) -> bool:
-        """Judge equal hardware once."""
-        if ranges not in self._verdicts:
-            if len(self._verdicts) >= _MOST_VERDICTS:
-                self._verdicts.clear()
-            self._verdicts[ranges] = _is_viable(ranges, self._amount, self._budget)
-        return self._verdicts[ranges]
-
-    def close_size(self) -> None:
-        """Let the sets found so far rule out bigger ones."""
-        self._smaller += self._found
-        self._found = []
-
-    def close(self) -> None:
-        """Give back the memory counted."""
-        self._budget.hold(-_SET_BYTES * (len(self._smaller) + len(self._found)))
-
-
-class _Finder:
-    """Finds the minimal sets of one size.
-
-    Attributes:
-        may_grow: True when a set was given up that could become viable by another member.
-    """
-
-    def __init__(
-        self,
-        shares: Sequence[Share],
-        amount: int,
-        size: int,
-        judge: _Uniform | _Mixed,
-        check: Callable[[], None],
-    ) -> None:
-        self.may_grow = False
-        self._shares = shares
-        self._amount = amount
-        self._size = size
-        self._judge = judge
-        self._check = check
-        self._greatest = [
-            sorted((o.most for o in shares[at:]), reverse=True) for at in _range(shares)
-        ]
-        self._smallest = [sorted(o.least for o in shares[at:]) for at in _range(shares)]
-
-    def sets(self, chosen: Shares, start: int) -> Iterator[Shares]:
-        """Yield the sets that begin with some shares and go on from an index."""
-        missing = self._size - len(chosen) - 1
-        for at in range(start, len(self._shares) - missing):
-            self._check()
-            members = (*chosen, self._shares[at])
-            if sum(o.most for o in members) + sum(self._greatest[at + 1][:missing]) < self._amount:
-                self.may_grow = True
-                continue
-            if (
-                sum(o.least for o in members) + sum(self._smallest[at + 1][:missing])
-                > self._amount
-            ):
-                continue
-            if missing:
-                if not self._judge.is_settled(members):
-                    yield from self.sets(members, at + 1)
-            elif self._judge.is_minimal(members):
-                yield members
-            elif not self._judge.is_settled(members):
-                self.may_grow = True
-
-
-def _range(shares: Sequence[Share]) -> range:
-    return range(len(shares) + 1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -229,62 +24,62 @@ class _Parts:
         return 100 + 40 * len(self.parts)
 
 
-_known = Memory(_REMEMBERED_BYTES)
-"""Divisions by policy, shares and amount."""
+_divisions = ByteCache(_DIVISION_BYTES)
+"""Divisions by policy, offers and amount."""
 
 
-def pack(shares: Sequence[Share], amount: int, budget: Budget = UNBOUNDED) -> tuple[int, ...]:
+def pack(offers: Sequence[Offer], amount: int, budget: Budget = UNBOUNDED) -> tuple[int, ...]:
     """Divide an amount over a viable set so that the vector of parts is the greatest there is."""
-    some = _placeless(shares)
-    found = _known.get(("pack", some, amount), lambda: _Parts(_pack(some, amount, budget)))
+    some = _without_positions(offers)
+    found = _divisions.get(("pack", some, amount), lambda: _Parts(_pack(some, amount, budget)))
     return found.parts
 
 
-def even(shares: Sequence[Share], amount: int, budget: Budget = UNBOUNDED) -> tuple[int, ...]:
+def even(offers: Sequence[Offer], amount: int, budget: Budget = UNBOUNDED) -> tuple[int, ...]:
     """Divide an amount over a viable set so that the parts differ least; then as `pack` does."""
-    some = _placeless(shares)
-    found = _known.get(("even", some, amount), lambda: _Parts(_even(some, amount, budget)))
+    some = _without_positions(offers)
+    found = _divisions.get(("even", some, amount), lambda: _Parts(_even(some, amount, budget)))
     return found.parts
 
 
-def _placeless(shares: Sequence[Share]) -> Shares:
-    """Forget where the shares are: equal hardware is divided equally, and only once."""
-    return tuple(replace(one, place=0) for one in shares)
+def _without_positions(offers: Sequence[Offer]) -> Offers:
+    """Forget where the offers are: equal hardware is divided equally, and only once."""
+    return tuple(replace(offer, position=0) for offer in offers)
 
 
-def _pack(shares: Shares, amount: int, budget: Budget) -> tuple[int, ...]:
+def _pack(offers: Offers, amount: int, budget: Budget) -> tuple[int, ...]:
     parts = []
-    for number, one in enumerate(shares):
-        rest = shares[number + 1 :]
-        ranges = _ranges(rest)
+    for number, offer in enumerate(offers):
+        rest = offers[number + 1 :]
+        ranges = ranges_of(rest)
         part = next(
             part
-            for part in _parts_of(one, rest, amount)
-            if _is_viable(ranges, amount - part, budget)
+            for part in _parts_of(offer, rest, amount)
+            if ranges_reach(ranges, amount - part, budget)
         )
         parts.append(part)
         amount -= part
     return tuple(parts)
 
 
-def _parts_of(one: Share, rest: Shares, amount: int) -> range:
-    """Return the parts of a share that may leave what the rest can give, the greatest first.
+def _parts_of(offer: Offer, rest: Offers, amount: int) -> range:
+    """Return the parts of an offer that may leave what the rest can give, the greatest first.
 
     What is left must be a multiple of the divisor of the other steps.
     """
-    most = min(one.most, amount - sum(other.least for other in rest))
-    least = max(one.least, amount - sum(other.most for other in rest))
+    most = min(offer.most, amount - sum(other.least for other in rest))
+    least = max(offer.least, amount - sum(other.most for other in rest))
     # Nothing but 0 is a multiple of "no step".
     divisor = gcd(*(other.step for other in rest)) or max(amount, 1)
-    common = gcd(one.step, divisor)
-    stride = lcm(one.step, divisor)
-    times = amount // common * pow(one.step // common, -1, divisor // common)
-    part = one.step * (times % (divisor // common))
+    common = gcd(offer.step, divisor)
+    stride = lcm(offer.step, divisor)
+    times = amount // common * pow(offer.step // common, -1, divisor // common)
+    part = offer.step * (times % (divisor // common))
     greatest = most - (most - part) % stride
     return range(greatest, least - 1, -stride)
 
 
-def _even(shares: Shares, amount: int, budget: Budget) -> tuple[int, ...]:
+def _even(offers: Offers, amount: int, budget: Budget) -> tuple[int, ...]:
     """Find the narrowest window in which there is a division.
 
     No division's greatest part is below `top`, and none's smallest is above `bottom`, as the parts
@@ -293,46 +88,46 @@ def _even(shares: Shares, amount: int, budget: Budget) -> tuple[int, ...]:
     the narrowest so far is enough, and if so, how narrow it can be. A window that reaches lower
     never has to reach higher.
     """
-    ceiling = max(one.most for one in shares)
-    top = _first(ceiling, lambda it: _most_below(shares, it) >= amount)
-    bottom = _first(ceiling, lambda it: _least_above(shares, it) > amount) - 1
-    top = max(top, *(one.least for one in shares))
-    bottom = min(bottom, *(one.most for one in shares))
+    ceiling = max(offer.most for offer in offers)
+    top = _first(ceiling, lambda it: _most_below(offers, it) >= amount)
+    bottom = _first(ceiling, lambda it: _least_above(offers, it) > amount) - 1
+    top = max(top, *(offer.least for offer in offers))
+    bottom = min(bottom, *(offer.most for offer in offers))
     width = ceiling
     found: list[int] = []
     low = bottom
     while low > 0 and top - low <= width:
         budget.check()
-        low = max(_at_most(one, low) for one in shares)
+        low = max(_at_most(offer, low) for offer in offers)
         if low <= 0 or top - low > width:
             break
-        if _has_division(shares, low, low + width, amount, budget):
+        if _has_division(offers, low, low + width, amount, budget):
             widths = range(max(top - low, 0), width + 1)
-            narrowest = _narrowest(shares, low, widths, amount, budget)
+            narrowest = _narrowest(offers, low, widths, amount, budget)
             if narrowest < width:
                 width, found = narrowest, []
             found.append(low)
         low -= 1
-    windows = [_within(shares, low, low + width) for low in found]
-    return max(_pack(one, amount, budget) for one in windows if one)
+    windows = [_within(offers, low, low + width) for low in found]
+    return max(_pack(window, amount, budget) for window in windows if window)
 
 
-def _at_most(one: Share, low: int) -> int:
-    """Return the greatest part of a share that is not above a level, 0 for none."""
-    part = min(one.most, low // one.step * one.step)
-    return part if part >= one.least else 0
+def _at_most(offer: Offer, low: int) -> int:
+    """Return the greatest part of an offer that is not above a level, 0 for none."""
+    part = min(offer.most, low // offer.step * offer.step)
+    return part if part >= offer.least else 0
 
 
-def _narrowest(shares: Shares, low: int, widths: range, amount: int, budget: Budget) -> int:
+def _narrowest(offers: Offers, low: int, widths: range, amount: int, budget: Budget) -> int:
     """Return the least of some widths whose window has a division; the greatest one has."""
     return widths.start + _first(
         len(widths) - 1,
-        lambda it: _has_division(shares, low, low + widths[it], amount, budget),
+        lambda it: _has_division(offers, low, low + widths[it], amount, budget),
     )
 
 
-def _has_division(shares: Shares, bottom: int, top: int, amount: int, budget: Budget) -> bool:
-    cut = _within(shares, bottom, top)
+def _has_division(offers: Offers, bottom: int, top: int, amount: int, budget: Budget) -> bool:
+    cut = _within(offers, bottom, top)
     return cut is not None and is_viable(cut, amount, budget)
 
 
@@ -348,21 +143,28 @@ def _first(ceiling: int, holds: Callable[[int], bool]) -> int:
     return low
 
 
-def _most_below(shares: Sequence[Share], top: int) -> int:
-    """Return what the shares give at most if they keep below a level as far as they can."""
-    return sum(max(one.least, min(one.most, top // one.step * one.step)) for one in shares)
+def _most_below(offers: Sequence[Offer], top: int) -> int:
+    """Return what the offers give at most if they keep below a level as far as they can."""
+    return sum(
+        max(offer.least, min(offer.most, top // offer.step * offer.step)) for offer in offers
+    )
 
 
-def _least_above(shares: Sequence[Share], bottom: int) -> int:
-    """Return what the shares give at least if they keep above a level as far as they can."""
-    return sum(min(one.most, max(one.least, -(-bottom // one.step) * one.step)) for one in shares)
+def _least_above(offers: Sequence[Offer], bottom: int) -> int:
+    """Return what the offers give at least if they keep above a level as far as they can."""
+    return sum(
+        min(offer.most, max(offer.least, -(-bottom // offer.step) * offer.step))
+        for offer in offers
+    )
 
 
-def _within(shares: Sequence[Share], bottom: int, top: int) -> Shares | None:
-    """Return the shares cut to a window, None if one has no part there."""
+def _within(offers: Sequence[Offer], bottom: int, top: int) -> Offers | None:
+    """Return the offers cut to a window, None if one has no part there."""
     cut = []
-    for one in shares:
-        part = Share.of(one.place, (max(one.least, bottom), min(one.most, top)), one.step)
+    for offer in offers:
+        part = Offer.of(
+            offer.position, (max(offer.least, bottom), min(offer.most, top)), offer.step
+        )
         if part is None:
             return None
         cut.append(part)

@@ -75,10 +75,10 @@ def _reaches_without_divisor(terms: list[Term], rest: int, check: Callable[[], N
 
 def _tried(terms: list[Term], rest: int, check: Callable[[], None]) -> bool:
     """Try how many times the step with fewest multiples is taken."""
-    rarest = min(range(len(terms)), key=lambda one: terms[one][1])
+    rarest = min(range(len(terms)), key=lambda number: terms[number][1])
     step, times = terms[rarest]
     others = [*terms[:rarest], *terms[rarest + 1 :]]
-    most_of_others = sum(one * count for one, count in others)
+    most_of_others = sum(step * count for step, count in others)
     fewest = max(0, -(-(rest - most_of_others) // step))
     tries = range(fewest, min(times, rest // step) + 1)
     if not others[2:] and rest + most_of_others < _UNREACHED:
@@ -101,7 +101,7 @@ def _two_reach_some(
     """Tell whether two terms sum to any of some rests; see `_two_reach`."""
     check()
     divisor = gcd(terms[0][0], terms[1][0])
-    (step, times), (modulus, most) = ((one // divisor, count) for one, count in terms)
+    (step, times), (modulus, most) = ((step // divisor, count) for step, count in terms)
     rests = rests[rests % divisor == 0] // divisor
     first = rests % modulus * pow(step, -1, modulus) % modulus
     fewest = np.maximum(-(-(rests - modulus * most) // step), 0)
@@ -109,9 +109,9 @@ def _two_reach_some(
     return bool((taken <= np.minimum(times, rests // step)).any())
 
 
-def _two_reach(one: Term, other: Term, rest: int) -> bool:
+def _two_reach(smaller: Term, other: Term, rest: int) -> bool:
     """Tell the same for two coprime steps."""
-    (step, times), (modulus, most) = one, other
+    (step, times), (modulus, most) = smaller, other
     first = rest * pow(step, -1, modulus) % modulus
     # Enough must be taken of the first step for the second one to give what is left.
     fewest = max(0, -(-(rest - modulus * most) // step))

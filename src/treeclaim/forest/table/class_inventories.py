@@ -18,8 +18,8 @@ _LEAST_UNSURE = 2**61
 """From here on `free` may have been cut off; only an allocation ratio beyond all reason gets here.
 """
 
-Slots = Rows | slice
-"""Which slots are meant."""
+Indices = Rows | slice
+"""Which inventories of a class are meant."""
 
 
 class _Limits:
@@ -49,11 +49,11 @@ class _Limits:
 
 
 class ClassInventories:
-    """The inventories of one resource class, one slot each, in order of provider row.
+    """The inventories of one resource class as columns, in order of provider row.
 
     The column `free` (int64 units: truncated capacity minus used) is kept ready because every
     search compares with it. For whole amounts that comparison equals the one with the unrounded
-    capacity (contract page 70, section 1). The slots of dead rows stay, with nothing free.
+    capacity (contract page 70, section 1). Those of dead rows stay, with nothing free.
     """
 
     __slots__ = (
@@ -84,92 +84,92 @@ class ClassInventories:
         self._limits = _Limits()
 
     def __len__(self) -> int:
-        """Return the number of slots, those of dead rows included."""
+        """Return the number of inventories, those of dead rows included."""
         return len(self.row)
 
     def extend(self, rows: Sequence[int], records: Sequence[InventoryRecord]) -> None:
         """Append the inventories of ascending rows, all beyond the rows there are."""
         inventories = [record.inventory for record in records]
         self.row.extend(rows)
-        self.total.extend([one.total for one in inventories])
-        self.reserved.extend([one.reserved for one in inventories])
-        self.min_unit.extend([one.min_unit for one in inventories])
-        self.max_unit.extend([one.max_unit for one in inventories])
-        self.step_size.extend([one.step_size for one in inventories])
-        self.allocation_ratio.extend([one.allocation_ratio for one in inventories])
+        self.total.extend([inventory.total for inventory in inventories])
+        self.reserved.extend([inventory.reserved for inventory in inventories])
+        self.min_unit.extend([inventory.min_unit for inventory in inventories])
+        self.max_unit.extend([inventory.max_unit for inventory in inventories])
+        self.step_size.extend([inventory.step_size for inventory in inventories])
+        self.allocation_ratio.extend([inventory.allocation_ratio for inventory in inventories])
         self.used.extend([record.used for record in records])
         self.free.extend([_free(record) for record in records])
         self.modified_at.extend([record.modified_at for record in records])
-        for one in inventories:
-            self._limits.note(one)
+        for inventory in inventories:
+            self._limits.note(inventory)
 
-    def slot_of(self, row: int) -> int:
-        """Return the slot of a row that has one; rows ascend with the slots."""
+    def index_of(self, row: int) -> int:
+        """Return the index of the inventory of a row that has one; rows ascend with the indices."""
         return int(self.row.values.searchsorted(row))
 
-    def refresh(self, slot: int, record: InventoryRecord) -> None:
-        """Write new amounts into a slot."""
+    def refresh(self, index: int, record: InventoryRecord) -> None:
+        """Write new amounts over an inventory."""
         inventory = record.inventory
-        self.total.values[slot] = inventory.total
-        self.reserved.values[slot] = inventory.reserved
-        self.min_unit.values[slot] = inventory.min_unit
-        self.max_unit.values[slot] = inventory.max_unit
-        self.step_size.values[slot] = inventory.step_size
-        self.allocation_ratio.values[slot] = inventory.allocation_ratio
-        self.used.values[slot] = record.used
-        self.free.values[slot] = _free(record)
-        self.modified_at.values[slot] = record.modified_at
+        self.total.values[index] = inventory.total
+        self.reserved.values[index] = inventory.reserved
+        self.min_unit.values[index] = inventory.min_unit
+        self.max_unit.values[index] = inventory.max_unit
+        self.step_size.values[index] = inventory.step_size
+        self.allocation_ratio.values[index] = inventory.allocation_ratio
+        self.used.values[index] = record.used
+        self.free.values[index] = _free(record)
+        self.modified_at.values[index] = record.modified_at
         self._limits.note(inventory)
 
-    def bury(self, slot: int) -> None:
-        """Mark a slot as belonging to a dead row: nothing ever fits there again."""
-        self.free.values[slot] = _NEVER_FREE
+    def bury(self, index: int) -> None:
+        """Mark an inventory as that of a dead row: nothing ever fits there again."""
+        self.free.values[index] = _NEVER_FREE
 
-    def record(self, slot: int, class_id: int) -> InventoryRecord:
-        """Return a slot as the record it was made of."""
+    def record(self, index: int, class_id: int) -> InventoryRecord:
+        """Return an inventory as the record it was made of."""
         return InventoryRecord(
             class_id=class_id,
-            inventory=self.inventory(slot),
-            used=int(self.used.values[slot]),
-            modified_at=float(self.modified_at.values[slot]),
+            inventory=self.inventory(index),
+            used=int(self.used.values[index]),
+            modified_at=float(self.modified_at.values[index]),
         )
 
-    def inventory(self, slot: int) -> Inventory:
-        """Return the amounts of a slot."""
+    def inventory(self, index: int) -> Inventory:
+        """Return the amounts of an inventory."""
         return Inventory(
-            total=int(self.total.values[slot]),
-            reserved=int(self.reserved.values[slot]),
-            min_unit=int(self.min_unit.values[slot]),
-            max_unit=int(self.max_unit.values[slot]),
-            step_size=int(self.step_size.values[slot]),
-            allocation_ratio=float(self.allocation_ratio.values[slot]),
+            total=int(self.total.values[index]),
+            reserved=int(self.reserved.values[index]),
+            min_unit=int(self.min_unit.values[index]),
+            max_unit=int(self.max_unit.values[index]),
+            step_size=int(self.step_size.values[index]),
+            allocation_ratio=float(self.allocation_ratio.values[index]),
         )
 
-    def fits(self, slots: Slots, amount: int, leniency: Leniency = STRICT) -> Mask:
-        """Tell for some slots whether this amount fits (contract page 90, section 3.1).
+    def fits(self, indices: Indices, amount: int, leniency: Leniency = STRICT) -> Mask:
+        """Tell for some inventories whether this amount fits (contract page 90, section 3.1).
 
         An amount above the storage range fits nowhere, as no max_unit can admit it.
         """
         least = _NEVER_FREE + 1 if leniency.though_full else min(amount, _LEAST_UNSURE)
-        fits: Mask = self.free.values[slots] >= least
+        fits: Mask = self.free.values[indices] >= least
         if leniency.any_amount:
             if least == _LEAST_UNSURE:
-                self._compare_exactly(slots, amount, fits)
+                self._compare_exactly(indices, amount, fits)
             return fits
         if amount > MAXIMUM_INTEGER:
             fits[:] = False
         elif not self._limits.admit_everywhere(amount):
-            fits &= self.min_unit.values[slots] <= amount
-            fits &= self.max_unit.values[slots] >= amount
-            fits &= amount % self.step_size.values[slots] == 0
+            fits &= self.min_unit.values[indices] <= amount
+            fits &= self.max_unit.values[indices] >= amount
+            fits &= amount % self.step_size.values[indices] == 0
         return fits
 
-    def _compare_exactly(self, slots: Slots, amount: int, fits: Mask) -> None:
+    def _compare_exactly(self, indices: Indices, amount: int, fits: Mask) -> None:
         """Compare an amount with what is free where that is more than the column can hold."""
-        numbers = np.arange(len(self))[slots]
+        numbers = np.arange(len(self))[indices]
         for at in np.flatnonzero(fits).tolist():
-            slot = int(numbers[at])
-            free = self.inventory(slot).whole_capacity - int(self.used.values[slot])
+            index = int(numbers[at])
+            free = self.inventory(index).whole_capacity - int(self.used.values[index])
             fits[at] = free >= amount
 
     def emptied(self) -> "ClassInventories":
@@ -180,36 +180,36 @@ class ClassInventories:
         other.free.extend(np.where(is_dead, _NEVER_FREE, self.free.values + self.used.values))
         return other
 
-    def gives(self, slots: Slots, amount: int) -> Mask:
-        """Tell for some slots whether some part of an amount fits, from 1 to all of it."""
-        step = self.step_size.values[slots].astype(np.int64)
-        least = -(-np.maximum(self.min_unit.values[slots], 1) // step) * step
-        most = np.minimum(self.free.values[slots], self.max_unit.values[slots])
+    def gives(self, indices: Indices, amount: int) -> Mask:
+        """Tell for some inventories whether some part of an amount fits, from 1 to all of it."""
+        step = self.step_size.values[indices].astype(np.int64)
+        least = -(-np.maximum(self.min_unit.values[indices], 1) // step) * step
+        most = np.minimum(self.free.values[indices], self.max_unit.values[indices])
         gives: Mask = np.minimum(most, amount) // step * step >= least
         return gives
 
     def living(self) -> Rows:
-        """Return the slots of living rows, ascending."""
-        slots: Rows = np.flatnonzero(self.free.values != _NEVER_FREE)
-        return slots
+        """Return the indices of the inventories of living rows, ascending, int64."""
+        indices: Rows = np.flatnonzero(self.free.values != _NEVER_FREE)
+        return indices
 
-    def slots_of(self, rows: Rows) -> tuple[Mask, Rows]:
+    def indices_of(self, rows: Rows) -> tuple[Mask, Rows]:
         """Find out which of some rows have an inventory here, and where those have it.
 
         Returns:
-            One truth value for each row, and the slots of those that have one.
+            One truth value for each row, and the indices of the inventories of those that have one, int64.
         """
         if len(rows) == len(self) and (self.row.values == rows).all():
             return np.ones(len(rows), dtype=np.bool_), np.arange(len(rows))
-        slots = self.row.values.searchsorted(rows)
-        has = slots < len(self)
-        has[has] = self.row.values[slots[has]] == rows[has]
-        return has, slots[has]
+        indices = self.row.values.searchsorted(rows)
+        has = indices < len(self)
+        has[has] = self.row.values[indices[has]] == rows[has]
+        return has, indices[has]
 
-    def room(self, slots: Rows) -> npt.NDArray[np.int64]:
+    def room(self, indices: Rows) -> npt.NDArray[np.int64]:
         """Return how much one candidate may take at most: min(free, max_unit), int64 units."""
         room: npt.NDArray[np.int64] = np.minimum(
-            self.free.values[slots], self.max_unit.values[slots]
+            self.free.values[indices], self.max_unit.values[indices]
         )
         return room
 

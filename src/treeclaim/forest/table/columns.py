@@ -12,8 +12,17 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-Rows = npt.NDArray[np.int64]
-"""Row numbers of providers, ascending, shape (n,)."""
+Integers = npt.NDArray[np.int64]
+"""Any integers: counts, or indices into another array that the text names."""
+
+Rows = Integers
+"""Rows of providers in the table, which depend on history; shape (n,)."""
+
+Positions = Integers
+"""Positions of providers in the canonical order, which depend on the data alone."""
+
+Trees = Integers
+"""Numbers of trees in the canonical order. An anchor is named by that of its tree."""
 
 Mask = npt.NDArray[np.bool_]
 """One truth value per provider row, shape (number of rows,)."""

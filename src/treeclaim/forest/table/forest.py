@@ -20,7 +20,7 @@ import copy
 from collections.abc import Iterable
 
 from treeclaim.forest.bounds import thresholds
-from treeclaim.forest.bounds.memory import Memory
+from treeclaim.forest.bounds.cache import ByteCache
 from treeclaim.forest.table.class_inventories import ClassInventories
 from treeclaim.forest.table.fragments import summary_fragment
 from treeclaim.forest.table.inventory_view import InventoryView
@@ -34,9 +34,9 @@ from treeclaim.model.provider import ProviderRecord
 
 _NO_INVENTORIES = ClassInventories()
 
-_LEAST_REMEMBERED = 16_000_000
-_REMEMBERED_FOR_A_ROW = 60
-"""Bytes of what is remembered of the shape: the greater of this many and so many for each row."""
+_LEAST_CACHE_BYTES = 16_000_000
+_CACHE_BYTES_FOR_A_ROW = 60
+"""Of the cache of what depends on the shape: the greater of this many and so many for each row."""
 
 
 class Forest(ProviderTable):
@@ -45,7 +45,7 @@ class Forest(ProviderTable):
     Attributes:
         catalogue: The traits and resource classes that exist.
         summaries: Texts of the trees, ready to be joined.
-        memory: What depends on the shape alone. The shape is everything but amounts, usage, names
+        cache: What depends on the shape alone. The shape is everything but amounts, usage, names
             and generations: which providers there are in which tree, and which classes, traits
             and aggregates each has.
     """
@@ -57,7 +57,7 @@ class Forest(ProviderTable):
     def _clear(self) -> None:
         super().__init__()
         self.summaries = SummaryTexts(self._summary)
-        self.memory = Memory(_LEAST_REMEMBERED)
+        self.cache = ByteCache(_LEAST_CACHE_BYTES)
         self._row_by_id: dict[int, int] = {}
         self._row_by_uuid: dict[str, int] = {}
         self._row_by_name: dict[str, int] = {}
@@ -74,7 +74,7 @@ class Forest(ProviderTable):
         if changes.catalogue is not None:
             self.catalogue = changes.catalogue
             self.summaries.forget_all(self.row_count)
-            self.memory.clear()
+            self.cache.clear()
         if changes.complete:
             self._clear()
         reshaped = {}
@@ -84,7 +84,9 @@ class Forest(ProviderTable):
                 self._refresh(row, record)
             else:
                 reshaped[record.id] = record
-        removed = {one for one in changes.removed if one in self._row_by_id}
+        removed = {
+            provider_id for provider_id in changes.removed if provider_id in self._row_by_id
+        }
         if reshaped or removed:
             self._rewrite_trees(reshaped, removed)
         dead = self.row_count - len(self)
@@ -101,7 +103,7 @@ class Forest(ProviderTable):
         self.summaries.forget(row)
 
     def _rewrite_trees(self, reshaped: dict[int, ProviderRecord], removed: set[int]) -> None:
-        roots = {self._root_row_of(one) for one in (*reshaped, *removed)}
+        roots = {self._root_row_of(provider_id) for provider_id in (*reshaped, *removed)}
         roots |= {self._root_row_of(record.root_id) for record in reshaped.values()}
         records: dict[int, ProviderRecord] = {}
         for root in roots - {NO_ROW}:
@@ -110,7 +112,9 @@ class Forest(ProviderTable):
                 records[record.id] = record
                 self._bury(row)
         records.update(reshaped)
-        self._append(record for one, record in records.items() if one not in removed)
+        self._append(
+            record for provider_id, record in records.items() if provider_id not in removed
+        )
 
     def _root_row_of(self, provider_id: int) -> int:
         row = self._row_by_id.get(provider_id)
@@ -135,13 +139,13 @@ class Forest(ProviderTable):
         planned = plan_rows(records, first)
         self.append(planned)
         self.summaries.extend(len(planned))
-        for row, one in enumerate(planned, first):
-            self._row_by_id[one.record.id] = row
-            self._row_by_uuid[one.record.uuid] = row
-            self._row_by_name[one.record.name] = row
+        for row, planned_row in enumerate(planned, first):
+            self._row_by_id[planned_row.record.id] = row
+            self._row_by_uuid[planned_row.record.uuid] = row
+            self._row_by_name[planned_row.record.name] = row
         self._order = None
-        self.memory.clear()
-        self.memory.most_bytes = max(_LEAST_REMEMBERED, self.row_count * _REMEMBERED_FOR_A_ROW)
+        self.cache.clear()
+        self.cache.most_bytes = max(_LEAST_CACHE_BYTES, self.row_count * _CACHE_BYTES_FOR_A_ROW)
 
     # -- what searches ask -----------------------------------------------------------------
 
@@ -174,26 +178,26 @@ class Forest(ProviderTable):
         return [
             InventoryView(
                 resource_class=self.catalogue.class_by_id[class_id].name,
-                inventory=columns.inventory(slot),
-                used=int(columns.used.values[slot]),
-                modified_at=float(columns.modified_at.values[slot]),
+                inventory=columns.inventory(index),
+                used=int(columns.used.values[index]),
+                modified_at=float(columns.modified_at.values[index]),
             )
-            for class_id, slot in self.slots(row)
+            for class_id, index in self.inventory_indices(row)
             for columns in (self.classes[class_id],)
         ]
 
     def traits(self, row: int) -> list[str]:
         """Return the names of a row's traits in catalogue order."""
         rank = self.catalogue.trait_rank
-        ordered = sorted(self._traits[row], key=lambda one: rank[one])
-        return [self.catalogue.trait_by_id[one].name for one in ordered]
+        ordered = sorted(self._traits[row], key=lambda trait_id: rank[trait_id])
+        return [self.catalogue.trait_by_id[trait_id].name for trait_id in ordered]
 
     def associated_traits(self) -> set[str]:
         """Return the names of all traits that some provider has."""
         return {
-            self.catalogue.trait_by_id[one].name
-            for one in self._trait_rows
-            if len(self.rows_with_trait(one))
+            self.catalogue.trait_by_id[trait_id].name
+            for trait_id in self._trait_rows
+            if len(self.rows_with_trait(trait_id))
         }
 
     def _summary(self, row: int) -> bytes:
@@ -203,9 +207,9 @@ class Forest(ProviderTable):
     def emptied(self) -> "Forest":
         """Return the same providers as if nothing were allocated, to be searched at once."""
         other = copy.copy(self)
-        other.classes = {number: one.emptied() for number, one in self.classes.items()}
+        other.classes = {number: columns.emptied() for number, columns in self.classes.items()}
         return other
 
     def records(self) -> list[ProviderRecord]:
         """Return all providers as records in order of id."""
-        return sorted(map(self.record, self._row_by_id.values()), key=lambda one: one.id)
+        return sorted(map(self.record, self._row_by_id.values()), key=lambda record: record.id)

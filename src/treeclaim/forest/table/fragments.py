@@ -32,12 +32,12 @@ def summary_fragment(
     """
     entry: dict[str, Any] = {
         "resources": {
-            one.resource_class: {
-                "capacity": writable(one.inventory.whole_capacity),
-                "used": one.used,
+            inventory.resource_class: {
+                "capacity": writable(inventory.inventory.whole_capacity),
+                "used": inventory.used,
             }
-            for one in inventories
-            if form.all_classes or one.resource_class in requested
+            for inventory in inventories
+            if form.all_classes or inventory.resource_class in requested
         }
     }
     if form.traits:

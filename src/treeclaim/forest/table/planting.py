@@ -33,14 +33,14 @@ def plan_rows(records: Iterable[ProviderRecord], first: int) -> list[PlannedRow]
     Children come in order of their ids. A provider whose parent or root is not among the records
     (a database may be older than the rules) is taken as the root of its own tree.
     """
-    by_id = {one.id: one for one in records}
+    by_id = {record.id: record for record in records}
     children: dict[int, list[ProviderRecord]] = defaultdict(list)
     roots = []
-    for one in sorted(by_id.values(), key=lambda record: record.id):
-        if one.parent_id in by_id:
-            children[one.parent_id].append(one)
+    for record in sorted(by_id.values(), key=lambda record: record.id):
+        if record.parent_id in by_id:
+            children[record.parent_id].append(record)
         else:
-            roots.append(one)
+            roots.append(record)
     planned: list[PlannedRow] = []
     for root in roots:
         _plan_tree(root, children, planned, first)
@@ -60,10 +60,10 @@ def _plan_tree(
         row = first + len(planned)
         planned.append(PlannedRow(_within(record, root), parent, first + top, row + 1))
         pending.extend((child, row) for child in reversed(children.get(record.id, ())))
-    for one in reversed(planned[top:]):
-        if one.parent != _NO_ROW:
-            above = planned[one.parent - first]
-            above.end = max(above.end, one.end)
+    for planned_row in reversed(planned[top:]):
+        if planned_row.parent != _NO_ROW:
+            above = planned[planned_row.parent - first]
+            above.end = max(above.end, planned_row.end)
 
 
 def _within(record: ProviderRecord, root: ProviderRecord) -> ProviderRecord:

@@ -69,8 +69,10 @@ class ProviderTable:
         first = self.row_count
         self._append_columns(planned)
         self._append_inventories(first, planned)
-        self._trait_rows.append(first, (one.record.trait_ids for one in planned))
-        self._aggregate_rows.append(first, (one.record.aggregates for one in planned))
+        self._trait_rows.append(first, (planned_row.record.trait_ids for planned_row in planned))
+        self._aggregate_rows.append(
+            first, (planned_row.record.aggregates for planned_row in planned)
+        )
 
     def write(self, row: int, record: ProviderRecord) -> None:
         """Write what can be written in place: names, generations, amounts and usage."""
@@ -78,52 +80,54 @@ class ProviderTable:
         self.modified_at.values[row] = record.modified_at
         self.stamp.values[row] = next(_STAMPS)
         self._names[row] = record.name
-        for (class_id, slot), inventory in zip(self.slots(row), record.inventories, strict=True):
-            self.classes[class_id].refresh(slot, inventory)
+        for (class_id, index), inventory in zip(
+            self.inventory_indices(row), record.inventories, strict=True
+        ):
+            self.classes[class_id].refresh(index, inventory)
 
     def bury(self, row: int) -> None:
         """Mark a row as dead."""
         self.alive.values[row] = False
-        for class_id, slot in self.slots(row):
-            self.classes[class_id].bury(slot)
+        for class_id, index in self.inventory_indices(row):
+            self.classes[class_id].bury(index)
 
     def _append_columns(self, planned: Sequence[PlannedRow]) -> None:
-        records = [one.record for one in planned]
-        self.id.extend([one.id for one in records])
-        self.uuid.extend([one.uuid.encode() for one in records])
-        self.generation.extend([one.generation for one in records])
-        self.modified_at.extend([one.modified_at for one in records])
-        self.parent.extend([one.parent for one in planned])
-        self.root.extend([one.root for one in planned])
-        self.end.extend([one.end for one in planned])
+        records = [planned_row.record for planned_row in planned]
+        self.id.extend([record.id for record in records])
+        self.uuid.extend([record.uuid.encode() for record in records])
+        self.generation.extend([record.generation for record in records])
+        self.modified_at.extend([record.modified_at for record in records])
+        self.parent.extend([planned_row.parent for planned_row in planned])
+        self.root.extend([planned_row.root for planned_row in planned])
+        self.end.extend([planned_row.end for planned_row in planned])
         self.alive.extend([True] * len(planned))
         self.stamp.extend([next(_STAMPS)] * len(planned))
-        self._names.extend(one.name for one in records)
+        self._names.extend(record.name for record in records)
         # Many providers have the same traits and aggregates: one tuple serves them all.
         self._traits.extend(
-            self._shared.setdefault(one.trait_ids, one.trait_ids) for one in records
+            self._shared.setdefault(record.trait_ids, record.trait_ids) for record in records
         )
         self._aggregates.extend(
-            self._shared.setdefault(one.aggregates, one.aggregates) for one in records
+            self._shared.setdefault(record.aggregates, record.aggregates) for record in records
         )
 
     def _append_inventories(self, first: int, planned: Sequence[PlannedRow]) -> None:
         rows: dict[int, list[int]] = defaultdict(list)
         records: dict[int, list[InventoryRecord]] = defaultdict(list)
-        for row, one in enumerate(planned, first):
-            class_ids = tuple(inventory.class_id for inventory in one.record.inventories)
+        for row, planned_row in enumerate(planned, first):
+            class_ids = tuple(inventory.class_id for inventory in planned_row.record.inventories)
             self._class_ids.append(self._shared.setdefault(class_ids, class_ids))
-            for inventory in one.record.inventories:
+            for inventory in planned_row.record.inventories:
                 rows[inventory.class_id].append(row)
                 records[inventory.class_id].append(inventory)
         for class_id, class_rows in rows.items():
             columns = self.classes.setdefault(class_id, ClassInventories())
             columns.extend(class_rows, records[class_id])
 
-    def slots(self, row: int) -> list[tuple[int, int]]:
-        """Return where a row's inventories are: class id and slot, in order of class id."""
+    def inventory_indices(self, row: int) -> list[tuple[int, int]]:
+        """Return where a row's inventories are: class id and index, in order of class id."""
         return [
-            (class_id, self.classes[class_id].slot_of(row)) for class_id in self._class_ids[row]
+            (class_id, self.classes[class_id].index_of(row)) for class_id in self._class_ids[row]
         ]
 
     # -- reading ---------------------------------------------------------------------------
@@ -139,7 +143,8 @@ class ProviderTable:
             and int(self.id.values[self.root.values[row]]) == record.root_id
             and self._traits[row] == record.trait_ids
             and self._aggregates[row] == record.aggregates
-            and self._class_ids[row] == tuple(one.class_id for one in record.inventories)
+            and self._class_ids[row]
+            == tuple(inventory.class_id for inventory in record.inventories)
         )
 
     @property
@@ -208,7 +213,8 @@ class ProviderTable:
             root_id=int(self.id.values[self.root.values[row]]),
             modified_at=float(self.modified_at.values[row]),
             inventories=tuple(
-                self.classes[class_id].record(slot, class_id) for class_id, slot in self.slots(row)
+                self.classes[class_id].record(index, class_id)
+                for class_id, index in self.inventory_indices(row)
             ),
             trait_ids=self._traits[row],
             aggregates=self._aggregates[row],

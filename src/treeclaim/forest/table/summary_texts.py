@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The summaries of trees as JSON, kept until something in them changes.
+"""A cache of the summaries of trees as JSON, until something in them changes.
 
-Three levels, as each pays where the one above does not. The text of a provider, so that a claim on
+Three levels, because each helps where the one above does not. The text of a provider, so that a claim on
 one host of a wide tree does not make all of the tree be written again. The text of a tree: answers
 show whole trees, and one long string is joined much faster than many short ones. And the text of
 all the trees of the last answer, as two questions in a row often match the same trees.
@@ -11,11 +11,15 @@ from collections.abc import Callable
 
 import numpy as np
 
-from treeclaim.forest.table.columns import Rows
+from treeclaim.forest.table.columns import Trees
 from treeclaim.forest.table.order import TreeOrder
 
-_MOST_BYTES = 32_000_000
+_MOST_TREE_BYTES = 32_000_000
 """Of texts of trees of several providers; what is in them is there twice."""
+
+_LEAST_ROW_BYTES = 32_000_000
+_MOST_BYTES_FOR_A_ROW = 1_000
+"""Of texts of providers: the greater of this many and so many for each. A usual one has 300."""
 
 _LONGEST_KEPT = 16_000_000
 """Bytes of the text of an answer that is kept for the next one."""
@@ -28,6 +32,7 @@ class SummaryTexts:
         """Take the function that writes the text of a row."""
         self._write = write
         self._rows: list[bytes | None] = []
+        self._row_bytes = 0
         self._order: TreeOrder | None = None
         self._trees: list[bytes | None] = []
         self._tree_bytes = 0
@@ -35,14 +40,16 @@ class SummaryTexts:
 
     def forget(self, row: int) -> None:
         """Drop what the text of a row is in."""
+        self._row_bytes -= len(self._rows[row] or b"")
         self._rows[row] = None
         self._last = None
         if self._order is not None:
-            self._trees[self._order.tree[self._order.place[row]]] = None
+            self._trees[self._order.tree[self._order.position[row]]] = None
 
     def forget_all(self, row_count: int) -> None:
         """Drop all texts; the number of rows is this from now on."""
         self._rows = [None] * row_count
+        self._row_bytes = 0
         self.forget_order()
 
     def extend(self, count: int) -> None:
@@ -55,7 +62,7 @@ class SummaryTexts:
         self._order = None
         self._last = None
 
-    def joined(self, trees: Rows, order: TreeOrder) -> bytes:
+    def joined(self, trees: Trees, order: TreeOrder) -> bytes:
         """Return the text of some trees, given their numbers, ascending."""
         key = trees.tobytes()
         if self._last is not None and self._order is order and self._last[0] == key:
@@ -65,7 +72,7 @@ class SummaryTexts:
             self._last = key, text
         return text
 
-    def texts(self, trees: Rows, order: TreeOrder) -> list[bytes]:
+    def texts(self, trees: Trees, order: TreeOrder) -> list[bytes]:
         """Return the text of each of some trees, given their numbers, ascending."""
         if not len(trees):
             return []
@@ -93,7 +100,7 @@ class SummaryTexts:
             return texts[0]
         text = b",".join(texts)
         self._tree_bytes += len(text)
-        if self._tree_bytes > _MOST_BYTES:
+        if self._tree_bytes > _MOST_TREE_BYTES:
             self._trees = [None] * len(self._trees)
             self._tree_bytes = len(text)
         self._trees[number] = text
@@ -102,5 +109,11 @@ class SummaryTexts:
     def _row(self, row: int) -> bytes:
         text = self._rows[row]
         if text is None:
-            text = self._rows[row] = self._write(row)
+            text = self._write(row)
+            self._row_bytes += len(text)
+            if self._row_bytes > max(_LEAST_ROW_BYTES, _MOST_BYTES_FOR_A_ROW * len(self._rows)):
+                self._rows = [None] * len(self._rows)
+                self._trees = [None] * len(self._trees)
+                self._row_bytes, self._tree_bytes = len(text), 0
+            self._rows[row] = text
         return text

@@ -5,7 +5,7 @@ The parent has other threads, which may hold any lock at the moment of the fork;
 nothing but compute and write to its pipe: no logging, no metrics, no database, no exit handlers.
 It gives up every other descriptor, so that no client's connection stays open through it. And it
 cannot outlive its parent: both hold a pipe, the lifeline, for which the kernel sends the child a
-SIGKILL as soon as nobody holds the other end. (PR_SET_PDEATHSIG would look at the thread that
+SIGKILL as soon as the other end is closed. (PR_SET_PDEATHSIG would look at the thread that
 forked, which a server may end at any time.)
 """
 
@@ -37,13 +37,13 @@ BESIDES = 32_000_000
 copies of the pages that it shares with the worker."""
 
 _NICENESS = 19
-"""How much a child stands back behind its parent, which has short questions to answer."""
+"""Niceness of a child: its parent, which answers short questions, runs first."""
 
 _PIPE_BYTES = 1 << 20
 """Of an answer that lie in the pipe, where the kernel grants it: fewer changes of process."""
 
 _FIRST_TO_GO = b"1000"
-"""The score that makes the kernel, should memory run out, kill the child and not the worker."""
+"""Score (oom_score_adj) that makes the kernel kill the child first if memory runs out."""
 
 _KEPT_SIGNALS = (signal.SIGKILL, signal.SIGSTOP)
 _IGNORED_SIGNALS = (
@@ -75,8 +75,8 @@ def fork(question: Question, forest: Forest, asked: Asked) -> tuple[int, int, in
             warnings.simplefilter("ignore", DeprecationWarning)
             process = os.fork()
     except OSError:
-        for one in (answer, out, lifeline_end, lifeline):
-            os.close(one)
+        for descriptor in (answer, out, lifeline_end, lifeline):
+            os.close(descriptor)
         raise
     if process == 0:
         _live(question, forest, asked, out, lifeline_end)
@@ -90,7 +90,7 @@ def fork(question: Question, forest: Forest, asked: Asked) -> tuple[int, int, in
 def _live(
     question: Question, forest: Forest, asked: Asked, out: int, lifeline_end: int
 ) -> NoReturn:
-    """Be the child."""
+    """Run the child."""
     code = 1
     try:
         gc.disable()
@@ -126,9 +126,9 @@ def _close_all_but(kept: set[int]) -> None:
 
 def _mind_no_signals() -> None:
     signal.set_wakeup_fd(-1)
-    for one in signal.valid_signals() - set(_KEPT_SIGNALS):
+    for number in signal.valid_signals() - set(_KEPT_SIGNALS):
         with suppress(OSError, ValueError):
-            signal.signal(one, signal.SIG_IGN if one in _IGNORED_SIGNALS else signal.SIG_DFL)
+            signal.signal(number, signal.SIG_IGN if number in _IGNORED_SIGNALS else signal.SIG_DFL)
 
 
 def _stand_back() -> None:

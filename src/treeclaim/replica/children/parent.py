@@ -19,7 +19,7 @@ from treeclaim.replica.children.wire import COUNT, HEADER, Kind, unpacked
 from treeclaim.replica.kept import KeptAnswer
 
 _LOOK_SECONDS = 0.1
-"""How often whoever waits for a child looks whether the client is still there."""
+"""Seconds between two looks whether the client is still there, while a child works."""
 
 _LATENESS = 1.05
 _LEAST_LATENESS = 0.25

@@ -21,7 +21,7 @@ SECOND_PATIENCE = 0.040
 length, of which there may be many at once, get through here and need no child."""
 
 ALONE_PATIENCE = 0.250
-"""Seconds while nobody waits: what is lost if the question takes longer and begins again, and
+"""Seconds while no other question waits: what is lost if the question takes longer and begins again, and
 about ten times what starting a child costs."""
 
 

@@ -27,7 +27,7 @@ slower than usual."""
 
 _STREAM_SECONDS = 300.0
 """How long an answer may be sent altogether: 600 MB at a slow 2 MB/s. A client that does not read
-would keep a child for ever."""
+would keep a child without end."""
 
 _WHAT = "search for long questions"
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One request and its answer: the part that threads do.
+"""One request and its answer: the part that runs in threads.
 
 A thread runs the application. An answer in one piece goes to the event loop as it is. A streamed
 one is made in turns of some pieces; between them no thread is held while the client reads. So the
@@ -106,7 +106,7 @@ class Exchange:
             self._fail()
 
     def close(self) -> None:
-        """Let the application give up what it has for this answer."""
+        """Close the application's iterator, so that it releases what it holds for this answer."""
         close: Callable[[], None] | None = getattr(self._result, "close", None)
         self._result = self._pieces = None
         if close is not None:

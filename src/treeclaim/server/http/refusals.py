@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Answers that the server gives by itself, in the form of contract page 00, section 6."""
+"""Answers of the server itself, in the form of contract page 00, section 6."""
 
 import uuid
 from http import HTTPStatus
@@ -24,7 +24,7 @@ class RefusedError(Exception):
 
 
 def too_long() -> RefusedError:
-    """Return the refusal of a head that has no end."""
+    """Return the refusal of a head that is longer than `HEAD_BYTES`."""
     return RefusedError(
         HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE,
         f"URL and headers are longer than {HEAD_BYTES} bytes.",

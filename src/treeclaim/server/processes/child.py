@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One worker process as the first process sees it."""
+"""A worker process, as the first process controls it."""
 
 import asyncio
 import os
@@ -35,7 +35,7 @@ class Worker:
 
     @classmethod
     async def spawn(cls, settings: ServerSettings, listener: socket.socket) -> "Worker":
-        """Start one that serves a listening socket."""
+        """Start a process that serves a listening socket."""
         ready, told = os.pipe()
         try:
             process = await asyncio.create_subprocess_exec(
@@ -53,7 +53,7 @@ class Worker:
         return cls(process, ready)
 
     async def wait_until_ready(self) -> bool:
-        """Wait until it answers requests, or has ended; tell which."""
+        """Wait until the process answers requests or has ended; return whether it answers."""
         loop = asyncio.get_running_loop()
         reader = asyncio.StreamReader()
         pipe = os.fdopen(self._ready, "rb", buffering=0)
@@ -71,7 +71,7 @@ class Worker:
         return await self._process.wait()
 
     async def stop(self) -> None:
-        """Let it answer what it has begun, and end; kill it if that takes too long."""
+        """Let the process finish its requests and end; kill it if that takes too long."""
         with suppress(ProcessLookupError):
             self._process.send_signal(signal.SIGTERM)
         try:

@@ -25,7 +25,7 @@ def listening_socket(settings: ServerSettings) -> socket.socket:
         return socket.create_server((settings.host, settings.port), family=family, backlog=BACKLOG)
     listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     mode = settings.unix_socket_mode
-    # With a mode that is asked for, nobody may connect before it is set.
+    # If a mode is given, no client may connect before it is set.
     before = os.umask(0o777) if mode is not None else None
     try:
         listener.bind(settings.unix_socket)

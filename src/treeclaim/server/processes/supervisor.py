@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The first process: keeps workers running, and replaces them when it is told to.
+"""The first process: keeps workers running, and replaces them on SIGHUP.
 
-Each place of a worker is a task. A worker that ends is replaced for ever, after a pause that grows
-while workers die young. A worker that is to go is told so only when its successor answers.
+Each place of a worker is a task. A worker that ends is always replaced, after a pause that grows while
+workers die soon after their start. A worker is stopped only when its successor answers requests.
 """
 
 import asyncio
@@ -25,7 +25,7 @@ _FIRST_PAUSE = 0.25
 """Seconds before the second of two workers that died young is replaced; it doubles each time."""
 
 _LONGEST_PAUSE = 5.0
-"""No pause is longer: when what made them die is over, the service is to come back soon."""
+"""Longest pause: the service comes back soon after the cause is gone."""
 
 _YOUNG = 30.0
 """Seconds; a worker that lived longer is replaced at once."""
@@ -61,7 +61,7 @@ class Supervisor:
         places = range(1, self._settings.workers + 1)
         ready = [asyncio.Event() for _ in places]
         tasks = [
-            *(asyncio.create_task(self._keep(*one)) for one in zip(places, ready, strict=True)),
+            *(asyncio.create_task(self._keep(*pair)) for pair in zip(places, ready, strict=True)),
             asyncio.create_task(self._announce(ready)),
             asyncio.create_task(self._reload_when_told()),
             asyncio.create_task(self._look_after()),
@@ -86,7 +86,7 @@ class Supervisor:
     async def _end(self, tasks: list[asyncio.Task[None]]) -> None:
         notify("STOPPING=1")
         _LOG.info("Stopping")
-        # Nobody waits in vain for an answer while the last workers finish.
+        # New connections are refused at once instead of waiting while the last workers finish.
         self._listener.close()
         for task in tasks:
             task.cancel()
@@ -120,8 +120,8 @@ class Supervisor:
             pause = min(max(2 * pause, _FIRST_PAUSE), _LONGEST_PAUSE)
 
     async def _announce(self, ready: list[asyncio.Event]) -> None:
-        for one in ready:
-            await one.wait()
+        for event in ready:
+            await event.wait()
         _LOG.info("Serving at %s", self._settings.where())
         notify(f"READY=1\nSTATUS=Serving at {self._settings.where()}")
 
@@ -195,9 +195,9 @@ async def _aside(function: Callable[[], None]) -> None:
         error: Exception | None = None
         try:
             function()
-        except Exception as raised:  # noqa: BLE001 - whoever waits gets it
+        except Exception as raised:  # noqa: BLE001 - raised again in the loop
             error = raised
-        # Where the loop is closed nobody waits any more.
+        # The loop is closed if the service stops meanwhile.
         with suppress(RuntimeError):
             loop.call_soon_threadsafe(tell, error)
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tells systemd how the service is, where it wants to know (sd_notify(3))."""
+"""Reports the state of the service to systemd (sd_notify(3))."""
 
 import os
 import socket
@@ -18,10 +18,10 @@ def notify(state: str) -> None:
         try:
             sender.sendto(state.encode(), address)
         except OSError:
-            # The service is there for its clients, whoever watches it.
+            # A watcher that is away must not stop the service.
             return
 
 
 def reloading() -> str:
-    """Return the state of a reload, which systemd wants with the time."""
+    """Return the state of a reload; systemd requires the time in it."""
     return f"RELOADING=1\nMONOTONIC_USEC={time.monotonic_ns() // 1000}"

@@ -28,7 +28,7 @@ def work(settings: ServerSettings, listener: socket.socket, ready: int) -> None:
     Args:
         settings: What the command line said.
         listener: Where connections come.
-        ready: File descriptor that is told by a line when requests are answered.
+        ready: File descriptor that gets a line as soon as requests are answered.
     """
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGHUP, signal.SIG_IGN)

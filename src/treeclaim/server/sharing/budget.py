@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Memory that connections share: the one that has held it longest gives way."""
+"""Memory that connections share: when it is exhausted, the oldest holder gives up its part."""
 
 from collections.abc import Callable, Hashable
 from typing import Generic, TypeVar
@@ -22,9 +22,9 @@ class Budget(Generic[_Holder]):
         self._held: dict[_Holder, int] = {}
 
     def note(self, holder: _Holder, size: int) -> None:
-        """Say how much a holder has now; others, or itself, may be given up for that.
+        """Set how much a holder has now; if the budget is exceeded, the oldest holders give up theirs.
 
-        A holder that is alone may have any amount: nobody else would gain.
+        A single holder may have any amount: no other would gain.
         """
         self.total += size - self._held.get(holder, 0)
         self._held[holder] = size
@@ -34,5 +34,5 @@ class Budget(Generic[_Holder]):
             self._give_up(longest)
 
     def release(self, holder: _Holder) -> None:
-        """Say that a holder has nothing any more."""
+        """Set the holder's amount to zero."""
         self.total -= self._held.pop(holder, 0)

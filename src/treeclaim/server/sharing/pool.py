@@ -22,14 +22,14 @@ class ThreadPool:
             threading.Thread(target=self._work, name=f"requests-{number}", daemon=True).start()
 
     def offer(self, job: Job) -> bool:
-        """Let a thread do something, or return False if too much waits already."""
+        """Queue a job; return False if too many jobs wait already."""
         if self._jobs.qsize() >= self._most_waiting:
             return False
         self._jobs.put(job)
         return True
 
     def proceed(self, job: Job) -> None:
-        """Let a thread go on with what was begun; that is never refused."""
+        """Queue the rest of a job that was begun; it is never refused."""
         self._jobs.put(job)
 
     def _work(self) -> None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""All connections of a worker, by what they wait for: who is late, and who gives way to others."""
+"""All connections of a worker by phase: which are past their deadline, and which are closed first."""
 
 from collections.abc import Iterator
 from enum import Enum, auto
@@ -29,8 +29,8 @@ class Phase(Enum):
 
 
 _GIVE_WAY = (Phase.OPENING, Phase.LINGERING, Phase.READING, Phase.IDLE, Phase.SENDING)
-"""Who is closed first when there are too many: those that cost a client least. Who is being
-answered is never closed for another."""
+"""Order in which connections are closed when there are too many: those that cost a client least first.
+A connection that is being answered is never closed for another."""
 
 
 class Member(Protocol):
@@ -66,21 +66,21 @@ class ConnectionTable:
         return len(self._phases[phase])
 
     def add(self, member: Member) -> None:
-        """Take one in."""
+        """Add a connection."""
         self._phases[member.phase][member] = None
 
     def move(self, member: Member, phase: Phase) -> None:
-        """Note that a connection has come to another phase."""
+        """Move a connection to another phase."""
         self._phases[member.phase].pop(member, None)
         member.phase = phase
         self._phases[phase][member] = None
 
     def remove(self, member: Member) -> None:
-        """Forget one that is closed."""
+        """Remove a connection that is closed."""
         self._phases[member.phase].pop(member, None)
 
     def make_room(self, others: int = 0) -> bool:
-        """Close the one that gives way first if there are too many; tell whether there is room.
+        """Close a connection if there are too many; return whether there is room.
 
         Args:
             others: Connections that are not in the table yet.
@@ -88,7 +88,7 @@ class ConnectionTable:
         return len(self) + others < self._most or self.drop_one()
 
     def drop_one(self) -> bool:
-        """Close the one that gives way first, if there is any."""
+        """Close the connection that costs a client least, if there is any; return whether one was closed."""
         for phase in _GIVE_WAY:
             for member in self._phases[phase]:
                 member.drop()
@@ -96,7 +96,7 @@ class ConnectionTable:
         return False
 
     def sweep(self, now: float) -> None:
-        """Let all that are late act."""
+        """Let every connection act whose deadline has passed."""
         for member in self:
             if now >= member.deadline:
                 member.expire()

@@ -97,6 +97,13 @@ def test_special_characters_are_written_as_html_has_them():
     assert b"a &amp; b &lt; c &gt; d" in document("a & b < c > d", "text/html").body
 
 
+@pytest.mark.parametrize("accept", ["application/json", "text/html", "text/plain"])
+def test_markup_is_left_out(accept):
+    """Contract page 00, section 6."""
+    written = document("a <b class='c'>d</b> <!-- e --> f", accept).body
+    assert b"a d  f" in written
+
+
 def test_plain_text_is_not_escaped():
     assert b"a & b < c > d" in document("a & b < c > d", "text/plain").body
 

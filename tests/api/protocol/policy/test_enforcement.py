@@ -15,6 +15,16 @@ RULE = "placement:traits:list"
 SOMEBODY = identity_of({"HTTP_X_USER_ID": "u", "HTTP_X_PROJECT_ID": "p", "HTTP_X_ROLES": "member"})
 
 
+class CountingEnforcer(oslo_policy.Enforcer):
+    """An enforcer that counts what it is asked."""
+
+    asked = 0
+
+    def authorize(self, *arguments, **named):
+        self.asked += 1
+        return super().authorize(*arguments, **named)
+
+
 class Files:
     """Policy files as `Policy` sees them: a state, and rules that may be broken."""
 
@@ -33,7 +43,7 @@ class Files:
             raise PolicyFileError("broken")
         configuration = cfg.ConfigOpts()
         configuration([], project="placement", default_config_files=[])
-        enforcer = oslo_policy.Enforcer(configuration, use_conf=False)
+        self.enforcer = enforcer = CountingEnforcer(configuration, use_conf=False)
         enforcer.register_default(oslo_policy.RuleDefault(RULE, self.check))
         enforcer.set_rules(oslo_policy.Rules.from_dict({RULE: self.check}), use_conf=False)
         return enforcer
@@ -100,3 +110,19 @@ def test_decisions_are_told_apart_by_the_target(clock):
     assert allowed(policy, project_id="p")
     assert not allowed(policy, project_id="q")
     assert not allowed(policy, project_id=None)
+
+
+def test_a_decision_is_made_once(clock):
+    files = Files("@")
+    policy = enforcement.Policy(files.load, lambda: files.state)
+    for _ in range(5):
+        assert allowed(policy, project_id="p")
+    assert files.enforcer.asked == 1
+
+
+def test_what_a_caller_can_make_as_long_as_they_like_is_not_kept(clock):
+    files = Files("@")
+    policy = enforcement.Policy(files.load, lambda: files.state)
+    target = "p" * (enforcement._LONGEST_REMEMBERED + 1)
+    assert allowed(policy, project_id=target)
+    assert files.enforcer.asked == 2

@@ -21,7 +21,7 @@ class Identity:
 
     Attributes:
         values: What it was read from, by which two identities are told apart.
-        user_id: None if nobody was authenticated.
+        user_id: None without authentication.
         project_id: The project of the token.
         roles: Names as they were given.
         system_scope: "all" for a system-scoped token.
@@ -124,4 +124,4 @@ def _first(environment: Mapping[str, Any], keys: Sequence[str]) -> str | None:
 
 
 def _roles(header: str | None) -> tuple[str, ...]:
-    return tuple(one.strip() for one in (header or "").split(",") if one.strip())
+    return tuple(role.strip() for role in (header or "").split(",") if role.strip())

@@ -14,7 +14,7 @@ from treeclaim.api.protocol.texts import detail_of
 from treeclaim.model.microversions import Feature, Version
 
 _TAG = re.compile(r"<[a-zA-Z/!][^<>]*>")
-"""Markup. It ends before the next one begins, so that looking for its end costs nothing twice."""
+"""Markup. A match never reaches past the next `<`, so that matching takes linear time."""
 
 _OPENINGS = {
     HTTPStatus.BAD_REQUEST: (
@@ -24,14 +24,14 @@ _OPENINGS = {
     HTTPStatus.NOT_FOUND: "The resource could not be found.",
     HTTPStatus.CONFLICT: "There was a conflict when trying to complete your request.",
 }
-"""What clients' code takes as the beginning of an error (contract page 00, section 6)."""
+"""The sentences with which errors begin, as clients match them (contract page 00, section 6)."""
 
 _PLAIN = "text/plain"
 
 
 @dataclass(frozen=True, slots=True)
 class ErrorBody:
-    """An error as it is sent.
+    """The body of an error.
 
     Attributes:
         content_type: With charset, except for JSON.
@@ -45,10 +45,10 @@ class ErrorBody:
 def error_body(
     error: ApiError, *, accept: str | None, version: Version | None, request_id: str
 ) -> ErrorBody:
-    """Write an error as a client wants it.
+    """Return the body of an error in the media type that the client accepts.
 
     Args:
-        error: What is to be said.
+        error: What went wrong.
         accept: The request's Accept header.
         version: The negotiated microversion; None if negotiation itself failed.
         request_id: The request's own id.

@@ -79,10 +79,11 @@ _STATUS: dict[type[model.TreeclaimError], tuple[HTTPStatus, str]] = {
 }
 
 RETRY_AFTER = "5"
-"""Seconds after which a client may try again when the database was away."""
+"""Seconds after which a client may retry when the database was unreachable."""
 
 RETRY_WHEN_BUSY = "1"
-"""The same when too much was asked at once: a question that is not long has its turn by then."""
+"""Seconds after which a client may retry when the service was overloaded: a short request has its
+turn by then."""
 
 
 def api_error(

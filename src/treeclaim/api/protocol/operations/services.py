@@ -14,7 +14,7 @@ from treeclaim.store import Store
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What is too much for one request.
+    """Limits of one request.
 
     Attributes:
         body_bytes: Longest body.
@@ -31,11 +31,11 @@ class Services:
 
     Attributes:
         store: The database.
-        replica: This worker's picture of it.
+        replica: This worker's in-memory copy of it.
         policy: Who may do what.
-        search: What the operator configured for searches.
-        limits: What is too much for one request.
-        admission: What is too much at once.
+        search: The operator's options for searches.
+        limits: Limits of one request.
+        admission: Limits of requests at once.
         incomplete_project_id, incomplete_user_id: Owners of claims made below 1.8.
         description: The OpenAPI document.
     """

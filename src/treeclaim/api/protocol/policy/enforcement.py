@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Who may do what: decides by the rules that it is given, and follows the operator's files."""
+"""Decides who may do what, by rules that it is given, and follows changes of the operator's files."""
 
 import logging
 import threading
@@ -19,7 +19,7 @@ _REMEMBERED, _LONGEST_REMEMBERED = 2_048, 1_024
 some 300. Callers choose the target's project."""
 
 _LOOK_EVERY = 1.0
-"""Seconds after which a changed policy file is noticed: looking costs more than a search."""
+"""Seconds between two checks of the policy files: a check costs more than a search."""
 
 _SAY_EVERY = 60.0
 """Seconds between two log lines about files that stay broken."""
@@ -28,10 +28,10 @@ _Target = tuple[tuple[str, str | None], ...]
 
 
 class Policy:
-    """Decides, and remembers its decisions until a policy file changes.
+    """Decides by the rules, and keeps decisions until a policy file changes.
 
-    Each state of the files becomes an enforcer of its own. While they are broken, the last good
-    one goes on: a slip of the pen must neither open the service nor close it.
+    Each state of the files gets an enforcer of its own. While the files are broken, the last good
+    one stays in use: a typing error must neither open the service nor close it.
     """
 
     def __init__(

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The operator's policy files: found, read and checked before oslo.policy sees them.
+"""Finds, reads and checks the operator's policy files before oslo.policy loads them.
 
-oslo.policy takes what it does not understand for "never" and says so in the log; here it is an
-error with file and line.
+oslo.policy treats a rule that it cannot parse as "never" and logs that; here it is an error with file
+and line. Rules are parsed by the public interface of oslo.policy.
 """
 
 import re
@@ -24,7 +24,7 @@ _NEVER = "!"
 
 @dataclass(frozen=True, slots=True)
 class Findings:
-    """What is strange in policy files, though they can be understood.
+    """What has no effect in policy files that can be understood.
 
     Attributes:
         unknown: Names that are no rule of ours, and that no rule refers to, each with its place.

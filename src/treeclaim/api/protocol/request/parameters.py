@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Values of query parameters that several operations know (contract pages 20 and 90)."""
+"""Reads query parameters that several operations share (contract pages 20 and 90)."""
 
 from collections.abc import Iterable, Sized
 from dataclasses import dataclass
@@ -113,12 +113,12 @@ def _bad_required(value: str, version: Version) -> ApiError:
 
 
 def _any_of(value: str) -> Traits:
-    names = [one.strip() for one in value.removeprefix("in:").split(",")]
+    names = [name.strip() for name in value.removeprefix("in:").split(",")]
     if not all(names):
         raise invalid_query(
             f"Expected 'required' parameter value of the form: {_ANY_FORM}. Got: {quoted(value)}"
         )
-    if any(one.startswith("!") for one in names):
+    if any(name.startswith("!") for name in names):
         raise invalid_query(
             f"The format '{_ANY_FORM}' does not support forbidden traits. Got: {quoted(value)}"
         )
@@ -181,8 +181,8 @@ def _aggregates(value: str) -> frozenset[str]:
         )
     else:
         aggregates = [text]
-    for one in aggregates:
-        if normalised_uuid(one) is None:
+    for aggregate in aggregates:
+        if normalised_uuid(aggregate) is None:
             raise invalid_query(
                 f"Expected 'member_of' parameter to contain valid UUID(s). Got: {quoted(value)}"
             )

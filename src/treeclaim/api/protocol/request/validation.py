@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Bodies and query strings against JSON schemas (contract page 00, sections 4 and 5)."""
+"""Checks bodies and query strings by JSON schemas (contract page 00, sections 4 and 5)."""
 
 import re
 from collections.abc import Iterable
@@ -22,7 +22,7 @@ single fields; finding the best words for anything takes up to half a second for
 minutes for the longest body."""
 
 _MOST_ERRORS = 100
-"""Of a value; the one that says most is chosen among the first so many."""
+"""Errors of a value, of which the most relevant is reported."""
 
 _LONGEST_MESSAGE = 4_000
 """Characters: half of what an error shows, so that which rule was violated is in it too."""

@@ -92,9 +92,9 @@ def _allocations(
 ) -> dict[str, dict[str, int]]:
     """Read allocations in either form; in a list the last item of a provider counts."""
     if isinstance(given, Mapping):
-        by_provider = {uuid: each["resources"] for uuid, each in given.items()}
+        by_provider = {uuid: share["resources"] for uuid, share in given.items()}
     else:
-        by_provider = {each["resource_provider"]["uuid"]: each["resources"] for each in given}
+        by_provider = {share["resource_provider"]["uuid"]: share["resources"] for share in given}
     return {
         uuid: {name: int(amount) for name, amount in resources.items()}
         for uuid, resources in by_provider.items()

@@ -55,7 +55,7 @@ def explain_candidates(call: Call) -> Reply:
 def _asked(query_string: str, version: Version) -> tuple[CandidateRequest, Focus]:
     pairs = query_pairs(query_string)
     checker = EXPLAIN_QUERY.at(version)
-    request = candidate_request([one for one in pairs if one[0] not in _OWN], version, checker)
+    request = candidate_request([pair for pair in pairs if pair[0] not in _OWN], version, checker)
     return request, _focus(dict(pairs), checker)
 
 

@@ -22,7 +22,7 @@ def root(values: Values, version: Version) -> ProviderConditions:
     traits = parameters.Traits.together(
         parameters.required(value, version) for value in values.get("root_required", [])
     )
-    never = [one for one in traits.required if one <= traits.forbidden]
+    never = [names for names in traits.required if names <= traits.forbidden]
     if never:
         conflicts = ", ".join(sorted(frozenset[str]().union(*never)))
         raise bad_request(
@@ -47,7 +47,7 @@ def isolated(values: Values, suffixes: Collection[str]) -> frozenset[str]:
         return frozenset()
     if "group_policy" in values:
         raise _bad("isolate", "it cannot be combined with group_policy.")
-    named = [one.strip() for value in values["isolate"] for one in value.split(",")]
+    named = [suffix.strip() for value in values["isolate"] for suffix in value.split(",")]
     unknown = sorted(set(named) - set(suffixes))
     if unknown:
         raise _bad("isolate", f"no group has the suffix {quoted(unknown[0])!r}.")
@@ -58,9 +58,9 @@ def same_subtree(values: Values) -> tuple[SubtreeList, ...]:
     """Read `same_subtree`, where `!` marks groups that must be outside."""
     lists = []
     for value in values.get("same_subtree", []):
-        suffixes = list(dict.fromkeys(one.strip() for one in value.split(",")))
-        outside = tuple(one.removeprefix("!") for one in suffixes if one.startswith("!"))
-        inside = tuple(one for one in suffixes if not one.startswith("!"))
+        suffixes = list(dict.fromkeys(suffix.strip() for suffix in value.split(",")))
+        outside = tuple(suffix.removeprefix("!") for suffix in suffixes if suffix.startswith("!"))
+        inside = tuple(suffix for suffix in suffixes if not suffix.startswith("!"))
         if not all((*inside, *outside)):
             raise bad_request(
                 "Empty string (unsuffixed group) can not be specified in `same_subtree` ",
@@ -81,10 +81,10 @@ def uuids(name: str, value: str) -> tuple[str, ...]:
     """Read a value of `in_tree` or `in_subtree`: one uuid, or several after `in:`."""
     text = value.strip()
     if text.startswith("in:"):
-        found = [one.strip() for one in text.removeprefix("in:").split(",")]
+        found = [uuid.strip() for uuid in text.removeprefix("in:").split(",")]
     else:
         found = [text]
-    if not all(parameters.is_uuid_like(one) for one in found):
+    if not all(parameters.is_uuid_like(uuid) for uuid in found):
         raise bad_request(
             f"Invalid query string parameters: Expected '{name}' parameter to be a format of "
             f"uuid, or in:uuid,uuid. Got: {quoted(value)}"
@@ -94,8 +94,8 @@ def uuids(name: str, value: str) -> tuple[str, ...]:
 
 def can_split(values: Values, resources: Collection[str]) -> frozenset[str]:
     """Read `can_split`, which names classes of the unsuffixed group."""
-    named = [one.strip() for value in values.get("can_split", []) for one in value.split(",")]
-    strange = [one for one in named if one not in resources]
+    named = [name.strip() for value in values.get("can_split", []) for name in value.split(",")]
+    strange = [name for name in named if name not in resources]
     if strange:
         raise _bad("can_split", f"{quoted(strange[0])!r} is not in the unsuffixed resources.")
     return frozenset(named)

@@ -41,13 +41,13 @@ def list_candidates(call: Call) -> Reply:
 
 
 def asked_by(call: Call) -> Asked:
-    """Let the time of a question begin; servers that can tell say whether its client has gone."""
+    """Start the deadline of a search, which also ends when its client hangs up."""
     search = call.services.search
     return Asked.now(search.seconds, call.client_gone, search.most_bytes)
 
 
 def require_few_groups(request: CandidateRequest, limits: Limits) -> None:
-    """Refuse a question that nobody asks in earnest.
+    """Refuse a query with more request groups than the operator allows.
 
     Raises:
         ApiError: 400.
@@ -76,7 +76,7 @@ def refusing_unknown_names() -> Iterator[None]:
 
 @remembering_short(_REMEMBERED, _LONGEST_REMEMBERED)
 def _request(query_string: str, version: Version) -> CandidateRequest:
-    """Read a query. Schedulers ask few different questions, so what is read is kept."""
+    """Read a query. Schedulers send few different queries, so the results are kept."""
     return candidate_request(query_pairs(query_string), version, QUERY.at(version))
 
 

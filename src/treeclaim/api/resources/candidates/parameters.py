@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The query of GET /allocation_candidates to a request (contract page 90, sections 1 and 2).
+"""Reads the query of GET /allocation_candidates (contract page 90, sections 1 and 2).
 
 What the extension reads differently is in `extension_parameters`.
 """
@@ -138,7 +138,7 @@ def _same_subtree(values: Mapping[str, list[str]], version: Version) -> tuple[Su
         return extension.same_subtree(values)
     lists = []
     for value in values.get("same_subtree", []):
-        suffixes = [one.strip() for one in value.split(",")]
+        suffixes = [suffix.strip() for suffix in value.split(",")]
         if not all(suffixes):
             raise bad_request(
                 "Empty string (unsuffixed group) can not be specified in `same_subtree` ",
@@ -225,7 +225,7 @@ def _check_resourceless(groups: Mapping[str, _Group], subtrees: tuple[SubtreeLis
             "There must be at least one resources or resources[$S] parameter.",
             errors.MISSING_VALUE,
         )
-    named = {suffix for one in subtrees for suffix in (*one.inside, *one.outside)}
+    named = {suffix for subtree in subtrees for suffix in (*subtree.inside, *subtree.outside)}
     missing = [
         suffix for suffix, group in groups.items() if not group.resources and suffix not in named
     ]

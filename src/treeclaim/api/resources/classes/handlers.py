@@ -33,8 +33,8 @@ def list_classes(call: Call) -> Reply:
     with call.services.replica.current() as forest:
         entries = list(forest.catalogue.resource_classes.values())
     return Reply(
-        body={"resource_classes": [_representation(one.name, call) for one in entries]},
-        modified_at=max((one.modified_at or now() for one in entries), default=now()),
+        body={"resource_classes": [_representation(entry.name, call) for entry in entries]},
+        modified_at=max((entry.modified_at or now() for entry in entries), default=now()),
     )
 
 

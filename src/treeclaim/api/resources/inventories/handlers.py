@@ -54,9 +54,9 @@ def list_inventories(call: Call) -> Reply:
     return Reply(
         body={
             _GENERATION: generation,
-            "inventories": {one.resource_class: shown(one.inventory) for one in found},
+            "inventories": {entry.resource_class: shown(entry.inventory) for entry in found},
         },
-        modified_at=max((one.modified_at for one in found), default=now()),
+        modified_at=max((entry.modified_at for entry in found), default=now()),
     )
 
 
@@ -90,7 +90,7 @@ def replace_inventories(call: Call) -> Reply:
     """Replace all inventories of a provider (section 4)."""
     provider_uuid = call.arguments["uuid"]
     body = json_for_provider(call)
-    new = {name: inventory_of(one) for name, one in body["inventories"].items()}
+    new = {name: inventory_of(given) for name, given in body["inventories"].items()}
     try:
         generation = call.services.store.write(
             store.replace_all,
@@ -112,7 +112,7 @@ def replace_inventories(call: Call) -> Reply:
     return Reply(
         body={
             _GENERATION: generation,
-            "inventories": {name: shown(one) for name, one in new.items()},
+            "inventories": {name: shown(inventory) for name, inventory in new.items()},
         },
         modified_at=now(),
     )
@@ -130,12 +130,12 @@ def show_inventory(call: Call) -> Reply:
     with call.services.replica.current() as forest:
         row = require_row(forest, provider_uuid)
         generation = forest.provider(row).generation
-        found = {one.resource_class: one for one in forest.inventories(row)}
+        found = {entry.resource_class: entry for entry in forest.inventories(row)}
     if resource_class not in found:
         raise InventoryNotFoundError(provider_uuid, resource_class)
-    one = found[resource_class]
+    entry = found[resource_class]
     return Reply(
-        body=shown(one.inventory) | {_GENERATION: generation}, modified_at=one.modified_at
+        body=shown(entry.inventory) | {_GENERATION: generation}, modified_at=entry.modified_at
     )
 
 

@@ -101,7 +101,7 @@ def _written(providers: ProviderColumns, form: _Form) -> bytes:
         *([providers.uuid] * form.mentions),
     ]
     if form.is_nested:
-        parents = [_NULL if one is None else b'"%b"' % one for one in providers.parent]
+        parents = [_NULL if parent is None else b'"%b"' % parent for parent in providers.parent]
         columns += [parents, providers.root]
     values = tuple(chain.from_iterable(zip(*columns, strict=True)))
     return b",".join([form.template] * len(providers.uuid)) % values

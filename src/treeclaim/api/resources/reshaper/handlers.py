@@ -28,7 +28,9 @@ def reshape(call: Call) -> Reply:
         ReshapedInventory(
             provider_uuid=uuid,
             generation=int(given["resource_provider_generation"]),
-            inventories={name: inventory_of(one) for name, one in given["inventories"].items()},
+            inventories={
+                name: inventory_of(inventory) for name, inventory in given["inventories"].items()
+            },
         )
         for uuid, given in body["inventories"].items()
     ]

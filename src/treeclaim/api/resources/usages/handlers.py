@@ -24,7 +24,7 @@ def show_provider_usages(call: Call) -> Reply:
         row = require_row(forest, call.arguments["uuid"])
         body = {
             "resource_provider_generation": forest.provider(row).generation,
-            "usages": {one.resource_class: one.used for one in forest.inventories(row)},
+            "usages": {entry.resource_class: entry.used for entry in forest.inventories(row)},
         }
     return Reply(body=body, modified_at=now())
 

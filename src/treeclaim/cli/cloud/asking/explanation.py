@@ -30,10 +30,14 @@ def explanation(
         query: The question.
         limits: What the providers that are named have, by uuid; may lack some.
     """
+    if not told["trees"]["considered"]:
+        return Text("There are no providers; 'treeclaim load' makes some.", style="red")
     parts: list[RenderableType] = [_verdict(told), Text(f"?{query}", style="dim"), _funnel(told)]
     if told["nearest"]:
         parts.append(_nearest(told["nearest"], limits))
-    parts += [Text(f"→ {one}", style="bold") for one in told["advice"] if _is_useful(one, query)]
+    parts += [
+        Text(f"→ {advice}", style="bold") for advice in told["advice"] if _is_useful(advice, query)
+    ]
     return Group(*parts)
 
 
@@ -94,12 +98,12 @@ def _detail(detail: Mapping[str, Any]) -> str:
 
 def _nearest(trees: Sequence[Mapping[str, Any]], limits: Mapping[str, Limits]) -> Tree:
     top = Tree("Nearest trees")
-    for one in trees:
-        root = one["root_provider"]
+    for tree in trees:
+        root = tree["root_provider"]
         branch = top.add(Text.assemble(root["name"], (f" {root['uuid']}", "dim")))
-        if not one["blocked_by"]:
+        if not tree["blocked_by"]:
             branch.add("matches")
-        for blocked in one["blocked_by"]:
+        for blocked in tree["blocked_by"]:
             group = _group(blocked["group"])
             words = f"{group} {blocked['reason']} {_detail(blocked['detail'])}".strip()
             leaf = branch.add(Text(words))

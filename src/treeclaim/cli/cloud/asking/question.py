@@ -45,7 +45,7 @@ _OTHERS = (
 _KINDS = ("resources", "trait")
 _OWN_SPEC = re.compile(r"(resources|trait)([0-9_][^:]*)?:.*", re.DOTALL)
 _SIMILAR = 0.8
-"""How much a word must be like a known one to be its misspelling; `hw` is not `trait`."""
+"""Least similarity of a word to a known one, from 0 to 1, to suggest that; `hw` is not `trait`."""
 
 
 def add_question_options(command: argparse.ArgumentParser) -> None:
@@ -78,7 +78,7 @@ def query_of_options(options: argparse.Namespace) -> CandidateQuery:
     Raises:
         CommandError: for what cannot be read, or has no meaning.
     """
-    given = [_parameter(*_pair(one)) for one in options.parameters]
+    given = [_parameter(*_pair(text)) for text in options.parameters]
     sizes: dict[str, Any] = {}
     specs: dict[str, Any] = {}
     if options.flavor_file is not None:
@@ -150,7 +150,7 @@ def _read(file: Path) -> tuple[dict[str, Any], dict[str, Any]]:
         if name in _SPECS:
             if not isinstance(value, dict | None):
                 raise CommandError(f"{file}: {name} is a mapping")
-            specs |= {str(key): one for key, one in (value or {}).items()}
+            specs |= {str(key): spec for key, spec in (value or {}).items()}
         elif name not in (*_SIZES, *_OTHERS):
             raise CommandError(f"{file}: {_unknown(str(name), (*_SIZES, *_SPECS))}")
     for name in specs:

@@ -15,7 +15,7 @@ from treeclaim.cli.output import positive, printer
 from treeclaim.client import CandidateQuery
 
 _LIMIT = 20
-"""Candidates shown if nobody says how many: a screen."""
+"""Candidates shown without a limit: a screen."""
 
 
 def add_to(commands: Any) -> None:

@@ -15,7 +15,7 @@ from treeclaim.client import CandidateQuery, Client, ConsumerExistsError
 from treeclaim.client.requests.bodies import Owner
 
 _UNKNOWN = "treeclaim"
-"""Project and user of a new consumer if nobody names them."""
+"""Project and user of a new consumer without --project and --user."""
 
 _KIND = "INSTANCE"
 

@@ -68,7 +68,7 @@ def _token(options: argparse.Namespace, end: str) -> str:
     if given and getattr(options, f"{end}_cloud"):
         raise CommandError(f"--{end}-token is for --{end}; a cloud authenticates in its own way")
     names = (f"TREECLAIM_{end.upper()}_TOKEN", "OS_TOKEN")
-    return given or next((os.environ[one] for one in names if os.environ.get(one)), "admin")
+    return given or next((os.environ[name] for name in names if os.environ.get(name)), "admin")
 
 
 def _say(outcome: CopyOutcome, *, only_compared: bool) -> None:

@@ -80,7 +80,9 @@ class _Session:
                 done = self._write(edited)
             except TopologyError as error:
                 above = _HEAD.count("\n") + len(error.problems)
-                notes = [f"line {one.line + above}: {one.text}" for one in error.problems]
+                notes = [
+                    f"line {problem.line + above}: {problem.text}" for problem in error.problems
+                ]
                 continue
             except _ChangedMeanwhileError as error:
                 notes = error.notes
@@ -121,7 +123,7 @@ class _Session:
         return [f"{change.name} changed:", *(f"  {field}" for field in change.fields(plan.names))]
 
     def _require_this_provider(self, topology: Topology) -> None:
-        own = [one for one in topology.providers if one.uuid == self._uuid]
+        own = [provider for provider in topology.providers if provider.uuid == self._uuid]
         if len(topology.providers) != 1 or not own:
             text = f"the file must have one provider, with uuid {self._uuid}"
             raise TopologyError(topology.source, [Problem(1, text)])
@@ -151,7 +153,9 @@ def _text_of(state: State) -> str:
     entry = {
         "name": state.name,
         "uuid": state.uuid,
-        "inventories": {name: dict(one) for name, one in (state.inventories or {}).items()},
+        "inventories": {
+            name: dict(inventory) for name, inventory in (state.inventories or {}).items()
+        },
         "traits": sorted(state.traits or ()),
         "aggregates": sorted(state.aggregates or ()),
     }

@@ -73,8 +73,8 @@ class Contents:
             name: self.row.get(name) for name in ("uuid", "name", "generation")
         }
         found["inventories"] = {
-            name: {**one.fields, "capacity": one.capacity, "used": one.used}
-            for name, one in self.stock.items()
+            name: {**stock.fields, "capacity": stock.capacity, "used": stock.used}
+            for name, stock in self.stock.items()
         }
         for name, part in (("traits", self.traits), ("aggregates", self.aggregates)):
             if part is not None:
@@ -91,7 +91,7 @@ def read_contents(
         rows,
         progress=lambda done, total: report("reading providers", done, total),
     )
-    return {one.row["uuid"]: one for one in found}
+    return {contents.row["uuid"]: contents for contents in found}
 
 
 def _read(client: Client, row: Row, wanted: Wanted) -> Contents:

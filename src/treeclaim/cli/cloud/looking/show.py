@@ -76,10 +76,12 @@ def _show_provider(client: Client, row: Row, *, as_json: bool) -> None:
     everything = Wanted(traits=True, aggregates=True)
     found = read_contents(client, [row], everything, lambda *_progress: None)[row["uuid"]]
     held = client.get(f"/resource_providers/{row['uuid']}/allocations")["allocations"]
-    tree = {one["uuid"]: one for one in providers_of_tree(client, row)}
+    tree = {provider["uuid"]: provider for provider in providers_of_tree(client, row)}
     parent = tree.get(row.get("parent_provider_uuid") or "")
     children = sorted(
-        one["name"] for one in tree.values() if one.get("parent_provider_uuid") == row["uuid"]
+        provider["name"]
+        for provider in tree.values()
+        if provider.get("parent_provider_uuid") == row["uuid"]
     )
     if as_json:
         above = {"parent_provider_uuid": row.get("parent_provider_uuid")}

@@ -36,7 +36,7 @@ def candidate_table(
             for uuid, resources in bodies.by_provider(candidate["allocations"]).items()
         ]
         groups = [
-            f"{suffix or '(unsuffixed)'} → {', '.join(names.get(one, one) for one in providers)}"
+            f"{suffix or '(unsuffixed)'} → {', '.join(names.get(uuid, uuid) for uuid in providers)}"
             for suffix, providers in candidate.get("mappings", {}).items()
         ]
         table.add_row(str(number), Text("\n".join(taken)), Text("\n".join(groups)))

@@ -87,7 +87,7 @@ def run(options: argparse.Namespace) -> int:
         chosen = _with_traits(client, rows, options.trait)
         with shown_progress() as report:
             found = read_contents(client, chosen, wanted, report)
-    kept = {own: one for own, one in found.items() if _is_shown(one, options)}
+    kept = {own: contents for own, contents in found.items() if _is_shown(contents, options)}
     shown = rows
     if _is_filtered(options):
         shown = list(with_ancestors(rows, set(kept)))
@@ -189,15 +189,15 @@ def _is_filtered(options: argparse.Namespace) -> bool:
     return bool(options.classes or options.trait or options.load is not None)
 
 
-def _is_shown(one: Contents, options: argparse.Namespace) -> bool:
-    stock = _stock(one, options.classes)
+def _is_shown(contents: Contents, options: argparse.Namespace) -> bool:
+    stock = _stock(contents, options.classes)
     if options.classes and not stock:
         return False
     return options.load is None or any(part.load >= options.load for part in stock.values())
 
 
-def _stock(one: Contents, classes: Sequence[str]) -> dict[str, Stock]:
-    return {name: part for name, part in one.stock.items() if not classes or name in classes}
+def _stock(contents: Contents, classes: Sequence[str]) -> dict[str, Stock]:
+    return {name: part for name, part in contents.stock.items() if not classes or name in classes}
 
 
 def _document(
@@ -211,14 +211,14 @@ def _document(
 
 def _label(row: Row, kept: Mapping[str, Contents], style: _Style) -> Text:
     label = Text.assemble((row["name"], "bold"), (f" {row['uuid']}", "dim"))
-    one = kept.get(row["uuid"])
-    if one is None:
+    contents = kept.get(row["uuid"])
+    if contents is None:
         return label
-    for trait in one.traits or ():
+    for trait in contents.traits or ():
         label.append(f"\n  {trait}", style="cyan")
-    for aggregate in one.aggregates or ():
+    for aggregate in contents.aggregates or ():
         label.append(f"\n  aggregate {aggregate}")
-    for name, part in _stock(one, style.classes).items():
+    for name, part in _stock(contents, style.classes).items():
         label.append(f"\n  {name} {bar(part.used, part.capacity)} {part.used}/{part.capacity}")
         if style.with_fields:
             fields = part.fields

@@ -7,6 +7,7 @@ import { html, useAnswer } from "./html.js";
 
 const EACH = "aggregates";
 const MOST_NAMES = 2;
+const BY_NAME = new Intl.Collator("en", { numeric: true });
 
 /** The choice of a grouping: none, every aggregate, or one. */
 export function Grouping({ by, aggregates, onChoose }) {
@@ -56,7 +57,7 @@ export function grouped(trees, by, aggregatesOf) {
     }
   }
   const groups = [...isIn].map(([uuid, members]) => ({ title: titleOf(uuid, members), trees: members }));
-  groups.sort((one, other) => other.trees.length - one.trees.length || one.title.localeCompare(other.title));
+  groups.sort((one, other) => other.trees.length - one.trees.length || BY_NAME.compare(one.trees[0].name, other.trees[0].name));
   if (others.length) groups.push({ title: `In no such aggregate: ${counted(others.length, "tree")}`, trees: others });
   return groups;
 }

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Candidates that an earlier question found, for one that must find the same.
+"""A cache of candidates, for questions that must find what an earlier one found.
 
 Which candidates there are depends on the shape of the Forest and on who has room for what, not on
 the amounts themselves. A scheduler asks for the same flavor again and again, and a claim in between
@@ -27,15 +27,13 @@ class _Found:
 
     @property
     def nbytes(self) -> int:
-        return sum(one.nbytes for one in self.blocks)
+        return sum(block.nbytes for block in self.blocks)
 
 
-def found_before(
-    problem: Problem, candidates: Callable[[], Iterator[Choices]]
-) -> Iterator[Choices]:
+def cached(problem: Problem, candidates: Callable[[], Iterator[Choices]]) -> Iterator[Choices]:
     """Yield the candidates of a problem, in blocks: those of an earlier one, or drawn now."""
     key = _dependencies(problem)
-    known = None if key is None else problem.forest.memory.find(key)
+    known = None if key is None else problem.forest.cache.find(key)
     if isinstance(known, _Found):
         yield from known.blocks
         return
@@ -47,18 +45,20 @@ def found_before(
             blocks.append(block)
         yield block
     if key is not None and size <= _MOST_BYTES:
-        problem.forest.memory.keep(key, _Found(tuple(blocks)))
+        problem.forest.cache.keep(key, _Found(tuple(blocks)))
 
 
 def _dependencies(problem: Problem) -> Hashable | None:
     """Return what the candidates depend on besides the shape; None if they are not to be kept."""
     plan, options = problem.plan, problem.options
     request = plan.request
-    is_shared = any(one.resource_class is not None for one in plan.contests)
+    is_shared = any(constraint.resource_class is not None for constraint in plan.joint_constraints)
     if is_shared or options.randomize or not request.nested:
         return None
     outcast = [
-        one.conditions.forbidden_aggregates for one in request.groups if one.suffix == NO_GROUP
+        group.conditions.forbidden_aggregates
+        for group in request.groups
+        if group.suffix == NO_GROUP
     ]
     return (
         "candidates",
@@ -67,8 +67,11 @@ def _dependencies(problem: Problem) -> Hashable | None:
         plan.unsuffixed,
         plan.required,
         tuple(
-            (one.pairs.serial, None if one.fits is None else np.packbits(one.fits).tobytes())
-            for one in problem.relations
+            (
+                relation.pairs.serial,
+                None if relation.fits is None else np.packbits(relation.fits).tobytes(),
+            )
+            for relation in problem.relations
         ),
         request.root,
         tuple(outcast),

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Keeps what was worked out, until it is told to forget it, within some bytes."""
+"""The one cache of the Forest: least recently used, bounded in bytes.
+
+`docs/caches.md` lists every cache of the service.
+"""
 
 import dataclasses
 import sys
@@ -55,15 +58,15 @@ def _sizes_of(parts: Iterable[object]) -> int:
     return sum(map(size_of, filter(None, parts)))
 
 
-class Memory:
-    """Values by what they depend on; those that were not asked for the longest go first.
+class ByteCache:
+    """Values by what they depend on; the least recently used go first.
 
     Attributes:
         most_bytes: Memory that all values together may take.
     """
 
     def __init__(self, most_bytes: int, key_bytes: Callable[[Any], int] = size_of) -> None:
-        """Begin with nothing.
+        """Make an empty cache.
 
         Args:
             most_bytes: Memory that all values together may take.

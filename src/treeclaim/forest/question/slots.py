@@ -16,7 +16,7 @@ BEYOND_ALL_ROOM = 2**62
 
 
 @dataclass(frozen=True, slots=True)
-class Want:
+class Slot:
     """What a slot asks for. A slot is a place in a candidate that takes one provider.
 
     Attributes:
@@ -33,24 +33,25 @@ class Want:
     part: int
 
 
-def wants_of(
+def slots_of(
     groups: Sequence[RequestGroup],
-) -> tuple[tuple[RequestGroup, ...], tuple[Want, ...]]:
+) -> tuple[tuple[RequestGroup, ...], tuple[Slot, ...]]:
     """Return the groups, of several that ask for the same only one, and the slots of all."""
     distinct: list[RequestGroup] = []
-    wants = []
+    slots = []
     for group in groups:
-        same = (one for one, other in enumerate(distinct) if _asks_the_same(group, other))
+        same = (number for number, other in enumerate(distinct) if _asks_the_same(group, other))
         number = next(same, len(distinct))
         if number == len(distinct):
             distinct.append(group)
         resources: list[Mapping[str, int]] = [group.resources]
         if group.suffix == NO_GROUP:
             resources = [{name: amount} for name, amount in group.resources.items()]
-        wants += [
-            Want(group.suffix, _saturated(one), number, part) for part, one in enumerate(resources)
+        slots += [
+            Slot(group.suffix, _saturated(amounts), number, part)
+            for part, amounts in enumerate(resources)
         ]
-    return tuple(distinct), tuple(wants)
+    return tuple(distinct), tuple(slots)
 
 
 def _saturated(resources: Mapping[str, int]) -> Mapping[str, int]:
@@ -59,10 +60,10 @@ def _saturated(resources: Mapping[str, int]) -> Mapping[str, int]:
     return {name: min(amount, BEYOND_ANY_ROOM) for name, amount in resources.items()}
 
 
-def _asks_the_same(one: RequestGroup, other: RequestGroup) -> bool:
+def _asks_the_same(group: RequestGroup, other: RequestGroup) -> bool:
     return (
-        NO_GROUP not in (one.suffix, other.suffix)
-        and one.resources == other.resources
-        and one.conditions == other.conditions
-        and one.leniency == other.leniency
+        NO_GROUP not in (group.suffix, other.suffix)
+        and group.resources == other.resources
+        and group.conditions == other.conditions
+        and group.leniency == other.leniency
     )

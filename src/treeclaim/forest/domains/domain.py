@@ -1,0 +1,179 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The options of the slots of a request under some anchors."""
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+from treeclaim.forest.domains.relation import Relation, passed
+from treeclaim.forest.domains.windows import Window
+from treeclaim.forest.question.joint_constraints import JointConstraint
+from treeclaim.forest.table.columns import Integers, Mask
+from treeclaim.forest.table.forest import Forest
+
+Amounts = npt.NDArray[np.int64]
+"""Units of one resource class, int64."""
+
+
+@dataclass(frozen=True)
+class Domain:
+    """The providers that may take a slot, for some anchors.
+
+    Attributes:
+        starts: Where each anchor's options begin, int64, shape (anchors + 1,).
+        positions: Providers, ascending within an anchor, int64, shape (options,).
+        position_count: Number of positions there are in all.
+        is_local: Whether each provider is in its anchor's tree.
+        room: By name of the class, for those that several slots ask for: most units that one
+            candidate may take, int64, shape (options,).
+    """
+
+    starts: Integers
+    positions: Integers
+    position_count: int
+    is_local: bool
+    room: Mapping[str, Amounts]
+
+    @property
+    def nbytes(self) -> int:
+        """Return the memory that these take, with the keys that are made of them."""
+        return self.starts.nbytes + (2 + len(self.room)) * self.positions.nbytes
+
+    @property
+    def counts(self) -> Integers:
+        """Return the number of options of each anchor, int64, shape (anchors,)."""
+        counts: Integers = self.starts[1:] - self.starts[:-1]
+        return counts
+
+    @cached_property
+    def keys(self) -> Integers:
+        """Return `anchor * position_count + provider`, ascending, int64, shape (options,)."""
+        anchors: Integers = np.arange(len(self.starts) - 1).repeat(self.counts)
+        return anchors * self.position_count + self.positions
+
+    def first_from(self, anchors: Integers, positions: Integers) -> Integers:
+        """Return the number of the first option of each anchor that is not before a position.
+
+        Args:
+            anchors: Indices of anchors, int64, shape (n,).
+            positions: Of the same trees, or one behind them, int64, shape (n,).
+        """
+        if not self.is_local:
+            found: Integers = self.keys.searchsorted(anchors * self.position_count + positions)
+            return found
+        # Trees do not overlap, so the anchor need not be looked at.
+        if len(positions) + len(self.positions) < self._span:
+            found = self.positions.searchsorted(positions)
+        else:
+            at = np.minimum(np.maximum(positions - self.positions[0], 0), self._span)
+            found = self._passed.take(at)
+        return found
+
+    @cached_property
+    def _span(self) -> int:
+        return int(self.positions[-1] - self.positions[0]) + 1 if len(self.positions) else 1
+
+    @cached_property
+    def _passed(self) -> Integers:
+        """Return how many options are before each position from the first one's to the last one's.
+
+        It is one longer than that. Only for local options.
+        """
+        passed = np.zeros(self._span + 1, dtype=np.int64)
+        passed[self.positions - self.positions[0] + 1] = 1
+        passed.cumsum(out=passed)
+        return passed
+
+    @cached_property
+    def _by_position(self) -> Integers | None:
+        """Return the option by position, -1 for none; None if a position is an option of two anchors.
+
+        Only sharing providers are.
+        """
+        numbers = np.arange(len(self.positions))
+        found = np.full(self.position_count, -1, dtype=np.int64)
+        found[self.positions] = numbers
+        return found if (found[self.positions] == numbers).all() else None
+
+    def entry_of(
+        self, anchors: Integers, positions: npt.NDArray[np.int64]
+    ) -> npt.NDArray[np.int64]:
+        """Return the numbers of options, -1 where a position is none.
+
+        Args:
+            anchors: Index of the anchor of each row, int64, shape (n,).
+            positions: int64, shape (n, k).
+        """
+        # A table of all positions is worth its making only if there is as much to look up.
+        if positions.size > self.position_count and self._by_position is not None:
+            return self._by_position.take(positions)
+        keys = anchors[:, None] * self.position_count + positions
+        entry = np.searchsorted(self.keys, keys)
+        entry[self.keys[np.minimum(entry, len(self.keys) - 1)] != keys] = -1
+        return entry
+
+    def sums(self, numbers: Amounts) -> Amounts:
+        """Return, for each anchor, the sum of one number per option."""
+        total = np.zeros(len(numbers) + 1, dtype=np.int64)
+        np.cumsum(numbers, out=total[1:])
+        return np.diff(total[self.starts])
+
+
+def slots_served(constraint: JointConstraint, domain: Domain) -> Amounts:
+    """Return how many of the slots each option could serve, int64, shape (options,)."""
+    if constraint.resource_class is None:
+        return np.ones(len(domain.positions), dtype=np.int64)
+    return domain.room[constraint.resource_class] // constraint.least
+
+
+def domain_of(
+    forest: Forest, relation: Relation, anchors: Integers, joint_classes: Collection[str]
+) -> Domain:
+    """Restrict a relation to some anchors.
+
+    Args:
+        forest: Where to look up the room there is.
+        relation: Pairs of anchor and provider.
+        anchors: Numbers of roots, ascending.
+        joint_classes: Names of the classes that several slots ask for, this one among them.
+    """
+    pairs, fits = relation.pairs, relation.fits
+    chosen, starts = _pairs_of(pairs.starts, anchors)
+    if fits is not None:
+        fits = fits[chosen]
+        starts = passed(fits)[starts]
+    room = {}
+    for name in joint_classes:
+        indices = pairs.indices[name]
+        numbers = np.arange(indices.start, indices.stop) if isinstance(indices, slice) else indices
+        room[name] = forest.class_inventories(name).room(_kept(numbers[chosen], fits))
+    return Domain(
+        starts=starts,
+        positions=_kept(pairs.provider[chosen], fits),
+        position_count=len(forest.order.row),
+        is_local=pairs.is_local,
+        room=room,
+    )
+
+
+def _pairs_of(starts: Integers, anchors: Integers) -> tuple[Integers | slice, Integers]:
+    """Return the numbers of the pairs of some roots, and where those of each root begin there."""
+    if not len(anchors):
+        return slice(0), np.zeros(1, dtype=np.int64)
+    first, last = anchors[0], anchors[-1]
+    if last - first + 1 == len(anchors):
+        part = starts[first : last + 2]
+        return slice(part[0], part[-1]), part - part[0]
+    begin = starts[anchors]
+    window = Window(begin, starts[anchors + 1] - begin)
+    ends = np.zeros(len(anchors) + 1, dtype=np.int64)
+    window.counts.cumsum(out=ends[1:])
+    return window.pairs()[1], ends
+
+
+def _kept(numbers: Integers, fits: Mask | None) -> Integers:
+    kept: Integers = numbers if fits is None else numbers[fits]
+    return kept

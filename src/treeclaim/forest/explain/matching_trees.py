@@ -1,0 +1,100 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which trees have a candidate for a part of a request."""
+
+from collections.abc import Collection, Hashable
+from dataclasses import replace
+
+import numpy as np
+
+from treeclaim.forest.bounds.budget import Budget
+from treeclaim.forest.explain.constraints import Constraint, essence_of, reduced
+from treeclaim.forest.solve.anchors import all_anchors
+from treeclaim.forest.solve.existence import matching_anchors
+from treeclaim.forest.solve.problem import Problem
+from treeclaim.forest.solve.relate import relate
+from treeclaim.forest.split.splitting import Splitter
+from treeclaim.forest.table.columns import Mask, Positions
+from treeclaim.forest.table.forest import Forest
+from treeclaim.model.reasons import Reason
+from treeclaim.model.request import CandidateRequest, SearchOptions
+
+ROOT_REASONS = (Reason.ROOT_TRAIT, Reason.ROOT_MEMBER_OF)
+
+_GROUP_BYTES = 2_000
+"""Memory that is counted for each group of a question whose outcome is kept."""
+
+
+class MatchingTrees:
+    """Answers which trees match a request with some of its constraints."""
+
+    def __init__(
+        self,
+        forest: Forest,
+        request: CandidateRequest,
+        constraints: list[Constraint],
+        budget: Budget,
+    ) -> None:
+        self.forest = forest
+        self.request = request
+        self.constraints = constraints
+        self._budget = budget
+        self._known: dict[Hashable, Mask] = {}
+
+    def matching(
+        self, kept: Collection[Constraint], groups: Collection[str] | None = None
+    ) -> Mask:
+        """Tell for each root, in canonical order, whether its tree has a candidate."""
+        self._budget.check()
+        asked = reduced(self.request, kept, groups)
+        if _is_bound(asked) or not asked.groups[1:]:
+            return self._found(asked)
+        # Where nothing binds the groups together, a tree matches if it matches each of them.
+        matching: Mask = np.logical_and.reduce(
+            [self._found(replace(asked, groups=(group,))) for group in asked.groups]
+        )
+        return matching
+
+    def _found(self, asked: CandidateRequest) -> Mask:
+        essence = essence_of(asked)
+        if essence not in self._known:
+            with self._budget.scope():
+                problem = relate(self.forest, asked, SearchOptions(), self._budget)
+                found = _matching_roots(problem)
+            mask = np.isin(self.forest.order.roots, found)
+            # In the set of what is known its key, too, grows with the request.
+            self._budget.hold(mask.nbytes + _GROUP_BYTES * len(asked.groups))
+            self._known[essence] = mask
+        return self._known[essence]
+
+    def could_match(self, kept: Collection[Constraint]) -> bool:
+        """Tell whether some tree matches each group by itself; that costs little to find out."""
+        loose = [
+            constraint
+            for constraint in kept
+            if constraint.group is not None or constraint.reason in ROOT_REASONS
+        ]
+        return bool(self.matching(loose).any())
+
+    def of_group(self, suffix: str) -> list[Constraint]:
+        """Return the constraints of one group."""
+        return [constraint for constraint in self.constraints if constraint.group == suffix]
+
+    @property
+    def between(self) -> list[Constraint]:
+        """Return the constraints on the root or on several groups."""
+        return [constraint for constraint in self.constraints if constraint.group is None]
+
+
+def _is_bound(request: CandidateRequest) -> bool:
+    """Tell whether which provider serves a group may depend on who serves another one."""
+    lists = [listed for listed in request.same_subtree if len(listed.inside) > 1 or listed.outside]
+    return bool(request.sums_groups or request.isolated or lists or request.can_split)
+
+
+def _matching_roots(problem: Problem) -> Positions:
+    """Return the positions of the roots of trees that have some candidate, ascending."""
+    if not problem.plan.split:
+        return matching_anchors(problem)
+    splitter = Splitter(problem)
+    found = [tree for tree in all_anchors(problem).tolist() if splitter.has_candidate(tree)]
+    return problem.forest.order.roots[found]

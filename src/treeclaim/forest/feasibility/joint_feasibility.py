@@ -1,0 +1,200 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Whether groups that compete for the same providers can all be served.
+
+The slots of a request compete in two ways: under `isolate` each suffixed group needs a provider
+of its own; and slots that ask for the same class share what there is of it. Both are questions of
+assignment: can every slot be given one of its options so that no provider is given more often than
+it has room for? (Hall's marriage theorem, with multiplicities.)
+
+Counting answers for all trees at once with a few array operations: the options of each set of
+competitors together must have enough room. What counting lets through is judged exactly, by
+augmenting paths, but only for a tree whose combinations are too many to be tried quickly.
+
+There a provider's room is counted in units of the smallest amount asked; where the amounts differ,
+packing judges it besides (see `packing`). All are necessary conditions, never too strict. What they
+let through still passes all rules.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+
+import numpy as np
+
+from treeclaim.forest.bounds import thresholds
+from treeclaim.forest.bounds.budget import Budget
+from treeclaim.forest.domains.domain import Domain, slots_served
+from treeclaim.forest.feasibility.assignment import assignable
+from treeclaim.forest.feasibility.packing import Packing
+from treeclaim.forest.question.joint_constraints import JointConstraint
+from treeclaim.forest.question.slots import Slot
+from treeclaim.forest.table.columns import Integers, Mask
+
+
+class JointFeasibility:
+    """Answers whether anchors, or partial candidates, can still serve all competing slots."""
+
+    def __init__(
+        self,
+        slots: Sequence[Slot],
+        domains: Sequence[Domain],
+        joint_constraints: Sequence[JointConstraint],
+        lists: Sequence[Sequence[int]],
+        position_count: int,
+        *,
+        budget: Budget,
+    ) -> None:
+        """Prepare the checks for the anchors of a stage.
+
+        Args:
+            slots: What each slot asks for.
+            domains: The domain of each slot.
+            joint_constraints: Which slots compete.
+            lists: Slots of each same_subtree list. The head of a list leaves them few options, so
+                they do not count where combinations do.
+            position_count: Number of positions there are in all.
+            budget: What the search may cost.
+        """
+        self._budget = budget
+        self._slots = slots
+        self._loose = sorted(set(range(len(slots))).difference(*lists))
+        distinct = {
+            id(domains[slot]): domains[slot]
+            for constraint in joint_constraints
+            for slot in constraint.slots
+        }
+        self._joint_domains = list(distinct.values())
+        self._packing = Packing(slots, domains, joint_constraints, budget)
+        self._domains = domains
+        self._joint_constraints = joint_constraints
+        self._position_count = position_count
+
+    def possible_anchors(self, anchor_count: int) -> Integers:
+        """Return the anchors (indices) that counting does not rule out, ascending."""
+        if not self._joint_constraints:
+            return np.arange(anchor_count)
+        mask = np.ones(anchor_count, dtype=np.bool_)
+        for constraint in self._joint_constraints:
+            self._budget.check()
+            mask &= self._enough(constraint, anchor_count)
+        return np.flatnonzero(mask)
+
+    def _enough(self, constraint: JointConstraint, anchor_count: int) -> Mask:
+        distinct: dict[int, list[int]] = {}
+        for slot in constraint.slots:
+            distinct.setdefault(id(self._domains[slot]), []).append(slot)
+        mask = np.ones(anchor_count, dtype=np.bool_)
+        for members in distinct.values():
+            domain = self._domains[members[0]]
+            mask &= domain.sums(slots_served(constraint, domain)) >= len(members)
+        distinct_domains = [self._domains[members[0]] for members in distinct.values()]
+        keys, first = np.unique(
+            np.concatenate([domain.keys for domain in distinct_domains]), return_index=True
+        )
+        anchors = keys // self._position_count
+        served = np.concatenate([slots_served(constraint, domain) for domain in distinct_domains])[
+            first
+        ]
+        mask &= np.bincount(anchors, served, minlength=anchor_count) >= len(constraint.slots)
+        if constraint.resource_class is not None:
+            rooms = [domain.room[constraint.resource_class] for domain in distinct_domains]
+            room = np.concatenate(rooms)[first].astype(np.float64)
+            mask &= np.bincount(anchors, room, minlength=anchor_count) >= constraint.total
+        return mask
+
+    def runs(self, anchors: Integers) -> Iterator[Integers]:
+        """Split anchors into runs: each with many combinations alone, the others together.
+
+        Those that cannot match, as far as is judged before the search, are left out.
+        """
+        if not self._joint_constraints:
+            yield anchors
+            return
+        combinations = np.zeros(len(anchors))
+        for slot in self._loose:
+            combinations += np.log(self._domains[slot].counts[anchors])
+        hopeful = np.ones(len(anchors), dtype=np.bool_)
+        many = np.flatnonzero(combinations > np.log(thresholds.SOME_COMBINATIONS))
+        judged: dict[bytes, bool] = {}
+        for at, likeness in self._likenesses(anchors, many):
+            if likeness not in judged:
+                self._budget.check()
+                judged[likeness] = self.may_match(int(anchors[at]))
+            hopeful[at] = judged[likeness]
+        alone = (combinations > np.log(thresholds.MANY_COMBINATIONS))[hopeful]
+        cuts = np.flatnonzero(alone[1:] | alone[:-1]) + 1
+        yield from (run for run in np.split(anchors[hopeful], cuts) if len(run))
+
+    def _likenesses(self, anchors: Integers, which: Integers) -> Iterator[tuple[int, bytes]]:
+        """Yield what the judgement of each of some anchors depends on: alike trees have the same.
+
+        Anchors with equally many options are written down together, as rows of a matrix.
+
+        Args:
+            anchors: Indices of anchors.
+            which: Which of them are meant: positions, int64.
+        """
+        counts = np.array([domain.counts[anchors[which]] for domain in self._joint_domains])
+        sizes, group = np.unique(counts, axis=1, return_inverse=True)
+        for number, widths in enumerate(sizes.T.tolist()):
+            self._budget.check()
+            some = which[group == number]
+            first = self._joint_domains[0].starts[anchors[some]]
+            base = self._joint_domains[0].positions[first]
+            columns = []
+            for domain, width in zip(self._joint_domains, widths, strict=True):
+                part = domain.starts[anchors[some]][:, None] + np.arange(width)
+                columns.append(domain.positions[part] - base[:, None])
+                columns += [room[part] for room in domain.room.values()]
+            rows = np.concatenate(columns, axis=1)
+            prefix = number.to_bytes(4, "little")
+            for at, row in zip(some.tolist(), rows, strict=True):
+                yield at, prefix + row.tobytes()
+
+    def may_match(self, anchor: int) -> bool:
+        """Judge exactly whether the competing slots can all be served under one anchor."""
+        nothing = np.full(len(self._slots), -1, dtype=np.int64)
+        return self.may_complete(anchor, nothing, range(len(self._slots)))
+
+    def may_complete(self, anchor: int, chosen: Integers, left: Sequence[int]) -> bool:
+        """Judge whether the slots that are left can all be served after some choices.
+
+        Args:
+            anchor: Index of the anchor.
+            chosen: Place by slot, int64, shape (slots,); those of `left` have no meaning.
+            left: Slots that are not filled yet.
+        """
+        open_slots = set(left)
+        return all(
+            assignable(*self._assignment(constraint, anchor, chosen, open_slots), self._budget)
+            for constraint in self._joint_constraints
+        ) and self._packing.may_complete(anchor, chosen, left)
+
+    def _assignment(
+        self, constraint: JointConstraint, anchor: int, chosen: Integers, left: set[int]
+    ) -> tuple[list[list[int]], Mapping[int, int]]:
+        """Return the options of each open slot, and how many slots each position can serve."""
+        room: dict[int, int] = {}
+        lists: dict[int, list[int]] = {}
+        wanted = []
+        for slot in constraint.slots:
+            domain = self._domains[slot]
+            if id(domain) not in lists:
+                part = slice(domain.starts[anchor], domain.starts[anchor + 1])
+                lists[id(domain)] = domain.positions[part].tolist()
+                units = (
+                    slots_served(constraint, domain)
+                    if constraint.resource_class is None
+                    else domain.room[constraint.resource_class]
+                )
+                room.update(zip(lists[id(domain)], units[part].tolist(), strict=True))
+            if slot in left:
+                wanted.append(lists[id(domain)])
+        for slot in constraint.slots:
+            if slot not in left:
+                position = int(chosen[slot])
+                room[position] = room.get(position, 0) - self._taken(constraint, slot)
+        return wanted, {position: units // constraint.least for position, units in room.items()}
+
+    def _taken(self, constraint: JointConstraint, slot: int) -> int:
+        if constraint.resource_class is None:
+            return 1
+        return self._slots[slot].resources[constraint.resource_class]

@@ -1,0 +1,214 @@
+# SPDX-License-Identifier: Apache-2.0
+"""In which order slots are filled, and what each has to be compared with when it is."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+
+from treeclaim.forest.bounds.cache import ByteCache
+from treeclaim.forest.question.plan import Plan
+from treeclaim.model.request import NO_GROUP
+
+_STEPS_BYTES = 12_000_000
+"""Of the steps of plans: some thousand of usual requests, or a few of very large ones."""
+
+_STEP_BYTES = 16
+"""Memory that is counted for each pair of slots in the steps of a plan."""
+
+
+@dataclass(frozen=True, slots=True)
+class Summed:
+    """Earlier slots that may take the same class from the same provider.
+
+    Attributes:
+        amount: What this step's slot takes.
+        slots: The earlier slots.
+        amounts: What each takes, int64, shape (k,).
+    """
+
+    amount: int
+    slots: tuple[int, ...]
+    amounts: npt.NDArray[np.int64]
+
+    @property
+    def is_uniform(self) -> bool:
+        """Tell whether all earlier slots take the same."""
+        return bool((self.amounts == self.amounts[0]).all())
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One step of the search: guess the head of a same_subtree list, or fill a slot.
+
+    Attributes:
+        slot: The slot to fill; None to guess a head.
+        subtree: The list whose head is guessed; -1 where a slot is filled.
+        covers: Where a head is guessed: earlier slots that must lie in its subtree.
+        spares: Where a head is guessed: earlier slots that must not lie in its subtree.
+        within: The lists that the slot is named in.
+        avoids: The lists that the slot must be outside of.
+        completes: Those of them whose last slot this is.
+        differs: Earlier slots whose provider must be another one.
+        summed: By class name: earlier slots whose amounts add up with this one's.
+        other_trees: Earlier slots that must be the same provider or in another tree (below 1.29).
+        completes_unsuffixed: True if it fills the last slot of the unsuffixed group.
+    """
+
+    slot: int | None
+    subtree: int = -1
+    covers: tuple[int, ...] = ()
+    spares: tuple[int, ...] = ()
+    within: tuple[int, ...] = ()
+    avoids: tuple[int, ...] = ()
+    completes: tuple[int, ...] = ()
+    differs: tuple[int, ...] = ()
+    summed: Mapping[str, Summed] = field(default_factory=dict, hash=False)
+    other_trees: tuple[int, ...] = ()
+    completes_unsuffixed: bool = False
+
+    @property
+    def is_bound(self) -> bool:
+        """Tell whether what fills the slot depends on the slots that were filled before."""
+        return bool(self.differs or self.summed or self.other_trees)
+
+
+@dataclass(frozen=True, slots=True)
+class _Steps:
+    """Steps in a cache; their key keeps the plan alive."""
+
+    steps: tuple[Step, ...]
+    plan: Plan
+
+    @property
+    def nbytes(self) -> int:
+        return self.plan.nbytes + _STEP_BYTES * len(self.steps) ** 2
+
+
+_steps = ByteCache(_STEPS_BYTES, lambda _: 0)
+"""The steps of plans by plan and order of the slots, which the state of the cloud chooses."""
+
+
+def steps_of(plan: Plan, sizes: Sequence[int]) -> tuple[Step, ...]:
+    """Put heads and slots into an order that prunes early, with what each must look at.
+
+    Each head comes before those slots of its list that are not filled yet; the slots that are
+    in no list come last. Among slots that could come next, those with fewest options are
+    first.
+
+    Args:
+        plan: What is asked.
+        sizes: How many providers may take each slot.
+    """
+    # The steps depend on the order of the sizes alone.
+    order = tuple(sorted(range(len(sizes)), key=lambda slot: (sizes[slot], slot)))
+    return _steps.get((plan, order), lambda: _Steps(_planned(plan, sizes), plan)).steps
+
+
+def _planned(plan: Plan, sizes: Sequence[int]) -> tuple[Step, ...]:
+    planner = _Planner(plan, sizes)
+    for subtree, members in enumerate(plan.lists):
+        planner.guess_head(subtree)
+        planner.fill(members)
+    planner.fill(range(len(plan.slots)))
+    return tuple(planner.steps)
+
+
+class _Planner:
+    """Appends steps; knows what is filled and guessed so far."""
+
+    def __init__(self, plan: Plan, sizes: Sequence[int]) -> None:
+        self.steps: list[Step] = []
+        self._slots = plan.slots
+        self._sizes = sizes
+        self._lists = plan.lists
+        self._outside = plan.outside
+        self._suffixed = [slot.suffix != NO_GROUP for slot in plan.slots]
+        self._isolated = [
+            slot.suffix != NO_GROUP and slot.suffix in plan.request.isolated for slot in plan.slots
+        ]
+        self._rivals = {
+            constraint.resource_class: frozenset(constraint.slots)
+            for constraint in plan.joint_constraints
+            if constraint.resource_class is not None
+        }
+        self._nested = plan.request.nested
+        self._filled: list[int] = []
+        self._guessed: list[int] = []
+        self._unsuffixed = set(plan.unsuffixed)
+
+    def guess_head(self, subtree: int) -> None:
+        members = self._lists[subtree]
+        self._guessed.append(subtree)
+        self.steps.append(
+            Step(
+                slot=None,
+                subtree=subtree,
+                covers=tuple(slot for slot in members if slot in self._filled),
+                spares=tuple(slot for slot in self._outside[subtree] if slot in self._filled),
+                completes=(subtree,) if set(members) <= set(self._filled) else (),
+            )
+        )
+
+    def fill(self, slots: Iterable[int]) -> None:
+        unfilled = [slot for slot in slots if slot not in self._filled]
+        for slot in sorted(unfilled, key=lambda slot: (self._sizes[slot], slot)):
+            earlier = tuple(self._filled)
+            self._filled.append(slot)
+            self.steps.append(self._step(slot, earlier))
+
+    def _step(self, new: int, earlier: tuple[int, ...]) -> Step:
+        slot = self._slots[new]
+        differs = self._apart_from(new, earlier)
+        return Step(
+            slot=new,
+            within=tuple(subtree for subtree in self._guessed if new in self._lists[subtree]),
+            avoids=tuple(subtree for subtree in self._guessed if new in self._outside[subtree]),
+            completes=self._completed_by((new,)),
+            differs=differs,
+            summed=self._summed(new, differs, earlier),
+            other_trees=(
+                ()
+                if self._nested or not slot.resources
+                else tuple(other for other in earlier if self._slots[other].resources)
+            ),
+            completes_unsuffixed=(
+                new in self._unsuffixed and self._unsuffixed.issubset(self._filled)
+            ),
+        )
+
+    def _completed_by(self, new: Sequence[int]) -> tuple[int, ...]:
+        """Return the guessed lists that are whole now, and were not before these slots."""
+        if not self._guessed:
+            return ()
+        filled = set(self._filled)
+        return tuple(
+            subtree
+            for subtree in self._guessed
+            if set(self._lists[subtree]) <= filled and set(self._lists[subtree]) & set(new)
+        )
+
+    def _apart_from(self, new: int, earlier: Sequence[int]) -> tuple[int, ...]:
+        """Return the earlier slots whose provider a new slot must not have."""
+        if not self._suffixed[new]:
+            return ()
+        rivals = self._suffixed if self._isolated[new] else self._isolated
+        return tuple(other for other in earlier if rivals[other])
+
+    def _summed(
+        self, new: int, differs: Sequence[int], earlier: Sequence[int]
+    ) -> dict[str, Summed]:
+        summed: dict[str, Summed] = {}
+        if len(differs) == len(earlier):
+            return summed
+        apart = set(differs)
+        for name, amount in self._slots[new].resources.items():
+            rivals = self._rivals.get(name, frozenset())
+            if new in rivals:
+                others = [other for other in earlier if other in rivals and other not in apart]
+                amounts = [self._slots[other].resources[name] for other in others]
+                if others:
+                    taken = np.array(amounts, dtype=np.int64)
+                    summed[name] = Summed(amount, tuple(others), taken)
+        return summed

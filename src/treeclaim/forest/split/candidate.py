@@ -1,0 +1,52 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A candidate in which several providers give one amount, and its JSON."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import orjson
+
+from treeclaim.forest.question.plan import Plan
+from treeclaim.model.request import NO_GROUP
+
+
+@dataclass(frozen=True, slots=True)
+class SplitCandidate:
+    """A candidate with divisions.
+
+    Attributes:
+        chosen: Place by slot.
+        parts: Class, position and units of each part of a division.
+    """
+
+    chosen: tuple[int, ...]
+    parts: tuple[tuple[str, int, int], ...]
+
+    def positions(self, plan: Plan) -> list[int]:
+        """Return the providers that give something."""
+        giving = [
+            position
+            for slot, position in zip(plan.slots, self.chosen, strict=True)
+            if slot.resources
+        ]
+        return [*giving, *(position for _, position, _ in self.parts)]
+
+    def written(self, plan: Plan, uuids: Mapping[int, str]) -> bytes:
+        """Write the candidate as microversion 1.39 shows it, given the uuids by position."""
+        allocations: dict[str, dict[str, dict[str, int]]] = {}
+        mappings: dict[str, dict[str, None]] = {}
+        given = [
+            (slot.suffix, position, slot.resources)
+            for slot, position in zip(plan.slots, self.chosen, strict=True)
+        ]
+        given += [(NO_GROUP, position, {name: units}) for name, position, units in self.parts]
+        for suffix, position, resources in given:
+            mappings.setdefault(suffix, {})[uuids[position]] = None
+            for name, units in resources.items():
+                amounts = allocations.setdefault(uuids[position], {"resources": {}})["resources"]
+                amounts[name] = amounts.get(name, 0) + units
+        document = {
+            "allocations": allocations,
+            "mappings": {suffix: list(providers) for suffix, providers in mappings.items()},
+        }
+        return orjson.dumps(document)

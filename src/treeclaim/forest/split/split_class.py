@@ -1,0 +1,83 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A class whose amount several providers may give: who may give how much of it."""
+
+from collections.abc import Collection, Iterator, Mapping
+
+from treeclaim.forest.domains.relation import Relation
+from treeclaim.forest.solve.problem import Problem
+from treeclaim.forest.split.division import even, pack
+from treeclaim.forest.split.minimal_sets import minimal_sets
+from treeclaim.forest.split.offers import Offer, Offers
+from treeclaim.model.request import SplitPolicy
+
+Division = tuple[tuple[int, int], ...]
+"""Place and units of each part."""
+
+
+class SplitClass:
+    """A class to split: who may give how much of it under an anchor."""
+
+    def __init__(self, problem: Problem, name: str, relation: Relation) -> None:
+        plan = problem.plan
+        self.name = name
+        self._amount = plan.split[name]
+        self._divide = even if plan.request.split_policy == SplitPolicy.EVEN else pack
+        self._forest = problem.forest
+        self._budget = problem.budget
+        self._relation = relation
+        self._known: dict[int, list[tuple[int, int, int, int]]] = {}
+
+    def divisions(self, anchor: int, taken: Mapping[int, int]) -> Iterator[Division]:
+        """Yield position and units of each part, one division for each minimal viable set."""
+        for offers in minimal_sets(self._offers(anchor, taken), self._amount, self._budget):
+            parts = self._divide(offers, self._amount, self._budget)
+            yield tuple((offer.position, part) for offer, part in zip(offers, parts, strict=True))
+
+    def division_at(
+        self, other: int, anchor: int, positions: Collection[int], taken: Mapping[int, int]
+    ) -> list[tuple[str, int, int]]:
+        """Return the parts of some positions as another anchor divides them."""
+        order = self._forest.order
+        root = order.roots[other]
+
+        def rank_of(offer: Offer) -> tuple[bool, int | str]:
+            if order.root[offer.position] == root:
+                return False, offer.position
+            return True, self._forest.uuid_of(int(order.row[offer.position]))
+
+        offers = [offer for offer in self._offers(anchor, taken) if offer.position in positions]
+        offers.sort(key=rank_of)
+        parts = self._divide(offers, self._amount, self._budget)
+        return [
+            (self.name, offer.position, part) for offer, part in zip(offers, parts, strict=True)
+        ]
+
+    def _offers(self, anchor: int, taken: Mapping[int, int]) -> Offers:
+        """Return what each provider can give beside what other groups take of it."""
+        if anchor not in self._known:
+            self._known = {anchor: self._givers(anchor)}
+        found = (
+            Offer.of(position, (least, min(most - taken.get(position, 0), self._amount)), step)
+            for position, least, most, step in self._known[anchor]
+        )
+        return tuple(offer for offer in found if offer is not None)
+
+    def _givers(self, anchor: int) -> list[tuple[int, int, int, int]]:
+        """Return position, min_unit, room and step_size: the tree in pre-order, then sharing ones."""
+        positions = self._relation.providers_of(anchor).tolist()
+        order = self._forest.order
+        root = order.roots[anchor]
+        own = [position for position in positions if order.root[position] == root]
+        lent = [position for position in positions if order.root[position] != root]
+        lent.sort(key=lambda position: self._forest.uuid_of(int(order.row[position])))
+        columns = self._forest.classes[self._forest.catalogue.resource_classes[self.name].id]
+        indices = columns.row.values.searchsorted(order.row[own + lent])
+        return list(
+            zip(
+                own + lent,
+                columns.min_unit.values[indices].tolist(),
+                columns.room(indices).tolist(),
+                columns.step_size.values[indices].tolist(),
+                strict=True,
+            )
+        )

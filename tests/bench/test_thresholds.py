@@ -1,0 +1,60 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The thresholds of the benchmark are about what it measures, and judge it."""
+
+import pytest
+from rich.console import Console
+
+from bench import cases, loads, thresholds
+from bench.measure import Row
+from bench.report import FIGURES, show
+from bench.thresholds import Threshold
+
+LOADS = ("claims, 1 client", "claims, 16 clients", "search and claim, 16 clients")
+
+
+def names_of_rows():
+    """The cases that a full run has."""
+    for make in (*cases.SHORT, *cases.SHORT_ALONE, *cases.FULL, *cases.FULL_ALONE):
+        # A world of a few trees has the names of the real one but for its size.
+        world = make()
+        for limit in world.limits:
+            yield f"{world.name}, " + ("no limit" if limit is None else f"limit={limit}")
+        reads = loads.reads(None, world)
+        yield from (f"{world.name}: {name}" for name in ("refreshes of a host", *LOADS, *reads))
+
+
+@pytest.mark.slow
+def test_every_threshold_is_about_a_row_of_the_benchmark():
+    rows = set(names_of_rows())
+    assert [one.case for one in thresholds.read() if one.case not in rows] == []
+
+
+def test_every_threshold_has_one_bound_of_a_figure_that_is_computed():
+    known = thresholds.read()
+    assert len({one.case for one in known}) == len(known) > 20
+    for one in known:
+        assert one.figure in FIGURES
+        assert (one.at_least is None) != (one.below is None)
+
+
+def test_mean_and_spread_in_the_file_are_those_of_the_runs_beside_them(tmp_path):
+    thresholds.write(thresholds.read(), tmp_path / "again.yaml")
+    assert (tmp_path / "again.yaml").read_text() == thresholds.FILE.read_text()
+
+
+@pytest.mark.parametrize(("median", "is_met"), [(2.0, True), (2.1, False)])
+def test_a_run_fails_by_a_figure_below_its_threshold(median, is_met):
+    rows = [Row("flat", "ours", median), Row("flat", "theirs", 20.0)]
+    known = [
+        Threshold("flat", "times as fast", at_least=10),
+        Threshold("other", "milliseconds", below=1),
+    ]
+    console = Console(quiet=True)
+    assert show(console, rows, "ours", "theirs", known) is is_met
+
+
+def test_what_a_run_measured_is_noted_beside_what_was_known():
+    first = thresholds.observing(Threshold("flat", "milliseconds", below=9), 2.0)
+    second = thresholds.observing(first, 4.0)
+    assert (second.observed.mean, second.observed.spread) == (3.0, 2.0)
+    assert thresholds.observing(second, None) == second

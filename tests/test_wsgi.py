@@ -1,0 +1,48 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The application for any WSGI server warns of threads that cannot be divided."""
+
+import subprocess
+import sys
+
+import pytest
+
+from tests.servers import service_environment
+
+START = "from treeclaim import wsgi; wsgi.start()"
+
+
+def warnings_at_start(folder, **settings):
+    """Start the service as another server does, in a process; return what it warns of threads."""
+    done = subprocess.run(
+        [sys.executable, "-c", START],
+        env=service_environment(folder, **settings),
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        timeout=100,
+        check=True,
+    )
+    lines = (done.stdout + done.stderr).splitlines()
+    return [line for line in lines if "WARNING treeclaim.wsgi" in line]
+
+
+@pytest.mark.parametrize(("threads", "number"), [(2, 1), (3, 0)])
+def test_too_few_threads_are_warned_of_at_start(tmp_path, threads, number):
+    found = warnings_at_start(tmp_path, OS_TREECLAIM__SERVER_THREADS=str(threads))
+    assert len(found) == number
+    assert all("reads are refused while a write waits" in text for text in found)
+    assert all("Use 3 threads or more" in text for text in found)
+
+
+def test_a_server_that_tells_its_threads_is_compared_with_the_option(tmp_path):
+    (tmp_path / "uwsgi.py").write_text('opt = {"threads": b"2"}\n')
+    different, few = warnings_at_start(tmp_path)
+    assert different.endswith(
+        "[treeclaim]/server_threads is 4, but the server runs 2 threads: set it to 2"
+    )
+    assert "reads are refused" in few
+
+
+def test_a_server_without_threads_is_no_trouble(tmp_path):
+    (tmp_path / "uwsgi.py").write_text("opt = {}\n")
+    assert warnings_at_start(tmp_path) == []

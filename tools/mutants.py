@@ -1,0 +1,136 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`python -m tools.mutants`: change the code in small ways, and count what the tests notice.
+
+cosmic-ray makes the changes, in a copy of the tree below build/, and runs the tests of the same room
+on each. A mutant that no test notices survives: a test is missing, or the change means nothing. With
+`--sample N` that many are drawn by a seed, so that a run takes minutes.
+"""
+
+import argparse
+import random
+import shutil
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from cosmic_ray.work_db import WorkDB, use_db
+from cosmic_ray.work_item import TestOutcome, WorkItem, WorkResult
+
+ROOT = Path(__file__).parents[1]
+COPY = ROOT / "build" / "mutants"
+COPIED = ("src", "tests", "bench", "tools", "docs", "examples", "pyproject.toml", "conftest.py")
+
+SECONDS = 120
+"""A mutant whose tests take longer is noticed: most such loop for ever. The tests of a room take a
+few seconds on a quiet machine."""
+
+ROOMS: Mapping[str, Sequence[str]] = {
+    "forest": ("tests/forest", "tests/properties", "tests/reference"),
+    "store/feed": ("tests/store/feed",),
+    "store/operations": ("tests/store/operations", "tests/store/test_store_keeps_its_word.py"),
+    "api/protocol": ("tests/api/protocol", "tests/conformance/test_worlds.py"),
+}
+"""Rooms of src/treeclaim, each with the tests that must notice a change in it."""
+
+
+def main() -> int:
+    """Make mutants of the rooms that the options ask for; say how many survive."""
+    options = _options()
+    _copy()
+    database = COPY / "session.sqlite"
+    configuration = COPY / "cosmic-ray.toml"
+    survivors, noticed = 0, 0
+    for room in [options.room] if options.room else ROOMS:
+        configuration.write_text(_configuration(room))
+        database.unlink(missing_ok=True)
+        _cosmic_ray("init", configuration, database)
+        _draw(database, options.sample, random.Random(f"{options.seed} {room}"))
+        _cosmic_ray("exec", configuration, database)
+        with use_db(str(database)) as work:
+            for item, result in _judged(work):
+                if result.test_outcome == TestOutcome.SURVIVED:
+                    survivors += 1
+                    _show(item, result)
+                else:
+                    noticed += 1
+    total = survivors + noticed
+    print(f"{noticed} of {total} mutants were noticed ({100 * noticed / max(total, 1):.0f} %)")
+    return 0
+
+
+def tests_of(room: str) -> Sequence[str]:
+    """Return the tests of a room, or of the one that it is a part of.
+
+    Raises:
+        KeyError: if no tests are named for it.
+    """
+    while room not in ROOMS:
+        if "/" not in room:
+            raise KeyError(room)
+        room = room.rpartition("/")[0]
+    return ROOMS[room]
+
+
+def _copy() -> None:
+    """Copy what the tests need, so that no mutant is ever in the tree that people work on."""
+    shutil.rmtree(COPY, ignore_errors=True)
+    COPY.mkdir(parents=True)
+    for name in COPIED:
+        source = ROOT / name
+        if source.is_dir():
+            shutil.copytree(source, COPY / name, ignore=shutil.ignore_patterns("__pycache__"))
+        elif source.exists():
+            shutil.copy(source, COPY / name)
+
+
+def _configuration(room: str) -> str:
+    command = (
+        f"env PYTHONPATH={COPY / 'src'} CI=1 TREECLAIM_PROPERTY_EXAMPLES=20 PYTHONDONTWRITEBYTECODE=1 "
+        f"{sys.executable} -m pytest -q -x -p no:cacheprovider {' '.join(tests_of(room))}"
+    )
+    return (
+        f'[cosmic-ray]\nmodule-path = "src/treeclaim/{room}"\ntimeout = {SECONDS}.0\n'
+        f'excluded-modules = []\ntest-command = "{command}"\n'
+        '[cosmic-ray.distributor]\nname = "local"\n'
+    )
+
+
+def _cosmic_ray(*arguments: str | Path) -> None:
+    command = [sys.executable, "-m", "cosmic_ray.cli", *map(str, arguments)]
+    subprocess.run(command, cwd=COPY, check=True, stdout=subprocess.DEVNULL)
+
+
+def _draw(database: Path, sample: int | None, dice: random.Random) -> None:
+    """Leave a sample of the mutants in the database."""
+    with use_db(str(database)) as work:
+        items = sorted(work.work_items, key=lambda item: str(item.mutations))
+        if sample is None or sample >= len(items):
+            return
+        drawn = dice.sample(items, sample)
+        work.clear()
+        for item in drawn:
+            work.add_work_item(item)
+
+
+def _judged(work: WorkDB) -> list[tuple[WorkItem, WorkResult]]:
+    items = {item.job_id: item for item in work.work_items}
+    return [(items[job], result) for job, result in work.results]
+
+
+def _show(item: WorkItem, result: WorkResult) -> None:
+    for mutation in item.mutations:
+        print(f"SURVIVED {mutation.module_path}:{mutation.start_pos[0]} {mutation.operator_name}")
+    print(result.diff or "")
+
+
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m tools.mutants", description=__doc__)
+    parser.add_argument("--room", metavar="ROOM", help="a folder or file of src/treeclaim")
+    parser.add_argument("--sample", type=int, metavar="N", help="mutants of each room")
+    parser.add_argument("--seed", type=int, default=1, help="which are drawn")
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
