@@ -284,17 +284,26 @@ def _require_room(
         require_unchanged_ids(transaction, locked.class_ids, locked.class_ids)
     _require_inventories(new, inventory_of)
     for allocation in new:
-        if not inventory_of[allocation.key].admits(allocation.used):
-            raise UnitConstraintError(allocation.provider.uuid, allocation.resource_class)
+        inventory = inventory_of[allocation.key]
+        if not inventory.admits(allocation.used):
+            raise UnitConstraintError(
+                allocation.provider.uuid, allocation.resource_class, allocation.used, inventory
+            )
     before = locked.current.usage
     wanted: Usage = Counter()
     for allocation in new:
         wanted[allocation.key] += allocation.used
     for allocation in new:
-        after = used[allocation.key] - before[allocation.key] + wanted[allocation.key]
+        others = used[allocation.key] - before[allocation.key]
+        after = others + wanted[allocation.key]
         # An overcommitted inventory may be kept or relieved, not made worse.
         if after > inventory_of[allocation.key].capacity and after > used[allocation.key]:
-            raise CapacityExceededError(allocation.provider.uuid, allocation.resource_class)
+            raise CapacityExceededError(
+                allocation.provider.uuid,
+                allocation.resource_class,
+                requested=wanted[allocation.key],
+                free=max(inventory_of[allocation.key].whole_capacity, 0) - others,
+            )
 
 
 def _require_inventories(
