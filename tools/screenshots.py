@@ -61,7 +61,10 @@ _CLAIMS = (
     ("web", "resources=VCPU:4,MEMORY_MB:8192,DISK_GB:40"),
     ("batch", "resources=VCPU:12,MEMORY_MB:24576,DISK_GB:300"),
     ("lab", "resources_CPU=VCPU:4,MEMORY_MB:8192&resources_GPU=VGPU:2&same_subtree=_CPU,_GPU"),
-    ("lab", "resources_CPU=VCPU:2,MEMORY_MB:4096&resources_NET=SRIOV_NET_VF:2&same_subtree=_CPU,_NET"),
+    (
+        "lab",
+        "resources_CPU=VCPU:2,MEMORY_MB:4096&resources_NET=SRIOV_NET_VF:2&same_subtree=_CPU,_NET",
+    ),
 )
 _CLAIM_COUNT = 420
 

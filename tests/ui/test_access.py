@@ -73,7 +73,9 @@ def test_the_map_is_walked_by_keys_and_read_aloud(visit, cloud):
     page = visit(cloud).open("#/cloud?class=VCPU")
     page.locator(".map-box").focus()
     told = page.locator(".map-told[role=status]")
-    page.wait_for_function("() => document.querySelector('.map-told').textContent.includes('host-0')")
+    page.wait_for_function(
+        "() => document.querySelector('.map-told').textContent.includes('host-0')"
+    )
     page.keyboard.press("ArrowRight")
     assert told.inner_text() == "host-1: 6 % of VCPU used"
     page.keyboard.press("End")

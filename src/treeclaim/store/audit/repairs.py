@@ -185,7 +185,7 @@ def _delete_aggregate(transaction: WriteTransaction, item: Mapping[str, Any]) ->
 def _release_orphan(transaction: WriteTransaction, item: Mapping[str, Any]) -> Repaired:
     uuid = item["consumer"]
     known = consumers.lock(transaction, [uuid]).get(uuid)
-    if known is None or not current_allocations(transaction, [uuid]).providers:
+    if known is None or uuid not in current_allocations(transaction, [uuid]).by_consumer:
         return _GONE
     if known.generation != item["consumer_generation"]:
         return Repaired(
