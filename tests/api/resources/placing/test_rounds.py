@@ -7,7 +7,7 @@ import pytest
 
 from tests.service import client_of, make_application
 from treeclaim.store import Store
-from treeclaim.store.operations.allocations import placements as store_placements
+from treeclaim.store.operations.allocations import placements
 
 HOSTS = [str(uuid.UUID(int=number)) for number in (1, 2, 3)]
 VERSION = {"openstack-api-version": "placement 1.39, treeclaim 1.1"}
@@ -66,7 +66,7 @@ def meanwhile(monkeypatch):
     write = Store.write
 
     def interrupted(store, operation, *arguments, **named):
-        if operation is store_placements.place:
+        if operation is placements.place:
             tries.append(len(arguments[0]))
             if waiting:
                 waiting.pop(0)()

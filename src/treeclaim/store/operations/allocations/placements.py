@@ -15,6 +15,7 @@ import sqlalchemy as sa
 from treeclaim.model.claim import ConsumerClaim
 from treeclaim.model.errors import TreeclaimError
 from treeclaim.model.inventory import Inventory
+from treeclaim.store.database.compiled import CompiledStatement
 from treeclaim.store.database.transactions import (
     ReadTransaction,
     RetryTransactionError,
@@ -128,8 +129,8 @@ _BUMP = (
     )
     .values(generation=sa.bindparam("next"), updated_at=sa.bindparam("at"))
 )
-_INSERT_CONSUMERS = sa.insert(consumers).inline()
-_INSERT = sa.insert(allocations).inline()
+_INSERT_CONSUMERS = CompiledStatement(sa.insert(consumers).inline())
+_INSERT = CompiledStatement(sa.insert(allocations).inline())
 
 
 def holders(transaction: ReadTransaction, uuids: Sequence[str]) -> dict[str, StoredHolder]:
