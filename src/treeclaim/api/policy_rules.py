@@ -85,6 +85,7 @@ def list_rules() -> list[oslo_policy.RuleDefault]:
 
 
 _DEFAULTS = {
+    "treeclaim:placements:create": "rule:placement:allocations:manage",
     "placement:usages": ADMIN_OR_READER_OR_SERVICE,
     "placement:reshaper:reshape": SERVICE,
     "treeclaim:audit:list": ADMIN,

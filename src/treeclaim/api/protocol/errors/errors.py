@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Errors as clients see them: status, code and text (contract page 00, section 6)."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from http import HTTPStatus
+from typing import Any
 
 from treeclaim.model import errors as model
 
@@ -16,6 +17,9 @@ PROVIDER_NOT_FOUND = "placement.resource_provider.not_found"
 DUPLICATE_KEY = "placement.query.duplicate_key"
 BAD_VALUE = "placement.query.bad_value"
 MISSING_VALUE = "placement.query.missing_value"
+DEADLINE = "treeclaim.deadline"
+CONSUMER_EXISTS = "treeclaim.consumer_exists"
+UNPLACED = "treeclaim.unplaced"
 
 
 class ApiError(Exception):
@@ -37,7 +41,7 @@ class ApiError(Exception):
         code: str = UNDEFINED,
         *,
         headers: dict[str, str] | None = None,
-        members: dict[str, str] | None = None,
+        members: Mapping[str, Any] | None = None,
         others: Sequence["ApiError"] = (),
     ) -> None:
         super().__init__(detail)
@@ -65,6 +69,8 @@ _STATUS: dict[type[model.TreeclaimError], tuple[HTTPStatus, str]] = {
     model.ResourceClassInUseError: (HTTPStatus.CONFLICT, UNDEFINED),
     model.StandardResourceClassError: (HTTPStatus.BAD_REQUEST, UNDEFINED),
     model.TraitsNotFoundError: (HTTPStatus.BAD_REQUEST, UNDEFINED),
+    model.PreferredTraitsNotFoundError: (HTTPStatus.BAD_REQUEST, BAD_VALUE),
+    model.QueryError: (HTTPStatus.BAD_REQUEST, UNDEFINED),
     model.TraitInUseError: (HTTPStatus.CONFLICT, UNDEFINED),
     model.StandardTraitError: (HTTPStatus.BAD_REQUEST, UNDEFINED),
     model.ConsumerGenerationConflictError: (HTTPStatus.CONFLICT, CONCURRENT_UPDATE),

@@ -47,9 +47,13 @@ _UPDATE = (
 )
 _DELETE = sa.delete(inventories).where(*_OF_CLASS)
 _USED = (
-    sa.select(allocations.c.resource_provider_id, allocations.c.resource_class_id)
+    sa.select(
+        allocations.c.resource_provider_id,
+        allocations.c.resource_class_id,
+        sa.func.sum(allocations.c.used),
+    )
     .where(allocations.c.resource_provider_id.in_(sa.bindparam("ids", expanding=True)))
-    .distinct()
+    .group_by(allocations.c.resource_provider_id, allocations.c.resource_class_id)
 )
 
 
@@ -144,11 +148,13 @@ def _in_use(
     """Return a problem for each inventory that is to go and of which something is used."""
     problems = []
     for ids in chunks(sorted(gone)):
-        for provider_id, class_id in transaction.rows(_USED, ids=ids):
+        for provider_id, class_id, used in transaction.rows(_USED, ids=ids):
             target, classes = gone[provider_id]
             if class_id in classes:
                 name = names_of(transaction, [class_id]).get(class_id, str(class_id))
-                problems.append(Problem(target.index, InventoryInUseError(target.uuid, [name])))
+                problems.append(
+                    Problem(target.index, InventoryInUseError(target.uuid, [name], int(used)))
+                )
     return problems
 
 
