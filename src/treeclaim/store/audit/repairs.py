@@ -131,7 +131,7 @@ def _delete_empty(transaction: WriteTransaction, item: Mapping[str, Any]) -> Rep
     known = consumers.lock(transaction, [uuid])
     if uuid not in known or transaction.row(_HOLDS, uuid=uuid) is not None:
         return _GONE
-    consumers.delete(transaction, uuid)
+    consumers.delete(transaction, [uuid])
     return _DONE
 
 
@@ -185,7 +185,7 @@ def _delete_aggregate(transaction: WriteTransaction, item: Mapping[str, Any]) ->
 def _release_orphan(transaction: WriteTransaction, item: Mapping[str, Any]) -> Repaired:
     uuid = item["consumer"]
     known = consumers.lock(transaction, [uuid]).get(uuid)
-    if known is None or uuid not in current_allocations(transaction, [uuid]).by_consumer:
+    if known is None or not current_allocations(transaction, [uuid]).by_consumer:
         return _GONE
     if known.generation != item["consumer_generation"]:
         return Repaired(

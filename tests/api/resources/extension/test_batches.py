@@ -296,6 +296,14 @@ def test_a_generation_that_is_given_must_hold(cloud):
     (line,) = refused(cloud, {"name": "other", "traits": [TRAITS[0]]}, stale, status=409)
     assert line.startswith("providers[1]: ")
     assert by_name(cloud)["other"]["traits"] == []
+    (error,) = cloud.post(PATH, {"providers": [stale]}, status=409)["errors"]
+    assert error["code"] == "placement.concurrent_update"
+    assert error["conflict"] == {
+        "kind": "provider_generation",
+        "uuid": uuid_of("host"),
+        "expected": 1,
+        "given": 0,
+    }
     applied(cloud, stale | {"generation": 1})
     assert by_name(cloud)["host"]["traits"] == []
 

@@ -152,8 +152,9 @@ def _in_use(
             target, classes = gone[provider_id]
             if class_id in classes:
                 name = names_of(transaction, [class_id]).get(class_id, str(class_id))
-                error = InventoryInUseError(target.uuid, [name], int(used))
-                problems.append(Problem(target.index, error))
+                problems.append(
+                    Problem(target.index, InventoryInUseError(target.uuid, [name], int(used)))
+                )
     return problems
 
 

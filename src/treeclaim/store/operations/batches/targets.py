@@ -116,7 +116,5 @@ def _wrong(target: Target, holders: Mapping[str, str]) -> TreeclaimError | None:
         return NamelessError(target.uuid)
     actual = None if target.provider is None else target.provider.generation
     if entry.generation is not None and entry.generation != actual:
-        return ProviderGenerationConflictError(
-            target.uuid, actual=-1 if actual is None else actual, given=entry.generation
-        )
+        return ProviderGenerationConflictError(target.uuid, actual=actual, given=entry.generation)
     return None

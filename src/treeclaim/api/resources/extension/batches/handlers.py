@@ -8,6 +8,7 @@ from typing import Any
 import orjson
 
 from treeclaim.api.protocol.errors import ApiError, api_error, bad_request
+from treeclaim.api.protocol.errors.conflicts import telling
 from treeclaim.api.protocol.operations import Call, Reply
 from treeclaim.api.resources.extension.batches import schemas
 from treeclaim.api.resources.inventories.handlers import inventory_of
@@ -23,6 +24,7 @@ from treeclaim.model.batch import (
     Unnamed,
 )
 from treeclaim.model.errors import ResourceClassNotFoundError
+from treeclaim.model.microversions import NEWEST
 from treeclaim.model.names import normalised_uuid
 from treeclaim.store.database.transactions import WriteTransaction
 from treeclaim.store.operations.batches.apply import MOST_PROBLEMS, apply
@@ -143,11 +145,13 @@ def _entry(item: Mapping[str, Any]) -> BatchEntry:
 def _refusal(error: BatchRefusedError) -> ApiError:
     """Return the answer: an error for each problem; the first one's status is that of all."""
     first, *others = map(_single, error.problems)
-    return ApiError(first.status, first.detail, first.code, others=others)
+    return ApiError(
+        first.status, first.detail, first.code, members=dict(first.members), others=others
+    )
 
 
 def _single(problem: Problem) -> ApiError:
     prefix = f"providers[{problem.index}]: "
     if isinstance(problem.error, _OF_THE_FORM):
         return bad_request(f"{prefix}{problem.error}")
-    return api_error(problem.error, prefix=prefix)
+    return telling(api_error(problem.error, prefix=prefix), problem.error, NEWEST)
