@@ -13,8 +13,8 @@ PHONE = {"viewport": {"width": 360, "height": 740}, "has_touch": True, "is_mobil
 LOOKS = {
     "light": {"color_scheme": "light"},
     "dark": {"color_scheme": "dark"},
-    "phone": {"color_scheme": "light", **PHONE},
-    "phone in the dark": {"color_scheme": "dark", **PHONE},
+    "phone": dict(PHONE, color_scheme="light"),
+    "phone in the dark": dict(PHONE, color_scheme="dark"),
 }
 STILL = {"reduced_motion": "reduce"}
 
@@ -39,7 +39,7 @@ def routes(cloud):
 
 @pytest.mark.parametrize("look", LOOKS)
 def test_axe_finds_no_violation(visit, cloud, routes, look):
-    visitor = visit(cloud, **LOOKS[look], **STILL)
+    visitor = visit(cloud, **dict(LOOKS[look], **STILL))
     violations = []
     for route, shown in routes.items():
         page = visitor.open(route)
@@ -73,7 +73,9 @@ def test_the_map_is_walked_by_keys_and_read_aloud(visit, cloud):
     page = visit(cloud).open("#/cloud?class=VCPU")
     page.locator(".map-box").focus()
     told = page.locator(".map-told[role=status]")
-    page.wait_for_function("() => document.querySelector('.map-told').textContent.includes('host-0')")
+    page.wait_for_function(
+        "() => document.querySelector('.map-told').textContent.includes('host-0')"
+    )
     page.keyboard.press("ArrowRight")
     assert told.inner_text() == "host-1: 6 % of VCPU used"
     page.keyboard.press("End")

@@ -92,4 +92,6 @@ def test_a_key_goes_to_the_last_tree(visit, large_cloud):
     visitor.see("5,000 trees")
     page.locator(".map-box").focus()
     page.keyboard.press("End")
-    page.wait_for_function("() => document.querySelector('.map-told').textContent.startsWith('host-4999')")
+    page.wait_for_function(
+        "() => document.querySelector('.map-told').textContent.startsWith('host-4999')"
+    )

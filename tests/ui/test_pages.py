@@ -194,7 +194,9 @@ def test_consumers_of_a_project_are_shown_with_where_they_are(visit, cloud, clie
     page.locator("table.holdings").wait_for()
     assert page.locator("table.holdings tbody tr").count() == 11
     page.locator("table.holdings tbody a").first.click()
-    page.wait_for_function("() => document.querySelectorAll('table.holdings tbody tr').length === 1")
+    page.wait_for_function(
+        "() => document.querySelectorAll('table.holdings tbody tr').length === 1"
+    )
     assert "/consumers/" in page.url
     page.get_by_label("Project").fill("nobody")
     page.get_by_label("Consumer", exact=True).fill("")

@@ -40,7 +40,12 @@ def test_each_file_is_served_without_a_token_and_safely(pages, path):
     assert answer.headers["content-security-policy"] == POLICY
     assert answer.headers["x-content-type-options"] == "nosniff"
     assert answer.headers["referrer-policy"] == "no-referrer"
-    kind = {"html": "text/html", "css": "text/css", "js": "text/javascript", "svg": "image/svg+xml"}
+    kind = {
+        "html": "text/html",
+        "css": "text/css",
+        "js": "text/javascript",
+        "svg": "image/svg+xml",
+    }
     assert answer.headers["content-type"].split(";")[0] == kind[path.rpartition(".")[2]]
 
 
@@ -118,8 +123,12 @@ def test_every_import_names_a_file_that_is_there():
 
 
 def test_no_file_names_another_origin():
-    known = ("http://www.w3.org/2000/svg", "http://any", "http://www.w3.org/1999/xhtml",
-             "http://www.w3.org/1998/Math/MathML")
+    known = (
+        "http://www.w3.org/2000/svg",
+        "http://any",
+        "http://www.w3.org/1999/xhtml",
+        "http://www.w3.org/1998/Math/MathML",
+    )
     for path in SERVED:
         text = (STATIC / path).read_text()
         for url in re.findall(r"https?://[^\s\"'`<>)]+", text):
@@ -151,11 +160,11 @@ def test_the_form_knows_every_parameter_of_a_question():
 
 def test_each_file_says_its_licence():
     own = [path for path in SERVED if not path.startswith("vendor/") and not path.endswith(".svg")]
-    assert [path for path in own if "SPDX-License-Identifier" not in (STATIC / path).read_text()] == []
+    assert [
+        path for path in own if "SPDX-License-Identifier" not in (STATIC / path).read_text()
+    ] == []
 
 
 def test_the_packaged_types_cover_every_kind_of_file_there_is():
     suffixes = {path[path.rfind(".") :] for path in SERVED}
     assert suffixes == set(serving._TYPES)
-
-

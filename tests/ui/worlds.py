@@ -3,7 +3,9 @@
 
 from bench.worlds import SHARING, World, WorldMaker
 
-QUESTION = "resources_CPU=VCPU:4,MEMORY_MB:4096&resources_NET=SRIOV_NET_VF:1&same_subtree=_CPU,_NET"
+QUESTION = (
+    "resources_CPU=VCPU:4,MEMORY_MB:4096&resources_NET=SRIOV_NET_VF:1&same_subtree=_CPU,_NET"
+)
 """Has candidates on the ten hosts of the small world."""
 
 HOPELESS = "resources_GPU=VGPU:1&resources_NET=SRIOV_NET_VF:1&required_NUMA=HW_NUMA_ROOT&same_subtree=_NUMA,_GPU,_NET"
