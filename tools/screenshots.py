@@ -79,6 +79,9 @@ _HOPELESS = (
 
 _START_SECONDS = 60
 _WIDTH = 1200
+_MOST_MILLISECONDS = 60_000
+_SETTLE_MILLISECONDS = 800
+"""For what is drawn last: the groups of the map come after the first picture."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,14 +115,17 @@ SHOTS: Mapping[str, Picture] = {
 
 def main() -> None:
     """Take all pictures."""
-    with tempfile.TemporaryDirectory(prefix="treeclaim-screenshots-") as folder:
-        with _service(Path(folder)) as url, sync_playwright() as playwright:
-            tree = _fill(url)
-            program = shutil.which("chromium") or sys.exit("Chromium is not installed.")
-            browser = playwright.chromium.launch(executable_path=program, args=["--no-sandbox"])
-            for name, picture in SHOTS.items():
-                _take(browser, url, tree, picture, PICTURES / f"{name}.png")
-            browser.close()
+    program = shutil.which("chromium") or sys.exit("Chromium is not installed.")
+    with (
+        tempfile.TemporaryDirectory(prefix="treeclaim-screenshots-") as folder,
+        _service(Path(folder)) as url,
+        sync_playwright() as playwright,
+    ):
+        tree = _fill(url)
+        browser = playwright.chromium.launch(executable_path=program, args=["--no-sandbox"])
+        for name, picture in SHOTS.items():
+            _take(browser, url, tree, picture, PICTURES / f"{name}.png")
+        browser.close()
 
 
 def _take(browser: Browser, url: str, tree: str, picture: Picture, file: Path) -> None:
@@ -127,6 +133,7 @@ def _take(browser: Browser, url: str, tree: str, picture: Picture, file: Path) -
         viewport={"width": _WIDTH, "height": picture.height}, reduced_motion="reduce"
     )
     page = context.new_page()
+    page.set_default_timeout(_MOST_MILLISECONDS)
     _sign_in(page, url)
     page.goto(f"{url}/ui/{picture.route.format(tree=tree)}")
     if picture.press:
@@ -136,10 +143,6 @@ def _take(browser: Browser, url: str, tree: str, picture: Picture, file: Path) -
     page.screenshot(path=file)
     context.close()
     print(f"{file.name}: {file.stat().st_size // 1024} kB")
-
-
-_SETTLE_MILLISECONDS = 800
-"""For what is drawn last: the groups of the map come after the first picture."""
 
 
 def _sign_in(page: Page, url: str) -> None:

@@ -13,8 +13,8 @@ PHONE = {"viewport": {"width": 360, "height": 740}, "has_touch": True, "is_mobil
 LOOKS = {
     "light": {"color_scheme": "light"},
     "dark": {"color_scheme": "dark"},
-    "phone": {"color_scheme": "light", **PHONE},
-    "phone in the dark": {"color_scheme": "dark", **PHONE},
+    "phone": dict(PHONE, color_scheme="light"),
+    "phone in the dark": dict(PHONE, color_scheme="dark"),
 }
 STILL = {"reduced_motion": "reduce"}
 
@@ -39,7 +39,7 @@ def routes(cloud):
 
 @pytest.mark.parametrize("look", LOOKS)
 def test_axe_finds_no_violation(visit, cloud, routes, look):
-    visitor = visit(cloud, **LOOKS[look], **STILL)
+    visitor = visit(cloud, **dict(LOOKS[look], **STILL))
     violations = []
     for route, shown in routes.items():
         page = visitor.open(route)
