@@ -26,6 +26,7 @@ from treeclaim.store import Store
 from treeclaim.store.database.connecting.engine import await_database
 from treeclaim.store.operations.catalogue import standard_names
 from treeclaim.store.schema import revisions as schema
+from treeclaim.ui.serving import Pages
 
 if TYPE_CHECKING:
     from wsgiref.types import WSGIApplication
@@ -65,7 +66,13 @@ def start_services(configuration: Configuration) -> Services:
         replica=Replica(store, slow_places=max(configuration.server_threads // 4, 1)),
         policy=policy,
         search=configuration.search,
-        limits=Limits(configuration.max_body_bytes, configuration.max_request_groups),
+        limits=Limits(
+            configuration.max_body_bytes,
+            configuration.max_request_groups,
+            configuration.max_placing_consumers,
+            configuration.max_placing_rules,
+            configuration.claim_attempts,
+        ),
         admission=Admission(configuration.server_threads),
         incomplete_project_id=configuration.incomplete_project_id,
         incomplete_user_id=configuration.incomplete_user_id,
@@ -110,6 +117,8 @@ def _layered(application: "WSGIApplication", configuration: Configuration) -> "W
         application = KeystoneAuthentication(application, configuration.options)
     if configuration.cors_enabled:
         application = cors.CORS(application, configuration.options)
+    if configuration.pages:
+        application = Pages(application)
     application = RequestIds(SafeHeaders(application))
     if configuration.proxy_headers:
         application = http_proxy_to_wsgi.HTTPProxyToWSGI(application, configuration.options)

@@ -27,6 +27,8 @@ _MODULES = {
     "copy": "cloud.changing.copy",
     "candidates": "cloud.asking.questions",
     "explain": "cloud.asking.questions",
+    "fit": "cloud.asking.fit",
+    "place": "cloud.changing.place",
     "claim": "cloud.changing.claims",
     "release": "cloud.changing.claims",
     "tree": "cloud.looking.tree",

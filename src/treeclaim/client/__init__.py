@@ -9,18 +9,30 @@ from treeclaim.client.errors import (
     UnsupportedFeatureError,
 )
 from treeclaim.client.requests.flavors import Flavor, query_of
+from treeclaim.client.requests.placing import (
+    Capacity,
+    Placed,
+    PlacedConsumer,
+    PlacingRequest,
+    PlacingRule,
+)
 from treeclaim.client.requests.queries import CandidateQuery
 from treeclaim.client.transport import PlainTransport, SessionTransport
 from treeclaim.client.versions import Need, ServerVersions
 
 __all__ = [
     "CandidateQuery",
+    "Capacity",
     "Client",
     "ClientError",
     "ConsumerExistsError",
     "Flavor",
     "FlavorError",
     "Need",
+    "Placed",
+    "PlacedConsumer",
+    "PlacingRequest",
+    "PlacingRule",
     "PlainTransport",
     "ServerVersions",
     "SessionTransport",

@@ -169,6 +169,18 @@ _TREECLAIM = (
         help="Most request groups in one question for candidates.",
     ),
     cfg.IntOpt(
+        "max_placing_consumers",
+        default=1_000,
+        min=1,
+        help="Most consumers in one call that places them.",
+    ),
+    cfg.IntOpt(
+        "max_placing_rules",
+        default=16,
+        min=0,
+        help="Most rules in one call that places consumers.",
+    ),
+    cfg.IntOpt(
         "server_threads",
         default=4,
         min=1,
@@ -224,6 +236,11 @@ _TREECLAIM = (
         default=1000,
         min=1,
         help="Most requests that wait for a thread of a worker; further ones are refused with 503.",
+    ),
+    cfg.BoolOpt(
+        "pages",
+        sample_default="true under `treeclaim serve`, false under other servers",
+        help="Whether the pages for people are served at /ui/.",
     ),
     cfg.BoolOpt(
         "tracing",

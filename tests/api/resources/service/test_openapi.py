@@ -52,6 +52,12 @@ ABSENT = (
     "it cannot be combined with group_policy",
     "is not in the unsuffixed resources",
     "is unknown.",
+    "is named twice",
+    "which is a consumer of the call",
+    "'requests' names one that is not there",
+    "'same_domain' cannot be soft",
+    "'same_domain' may stand in one rule only",
+    "'same_domain' cannot be used with 'partial'",
     "is none that this list gave",
     "Invalid limit",
 )

@@ -77,6 +77,7 @@ class Operation:
         extension: Minor version of the `treeclaim` extension from which it exists; None for what
             is no part of it (page 97, section 1).
         forms: More about values in the API description.
+        only_reads: True for a POST that changes nothing.
     """
 
     method: str
@@ -94,6 +95,7 @@ class Operation:
     checks_accept: bool = False
     extension: int | None = None
     forms: Forms = field(default_factory=Forms)
+    only_reads: bool = False
 
     @property
     def name(self) -> str:
@@ -103,7 +105,7 @@ class Operation:
     @property
     def kind(self) -> Kind:
         """Return what the operation waits for. What needs no rule touches neither inventory."""
-        if self.method != "GET":
+        if self.method != "GET" and not self.only_reads:
             return Kind.WRITE
         return Kind.FREE if self.policy is None else Kind.READ
 

@@ -19,10 +19,15 @@ class Limits:
     Attributes:
         body_bytes: Longest body.
         request_groups: Most request groups in a question for candidates.
+        placing_consumers, placing_rules: Most consumers, and rules, in a call that places them.
+        claim_attempts: How often consumers are placed again because others were there first.
     """
 
     body_bytes: int
     request_groups: int
+    placing_consumers: int = 1_000
+    placing_rules: int = 16
+    claim_attempts: int = 10
 
 
 @dataclass(frozen=True, slots=True)

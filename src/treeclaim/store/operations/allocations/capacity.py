@@ -105,15 +105,24 @@ class Ledger:
         """
         self._require_inventories(new, class_ids)
         for allocation in new:
-            if not self._inventories[allocation.key].admits(allocation.used):
-                raise UnitConstraintError(allocation.provider.uuid, allocation.resource_class)
+            inventory = self._inventories[allocation.key]
+            if not inventory.admits(allocation.used):
+                raise UnitConstraintError(
+                    allocation.provider.uuid, allocation.resource_class, allocation.used, inventory
+                )
         wanted = _sum(new)
         for allocation in new:
             key = allocation.key
-            after = self._used[key] - before[key] + wanted[key]
+            others = self._used[key] - before[key]
+            after = others + wanted[key]
             # An overcommitted inventory may be kept or relieved, not made worse.
             if after > self._inventories[key].capacity and after > self._used[key]:
-                raise CapacityExceededError(allocation.provider.uuid, allocation.resource_class)
+                raise CapacityExceededError(
+                    allocation.provider.uuid,
+                    allocation.resource_class,
+                    requested=wanted[key],
+                    free=max(self._inventories[key].whole_capacity, 0) - others,
+                )
 
     def apply(self, new: Sequence[NewAllocation], before: Usage) -> None:
         """Replace allocations by others, for the judgement of the requests that follow."""
