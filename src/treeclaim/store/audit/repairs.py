@@ -131,7 +131,7 @@ def _delete_empty(transaction: WriteTransaction, item: Mapping[str, Any]) -> Rep
     known = consumers.lock(transaction, [uuid])
     if uuid not in known or transaction.row(_HOLDS, uuid=uuid) is not None:
         return _GONE
-    consumers.delete(transaction, uuid)
+    consumers.delete(transaction, [uuid])
     return _DONE
 
 
