@@ -173,7 +173,13 @@ class _Maker:
 
     def _near(self, suffixes: Sequence[str]) -> TermValue:
         slots = [slot for slot, want in enumerate(self._plan.slots) if want.suffix in suffixes]
-        return Near(relatives_of(self._forest), slots, self._relations, self._forest.order.roots)
+        return Near(
+            relatives_of(self._forest),
+            slots,
+            self._relations,
+            self._forest.order.roots,
+            self._forest.cache,
+        )
 
     def _preferred(self) -> TermValue:
         preferences = self._order.preferences

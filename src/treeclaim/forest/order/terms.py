@@ -14,6 +14,7 @@ from functools import cached_property, reduce
 
 import numpy as np
 
+from treeclaim.forest.bounds.cache import ByteCache
 from treeclaim.forest.domains.relation import Relation
 from treeclaim.forest.order.relatives import Relatives
 from treeclaim.forest.order.totals import ClassTotals, Floats
@@ -353,6 +354,17 @@ class PackProvidersOfClass(TermValue):
         )
 
 
+@dataclass(frozen=True, slots=True)
+class _Values:
+    """Values of all trees, as they are cached."""
+
+    values: Floats
+
+    @property
+    def nbytes(self) -> int:
+        return self.values.nbytes
+
+
 # -- near ----------------------------------------------------------------------------------------
 
 
@@ -365,7 +377,10 @@ class Near(TermValue):
         slots: Sequence[int],
         relations: Sequence[Relation],
         roots: Rows,
+        cache: ByteCache,
     ) -> None:
+        """Take what a search has, and the cache of what depends on the shape of the Forest."""
+        self._cache = cache
         self._relatives = relatives
         self._slots = list(slots)
         self._relations = [relations[slot] for slot in slots]
@@ -394,6 +409,16 @@ class Near(TermValue):
         """
         if not self._is_local:
             return np.ones(len(self._roots))
+        related = {id(one): one for one in self._relations}.values()
+        # Amounts count only as far as they decide who has room.
+        key = tuple(
+            (one.pairs.serial, None if one.fits is None else np.packbits(one.fits).tobytes())
+            for one in related
+        )
+        return self._cache.get(("near", key), lambda: _Values(self._nearest())).values
+
+    def _nearest(self) -> Floats:
+        """Work out the greatest value under each root."""
         relatives = self._relatives
         highest = np.zeros(len(relatives.depth), dtype=np.int64)
         for relation in {id(one): one for one in self._relations}.values():

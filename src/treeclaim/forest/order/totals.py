@@ -2,6 +2,7 @@
 """Used amounts and capacities, by provider and by tree, as scores want them: whole, at least 0."""
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -32,19 +33,43 @@ class _ClassPlaces:
         return self.slots.nbytes + self.places.nbytes + self.trees.nbytes
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, eq=False)
 class ClassTotals:
     """What is used of a class and what there is, in units, as float64.
 
     Attributes:
-        used, capacity: By place, shape (places,); 0 where a provider has no such inventory.
+        places: Positions of the providers that have an inventory of it.
+        some_used, some_capacity: Of each of them.
         tree_used, tree_capacity: Sums by number of the tree, shape (roots,).
+        count: Number of all providers.
     """
 
-    used: Floats
-    capacity: Floats
+    places: Rows
+    some_used: Floats
+    some_capacity: Floats
     tree_used: Floats
     tree_capacity: Floats
+    count: int
+
+    @cached_property
+    def used(self) -> Floats:
+        """Return what is used by position; 0 where a provider has no such inventory."""
+        return self._by_position(self.some_used)
+
+    @cached_property
+    def capacity(self) -> Floats:
+        """Return what there is by position; 0 where a provider has no such inventory."""
+        return self._by_position(self.some_capacity)
+
+    def _by_position(self, values: Floats) -> Floats:
+        found = np.zeros(self.count)
+        found[self.places] = values
+        return found
+
+    def take(self, place: int, tree: int, amount: int) -> None:
+        """Note that more is used of a provider."""
+        self.used[place] += amount
+        self.tree_used[tree] += amount
 
 
 def class_places(forest: Forest, name: str) -> tuple[Rows, Rows, Rows]:
@@ -66,17 +91,11 @@ def totals_of(forest: Forest, name: str) -> ClassTotals:
     columns = forest.class_inventories(name)
     some_used = columns.used.values[slots].astype(np.float64)
     some_capacity = np.maximum(columns.free.values[slots].astype(np.float64) + some_used, 0)
-    count, roots = len(forest.order.row), len(forest.order.roots)
-    used, capacity = np.zeros(count), np.zeros(count)
+    roots = len(forest.order.roots)
     tree_used: Floats = np.zeros(roots)
     tree_capacity: Floats = np.zeros(roots)
     tree_used += np.bincount(trees, some_used, minlength=roots)
     tree_capacity += np.bincount(trees, some_capacity, minlength=roots)
-    used[places] = some_used
-    capacity[places] = some_capacity
     return ClassTotals(
-        used=used,
-        capacity=capacity,
-        tree_used=tree_used,
-        tree_capacity=tree_capacity,
+        places, some_used, some_capacity, tree_used, tree_capacity, len(forest.order.row)
     )

@@ -9,21 +9,23 @@ a candidate stays the first one as long as it fits, as often as it fits.
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from treeclaim.forest.bounds.budget import Budget
+from treeclaim.forest.placing.alike import alone, likenesses
 from treeclaim.forest.placing.bound import at_most
 from treeclaim.forest.placing.candidate import Candidate
 from treeclaim.forest.placing.closed import counts_at_once
 from treeclaim.forest.placing.domains import AggregateDomains, Domains, TreeDomains
 from treeclaim.forest.placing.queries import Independent, query_of
 from treeclaim.forest.placing.scratch import Scratch
-from treeclaim.forest.table.columns import Mask, Rows
+from treeclaim.forest.solve.relate import relate
+from treeclaim.forest.table.columns import Integers, Mask, Trees
 from treeclaim.forest.table.forest import Forest
-from treeclaim.model.request import CandidateRequest
+from treeclaim.model.request import CandidateRequest, SearchOptions
 
 GREATEST = 2**53 - 1
 """No number shown is greater (page 98, section 1)."""
@@ -95,7 +97,7 @@ class _Counter:
             return sum(counts.tolist())
         return self._placed(scratch, np.ones(len(self._forest.order.roots), dtype=np.bool_), None)
 
-    def _by_tree(self, scratch: Scratch) -> Rows | None:
+    def _by_tree(self, scratch: Scratch) -> Integers | None:
         """Return how many fit in each tree; None where trees share something."""
         found = counts_at_once(scratch, self._request, self._budget)
         self.was_at_once = found is not None and not len(found[1])
@@ -106,20 +108,21 @@ class _Counter:
             self._place_in_each(scratch, rest, counts)
         return counts
 
-    def _place_in_each(self, scratch: Scratch, trees: Rows, counts: Rows) -> None:
-        """Place consumers in some trees until they are full, in the order of the trees."""
-        query = query_of(scratch, self._request, self._budget)
-        if not isinstance(query, Independent):
-            raise TypeError(query)
-        try:
-            for tree in trees.tolist():
-                only = np.zeros(len(counts), dtype=np.bool_)
-                only[tree] = True
-                counts[tree] = 0
-                self._fill(query, only, None, counts, tree)
-        except TimeUpError:
-            self.is_complete = False
-            counts[trees[trees > tree]] = 0
+    def _place_in_each(self, scratch: Scratch, trees: Trees, counts: Integers) -> None:
+        """Place consumers in some trees until they are full; in trees that are alike only once."""
+        request = replace(self._request, limit=None)
+        problem = relate(scratch.forest, request, SearchOptions(), self._budget)
+        counts[trees] = 0
+        known: dict[bytes, int] = {}
+        for tree, likeness in zip(trees.tolist(), likenesses(problem, trees), strict=True):
+            self._budget.check()
+            if likeness not in known:
+                self._budget.hold(len(likeness))
+                only = Scratch(alone(scratch.forest, tree))
+                known[likeness] = self._placed(only, np.ones(1, dtype=np.bool_), None)
+                if not self.is_complete:
+                    return
+            counts[tree] = known[likeness]
 
     def _placed(
         self, scratch: Scratch, allowed: Mask, keeps: Callable[[Sequence[int]], bool] | None
@@ -138,7 +141,7 @@ class _Counter:
         query: Any,
         allowed: Mask,
         keeps: Callable[[Sequence[int]], bool] | None,
-        counts: Rows,
+        counts: Integers,
         at: int,
     ) -> None:
         while (found := query.first(allowed, keeps or (lambda _: True))) is not None:
@@ -179,7 +182,7 @@ class _Counter:
             if counts[domain] > 0
         ]
 
-    def _of_domains(self, domains: Domains) -> Rows:
+    def _of_domains(self, domains: Domains) -> Integers:
         by_tree = self._by_tree(Scratch(self._forest))
         if by_tree is not None:
             return by_tree if isinstance(domains, TreeDomains) else _summed(domains, by_tree)
@@ -202,7 +205,7 @@ class _Counter:
         return {"uuid": provider.uuid, "name": provider.name, "fits": shown(count)}
 
 
-def _summed(domains: Domains, by_tree: Rows) -> Rows:
+def _summed(domains: Domains, by_tree: Integers) -> Integers:
     """Return the sum of the trees in each domain."""
     counts = np.zeros(domains.count, dtype=np.int64)
     of_kinds = np.zeros(len(domains.kinds), dtype=np.int64)

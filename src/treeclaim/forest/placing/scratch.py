@@ -58,8 +58,7 @@ class Scratch:
             columns.free.values[slot] -= amount
             totals = self._totals.get(name)
             if totals is not None:
-                totals.used[place] += amount
-                totals.tree_used[order.tree[place]] += amount
+                totals.take(place, int(order.tree[place]), amount)
 
     def totals(self, name: str) -> ClassTotals:
         """Return the totals of a class, which are kept true."""

@@ -15,6 +15,7 @@ import sqlalchemy as sa
 from treeclaim.model.claim import ConsumerClaim
 from treeclaim.model.errors import TreeclaimError
 from treeclaim.model.inventory import Inventory
+from treeclaim.store.database.compiled import CompiledStatement
 from treeclaim.store.database.transactions import (
     ReadTransaction,
     RetryTransactionError,
@@ -22,11 +23,7 @@ from treeclaim.store.database.transactions import (
     chunks,
 )
 from treeclaim.store.operations.allocations import owners
-from treeclaim.store.operations.allocations.consumers import (
-    OwnerIds,
-    delete_without_allocations,
-    lock,
-)
+from treeclaim.store.operations.allocations.consumers import OwnerIds, delete, lock
 from treeclaim.store.operations.locks.provider_rows import LockedProvider, lock_providers
 from treeclaim.store.reading.inventory_columns import INVENTORY_COLUMNS, USED
 from treeclaim.store.schema.tables import (
@@ -132,8 +129,8 @@ _BUMP = (
     )
     .values(generation=sa.bindparam("next"), updated_at=sa.bindparam("at"))
 )
-_INSERT_CONSUMERS = sa.insert(consumers).inline()
-_INSERT = sa.insert(allocations).inline()
+_INSERT_CONSUMERS = CompiledStatement(sa.insert(consumers).inline())
+_INSERT = CompiledStatement(sa.insert(allocations).inline())
 
 
 def holders(transaction: ReadTransaction, uuids: Sequence[str]) -> dict[str, StoredHolder]:
@@ -202,7 +199,7 @@ def _require_new(transaction: WriteTransaction, uuids: Sequence[str]) -> None:
     holding = {row.consumer_id for row in _each(transaction, _HOLDING, uuids)} & wanted
     if holding:
         raise PlacedMeanwhileError
-    delete_without_allocations(transaction, known, ())
+    delete(transaction, known)
 
 
 def _each(
