@@ -164,6 +164,9 @@ def _fill(url: str) -> str:
             consumer = str(uuid.UUID(int=chance.getrandbits(128), version=4))
             client.claim(consumer, chosen, project_id=project, user_id=f"{project}-user")
         [host] = client.providers(name="r1-host-3")
+        # Something for the audit to find: leftovers, and a host that was renamed.
+        client.ensure_names(["CUSTOM_OLD_NIC"], [])
+        client.call("POST", "/resource_providers", json={"name": "r2-host-7.example.org"})
     return str(host["uuid"])
 
 

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The pages for everybody: by keyboard, for screen readers, in light and dark, on a phone."""
 
+from typing import Any
+
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 
@@ -10,7 +12,7 @@ from treeclaim.client import Client
 pytestmark = pytest.mark.slow
 
 PHONE = {"viewport": {"width": 360, "height": 740}, "has_touch": True, "is_mobile": True}
-LOOKS = {
+LOOKS: dict[str, dict[str, Any]] = {
     "light": {"color_scheme": "light"},
     "dark": {"color_scheme": "dark"},
     "phone": dict(PHONE, color_scheme="light"),

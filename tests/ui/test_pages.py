@@ -204,18 +204,16 @@ def test_consumers_of_a_project_are_shown_with_where_they_are(visit, cloud, clie
     page.get_by_text("No consumer passes these filters.").wait_for()
 
 
-def test_flavors_are_counted_or_the_page_says_that_the_server_cannot(visit, cloud, client):
+def test_flavors_are_counted_now_at_all_and_by_aggregate(visit, cloud):
     page = visit(cloud).open("#/fit")
     page.get_by_label("Flavors").fill("[m1]\nvcpus=4\nram=4096\n\ngpu: resources=VGPU:1")
     page.get_by_role("button", name="Count").click()
-    page.locator(".fit tbody tr, .failure").first.wait_for()
-    if not has(client, "POST", "/treeclaim/capacity", {"requests": {"gpu": "resources=VGPU:1"}}):
-        assert "does not have that yet" in page.locator(".failure").inner_text()
-        return
     rows = page.locator(".fit tbody tr")
+    rows.first.wait_for()
     assert rows.count() == 2
-    assert "40" in rows.last.inner_text()
-    assert "2 aggregates" in rows.last.inner_text()
+    assert rows.last.locator("td.number").all_inner_texts() == ["40", "40", "40"]
+    rows.last.get_by_text("2 aggregates").click()
+    assert rows.last.locator(".parts .number").all_inner_texts() == ["20", "20"]
 
 
 def test_a_flavor_that_cannot_be_read_is_told_by_its_key(visit, cloud):
@@ -226,20 +224,43 @@ def test_a_flavor_that_cannot_be_read_is_told_by_its_key(visit, cloud):
     visitor.see("extra spec resources_CPU:vcpu")
 
 
-def test_findings_are_shown_or_the_page_says_that_the_server_cannot(visit, cloud, client):
+def test_findings_are_shown_by_kind(visit, cloud, client):
+    client.ensure_names(["CUSTOM_NOBODY_HAS"], [])
     page = visit(cloud).open("#/audit")
-    page.locator(".findings, .failure").first.wait_for()
-    if not has(client, "GET", "/treeclaim/audit"):
-        assert "does not have that yet" in page.locator(".failure").inner_text()
-        return
+    page.get_by_role("heading", name="Custom traits that nothing has").wait_for()
+    assert (
+        "CUSTOM_NOBODY_HAS"
+        in page.get_by_label("Custom traits that nothing has").last.inner_text()
+    )
     assert "Looked for, and not found" in page.locator(".findings").inner_text()
 
 
-def has(client, method, path, body=None):
-    """Whether the service has an operation."""
-    client.versions  # noqa: B018
-    headers = {"OpenStack-API-Version": "placement 1.39, treeclaim 1.1"}
-    return client._transport.send(method, path, headers, body).status != 404
+def test_an_operation_that_a_server_lacks_is_told(visit, cloud):
+    visitor = visit(cloud)
+    visitor.page.route("**/treeclaim/audit", lambda route: route.fulfill(status=404))
+    visitor.open("#/audit")
+    visitor.see("This server does not have that yet")
+
+
+def test_events_are_read_as_the_server_sends_them_whatever_the_pieces(visit, cloud):
+    page = visit(cloud).open("#/fit")
+    sent = ": ping\n\nid: a\nevent: changes\ndata: {}\n\nid: b\r\ndata: 1\r\ndata: 2\r\n\r\n: ping\n\n"
+    for size in (1, 2, 7, len(sent)):
+        found = page.evaluate(
+            """async ([text, size]) => {
+              const { events } = await import('./api/watching.js');
+              const pieces = new ReadableStream({ start(controller) {
+                const bytes = new TextEncoder().encode(text);
+                for (let at = 0; at < bytes.length; at += size) controller.enqueue(bytes.slice(at, at + size));
+                controller.close();
+              } });
+              const found = [];
+              for await (const event of events(pieces)) found.push(event);
+              return found.filter(({ id }) => id).map(({ id, data }) => [id, data]);
+            }""",
+            [sent, size],
+        )
+        assert found == [["a", "{}"], ["b", "1\n2"]], size
 
 
 FLAVORS = [
@@ -306,3 +327,32 @@ def test_what_the_form_reads_it_writes_again(visit, cloud):
             query,
         )
         assert sorted(map(tuple, read)) == sorted(map(tuple, written)), query
+
+
+def test_the_map_follows_a_stream_of_changes(visit, cloud, client):
+    """Between page and service stands one that streams what really changed, once."""
+    device, consumer = tree_of(client, "host-5_numa1_device"), str(uuid.uuid4())
+    change = {"changes": [{"uuid": device, "what": ["allocations"]}], "catalogue": False}
+    claim = {"allocations": {device: {"resources": {"VGPU": 3}}}}
+    asked = []
+
+    def stream(route):
+        asked.append(route.request.headers)
+        if len(asked) == 1:
+            client.claim(consumer, claim, project_id="p", user_id="u")
+        data = json.dumps(change)
+        body = f": ping\n\nid: cursor-{len(asked)}\nevent: changes\ndata: {data}\n\n"
+        route.fulfill(content_type="text/event-stream", body=body)
+
+    visitor = visit(cloud)
+    visitor.page.route("**/treeclaim/changes", stream)
+    visitor.open("#/cloud?class=VGPU")
+    try:
+        visitor.see("3 of 40 used")
+        visitor.see("live: changes come as they are made")
+        with visitor.page.expect_request("**/treeclaim/changes") as again:
+            pass
+        assert asked[0]["accept"] == "text/event-stream"
+        assert again.value.headers["last-event-id"].startswith("cursor-")
+    finally:
+        client.release(consumer)

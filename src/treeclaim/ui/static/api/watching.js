@@ -3,7 +3,9 @@
 
 import { Trouble } from "./errors.js";
 
-const SHORTEST_PAUSE = 2_000;
+const SHORTEST_PAUSE = 1_000;
+/* Milliseconds between two attempts to watch. */
+
 const POLL_PAUSE = 5_000;
 /* Milliseconds between two readings where the server has no feed. */
 
@@ -52,9 +54,12 @@ async function stream(api, state, listener, signal) {
   const answer = await api.send("/treeclaim/changes", { headers, signal });
   listener.way(Way.STREAM);
   for await (const event of events(answer.body)) {
-    if (event.id) state.cursor = event.id;
+    // The cursor moves once the changes are taken in, so that a failure loses none.
     if (event.data) await tell(listener, JSON.parse(event.data));
+    if (event.id) state.cursor = event.id;
   }
+  // Streams end after an hour; one that ends at once must not be asked for without a rest.
+  await pause(SHORTEST_PAUSE, signal);
 }
 
 async function ask(api, state, listener, signal) {
@@ -62,8 +67,8 @@ async function ask(api, state, listener, signal) {
   const begin = performance.now();
   const answer = await api.get("/treeclaim/changes", query, signal);
   listener.way(Way.ASK);
-  state.cursor = answer.cursor;
   await tell(listener, answer);
+  state.cursor = answer.cursor;
   // A server that cannot hold answers gives an empty one at once.
   if (performance.now() - begin < SHORTEST_PAUSE) await pause(SHORTEST_PAUSE, signal);
 }
@@ -88,7 +93,7 @@ export async function* events(body) {
   for (;;) {
     const { done, value } = await reader.read();
     if (done) return;
-    text += value.replaceAll("\r\n", "\n");
+    text = (text + value).replaceAll("\r\n", "\n");
     const blocks = text.split("\n\n");
     text = blocks.pop();
     for (const block of blocks) yield eventOf(block);

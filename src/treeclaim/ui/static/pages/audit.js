@@ -30,7 +30,7 @@ function Findings({ findings }) {
         <p class="fine"><code>${kind}</code>${REPAIRABLE.has(kind) && html`: <code>treeclaim audit --repair ${kind}</code> mends it`}</p>
         <${Items} kind=${kind} finding=${finding} /></section>`)}
       ${clean.length > 0 && html`<section class="panel" aria-labelledby="clean-title"><h2 id="clean-title">Looked for, and not found</h2>
-        <ul class="clean">${clean.map(([kind]) => html`<li key=${kind} class="chip">${KINDS[kind] ?? kind}</li>`)}</ul></section>`}
+        <ul class="clean">${clean.map(([kind]) => html`<li key=${kind}>${KINDS[kind] ?? kind}</li>`)}</ul></section>`}
       ${!all.length && html`<${Empty} title="Nothing was looked at" />`}
     </div>`;
 }
