@@ -26,6 +26,7 @@ from treeclaim.store import Store
 from treeclaim.store.database.connecting.engine import await_database
 from treeclaim.store.operations.catalogue import standard_names
 from treeclaim.store.schema import revisions as schema
+from treeclaim.ui.serving import Pages
 
 if TYPE_CHECKING:
     from wsgiref.types import WSGIApplication
@@ -116,6 +117,8 @@ def _layered(application: "WSGIApplication", configuration: Configuration) -> "W
         application = KeystoneAuthentication(application, configuration.options)
     if configuration.cors_enabled:
         application = cors.CORS(application, configuration.options)
+    if configuration.pages:
+        application = Pages(application)
     application = RequestIds(SafeHeaders(application))
     if configuration.proxy_headers:
         application = http_proxy_to_wsgi.HTTPProxyToWSGI(application, configuration.options)

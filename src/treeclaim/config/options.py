@@ -238,6 +238,11 @@ _TREECLAIM = (
         help="Most requests that wait for a thread of a worker; further ones are refused with 503.",
     ),
     cfg.BoolOpt(
+        "pages",
+        sample_default="true under `treeclaim serve`, false under other servers",
+        help="Whether the pages for people are served at /ui/.",
+    ),
+    cfg.BoolOpt(
         "tracing",
         default=False,
         help="Send OpenTelemetry traces; needs the extra 'tracing'. Where they go is said by the "

@@ -68,6 +68,7 @@ class Configuration:
         server_threads: How many requests the server runs at a time in a process.
         connections: What clients of `treeclaim serve` are granted.
         tracing: Whether traces are sent.
+        pages: Whether the pages are served at /ui/; None to leave it to the server.
     """
 
     options: cfg.ConfigOpts
@@ -91,6 +92,7 @@ class Configuration:
     server_threads: int
     connections: ConnectionLimits
     tracing: bool
+    pages: bool | None
 
 
 def load(
@@ -168,6 +170,7 @@ def _configuration(options: cfg.ConfigOpts) -> Configuration:
         server_threads=options.treeclaim.server_threads,
         connections=_connections(options),
         tracing=options.treeclaim.tracing,
+        pages=options.treeclaim.pages,
     )
 
 

@@ -58,9 +58,13 @@ class ProviderInUseError(TreeclaimError):
 
 
 class ProviderGenerationConflictError(TreeclaimError):
-    """The provider's generation is not the one the client gave, or changed meanwhile."""
+    """The provider's generation is not the one the client gave, or changed meanwhile.
 
-    def __init__(self, uuid: str, *, actual: int, given: int) -> None:
+    Attributes:
+        actual: Its generation; None where there is no such provider.
+    """
+
+    def __init__(self, uuid: str, *, actual: int | None, given: int) -> None:
         super().__init__(
             f"resource provider generation conflict for provider {uuid}: "
             f"actual: {actual}, given: {given}"

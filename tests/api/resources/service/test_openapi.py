@@ -60,6 +60,12 @@ ABSENT = (
     "'same_domain' cannot be used with 'partial'",
     "is none that this list gave",
     "Invalid limit",
+    "a new one needs a uuid",
+    "A resource provider's name is required",
+    "It is the same provider as",
+    "creating loop in the provider tree",
+    "parent provider UUID cannot be same as UUID",
+    "kind=orphaned needs a POST",
 )
 """Of refusals that no schema can tell: names that do not exist, and values against each other."""
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Errors as clients see them: status, code and text (contract page 00, section 6)."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from http import HTTPStatus
 from typing import Any
 
@@ -31,6 +31,7 @@ class ApiError(Exception):
         code: One of the codes above; shown from 1.23.
         headers: More response headers.
         members: More members of the error object.
+        others: More errors of the same answer, each an object of its own.
     """
 
     def __init__(
@@ -41,6 +42,7 @@ class ApiError(Exception):
         *,
         headers: dict[str, str] | None = None,
         members: Mapping[str, Any] | None = None,
+        others: Sequence["ApiError"] = (),
     ) -> None:
         super().__init__(detail)
         self.status = status
@@ -48,6 +50,7 @@ class ApiError(Exception):
         self.code = code
         self.headers = headers or {}
         self.members = members or {}
+        self.others = tuple(others)
 
 
 _STATUS: dict[type[model.TreeclaimError], tuple[HTTPStatus, str]] = {
