@@ -54,6 +54,7 @@ _ABOUT_CONSUMERS = (
     "move",
     "delete",
     "delete-and-refill",
+    "place-two",
     "record-owners",
 )
 
@@ -65,6 +66,8 @@ CRITICAL = (
     ("claims-present", 2, "put-away", "reshape"),
     ("claims-present", 2, "post-exchange", "delete-and-refill"),
     ("claims-present", 1, "move", "delete", "put-other"),
+    ("claims-absent", 2, "place-two", "place-mine"),
+    ("claims-left-behind", 2, "place-mine", "put-null"),
     ("claims-unrecorded", 2, "put-old", "delete-and-refill"),
     ("claims-unrecorded", 2, "delete", "move"),
     ("claims-unrecorded", 2, "delete", "record-owners"),

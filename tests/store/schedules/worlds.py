@@ -10,13 +10,16 @@ from datetime import timedelta
 
 from tests.store.schedules.places import BEGINNING
 from tests.store.schedules.world import GENERATION, Operation, Script, World, script, told
+from treeclaim.model.batch import BatchEntry, Unnamed
 from treeclaim.model.claim import ConsumerClaim, Generation, ReshapedInventory
 from treeclaim.model.inventory import Inventory
 from treeclaim.model.provider import Provider
 from treeclaim.store.feed import pruning
 from treeclaim.store.operations import reshaper
 from treeclaim.store.operations.allocations import claims as allocations
+from treeclaim.store.operations.allocations import placements
 from treeclaim.store.operations.allocations.requests import ClaimRequest
+from treeclaim.store.operations.batches.apply import apply
 from treeclaim.store.operations.catalogue import resource_classes, standard_names
 from treeclaim.store.operations.catalogue import traits as trait_names
 from treeclaim.store.operations.providers import (
@@ -62,6 +65,16 @@ def claim(consumer, generation, resource_class="VCPU", **amounts):
 def put(*claims):
     """PUT of one, POST of several."""
     return write(allocations.replace, claims)
+
+
+def place(*claims):
+    """Placements: claims of consumers that hold nothing yet, found by a search."""
+    return write(placements.place, claims)
+
+
+def batch(*entries):
+    """POST of many providers."""
+    return write(apply, entries, lambda _rule: True, create_names=False)
 
 
 def stock(**totals):
@@ -202,6 +215,8 @@ def claims_world(state):
         script("post-exchange", put(claim(MINE, UNCHECKED), claim(NEW, UNCHECKED, host=6))),
         script("post-two", put(claim(NEW, UNCHECKED, spare=8), claim(MINE, UNCHECKED, host=1))),
         script("put-other", put(claim(NEW, None, host=6))),
+        script("place-two", place(claim(MINE, None, spare=4), claim(NEW, None, host=6))),
+        script("place-mine", place(claim(MINE, None, host=4))),
         script("delete", release(MINE)),
         script("delete-and-refill", release(MINE), put(claim(NEW, None, host=6))),
         script(
@@ -342,6 +357,22 @@ def parts_world():
         script("swap-trait", write(trait_names.delete, GOLD), write(trait_names.ensure, SILVER)),
         script("delete-provider", write(providers.delete, SHARE)),
         script("swap-provider", write(providers.delete, SHARE), create("made")),
+        script(
+            "apply-all",
+            batch(
+                BatchEntry(
+                    HOST, None, traits=(GOLD,), aggregates=("row",), inventories=stock(VCPU=2)
+                ),
+                BatchEntry("made", "name of made", parent=HOST),
+            ),
+        ),
+        script(
+            "apply-parts",
+            batch(
+                BatchEntry(SHARE, None, parent=HOST, aggregates=()),
+                BatchEntry(HOST, "renamed", parent=Unnamed.UNNAMED, generation=GENERATION),
+            ),
+        ),
         PRUNE,
         FOLLOW,
     )
