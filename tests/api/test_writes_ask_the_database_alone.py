@@ -113,7 +113,7 @@ def test_no_write_uses_the_forest_and_each_takes_few_statements(busy):
         statements.clear()
 
 
-def test_every_operation_that_writes_is_among_them():
+def test_every_operation_of_placement_that_writes_is_among_them():
     tried = {find(path).operations[method] for method, path, *_ in WRITES}
     writing = {operation for operation in OPERATIONS if operation.kind is Kind.WRITE}
     # To find places is what this one is for.

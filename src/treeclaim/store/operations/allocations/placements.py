@@ -311,7 +311,7 @@ def _require_room(transaction: ReadTransaction, new: Sequence[_Record]) -> None:
 def _bump(transaction: WriteTransaction, rows: Collection[LockedProvider]) -> None:
     """Raise the generation of each provider by one; those with the same one together.
 
-    The update is conditional, as `provider_rows.bump` says.
+    The update is conditional, as `provider_rows.raise_generation` says.
     """
     by_generation: defaultdict[int, list[int]] = defaultdict(list)
     for row in rows:
