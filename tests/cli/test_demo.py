@@ -2,11 +2,15 @@
 """`treeclaim demo`: from nothing to a claim, with what is in the package alone."""
 
 import re
+import signal
+import subprocess
+
+import httpx
 
 from tests.cli.processes import call, run
 from tests.cli.services import refused
 from tests.paths import EXAMPLE
-from tests.servers import usual_environment
+from tests.servers import TREECLAIM, usual_environment
 
 
 def test_the_demo_shows_a_cloud_questions_with_their_times_a_reason_and_a_claim(tmp_path):
@@ -20,6 +24,20 @@ def test_the_demo_shows_a_cloud_questions_with_their_times_a_reason_and_a_claim(
     assert re.search(r"FPGA .* 1 .* 1 ", shown)
     assert "make " not in shown
     assert "host-2_numa0_nic_red " not in shown.split("1. ")[0], "one tree of each kind is enough"
+
+
+def test_the_demo_that_stays_says_where_its_pages_are_and_they_are_there(tmp_path):
+    command = [*TREECLAIM, "demo", "--keep"]
+    environment = usual_environment(tmp_path)
+    with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True) as process:
+        try:
+            line = next(line for line in process.stdout if "Look at its pages" in line)
+            url = re.search(r"http://[0-9.:]+/ui/", line)[0]
+            assert "<title>Treeclaim</title>" in httpx.get(url).text
+            assert "Cloud" in next(process.stdout)
+        finally:
+            process.send_signal(signal.SIGINT)
+            process.stdout.read()
 
 
 def test_the_package_has_the_example(tmp_path):

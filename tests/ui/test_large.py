@@ -14,7 +14,7 @@ SLACK = 5
 
 TIMES = """
 () => {
-  const [data] = performance.getEntriesByType('resource').filter(({name}) => name.includes('/totals'));
+  const [data] = performance.getEntriesByType('resource').filter(({name}) => name.includes('/treeclaim/totals'));
   const [drawn] = performance.getEntriesByName('treeclaim.map');
   return drawn && [data.responseEnd, drawn.startTime];
 }

@@ -218,6 +218,8 @@ def _farewell(out: Console, endpoint: str, *, keep: bool) -> None:
         out.print("Ask it yourself:")
         for line in _commands(endpoint):
             out.print(f"  {line}", soft_wrap=True)
+        # What reads a pipe would see nothing of all this until the service ends.
+        sys.stdout.flush()
         signal.pause()
         return
     out.print("The service ends now. With --keep it stays. One of your own:")
