@@ -10,6 +10,7 @@ from treeclaim.api.resources.aggregates import operations as aggregates
 from treeclaim.api.resources.allocations import operations as allocations
 from treeclaim.api.resources.candidates import operations as candidates
 from treeclaim.api.resources.classes import operations as classes
+from treeclaim.api.resources.extension import operations as extension
 from treeclaim.api.resources.inventories import operations as inventories
 from treeclaim.api.resources.providers import operations as providers
 from treeclaim.api.resources.reshaper import operations as reshaper
@@ -28,6 +29,7 @@ OPERATIONS: tuple[Operation, ...] = (
     *usages.OPERATIONS,
     *candidates.OPERATIONS,
     *reshaper.OPERATIONS,
+    *extension.OPERATIONS,
 )
 """All operations of the service; a new noun adds a line."""
 

@@ -12,6 +12,8 @@ from treeclaim.forest.table.forest import Forest
 from treeclaim.model.changes import Changes, Cursor
 from treeclaim.model.errors import StoreUnavailableError
 from treeclaim.store import Store
+from treeclaim.store.database.transactions import ReadTransaction
+from treeclaim.store.feed.unread import changes_since
 
 _LARGE_FOREST = 10_000
 """Providers from which on the garbage collector is spared a Forest."""
@@ -58,11 +60,30 @@ class Follower:
             self._failed_at = monotonic()
             raise
 
+    def catch_up_within(self, transaction: ReadTransaction) -> None:
+        """Take in everything that a transaction sees, which has not asked anything yet.
+
+        The Forest is the same picture then as that of the transaction's snapshot.
+        """
+        begin = perf_counter()
+        changes = changes_since(transaction, self._cursor)
+        if self._cursor is None or changes.cursor.positions != self._cursor.positions:
+            self._apply(changes, begin)
+
+    @property
+    def cursor(self) -> Cursor:
+        """Return how far the Forest has come in the change feed, once it has caught up."""
+        if self._cursor is None:
+            raise RuntimeError("it has not caught up yet")
+        return self._cursor
+
     def _follow(self) -> None:
         begin = perf_counter()
         changes = self._store.changes(self._cursor)
-        if changes is None:
-            return
+        if changes is not None:
+            self._apply(changes, begin)
+
+    def _apply(self, changes: Changes, begin: float) -> None:
         # Should applying fail half-way, the next read must not trust this Forest.
         self._cursor = None
         self.version += 1

@@ -1,15 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
 """A worker's Forest for all who ask: the fast lane, the slow lane, and what they share."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from time import monotonic
+from typing import TypeVar
 
 from treeclaim import metrics
 from treeclaim.forest.bounds.budget import Budget
+from treeclaim.forest.listing.texts import ListingTexts
 from treeclaim.forest.table.forest import Forest
 from treeclaim.gate import Gate
-from treeclaim.model.errors import SearchGivenUpError, SearchTooLargeError
+from treeclaim.model.changes import Cursor
+from treeclaim.model.errors import OverloadedError, SearchGivenUpError, SearchTooLargeError
 from treeclaim.replica.asking import LONGEST_WAIT, Asked, Question
 from treeclaim.replica.children.child import WHOLE_ANSWER
 from treeclaim.replica.children.parent import Child
@@ -25,6 +28,10 @@ from treeclaim.replica.lanes.fast import (
 from treeclaim.replica.lanes.slices import Slices, written
 from treeclaim.replica.lanes.slow import SlowLane, Stream
 from treeclaim.store import Store
+from treeclaim.store.database.transactions import ReadTransaction
+
+Found = TypeVar("Found")
+Result = TypeVar("Result")
 
 _SLOW_PLACES = 4
 """Questions in each part of the slow lane, waiting ones included, by default."""
@@ -37,6 +44,9 @@ class Replica:
 
     Every read first asks the change feed what was committed since the last one, so it reflects
     all writes committed before it arrived.
+
+    Attributes:
+        listing: Texts of providers, to be used within `current` or `at_one_moment`.
     """
 
     def __init__(self, store: Store, slow_places: int = _SLOW_PLACES) -> None:
@@ -46,11 +56,13 @@ class Replica:
             store: What to follow.
             slow_places: Questions that may be in each part of the slow lane, waiting included.
         """
+        self._store = store
         self._follower = Follower(store)
         self._turn = Gate(1)
         self._second_attempts = Gate(1)
         self._slow = SlowLane(slow_places)
         self._answers = KeptAnswers()
+        self.listing = ListingTexts()
         self._long = LongQuestions()
 
     @contextmanager
@@ -67,6 +79,50 @@ class Replica:
         with self._turn.held(LONGEST_WAIT, what=_WHAT):
             self._follower.catch_up(began)
             yield self._follower.forest
+
+    @property
+    def cursor(self) -> Cursor:
+        """Return how far the Forest has come, within a block of `current`."""
+        return self._follower.cursor
+
+    def at_one_moment(
+        self,
+        of_forest: Callable[[Forest, Cursor], Found],
+        of_store: Callable[[ReadTransaction, Found], Result],
+    ) -> Result:
+        """Read from the Forest, then from the database as it was at the very same moment.
+
+        Only the first of the two keeps others from the Forest.
+
+        Args:
+            of_forest: Is given the Forest and how far it has come.
+            of_store: Is given a transaction that sees just what the Forest showed, and what the
+                first function returned.
+
+        Raises:
+            StoreUnavailableError: if the database does not answer.
+            OverloadedError: if the Forest was not free in time.
+        """
+        turn = _Turn(self._turn)
+
+        def read(transaction: ReadTransaction) -> Result:
+            # A connection that was lost makes this run again.
+            turn.take()
+            try:
+                self._follower.catch_up_within(transaction)
+                found = of_forest(self._follower.forest, self._follower.cursor)
+            finally:
+                turn.give()
+            return of_store(transaction, found)
+
+        # The turn comes first: nobody may wait for it with a connection in his hands.
+        turn.take()
+        try:
+            # Loading everything has its own ways, and is not for a connection to wait for.
+            self._follower.catch_up(monotonic())
+            return self._store.read(read)
+        finally:
+            turn.give()
 
     def answer(self, question: Question, asked: Asked | None = None) -> Iterable[bytes]:
         """Return the JSON body that answers a question, in one or more pieces.
@@ -195,3 +251,29 @@ class Replica:
             except OSError:
                 budget = asked.budget(Slices(self._turn, self._follower, asked).check)
                 return version, written(question.begin(self._follower.forest, budget))
+
+
+class _Turn:
+    """The turn of one who may give it back early."""
+
+    def __init__(self, gate: Gate) -> None:
+        self._gate = gate
+        self._is_taken = False
+
+    def take(self) -> None:
+        """Wait for the turn, unless it is taken already.
+
+        Raises:
+            OverloadedError: if it was not free in time.
+        """
+        if self._is_taken:
+            return
+        if not self._gate.acquire(LONGEST_WAIT):
+            raise OverloadedError(_WHAT)
+        self._is_taken = True
+
+    def give(self) -> None:
+        """Give it back, if it is taken."""
+        if self._is_taken:
+            self._is_taken = False
+            self._gate.release()

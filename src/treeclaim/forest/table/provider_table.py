@@ -7,6 +7,7 @@ provider has gone, or is in another row by now, is dead.
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
+from itertools import count
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,9 @@ from treeclaim.model.provider import InventoryRecord, Provider, ProviderRecord
 NO_ROW = -1
 """Stands for "no parent" in the column of parents."""
 
+_STAMPS = count(1)
+"""Numbers that no two states of any row have in common, however often a table is begun anew."""
+
 
 class ProviderTable:
     """The rows of providers.
@@ -30,6 +34,7 @@ class ProviderTable:
         root, parent, end: Columns of rows: the tree's root, the direct parent (or NO_ROW), and the
             first row behind the provider's subtree.
         alive: Column of truth values; False for rows that were replaced or deleted.
+        stamp: Column of numbers, another one after each change of a row.
         classes: Inventories by id of the resource class.
     """
 
@@ -42,6 +47,7 @@ class ProviderTable:
         self.root = Column(np.int64)
         self.end = Column(np.int64)
         self.alive = Column(np.bool_)
+        self.stamp = Column(np.int64)
         self.classes: dict[int, ClassInventories] = {}
         self._names: list[str] = []
         self._traits: list[tuple[int, ...]] = []
@@ -72,6 +78,7 @@ class ProviderTable:
         """Write what can be written in place: names, generations, amounts and usage."""
         self.generation.values[row] = record.generation
         self.modified_at.values[row] = record.modified_at
+        self.stamp.values[row] = next(_STAMPS)
         self._names[row] = record.name
         for (class_id, index), inventory in zip(
             self.inventory_indices(row), record.inventories, strict=True
@@ -94,6 +101,7 @@ class ProviderTable:
         self.root.extend([planned_row.root for planned_row in planned])
         self.end.extend([planned_row.end for planned_row in planned])
         self.alive.extend([True] * len(planned))
+        self.stamp.extend([next(_STAMPS)] * len(planned))
         self._names.extend(record.name for record in records)
         # Many providers have the same traits and aggregates: one tuple serves them all.
         self._traits.extend(
@@ -153,6 +161,10 @@ class ProviderTable:
         """Return the rows of providers in an aggregate (uuid, literally), ascending."""
         return self._aggregate_rows.rows(aggregate, self.alive.values)
 
+    def known_aggregates(self) -> list[str]:
+        """Return the uuids of all aggregates that some provider is or was in."""
+        return list(self._aggregate_rows)
+
     def with_any_trait(self, trait_ids: Iterable[int]) -> Mask:
         """Tell which rows have any of some traits; what it tells of dead rows means nothing."""
         return self._trait_rows.mask(trait_ids, self.row_count)
@@ -180,6 +192,10 @@ class ProviderTable:
     def names(self, rows: Sequence[int]) -> list[str]:
         """Return the names of some rows."""
         return [self._names[row] for row in rows]
+
+    def trait_ids(self, row: int) -> tuple[int, ...]:
+        """Return the ids of a row's traits, ascending."""
+        return self._traits[row]
 
     def aggregates(self, row: int) -> list[str]:
         """Return the aggregates of a row."""

@@ -87,6 +87,11 @@ def unread_changes(transaction: ReadTransaction, cursor: Cursor | None) -> Unrea
     )
 
 
+def present_cursor(transaction: ReadTransaction) -> Cursor:
+    """Return the end of the change feed in the snapshot of a transaction."""
+    return _reached(transaction.rows(_STREAMS))
+
+
 def _reached(rows: Sequence[Any]) -> Cursor:
     """Return the cursor of a reader that has read all of these streams."""
     epochs = {row.epoch: row.identity for row in rows if row.epoch is not None}

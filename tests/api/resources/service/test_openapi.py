@@ -52,6 +52,8 @@ ABSENT = (
     "it cannot be combined with group_policy",
     "is not in the unsuffixed resources",
     "is unknown.",
+    "is none that this list gave",
+    "Invalid limit",
 )
 """Of refusals that no schema can tell: names that do not exist, and values against each other."""
 

@@ -66,6 +66,16 @@ class Call:
             require_body(self.body.at(self.version), parsed, len(body))
         return parsed
 
+    def require_allowed(self, rule: str) -> None:
+        """Check one more rule of the policy, where what is asked for needs it.
+
+        Raises:
+            ApiError: 403.
+        """
+        target = {"project_id": self.identity.project_id, "user_id": self.identity.user_id}
+        if not self.services.policy.allows(rule, self.identity, target):
+            raise ApiError(HTTPStatus.FORBIDDEN, f"Policy does not allow {rule} to be performed.")
+
     def query(self) -> list[tuple[str, str]]:
         """Return the names and values of the query string, in order.
 

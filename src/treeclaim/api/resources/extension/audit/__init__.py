@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Audit and repairs (contract page 99, section 5)."""

@@ -1,0 +1,158 @@
+# SPDX-License-Identifier: Apache-2.0
+"""GET /treeclaim/providers (contract page 99, section 1)."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import orjson
+
+from treeclaim.api.protocol.operations import Call, Reply
+from treeclaim.api.protocol.request import parameters
+from treeclaim.api.protocol.request.validation import require_query
+from treeclaim.api.protocol.timestamps import now
+from treeclaim.api.resources.extension import filters, paging
+from treeclaim.api.resources.extension.listing import schemas
+from treeclaim.forest.listing.selection import Page, ProviderSelection, page_of, selected
+from treeclaim.forest.table.forest import Forest
+from treeclaim.model import cursor_text
+from treeclaim.model.changes import Cursor
+from treeclaim.store.database.transactions import ReadTransaction
+from treeclaim.store.reading import holdings_of_many
+
+_KIND = "providers"
+_ALLOCATIONS = "allocations"
+
+_PREPARED_AT_ONCE = 1_000
+"""Providers whose texts are written before others have their turn at the Forest: 10 ms."""
+
+_MOST_TURNS = 20
+"""Turns in which texts are prepared; whatever changes faster than that is written in the last."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """What a request asks for.
+
+    Attributes:
+        selection: Which providers.
+        include: What belongs to them.
+        after: Id behind which the page begins.
+        limit: How many at most.
+    """
+
+    selection: ProviderSelection
+    include: frozenset[str]
+    after: int
+    limit: int
+
+    def page(self, forest: Forest) -> Page:
+        """Return the rows of the page."""
+        with filters.classes_named_by("resources"):
+            rows = selected(forest, self.selection)
+        return page_of(forest, rows, self.after, self.limit)
+
+
+def list_providers_in_bulk(call: Call) -> Reply:
+    """List a page of the providers that pass all filters, with what is to be included."""
+    pairs = call.query()
+    asked = _asked(call, pairs, require_query(schemas.QUERY.at(call.version), pairs))
+    _prepare(call, asked)
+    if _ALLOCATIONS in asked.include:
+        written = call.services.replica.at_one_moment(
+            lambda forest, cursor: _taken(call, asked, forest, cursor), _with_allocations
+        )
+    else:
+        with call.services.replica.current() as forest:
+            written = _joined(_taken(call, asked, forest, call.services.replica.cursor))
+    tail = {
+        "cursor": written.cursor,
+        "links": paging.links(call.link(schemas.PATH), pairs, _KIND, written.next_after),
+    }
+    body = [b'{"providers":[', *written.pieces, b"],", orjson.dumps(tail)[1:]]
+    return Reply(body=[b"".join(body)], modified_at=now(), is_ready_made=True)
+
+
+def _asked(call: Call, pairs: Sequence[tuple[str, str]], query: Mapping[str, str]) -> _Asked:
+    include = frozenset(filters.several(query.get("include")))
+    for name in schemas.INCLUDES:
+        if name in include:
+            call.require_allowed(schemas.INCLUDES[name])
+    most = paging.MOST_WITH_ALLOCATIONS if _ALLOCATIONS in include else paging.MOST
+    selection = ProviderSelection(
+        name=query.get("name") or None,
+        uuids=frozenset(filters.several(query["uuid"])) if "uuid" in query else None,
+        conditions=filters.conditions_of(call, pairs, query),
+        resources=parameters.resources(query["resources"]) if "resources" in query else {},
+    )
+    return _Asked(
+        selection,
+        include,
+        paging.number_marker_of(query, _KIND),
+        paging.limit_of(query, most),
+    )
+
+
+def _prepare(call: Call, asked: _Asked) -> None:
+    """Write the texts that the page needs, some in each turn, so that others get theirs."""
+    replica = call.services.replica
+    for _ in range(_MOST_TURNS):
+        with replica.current() as forest:
+            missing = replica.listing.stale(forest, asked.page(forest).rows)
+            replica.listing.prepare(forest, missing[:_PREPARED_AT_ONCE])
+        if len(missing) <= _PREPARED_AT_ONCE:
+            return
+
+
+@dataclass(frozen=True, slots=True)
+class _Taken:
+    """A page as it was taken from the Forest.
+
+    Attributes:
+        ids: Of the providers in the database.
+        texts: JSON of each, without the closing brace.
+        cursor: The moment, as clients have it.
+        next_after: Id behind which the next page begins.
+    """
+
+    ids: list[int]
+    texts: list[bytes]
+    cursor: str
+    next_after: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class _Written:
+    """A page as it is sent.
+
+    Attributes:
+        pieces: What stands in the list.
+        cursor, next_after: As in `_Taken`.
+    """
+
+    pieces: list[bytes]
+    cursor: str
+    next_after: int | None
+
+
+def _taken(call: Call, asked: _Asked, forest: Forest, cursor: Cursor) -> _Taken:
+    page = asked.page(forest)
+    return _Taken(
+        forest.id.values[page.rows].tolist(),
+        call.services.replica.listing.each(forest, page.rows, asked.include),
+        cursor_text.written(cursor),
+        page.next_after,
+    )
+
+
+def _joined(page: _Taken) -> _Written:
+    pieces = [b"},".join(page.texts), b"}"] if page.texts else []
+    return _Written(pieces, page.cursor, page.next_after)
+
+
+def _with_allocations(transaction: ReadTransaction, page: _Taken) -> _Written:
+    held = holdings_of_many.of_providers(transaction, page.ids)
+    texts = [
+        b'%b,"allocations":%b' % (text, orjson.dumps(held.get(one, {})))
+        for one, text in zip(page.ids, page.texts, strict=True)
+    ]
+    return _joined(_Taken(page.ids, texts, page.cursor, page.next_after))

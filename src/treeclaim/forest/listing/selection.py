@@ -1,0 +1,96 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which providers a page shows: those that pass all filters, in order of creation.
+
+The order is that of ids, which providers keep wherever they are moved. So whoever reads page after
+page, each behind the last id of the one before, meets what exists all along exactly once.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from treeclaim.forest.domains import filters
+from treeclaim.forest.table.columns import Rows
+from treeclaim.forest.table.forest import Forest
+from treeclaim.model.request import ProviderConditions
+
+
+@dataclass(frozen=True, slots=True)
+class ProviderSelection:
+    """A question for providers (contract page 99, section 1); all filters combine.
+
+    Attributes:
+        name: Exact name; None for any.
+        uuids: Exact uuids, of which one is wanted; None for any.
+        conditions: Traits, aggregates and trees; only the provider's own count.
+        resources: Amounts that the provider alone must be able to give.
+    """
+
+    name: str | None = None
+    uuids: frozenset[str] | None = None
+    conditions: ProviderConditions = field(default_factory=ProviderConditions)
+    resources: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """Some rows of a longer list.
+
+    Attributes:
+        rows: In order of creation, int64.
+        next_after: Id behind which the next page begins; None if this is the last one.
+    """
+
+    rows: Rows
+    next_after: int | None
+
+
+def page_of(forest: Forest, rows: Rows, after: int, limit: int) -> Page:
+    """Take the first rows in order of creation behind an id (0 for the very first)."""
+    ids = forest.id.values[rows]
+    behind = np.flatnonzero(ids > after)
+    order = behind[np.argsort(ids[behind], kind="stable")]
+    shown = rows[order[:limit]]
+    if len(order) <= limit:
+        return Page(shown, None)
+    return Page(shown, int(forest.id.values[shown[-1]]))
+
+
+def selected(forest: Forest, selection: ProviderSelection) -> Rows:
+    """Return the rows of all providers that pass, ascending.
+
+    Raises:
+        TraitsNotFoundError, ResourceClassNotFoundError: for unknown names, whatever else is asked.
+    """
+    rows = meeting(forest, selection.conditions)
+    filters.require_known_classes(forest, selection.resources)
+    for name, amount in selection.resources.items():
+        columns = forest.class_inventories(name)
+        has, slots = columns.slots_of(rows)
+        rows = rows[has][columns.fits(slots, amount)]
+    return _named(forest, selection, rows)
+
+
+def meeting(forest: Forest, conditions: ProviderConditions) -> Rows:
+    """Return the rows of the providers that meet some conditions by themselves, ascending.
+
+    Raises:
+        TraitsNotFoundError: for unknown traits.
+    """
+    names = conditions.forbidden.union(*conditions.required)
+    filters.require_known_traits(forest, sorted(names))
+    return filters.meeting(forest, conditions, forest.living_rows)
+
+
+def _named(forest: Forest, selection: ProviderSelection, rows: Rows) -> Rows:
+    if selection.name is not None:
+        rows = _those(rows, [forest.row_of_name(selection.name)])
+    if selection.uuids is not None:
+        rows = _those(rows, [forest.row_of(uuid) for uuid in selection.uuids])
+    return rows
+
+
+def _those(rows: Rows, wanted: list[int | None]) -> Rows:
+    found: Rows = np.array([row for row in wanted if row is not None], dtype=np.int64)
+    return np.intersect1d(rows, found, assume_unique=False)

@@ -1,0 +1,209 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Providers with all that belongs to them as ready-made JSON, kept until they change.
+
+A dashboard asks for the same thousand hosts again and again, and few of them change in between.
+So each provider is written once, in parts, and a page joins the parts that are asked for. What was
+written is good as long as the row's stamp in the Forest is the same, and the catalogue.
+
+Most hosts of a cloud look alike: equal inventories, traits and aggregates are one text.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from itertools import repeat
+from operator import itemgetter
+
+import numpy as np
+import numpy.typing as npt
+import orjson
+
+from treeclaim.forest.table.class_inventories import ClassInventories
+from treeclaim.forest.table.columns import Rows
+from treeclaim.forest.table.forest import Forest
+from treeclaim.forest.table.provider_table import NO_ROW
+from treeclaim.model.catalogue import Catalogue
+
+INCLUDABLE = ("inventories", "usages", "traits", "aggregates")
+"""Parts that may be included, in the order in which they are written behind the provider's own."""
+
+_MOST_BYTES = 64_000_000
+"""Of kept texts: those of some hundred thousand providers. A worker may take a gigabyte."""
+
+_ROW_BYTES = 200
+"""Of a row besides its own texts: the tuple, and the heads of two objects."""
+
+_NO_TEXT: tuple[bytes, ...] = ()
+
+_INVENTORY = (
+    b'{"total":%d,"reserved":%d,"min_unit":%d,"max_unit":%d,"step_size":%d,"allocation_ratio":%b}'
+)
+_HEAD = (
+    b'{"uuid":"%b","name":%b,"generation":%d,"parent_provider_uuid":%b,"root_provider_uuid":"%b"'
+)
+_NULL = b"null"
+
+
+class ListingTexts:
+    """Texts of providers by row of one Forest. One thread at a time may use them."""
+
+    def __init__(self) -> None:
+        self._catalogue: Catalogue | None = None
+        self._clear()
+
+    def _clear(self) -> None:
+        self._stamps: npt.NDArray[np.int64] = np.zeros(0, dtype=np.int64)
+        self._texts: list[tuple[bytes, ...]] = []
+        self._shared: dict[object, bytes] = {}
+        self._bytes = 0
+
+    def stale(self, forest: Forest, rows: Rows) -> Rows:
+        """Return those of some rows that are not written yet, or have changed since."""
+        self._follow(forest)
+        found: Rows = rows[self._stamps[rows] != forest.stamp.values[rows]]
+        return found
+
+    def joined(self, forest: Forest, rows: Rows, include: Iterable[str]) -> bytes:
+        """Return the JSON of some providers, separated by commas, with what is to be included."""
+        return b"},".join(self.each(forest, rows, include)) + b"}" if len(rows) else b""
+
+    def each(self, forest: Forest, rows: Rows, include: Iterable[str]) -> list[bytes]:
+        """Return the JSON of each of some providers without the closing brace."""
+        # Preparing may forget all, to make room; the second time there is room.
+        while len(missing := self.stale(forest, rows)):
+            self.prepare(forest, missing)
+        texts = map(self._texts.__getitem__, rows.tolist())
+        some = _chosen(include)
+        return list(map(b"".join, texts if some is None else map(some, texts)))
+
+    def prepare(self, forest: Forest, rows: Rows) -> None:
+        """Write some rows."""
+        if not len(rows):
+            return
+        if self._bytes > _MOST_BYTES:
+            self._clear()
+            self._follow(forest)
+        written = zip(
+            _heads(forest, rows),
+            self._inventories(forest, rows),
+            self._usages(forest, rows),
+            self._traits(forest, rows),
+            self._aggregates(forest, rows),
+            strict=True,
+        )
+        for row, texts in zip(rows.tolist(), written, strict=True):
+            self._texts[row] = texts
+            self._bytes += _ROW_BYTES + len(texts[0]) + len(texts[2])
+        self._stamps[rows] = forest.stamp.values[rows]
+
+    def _follow(self, forest: Forest) -> None:
+        """Have a place for each row; forget all where names may have changed."""
+        if forest.catalogue is not self._catalogue:
+            self._clear()
+            self._catalogue = forest.catalogue
+        missing = forest.row_count - len(self._texts)
+        if missing > 0:
+            # Each row that is added makes room for as many again, for the next ones.
+            room = missing + len(self._texts)
+            self._texts.extend(repeat(_NO_TEXT, room))
+            self._stamps = np.concatenate([self._stamps, np.zeros(room, dtype=np.int64)])
+
+    def _inventories(self, forest: Forest, rows: Rows) -> list[bytes]:
+        parts: list[list[bytes]] = [[] for _ in range(len(rows))]
+        for class_id, columns in sorted(forest.classes.items()):
+            has, slots = columns.slots_of(rows)
+            if len(slots):
+                name = orjson.dumps(forest.catalogue.class_by_id[class_id].name)
+                texts = self._stocks(columns, slots)
+                for at, text in zip(np.flatnonzero(has).tolist(), texts, strict=True):
+                    parts[at].append(name + b":" + text)
+        return [self._once(b',"inventories":{%b}' % b",".join(one)) for one in parts]
+
+    def _stocks(self, columns: ClassInventories, slots: Rows) -> list[bytes]:
+        """Write the inventories of some slots, equal ones once."""
+        values = zip(
+            *(
+                column.values[slots].tolist()
+                for column in (
+                    columns.total,
+                    columns.reserved,
+                    columns.min_unit,
+                    columns.max_unit,
+                    columns.step_size,
+                    columns.allocation_ratio,
+                )
+            ),
+            strict=True,
+        )
+        shared = self._shared
+        found = []
+        for one in values:
+            text = shared.get(one)
+            if text is None:
+                text = shared[one] = _INVENTORY % (*one[:5], orjson.dumps(one[5]))
+            found.append(text)
+        return found
+
+    def _usages(self, forest: Forest, rows: Rows) -> list[bytes]:
+        parts: list[list[bytes]] = [[] for _ in range(len(rows))]
+        for class_id, columns in sorted(forest.classes.items()):
+            has, slots = columns.slots_of(rows)
+            if len(slots):
+                form = orjson.dumps(forest.catalogue.class_by_id[class_id].name) + b":%d"
+                used = columns.used.values[slots].tolist()
+                for at, one in zip(np.flatnonzero(has).tolist(), used, strict=True):
+                    parts[at].append(form % one)
+        return [b',"usages":{%b}' % b",".join(one) for one in parts]
+
+    def _traits(self, forest: Forest, rows: Rows) -> list[bytes]:
+        found = []
+        for row in rows.tolist():
+            key = ("traits", forest.trait_ids(row))
+            text = self._shared.get(key)
+            if text is None:
+                names = orjson.dumps(forest.traits(row))
+                text = self._shared[key] = b',"traits":' + names
+            found.append(text)
+        return found
+
+    def _aggregates(self, forest: Forest, rows: Rows) -> list[bytes]:
+        found = []
+        for row in rows.tolist():
+            aggregates = forest.aggregates(row)
+            key = ("aggregates", *aggregates)
+            text = self._shared.get(key)
+            if text is None:
+                text = self._shared[key] = b',"aggregates":' + orjson.dumps(aggregates)
+            found.append(text)
+        return found
+
+    def _once(self, text: bytes) -> bytes:
+        """Return the one object that stands for a text."""
+        return self._shared.setdefault(text, text)
+
+
+def _heads(forest: Forest, rows: Rows) -> list[bytes]:
+    """Write what every entry has: names, generation and place in the tree, without the end."""
+    parents = forest.parent.values[rows]
+    values = zip(
+        forest.uuid.values[rows].tolist(),
+        map(orjson.dumps, forest.names(rows.tolist())),
+        forest.generation.values[rows].tolist(),
+        forest.uuid.values[parents].tolist(),
+        (parents == NO_ROW).tolist(),
+        forest.uuid.values[forest.root.values[rows]].tolist(),
+        strict=True,
+    )
+    return [
+        _HEAD % (uuid, name, generation, _NULL if is_root else b'"%b"' % parent, root)
+        for uuid, name, generation, parent, is_root, root in values
+    ]
+
+
+def _chosen(include: Iterable[str]) -> Callable[[Sequence[bytes]], Sequence[bytes]] | None:
+    """Return what takes the parts that are asked for; None to take all."""
+    wanted = set(include)
+    if wanted.issuperset(INCLUDABLE):
+        return None
+    parts = [at for at, name in enumerate(INCLUDABLE, 1) if name in wanted]
+    if not parts:
+        return itemgetter(slice(1))
+    return itemgetter(0, *parts)

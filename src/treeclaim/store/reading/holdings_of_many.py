@@ -1,0 +1,260 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What many consumers hold, and what is held of many providers (contract page 99).
+
+In the forms of contract page 70, sections 2 and 6: consumers without a row of their own, which old
+databases have, are left out.
+"""
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import sqlalchemy as sa
+
+from treeclaim.model.errors import ResourceClassNotFoundError
+from treeclaim.store.database.transactions import ReadTransaction, chunks
+from treeclaim.store.schema.tables import (
+    allocations,
+    consumer_types,
+    consumers,
+    placement_aggregates,
+    projects,
+    resource_classes,
+    resource_provider_aggregates,
+    resource_providers,
+    users,
+)
+
+UNKNOWN_TYPE = "unknown"
+"""Stands for consumers that never got a type (contract page 80, section 2.2)."""
+
+_ON_PROVIDERS = (
+    sa.select(
+        allocations.c.resource_provider_id,
+        allocations.c.consumer_id,
+        consumers.c.generation,
+        resource_classes.c.name,
+        allocations.c.used,
+    )
+    .select_from(allocations)
+    .join(consumers, consumers.c.uuid == allocations.c.consumer_id)
+    .join(resource_classes, resource_classes.c.id == allocations.c.resource_class_id)
+    .where(allocations.c.resource_provider_id.in_(sa.bindparam("ids", expanding=True)))
+    .order_by(allocations.c.id)
+)
+
+
+def of_providers(
+    transaction: ReadTransaction, provider_ids: Sequence[int]
+) -> dict[int, dict[str, dict[str, Any]]]:
+    """Return what is held of some providers, by id and consumer, as clients see it."""
+    found: dict[int, dict[str, dict[str, Any]]] = defaultdict(dict)
+    for ids in chunks(provider_ids):
+        for provider_id, consumer, generation, name, used in transaction.rows(
+            _ON_PROVIDERS, ids=ids
+        ):
+            on_provider = found[provider_id]
+            share = on_provider.get(consumer)
+            if share is None:
+                share = {"resources": {}, "consumer_generation": generation or 0}
+                on_provider[consumer] = share
+            share["resources"][name] = used
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class RecordFilter:
+    """Which records of allocations are looked for; empty parts restrict nothing.
+
+    Attributes:
+        providers: Uuids, one of which is the record's provider.
+        in_tree: Uuids of providers, in the tree of one of which the record's provider is.
+        member_of: Each set needs one of its aggregates; of the provider itself.
+        forbidden_aggregates: Aggregates that the provider must not be in.
+        classes: Names of resource classes, one of which is the record's.
+    """
+
+    providers: Sequence[str] = ()
+    in_tree: Sequence[str] = ()
+    member_of: Sequence[frozenset[str]] = ()
+    forbidden_aggregates: frozenset[str] = frozenset()
+    classes: Sequence[str] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ConsumerFilter:
+    """Which consumers are looked for (contract page 99, section 2).
+
+    Attributes:
+        records: What one of the consumer's records has to be.
+        consumers: Uuids, lower-case and dashed; empty for any.
+        project_id, user_id: Owners; None for any.
+        consumer_type: Name, or `UNKNOWN_TYPE`; None for any.
+        after: Uuid behind which the page begins; empty for the first page.
+        limit: How many consumers at most.
+    """
+
+    records: RecordFilter
+    consumers: Sequence[str]
+    project_id: str | None
+    user_id: str | None
+    consumer_type: str | None
+    after: str
+    limit: int
+
+
+@dataclass(frozen=True, slots=True)
+class ConsumerPage:
+    """Some consumers with all that each holds.
+
+    Attributes:
+        consumers: As clients see them, in order of uuid.
+        next_after: Uuid behind which the next page begins; None if this is the last one.
+    """
+
+    consumers: list[dict[str, Any]]
+    next_after: str | None
+
+
+_OWNED = (
+    sa.select(
+        consumers.c.uuid,
+        consumers.c.generation,
+        projects.c.external_id.label("project"),
+        users.c.external_id.label("user"),
+        consumer_types.c.name.label("type"),
+    )
+    .select_from(consumers)
+    .join(projects, projects.c.id == consumers.c.project_id)
+    .join(users, users.c.id == consumers.c.user_id)
+    .outerjoin(consumer_types, consumer_types.c.id == consumers.c.consumer_type_id)
+)
+_HELD = (
+    sa.select(
+        allocations.c.consumer_id,
+        resource_providers.c.uuid,
+        resource_providers.c.generation,
+        resource_classes.c.name,
+        allocations.c.used,
+    )
+    .select_from(allocations)
+    .join(resource_providers, resource_providers.c.id == allocations.c.resource_provider_id)
+    .join(resource_classes, resource_classes.c.id == allocations.c.resource_class_id)
+    .where(allocations.c.consumer_id.in_(sa.bindparam("uuids", expanding=True)))
+    .order_by(allocations.c.id)
+)
+
+
+def of_consumers(transaction: ReadTransaction, wanted: ConsumerFilter) -> ConsumerPage:
+    """Return a page of the consumers that pass all filters, each with all that it holds.
+
+    Raises:
+        ResourceClassNotFoundError: for the first class that does not exist.
+    """
+    _require_classes(transaction, wanted.records.classes)
+    found = transaction.rows(_narrowed(wanted).limit(wanted.limit + 1))
+    owners = found[: wanted.limit]
+    # Some collations find other spellings too.
+    owners_by_uuid = {row.uuid: row for row in owners if _is_exact(row, wanted)}
+    held = _held_by(transaction, list(owners_by_uuid))
+    return ConsumerPage(
+        [_shown(row, held[uuid]) for uuid, row in owners_by_uuid.items() if uuid in held],
+        owners[-1].uuid if len(found) > wanted.limit else None,
+    )
+
+
+def _require_classes(transaction: ReadTransaction, names: Sequence[str]) -> None:
+    if not names:
+        return
+    named = resource_classes.c.name.in_(names)
+    known = {row.name for row in transaction.rows(sa.select(resource_classes.c.name).where(named))}
+    for name in names:
+        if name not in known:
+            raise ResourceClassNotFoundError(name)
+
+
+def _narrowed(wanted: ConsumerFilter) -> sa.Select[Any]:
+    statement = _OWNED.where(consumers.c.uuid.in_(_records(wanted.records)))
+    if wanted.consumers:
+        statement = statement.where(consumers.c.uuid.in_(wanted.consumers))
+    if wanted.project_id is not None:
+        statement = statement.where(projects.c.external_id == wanted.project_id)
+    if wanted.user_id is not None:
+        statement = statement.where(users.c.external_id == wanted.user_id)
+    if wanted.consumer_type == UNKNOWN_TYPE:
+        statement = statement.where(consumers.c.consumer_type_id.is_(None))
+    elif wanted.consumer_type is not None:
+        statement = statement.where(consumer_types.c.name == wanted.consumer_type)
+    if wanted.after:
+        statement = statement.where(consumers.c.uuid > wanted.after)
+    return statement.order_by(consumers.c.uuid)
+
+
+def _records(wanted: RecordFilter) -> sa.Select[Any]:
+    """Return the consumers of the records that pass, one for each record."""
+    provider = allocations.c.resource_provider_id
+    statement = sa.select(allocations.c.consumer_id)
+    if wanted.providers:
+        statement = statement.where(provider.in_(_providers(wanted.providers)))
+    if wanted.in_tree:
+        root = sa.func.coalesce(resource_providers.c.root_provider_id, resource_providers.c.id)
+        roots = sa.select(root).where(resource_providers.c.uuid.in_(wanted.in_tree))
+        of_trees = sa.select(resource_providers.c.id).where(root.in_(roots.scalar_subquery()))
+        statement = statement.where(provider.in_(of_trees))
+    for aggregates in wanted.member_of:
+        statement = statement.where(provider.in_(_members(aggregates)))
+    if wanted.forbidden_aggregates:
+        statement = statement.where(provider.not_in(_members(wanted.forbidden_aggregates)))
+    if wanted.classes:
+        ids = sa.select(resource_classes.c.id).where(resource_classes.c.name.in_(wanted.classes))
+        statement = statement.where(allocations.c.resource_class_id.in_(ids))
+    return statement
+
+
+def _providers(uuids: Sequence[str]) -> sa.Select[Any]:
+    return sa.select(resource_providers.c.id).where(resource_providers.c.uuid.in_(uuids))
+
+
+def _members(aggregates: frozenset[str]) -> sa.Select[Any]:
+    return (
+        sa.select(resource_provider_aggregates.c.resource_provider_id)
+        .join(
+            placement_aggregates,
+            placement_aggregates.c.id == resource_provider_aggregates.c.aggregate_id,
+        )
+        .where(placement_aggregates.c.uuid.in_(sorted(aggregates)))
+    )
+
+
+def _is_exact(row: Any, wanted: ConsumerFilter) -> bool:
+    return (
+        wanted.project_id in {None, row.project}
+        and wanted.user_id in {None, row.user}
+        and wanted.consumer_type in {None, row.type or UNKNOWN_TYPE}
+    )
+
+
+def _held_by(
+    transaction: ReadTransaction, consumer_uuids: Sequence[str]
+) -> Mapping[str, dict[str, dict[str, Any]]]:
+    found: dict[str, dict[str, dict[str, Any]]] = defaultdict(dict)
+    for uuids in chunks(consumer_uuids):
+        for consumer, provider, generation, name, used in transaction.rows(_HELD, uuids=uuids):
+            by_provider = found[consumer]
+            share = by_provider.get(provider)
+            if share is None:
+                share = by_provider[provider] = {"generation": generation or 0, "resources": {}}
+            share["resources"][name] = used
+    return found
+
+
+def _shown(owner: Any, shares: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        "uuid": owner.uuid,
+        "allocations": shares,
+        "project_id": owner.project,
+        "user_id": owner.user,
+        "consumer_generation": owner.generation,
+        "consumer_type": owner.type or UNKNOWN_TYPE,
+    }

@@ -1,0 +1,141 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Small random clouds over HTTP, and what the single URLs say of them."""
+
+import random
+import uuid
+from contextlib import contextmanager
+
+from tests.service import application_on, client_of
+
+EXTENDED = {"openstack-api-version": "placement 1.39, treeclaim 1.1"}
+CLASSES = ("VCPU", "MEMORY_MB", "DISK_GB")
+TRAITS = ("HW_CPU_X86_AVX2", "STORAGE_DISK_SSD", "CUSTOM_BLUE")
+TYPES = ("INSTANCE", "MIGRATION")
+
+
+def uuid_of(name):
+    """A uuid that depends on the name alone."""
+    return str(uuid.uuid5(uuid.UUID(int=99), name))
+
+
+AGGREGATES = tuple(uuid_of(f"aggregate {number}") for number in range(4))
+
+
+class Cloud:
+    """A service with a random world in it, and a client of it."""
+
+    def __init__(self, client, seed=0):
+        self.client = client
+        self.random = random.Random(seed)
+        self.providers = []
+        self.consumers = []
+
+    def ask(self, path, status=200, **parameters):
+        """The body of an answer of the extension."""
+        pairs = [
+            (name.rstrip("_"), one)
+            for name, value in parameters.items()
+            for one in (value if isinstance(value, list) else [value])
+        ]
+        answer = self.client.get(path, params=pairs, headers=EXTENDED)
+        assert answer.status_code == status, answer.text
+        if status == 200:
+            assert answer.headers["cache-control"] == "no-cache"
+            assert answer.headers["openstack-api-version"] == "placement 1.39, treeclaim 1.1"
+        return answer.json()
+
+    def refusal(self, path, **parameters):
+        """The text of a 400."""
+        return self.ask(path, status=400, **parameters)["errors"][0]["detail"]
+
+    def pages(self, path, member, **parameters):
+        """All pages that links lead to, as lists of entries."""
+        found = [self.ask(path, **parameters)]
+        while found[-1]["links"]:
+            (link,) = found[-1]["links"]
+            assert link["rel"] == "next"
+            answer = self.client.get(link["href"], headers=EXTENDED)
+            assert answer.status_code == 200, answer.text
+            found.append(answer.json())
+        return [page[member] for page in found]
+
+    def fill(self, trees=6, consumers=25):
+        """Make trees, traits, aggregates, inventories and claims."""
+        assert self.client.put("/traits/CUSTOM_BLUE").is_success
+        for number in range(trees):
+            root = self.add_provider(f"host-{number}")
+            for child in range(self.random.randrange(3)):
+                self.add_provider(f"host-{number}-{child}", root)
+        for number in range(consumers):
+            self.claim(uuid_of(f"consumer {number}"))
+        return self
+
+    def add_provider(self, name, parent=None):
+        """Add a provider with some of everything."""
+        body = {"name": name, "uuid": uuid_of(name), "parent_provider_uuid": parent}
+        assert self.client.post("/resource_providers", json=body).is_success
+        choice = self.random
+        path = f"/resource_providers/{uuid_of(name)}"
+        inventories = {
+            one: {
+                "total": choice.randrange(8, 64),
+                "reserved": choice.randrange(3),
+                "allocation_ratio": choice.choice([1.0, 1.5, 16.0, 0.9]),
+            }
+            for one in CLASSES
+            if choice.random() < 0.8
+        }
+        parts = {
+            "inventories": inventories,
+            "traits": [one for one in TRAITS if choice.random() < 0.4],
+            "aggregates": [one for one in AGGREGATES if choice.random() < 0.3],
+        }
+        for part, value in parts.items():
+            generation = self.client.get(path).json()["generation"]
+            body = {part: value, "resource_provider_generation": generation}
+            answer = self.client.put(f"{path}/{part}", json=body)
+            assert answer.is_success, answer.text
+        self.providers.append(uuid_of(name))
+        return uuid_of(name)
+
+    def claim(self, consumer, generation=None):
+        """Let a consumer hold something somewhere, if there is room."""
+        choice = self.random
+        allocations = {
+            provider: {"resources": {choice.choice(CLASSES): choice.randrange(1, 4)}}
+            for provider in choice.sample(self.providers, min(2, len(self.providers)))
+        }
+        body = {
+            "allocations": allocations,
+            "project_id": choice.choice(["red", "green"]),
+            "user_id": choice.choice(["ann", "bob"]),
+            "consumer_generation": generation,
+            "consumer_type": choice.choice(TYPES),
+        }
+        answer = self.client.put(f"/allocations/{consumer}", json=body)
+        if answer.is_success:
+            self.consumers.append(consumer)
+        return answer.is_success
+
+    def single(self, provider):
+        """What the single URLs say of a provider, in the form of the bulk list."""
+        path = f"/resource_providers/{provider}"
+        shown = self.client.get(path).json()
+        del shown["links"]
+        for part in ("inventories", "usages", "traits", "aggregates", "allocations"):
+            shown[part] = self.client.get(f"{path}/{part}").json()[part]
+        return shown
+
+    def holder(self, consumer):
+        """What the single URL says of a consumer, in the form of the bulk list."""
+        return {"uuid": consumer, **self.client.get(f"/allocations/{consumer}").json()}
+
+
+@contextmanager
+def cloud_on(kind, folder, **overrides):
+    """An empty cloud on a kind of database."""
+    with (
+        application_on(kind, folder, **overrides) as application,
+        client_of(application) as client,
+    ):
+        yield Cloud(client)

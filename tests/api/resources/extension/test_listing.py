@@ -1,0 +1,218 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Providers in bulk (contract page 99, section 1), against what the single URLs say."""
+
+import itertools
+
+import pytest
+
+from tests.api.resources.extension.clouds import AGGREGATES, EXTENDED, TRAITS, cloud_on, uuid_of
+from tests.databases import KINDS
+
+PATH = "/treeclaim/providers"
+INCLUDES = ("inventories", "usages", "traits", "aggregates", "allocations")
+
+
+@pytest.fixture(scope="module", params=KINDS)
+def cloud(request, tmp_path_factory):
+    with cloud_on(request.param, tmp_path_factory.mktemp("cloud")) as cloud:
+        yield cloud.fill()
+
+
+def uuids(providers):
+    return [one["uuid"] for one in providers]
+
+
+def test_everything_included_is_what_the_single_urls_say(cloud):
+    listed = cloud.ask(PATH, include=",".join(INCLUDES))
+    assert listed["providers"] == [cloud.single(one) for one in cloud.providers]
+    assert listed["links"] == []
+    assert listed["cursor"]
+    assert any(one["allocations"] for one in listed["providers"])
+
+
+def test_members_have_the_order_of_their_own_urls(cloud):
+    listed = cloud.ask(PATH, include=",".join(INCLUDES))
+    for shown, single in zip(listed["providers"], map(cloud.single, cloud.providers), strict=True):
+        for part in ("inventories", "usages"):
+            assert list(shown[part]) == list(single[part])
+
+
+@pytest.mark.parametrize(
+    "include", [some for n in range(3) for some in itertools.combinations(INCLUDES, n)], ids=str
+)
+def test_just_what_is_asked_for_is_included(cloud, include):
+    parameters = {"include": ",".join(include)} if include else {}
+    left_out = set(INCLUDES) - set(include)
+    expected = [
+        {name: value for name, value in cloud.single(one).items() if name not in left_out}
+        for one in cloud.providers
+    ]
+    assert cloud.ask(PATH, **parameters)["providers"] == expected
+
+
+@pytest.mark.parametrize(
+    "filters",
+    [
+        {"name": "host-1"},
+        {"name": "nobody"},
+        {"uuid": uuid_of("host-2")},
+        {"uuid": uuid_of("nobody")},
+        {"in_tree": uuid_of("host-3")},
+        {"in_tree": uuid_of("nobody")},
+        {"member_of": AGGREGATES[0]},
+        {"member_of": f"in:{AGGREGATES[0]},{AGGREGATES[1]}"},
+        {"member_of": [AGGREGATES[0], f"!{AGGREGATES[1]}"]},
+        {"member_of": uuid_of("nobody")},
+        {"required": TRAITS[0]},
+        {"required": f"{TRAITS[0]},!{TRAITS[1]}"},
+        {"required": [f"in:{TRAITS[0]},{TRAITS[1]}", f"!{TRAITS[2]}"]},
+        {"resources": "VCPU:4"},
+        {"resources": "VCPU:40,MEMORY_MB:10"},
+        {"resources": "DISK_GB:1", "required": f"!{TRAITS[0]}", "member_of": AGGREGATES[2]},
+    ],
+    ids=str,
+)
+def test_filters_are_those_of_the_old_list(cloud, filters):
+    pairs = [
+        (name, one)
+        for name, value in filters.items()
+        for one in (value if isinstance(value, list) else [value])
+    ]
+    old = cloud.client.get("/resource_providers", params=pairs).json()["resource_providers"]
+    assert sorted(uuids(cloud.ask(PATH, **filters)["providers"])) == sorted(uuids(old))
+
+
+def test_uuids_and_trees_may_be_several(cloud):
+    some = [uuid_of("host-4"), uuid_of("nobody"), uuid_of("host-1")]
+    assert uuids(cloud.ask(PATH, uuid=f"in:{','.join(some)}")["providers"]) == [some[2], some[0]]
+    trees = cloud.ask(PATH, in_tree=f"in:{','.join(some)}")["providers"]
+    assert {one["root_provider_uuid"] for one in trees} == {some[0], some[2]}
+    everywhere = cloud.ask(PATH)["providers"]
+    assert len(trees) == sum(one["root_provider_uuid"] in some for one in everywhere)
+
+
+@pytest.mark.parametrize("limit", [1, 2, 3, 7, 1000])
+@pytest.mark.parametrize("filters", [{}, {"required": f"!{TRAITS[0]}"}], ids=str)
+def test_pages_together_are_the_list(cloud, limit, filters):
+    pages = cloud.pages(PATH, "providers", limit=limit, include="usages", **filters)
+    whole = cloud.ask(PATH, include="usages", **filters)["providers"]
+    assert list(itertools.chain(*pages)) == whole
+    assert all(len(page) == limit for page in pages[:-1])
+    assert 0 < len(pages[-1]) <= limit
+
+
+@pytest.mark.parametrize(
+    ("parameters", "phrase"),
+    [
+        ({"limit": "0"}, "limit"),
+        ({"limit": "10001"}, "10000"),
+        ({"limit": "99999999999999999999"}, "limit"),
+        ({"limit": "1001", "include": "allocations"}, "1000"),
+        ({"include": "links"}, "links"),
+        ({"include": ""}, "include"),
+        ({"marker": "somewhere"}, "marker"),
+        ({"marker": ""}, "marker"),
+        ({"marker": "cHJvdmlkZXJzOjEyYQ"}, "marker"),
+        ({"uuid": "in:"}, "uuid"),
+        ({"uuid": f"{uuid_of('a')},{uuid_of('b')}"}, "uuid"),
+        ({"in_tree": "nobody"}, "in_tree"),
+        ({"required": "CUSTOM_NOBODY", "in_tree": uuid_of("nobody")}, "CUSTOM_NOBODY"),
+        ({"required": "!CUSTOM_NOBODY"}, "CUSTOM_NOBODY"),
+        ({"resources": "CUSTOM_NO:1", "in_tree": uuid_of("nobody")}, "CUSTOM_NO"),
+        ({"member_of": "a,b"}, "member_of"),
+        ({"by": "tree"}, "by"),
+    ],
+    ids=str,
+)
+def test_what_cannot_be_read_is_refused(cloud, parameters, phrase):
+    assert phrase in cloud.refusal(PATH, **parameters)
+
+
+def test_a_marker_of_another_list_is_refused(cloud):
+    (link,) = cloud.ask("/treeclaim/totals", by="tree", limit=1)["links"]
+    marker = link["href"].partition("marker=")[2]
+    assert "marker" in cloud.refusal(PATH, marker=marker)
+
+
+@pytest.mark.parametrize("path", [PATH, "/treeclaim/allocations", "/treeclaim/totals"])
+@pytest.mark.parametrize("version", ["placement 1.39", "placement 1.39, treeclaim 1.0"])
+@pytest.mark.parametrize("method", ["GET", "POST", "PATCH"])
+def test_below_version_1_1_the_paths_do_not_exist(cloud, path, version, method):
+    headers = {"openstack-api-version": version}
+    assert cloud.client.request(method, path, headers=headers, json={}).status_code == 404
+    allowed = cloud.client.request("PATCH", path, headers=EXTENDED)
+    assert allowed.status_code == 405
+
+
+def test_what_changes_is_shown_changed(tmp_path):
+    with cloud_on("sqlite", tmp_path) as cloud:
+        cloud.fill(trees=3, consumers=5)
+        everything = {"include": ",".join(INCLUDES)}
+        for step in range(25):
+            _change_something(cloud, step)
+            listed = cloud.ask(PATH, **everything)["providers"]
+            assert listed == [cloud.single(one) for one in cloud.providers]
+
+
+def _change_something(cloud, step):
+    """Change one thing of one provider, in turn."""
+    client, choice = cloud.client, cloud.random
+    provider = choice.choice(cloud.providers)
+    path = f"/resource_providers/{provider}"
+    shown = client.get(path).json()
+    generation = shown["generation"]
+    match step % 6:
+        case 0:
+            answer = client.put(path, json={"name": f"renamed-{step}"})
+        case 1:
+            body = {"traits": [TRAITS[step % 3]], "resource_provider_generation": generation}
+            answer = client.put(f"{path}/traits", json=body)
+        case 2:
+            held = {"aggregates": [AGGREGATES[step % 4]]}
+            body = held | {"resource_provider_generation": generation}
+            answer = client.put(f"{path}/aggregates", json=body)
+        case 3:
+            cloud.claim(uuid_of(f"new {step}"))
+            return
+        case 4:
+            consumer = choice.choice(cloud.consumers)
+            client.delete(f"/allocations/{consumer}")
+            return
+        case _:
+            answer = client.put(path, json={"name": shown["name"], "parent_provider_uuid": None})
+    assert answer.is_success, answer.text
+
+
+def test_a_renamed_class_is_shown_renamed(tmp_path):
+    with cloud_on("sqlite", tmp_path) as cloud:
+        client = cloud.client
+        client.post("/resource_classes", json={"name": "CUSTOM_OLD"})
+        provider = cloud.add_provider("host")
+        generation = client.get(f"/resource_providers/{provider}").json()["generation"]
+        body = {
+            "inventories": {"CUSTOM_OLD": {"total": 1}},
+            "resource_provider_generation": generation,
+        }
+        client.put(f"/resource_providers/{provider}/inventories", json=body)
+        assert "CUSTOM_OLD" in cloud.ask(PATH, include="usages")["providers"][0]["usages"]
+        old = {"openstack-api-version": "placement 1.6"}
+        renamed = client.put(
+            "/resource_classes/CUSTOM_OLD", json={"name": "CUSTOM_NEW"}, headers=old
+        )
+        assert renamed.is_success
+        assert "CUSTOM_NEW" in cloud.ask(PATH, include="usages")["providers"][0]["usages"]
+
+
+def test_links_have_the_mount_prefix_and_the_filters(cloud):
+    (link,) = cloud.ask(PATH, limit=2, required=[f"!{TRAITS[0]}", f"!{TRAITS[1]}"])["links"]
+    assert link["href"].startswith(f"{PATH}?limit=2&required=!{TRAITS[0]}&required=!{TRAITS[1]}")
+
+
+def test_each_include_needs_the_rule_of_its_own_url(tmp_path):
+    policy = tmp_path / "policy.yaml"
+    policy.write_text('"placement:resource_providers:usages": "role:accountant"\n')
+    with cloud_on("sqlite", tmp_path, **{"oslo_policy.policy_file": str(policy)}) as cloud:
+        cloud.add_provider("host")
+        cloud.ask(PATH, include="inventories,traits,aggregates,allocations")
+        refused = cloud.ask(PATH, status=403, include="traits,usages")
+        assert "placement:resource_providers:usages" in refused["errors"][0]["detail"]

@@ -1,0 +1,102 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Pages are of one moment each, and together miss and repeat nothing, whoever writes meanwhile."""
+
+import threading
+from contextlib import contextmanager
+
+import pytest
+
+from tests.api.resources.extension.clouds import EXTENDED, TRAITS, cloud_on, uuid_of
+from tests.databases import KINDS
+
+PATH = "/treeclaim/providers"
+
+
+@contextmanager
+def busy(*works):
+    """Let threads work, again and again, until the block ends; what fails in them fails here."""
+    over = threading.Event()
+    failures, done = [], []
+
+    def run(work):
+        try:
+            step = 0
+            while not over.is_set():
+                work(step)
+                step += 1
+        except Exception as error:  # noqa: BLE001 - told below
+            failures.append(error)
+        done.append(step)
+
+    threads = [threading.Thread(target=run, args=(work,)) for work in works]
+    for thread in threads:
+        thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        for thread in threads:
+            thread.join()
+    assert not failures
+    assert all(done)
+
+
+@pytest.fixture(params=KINDS)
+def cloud(request, tmp_path):
+    with cloud_on(request.param, tmp_path) as cloud:
+        yield cloud.fill(trees=8, consumers=10)
+
+
+def test_all_pages_together_miss_and_repeat_no_provider_that_exists_all_along(cloud):
+    client = cloud.client
+    settled = list(cloud.providers)
+    movable = [one for one in settled if one != uuid_of("host-0")]
+    hosts = [uuid_of("host-0"), None]
+
+    def move(step):
+        provider = movable[step % len(movable)]
+        shown = client.get(f"/resource_providers/{provider}").json()
+        body = {
+            "name": f"moved-{step}-{provider[:8]}",
+            "parent_provider_uuid": hosts[step % 2],
+        }
+        assert client.put(f"/resource_providers/{provider}", json=body).status_code in {200, 400}
+        body = {
+            "traits": [TRAITS[step % 3]],
+            "resource_provider_generation": shown["generation"],
+        }
+        client.put(f"/resource_providers/{provider}/traits", json=body)
+
+    def come_and_go(step):
+        one = uuid_of(f"passing {step}")
+        body = {"name": f"passing-{step}", "uuid": one}
+        assert client.post("/resource_providers", json=body).is_success
+        assert client.delete(f"/resource_providers/{one}").is_success
+
+    with busy(move, come_and_go):
+        for limit in (1, 2, 3, 5, 8):
+            pages = cloud.pages(PATH, "providers", limit=limit)
+            listed = [one["uuid"] for page in pages for one in page]
+            assert [one for one in listed if one in settled] == settled
+
+
+def test_a_page_with_allocations_is_one_moment(cloud):
+    """What is used of a provider is what its consumers hold, in each page by itself."""
+    claiming = [uuid_of(f"busy {number}") for number in range(4)]
+
+    def claim(step):
+        consumer = claiming[step % 4]
+        held = cloud.client.get(f"/allocations/{consumer}").json()
+        cloud.claim(consumer, held.get("consumer_generation"))
+
+    parameters = {"include": "usages,allocations"}
+    with busy(claim):
+        for _ in range(25):
+            answer = cloud.client.get(PATH, params=parameters, headers=EXTENDED)
+            assert answer.status_code == 200, answer.text
+            for provider in answer.json()["providers"]:
+                held = dict.fromkeys(provider["usages"], 0)
+                for share in provider["allocations"].values():
+                    for name, amount in share["resources"].items():
+                        held[name] += amount
+                assert held == provider["usages"]

@@ -1,0 +1,197 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Totals (contract page 99, section 3), against sums over what the single URLs say."""
+
+import itertools
+import math
+
+import pytest
+
+from tests.api.resources.extension.clouds import AGGREGATES, CLASSES, TRAITS, cloud_on, uuid_of
+from tests.databases import KINDS
+
+PATH = "/treeclaim/totals"
+GREATEST = 2**53 - 1
+
+
+@pytest.fixture(scope="module", params=[0, 1, 2])
+def cloud(request, tmp_path_factory):
+    with cloud_on("sqlite", tmp_path_factory.mktemp("cloud")) as cloud:
+        cloud.random.seed(request.param)
+        cloud.fill(trees=5, consumers=30)
+        overfill(cloud)
+        yield cloud
+
+
+@pytest.fixture(scope="module")
+def providers(cloud):
+    return [cloud.single(one) for one in cloud.providers]
+
+
+def overfill(cloud):
+    """Take away inventory that is used already, so that something has less than nothing free."""
+    for provider in cloud.providers:
+        shown = cloud.single(provider)
+        used = shown["usages"].get("VCPU", 0)
+        if used > 1:
+            path = f"/resource_providers/{provider}/inventories/VCPU"
+            body = {"total": 1, "resource_provider_generation": shown["generation"]}
+            assert cloud.client.put(path, json=body).is_success
+            return
+
+
+def summed(providers, classes=CLASSES):
+    """Section 3, by the book."""
+    totals = {}
+    for name in CLASSES:
+        having = [one for one in providers if name in one["inventories"] and name in classes]
+        if not having:
+            continue
+        stock = [(one["inventories"][name], one["usages"][name]) for one in having]
+        capacities = [
+            max(0, math.trunc((one["total"] - one["reserved"]) * one["allocation_ratio"]))
+            for one, _ in stock
+        ]
+        free = [
+            max(0, capacity - used) for capacity, (_, used) in zip(capacities, stock, strict=True)
+        ]
+        totals[name] = {
+            "total": sum(one["total"] for one, _ in stock),
+            "reserved": sum(one["reserved"] for one, _ in stock),
+            "capacity": sum(capacities),
+            "used": sum(used for _, used in stock),
+            "free": sum(free),
+            "largest_free": max(free),
+            "providers": len(having),
+        }
+    return totals
+
+
+FILTERS = {
+    "in_tree": (uuid_of("host-0"), lambda one: one["root_provider_uuid"] == uuid_of("host-0")),
+    "member_of": (AGGREGATES[1], lambda one: AGGREGATES[1] in one["aggregates"]),
+    "required": (f"!{TRAITS[0]}", lambda one: TRAITS[0] not in one["traits"]),
+}
+
+
+@pytest.mark.parametrize(
+    "names", [some for n in range(4) for some in itertools.combinations(FILTERS, n)], ids=str
+)
+@pytest.mark.parametrize("classes", [None, "VCPU", "in:MEMORY_MB,DISK_GB"], ids=str)
+def test_totals_are_sums_over_what_passes(cloud, providers, names, classes):
+    asked = {name: FILTERS[name][0] for name in names}
+    wanted = CLASSES
+    if classes is not None:
+        asked["resource_class"] = classes
+        wanted = classes.removeprefix("in:").split(",")
+    passing = [one for one in providers if all(FILTERS[name][1](one) for name in names)]
+    answer = cloud.ask(PATH, **asked)
+    assert answer["totals"] == summed(passing, wanted)
+    assert list(answer["totals"]) == [name for name in CLASSES if name in answer["totals"]]
+    assert answer["links"] == []
+    assert answer["cursor"]
+    assert "parts" not in answer
+
+
+def parts_of(cloud, by, **asked):
+    return [
+        (one["uuid"], one["name"], one["totals"])
+        for one in cloud.ask(PATH, by=by, **asked)["parts"]
+    ]
+
+
+def test_parts_by_tree_in_order_of_creation(cloud, providers):
+    roots = [one for one in providers if one["parent_provider_uuid"] is None]
+    assert parts_of(cloud, "tree") == [
+        (
+            root["uuid"],
+            root["name"],
+            summed([one for one in providers if one["root_provider_uuid"] == root["uuid"]]),
+        )
+        for root in roots
+    ]
+
+
+def test_parts_by_aggregate_count_whoever_is_in_it_or_whose_root_is(cloud, providers):
+    aggregates_of = {one["uuid"]: set(one["aggregates"]) for one in providers}
+    expected = []
+    for uuid in sorted(AGGREGATES):
+        members = [
+            one
+            for one in providers
+            if uuid in aggregates_of[one["uuid"]] | aggregates_of[one["root_provider_uuid"]]
+        ]
+        if members:
+            expected.append((uuid, None, summed(members)))
+    assert parts_of(cloud, "aggregate") == expected
+
+
+def test_parts_by_trait_count_a_providers_own(cloud, providers):
+    expected = [
+        (None, name, summed([one for one in providers if name in one["traits"]]))
+        for name in sorted(TRAITS)
+        if any(name in one["traits"] for one in providers)
+    ]
+    assert parts_of(cloud, "trait") == expected
+
+
+def test_parts_are_of_what_passes(cloud, providers):
+    passing = [one for one in providers if TRAITS[0] not in one["traits"]]
+    roots = dict.fromkeys(one["root_provider_uuid"] for one in passing)
+    found = parts_of(cloud, "tree", required=f"!{TRAITS[0]}", resource_class="VCPU")
+    assert {uuid: totals for uuid, _, totals in found} == {
+        root: summed([one for one in passing if one["root_provider_uuid"] == root], ["VCPU"])
+        for root in roots
+    }
+
+
+@pytest.mark.parametrize("by", ["tree", "aggregate", "trait"])
+@pytest.mark.parametrize("limit", [1, 2, 3])
+def test_pages_together_are_the_parts(cloud, by, limit):
+    pages = cloud.pages(PATH, "parts", by=by, limit=limit)
+    assert list(itertools.chain(*pages)) == cloud.ask(PATH, by=by)["parts"]
+    assert all(len(page) == limit for page in pages[:-1])
+
+
+@pytest.mark.parametrize(
+    ("parameters", "phrase"),
+    [
+        ({"by": "rack"}, "rack"),
+        ({"resource_class": "CUSTOM_NOBODY"}, "CUSTOM_NOBODY"),
+        ({"required": "CUSTOM_NOBODY", "in_tree": uuid_of("nobody")}, "CUSTOM_NOBODY"),
+        ({"limit": "10001", "by": "tree"}, "10000"),
+        ({"by": "tree", "marker": "dHJlZTphYmM"}, "marker"),
+        ({"name": "host-1"}, "name"),
+    ],
+    ids=str,
+)
+def test_what_cannot_be_read_is_refused(cloud, parameters, phrase):
+    assert phrase in cloud.refusal(PATH, **parameters)
+
+
+def test_no_number_is_beyond_what_every_reader_reads_exactly(tmp_path):
+    with cloud_on("sqlite", tmp_path) as cloud:
+        for name in ("one", "two"):
+            provider = cloud.add_provider(name)
+            shown = cloud.client.get(f"/resource_providers/{provider}").json()
+            huge = {"total": 2147483647, "allocation_ratio": 3e38}
+            body = {
+                "inventories": {"VCPU": huge, "DISK_GB": {"total": 2147483647}},
+                "resource_provider_generation": shown["generation"],
+            }
+            path = f"/resource_providers/{provider}/inventories"
+            assert cloud.client.put(path, json=body).is_success
+        for totals in (
+            cloud.ask(PATH)["totals"],
+            cloud.ask(PATH, by="tree")["parts"][0]["totals"],
+        ):
+            assert totals["VCPU"]["capacity"] == GREATEST
+            assert totals["VCPU"]["free"] == totals["VCPU"]["largest_free"] == GREATEST
+        assert cloud.ask(PATH)["totals"]["DISK_GB"]["free"] == 2 * 2147483647
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_database_gives_the_same(kind, tmp_path):
+    with cloud_on(kind, tmp_path) as cloud:
+        cloud.fill(trees=3, consumers=8)
+        providers = [cloud.single(one) for one in cloud.providers]
+        assert cloud.ask(PATH)["totals"] == summed(providers)

@@ -1,0 +1,117 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Prepared texts of providers: quick, true after every change, and of a bounded size."""
+
+import random
+import time
+
+import orjson
+
+from tests.forest.building import TRAITS, complete, forest_of, provider_uuid, record
+from treeclaim.forest.listing import texts
+from treeclaim.forest.listing.selection import ProviderSelection, page_of, selected
+from treeclaim.forest.listing.texts import INCLUDABLE, ListingTexts
+from treeclaim.model.changes import Changes, Cursor
+
+SLACK = 5
+"""How much slower than promised a loaded machine may be."""
+
+
+def hosts(count, seed=0):
+    choice = random.Random(seed)
+    return [
+        record(
+            number,
+            inventories={"VCPU": (64, choice.randrange(64)), "MEMORY_MB": 4096, "DISK_GB": 100},
+            traits=choice.sample(TRAITS, 2),
+            aggregates=[provider_uuid(10**6 + number % 7)],
+            generation=choice.randrange(100),
+        )
+        for number in range(1, count + 1)
+    ]
+
+
+def shown(forest, row):
+    """A row as its own URLs show it."""
+    provider = forest.provider(row)
+    inventories = forest.inventories(row)
+    return {
+        "uuid": provider.uuid,
+        "name": provider.name,
+        "generation": provider.generation,
+        "parent_provider_uuid": provider.parent_uuid,
+        "root_provider_uuid": provider.root_uuid,
+        "inventories": {
+            one.resource_class: {
+                name: getattr(one.inventory, name) for name in one.inventory.__slots__
+            }
+            for one in inventories
+        },
+        "usages": {one.resource_class: one.used for one in inventories},
+        "traits": forest.traits(row),
+        "aggregates": forest.aggregates(row),
+    }
+
+
+def listed(kept, forest):
+    rows = page_of(forest, selected(forest, ProviderSelection()), 0, 10_000).rows
+    written = orjson.loads(b"[" + kept.joined(forest, rows, INCLUDABLE) + b"]")
+    return written, [shown(forest, row) for row in rows.tolist()]
+
+
+def test_ten_thousand_hosts_take_at_most_twice_as_long_as_writing_them_as_json():
+    forest, kept = forest_of(hosts(10_000)), ListingTexts()
+    body, expected = listed(kept, forest)
+    assert body == expected
+
+    def seconds(work):
+        begin = time.perf_counter()
+        work()
+        return time.perf_counter() - begin
+
+    ours = min(seconds(lambda: _page(kept, forest)) for _ in range(5))
+    plain = min(seconds(lambda: orjson.dumps(body)) for _ in range(5))
+    assert ours < 2 * SLACK * plain
+
+
+def _page(kept, forest):
+    rows = page_of(forest, selected(forest, ProviderSelection()), 0, 10_000).rows
+    return kept.joined(forest, rows, INCLUDABLE)
+
+
+def test_texts_follow_every_change_of_the_forest():
+    records = {one.id: one for one in hosts(60)}
+    forest, kept = forest_of(records.values()), ListingTexts()
+    choice = random.Random(1)
+    for step in range(60):
+        number = choice.randrange(1, 80)
+        (changed,) = hosts(number, seed=step)[-1:]
+        if step % 7 == 0:
+            removed, some = [number], []
+            records.pop(number, None)
+        else:
+            removed, some = [], [changed]
+            records[number] = changed
+        news = Changes(
+            Cursor({}, None, frozenset()),
+            complete=False,
+            records=some,
+            removed=removed,
+            catalogue=None,
+        )
+        forest.apply(complete(records.values()) if step % 20 == 19 else news)
+        body, expected = listed(kept, forest)
+        assert body == expected
+        assert [one["uuid"] for one in body] == [provider_uuid(one) for one in sorted(records)]
+
+
+def test_texts_are_forgotten_before_they_take_too_much_room(monkeypatch):
+    monkeypatch.setattr(texts, "_MOST_BYTES", 20_000)
+    forest, kept = forest_of(hosts(300)), ListingTexts()
+    for _ in range(3):
+        body, expected = listed(kept, forest)
+        assert body == expected
+    kept = ListingTexts()
+    for first in range(0, 300, 10):
+        rows = selected(forest, ProviderSelection())[first : first + 10]
+        kept.joined(forest, rows, INCLUDABLE)
+        assert kept._bytes < 20_000 + 10 * 1_000
