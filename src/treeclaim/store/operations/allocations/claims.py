@@ -25,6 +25,7 @@ from treeclaim.model.errors import (
     UnitConstraintError,
 )
 from treeclaim.model.inventory import Inventory
+from treeclaim.model.news import Part
 from treeclaim.store.database.compiled import CompiledStatement
 from treeclaim.store.database.transactions import (
     ReadTransaction,
@@ -218,8 +219,10 @@ def _raise_generations(
             touched |= locked.current.providers.get(claim.consumer_uuid, set())
     by_id = {row.id: row for row in locked.providers.values()}
     for provider_id in sorted(touched & by_id.keys()):
-        raise_generation(transaction, by_id[provider_id])
-    transaction.touch_providers({provider_id for provider_id, _ in locked.current.usage})
+        raise_generation(transaction, by_id[provider_id], Part.ALLOCATIONS)
+    transaction.touch_providers(
+        {provider_id for provider_id, _ in locked.current.usage}, Part.ALLOCATIONS
+    )
 
 
 def delete(transaction: WriteTransaction, consumer_uuid: str) -> None:
@@ -238,7 +241,9 @@ def delete(transaction: WriteTransaction, consumer_uuid: str) -> None:
         raise AllocationsNotFoundError(consumer_uuid)
     _remove(transaction, current)
     consumers.delete(transaction, consumer_uuid)
-    transaction.touch_providers(provider_id for provider_id, _ in current.usage)
+    transaction.touch_providers(
+        (provider_id for provider_id, _ in current.usage), Part.ALLOCATIONS
+    )
 
 
 def _remove(transaction: WriteTransaction, current: CurrentAllocations) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from treeclaim.model.errors import ProviderGenerationConflictError, ProviderNotFoundError
+from treeclaim.model.news import EVERYTHING, Part
 from treeclaim.store.database.compiled import CompiledStatement
 from treeclaim.store.database.transactions import RetryTransactionError, WriteTransaction
 from treeclaim.store.schema.tables import resource_providers
@@ -95,11 +96,18 @@ def require_generation(provider: LockedProvider, given: int) -> None:
         )
 
 
-def raise_generation(transaction: WriteTransaction, provider: LockedProvider) -> int:
+def raise_generation(
+    transaction: WriteTransaction, provider: LockedProvider, parts: Part = EVERYTHING
+) -> int:
     """Raise a provider's generation by one, record it for the feed, and return it.
 
     The update is conditional, because on a cluster with several primaries a lock holds on one of
     them only.
+
+    Args:
+        transaction: The one that writes.
+        provider: Which.
+        parts: What of it is changed, at least.
 
     Raises:
         RetryTransactionError: if another transaction has raised it since the row was locked.
@@ -114,7 +122,7 @@ def raise_generation(transaction: WriteTransaction, provider: LockedProvider) ->
     if result.rowcount != 1:
         raise RetryTransactionError
     provider.generation += 1
-    transaction.touch_providers([provider.id])
+    transaction.touch_providers([provider.id], parts)
     return provider.generation
 
 
