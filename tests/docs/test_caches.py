@@ -13,7 +13,7 @@ DECORATORS = {"cache", "lru_cache", "remembering_short", "cached"}
 CLASSES = {"ByteCache", "LRUCache", "TTLCache", "lru_cache", "remembering_short"}
 """What is a cache when it is called."""
 
-KINDS = {"SummaryTexts", "KeptAnswers", "LongQuestions", "Ready", "Versioned"}
+KINDS = {"SummaryTexts", "KeptAnswers", "LongQuestions", "CompiledStatement", "Versioned"}
 """Classes that are caches of their own kind."""
 
 GENERIC = {"cache"}
@@ -70,6 +70,10 @@ def test_no_cache_on_the_page_has_gone():
 def sources():
     """The text of every module."""
     return [path.read_text() for path in (ROOT / "src").rglob("*.py")]
+
+
+def test_every_kind_of_cache_that_is_looked_for_exists():
+    assert set(caches()) >= KINDS
 
 
 def test_caches_that_nobody_listed_are_found():

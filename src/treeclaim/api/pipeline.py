@@ -118,7 +118,7 @@ def _asked_project(request: falcon.Request) -> str | None:
     try:
         return dict(query_pairs(request.query_string)).get("project_id")
     except ApiError:
-        # The operation will refuse it, to whoever may call it at all.
+        # The operation itself refuses it, after the policy has allowed the call.
         return None
 
 

@@ -72,7 +72,7 @@ class KeystoneAuthentication:
 
 
 class _RequireUser:
-    """Answers 401 to a request that nobody is behind."""
+    """Answers 401 to a request without an authenticated user."""
 
     def __init__(self, application: "WSGIApplication") -> None:
         self._application = application

@@ -67,8 +67,8 @@ def selected(forest: Forest, selection: ProviderSelection) -> Rows:
     filters.require_known_classes(forest, selection.resources)
     for name, amount in selection.resources.items():
         columns = forest.class_inventories(name)
-        has, slots = columns.slots_of(rows)
-        rows = rows[has][columns.fits(slots, amount)]
+        has, indices = columns.indices_of(rows)
+        rows = rows[has][columns.fits(indices, amount)]
     return _named(forest, selection, rows)
 
 

@@ -109,19 +109,19 @@ class ListingTexts:
     def _inventories(self, forest: Forest, rows: Rows) -> list[bytes]:
         parts: list[list[bytes]] = [[] for _ in range(len(rows))]
         for class_id, columns in sorted(forest.classes.items()):
-            has, slots = columns.slots_of(rows)
-            if len(slots):
+            has, indices = columns.indices_of(rows)
+            if len(indices):
                 name = orjson.dumps(forest.catalogue.class_by_id[class_id].name)
-                texts = self._stocks(columns, slots)
+                texts = self._stocks(columns, indices)
                 for at, text in zip(np.flatnonzero(has).tolist(), texts, strict=True):
                     parts[at].append(name + b":" + text)
         return [self._once(b',"inventories":{%b}' % b",".join(one)) for one in parts]
 
-    def _stocks(self, columns: ClassInventories, slots: Rows) -> list[bytes]:
-        """Write the inventories of some slots, equal ones once."""
+    def _stocks(self, columns: ClassInventories, indices: Rows) -> list[bytes]:
+        """Write the inventories of some indices, equal ones once."""
         values = zip(
             *(
-                column.values[slots].tolist()
+                column.values[indices].tolist()
                 for column in (
                     columns.total,
                     columns.reserved,
@@ -145,10 +145,10 @@ class ListingTexts:
     def _usages(self, forest: Forest, rows: Rows) -> list[bytes]:
         parts: list[list[bytes]] = [[] for _ in range(len(rows))]
         for class_id, columns in sorted(forest.classes.items()):
-            has, slots = columns.slots_of(rows)
-            if len(slots):
+            has, indices = columns.indices_of(rows)
+            if len(indices):
                 form = orjson.dumps(forest.catalogue.class_by_id[class_id].name) + b":%d"
-                used = columns.used.values[slots].tolist()
+                used = columns.used.values[indices].tolist()
                 for at, one in zip(np.flatnonzero(has).tolist(), used, strict=True):
                     parts[at].append(form % one)
         return [b',"usages":{%b}' % b",".join(one) for one in parts]

@@ -226,13 +226,13 @@ def _sums(forest: Forest, parts: _Membership, classes: Iterable[str] | None) -> 
 
 def _of_class(columns: ClassInventories, parts: _Membership) -> list[tuple[int, ClassTotals]]:
     """Return the sums of those parts that have an inventory of a class."""
-    has, slots = _slots(columns, parts.rows)
+    has, indices = _indices(columns, parts.rows)
     part = parts.part[has]
     counts = np.bincount(part, minlength=parts.count)
-    free = np.maximum(columns.free.values[slots], 0)
+    free = np.maximum(columns.free.values[indices], 0)
     # Capacity is kept as what is free and what is used together; what was cut off is beyond all
     # that is shown.
-    capacity = np.maximum(columns.free.values[slots] + columns.used.values[slots], 0)
+    capacity = np.maximum(columns.free.values[indices] + columns.used.values[indices], 0)
 
     def summed(values: npt.NDArray[Any]) -> list[int]:
         weights = np.minimum(values.astype(np.float64), float(GREATEST_SHOWN))
@@ -242,10 +242,10 @@ def _of_class(columns: ClassInventories, parts: _Membership) -> list[tuple[int, 
     largest = np.zeros(parts.count, dtype=np.int64)
     np.maximum.at(largest, part, free)
     totals = zip(
-        summed(columns.total.values[slots]),
-        summed(columns.reserved.values[slots]),
+        summed(columns.total.values[indices]),
+        summed(columns.reserved.values[indices]),
         summed(capacity),
-        summed(columns.used.values[slots]),
+        summed(columns.used.values[indices]),
         summed(free),
         map(_shown, largest.tolist()),
         counts.tolist(),
@@ -254,14 +254,14 @@ def _of_class(columns: ClassInventories, parts: _Membership) -> list[tuple[int, 
     return [(at, ClassTotals(*one)) for at, one in enumerate(totals) if one[-1]]
 
 
-def _slots(columns: ClassInventories, rows: Rows) -> tuple[Mask, Rows]:
-    """Find the slots of rows that need not ascend, and may be named twice."""
+def _indices(columns: ClassInventories, rows: Rows) -> tuple[Mask, Rows]:
+    """Find the indices of rows that need not ascend, and may be named twice."""
     distinct, where = np.unique(rows, return_inverse=True)
-    has, slots = columns.slots_of(distinct)
-    slot_of = np.zeros(len(distinct), dtype=np.int64)
-    slot_of[has] = slots
+    has, indices = columns.indices_of(distinct)
+    index_of = np.zeros(len(distinct), dtype=np.int64)
+    index_of[has] = indices
     chosen: Mask = has[where]
-    return chosen, slot_of[where][chosen]
+    return chosen, index_of[where][chosen]
 
 
 def _shown(number: float) -> int:

@@ -25,7 +25,7 @@ class Caller:
     Attributes:
         request_id: The request's own id.
         global_request_id: The id that the caller gave, for the logs of several services.
-        identity: None if nobody was authenticated, or nobody asked.
+        identity: None without authentication, or before it.
     """
 
     request_id: str

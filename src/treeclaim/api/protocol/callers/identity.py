@@ -21,7 +21,7 @@ class Identity:
 
     Attributes:
         values: What it was read from, by which two identities are told apart.
-        user_id: None if nobody was authenticated.
+        user_id: None without authentication.
         project_id: The project of the token.
         roles: Names as they were given.
         system_scope: "all" for a system-scoped token.

@@ -56,9 +56,9 @@ class Forms:
     body: Callable[[Schema], Schema] | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Operation:
-    """A method of a path.
+    """A method of a path; two are equal only if they are the same declaration.
 
     Attributes:
         method: HTTP method.
