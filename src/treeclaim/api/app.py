@@ -26,6 +26,7 @@ from treeclaim.store import Store
 from treeclaim.store.database.connecting.engine import await_database
 from treeclaim.store.operations.catalogue import standard_names
 from treeclaim.store.schema import revisions as schema
+from treeclaim.watching import Hub
 
 if TYPE_CHECKING:
     from wsgiref.types import WSGIApplication
@@ -65,7 +66,12 @@ def start_services(configuration: Configuration) -> Services:
         replica=Replica(store, slow_places=max(configuration.server_threads // 4, 1)),
         policy=policy,
         search=configuration.search,
-        limits=Limits(configuration.max_body_bytes, configuration.max_request_groups),
+        hub=Hub(store),
+        limits=Limits(
+            configuration.max_body_bytes,
+            configuration.max_request_groups,
+            configuration.watch_seconds,
+        ),
         admission=Admission(configuration.server_threads),
         incomplete_project_id=configuration.incomplete_project_id,
         incomplete_user_id=configuration.incomplete_user_id,

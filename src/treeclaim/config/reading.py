@@ -65,6 +65,7 @@ class Configuration:
         metrics_of_resources: `none`, `cloud` or `aggregates`.
         max_body_bytes, max_request_groups: Limits of a request.
         server_threads: How many requests the server runs at a time in a process.
+        watch_seconds: How long a stream of events goes on.
         connections: What clients of `treeclaim serve` are granted.
         tracing: Whether traces are sent.
     """
@@ -86,6 +87,7 @@ class Configuration:
     max_body_bytes: int
     max_request_groups: int
     server_threads: int
+    watch_seconds: float
     connections: ConnectionLimits
     tracing: bool
 
@@ -161,6 +163,7 @@ def _configuration(options: cfg.ConfigOpts) -> Configuration:
         max_body_bytes=options.treeclaim.max_body_bytes,
         max_request_groups=options.treeclaim.max_request_groups,
         server_threads=options.treeclaim.server_threads,
+        watch_seconds=options.treeclaim.watch_seconds,
         connections=_connections(options),
         tracing=options.treeclaim.tracing,
     )
@@ -176,6 +179,7 @@ def _connections(options: cfg.ConfigOpts) -> ConnectionLimits:
         connections=given.max_connections,
         waiting=given.max_waiting_requests,
         body_bytes=given.max_body_bytes,
+        watchers=given.max_watchers,
     )
 
 

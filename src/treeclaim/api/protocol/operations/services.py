@@ -10,6 +10,7 @@ from treeclaim.api.protocol.policy.enforcement import Policy
 from treeclaim.model.request import SearchOptions
 from treeclaim.replica import Replica
 from treeclaim.store import Store
+from treeclaim.watching import Hub
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,10 +20,12 @@ class Limits:
     Attributes:
         body_bytes: Longest body.
         request_groups: Most request groups in a question for candidates.
+        watch_seconds: How long a stream of events goes on.
     """
 
     body_bytes: int
     request_groups: int
+    watch_seconds: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +35,7 @@ class Services:
     Attributes:
         store: The database.
         replica: This worker's in-memory copy of it.
+        hub: Tells watchers what changes in it.
         policy: Who may do what.
         search: The operator's options for searches.
         limits: Limits of one request.
@@ -42,6 +46,7 @@ class Services:
 
     store: Store
     replica: Replica
+    hub: Hub
     policy: Policy
     search: SearchOptions
     limits: Limits
