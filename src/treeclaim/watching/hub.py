@@ -57,6 +57,9 @@ class Hub:
                 self._cursor = self._store.read(present_cursor)
                 self.log = self.log.broken()
                 threading.Thread(target=self._look_on, name="watching", daemon=True).start()
+            else:
+                # So that nobody is told of what was committed before he came.
+                self._look()
             self._waiting[waiting] = None
             return self.log.end
 
@@ -73,12 +76,12 @@ class Hub:
         """Look at the feed until nobody waits any more."""
         while True:
             self._pause.wait(self._look_seconds)
-            with self._lock:
-                if not self._waiting:
-                    self._cursor = None
-                    return
             try:
-                self._look()
+                with self._lock:
+                    if not self._waiting:
+                        self._cursor = None
+                        return
+                    self._look()
             except StoreUnavailableError:
                 # It has been logged; the watchers are told nothing, and nothing is lost.
                 continue
