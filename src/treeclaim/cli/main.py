@@ -32,6 +32,7 @@ _MODULES = {
     "tree": "cloud.looking.tree",
     "show": "cloud.looking.show",
     "usage": "cloud.looking.usage",
+    "watch": "cloud.looking.watch",
     "completion": "completion",
     "demo": "demo",
 }

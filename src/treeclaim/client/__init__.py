@@ -12,12 +12,16 @@ from treeclaim.client.requests.flavors import Flavor, query_of
 from treeclaim.client.requests.queries import CandidateQuery
 from treeclaim.client.transport import PlainTransport, SessionTransport
 from treeclaim.client.versions import Need, ServerVersions
+from treeclaim.client.watching import Change, Changes, CursorExpiredError, follow, watch
 
 __all__ = [
     "CandidateQuery",
+    "Change",
+    "Changes",
     "Client",
     "ClientError",
     "ConsumerExistsError",
+    "CursorExpiredError",
     "Flavor",
     "FlavorError",
     "Need",
@@ -25,5 +29,7 @@ __all__ = [
     "ServerVersions",
     "SessionTransport",
     "UnsupportedFeatureError",
+    "follow",
     "query_of",
+    "watch",
 ]
