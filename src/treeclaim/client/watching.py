@@ -170,7 +170,7 @@ def _take_in(
     for start in range(0, len(changed), _UUIDS_AT_ONCE):
         some = changed[start : start + _UUIDS_AT_ONCE]
         wanted = {"uuid": f"in:{','.join(some)}", "limit": str(_UUIDS_AT_ONCE)}
-        page = _got(client, "/treeclaim/providers", filters | wanted)
+        page = _got(client, "/treeclaim/providers", {**filters, **wanted})
         present = {provider["uuid"]: provider for provider in page["providers"]}
         for uuid in some:
             if uuid in present:

@@ -147,9 +147,12 @@ def compare(kind, folder, monkeypatch, *, writers, steps, restarts):
     """Have some write through two workers that are restarted, and compare copies in the end."""
     lists = []
     listed = client_watching._listed
-    monkeypatch.setattr(
-        client_watching, "_listed", lambda *given: lists.append(1) or listed(*given)
-    )
+
+    def counted(*given):
+        lists.append(1)
+        return listed(*given)
+
+    monkeypatch.setattr(client_watching, "_listed", counted)
     with empty_database(kind, folder) as database:
         environment = service_environment(folder, database)
         with serving(environment, folder, "--workers=2", headers=HEADERS) as server:

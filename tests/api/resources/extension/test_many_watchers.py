@@ -27,15 +27,16 @@ def hear(sockets, wanted):
     deadline = time.monotonic() + SECONDS
     with selectors.DefaultSelector() as selector:
         for one in sockets:
-            selector.register(one, selectors.EVENT_READ)
+            selector.register(one, selectors.EVENT_READ, one)
         while selector.get_map():
             assert time.monotonic() < deadline, f"{len(selector.get_map())} heard nothing"
             for key, _ in selector.select(1):
-                data = key.fileobj.recv(65536)
+                client = key.data
+                data = client.recv(65536)
                 assert data
-                heard[key.fileobj] += data
-                if wanted in heard[key.fileobj]:
-                    selector.unregister(key.fileobj)
+                heard[client] += data
+                if wanted in heard[client]:
+                    selector.unregister(client)
     return heard
 
 
