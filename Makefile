@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 .DEFAULT_GOAL := help
-.PHONY: help install demo demo-keep serve test test-pythons coverage mutants lint audit format docs pictures bench bench-full lock openapi man release clean
+.PHONY: help install demo demo-keep serve test test-pythons coverage mutants lint audit format docs pictures screenshots bench bench-full lock openapi man release clean
 
 PYTHON ?= python3
 VENV := .venv
@@ -79,6 +79,9 @@ docs: $(READY)  ## build the documentation site in build/site; a broken link fai
 pictures: $(READY)  ## draw the pictures of the documentation anew
 	$(BIN)/python -m tools.pictures
 	$(BIN)/python -m tools.worlds
+
+screenshots: $(READY)  ## take the pictures of the pages at /ui/ anew; needs Chromium
+	$(BIN)/python -m tools.screenshots
 
 bench: $(READY)  ## a short, honest benchmark, against openstack-placement where it can be installed
 	$(BIN)/python -m bench

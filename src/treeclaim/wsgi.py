@@ -9,7 +9,7 @@ import logging
 import os
 import threading
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib import import_module
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
@@ -53,11 +53,12 @@ class Started:
     configuration: Configuration
 
 
-def start(processes: str = "of another server") -> Started:
+def start(processes: str = "of another server", *, pages: bool = False) -> Started:
     """Start the service now, configured by files and environment, and write a line about it.
 
     Args:
         processes: How many workers and threads there are, for the line.
+        pages: Whether the pages are served where no option says so.
 
     Raises:
         ConfigurationError: if an option is missing or impossible.
@@ -66,6 +67,8 @@ def start(processes: str = "of another server") -> Started:
     """
     files = os.environ.get(CONFIG_FILES_VARIABLE, "")
     configuration = config.load(config_files=[path for path in files.split(os.pathsep) if path])
+    if configuration.pages is None:
+        configuration = replace(configuration, pages=pages)
     logs.set_up(configuration)
     allocator.keep_large_blocks()
     services = start_services(configuration)

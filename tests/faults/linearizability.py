@@ -86,7 +86,7 @@ def explained(steps, capacity, usage=0, generation=0):
         ]
         # What changes nothing can as well be taken now as later.
         quiet = [one for one in fitting if not steps[one].changes]
-        for one in quiet[:1] or sorted(fitting, key=lambda one: -steps[one].end):
+        for one in quiet[:1] or _distinct(steps, fitting):
             following = taken | (1 << one)
             if following in seen:
                 continue
@@ -99,6 +99,18 @@ def explained(steps, capacity, usage=0, generation=0):
             else:
                 waiting.append((following, usage, generation))
     return False
+
+
+def _distinct(steps, fitting):
+    """Those that change the state in different ways, the one that ends first coming last.
+
+    Of several that do the same, the one that ends first can as well be taken first: in an order
+    that explains all, it can change places with another one that came before it.
+    """
+    first = {}
+    for number in sorted(fitting, key=lambda number: steps[number].end):
+        first.setdefault((steps[number].usage, steps[number].generation), number)
+    return sorted(first.values(), key=lambda number: -steps[number].end)
 
 
 def _possible(steps, taken):

@@ -17,6 +17,7 @@ from treeclaim.forest.table.forest import Forest
 from treeclaim.model.catalogue import Catalogue, CatalogueEntry
 from treeclaim.model.changes import Changes
 from treeclaim.model.inventory import Inventory
+from treeclaim.model.order import Order, Preference, Term, TermName
 from treeclaim.model.provider import InventoryRecord, ProviderRecord
 from treeclaim.model.request import (
     BodyForm,
@@ -114,6 +115,18 @@ def candidate_request(request, limit=None):
         split_policy=SplitPolicy(request.split_policy),
         limit=limit,
         nested=request.nested,
+        order=_order(request),
+    )
+
+
+def _order(request):
+    if not request.order:
+        return None
+    return Order(
+        tuple(
+            Term(TermName(name), arguments, weight) for name, arguments, weight in request.order
+        ),
+        tuple(Preference(*one) for one in request.preferred),
     )
 
 
@@ -125,6 +138,7 @@ def _conditions(group):
         forbidden_aggregates=frozenset(map(uuid_of, group.not_member_of)),
         in_tree=tuple(map(uuid_of, group.in_tree)),
         in_subtree=tuple(map(uuid_of, group.in_subtree)),
+        not_in_tree=tuple(map(uuid_of, group.not_in_tree)),
     )
 
 
@@ -149,6 +163,7 @@ class Found:
             for one in document["allocation_requests"]
         ]
         self.candidates = set(self.listed)
+        self.scores = document.get("scores")
         self.summaries = {
             names[provider]: summary
             for provider, summary in document["provider_summaries"].items()
@@ -186,6 +201,9 @@ LOWERED = {
     "FEW_SLOTS": 1,
     "MOST_COMPARISONS": 4,
     "LARGEST_CODED_PATTERN": 2,
+    "FIRST_BEST_TREES": 1,
+    "MOST_BEST_TREES": 2,
+    "BEST_PAIRS": 1,
     "FEWEST_DEAD_ROWS": 1,
 }
 """Every size from which on a search takes another path, so low that small worlds take it."""

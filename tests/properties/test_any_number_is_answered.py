@@ -52,7 +52,7 @@ def questions(draw):
 @every_path
 def test_amounts_of_any_size_have_the_candidates_of_the_definition(sizes):
     @settings(
-        max_examples=WORLDS,
+        max_examples=WORLDS if not sizes else WORLDS // 3,
         deadline=None,
         suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
     )

@@ -39,7 +39,7 @@ def check(kind, sizes):
     """Compare many worlds, with the usual thresholds or lower ones."""
 
     @settings(
-        max_examples=WORLDS if not sizes else WORLDS // 2,
+        max_examples=WORLDS if not sizes else WORLDS // 4,
         deadline=None,
         suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
     )

@@ -178,6 +178,8 @@ class Reference:
             and not g.forbidden & self.traits(a)
             and self.is_in(a, g)
             and not self.is_out(a, g)
+            and self.in_tree(a, g)
+            and a not in {self.root(q) for q in g.not_in_tree if q in self.P}
         )
 
     def _combined(self, request, groups, sigma):

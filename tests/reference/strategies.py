@@ -199,3 +199,58 @@ def splits(draw, groups):
     """The classes to split, each with what is added to its amount to make that necessary."""
     classes = sorted({name for group in groups if not group.suffix for name in group.resources})
     return {name: draw(st.integers(0, 9)) for name in classes if draw(st.booleans())}
+
+
+@st.composite
+def ordered_requests(draw, world):
+    """A request with an order of its candidates."""
+    request = draw(st.one_of(requests(world), extended_requests(world)))
+    suffixes = [group.suffix for group in request.groups]
+    preferred = draw(
+        st.lists(
+            st.tuples(
+                st.sampled_from(suffixes),
+                st.sampled_from((*TRAITS, SHARING)),
+                st.booleans(),
+                st.integers(1, 3),
+            ),
+            max_size=3,
+        )
+    )
+    terms = draw(st.lists(terms_for(request), min_size=0 if preferred else 1, max_size=4))
+    if preferred and not any(name == "preferred" for name, _, _ in terms):
+        terms.append(("preferred", (), draw(st.integers(1, 3))))
+    elif not preferred:
+        terms = [one for one in terms if one[0] != "preferred"] or [("pack", (), 1)]
+    names = [*(one.name for one in world.providers), UNKNOWN]
+    trees = st.lists(st.sampled_from(names), min_size=1, max_size=3).map(tuple)
+    return replace(
+        request,
+        nested=True,
+        root=replace(
+            request.root, in_tree=draw(seldom(trees, ())), not_in_tree=draw(seldom(trees, ()))
+        ),
+        order=tuple(terms),
+        preferred=tuple(preferred),
+    )
+
+
+@st.composite
+def terms_for(draw, request):
+    """A term of an order, with its weight."""
+    classes = sorted({name for group in request.groups for name in group.resources})
+    suffixed = [group.suffix for group in request.groups if group.suffix]
+    name = draw(
+        st.sampled_from(
+            ["pack", "spread", "pack_providers", "spread_providers", "preferred", "shuffle"]
+            + (["near", "far"] if len(suffixed) > 1 else [])
+        )
+    )
+    arguments = ()
+    if name in ("near", "far"):
+        arguments = draw(st.lists(st.sampled_from(suffixed), min_size=2, unique=True))
+    elif name == "shuffle":
+        arguments = draw(st.sampled_from(["a", "b"]))
+    elif name != "preferred":
+        arguments = draw(seldom(st.lists(st.sampled_from(classes), min_size=1, unique=True), []))
+    return name, tuple(arguments), draw(st.sampled_from([1, 1, 2, 5]))

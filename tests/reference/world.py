@@ -60,13 +60,15 @@ class Group:
     not_member_of: frozenset[str] = frozenset()
     in_tree: tuple[str, ...] = ()
     in_subtree: tuple[str, ...] = ()
+    not_in_tree: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
 class Request:
     """A request for candidates.
 
-    A same_subtree constraint is a pair of suffixes: the plain ones and those with "!".
+    A same_subtree constraint is a pair of suffixes: the plain ones and those with "!". Terms of
+    the order are (name, arguments, weight); preferences (suffix, trait, is wanted, weight).
     """
 
     groups: tuple[Group, ...]
@@ -76,6 +78,8 @@ class Request:
     can_split: frozenset[str] = frozenset()
     split_policy: str = "pack"
     nested: bool = True
+    order: tuple[tuple[str, tuple[str, ...], int], ...] = ()
+    preferred: tuple[tuple[str, str, bool, int], ...] = ()
 
 
 @dataclass(frozen=True)

@@ -26,6 +26,7 @@ from treeclaim.store import Store
 from treeclaim.store.database.connecting.engine import await_database
 from treeclaim.store.operations.catalogue import standard_names
 from treeclaim.store.schema import revisions as schema
+from treeclaim.ui.serving import Pages
 from treeclaim.watching import Hub
 
 if TYPE_CHECKING:
@@ -70,6 +71,9 @@ def start_services(configuration: Configuration) -> Services:
         limits=Limits(
             configuration.max_body_bytes,
             configuration.max_request_groups,
+            configuration.max_placing_consumers,
+            configuration.max_placing_rules,
+            configuration.claim_attempts,
             configuration.watch_seconds,
         ),
         admission=Admission(configuration.server_threads),
@@ -116,6 +120,8 @@ def _layered(application: "WSGIApplication", configuration: Configuration) -> "W
         application = KeystoneAuthentication(application, configuration.options)
     if configuration.cors_enabled:
         application = cors.CORS(application, configuration.options)
+    if configuration.pages:
+        application = Pages(application)
     application = RequestIds(SafeHeaders(application))
     if configuration.proxy_headers:
         application = http_proxy_to_wsgi.HTTPProxyToWSGI(application, configuration.options)

@@ -13,6 +13,7 @@ from treeclaim.api.protocol.callers.caller import IDENTITY_KEY, caller_of
 from treeclaim.api.protocol.callers.identity import Identity, identity_of
 from treeclaim.api.protocol.callers.request_ids import request_id_of
 from treeclaim.api.protocol.errors import ApiError, api_error, bad_request, not_found
+from treeclaim.api.protocol.errors.conflicts import telling
 from treeclaim.api.protocol.errors.documents import error_body
 from treeclaim.api.protocol.negotiation.accept import JSON, best_match
 from treeclaim.api.protocol.negotiation.versions import (
@@ -69,9 +70,10 @@ class Pipeline:
                 reply = operation.handler(call)
             write_reply(reply, call, response)
         except ApiError as error:
-            _write_error(error, version, request, response)
+            _write_error(telling(error, error.__cause__, version), version, request, response)
         except TreeclaimError as error:
-            _write_error(api_error(error), version, request, response)
+            told = telling(api_error(error), error, version)
+            _write_error(told, version, request, response)
         except Exception as error:  # noqa: BLE001 - whatever it is, the client gets an answer
             who = caller_of(request.env)
             _LOG.exception("Unexpected failure", extra={"context": who.context()})

@@ -21,6 +21,7 @@ _REASON = (
 ADMIN_OR_SERVICE = "rule:admin_or_service_api"
 ADMIN_OR_READER_OR_SERVICE = "rule:admin_or_project_reader_or_service_api"
 SERVICE = "rule:service_api"
+ADMIN = "rule:admin_api"
 
 
 def _was_admin(name: str) -> oslo_policy.DeprecatedRule:
@@ -84,8 +85,11 @@ def list_rules() -> list[oslo_policy.RuleDefault]:
 
 
 _DEFAULTS = {
+    "treeclaim:placements:create": "rule:placement:allocations:manage",
     "placement:usages": ADMIN_OR_READER_OR_SERVICE,
     "placement:reshaper:reshape": SERVICE,
+    "treeclaim:audit:list": ADMIN,
+    "treeclaim:audit:repair": ADMIN,
 }
 
 

@@ -12,6 +12,7 @@ from treeclaim.api.resources.candidates import operations as candidates
 from treeclaim.api.resources.classes import operations as classes
 from treeclaim.api.resources.extension import operations as extension
 from treeclaim.api.resources.inventories import operations as inventories
+from treeclaim.api.resources.placing import operations as placing
 from treeclaim.api.resources.providers import operations as providers
 from treeclaim.api.resources.reshaper import operations as reshaper
 from treeclaim.api.resources.service import operations as service
@@ -28,6 +29,7 @@ OPERATIONS: tuple[Operation, ...] = (
     *allocations.OPERATIONS,
     *usages.OPERATIONS,
     *candidates.OPERATIONS,
+    *placing.OPERATIONS,
     *reshaper.OPERATIONS,
     *extension.OPERATIONS,
 )

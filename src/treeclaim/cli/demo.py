@@ -31,6 +31,7 @@ from treeclaim.cli.output import PORT, CommandError, printer
 from treeclaim.client import CandidateQuery, Client, ClientError
 from treeclaim.client.loading.apply import apply_topology
 from treeclaim.client.topology import Topology, TopologyError, parse_topology, read_topology
+from treeclaim.ui.serving import PREFIX
 
 _TOKEN = "admin"  # noqa: S105
 _START_SECONDS = 60
@@ -72,6 +73,14 @@ HOPELESS = Question(
     "resources_GPU=VGPU:1&resources_NET=SRIOV_NET_VF:1&required_NUMA=HW_NUMA_ROOT"
     "&same_subtree=_NUMA,_GPU,_NET",
 )
+_PAGES = (
+    "Cloud: totals, and a map of the trees that moves as claims come in",
+    "Tree: a host with its NUMA nodes and devices, its pool, and who holds what",
+    "Ask: the questions above as a form; candidates drawn onto their trees, or why there is none",
+    "Fit: how many more of a flavor there is room for; Consumers; Audit",
+)
+"""What there is to see in the browser."""
+
 _CLAIMED = QUESTIONS[0]
 """The question whose first candidate is claimed."""
 
@@ -202,7 +211,11 @@ def _contents(client: Client, rows: Sequence[Row]) -> list[Contents]:
 def _farewell(out: Console, endpoint: str, *, keep: bool) -> None:
     out.print()
     if keep:
-        out.print(f"The service stays at {endpoint} until you press Ctrl-C. Ask it yourself:")
+        out.print(f"The service stays at {endpoint} until you press Ctrl-C.")
+        out.print(f"Look at its pages: {endpoint}{PREFIX}/ (the token is {_TOKEN})", style="bold")
+        for what in _PAGES:
+            out.print(f"  {what}")
+        out.print("Ask it yourself:")
         for line in _commands(endpoint):
             out.print(f"  {line}", soft_wrap=True)
         signal.pause()

@@ -9,6 +9,13 @@ from treeclaim.client.errors import (
     UnsupportedFeatureError,
 )
 from treeclaim.client.requests.flavors import Flavor, query_of
+from treeclaim.client.requests.placing import (
+    Capacity,
+    Placed,
+    PlacedConsumer,
+    PlacingRequest,
+    PlacingRule,
+)
 from treeclaim.client.requests.queries import CandidateQuery
 from treeclaim.client.transport import PlainTransport, SessionTransport
 from treeclaim.client.versions import Need, ServerVersions
@@ -16,6 +23,7 @@ from treeclaim.client.watching import Change, Changes, CursorExpiredError, follo
 
 __all__ = [
     "CandidateQuery",
+    "Capacity",
     "Change",
     "Changes",
     "Client",
@@ -25,6 +33,10 @@ __all__ = [
     "Flavor",
     "FlavorError",
     "Need",
+    "Placed",
+    "PlacedConsumer",
+    "PlacingRequest",
+    "PlacingRule",
     "PlainTransport",
     "ServerVersions",
     "SessionTransport",

@@ -12,6 +12,14 @@ import orjson
 
 from treeclaim.client.errors import ClientError, ConsumerExistsError
 from treeclaim.client.requests import bodies
+from treeclaim.client.requests.placing import NEED as PLACING
+from treeclaim.client.requests.placing import (
+    Capacity,
+    Domains,
+    Placed,
+    PlacingRequest,
+    PlacingRule,
+)
 from treeclaim.client.requests.queries import CandidateQuery
 from treeclaim.client.transport import Answer, PlainTransport, Transport
 from treeclaim.client.versions import LATEST_EXTENSION, LATEST_MINOR, Need, ServerVersions
@@ -163,6 +171,77 @@ class Client:
         is_extended = path.endswith("explain") or any(need.extension is not None for need in needs)
         found: dict[str, Any] = self.call("GET", f"{path}?{parsed}", extended=is_extended).json()
         return found
+
+    def alternatives(self, queries: Sequence[str | CandidateQuery]) -> dict[str, Any]:
+        """Ask for the candidates of the first query that has any; `alternative` tells which.
+
+        Raises:
+            UnsupportedFeatureError: before anything is sent, if the server is too old.
+        """
+        body = {"alternatives": [str(query) for query in queries]}
+        found: dict[str, Any] = self._post("/treeclaim/candidates", body)
+        return found
+
+    def place(
+        self,
+        requests: Sequence[PlacingRequest],
+        rules: Sequence[PlacingRule] = (),
+        *,
+        partial: bool = False,
+        dry_run: bool = False,
+        explain: bool = False,
+    ) -> Placed:
+        """Find places for consumers and claim them, in one transaction of the server.
+
+        The same call may be made again, whatever became of the first one.
+
+        Args:
+            requests: Who wants what.
+            rules: What must hold between their places.
+            partial: Place what can be placed, instead of all or nothing.
+            dry_run: Find places, and claim nothing.
+            explain: Let the answer tell why the first unplaced one found nothing.
+
+        Raises:
+            UnsupportedFeatureError: before anything is sent, if the server is too old.
+            ClientError: if not all can be placed, or one holds something else already.
+        """
+        body = {
+            "requests": [request.body() for request in requests],
+            "rules": [rule.body() for rule in rules],
+            "partial": partial,
+            "dry_run": dry_run,
+            "explain": explain,
+        }
+        return Placed.read(self._post("/treeclaim/placements", body))
+
+    def capacity(
+        self,
+        requests: Mapping[str, str | CandidateQuery],
+        domains: Domains | None = None,
+        limit: int | None = None,
+    ) -> dict[str, Capacity]:
+        """Ask how many consumers of each of some requests fit.
+
+        Args:
+            requests: Queries by names of one's own.
+            domains: Trees or aggregates of which each is to be told too.
+            limit: Most of them that are told.
+
+        Raises:
+            UnsupportedFeatureError: before anything is sent, if the server is too old.
+        """
+        body: dict[str, Any] = {"requests": {name: str(one) for name, one in requests.items()}}
+        if domains is not None:
+            body["domains"] = domains if isinstance(domains, str) else list(domains)
+        if limit is not None:
+            body["limit"] = limit
+        found = self._post("/treeclaim/capacity", body)["capacity"]
+        return {name: Capacity.read(one) for name, one in found.items()}
+
+    def _post(self, path: str, body: Mapping[str, Any]) -> Any:
+        self.versions.require(PLACING)
+        return self.call("POST", path, json=body, extended=True).json()
 
     def claim(
         self,

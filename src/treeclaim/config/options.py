@@ -169,6 +169,18 @@ _TREECLAIM = (
         help="Most request groups in one question for candidates.",
     ),
     cfg.IntOpt(
+        "max_placing_consumers",
+        default=1_000,
+        min=1,
+        help="Most consumers in one call that places them.",
+    ),
+    cfg.IntOpt(
+        "max_placing_rules",
+        default=16,
+        min=0,
+        help="Most rules in one call that places consumers.",
+    ),
+    cfg.IntOpt(
         "server_threads",
         default=4,
         min=1,
@@ -237,6 +249,11 @@ _TREECLAIM = (
         default=3600.0,
         min=1.0,
         help="Seconds after which a stream of events ends, so that the token is judged again.",
+    ),
+    cfg.BoolOpt(
+        "pages",
+        sample_default="true under `treeclaim serve`, false under other servers",
+        help="Whether the pages for people are served at /ui/.",
     ),
     cfg.BoolOpt(
         "tracing",

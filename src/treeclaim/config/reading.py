@@ -63,11 +63,13 @@ class Configuration:
         proxy_headers: Whether headers of a proxy in front are honoured.
         admin: Where liveness, readiness and metrics are served; None for nowhere.
         metrics_of_resources: `none`, `cloud` or `aggregates`.
-        max_body_bytes, max_request_groups: Limits of a request.
+        max_body_bytes, max_request_groups, max_placing_consumers, max_placing_rules: Limits of a
+            request.
         server_threads: How many requests the server runs at a time in a process.
         watch_seconds: How long a stream of events goes on.
         connections: What clients of `treeclaim serve` are granted.
         tracing: Whether traces are sent.
+        pages: Whether the pages are served at /ui/; None to leave it to the server.
     """
 
     options: cfg.ConfigOpts
@@ -86,10 +88,13 @@ class Configuration:
     metrics_of_resources: str
     max_body_bytes: int
     max_request_groups: int
+    max_placing_consumers: int
+    max_placing_rules: int
     server_threads: int
     watch_seconds: float
     connections: ConnectionLimits
     tracing: bool
+    pages: bool | None
 
 
 def load(
@@ -162,10 +167,13 @@ def _configuration(options: cfg.ConfigOpts) -> Configuration:
         metrics_of_resources=options.treeclaim.metrics_of_resources,
         max_body_bytes=options.treeclaim.max_body_bytes,
         max_request_groups=options.treeclaim.max_request_groups,
+        max_placing_consumers=options.treeclaim.max_placing_consumers,
+        max_placing_rules=options.treeclaim.max_placing_rules,
         server_threads=options.treeclaim.server_threads,
         watch_seconds=options.treeclaim.watch_seconds,
         connections=_connections(options),
         tracing=options.treeclaim.tracing,
+        pages=options.treeclaim.pages,
     )
 
 

@@ -12,6 +12,8 @@ from treeclaim.forest.answer.body import Answer, SplitAnswer
 from treeclaim.forest.answer.older import limited_below_1_29
 from treeclaim.forest.answer.summaries import Summaries
 from treeclaim.forest.bounds.budget import Budget
+from treeclaim.forest.order.ordered import in_order
+from treeclaim.forest.order.split import divided_in_order
 from treeclaim.forest.solve.anchors import anchors
 from treeclaim.forest.solve.blocks import Choices
 from treeclaim.forest.solve.candidate_cache import cached
@@ -52,10 +54,20 @@ def search(
     # so that a request that cannot be answered is refused before anything is sent.
     problem = relate(forest, request, options, budget or Budget.of(options))
     summaries = Summaries(problem, form)
+    order = request.order
+    scores: list[float] = []
     if problem.plan.split:
         # Divide: where several providers may give one amount, each candidate that the stages below
         # combine is divided in all minimal ways, and what is distinct is judged of the divisions.
+        if order is not None:
+            found = divided_in_order(problem, order, scores)
+            return SplitAnswer(problem, form, summaries, found, scores)
         return SplitAnswer(problem, form, summaries, divided(problem))
+    if order is not None:
+        # Order: instead of all stages below, the same anchors and the same steps, but always that
+        # one next of which the best can still come: by bounds for each tree, best first within.
+        best = gathered(in_order(problem, order, scores))
+        return Answer(problem, form, summaries, best, scores)
 
     def candidates() -> Iterator[Choices]:
         pace = Pace(problem)
@@ -71,8 +83,7 @@ def search(
         found = combined(problem, stages, pace)
         # Distinct: sharing providers alone can make the same candidate under several anchors.
         once = distinct(problem, found)
-        # Order: this is where candidates would be put into an order of preference. All stages above
-        # give them in the canonical order, which is the same in every worker.
+        # All stages above give candidates in the canonical order, the same in every worker.
         # Limit: the operator's maximum, then the client's limit, or a random sample.
         if request.nested:
             return gathered(limited(problem, once))

@@ -7,6 +7,8 @@ knows of HTTP. The message of each error is readable by itself.
 
 from collections.abc import Sequence
 
+from treeclaim.model.inventory import Inventory
+
 
 class TreeclaimError(Exception):
     """Base of all errors that a caller can cause or must know of."""
@@ -56,9 +58,13 @@ class ProviderInUseError(TreeclaimError):
 
 
 class ProviderGenerationConflictError(TreeclaimError):
-    """The provider's generation is not the one the client gave, or changed meanwhile."""
+    """The provider's generation is not the one the client gave, or changed meanwhile.
 
-    def __init__(self, uuid: str, *, actual: int, given: int) -> None:
+    Attributes:
+        actual: Its generation; None where there is no such provider.
+    """
+
+    def __init__(self, uuid: str, *, actual: int | None, given: int) -> None:
         super().__init__(
             f"resource provider generation conflict for provider {uuid}: "
             f"actual: {actual}, given: {given}"
@@ -87,15 +93,20 @@ class InventoryExistsError(TreeclaimError):
 
 
 class InventoryInUseError(TreeclaimError):
-    """Inventories to be removed have allocations; the classes are in order of their ids."""
+    """Inventories to be removed have allocations; the classes are in order of their ids.
 
-    def __init__(self, provider_uuid: str, resource_classes: Sequence[str]) -> None:
+    Attributes:
+        used: Units allocated of the first class.
+    """
+
+    def __init__(self, provider_uuid: str, resource_classes: Sequence[str], used: int) -> None:
         super().__init__(
             f"Inventory for '{', '.join(resource_classes)}' on resource provider "
             f"'{provider_uuid}' in use."
         )
         self.provider_uuid = provider_uuid
         self.resource_classes = tuple(resource_classes)
+        self.used = used
 
 
 class CapacityTooSmallError(TreeclaimError):
@@ -151,6 +162,25 @@ class TraitsNotFoundError(TreeclaimError):
         self.names = tuple(names)
 
 
+class PreferredTraitsNotFoundError(TraitsNotFoundError):
+    """Some traits that a group would like, or like to avoid, do not exist."""
+
+
+class QueryError(TreeclaimError):
+    """One of several queries of a call names what does not exist.
+
+    Attributes:
+        where: Where the query stands.
+        kind: What is wrong with it.
+    """
+
+    def __init__(self, where: str, error: TreeclaimError) -> None:
+        super().__init__(f"{where}: {error}")
+        self.where = where
+        self.text = str(error)
+        self.kind = type(error)
+
+
 class TraitInUseError(TreeclaimError):
     """A trait of some provider cannot be deleted."""
 
@@ -201,25 +231,40 @@ class InventoryMissingError(TreeclaimError):
 class UnitConstraintError(TreeclaimError):
     """A claimed amount violates min_unit, max_unit or step_size."""
 
-    def __init__(self, provider_uuid: str, resource_class: str) -> None:
+    def __init__(
+        self, provider_uuid: str, resource_class: str, requested: int, inventory: Inventory
+    ) -> None:
         super().__init__(
             f"Unable to create allocation for '{resource_class}' on resource provider "
             f"'{provider_uuid}'. The requested amount would violate inventory constraints."
         )
         self.provider_uuid = provider_uuid
         self.resource_class = resource_class
+        self.requested = requested
+        self.min_unit = inventory.min_unit
+        self.max_unit = inventory.max_unit
+        self.step_size = inventory.step_size
 
 
 class CapacityExceededError(TreeclaimError):
-    """A claim would use more than there is."""
+    """A claim would use more than there is.
 
-    def __init__(self, provider_uuid: str, resource_class: str) -> None:
+    Attributes:
+        requested: By all consumers of the write.
+        free: Of what others leave; may be negative.
+    """
+
+    def __init__(
+        self, provider_uuid: str, resource_class: str, *, requested: int, free: int
+    ) -> None:
         super().__init__(
             f"Unable to create allocation for '{resource_class}' on resource provider "
             f"'{provider_uuid}'. The requested amount would exceed the capacity."
         )
         self.provider_uuid = provider_uuid
         self.resource_class = resource_class
+        self.requested = requested
+        self.free = free
 
 
 class ConcurrentChangeError(TreeclaimError):

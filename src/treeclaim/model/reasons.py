@@ -29,3 +29,5 @@ class Reason(StrEnum):
     """Each group fits alone, together they do not."""
     NO_COMMON_TREE = "no_common_tree"
     """Every group has providers, but no tree serves them all."""
+    RULE = "rule"
+    """A rule of a placing call leaves none of the trees (page 98, section 4)."""

@@ -9,6 +9,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
+from treeclaim.model.order import Order
+
 NO_GROUP = ""
 """Suffix of the unsuffixed group."""
 
@@ -26,6 +28,7 @@ class ProviderConditions:
             no restriction.
         in_subtree: Uuids of providers; what is wanted is one of them or a descendant of one.
             Empty for no restriction.
+        not_in_tree: Each the uuid of any provider of a tree that is not wanted.
     """
 
     required: tuple[frozenset[str], ...] = ()
@@ -34,6 +37,7 @@ class ProviderConditions:
     forbidden_aggregates: frozenset[str] = frozenset()
     in_tree: tuple[str, ...] = ()
     in_subtree: tuple[str, ...] = ()
+    not_in_tree: tuple[str, ...] = ()
 
     @property
     def is_empty(self) -> bool:
@@ -45,6 +49,7 @@ class ProviderConditions:
             or self.forbidden_aggregates
             or self.in_tree
             or self.in_subtree
+            or self.not_in_tree
         )
 
 
@@ -151,6 +156,7 @@ class CandidateRequest(_ByValue):
         sums_groups: False to overlook that groups take from the same provider together.
         limit: Most candidates wanted, None for all.
         nested: False below 1.29: no two providers of one tree in a candidate.
+        order: By which scores the candidates are ordered; None for the usual order.
     """
 
     groups: tuple[RequestGroup, ...]
@@ -162,6 +168,7 @@ class CandidateRequest(_ByValue):
     sums_groups: bool = True
     limit: int | None = None
     nested: bool = True
+    order: Order | None = None
     _value: tuple[Any, ...] = field(init=False, repr=False)
     _hash: int = field(init=False, repr=False)
 
@@ -177,6 +184,7 @@ class CandidateRequest(_ByValue):
             self.sums_groups,
             self.limit,
             self.nested,
+            self.order,
         )
 
 

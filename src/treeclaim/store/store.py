@@ -3,24 +3,19 @@
 
 import logging
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import timedelta
 from time import monotonic
 from typing import Concatenate, ParamSpec, TypeVar
 
 from sqlalchemy.exc import SQLAlchemyError
 
-from treeclaim import metrics
 from treeclaim.model.changes import Changes, Cursor, Positions
-from treeclaim.model.errors import (
-    ConcurrentChangeError,
-    InvalidValueError,
-    StoreUnavailableError,
-    TreeclaimError,
-)
+from treeclaim.model.claim import ConsumerClaim
+from treeclaim.model.errors import ConcurrentChangeError, TreeclaimError
 from treeclaim.store.database.connecting.connections import connected, reading, writing
 from treeclaim.store.database.connecting.engine import DatabaseSettings, make_engine
-from treeclaim.store.database.failures.kinds import Failure, cause_of, failure_of
+from treeclaim.store.database.failures.kinds import Failure, failure_of
 from treeclaim.store.database.failures.outages import Outages
 from treeclaim.store.database.transactions import (
     DeadlineError,
@@ -33,8 +28,13 @@ from treeclaim.store.database.transactions import (
 from treeclaim.store.feed import pruning
 from treeclaim.store.feed.probe import Probe
 from treeclaim.store.feed.unread import changes_since
+from treeclaim.store.operations.allocations import claims as claim_writes
+from treeclaim.store.operations.allocations.requests import ClaimRequest
 from treeclaim.store.writes.commit import Committer, UnknownOutcomeError
+from treeclaim.store.writes.group_commit import GroupCommit, group_settings
+from treeclaim.store.writes.groups import Groups, Member
 from treeclaim.store.writes.retries import ATTEMPTS, Retries
+from treeclaim.store.writes.translation import Translator
 
 Arguments = ParamSpec("Arguments")
 Result = TypeVar("Result")
@@ -52,11 +52,6 @@ _PRUNE_INTERVAL = 3600.0
 PRUNING_THREAD = "treeclaim-pruning"
 """Name of the thread that prunes beside the writes."""
 
-_UNKNOWN_OUTCOME = (
-    "The connection to the database was lost at the end of the change; it was made whole or not "
-    "at all. Look, and try again."
-)
-
 
 class Store:
     """The database, used by one process; threads may share it.
@@ -73,9 +68,15 @@ class Store:
         self._reading = reading(self.engine)
         self._timeouts = settings.timeouts
         self.outages = Outages()
+        self._translator = Translator(self.outages, settings.timeouts.write)
         self._probe = Probe(self.engine, self.outages)
         self._closing = threading.Event()
         self._prune_at = monotonic() + _PRUNE_INTERVAL
+        self._group_engine = make_engine(group_settings(settings))
+        group_commit = GroupCommit(
+            Committer(writing(self._group_engine)), self._translator, self.write, self._closing
+        )
+        self._groups = Groups(group_commit.run, self._write_alone)
 
     def write(
         self,
@@ -98,7 +99,21 @@ class Store:
                 too long. If it happened at COMMIT, the outcome is unknown.
             TreeclaimError: what the operation itself raises; nothing was changed then.
         """
-        retries = Retries(self._attempts, monotonic() + self._timeouts.write, self._closing)
+        return self._write_until(self._deadline(), operation, *args, **kwargs)
+
+    def _deadline(self) -> float:
+        return monotonic() + self._timeouts.write
+
+    def _write_until(
+        self,
+        deadline: float,
+        operation: Callable[Concatenate[WriteTransaction, Arguments], Result],
+        /,
+        *args: Arguments.args,
+        **kwargs: Arguments.kwargs,
+    ) -> Result:
+        """Write as `write`; no statement begins after a deadline on the monotonic clock."""
+        retries = Retries(self._attempts, deadline, self._closing)
         while True:
             try:
                 result = self._committer.run(retries.deadline, operation, *args, **kwargs)
@@ -107,20 +122,50 @@ class Store:
             except SQLAlchemyError as error:
                 failure = failure_of(error)
                 if failure not in {Failure.CONFLICT, Failure.LOST}:
-                    raise self._refused(error) from error
+                    raise self._translator.refused(error) from error
                 is_conflict = failure is Failure.CONFLICT
-                final = ConcurrentChangeError() if is_conflict else self._refused(error)
+                final = ConcurrentChangeError() if is_conflict else self._translator.refused(error)
                 retries.again(error, final)
             except DeadlineError as error:
-                raise self._late() from error
+                raise self._translator.late() from error
             except UnknownOutcomeError as error:
-                raise self._unavailable(_UNKNOWN_OUTCOME, str(error)) from error
+                raise self._translator.unknown_outcome(str(error)) from error
             except PrerequisiteError as error:
                 self.write(error.prerequisite)
             else:
                 self.outages.answered()
                 self._prune_if_due()
                 return result
+
+    def replace_allocations(self, claims: Sequence[ConsumerClaim]) -> None:
+        """Replace all allocations of some consumers, all or nothing (page 70, section 1.3).
+
+        Requests that wait at the same time share a transaction; each has its own outcome.
+
+        Raises:
+            TreeclaimError: as the operation `claims.replace`, and as `write`.
+        """
+        self._submit(ClaimRequest(claims))
+
+    def delete_allocations(self, consumer_uuid: str) -> None:
+        """Remove all allocations of a consumer (page 70, section 5); see `replace_allocations`.
+
+        Raises:
+            TreeclaimError: as the operation `claims.delete`, and as `write`.
+        """
+        self._submit(ClaimRequest.release(consumer_uuid))
+
+    def _submit(self, request: ClaimRequest) -> None:
+        self._groups.submit(request, self._deadline())
+        self.outages.answered()
+        self._prune_if_due()
+
+    def _write_alone(self, member: Member) -> None:
+        request = member.request
+        if request.is_release:
+            self._write_until(member.deadline, claim_writes.delete, *request.consumer_uuids)
+        else:
+            self._write_until(member.deadline, claim_writes.replace, request.claims)
 
     def read(
         self,
@@ -138,11 +183,11 @@ class Store:
             return self._read_once(operation, *args, **kwargs)
         except SQLAlchemyError as error:
             if failure_of(error) not in {Failure.CONFLICT, Failure.LOST}:
-                raise self._refused(error) from error
+                raise self._translator.refused(error) from error
         try:
             return self._read_once(operation, *args, **kwargs)
         except SQLAlchemyError as error:
-            raise self._refused(error) from error
+            raise self._translator.refused(error) from error
 
     def _read_once(
         self,
@@ -155,22 +200,6 @@ class Store:
             result = operation(ReadTransaction(connection), *args, **kwargs)
         self.outages.answered()
         return result
-
-    def _refused(self, error: SQLAlchemyError) -> TreeclaimError:
-        """Return the error for the client; log the driver's text for the operator."""
-        failure = failure_of(error)
-        if failure is Failure.REFUSED_VALUE:
-            return InvalidValueError(failure.value)
-        return self._unavailable(failure.value, cause_of(error))
-
-    def _late(self) -> StoreUnavailableError:
-        cause = f"a write was not done after {self._timeouts.write} s"
-        return self._unavailable(Failure.STATEMENT_TIMEOUT.value, cause)
-
-    def _unavailable(self, text: str, cause: str) -> StoreUnavailableError:
-        metrics.UNAVAILABLE.inc()
-        self.outages.failed(text, cause)
-        return StoreUnavailableError(text, cause=cause)
 
     def changes(self, cursor: Cursor | None) -> Changes | None:
         """Return what was committed since a cursor; None if nothing was.
@@ -238,3 +267,4 @@ class Store:
         self._closing.set()
         self._probe.close()
         self.engine.dispose()
+        self._group_engine.dispose()

@@ -134,7 +134,7 @@ def test_no_pattern_lets_a_line_end_through(schema, text):
 
 EXAMPLES = ["1", "VCPU", "CUSTOM_A", UUID, "all"]
 EXAMPLES += [f"{name}_A" for name in ("resources", "required", "member_of", "in_tree")]
-EXAMPLES += ["in_subtree_A", "inventories"]
+EXAMPLES += ["in_subtree_A", "inventories", "over_capacity"]
 
 
 def _names_like(pattern):

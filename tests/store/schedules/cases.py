@@ -68,6 +68,12 @@ CRITICAL = (
     ("claims-unrecorded", 2, "put-old", "delete-and-refill"),
     ("claims-unrecorded", 2, "delete", "move"),
     ("claims-unrecorded", 2, "delete", "record-owners"),
+    ("groups-absent", 2, "group-one-fits", "put-other"),
+    ("groups-present", 2, "group-one-fits", "group-release-and-refill"),
+    ("groups-present", 2, "group-exchange", "group-exchange"),
+    ("groups-present", 1, "group-refused-first", "delete", "move"),
+    ("groups-unrecorded", 2, "group-one-fits", "delete"),
+    ("groups-left-behind", 2, "group-one-fits", "put-null"),
     ("classes-free", 2, "add-inventory", "swap-class"),
     ("classes-free", 2, "delete-class", "swap-class"),
     ("classes-free", 1, "delete-class", "create-class", "replace-inventories"),
@@ -90,7 +96,14 @@ _WITH_ONE_PREEMPTION = {
 }
 """Worlds of which both databases try all pairs, or those of some scripts."""
 
-_SHARED_OUT = ("claims-present", "trees", "classes-free", "classes-stocked", "parts")
+_SHARED_OUT = (
+    "claims-present",
+    "groups-present",
+    "trees",
+    "classes-free",
+    "classes-stocked",
+    "parts",
+)
 """Worlds of many pairs, which are dealt out: one to PostgreSQL, one to MariaDB, and one is left to
 the exploration without a limit. So both take some four minutes of one core."""
 
@@ -121,7 +134,14 @@ def quick():
     """Pairs for SQLite, where writers take turns: those with a reader or the pruner."""
     return [
         case
-        for name in ("claims-absent", "trees", "classes-stocked", "parts", "known-stream")
+        for name in (
+            "claims-absent",
+            "groups-present",
+            "trees",
+            "classes-stocked",
+            "parts",
+            "known-stream",
+        )
         for case in pairs("sqlite", WORLDS[name], 1)
         if {"read", "prune"} & set(case.scripts)
     ]

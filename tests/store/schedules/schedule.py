@@ -76,7 +76,7 @@ class Scheduler:
 
     Args:
         place: The database, filled.
-        scripts: The operations of each session.
+        scripts: Of each session.
         footprints: Of each session's operations, as far as they are known: between statements
             that meet nothing of the other sessions nobody else need be let in.
     """
@@ -93,7 +93,7 @@ class Scheduler:
         course = Course()
         try:
             for session, script in zip(self._sessions, self._scripts, strict=True):
-                session.start(script.operations)
+                session.start(script.run)
             while able := self._able():
                 self._choose(course, able, choices)
         except BaseException:

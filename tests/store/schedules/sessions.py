@@ -88,9 +88,9 @@ class Session:
         self.follower = None
         self._start = changes
 
-    def start(self, operations):
-        """Run operations, one after the other, up to the first statement."""
-        self._thread = threading.Thread(target=self._run, args=(operations,), daemon=True)
+    def start(self, script):
+        """Run a script up to the first statement."""
+        self._thread = threading.Thread(target=self._run, args=(script,), daemon=True)
         self._thread.start()
         if not self.reported(_LIMIT):
             raise StuckError(self.name)
@@ -140,9 +140,9 @@ class Session:
         self.follower = self.follower or Follower(self._start)
         return [sorted(map(str, part)) for part in self.follower.look(self.store)]
 
-    def _run(self, operations):
+    def _run(self, script):
         try:
-            results = tuple([operation.run(self) for operation in operations])
+            results = script(self)
         except AbandonedError:
             return
         except BaseException as error:  # noqa: BLE001

@@ -29,15 +29,42 @@ class Operation:
         try:
             return str(self.act(session))
         except TreeclaimError as error:
-            return f"{type(error).__name__}: {error}"
+            return told(error)
+
+
+def told(error):
+    """What a client learns of its refusal."""
+    return f"{type(error).__name__}: {error}"
 
 
 @dataclass(frozen=True)
 class Script:
-    """What one client does, one call after the other."""
+    """What one session does.
+
+    Attributes:
+        name: In the names of tests.
+        operations: Calls, one after the other; in serial orders each is by itself.
+        group: Does all of them in one transaction, and returns what each client learns; None if
+            the session does them one after the other.
+        grouped: What the store does for a group.
+    """
 
     name: str
     operations: tuple[Operation, ...]
+    group: Callable[[Session], tuple[str, ...]] | None = None
+    grouped: Callable | None = None
+
+    @property
+    def functions(self):
+        """What the store does for it."""
+        single = [function for one in self.operations for function in one.functions]
+        return single if self.group is None else [*single, self.grouped]
+
+    def run(self, session):
+        """Do it in a session; return what is learned from each operation."""
+        if self.group is not None:
+            return self.group(session)
+        return tuple([operation.run(session) for operation in self.operations])
 
 
 def script(name, *operations):

@@ -9,13 +9,14 @@ from dataclasses import replace
 from datetime import timedelta
 
 from tests.store.schedules.places import BEGINNING
-from tests.store.schedules.world import GENERATION, Operation, World, script
+from tests.store.schedules.world import GENERATION, Operation, Script, World, script, told
 from treeclaim.model.claim import ConsumerClaim, Generation, ReshapedInventory
 from treeclaim.model.inventory import Inventory
 from treeclaim.model.provider import Provider
 from treeclaim.store.feed import pruning
 from treeclaim.store.operations import reshaper
 from treeclaim.store.operations.allocations import claims as allocations
+from treeclaim.store.operations.allocations.requests import ClaimRequest
 from treeclaim.store.operations.catalogue import resource_classes, standard_names
 from treeclaim.store.operations.catalogue import traits as trait_names
 from treeclaim.store.operations.providers import (
@@ -31,6 +32,7 @@ UNCHECKED = Generation.UNCHECKED
 HOST, SPARE, SHARE = "host", "spare", "share"
 MINE, OTHER, NEW = "mine", "other", "new"
 GOLD, SILVER, LEAD = "CUSTOM_GOLD", "CUSTOM_SILVER", "CUSTOM_LEAD"
+CONSUMER_STATES = ("absent", "present", "unrecorded", "left-behind")
 EVERYTHING = timedelta(seconds=-1)
 OWNER = data_migrations.Owner("incomplete", "incomplete")
 
@@ -91,6 +93,26 @@ def release(consumer):
     return write(allocations.delete, consumer)
 
 
+def group(name, *requests):
+    """Requests of several clients that one transaction writes.
+
+    A serial order has each of them in a transaction of its own.
+    """
+
+    def commit(session):
+        try:
+            refusals = session.store.write(allocations.write_group, requests)
+        except allocations.AllRefusedError as error:
+            refusals = error.refusals
+        return tuple("None" if refusal is None else told(refusal) for refusal in refusals)
+
+    operations = tuple(
+        release(*request.consumer_uuids) if request.is_release else put(*request.claims)
+        for request in requests
+    )
+    return Script(name, operations, commit, allocations.write_group)
+
+
 def create(uuid, parent=None, name=None):
     """POST of a provider."""
     return write(providers.create, uuid=uuid, name=name or f"name of {uuid}", parent_uuid=parent)
@@ -116,9 +138,9 @@ PRUNE = script(
 """All that the feed can lose, in several transactions."""
 
 
-def claims_world(state):
+def world_of_consumers(name, state):
     """A host with 8 units, 2 of them in use by somebody else, and a consumer in some state."""
-    world = World(f"claims-{state}")
+    world = World(f"{name}-{state}")
     world.provider(HOST, VCPU=8)
     world.provider(SPARE, VCPU=8)
     world.consumer(OTHER)
@@ -127,6 +149,49 @@ def claims_world(state):
         world.consumer(MINE)
     if state in {"present", "unrecorded"}:
         world.holds(MINE, HOST, "VCPU", 4)
+    return world
+
+
+def groups_world(state):
+    """Groups of claims beside single ones, for the rows of `world_of_consumers`."""
+    world = world_of_consumers("groups", state)
+    mine, new = claim(MINE, UNCHECKED, host=4), claim(NEW, UNCHECKED, host=4)
+    world.add(
+        group("group-one-fits", ClaimRequest([mine]), ClaimRequest([new])),
+        group(
+            "group-refused-first",
+            ClaimRequest([claim(NEW, None, host=7)]),
+            ClaimRequest([claim(MINE, UNCHECKED, spare=3)]),
+            ClaimRequest([claim(OTHER, 1, host=1, spare=6)]),
+        ),
+        group(
+            "group-release-and-refill",
+            ClaimRequest.release(MINE),
+            ClaimRequest([claim(NEW, None, host=6)]),
+        ),
+        group(
+            "group-all-refused",
+            ClaimRequest([claim(NEW, None, host=9)]),
+            ClaimRequest([claim(MINE, 7, host=1)]),
+        ),
+        group(
+            "group-exchange",
+            ClaimRequest([claim(OTHER, UNCHECKED), claim(NEW, UNCHECKED, host=4)]),
+            ClaimRequest([claim(MINE, UNCHECKED)]),
+        ),
+        script("put-null", put(claim(MINE, None, host=4))),
+        script("put-other", put(claim(NEW, None, host=6))),
+        script("move", put(claim(MINE, UNCHECKED, spare=4))),
+        script("delete", release(MINE)),
+        script("shrink", set_stock(HOST, VCPU=2)),
+        FOLLOW,
+    )
+    return world
+
+
+def claims_world(state):
+    """Single claims, and all that meets them, for the rows of `world_of_consumers`."""
+    world = world_of_consumers("claims", state)
     world.add(
         script("put-null", put(claim(MINE, None, host=4))),
         script("put-old", put(claim(MINE, UNCHECKED, host=4))),
@@ -315,7 +380,8 @@ def names_world():
 WORLDS = {
     world.name: world
     for world in (
-        *map(claims_world, ("absent", "present", "unrecorded", "left-behind")),
+        *map(claims_world, CONSUMER_STATES),
+        *map(groups_world, CONSUMER_STATES),
         trees_world(),
         classes_world(stocked=True),
         classes_world(stocked=False),

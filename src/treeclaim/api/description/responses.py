@@ -37,12 +37,15 @@ _HEADERS: dict[str, Any] = {
 }
 
 
+_MOST_ERRORS = 100
+"""Of one answer (contract page 99, section 8); other operations tell of one."""
+
 ERROR: Schema = record(
     {
         "errors": {
             "type": "array",
             "minItems": 1,
-            "maxItems": 1,
+            "maxItems": _MOST_ERRORS,
             "items": record(
                 {"status": INTEGER, "title": STRING, "detail": STRING, "request_id": STRING},
                 {"code": STRING, "min_version": STRING, "max_version": STRING},

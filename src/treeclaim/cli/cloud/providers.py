@@ -17,7 +17,7 @@ _MOST_TREES = 20
 """Trees whose providers are listed one tree after the other; of more, all are listed at once. One
 list of everything costs as much as some hundred providers' trees."""
 
-_NAMED_PARAMETERS = ("in_tree", "in_subtree")
+_NAMED_PARAMETERS = ("in_tree", "in_subtree", "root_in_tree")
 
 
 def is_uuid(text: str) -> bool:
@@ -66,10 +66,16 @@ def with_uuids(client: Client, query: CandidateQuery) -> CandidateQuery:
 def _value(client: Client, name: str, text: str) -> str:
     if not name.startswith(_NAMED_PARAMETERS):
         return text
+    sign = "!" if name == "root_in_tree" and text.startswith("!") else ""
+    text = text.removeprefix(sign)
     begin = "in:" if text.startswith("in:") else ""
     parts = text.removeprefix(begin).split(",") if begin else [text]
-    return begin + ",".join(
-        part if is_uuid(part) else find_provider(client, part)["uuid"] for part in parts
+    return (
+        sign
+        + begin
+        + ",".join(
+            part if is_uuid(part) else find_provider(client, part)["uuid"] for part in parts
+        )
     )
 
 

@@ -9,7 +9,9 @@ from urllib.parse import parse_qsl, quote
 from treeclaim.client.versions import LATEST_MINOR, Need
 from treeclaim.model.microversions import ExtensionFeature, Feature
 
-_GROUPED = re.compile(r"(resources|required|member_of|in_tree|in_subtree)(.*)", re.DOTALL)
+_GROUPED = re.compile(
+    r"(resources|required|member_of|in_tree|in_subtree|preferred)(.*)", re.DOTALL
+)
 _SINCE = {
     "resources": Feature.ALLOCATION_CANDIDATES,
     "limit": Feature.CANDIDATE_LIMIT,
@@ -24,7 +26,10 @@ _SINCE = {
 
 _EXTENSION = ("root_member_of", "isolate", "in_subtree", "can_split", "split_policy")
 
-PARAMETERS = tuple(dict.fromkeys((*_SINCE, "group_policy", *_EXTENSION)))
+_ORDER = ("order_by", "preferred", "root_in_tree")
+"""What version 1.1 of the extension brought (contract page 98, section 2)."""
+
+PARAMETERS = tuple(dict.fromkeys((*_SINCE, "group_policy", *_EXTENSION, *_ORDER)))
 """Names of all parameters, those of groups without a suffix."""
 
 
@@ -47,6 +52,10 @@ class CandidateQuery:
     def parsed(cls, query: str) -> "CandidateQuery":
         """Read a query string."""
         return cls(tuple(parse_qsl(query, keep_blank_values=True)))
+
+    def with_parameter(self, name: str, value: str) -> "CandidateQuery":
+        """Return the query with one parameter more."""
+        return CandidateQuery((*self.parameters, (name, value)))
 
     def __str__(self) -> str:
         """Write the query string."""
@@ -79,6 +88,9 @@ def _needs_of(name: str, value: str) -> Iterator[Need]:
     base, suffix = _split(name)
     if base in _EXTENSION:
         yield Need(name, LATEST_MINOR, extension=ExtensionFeature.MORE_CONSTRAINTS)
+        return
+    if base in _ORDER:
+        yield Need(name, LATEST_MINOR, extension=ExtensionFeature.ORDER_AND_REPORTS)
         return
     if base in _SINCE:
         yield Need(name, _SINCE[base])

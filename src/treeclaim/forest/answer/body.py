@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import orjson
 
 from treeclaim.forest.answer.summaries import Summaries
 from treeclaim.forest.answer.templates import Template, patterns_of, template_of
@@ -31,7 +32,12 @@ class Answer:
     """
 
     def __init__(
-        self, problem: Problem, form: BodyForm, summaries: Summaries, found: Iterator[Choices]
+        self,
+        problem: Problem,
+        form: BodyForm,
+        summaries: Summaries,
+        found: Iterator[Choices],
+        scores: Sequence[float] | None = None,
     ) -> None:
         """Take what is to be written.
 
@@ -40,6 +46,7 @@ class Answer:
             form: How the answer is written.
             summaries: What was noted for them so far.
             found: The candidates, in blocks.
+            scores: Their scores, filled as they are drawn; None where they have none.
         """
         self.candidates = 0
         self._problem = problem
@@ -48,6 +55,7 @@ class Answer:
         self._uuids = problem.forest.uuid.values
         self._summaries = summaries
         self._found = found
+        self._scores = scores
 
     def pieces(self) -> Iterator[bytes | memoryview]:
         """Yield the body: first the candidates, then the summaries of the trees they use."""
@@ -62,6 +70,8 @@ class Answer:
                 self._problem.budget.hold(len(piece))
             yield piece
             separator = b","
+        if self._scores is not None:
+            yield b'],"scores":' + orjson.dumps(self._scores)[:-1]
         yield b'],"provider_summaries":{'
         yield from self._summaries.pieces()
         yield b"}}"
@@ -123,9 +133,10 @@ class SplitAnswer(Answer):
         form: BodyForm,
         summaries: Summaries,
         found: Iterator[SplitCandidate],
+        scores: Sequence[float] | None = None,
     ) -> None:
         """Take what is to be written; see `Answer`."""
-        super().__init__(problem, form, summaries, iter(()))
+        super().__init__(problem, form, summaries, iter(()), scores)
         self._divided = found
 
     def _candidates(self) -> Iterator[bytes]:

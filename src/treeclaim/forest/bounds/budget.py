@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """What one question may cost: time and memory.
 
-Combining is a search, and a question can be made for which it takes longer than anybody waits, or
-holds more than a worker has. So a question carries its budget, and whoever loops asks it.
+Combining is a search, and some questions take longer than any client waits, or more memory than a
+worker has. So each question carries a budget, which every loop checks.
 """
 
 import time
@@ -13,8 +13,8 @@ from treeclaim.model.errors import SearchGivenUpError, SearchTooLargeError
 from treeclaim.model.request import SearchOptions
 
 _INTERRUPT_SECONDS = 0.001
-"""How often `interrupted` is called at most. Short questions take some milliseconds, so whoever
-gives way to them need not look more often."""
+"""Least time between two calls of `interrupted`. Short questions take some milliseconds, so giving
+way to them more often gains nothing."""
 
 _MEGABYTE = 1_000_000
 
@@ -33,7 +33,7 @@ class Budget:
         *,
         interrupted: Callable[[], None] | None = None,
     ) -> None:
-        """Begin now.
+        """Start the clock.
 
         Args:
             seconds: How long it may be computed; None for as long as it likes.
@@ -56,7 +56,7 @@ class Budget:
         return cls(options.seconds, options.most_bytes, interrupted=interrupted)
 
     def check(self) -> None:
-        """Go on if there is time; cheap enough for every turn of every loop.
+        """Raise if the time is over; cheap enough for every turn of every loop.
 
         Raises:
             SearchGivenUpError: if there is none left.
@@ -98,7 +98,7 @@ class Budget:
 
     @contextmanager
     def paused(self) -> Iterator[None]:
-        """Let no time pass while the block runs: what takes long there is a client that reads."""
+        """Stop the clock while the block runs: a slow client reads its answer there."""
         begin = time.monotonic()
         try:
             yield
@@ -108,4 +108,4 @@ class Budget:
 
 
 UNBOUNDED = Budget()
-"""For what is called without a question."""
+"""No limit at all, for calls that no client waits for."""

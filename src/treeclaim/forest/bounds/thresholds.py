@@ -31,6 +31,18 @@ STACK_BYTES = 64_000_000
 """Memory in which partial candidates wait: at each step of a search as many as are extended
 together, each with a provider for every slot. A quarter of what a question may hold by default."""
 
+# -- candidates in the order of their scores ---------------------------------------------------
+
+FIRST_BEST_TREES = 16
+"""Trees that are staged together at first, those with the highest ceilings; then twice as many."""
+
+MOST_BEST_TREES = 4096
+"""Trees that are staged together at most, where candidates are drawn by their scores."""
+
+BEST_PAIRS = 256
+"""Pairs of a partial candidate and an option that are looked at together where candidates are drawn
+by their scores: it takes hardly longer than to look at one."""
+
 # -- when a closer look pays -------------------------------------------------------------------
 
 PATIENCE = 64

@@ -65,7 +65,7 @@ class Domain:
             found: Integers = self.keys.searchsorted(anchors * self.position_count + positions)
             return found
         # Trees do not overlap, so the anchor need not be looked at.
-        if len(positions) + len(self.positions) < self._span:
+        if not len(self.positions) or len(positions) + len(self.positions) < self._span:
             found = self.positions.searchsorted(positions)
         else:
             at = np.minimum(np.maximum(positions - self.positions[0], 0), self._span)

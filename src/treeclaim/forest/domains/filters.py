@@ -13,7 +13,11 @@ import numpy as np
 
 from treeclaim.forest.table.columns import Mask, Rows
 from treeclaim.forest.table.forest import Forest
-from treeclaim.model.errors import ResourceClassNotFoundError, TraitsNotFoundError
+from treeclaim.model.errors import (
+    PreferredTraitsNotFoundError,
+    ResourceClassNotFoundError,
+    TraitsNotFoundError,
+)
 from treeclaim.model.request import CandidateRequest, ProviderConditions
 
 
@@ -22,6 +26,7 @@ def require_known_names(forest: Forest, request: CandidateRequest) -> None:
 
     Raises:
         TraitsNotFoundError: for the first set of traits with an unknown name.
+        PreferredTraitsNotFoundError: the same for traits that are only preferred.
         ResourceClassNotFoundError: for the first unknown class.
 
     The order is that of contract page 90, section 2, step G.
@@ -33,12 +38,16 @@ def require_known_names(forest: Forest, request: CandidateRequest) -> None:
         required = frozenset[str]().union(*group.conditions.required)
         require_known_traits(forest, required)
         require_known_traits(forest, group.conditions.forbidden)
+    if request.order is not None:
+        names = {one.trait for one in request.order.preferences}
+        missing = sorted(names - forest.catalogue.traits.keys())
+        if missing:
+            raise PreferredTraitsNotFoundError(missing)
 
 
 def require_known_traits(forest: Forest, names: Iterable[str]) -> None:
     """Raise TraitsNotFoundError if some of these traits do not exist."""
-    known = forest.catalogue.traits
-    missing = {name for name in names if name not in known}
+    missing = set(names).difference(forest.catalogue.traits)
     if missing:
         raise TraitsNotFoundError(sorted(missing))
 
@@ -115,6 +124,15 @@ def in_named_tree(forest: Forest, conditions: ProviderConditions, rows: Rows) ->
     return _below(forest, [int(forest.root.values[row]) for row in named if row is not None], rows)
 
 
+def in_no_named_tree(forest: Forest, conditions: ProviderConditions, rows: Rows) -> Rows:
+    """Return those of some rows that belong to no tree that is not wanted."""
+    if not conditions.not_in_tree:
+        return rows
+    named = [forest.row_of(uuid) for uuid in conditions.not_in_tree]
+    roots = [int(forest.root.values[row]) for row in named if row is not None]
+    return rows[~np.isin(forest.root.values[rows], roots)]
+
+
 def in_named_subtree(forest: Forest, conditions: ProviderConditions, rows: Rows) -> Rows:
     """Return those of some rows that are providers that `in_subtree` names, or below them."""
     if not conditions.in_subtree:
@@ -139,6 +157,7 @@ def meeting(forest: Forest, conditions: ProviderConditions, rows: Rows) -> Rows:
     if conditions.is_empty:
         return rows
     rows = in_named_tree(forest, conditions, rows)
+    rows = in_no_named_tree(forest, conditions, rows)
     rows = in_named_subtree(forest, conditions, rows)
     rows = by_traits(forest, conditions, rows)
     return not_outcast(forest, conditions, members(forest, conditions, rows))

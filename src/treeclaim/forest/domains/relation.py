@@ -6,9 +6,8 @@ class of the unsuffixed group is one. A relation is a set of pairs (anchor root,
 holds the local pairs, provider and its own root, and the lent ones, a sharing provider and each
 root of a tree that has an aggregate in common with it (`anchors` of contract page 90, section 4).
 
-Which pairs there are but for the amounts depends on the shape of the Forest alone, so the Forest
-remembers it from one question to the next; what is left to do for a question is to compare amounts
-with what is free.
+Which pairs there are, apart from amounts, depends on the shape of the Forest alone. So the Forest
+caches them, and a question only compares its amounts with what is free.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -28,7 +27,7 @@ from treeclaim.model.request import NO_GROUP, STRICT, ProviderConditions, Reques
 
 @dataclass(frozen=True, eq=False)
 class Pairs:
-    """Pairs (anchor, provider) that there are but for the amounts; no pair twice.
+    """Pairs (anchor, provider) that suit a slot whatever the amounts; no pair twice.
 
     Equal by identity. They are sorted by anchor, then by position of the provider.
 
@@ -38,7 +37,7 @@ class Pairs:
         indices: By class name: where the provider's inventory is among those of the class.
         sharing: Numbers of the pairs whose provider is a sharing one, ascending, int64.
         is_local: Whether each provider is in its anchor's tree.
-        serial: Stands for these pairs in keys of what is remembered, which would keep them alive.
+        serial: Stands for these pairs in keys of caches, which would otherwise keep them alive.
     """
 
     starts: Integers
@@ -137,13 +136,13 @@ def relations_of(
     budget.check()
     if group.suffix != NO_GROUP:
         classes = tuple(sorted(group.resources))
-        pairs = _remembered(forest, "suffixed", classes, group.conditions, _suffixed)
+        pairs = _cached_pairs(forest, "suffixed", classes, group.conditions, _suffixed)
         return [_fitting(forest, group, pairs)]
     # Required traits are those of all providers of the group together; only where there is a
     # single class do they bind its provider alone.
     make = _only_of_unsuffixed if len(group.resources) == 1 else _unsuffixed
     return [
-        _fitting(forest, group, _remembered(forest, "", (name,), group.conditions, make))
+        _fitting(forest, group, _cached_pairs(forest, "", (name,), group.conditions, make))
         for name in group.resources
     ]
 
@@ -152,7 +151,7 @@ def split_relation(
     forest: Forest, conditions: ProviderConditions, resource_class: str, amount: int
 ) -> Relation:
     """Relate the providers that may give some part of an amount to the unsuffixed group."""
-    pairs = _remembered(forest, "split", (resource_class,), conditions, _unsuffixed)
+    pairs = _cached_pairs(forest, "split", (resource_class,), conditions, _unsuffixed)
     if not pairs.indices:
         return Relation(pairs, None)
     columns = forest.class_inventories(resource_class)
@@ -199,7 +198,7 @@ _Makes = Callable[[Forest, ProviderConditions, Rows], tuple[Rows, Rows]]
 """Finds the rows that serve their own tree, and the sharing ones that are lent to others."""
 
 
-def _remembered(
+def _cached_pairs(
     forest: Forest,
     kind: str,
     classes: tuple[str, ...],

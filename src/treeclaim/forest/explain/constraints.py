@@ -68,6 +68,14 @@ def _of_root(root: ProviderConditions) -> Iterator[Constraint]:
             {"aggregates": sorted(aggregates)},
             f"root_member_of={_any_of(aggregates)}",
         )
+    if root.in_tree:
+        detail = {"providers": list(root.in_tree)}
+        text = f"root_in_tree={_any_of(root.in_tree)}"
+        yield Constraint(Reason.NOT_IN_TREE, None, root.in_tree, detail, text)
+    if root.not_in_tree:
+        detail = {"forbidden_providers": list(root.not_in_tree)}
+        text = f"root_in_tree=!{_any_of(root.not_in_tree)}"
+        yield Constraint(Reason.NOT_IN_TREE, None, root.not_in_tree, detail, text)
     for aggregate in sorted(root.forbidden_aggregates):
         yield Constraint(
             Reason.ROOT_MEMBER_OF,
@@ -184,12 +192,14 @@ def reduced(
         can_split=request.can_split.intersection(parts.get((Reason.CAPACITY, NO_GROUP), [])),
         sums_groups=(Reason.COMBINED_CAPACITY, None) in parts,
         limit=None,
+        order=None,
     )
 
 
 def _reduced_root(root: ProviderConditions, parts: _Parts) -> ProviderConditions:
     traits = {id(value) for value in parts.get((Reason.ROOT_TRAIT, None), [])}
     members = {id(value) for value in parts.get((Reason.ROOT_MEMBER_OF, None), [])}
+    trees = {id(value) for value in parts.get((Reason.NOT_IN_TREE, None), [])}
     return ProviderConditions(
         required=tuple(names for names in root.required if id(names) in traits),
         forbidden=frozenset(name for name in root.forbidden if id(name) in traits),
@@ -197,6 +207,8 @@ def _reduced_root(root: ProviderConditions, parts: _Parts) -> ProviderConditions
         forbidden_aggregates=frozenset(
             aggregate for aggregate in root.forbidden_aggregates if id(aggregate) in members
         ),
+        in_tree=root.in_tree if id(root.in_tree) in trees else (),
+        not_in_tree=root.not_in_tree if id(root.not_in_tree) in trees else (),
     )
 
 

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from treeclaim.forest.bounds.budget import UNBOUNDED, Budget
+from treeclaim.forest.domains.filters import require_known_names
 from treeclaim.forest.explain.constraints import Constraint, constraints_of
 from treeclaim.forest.explain.matching_trees import ROOT_REASONS, MatchingTrees
 from treeclaim.forest.table.forest import Forest
@@ -53,6 +54,7 @@ def explained(
         SearchGivenUpError, SearchTooLargeError: if it took more.
         TraitsNotFoundError, ResourceClassNotFoundError: if the request names what does not exist.
     """
+    require_known_names(forest, request)
     trees = MatchingTrees(forest, request, list(constraints_of(request)), budget)
     empty = MatchingTrees(forest.emptied(), request, trees.constraints, budget)
     matching = trees.matching(trees.constraints)

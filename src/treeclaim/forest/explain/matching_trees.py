@@ -18,7 +18,7 @@ from treeclaim.forest.table.forest import Forest
 from treeclaim.model.reasons import Reason
 from treeclaim.model.request import CandidateRequest, SearchOptions
 
-ROOT_REASONS = (Reason.ROOT_TRAIT, Reason.ROOT_MEMBER_OF)
+ROOT_REASONS = (Reason.ROOT_TRAIT, Reason.ROOT_MEMBER_OF, Reason.NOT_IN_TREE)
 
 _GROUP_BYTES = 2_000
 """Memory that is counted for each group of a question whose outcome is kept."""

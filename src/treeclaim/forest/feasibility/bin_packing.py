@@ -9,10 +9,10 @@ one after the other, and what is remembered is only how many items of each kind 
 way that can be reached, as an array of truths. Serving more never hurts, so a bin is always
 filled up.
 
-Proving that nothing fits is the hard part; mostly something does. So before that, the largest items
-are put one after the other where they fit best (`greedy`), and if all are served that is a proof.
+Proving that nothing fits is hard, and mostly something does. So a greedy pass comes first: it puts
+the largest items where they fit best (`greedy`). If it serves all of them, that is a proof.
 
-Many trees are alike: the answers are kept by what the question is made of, not by tree.
+Many trees are alike, so verdicts are cached by the rooms and amounts, not by tree.
 """
 
 from collections.abc import Iterator, Sequence

@@ -42,7 +42,7 @@ class JointFeasibility:
         *,
         budget: Budget,
     ) -> None:
-        """Take what a search has.
+        """Prepare the checks for the anchors of a stage.
 
         Args:
             slots: What each slot asks for.
@@ -51,7 +51,7 @@ class JointFeasibility:
             lists: Slots of each same_subtree list. The head of a list leaves them few options, so
                 they do not count where combinations do.
             position_count: Number of positions there are in all.
-            budget: When to give up.
+            budget: What the search may cost.
         """
         self._budget = budget
         self._slots = slots

@@ -35,9 +35,13 @@ def joint_constraints_of(
         joint_constraints.append(JointConstraint(alone, None, 1, len(alone)))
     if not request.sums_groups:
         return tuple(joint_constraints)
-    for name in dict.fromkeys(name for slot in numbers for name in slots[slot].resources):
-        sharing = tuple(slot for slot in numbers if name in slots[slot].resources)
-        joint_constraints += _joint_constraint_for(slots, name, sharing)
+    by_class: dict[str, list[int]] = {}
+    for number in numbers:
+        for name in slots[number].resources:
+            by_class.setdefault(name, []).append(number)
+    for name, competing in by_class.items():
+        if len(competing) > 1:
+            joint_constraints += _joint_constraint_for(slots, name, tuple(competing))
     return tuple(joint_constraints)
 
 

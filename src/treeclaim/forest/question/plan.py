@@ -1,12 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """What can be said of a request before any provider is looked at.
 
-Schedulers ask the same few questions all day, one for each flavor, so all of this is worked out
-once for each and kept.
+Schedulers ask the same few questions all day, one for each flavor, so plans are cached.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from treeclaim.forest.bounds.cache import ByteCache, size_of
 from treeclaim.forest.question.joint_constraints import (
@@ -47,6 +46,7 @@ class Plan:
         split: Amounts of the classes of the unsuffixed group that several providers may give;
             no slot is for them.
         disjoint: Slots and names of classes for which no other slot can use the same provider.
+        nbytes: Memory that it takes, with the request.
     """
 
     request: CandidateRequest
@@ -61,6 +61,14 @@ class Plan:
     split: Mapping[str, int]
     disjoint: frozenset[tuple[int, str]] = frozenset()
 
+    nbytes: int = field(init=False, repr=False)
+    _hash: int = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        """Compute once what caches ask for again and again."""
+        object.__setattr__(self, "nbytes", _PLAN_BYTES + _bytes_of(self.request))
+        object.__setattr__(self, "_hash", hash((self.request, self.disjoint)))
+
     def __eq__(self, other: object) -> bool:
         """Compare by value: all of a plan follows from the request and what is disjoint."""
         return self is other or (
@@ -71,12 +79,7 @@ class Plan:
 
     def __hash__(self) -> int:
         """Return the hash of the value."""
-        return hash((self.request, self.disjoint))
-
-    @property
-    def nbytes(self) -> int:
-        """Return the memory that it takes, with the request."""
-        return _PLAN_BYTES + _bytes_of(self.request)
+        return self._hash
 
     def without_disjoint(self, disjoint: frozenset[tuple[int, str]]) -> "Plan":
         """Return the plan where some slots do not compete for a class; the same one each time.

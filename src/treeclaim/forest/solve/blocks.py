@@ -47,8 +47,8 @@ class Block:
     """Some partial candidates, in order.
 
     What was chosen is a wide matrix where a request has many slots, and most partial candidates
-    of a wide tree only wait, often to the end. So a block that grew out of another one knows that
-    one, and writes its own matrix when it is asked for it.
+    of a wide tree are never looked at again. So a block that grew out of another one refers to it,
+    and computes its own matrix when it is first read.
 
     Attributes:
         anchor: Index of each one's anchor, int64, shape (n,).
@@ -121,7 +121,7 @@ class Block:
 
 
 class Stack:
-    """Blocks that wait, each with the number of the step that is next; counted by a budget."""
+    """A stack of blocks, each with the number of its next step; a budget counts its memory."""
 
     def __init__(self, budget: Budget) -> None:
         self._budget = budget
@@ -132,13 +132,13 @@ class Stack:
         return len(self._waiting)
 
     def push(self, depth: int, block: Block) -> None:
-        """Let a block wait."""
+        """Push a block."""
         nbytes = block.nbytes
         self._waiting.append((depth, block, nbytes))
         self._budget.hold(nbytes)
 
     def pop(self) -> tuple[int, Block]:
-        """Take the block that came last."""
+        """Pop the block that was pushed last."""
         depth, block, nbytes = self._waiting.pop()
         self._budget.hold(-nbytes)
         return depth, block

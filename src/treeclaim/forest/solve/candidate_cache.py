@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Candidates that an earlier question found, for one that must find the same.
+"""A cache of candidates, for questions that must find what an earlier one found.
 
 Which candidates there are depends on the shape of the Forest and on who has room for what, not on
 the amounts themselves. A scheduler asks for the same flavor again and again, and a claim in between

@@ -170,6 +170,35 @@ class Combiner:
                     2 * size, most_rows(len(self._domains), thresholds.LARGEST_FRUITLESS_BLOCK)
                 )
 
+    def hopeful(self, anchors: Integers) -> Integers:
+        """Return those of some anchors that may have candidates, as far as is judged before."""
+        runs = list(self._joint_feasibility.runs(anchors))
+        return np.concatenate(runs) if runs else anchors[:0]
+
+    def extended(
+        self, depth: int, block: Block, size: int, *, closely: bool = False
+    ) -> tuple[Block, int]:
+        """Extend the first partial candidates of a block by one step, in whatever order they are.
+
+        Args:
+            depth: Which step of `Rules.steps` is next.
+            block: Partial candidates.
+            size: About how many pairs are looked at; at least all of the first one.
+            closely: Leave out those that cannot be completed, which takes time to find out.
+
+        Returns:
+            What they became, and how many of the block were extended.
+        """
+        self._budget.check()
+        window = self._window(depth, block)
+        rows = window.rows_within(size)
+        if rows < len(block):
+            block, window = block.part(slice(rows)), window.first_rows(rows)
+        grown = self._grow(depth, block, window)
+        if closely and len(grown):
+            grown = grown.take(np.flatnonzero(self._completable(depth + 1, grown)))
+        return grown, len(block)
+
     def _window(self, depth: int, block: Block) -> Window:
         step = self._rules.steps[depth]
         if step.slot is None:

@@ -46,7 +46,7 @@ class FirstAnchors:
         sharing: Mask,
         budget: Budget,
     ) -> None:
-        """Take what a search has.
+        """Prepare the lookup; nothing is computed before it is needed.
 
         Args:
             relations: Who may take each slot, and under which anchor.

@@ -7,7 +7,7 @@ from treeclaim.forest.solve.problem import Problem
 
 
 class Pace:
-    """How much a search takes at a time: little where little is wanted, more where little is found.
+    """How much a search takes at a time: little if little is wanted, more if little is found.
 
     Attributes:
         reach: Trees that are compared together, to find anchors.

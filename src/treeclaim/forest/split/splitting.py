@@ -66,7 +66,7 @@ class Splitter:
     def _first(self, count: int | None) -> list[SplitCandidate]:
         found: list[SplitCandidate] = []
         most = sys.maxsize if count is None else min(count, sys.maxsize)
-        for candidate in islice(self._distinct(), most):
+        for candidate in islice(self.distinct(), most):
             self._problem.budget.hold(_CANDIDATE_BYTES + _PART_BYTES * len(candidate.parts))
             found.append(candidate)
         return found
@@ -76,7 +76,7 @@ class Splitter:
         found = self._of_anchor(np.array([anchor], dtype=np.int64))
         return next(found, None) is not None
 
-    def _distinct(self) -> Iterator[SplitCandidate]:
+    def distinct(self) -> Iterator[SplitCandidate]:
         """Yield the candidates; one of sharing providers alone may come from several anchors."""
         for anchor, candidate in self._drawn():
             if not self._is_repetition(anchor, candidate):
@@ -149,6 +149,12 @@ class Splitter:
                     yield anchor, candidate
                     still.append((anchor, source))
             waiting = still
+
+    def of_anchors(self, anchors: Trees) -> Iterator[tuple[int, SplitCandidate]]:
+        """Yield the candidates of some anchors, with their numbers, as each anchor has them."""
+        for number in anchors.tolist():
+            for found in self._of_anchor(np.array([number], dtype=np.int64)):
+                yield number, found
 
     def _of_anchor(self, anchor: Trees) -> Iterator[SplitCandidate]:
         for anchors, chosen in combined_under(self._problem, anchor):

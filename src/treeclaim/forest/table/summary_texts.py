@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A cache of the summaries of trees as JSON, until something in them changes.
 
-Three levels, as each pays where the one above does not. The text of a provider, so that a claim on
+Three levels, because each helps where the one above does not. The text of a provider, so that a claim on
 one host of a wide tree does not make all of the tree be written again. The text of a tree: answers
 show whole trees, and one long string is joined much faster than many short ones. And the text of
 all the trees of the last answer, as two questions in a row often match the same trees.

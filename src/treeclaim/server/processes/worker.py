@@ -35,7 +35,7 @@ def work(settings: ServerSettings, listener: socket.socket, ready: int) -> None:
     _watch_parent()
     os.environ[CONFIG_FILES_VARIABLE] = os.pathsep.join(settings.config_files)
     os.environ[_THREADS_VARIABLE] = str(settings.threads)
-    started = start(f"{settings.workers} x {settings.threads} threads")
+    started = start(f"{settings.workers} x {settings.threads} threads", pages=True)
     asyncio.run(_serve(settings, listener, ready, started))
     _end_soon(END_SECONDS)
 

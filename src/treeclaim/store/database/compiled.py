@@ -12,9 +12,11 @@ from dataclasses import dataclass
 from operator import itemgetter
 from typing import Any
 
+import sqlalchemy as sa
 from sqlalchemy import Executable
+from sqlalchemy.dialects.postgresql import ARRAY
 from sqlalchemy.engine import Connection, CursorResult, Dialect
-from sqlalchemy.sql import ClauseElement
+from sqlalchemy.sql import ClauseElement, Insert
 from sqlalchemy.sql.compiler import SQLCompiler
 
 Values = Mapping[str, Any]
@@ -43,7 +45,13 @@ class CompiledStatement:
             text = self._text_for(connection.dialect, values)
             return connection.exec_driver_sql(text.sql, text.parameters(values))
         text = self._text_for(connection.dialect, values[0])
-        return connection.exec_driver_sql(text.sql, [text.parameters(each) for each in values])
+        parameters = [text.parameters(each) for each in values]
+        if len(parameters) == 1:
+            return connection.exec_driver_sql(text.sql, parameters[0])
+        if text.array_sql is not None:
+            arrays = {name: [row[name] for row in parameters] for name in parameters[0]}
+            return connection.exec_driver_sql(text.array_sql, arrays)
+        return connection.exec_driver_sql(text.sql, parameters)
 
     def _text_for(self, dialect: Dialect, values: Values) -> "_Text":
         """Return the SQL for these names of values and lengths of lists."""
@@ -71,11 +79,14 @@ class _Text:
         sql: As the driver takes it.
         getters: How to get each parameter from the values, by the parameter's name.
         order: Names of the parameters, where the driver takes them by position.
+        array_sql: For an INSERT on PostgreSQL, the same for many rows, with an array for each
+            parameter. The driver would send a statement for each row; MariaDB's joins them.
     """
 
     sql: str
     getters: Mapping[str, _Getter]
     order: Sequence[str] | None
+    array_sql: str | None
 
     def parameters(self, values: Values) -> Any:
         """Return the driver's parameters for some values."""
@@ -101,7 +112,20 @@ def _compile(statement: Executable, dialect: Dialect, values: Values) -> _Text:
             continue
         for position, parameter in enumerate(expanded.parameter_expansion[name]):
             getters[parameter] = _element(name, position)
-    return _Text(expanded.statement, getters, expanded.positiontup)
+    array_sql = _array_sql(statement, dialect, values)
+    return _Text(expanded.statement, getters, expanded.positiontup, array_sql)
+
+
+def _array_sql(statement: ClauseElement, dialect: Dialect, values: Values) -> str | None:
+    """Return the SQL that inserts many rows, from an array for each column; None if not needed."""
+    if not isinstance(statement, Insert) or dialect.name != "postgresql":
+        return None
+    columns = [statement.table.columns[name] for name in values]
+    arrays = [sa.cast(sa.bindparam(column.name), ARRAY(column.type)) for column in columns]
+    names = [column.name for column in columns]
+    rows = sa.func.unnest(*arrays).table_valued(*names).render_derived()
+    insert = sa.insert(statement.table).from_select(names, sa.select(*rows.c))
+    return str(insert.compile(dialect=dialect))
 
 
 def _constant(value: object) -> _Getter:

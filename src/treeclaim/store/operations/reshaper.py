@@ -9,6 +9,8 @@ from treeclaim.model.inventory import Inventory
 from treeclaim.model.news import Part
 from treeclaim.store.database.transactions import WriteTransaction
 from treeclaim.store.operations.allocations import claims as claim_writes
+from treeclaim.store.operations.allocations.locking import lock
+from treeclaim.store.operations.allocations.requests import ClaimRequest
 from treeclaim.store.operations.locks.class_ids import locked_ids_of
 from treeclaim.store.operations.locks.provider_rows import (
     LockedProvider,
@@ -35,9 +37,11 @@ def reshape(
         UnitConstraintError, CapacityExceededError, InventoryInUseError.
     """
     uuids = [inventory.provider_uuid for inventory in reshaped]
-    locked = claim_writes.lock(transaction, claims, uuids)
+    request = ClaimRequest(claims)
+    locked = lock(transaction, [request], uuids)
     _require_current(reshaped, locked.providers)
-    claim_writes.require_known(locked)
+    locked.raise_refusal()
+    claim_writes.require_providers(locked, request)
     final: list[tuple[LockedProvider, dict[int, Inventory]]] = []
     for given in reshaped:
         provider = locked.providers[given.provider_uuid]

@@ -3,9 +3,12 @@
 
 import random
 import uuid
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 
-from tests.service import application_on, client_of
+import sqlalchemy as sa
+
+from tests.databases import server_of
+from tests.service import application_on, client_of, schema_on, start_on
 
 EXTENDED = {"openstack-api-version": "placement 1.39, treeclaim 1.1"}
 CLASSES = ("VCPU", "MEMORY_MB", "DISK_GB")
@@ -24,8 +27,9 @@ AGGREGATES = tuple(uuid_of(f"aggregate {number}") for number in range(4))
 class Cloud:
     """A service with a random world in it, and a client of it."""
 
-    def __init__(self, client, seed=0):
+    def __init__(self, client, engine, seed=0):
         self.client = client
+        self.engine = engine
         self.random = random.Random(seed)
         self.providers = []
         self.consumers = []
@@ -117,6 +121,18 @@ class Cloud:
             self.consumers.append(consumer)
         return answer.is_success
 
+    def by_hand(self, *statements):
+        """Change rows as no service does."""
+        with self.engine.begin() as connection:
+            for statement in statements:
+                connection.execute(statement)
+
+    def post(self, path, body, status=200):
+        """The body of the answer to a POST of the extension."""
+        answer = self.client.post(path, json=body, headers=EXTENDED)
+        assert answer.status_code == status, answer.text
+        return answer.json()
+
     def single(self, provider):
         """What the single URLs say of a provider, in the form of the bulk list."""
         path = f"/resource_providers/{provider}"
@@ -134,8 +150,14 @@ class Cloud:
 @contextmanager
 def cloud_on(kind, folder, **overrides):
     """An empty cloud on a kind of database."""
-    with (
-        application_on(kind, folder, **overrides) as application,
-        client_of(application) as client,
-    ):
-        yield Cloud(client)
+    with ExitStack() as stack:
+        if kind == "sqlite":
+            url = f"sqlite:///{folder}/placement.db"
+            application = stack.enter_context(application_on(kind, folder, **overrides))
+        else:
+            url = stack.enter_context(server_of(kind).database(folder))
+            schema_on(url)
+            application = stack.enter_context(start_on(url, folder, **overrides))
+        engine = sa.create_engine(url)
+        stack.callback(engine.dispose)
+        yield Cloud(stack.enter_context(client_of(application)), engine)

@@ -52,8 +52,20 @@ ABSENT = (
     "it cannot be combined with group_policy",
     "is not in the unsuffixed resources",
     "is unknown.",
+    "is named twice",
+    "which is a consumer of the call",
+    "'requests' names one that is not there",
+    "'same_domain' cannot be soft",
+    "'same_domain' may stand in one rule only",
+    "'same_domain' cannot be used with 'partial'",
     "is none that this list gave",
     "Invalid limit",
+    "a new one needs a uuid",
+    "A resource provider's name is required",
+    "It is the same provider as",
+    "creating loop in the provider tree",
+    "parent provider UUID cannot be same as UUID",
+    "kind=orphaned needs a POST",
 )
 """Of refusals that no schema can tell: names that do not exist, and values against each other."""
 

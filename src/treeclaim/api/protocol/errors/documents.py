@@ -5,6 +5,7 @@ import html
 import re
 from dataclasses import dataclass
 from http import HTTPStatus
+from typing import Any
 
 import orjson
 
@@ -54,13 +55,12 @@ def error_body(
         request_id: The request's own id.
     """
     kind = best_match(accept, ("text/html", "application/json")) or _PLAIN
-    detail = "\n\n ".join(
-        part
-        for part in (_OPENINGS.get(error.status), _TAG.sub("", detail_of(error.detail)))
-        if part
-    )
+    details = [_detail(error), *map(_detail, error.others)]
+    detail = "\n\n".join(details)
     if kind == "application/json":
-        return ErrorBody(kind, _json(error, detail, version, request_id))
+        every = zip((error, *error.others), details, strict=True)
+        documents = [_document(one, text, version, request_id) for one, text in every]
+        return ErrorBody(kind, orjson.dumps({"errors": documents}))
     status_line = f"{error.status.value} {error.status.phrase}"
     if kind == _PLAIN:
         return ErrorBody("text/plain; charset=UTF-8", f"{status_line}\n\n{detail}\n\n".encode())
@@ -72,8 +72,18 @@ def error_body(
     return ErrorBody("text/html; charset=UTF-8", page.encode())
 
 
-def _json(error: ApiError, detail: str, version: Version | None, request_id: str) -> bytes:
-    document = {
+def _detail(error: ApiError) -> str:
+    return "\n\n ".join(
+        part
+        for part in (_OPENINGS.get(error.status), _TAG.sub("", detail_of(error.detail)))
+        if part
+    )
+
+
+def _document(
+    error: ApiError, detail: str, version: Version | None, request_id: str
+) -> dict[str, Any]:
+    document: dict[str, Any] = {
         "status": error.status.value,
         "title": error.status.phrase,
         "detail": detail,
@@ -82,4 +92,4 @@ def _json(error: ApiError, detail: str, version: Version | None, request_id: str
     }
     if version is not None and version.has(Feature.ERROR_CODES):
         document["code"] = error.code
-    return orjson.dumps({"errors": [document]})
+    return document

@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Errors as clients see them: status, code and text (contract page 00, section 6)."""
 
+from collections.abc import Mapping, Sequence
 from http import HTTPStatus
+from typing import Any
 
 from treeclaim.model import errors as model
 
@@ -15,6 +17,9 @@ PROVIDER_NOT_FOUND = "placement.resource_provider.not_found"
 DUPLICATE_KEY = "placement.query.duplicate_key"
 BAD_VALUE = "placement.query.bad_value"
 MISSING_VALUE = "placement.query.missing_value"
+DEADLINE = "treeclaim.deadline"
+CONSUMER_EXISTS = "treeclaim.consumer_exists"
+UNPLACED = "treeclaim.unplaced"
 
 
 class ApiError(Exception):
@@ -26,6 +31,7 @@ class ApiError(Exception):
         code: One of the codes above; shown from 1.23.
         headers: More response headers.
         members: More members of the error object.
+        others: More errors of the same answer, each an object of its own.
     """
 
     def __init__(
@@ -35,7 +41,8 @@ class ApiError(Exception):
         code: str = UNDEFINED,
         *,
         headers: dict[str, str] | None = None,
-        members: dict[str, str] | None = None,
+        members: Mapping[str, Any] | None = None,
+        others: Sequence["ApiError"] = (),
     ) -> None:
         super().__init__(detail)
         self.status = status
@@ -43,6 +50,7 @@ class ApiError(Exception):
         self.code = code
         self.headers = headers or {}
         self.members = members or {}
+        self.others = tuple(others)
 
 
 _STATUS: dict[type[model.TreeclaimError], tuple[HTTPStatus, str]] = {
@@ -61,6 +69,8 @@ _STATUS: dict[type[model.TreeclaimError], tuple[HTTPStatus, str]] = {
     model.ResourceClassInUseError: (HTTPStatus.CONFLICT, UNDEFINED),
     model.StandardResourceClassError: (HTTPStatus.BAD_REQUEST, UNDEFINED),
     model.TraitsNotFoundError: (HTTPStatus.BAD_REQUEST, UNDEFINED),
+    model.PreferredTraitsNotFoundError: (HTTPStatus.BAD_REQUEST, BAD_VALUE),
+    model.QueryError: (HTTPStatus.BAD_REQUEST, UNDEFINED),
     model.TraitInUseError: (HTTPStatus.CONFLICT, UNDEFINED),
     model.StandardTraitError: (HTTPStatus.BAD_REQUEST, UNDEFINED),
     model.ConsumerGenerationConflictError: (HTTPStatus.CONFLICT, CONCURRENT_UPDATE),

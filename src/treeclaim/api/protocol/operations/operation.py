@@ -79,6 +79,7 @@ class Operation:
         extension: Minor version of the `treeclaim` extension from which it exists; None for what
             is no part of it (page 97, section 1).
         forms: More about values in the API description.
+        only_reads: True for a POST that changes nothing.
     """
 
     method: str
@@ -97,6 +98,7 @@ class Operation:
     offers: tuple[str, ...] = (JSON,)
     extension: int | None = None
     forms: Forms = field(default_factory=Forms)
+    only_reads: bool = False
 
     @property
     def name(self) -> str:
@@ -106,7 +108,7 @@ class Operation:
     @property
     def kind(self) -> Kind:
         """Return what the operation waits for. What needs no rule touches neither inventory."""
-        if self.method != "GET":
+        if self.method != "GET" and not self.only_reads:
             return Kind.WRITE
         return Kind.FREE if self.policy is None else Kind.READ
 

@@ -21,11 +21,16 @@ class Limits:
         body_bytes: Longest body.
         request_groups: Most request groups in a question for candidates.
         watch_seconds: How long a stream of events goes on.
+        placing_consumers, placing_rules: Most consumers, and rules, in a call that places them.
+        claim_attempts: How often consumers are placed again because others were there first.
     """
 
     body_bytes: int
     request_groups: int
-    watch_seconds: float
+    placing_consumers: int = 1_000
+    placing_rules: int = 16
+    claim_attempts: int = 10
+    watch_seconds: float = 3_600.0
 
 
 @dataclass(frozen=True, slots=True)

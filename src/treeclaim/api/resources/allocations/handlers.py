@@ -20,7 +20,6 @@ from treeclaim.model.errors import (
 )
 from treeclaim.model.microversions import Feature
 from treeclaim.model.names import normalised_uuid
-from treeclaim.store.operations.allocations import claims as store
 from treeclaim.store.reading import allocations as allocation_queries
 
 UNKNOWN_TYPE = "unknown"
@@ -104,7 +103,7 @@ def _allocations(
 def write_claims(call: Call, claims: Sequence[ConsumerClaim]) -> None:
     """Write claims; say what was wrong as section 3.3 words it."""
     try:
-        call.services.store.write(store.replace, claims)
+        call.services.store.replace_allocations(claims)
     except ResourceClassNotFoundError as error:
         raise api_error(
             error,
@@ -127,7 +126,7 @@ def _consumers(claims: Sequence[ConsumerClaim]) -> str:
 
 def delete_allocations(call: Call) -> Reply:
     """Remove all allocations of a consumer (section 5)."""
-    call.services.store.write(store.delete, call.arguments["consumer_uuid"])
+    call.services.store.delete_allocations(call.arguments["consumer_uuid"])
     return Reply(HTTPStatus.NO_CONTENT)
 
 

@@ -10,6 +10,7 @@ from treeclaim.api.protocol import errors
 from treeclaim.api.protocol.errors import ApiError, bad_request
 from treeclaim.api.protocol.request import parameters
 from treeclaim.api.protocol.texts import quoted
+from treeclaim.api.resources.candidates import order_parameters as ordering
 from treeclaim.model.microversions import Version
 from treeclaim.model.request import ProviderConditions, SplitPolicy, SubtreeList
 
@@ -33,11 +34,14 @@ def root(values: Values, version: Version) -> ProviderConditions:
         membership = parameters.member_of(values.get("root_member_of", []), version)
     except ApiError as error:
         raise _bad("root_member_of", error.detail) from error
+    in_tree, not_in_tree = ordering.root_in_tree(values)
     return ProviderConditions(
         required=traits.required,
         forbidden=traits.forbidden,
         member_of=membership.member_of,
         forbidden_aggregates=membership.forbidden,
+        in_tree=in_tree,
+        not_in_tree=not_in_tree,
     )
 
 

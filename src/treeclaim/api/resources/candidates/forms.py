@@ -29,6 +29,9 @@ _EXTENSION: dict[str, Schema] = {
     "same_subtree": text(listed(f"!?{_SUFFIX}")),
     "isolate": text(_SUFFIXES),
     "can_split": text(listed("[A-Z0-9_]+")),
+    "order_by": text(listed(r"(pack|spread)(_providers)?(\*[1-9][0-9]?)?")),
+    "preferred": text(listed(rf"!?{_TRAIT}(\*[1-9][0-9]?)?")),
+    "root_in_tree": MEMBER_OF,
 }
 """What the extension reads differently, or in addition."""
 

@@ -29,7 +29,7 @@ _FORMS = 128
 
 def list_candidates(call: Call) -> Reply:
     """Answer which combinations of providers satisfy a request."""
-    request = _request(call.request.query_string, call.version)
+    request = request_of(call.request.query_string, call.version)
     require_few_groups(request, call.services.limits)
     form = _form(call.version)
     services = call.services
@@ -75,7 +75,7 @@ def refusing_unknown_names() -> Iterator[None]:
 
 
 @remembering_short(_REMEMBERED, _LONGEST_REMEMBERED)
-def _request(query_string: str, version: Version) -> CandidateRequest:
+def request_of(query_string: str, version: Version) -> CandidateRequest:
     """Read a query. Schedulers send few different queries, so the results are kept."""
     return candidate_request(query_pairs(query_string), version, QUERY.at(version))
 

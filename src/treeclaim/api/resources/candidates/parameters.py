@@ -14,7 +14,9 @@ from treeclaim.api.protocol.request import parameters
 from treeclaim.api.protocol.request.validation import Checker, invalid_query, length_of_pairs
 from treeclaim.api.protocol.texts import quoted
 from treeclaim.api.resources.candidates import extension_parameters as extension
+from treeclaim.api.resources.candidates import order_parameters as ordering
 from treeclaim.model.microversions import Feature, Version
+from treeclaim.model.order import Preference
 from treeclaim.model.request import (
     NO_GROUP,
     CandidateRequest,
@@ -23,7 +25,9 @@ from treeclaim.model.request import (
     SubtreeList,
 )
 
-_GROUPED = re.compile(r"(resources|required|member_of|in_tree|in_subtree)(.*)", re.DOTALL)
+_GROUPED = re.compile(
+    r"(resources|required|member_of|in_tree|in_subtree|preferred)(.*)", re.DOTALL
+)
 _MOST_LIMIT_DIGITS = 18
 """Digits of a limit that make a difference: more candidates are in no answer."""
 
@@ -44,6 +48,7 @@ class _Group:
     membership: parameters.Membership = field(default_factory=parameters.Membership)
     in_tree: tuple[str, ...] = ()
     in_subtree: tuple[str, ...] = ()
+    preferred: tuple[Preference, ...] = ()
 
 
 def candidate_request(
@@ -58,6 +63,7 @@ def candidate_request(
     for name, value in pairs:
         values.setdefault(name, []).append(value)
     _check_names(values, checker)
+    ordering.require_once(values)
     root = _root(values, version)
     subtrees = _same_subtree(values, version)
     groups = _groups(pairs, values, version)
@@ -72,6 +78,7 @@ def candidate_request(
     isolated = suffixed if values.get("group_policy", ["none"])[0] == "isolate" else frozenset()
     if version.extended:
         isolated |= extension.isolated(values, suffixed)
+    limit = _limit(values["limit"][0]) if "limit" in values else None
     return CandidateRequest(
         groups=tuple(_request_group(suffix, group) for suffix, group in groups.items()),
         root=root,
@@ -81,8 +88,14 @@ def candidate_request(
             values, groups[NO_GROUP].resources if NO_GROUP in groups else ()
         ),
         split_policy=extension.split_policy(values),
-        limit=_limit(values["limit"][0]) if "limit" in values else None,
+        limit=limit,
         nested=version.has(Feature.NESTED_CANDIDATES),
+        order=ordering.order(
+            values,
+            {suffix: group.resources for suffix, group in groups.items()},
+            [one for group in groups.values() for one in group.preferred],
+            limit,
+        ),
     )
 
 
@@ -170,6 +183,8 @@ def _groups(
             # What is wrong with a value is said in the order of the query.
             parameters.member_of([value], version, suffix)
             parameters.require_repeatable(group.member_of, version, suffix)
+        elif kind == "preferred":
+            group.preferred = ordering.preferences(name, suffix, value)
         elif version.extended:
             setattr(group, kind, extension.uuids(kind, value))
         else:

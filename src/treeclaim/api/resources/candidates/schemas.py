@@ -4,7 +4,7 @@
 from treeclaim.api.protocol.operations import Versioned
 from treeclaim.api.protocol.request.schemas import STRING, record
 from treeclaim.api.protocol.request.wording import Schema
-from treeclaim.model.microversions import Feature, Version
+from treeclaim.model.microversions import ExtensionFeature, Feature, Version
 
 
 def candidate_query(version: Version) -> Schema:
@@ -41,6 +41,8 @@ def _scalars(version: Version) -> dict[str, Schema]:
             "can_split": STRING,
             "split_policy": {"type": "string", "enum": ["pack", "even"]},
         }
+    if version.has_extension(ExtensionFeature.ORDER_AND_REPORTS):
+        scalars |= {"order_by": STRING, "root_in_tree": STRING}
     return scalars
 
 
@@ -49,6 +51,8 @@ def _grouped(version: Version) -> list[str]:
     grouped = ["resources"]
     if version.extended:
         grouped.append("in_subtree")
+    if version.has_extension(ExtensionFeature.ORDER_AND_REPORTS):
+        grouped.append("preferred")
     for feature, name in (
         (Feature.CANDIDATE_TRAITS, "required"),
         (Feature.CANDIDATE_MEMBER_OF, "member_of"),

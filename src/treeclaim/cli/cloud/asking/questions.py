@@ -25,6 +25,7 @@ def add_to(commands: Any) -> None:
     ask.add_argument(
         "--limit", type=positive, default=_LIMIT, help=f"most candidates to show ({_LIMIT})"
     )
+    ask.add_argument("--order-by", metavar="TERMS", help="what is best first, such as spread")
     ask.set_defaults(run=run_candidates)
     why = commands.add_parser("explain", help="tell why a request has no candidate")
     _add_common(why)
@@ -44,6 +45,8 @@ def _add_common(command: argparse.ArgumentParser) -> None:
 def run_candidates(options: argparse.Namespace) -> int:
     """Ask, and show a table; the exit code is 0 also if there is none."""
     query = query_of_options(options)
+    if options.order_by is not None:
+        query = query.with_parameter("order_by", options.order_by)
     with client_of(options) as client:
         query = with_uuids(client, query)
         if "limit" not in dict(query.parameters):

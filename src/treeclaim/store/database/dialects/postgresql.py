@@ -111,6 +111,14 @@ def _settings(timeouts: Timeouts, *, local: bool) -> str:
     return f"SELECT {', '.join(calls)}"
 
 
+def limit_lock_waits(connection: Connection, seconds: int) -> None:
+    """Set the timeout of one lock, for the rest of a transaction."""
+    connection.exec_driver_sql(
+        "SELECT set_config('lock_timeout', %(timeout)s, true)",
+        {"timeout": str(seconds * _MILLISECONDS)},
+    )
+
+
 def extend_timeouts(connection: Connection, timeouts: Timeouts) -> None:
     """Set the timeouts of reading everything, for the rest of a transaction."""
     connection.exec_driver_sql(_settings(timeouts.extended(), local=True))

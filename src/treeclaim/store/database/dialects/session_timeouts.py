@@ -27,6 +27,18 @@ def extend_timeouts(connection: Connection) -> None:
         mariadb_timeouts.extend_timeouts(connection, timeouts)
 
 
+def limit_lock_waits(connection: Connection, seconds: int) -> None:
+    """Shorten the timeout of one lock, for the rest of a transaction on PostgreSQL.
+
+    Elsewhere sessions have it from their start; but PgBouncer may share those of PostgreSQL.
+
+    Raises:
+        DBAPIError: as for any statement.
+    """
+    if connection.dialect.name == "postgresql":
+        postgresql.limit_lock_waits(connection, min(seconds, timeouts_of(connection).lock))
+
+
 def set_read_timeout(connection: Any, seconds: float) -> None:
     """Let a connection of a driver fail after so many seconds without a byte."""
     if isinstance(connection, postgresql.BoundedConnection):

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Rows of consumers: their owners and generations (contract page 70, section 1.1)."""
 
+from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
@@ -17,9 +18,10 @@ from treeclaim.store.database.transactions import (
     chunks,
 )
 from treeclaim.store.operations.allocations import owners
+from treeclaim.store.operations.allocations.lookup import CurrentAllocations
 from treeclaim.store.schema.tables import allocations, consumer_types, consumers, projects, users
 
-_LOCK = (
+_LOCK = CompiledStatement(
     sa.select(
         consumers.c.id,
         consumers.c.uuid,
@@ -31,10 +33,10 @@ _LOCK = (
     .with_for_update()
 )
 _INSERT = CompiledStatement(sa.insert(consumers).inline())
-_UPDATE = (
+_UPDATE = CompiledStatement(
     sa.update(consumers)
     .where(
-        consumers.c.id == sa.bindparam("consumer_id"),
+        consumers.c.id.in_(sa.bindparam("ids", expanding=True)),
         consumers.c.generation == sa.bindparam("known"),
     )
     .values(
@@ -45,7 +47,9 @@ _UPDATE = (
         updated_at=sa.bindparam("at"),
     )
 )
-_DELETE = sa.delete(consumers).where(consumers.c.uuid.in_(sa.bindparam("uuids", expanding=True)))
+_DELETE = CompiledStatement(
+    sa.delete(consumers).where(consumers.c.uuid.in_(sa.bindparam("uuids", expanding=True)))
+)
 _COUNT_WITH_ALLOCATIONS = sa.select(sa.func.count(sa.distinct(allocations.c.consumer_id))).where(
     allocations.c.consumer_id.in_(sa.bindparam("uuids", expanding=True))
 )
@@ -76,28 +80,25 @@ def lock(transaction: WriteTransaction, uuids: Sequence[str]) -> Mapping[str, Co
     }
 
 
-def delete_without_allocations(
-    transaction: WriteTransaction, known: Mapping[str, Consumer], with_allocations: Collection[str]
-) -> Mapping[str, Consumer]:
-    """Delete the rows of locked consumers that have no allocations; return the others.
-
-    Existing deployments leave such rows; they count as no consumer (page 70, section 3.3, note).
-    """
-    stale = sorted(known.keys() - with_allocations)
-    if stale:
-        transaction.execute(_DELETE, uuids=stale)
-    return {uuid: consumer for uuid, consumer in known.items() if uuid in with_allocations}
-
-
-def require_generations(claims: Sequence[ConsumerClaim], known: Mapping[str, Consumer]) -> None:
+def require_generations(
+    claims: Sequence[ConsumerClaim],
+    known: Mapping[str, Consumer],
+    current: CurrentAllocations,
+) -> None:
     """Compare consumer generations with those the client knows, in the order of the claims.
+
+    A row without allocations, which existing deployments leave, counts as no consumer (page 70,
+    section 3.3, note).
 
     Raises:
         ConsumerGenerationConflictError: for the first that differs.
     """
     for claim in claims:
         consumer = known.get(claim.consumer_uuid)
-        actual = None if consumer is None else consumer.generation
+        if consumer is None or claim.consumer_uuid not in current.by_consumer:
+            actual = None
+        else:
+            actual = consumer.generation
         if isinstance(claim.generation, Generation) or claim.generation == actual:
             continue
         raise ConsumerGenerationConflictError(
@@ -105,31 +106,24 @@ def require_generations(claims: Sequence[ConsumerClaim], known: Mapping[str, Con
         )
 
 
-def write(
-    transaction: WriteTransaction,
-    claims: Sequence[ConsumerClaim],
-    known: Mapping[str, Consumer],
-    ids: "OwnerIds",
+def insert(
+    transaction: WriteTransaction, claims: Sequence[ConsumerClaim], ids: "OwnerIds"
 ) -> None:
-    """Insert, update or delete the rows of the consumers of claims.
-
-    Afterwards this transaction has locked all of them, those without a row too.
-
-    Raises:
-        RetryTransactionError: if the generation of one has changed since its row was locked.
-    """
-    for claim in sorted(claims, key=lambda claim: claim.consumer_uuid):
-        consumer = known.get(claim.consumer_uuid)
-        if not claim.allocations:
-            continue
-        if consumer is None:
-            _insert(transaction, claim, ids)
-        else:
-            _update(transaction, claim, consumer, ids)
-    emptied = {claim.consumer_uuid for claim in claims if not claim.allocations}
-    if deleted := sorted(known.keys() & emptied):
-        transaction.execute(_DELETE, uuids=deleted)
-    lock_missing(transaction, sorted(emptied - known.keys()))
+    """Insert rows for the consumers of claims, which have none; this locks them."""
+    transaction.execute_each(
+        _INSERT,
+        (
+            {
+                "uuid": claim.consumer_uuid,
+                "project_id": ids.of(projects, claim.project_id),
+                "user_id": ids.of(users, claim.user_id),
+                "consumer_type_id": ids.type_of(claim, None),
+                "generation": 1,
+                "created_at": transaction.now,
+            }
+            for claim in sorted(claims, key=lambda claim: claim.consumer_uuid)
+        ),
+    )
 
 
 def lock_missing(transaction: WriteTransaction, uuids: Sequence[str]) -> None:
@@ -142,13 +136,54 @@ def lock_missing(transaction: WriteTransaction, uuids: Sequence[str]) -> None:
     if not uuids:
         return
     no_owner = {"project_id": 0, "user_id": 0, "generation": 0, "created_at": transaction.now}
-    transaction.execute_each(_INSERT, ({"uuid": uuid, **no_owner} for uuid in uuids))
-    transaction.execute(_DELETE, uuids=uuids)
+    transaction.execute_each(_INSERT, ({"uuid": uuid, **no_owner} for uuid in sorted(uuids)))
+    transaction.execute(_DELETE, uuids=sorted(uuids))
 
 
-def delete(transaction: WriteTransaction, uuid: str) -> None:
-    """Delete a consumer's row, if it has one."""
-    transaction.execute(_DELETE, uuids=[uuid])
+def update(
+    transaction: WriteTransaction,
+    claims: Sequence[ConsumerClaim],
+    known: Mapping[str, Consumer],
+    current: CurrentAllocations,
+    ids: "OwnerIds",
+) -> None:
+    """Write the owners and next generations of locked consumers, equal ones by one statement.
+
+    Raises:
+        RetryTransactionError: if the generation of one has changed since its row was locked.
+    """
+    rows: dict[tuple[int, int, int, int | None, int], list[int]] = defaultdict(list)
+    for claim in claims:
+        consumer = known[claim.consumer_uuid]
+        is_stale = claim.consumer_uuid not in current.by_consumer
+        present_type = None if is_stale else consumer.type_id
+        key = (
+            consumer.generation,
+            ids.of(projects, claim.project_id),
+            ids.of(users, claim.user_id),
+            ids.type_of(claim, present_type),
+            1 if is_stale else consumer.generation + 1,
+        )
+        rows[key].append(consumer.id)
+    for (generation, project, user, type_id, following), consumer_ids in rows.items():
+        result = transaction.execute(
+            _UPDATE,
+            ids=sorted(consumer_ids),
+            known=generation,
+            project=project,
+            user=user,
+            type=type_id,
+            next=following,
+            at=transaction.now,
+        )
+        if result.rowcount != len(consumer_ids):
+            raise RetryTransactionError
+
+
+def delete(transaction: WriteTransaction, uuids: Collection[str]) -> None:
+    """Delete the rows of consumers, if they have any."""
+    if uuids:
+        transaction.execute(_DELETE, uuids=sorted(uuids))
 
 
 class OwnerIds:
@@ -182,35 +217,6 @@ class OwnerIds:
         if isinstance(claim.consumer_type, ConsumerType):
             return present
         return self.of(consumer_types, claim.consumer_type)
-
-
-def _insert(transaction: WriteTransaction, claim: ConsumerClaim, ids: OwnerIds) -> None:
-    transaction.execute(
-        _INSERT,
-        uuid=claim.consumer_uuid,
-        project_id=ids.of(projects, claim.project_id),
-        user_id=ids.of(users, claim.user_id),
-        consumer_type_id=ids.type_of(claim, None),
-        generation=1,
-        created_at=transaction.now,
-    )
-
-
-def _update(
-    transaction: WriteTransaction, claim: ConsumerClaim, consumer: Consumer, ids: OwnerIds
-) -> None:
-    result = transaction.execute(
-        _UPDATE,
-        consumer_id=consumer.id,
-        known=consumer.generation,
-        next=consumer.generation + 1,
-        project=ids.of(projects, claim.project_id),
-        user=ids.of(users, claim.user_id),
-        type=ids.type_of(claim, consumer.type_id),
-        at=transaction.now,
-    )
-    if result.rowcount != 1:
-        raise RetryTransactionError
 
 
 def insert_incomplete(

@@ -5,7 +5,7 @@ Each query is a round trip, and no part of this one depends on the result of ano
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import Any
@@ -82,18 +82,47 @@ _ALL_PARTS = CompiledStatement(
 
 
 @dataclass(frozen=True, slots=True)
+class CurrentAllocation:
+    """An allocation before a write.
+
+    Attributes:
+        provider_id, class_id: What it uses.
+        used: Amount.
+    """
+
+    provider_id: int
+    class_id: int
+    used: int
+
+
+@dataclass(frozen=True, slots=True)
 class CurrentAllocations:
     """The allocations of some consumers before a write.
 
     Attributes:
-        usage: Their sum.
-        providers: Ids of the providers by consumer.
-        count: Number of allocations.
+        by_consumer: By uuid of those consumers that have any.
     """
 
-    usage: Usage
-    providers: Mapping[str, set[int]]
-    count: int
+    by_consumer: Mapping[str, Sequence[CurrentAllocation]]
+
+    def of(self, consumer_uuids: Iterable[str]) -> list[CurrentAllocation]:
+        """Return the allocations of some consumers."""
+        return [
+            allocation
+            for consumer_uuid in consumer_uuids
+            for allocation in self.by_consumer.get(consumer_uuid, ())
+        ]
+
+    def providers_of(self, consumer_uuids: Iterable[str]) -> set[int]:
+        """Return the ids of the providers that some consumers have allocations on."""
+        return {allocation.provider_id for allocation in self.of(consumer_uuids)}
+
+    def usage_of(self, consumer_uuids: Iterable[str]) -> Usage:
+        """Return the sum of the allocations of some consumers."""
+        usage: Usage = Counter()
+        for allocation in self.of(consumer_uuids):
+            usage[allocation.provider_id, allocation.class_id] += allocation.used
+        return usage
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,9 +187,7 @@ def _names_of_owners(claims: Sequence[ConsumerClaim]) -> dict[int, set[str]]:
 
 
 def _current(rows: Sequence[Any]) -> CurrentAllocations:
-    usage: Usage = Counter()
-    providers: dict[str, set[int]] = defaultdict(set)
+    by_consumer: dict[str, list[CurrentAllocation]] = defaultdict(list)
     for row in rows:
-        usage[row.id, row.class_id] += row.used
-        providers[row.name].add(row.id)
-    return CurrentAllocations(usage, dict(providers), len(rows))
+        by_consumer[row.name].append(CurrentAllocation(row.id, row.class_id, row.used))
+    return CurrentAllocations(dict(by_consumer))

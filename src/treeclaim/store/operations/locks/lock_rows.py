@@ -25,6 +25,9 @@ PARTS = "parts"
 CLASS = "class"
 """The existence of a resource class."""
 
+AGGREGATE = "aggregate"
+"""The existence of an aggregate."""
+
 _NO_STREAM = 0
 """No stream has this id, so readers of the feed never see a lock row."""
 

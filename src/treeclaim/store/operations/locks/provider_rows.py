@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Locked rows of providers, and their generations."""
 
-from collections.abc import Collection
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,6 +11,7 @@ import sqlalchemy as sa
 from treeclaim.model.errors import ProviderGenerationConflictError, ProviderNotFoundError
 from treeclaim.model.news import EVERYTHING, Part
 from treeclaim.store.database.compiled import CompiledStatement
+from treeclaim.store.database.dialects.mariadb import is_galera
 from treeclaim.store.database.transactions import RetryTransactionError, WriteTransaction
 from treeclaim.store.schema.tables import resource_providers
 
@@ -39,6 +41,20 @@ _RAISE_GENERATION = CompiledStatement(
         sa.func.coalesce(resource_providers.c.generation, 0) == sa.bindparam("known"),
     )
     .values(generation=sa.bindparam("next"), updated_at=sa.bindparam("at"))
+)
+_RAISE_MANY = (
+    sa.update(resource_providers)
+    .where(resource_providers.c.id.in_(sa.bindparam("ids", expanding=True)))
+    .values(
+        generation=sa.func.coalesce(resource_providers.c.generation, 0) + sa.bindparam("step"),
+        updated_at=sa.bindparam("at"),
+    )
+)
+_RAISE_ALL = CompiledStatement(_RAISE_MANY)
+_RAISE_ALL_KNOWN = CompiledStatement(
+    _RAISE_MANY.where(
+        sa.func.coalesce(resource_providers.c.generation, 0) == sa.bindparam("known")
+    )
 )
 
 
@@ -124,6 +140,41 @@ def raise_generation(
     provider.generation += 1
     transaction.touch_providers([provider.id], parts)
     return provider.generation
+
+
+def raise_generations(
+    transaction: WriteTransaction,
+    providers: Iterable[LockedProvider],
+    steps: Mapping[int, int],
+    parts: Part = EVERYTHING,
+) -> None:
+    """Raise the generations of locked providers by one statement for each number of steps.
+
+    Args:
+        transaction: The one that writes.
+        providers: Locked.
+        steps: By how much, by provider id; one that is missing keeps its generation.
+        parts: What of them is changed, at least.
+
+    Raises:
+        RetryTransactionError: as `raise_generation`.
+    """
+    is_cluster = is_galera(transaction.connection)
+    rows: dict[tuple[int, int | None], list[int]] = defaultdict(list)
+    for provider in providers:
+        if provider.id in steps:
+            known = provider.generation if is_cluster else None
+            rows[steps[provider.id], known].append(provider.id)
+            provider.generation += steps[provider.id]
+    for (step, known), ids in sorted(rows.items()):
+        values = {"ids": sorted(ids), "step": step, "at": transaction.now}
+        if known is None:
+            result = transaction.execute(_RAISE_ALL, **values)
+        else:
+            result = transaction.execute(_RAISE_ALL_KNOWN, **values, known=known)
+        if result.rowcount != len(ids):
+            raise RetryTransactionError
+    transaction.touch_providers(steps, parts)
 
 
 def _provider(row: Any) -> LockedProvider:

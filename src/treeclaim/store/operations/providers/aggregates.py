@@ -12,7 +12,7 @@ from treeclaim.store.database.transactions import (
     RetryTransactionError,
     WriteTransaction,
 )
-from treeclaim.store.operations.locks.lock_rows import PARTS, take_lock_rows
+from treeclaim.store.operations.locks.lock_rows import AGGREGATE, PARTS, take_lock_rows
 from treeclaim.store.operations.locks.provider_rows import (
     lock_provider,
     raise_generation,
@@ -20,8 +20,12 @@ from treeclaim.store.operations.locks.provider_rows import (
 )
 from treeclaim.store.schema.tables import placement_aggregates, resource_provider_aggregates
 
-_NAMED = sa.select(placement_aggregates.c.id, placement_aggregates.c.uuid).where(
-    placement_aggregates.c.uuid.in_(sa.bindparam("uuids", expanding=True))
+# Locked, because a repair of an audit may delete one that no provider is in.
+_NAMED = (
+    sa.select(placement_aggregates.c.id, placement_aggregates.c.uuid)
+    .where(placement_aggregates.c.uuid.in_(sa.bindparam("uuids", expanding=True)))
+    .order_by(placement_aggregates.c.id)
+    .with_for_update(read=True, key_share=True)
 )
 _PRESENT = sa.select(resource_provider_aggregates.c.aggregate_id).where(
     resource_provider_aggregates.c.resource_provider_id == sa.bindparam("provider_id")
@@ -56,7 +60,7 @@ def replace(
         take_lock_rows(transaction, PARTS, [provider.id])
     else:
         require_generation(provider, generation)
-    wanted = _ids(transaction, aggregates)
+    wanted = set(ids_by_uuid(transaction, aggregates).values())
     present = {row[0] for row in transaction.rows(_PRESENT, provider_id=provider.id)}
     if present - wanted:
         transaction.execute(_DELETE_MEMBERS, provider_id=provider.id, ids=sorted(present - wanted))
@@ -77,10 +81,11 @@ def replace(
     return provider.generation
 
 
-def _ids(transaction: WriteTransaction, uuids: Sequence[str]) -> set[int]:
-    """Return the ids of aggregates; create those that do not exist."""
+def ids_by_uuid(transaction: WriteTransaction, uuids: Sequence[str]) -> dict[str, int]:
+    """Return the ids of aggregates, locked; create those that do not exist."""
     known = {row.uuid: row.id for row in _named(transaction, uuids)}
-    return {known[uuid] if uuid in known else _ensured(transaction, uuid) for uuid in uuids}
+    take_lock_rows(transaction, AGGREGATE, known.values())
+    return {uuid: known[uuid] if uuid in known else _ensured(transaction, uuid) for uuid in uuids}
 
 
 def _named(transaction: ReadTransaction, uuids: Sequence[str]) -> Sequence[Any]:

@@ -29,12 +29,12 @@ _CLASS_IDS = sa.select(inventories.c.resource_class_id).where(
     inventories.c.resource_provider_id == sa.bindparam("provider_id")
 )
 _IN_USE = (
-    sa.select(allocations.c.resource_class_id)
+    sa.select(allocations.c.resource_class_id, sa.func.sum(allocations.c.used))
     .where(
         allocations.c.resource_provider_id == sa.bindparam("provider_id"),
         allocations.c.resource_class_id.in_(sa.bindparam("class_ids", expanding=True)),
     )
-    .distinct()
+    .group_by(allocations.c.resource_class_id)
 )
 _INSERT = sa.insert(inventories)
 _UPDATE = (
@@ -255,8 +255,10 @@ def _delete(
     if not class_ids:
         return
     ids = sorted(class_ids)
-    used = [row[0] for row in transaction.rows(_IN_USE, provider_id=provider.id, class_ids=ids)]
-    if used:
-        names = names_of(transaction, used)
-        raise InventoryInUseError(provider.uuid, [names[class_id] for class_id in sorted(used)])
+    found = transaction.rows(_IN_USE, provider_id=provider.id, class_ids=ids)
+    if found:
+        used = {row[0]: int(row[1]) for row in found}
+        names = names_of(transaction, list(used))
+        classes = [names[class_id] for class_id in sorted(used)]
+        raise InventoryInUseError(provider.uuid, classes, used[min(used)])
     transaction.execute(_DELETE, provider_id=provider.id, class_ids=ids)

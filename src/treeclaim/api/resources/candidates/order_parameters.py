@@ -1,0 +1,140 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`order_by`, `preferred` and `root_in_tree` (contract page 98, section 2).
+
+Every function raises ApiError, a 400 that names the parameter, for what it cannot read.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+
+from treeclaim.api.protocol import errors
+from treeclaim.api.protocol.errors import ApiError, bad_request
+from treeclaim.api.protocol.request import parameters
+from treeclaim.api.protocol.texts import quoted
+from treeclaim.model.order import MOST_CANDIDATES, Order, Preference, Term, TermName
+from treeclaim.model.request import NO_GROUP
+
+_ONCE = re.compile(r"order_by|root_in_tree|preferred.*", re.DOTALL)
+_MOST_TERMS = 16
+_MOST_WEIGHT = 1_000
+_WEIGHT = re.compile(r"[1-9][0-9]{0,3}")
+_SEED = re.compile(r"[A-Za-z0-9_.-]{1,64}")
+
+Values = Mapping[str, list[str]]
+"""All values of each parameter, in order."""
+
+_OF_CLASSES = frozenset(
+    {TermName.PACK, TermName.PACK_PROVIDERS, TermName.SPREAD, TermName.SPREAD_PROVIDERS}
+)
+
+
+def require_once(values: Values) -> None:
+    """Refuse parameters that stand there twice."""
+    for name, given in values.items():
+        if len(given) > 1 and _ONCE.fullmatch(name):
+            raise bad_request(
+                f"Query parameter {quoted(name)!r} may be specified only once.",
+                errors.DUPLICATE_KEY,
+            )
+
+
+def root_in_tree(values: Values) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Read `root_in_tree`: uuids whose trees are wanted, and such whose trees are not."""
+    if "root_in_tree" not in values:
+        return (), ()
+    value = values["root_in_tree"][0]
+    text = value.strip()
+    wanted = text.removeprefix("!")
+    found = [wanted]
+    if wanted.startswith("in:"):
+        found = [uuid.strip() for uuid in wanted.removeprefix("in:").split(",")]
+    if not all(parameters.is_uuid_like(uuid) for uuid in found):
+        raise _bad("root_in_tree", f"expected a uuid, or in:uuid,uuid. Got: {quoted(value)}")
+    return ((), tuple(found)) if text.startswith("!") else (tuple(found), ())
+
+
+def preferences(name: str, suffix: str, value: str) -> tuple[Preference, ...]:
+    """Read `preferred`, of the group with a suffix."""
+    found = []
+    for item in value.split(","):
+        text, weight = _weighted(name, item)
+        trait = text.removeprefix("!")
+        if not trait or trait.startswith("!"):
+            raise _bad(name, f"expected TRAIT[*WEIGHT],… or !TRAIT. Got: {quoted(value)}")
+        found.append(Preference(suffix, trait, not text.startswith("!"), weight))
+    return tuple(found)
+
+
+def order(
+    values: Values,
+    groups: Mapping[str, Mapping[str, int]],
+    preferred: Sequence[Preference],
+    limit: int | None,
+) -> Order | None:
+    """Read `order_by`, given what each group asks for, and what they prefer."""
+    terms = []
+    if "order_by" in values:
+        items = values["order_by"][0].split(",")
+        if len(items) > _MOST_TERMS:
+            raise _bad("order_by", f"{len(items)} terms are more than {_MOST_TERMS}.")
+        terms = [_term(item, groups) for item in items]
+    is_named = any(term.name is TermName.PREFERRED for term in terms)
+    if is_named and not preferred:
+        raise _bad("order_by", "the term 'preferred' needs the parameter of that name.")
+    if preferred and not is_named:
+        terms.append(Term(TermName.PREFERRED))
+    if not terms:
+        return None
+    if limit is not None and limit > MOST_CANDIDATES:
+        raise _bad("limit", f"an ordered search gives {MOST_CANDIDATES} candidates at most.")
+    return Order(tuple(terms), tuple(preferred))
+
+
+def _weighted(name: str, item: str) -> tuple[str, int]:
+    """Split an item from its weight."""
+    text, star, weight = item.strip().partition("*")
+    if not star:
+        return text, 1
+    if not _WEIGHT.fullmatch(weight) or int(weight) > _MOST_WEIGHT:
+        raise _bad(name, f"a weight is a number from 1 to {_MOST_WEIGHT}. Got: {quoted(item)}")
+    return text, int(weight)
+
+
+def _term(item: str, groups: Mapping[str, Mapping[str, int]]) -> Term:
+    text, weight = _weighted("order_by", item)
+    given, *arguments = text.split(":")
+    try:
+        name = TermName(given)
+    except ValueError:
+        raise _bad("order_by", f"there is no term {quoted(given)!r}.") from None
+    problem = _problem(name, arguments, groups)
+    if problem is not None:
+        raise _bad("order_by", f"{problem} Got: {quoted(item)}")
+    return Term(name, tuple(arguments), weight)
+
+
+def _problem(
+    name: TermName, arguments: Sequence[str], groups: Mapping[str, Mapping[str, int]]
+) -> str | None:
+    """Say what is wrong with the arguments of a term."""
+    if name in _OF_CLASSES:
+        requested = {resource_class for group in groups.values() for resource_class in group}
+        strange = [one for one in arguments if one not in requested]
+        return f"{quoted(strange[0])!r} is not requested." if strange else None
+    if name in (TermName.NEAR, TermName.FAR):
+        strange = [one for one in arguments if one == NO_GROUP or one not in groups]
+        if strange:
+            return f"no suffixed group has the suffix {quoted(strange[0])!r}."
+        is_one = len(set(arguments)) < 2  # noqa: PLR2004 - of one thing nothing is near
+        return "two or more different suffixes are needed." if is_one else None
+    if name is TermName.SHUFFLE:
+        is_seed = len(arguments) == 1 and _SEED.fullmatch(arguments[0])
+        return None if is_seed else "one seed of [A-Za-z0-9_.-]{1,64} is needed."
+    return "it has no arguments." if arguments else None
+
+
+def _bad(name: str, problem: str) -> ApiError:
+    return bad_request(
+        f"Invalid query string parameters: '{name}' cannot be used so: {problem}",
+        errors.BAD_VALUE,
+    )

@@ -1,0 +1,87 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the operations of the audit take (contract page 99, section 5)."""
+
+from treeclaim.api.protocol.operations import Versioned
+from treeclaim.api.protocol.request.schemas import INTEGER, UUID, mapping, record
+from treeclaim.api.protocol.request.wording import Schema
+from treeclaim.model.audit import FindingKind
+from treeclaim.model.inventory import MAXIMUM_INTEGER
+from treeclaim.model.microversions import Version
+from treeclaim.store.audit.leftovers import PARTS
+
+PATH = "/treeclaim/audit"
+REPAIRS_PATH = f"{PATH}/repairs"
+
+MOST_ITEMS = 1_000
+"""Of each kind in an answer."""
+
+DEFAULT_ITEMS = 100
+
+MOST_REPAIRS = 1_000
+"""In one call."""
+
+DEFAULT_AGE = 3_600
+"""Seconds since its newest allocation after which a consumer that is not listed is an orphan: a
+server that is being built holds something before anybody lists it."""
+
+_OLDEST = 10**9
+"""Seconds: thirty years."""
+
+_KINDS = f"({'|'.join(FindingKind)})"
+_BOOLEAN: Schema = {"type": "boolean"}
+
+
+def query(_version: Version) -> Schema:
+    """Return the schema of the query."""
+    return record(
+        {},
+        {
+            "kind": {"type": "string", "pattern": f"^{_KINDS}(,{_KINDS})*$"},
+            "limit": {"type": "string", "pattern": "^([1-9][0-9]{0,2}|1000)$"},
+        },
+    )
+
+
+def living(_version: Version) -> Schema:
+    """Return the schema of the list of who lives."""
+    uuids: Schema = {"type": "array", "items": UUID}
+    return record(
+        {"living": mapping("^([A-Z0-9_]{1,255}|unknown)$", uuids)},
+        {"older_than": {"type": "integer", "minimum": 0, "maximum": _OLDEST}},
+    )
+
+
+def _item(kind: FindingKind, members: dict[str, Schema]) -> Schema:
+    named: dict[str, Schema] = {"kind": {"const": kind.value}}
+    return record(named | members)
+
+
+REPAIR: Schema = {
+    "oneOf": [
+        _item(
+            FindingKind.WITHOUT_PROVIDER,
+            {
+                "table": {"enum": list(PARTS)},
+                "provider_id": INTEGER | {"minimum": 0, "maximum": MAXIMUM_INTEGER},
+            },
+        ),
+        _item(FindingKind.WITHOUT_CONSUMER, {"consumer": UUID}),
+        _item(FindingKind.EMPTY_CONSUMER, {"consumer": UUID}),
+        _item(FindingKind.BROKEN_ROOT, {"provider": UUID}),
+        _item(FindingKind.UNUSED_AGGREGATE, {"uuid": UUID}),
+        _item(FindingKind.ORPHANED, {"consumer": UUID, "consumer_generation": INTEGER}),
+    ]
+}
+
+
+def repairs(_version: Version) -> Schema:
+    """Return the schema of a list of repairs."""
+    return record(
+        {"repairs": {"type": "array", "items": REPAIR, "minItems": 1, "maxItems": MOST_REPAIRS}},
+        {"dry_run": _BOOLEAN},
+    )
+
+
+QUERY = Versioned(query)
+LIVING = Versioned(living)
+REPAIRS = Versioned(repairs)

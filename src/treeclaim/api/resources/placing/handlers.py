@@ -1,0 +1,60 @@
+# SPDX-License-Identifier: Apache-2.0
+"""POST /treeclaim/candidates, …/placements and …/capacity (contract page 98, sections 3 to 5)."""
+
+import time
+
+from treeclaim.api.protocol.operations import Call, Reply
+from treeclaim.api.protocol.timestamps import now
+from treeclaim.api.resources.candidates.handlers import asked_by
+from treeclaim.api.resources.placing.placements import placed_by
+from treeclaim.api.resources.placing.reading import placing_of, query_at, refusing_queries
+from treeclaim.forest.placing.capacity import Fitting
+from treeclaim.replica.placing_questions import AlternativesQuestion, CapacityQuestion
+from treeclaim.replica.questions import key_of
+
+_DEFAULT_PARTS = 1_000
+
+_SHARE_OF_TIME = 0.8
+"""Of the deadline of searches, in which numbers are counted: the rest is for telling them."""
+
+
+def find_alternatives(call: Call) -> Reply:
+    """Answer the first of some queries that has a candidate."""
+    given = call.json()["alternatives"]
+    requests = {
+        f"alternatives[{number}]": query_at(call, f"alternatives[{number}]", query)
+        for number, query in enumerate(given)
+    }
+    question = AlternativesQuestion(
+        requests, call.services.search, key_of("alternatives", call.version.header, *given)
+    )
+    with refusing_queries():
+        body = call.services.replica.answer(question, asked_by(call))
+    return Reply(body=body, modified_at=now(), is_ready_made=True)
+
+
+def place_consumers(call: Call) -> Reply:
+    """Find places for consumers, and write down that they are there."""
+    body = call.json()
+    placing = placing_of(call, body)
+    with refusing_queries():
+        return placed_by(call, placing, is_dry=body.get("dry_run", False))
+
+
+def count_fitting(call: Call) -> Reply:
+    """Tell how many consumers of some requests fit."""
+    body = call.json()
+    requests = {
+        name: query_at(call, f"requests.{name}", query) for name, query in body["requests"].items()
+    }
+    domains = body.get("domains")
+    asked = asked_by(call)
+    seconds = asked.seconds
+    fitting = Fitting(
+        domains=None if domains is None else () if domains == "tree" else tuple(domains),
+        limit=body.get("limit", _DEFAULT_PARTS),
+        end=None if seconds is None else time.monotonic() + _SHARE_OF_TIME * seconds,
+    )
+    with refusing_queries():
+        answer = call.services.replica.answer(CapacityQuestion(requests, fitting), asked)
+        return Reply(body=answer, is_ready_made=True)

@@ -1,0 +1,194 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Searching and claiming in rounds, until no other writer was there first (page 98, section 4)."""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from http import HTTPStatus
+from typing import Any
+
+from treeclaim.api.protocol.errors import CONSUMER_EXISTS, UNPLACED, ApiError
+from treeclaim.api.protocol.operations import Call, Reply
+from treeclaim.api.resources.candidates.handlers import asked_by
+from treeclaim.forest.placing.outcome import Outcome
+from treeclaim.model.claim import ConsumerClaim
+from treeclaim.model.errors import ConcurrentChangeError
+from treeclaim.model.placing import Holder, Placement, Placing, PlacingRequest
+from treeclaim.model.request import CandidateRequest
+from treeclaim.replica import Asked
+from treeclaim.replica.placing_questions import PlacingQuestion
+from treeclaim.store.operations.allocations import placements as store
+from treeclaim.store.operations.allocations.placements import StoredHolder
+
+_NEW_GENERATION = 1
+"""Of a consumer that was just written."""
+
+
+def placed_by(call: Call, placing: Placing, *, is_dry: bool) -> Reply:
+    """Place the consumers of a call.
+
+    Raises:
+        ApiError: 409 if not all can be placed, or some consumer holds something else.
+        SearchGivenUpError: if it takes longer than a search may.
+        ConcurrentChangeError: if others were there first again and again.
+    """
+    asked = asked_by(call)
+    fixed: Sequence[Placement] = ()
+    for _ in range(call.services.limits.claim_attempts):
+        holders = _holders(call, placing)
+        outcome = _found(call, placing, holders, fixed, asked)
+        if outcome.unplaced and not placing.partial:
+            raise _unplaced(outcome)
+        new = [one for one in outcome.placed.values() if one.consumer not in holders]
+        if is_dry or not new:
+            return Reply(body=_document(placing, outcome, holders, is_dry=is_dry))
+        try:
+            call.services.store.write(store.place, _claims(placing, new))
+        except store.PlacementRefusedError as error:
+            fixed = _before(placing, new, error.consumer)
+        except store.PlacedMeanwhileError:
+            fixed = ()
+        else:
+            body = _document(placing, outcome, holders, is_dry=False)
+            return Reply(HTTPStatus.CREATED, body=body)
+    raise ConcurrentChangeError
+
+
+def _found(
+    call: Call,
+    placing: Placing,
+    holders: Mapping[str, Holder],
+    fixed: Sequence[Placement],
+    asked: Asked,
+) -> Outcome:
+    fixed = [one for one in fixed if one.consumer not in holders]
+    question = PlacingQuestion(placing, holders, fixed)
+    return Outcome.read(b"".join(call.services.replica.answer(question, asked)))
+
+
+def _before(placing: Placing, new: Sequence[Placement], refused: str) -> Sequence[Placement]:
+    """Return the placements that stay when one is refused: those of the consumers before it."""
+    if any(rule.same_domain for rule in placing.rules):
+        return ()
+    names = [one.consumer for one in new]
+    return new[: names.index(refused)]
+
+
+# -- who holds something already ----------------------------------------------------------------
+
+
+def _holders(call: Call, placing: Placing) -> dict[str, Holder]:
+    """Return who holds something already, told with an alternative, or only counted.
+
+    Raises:
+        ApiError: 409 if a consumer of the call holds what it was not asked for.
+    """
+    wanted = {consumer: request for request in placing.requests for consumer in request.consumers}
+    others = {consumer for rule in placing.rules for consumer in rule.others}
+    held = call.services.store.read(store.holders, sorted(wanted.keys() | others))
+    holders = {
+        consumer: Holder(-1, held[consumer].allocations, held[consumer].generation)
+        for consumer in others & held.keys()
+    }
+    strange = []
+    for consumer, request in wanted.items():
+        if consumer in held:
+            alternative = _alternative_of(held[consumer], request)
+            if alternative is None:
+                strange.append(consumer)
+            else:
+                found = held[consumer]
+                holders[consumer] = Holder(alternative, found.allocations, found.generation)
+    if strange:
+        raise ApiError(
+            HTTPStatus.CONFLICT,
+            "Some consumers hold something else already, or for somebody else.",
+            CONSUMER_EXISTS,
+            members={"consumers": strange},
+        )
+    return holders
+
+
+def _alternative_of(held: StoredHolder, request: PlacingRequest) -> int | None:
+    """Return the first alternative that what a consumer holds adds up to, None if it is strange."""
+    owner = (request.project_id, request.user_id, request.consumer_type)
+    if (held.project_id, held.user_id, held.consumer_type) != owner:
+        return None
+    amounts: Counter[str] = Counter()
+    for resources in held.allocations.values():
+        amounts.update(resources)
+    for number, alternative in enumerate(request.alternatives):
+        if amounts == _amounts(alternative):
+            return number
+    return None
+
+
+def _amounts(request: CandidateRequest) -> Counter[str]:
+    amounts: Counter[str] = Counter()
+    for group in request.groups:
+        amounts.update(group.resources)
+    return amounts
+
+
+# -- what is written and told -------------------------------------------------------------------
+
+
+def _claims(placing: Placing, new: Sequence[Placement]) -> list[ConsumerClaim]:
+    wanted = {consumer: request for request in placing.requests for consumer in request.consumers}
+    return [
+        ConsumerClaim(
+            consumer_uuid=one.consumer,
+            allocations=one.allocations,
+            project_id=wanted[one.consumer].project_id,
+            user_id=wanted[one.consumer].user_id,
+            generation=None,
+            consumer_type=wanted[one.consumer].consumer_type,
+        )
+        for one in new
+    ]
+
+
+def _document(
+    placing: Placing, outcome: Outcome, holders: Mapping[str, Holder], *, is_dry: bool
+) -> dict[str, Any]:
+    new_generation = None if is_dry else _NEW_GENERATION
+    document: dict[str, Any] = {
+        "placements": [
+            _told(
+                outcome.placed[consumer],
+                holders[consumer].generation if consumer in holders else new_generation,
+            )
+            for request in placing.requests
+            for consumer in request.consumers
+            if consumer in outcome.placed
+        ],
+        "unplaced": list(outcome.unplaced),
+    }
+    if outcome.explanation is not None:
+        document["explanation"] = outcome.explanation
+    return document
+
+
+def _told(placement: Placement, generation: int | None) -> dict[str, Any]:
+    return {
+        "consumer": placement.consumer,
+        "alternative": placement.alternative,
+        "root_providers": [{"uuid": uuid, "name": name} for uuid, name in placement.roots],
+        "allocations": {
+            uuid: {"resources": amounts} for uuid, amounts in placement.allocations.items()
+        },
+        "mappings": placement.mappings,
+        "dropped": list(placement.dropped),
+        "consumer_generation": generation,
+    }
+
+
+def _unplaced(outcome: Outcome) -> ApiError:
+    members: dict[str, Any] = {"unplaced": list(outcome.unplaced)}
+    if outcome.explanation is not None:
+        members["explanation"] = outcome.explanation
+    return ApiError(
+        HTTPStatus.CONFLICT,
+        f"There is no place for consumer {outcome.unplaced[0]} beside those before it.",
+        UNPLACED,
+        members=members,
+    )

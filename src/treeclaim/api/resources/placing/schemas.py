@@ -1,0 +1,101 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Schemas of the bodies of contract page 98, sections 3 to 5."""
+
+from treeclaim.api.protocol.request.schemas import CLASS_NAME, SHORT_TEXT, UUID, record
+from treeclaim.api.protocol.request.wording import Schema
+from treeclaim.model.microversions import Version
+
+_MOST_ALTERNATIVES = 16
+_MOST_REQUESTS = 64
+_MOST_DOMAINS = 1_000
+_MOST_OTHERS = 1_000
+_MOST_SKEW = 1_000
+_MOST_QUESTIONS = 256
+_MOST_PARTS = 10_000
+_GREATEST = 2_147_483_647
+
+_ALTERNATIVES: Schema = {
+    "type": "array",
+    "minItems": 1,
+    "maxItems": _MOST_ALTERNATIVES,
+    "items": {"type": "string"},
+}
+_DOMAINS: Schema = {
+    "anyOf": [
+        {"enum": ["tree"]},
+        {"type": "array", "minItems": 1, "maxItems": _MOST_DOMAINS, "items": UUID},
+    ]
+}
+_BOOLEAN: Schema = {"type": "boolean"}
+
+
+def alternatives(version: Version) -> Schema:
+    """Return the schema of POST /treeclaim/candidates."""
+    del version
+    return record({"alternatives": _ALTERNATIVES})
+
+
+def placements(version: Version) -> Schema:
+    """Return the schema of POST /treeclaim/placements."""
+    del version
+    request = record(
+        {
+            "alternatives": _ALTERNATIVES,
+            "consumers": {"type": "array", "minItems": 1, "items": UUID},
+            "project_id": SHORT_TEXT,
+            "user_id": SHORT_TEXT,
+            "consumer_type": {"type": "string", "pattern": CLASS_NAME} | SHORT_TEXT,
+        }
+    )
+    return record(
+        {
+            "requests": {
+                "type": "array",
+                "minItems": 1,
+                "maxItems": _MOST_REQUESTS,
+                "items": request,
+            }
+        },
+        {
+            "rules": {"type": "array", "items": _rule()},
+            "partial": _BOOLEAN,
+            "dry_run": _BOOLEAN,
+            "explain": _BOOLEAN,
+        },
+    )
+
+
+def _rule() -> Schema:
+    kinds: dict[str, Schema] = {
+        "max_per_domain": {"type": "integer", "minimum": 1, "maximum": _GREATEST},
+        "max_skew": {"type": "integer", "minimum": 1, "maximum": _MOST_SKEW},
+        "same_domain": {"enum": [True]},
+    }
+    rule = record(
+        {"domains": _DOMAINS},
+        kinds
+        | {
+            "with": {"type": "array", "maxItems": _MOST_OTHERS, "items": UUID},
+            "requests": {"type": "array", "items": {"type": "integer", "minimum": 0}},
+            "soft": _BOOLEAN,
+        },
+    )
+    return rule | {"oneOf": [{"required": [name]} for name in kinds]}
+
+
+def capacity(version: Version) -> Schema:
+    """Return the schema of POST /treeclaim/capacity."""
+    del version
+    requests: Schema = {
+        "type": "object",
+        "minProperties": 1,
+        "maxProperties": _MOST_QUESTIONS,
+        "additionalProperties": {"type": "string"},
+    }
+    return record(
+        {"requests": requests},
+        {
+            "domains": _DOMAINS,
+            "limit": {"type": "integer", "minimum": 1, "maximum": _MOST_PARTS},
+        },
+    )

@@ -1,0 +1,172 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`treeclaim audit` (contract page 99, section 5)."""
+
+import argparse
+import json
+import sys
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from treeclaim.cli.cloud.auditing.living import living_from
+from treeclaim.cli.cloud.endpoint import add_endpoint_options, client_of
+from treeclaim.cli.output import CommandError, natural, positive
+from treeclaim.client.reports import Reports
+from treeclaim.model.audit import REPAIRABLE, FindingKind
+
+CLEAN, FINDINGS, FAILED = 0, 1, 2
+"""Exit codes."""
+
+_MOST = 1_000
+"""Items of each kind that are asked for where they are to be mended."""
+
+_MEANINGS = {
+    FindingKind.OVER_CAPACITY: "more is used than there is",
+    FindingKind.AGAINST_UNITS: "allocations that min_unit, max_unit or step_size forbid by now",
+    FindingKind.WITHOUT_INVENTORY: "allocations of classes that the provider has not",
+    FindingKind.WITHOUT_PROVIDER: "rows of providers that do not exist",
+    FindingKind.WITHOUT_CONSUMER: "consumers without a record",
+    FindingKind.EMPTY_CONSUMER: "records of consumers that hold nothing",
+    FindingKind.BROKEN_ROOT: "roots that are not the top of the parents",
+    FindingKind.BROKEN_PARENT: "parents that do not exist, or circles",
+    FindingKind.IN_MANY_TREES: "consumers in several trees: unfinished moves",
+    FindingKind.SAME_HOST: "hosts that are there twice under like names",
+    FindingKind.UNUSED_AGGREGATE: "aggregates that nobody is in",
+    FindingKind.UNUSED_TRAIT: "custom traits that nobody has",
+    FindingKind.UNUSED_CLASS: "custom classes that nobody has",
+    FindingKind.EMPTY_TREE: "trees without inventory",
+    FindingKind.ORPHANED: "consumers that do not live any more",
+}
+
+
+def add_to(commands: Any) -> None:
+    """Add the command."""
+    command = commands.add_parser(
+        "audit",
+        help="find what is wrong with what is stored, and mend it",
+        description="Exit status: 0 nothing found, 1 findings, 2 failed.",
+    )
+    command.add_argument(
+        "--kind",
+        nargs="+",
+        choices=[kind.value for kind in FindingKind],
+        metavar="KIND",
+        help=f"look for these alone: {', '.join(FindingKind)}",
+    )
+    command.add_argument(
+        "--living-from",
+        metavar="nova|FILE",
+        help="who lives, to find orphans: the servers of the cloud of clouds.yaml, or a file with "
+        'one uuid a line or {"INSTANCE": [uuid, ...], ...}',
+    )
+    command.add_argument(
+        "--older-than",
+        type=natural,
+        metavar="SECONDS",
+        help="judge no orphan that got something later (default 3600)",
+    )
+    command.add_argument(
+        "--repair",
+        nargs="+",
+        choices=[kind.value for kind in REPAIRABLE],
+        metavar="KIND",
+        help=f"mend these after a question: {', '.join(REPAIRABLE)}",
+    )
+    command.add_argument("--yes", action="store_true", help="mend without a question")
+    command.add_argument(
+        "--limit", type=positive, default=100, help="most items of each kind (default 100)"
+    )
+    command.add_argument("--json", action="store_true", help="show the server's document")
+    add_endpoint_options(command)
+    command.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Show what is found, and mend what is asked for."""
+    try:
+        return _run(options)
+    except CommandError as error:
+        raise CommandError(str(error), FAILED) from error
+    except (LookupError, OSError, TypeError, ValueError) as error:
+        # The usual exit code of what is unexpected would say that there are findings.
+        raise CommandError(f"unexpected {type(error).__name__}: {error}", FAILED) from error
+
+
+def _run(options: argparse.Namespace) -> int:
+    if options.repair and FindingKind.ORPHANED in options.repair and not options.living_from:
+        raise CommandError("--repair orphaned needs --living-from")
+    living = living_from(options, options.living_from) if options.living_from else None
+    with client_of(options) as client:
+        reports = Reports(client)
+        found = _audit(reports, options, living)
+        if options.repair and _mend(reports, options, found):
+            found = _audit(reports, options, living)
+    if options.json:
+        print(json.dumps({"findings": found}, indent=2))
+    else:
+        _show(found)
+    return FINDINGS if any(findings["count"] for findings in found.values()) else CLEAN
+
+
+def _audit(
+    reports: Reports, options: argparse.Namespace, living: Mapping[str, Sequence[str]] | None
+) -> dict[str, dict[str, Any]]:
+    return reports.audit(
+        kinds=options.kind or (),
+        limit=_MOST if options.repair else min(options.limit, _MOST),
+        living=living,
+        older_than=options.older_than,
+    )
+
+
+def _mend(
+    reports: Reports, options: argparse.Namespace, found: Mapping[str, Mapping[str, Any]]
+) -> bool:
+    """Mend the kinds that are asked for, after a question; return whether that was done."""
+    repairs = [
+        {"kind": kind, **item}
+        for kind in options.repair
+        for item in found.get(kind, {"items": ()})["items"]
+    ]
+    if not repairs:
+        return False
+    if not options.yes and not _confirmed(f"Mend {len(repairs)} findings? [y/N] "):
+        return False
+    for told in reports.repair(repairs):
+        if told["result"] == "refused":
+            print(f"refused: {_words(told)}")
+    return True
+
+
+def _confirmed(question: str) -> bool:
+    # What is printed besides the result must not be in the result, which may be JSON.
+    print(question, end="", file=sys.stderr, flush=True)
+    try:
+        return input().strip().lower() in {"y", "yes"}
+    except (EOFError, RuntimeError):
+        # Nobody is there to ask.
+        return False
+
+
+def _show(found: Mapping[str, Mapping[str, Any]]) -> None:
+    if not any(findings["count"] for findings in found.values()):
+        print("Nothing found.")
+        return
+    for kind, findings in found.items():
+        if not findings["count"]:
+            continue
+        print(f"{kind}: {findings['count']} ({_MEANINGS[FindingKind(kind)]})")
+        for item in findings["items"]:
+            print(f"  {_words(item)}")
+        missing = findings["count"] - len(findings["items"])
+        if missing:
+            print(f"  and {missing} more (--limit)")
+
+
+def _words(item: Mapping[str, Any]) -> str:
+    return "  ".join(f"{name}={_value(value)}" for name, value in item.items())
+
+
+def _value(value: Any) -> str:
+    if isinstance(value, list):
+        return ", ".join(f"{one['name']} ({one['uuid']})" for one in value)
+    return str(value)

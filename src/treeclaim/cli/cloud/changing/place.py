@@ -1,0 +1,122 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`treeclaim place`: find places for several consumers, and claim them in one call."""
+
+import argparse
+import json
+import uuid
+from collections import Counter
+from typing import Any
+
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from treeclaim.cli.cloud.asking.question import add_question_options, query_of_options
+from treeclaim.cli.cloud.changing.claims import consumer_uuid
+from treeclaim.cli.cloud.endpoint import add_endpoint_options, client_of
+from treeclaim.cli.cloud.providers import with_uuids
+from treeclaim.cli.output import CommandError, positive, printer
+from treeclaim.client.requests.placing import TREES, Placed, PlacingRequest, PlacingRule
+
+_BAR = 30
+_UNKNOWN = "treeclaim"
+"""Project and user of new consumers without --project and --user."""
+
+
+def add_to(commands: Any) -> None:
+    """Add the command."""
+    place = commands.add_parser(
+        "place",
+        help="find places for consumers and claim them, all or nothing",
+        description="Find places for consumers and claim them in one transaction. A call with "
+        "--consumer may be repeated: who is there already stays there.",
+    )
+    add_question_options(place)
+    place.add_argument("--count", type=positive, default=1, help="how many new consumers (1)")
+    place.add_argument(
+        "--consumer", nargs="+", metavar="UUID", help="for whom, instead of new ones"
+    )
+    place.add_argument("--order-by", metavar="TERMS", help="what is best, such as spread or pack")
+    place.add_argument(
+        "--spread",
+        metavar="DOMAINS",
+        help="keep domains balanced: 'tree', or uuids of aggregates, separated by commas",
+    )
+    place.add_argument("--most", type=positive, metavar="N", help="at most so many in one tree")
+    place.add_argument("--together", metavar="DOMAINS", help="all in one of these domains")
+    place.add_argument("--partial", action="store_true", help="place what can be placed")
+    place.add_argument("--dry-run", action="store_true", help="claim nothing")
+    for name, usual in (("project", _UNKNOWN), ("user", _UNKNOWN), ("consumer-type", "INSTANCE")):
+        place.add_argument(f"--{name}", default=usual, help=f"of the consumers ({usual})")
+    place.add_argument("--json", action="store_true", help="show the server's document")
+    add_endpoint_options(place)
+    place.set_defaults(run=run_place)
+
+
+def run_place(options: argparse.Namespace) -> int:
+    """Place consumers, and show where they are; the exit code is 1 where some have no place."""
+    query = query_of_options(options)
+    if options.order_by is not None:
+        query = query.with_parameter("order_by", options.order_by)
+    consumers = [consumer_uuid(text) for text in options.consumer or ()]
+    consumers = consumers or [str(uuid.uuid4()) for _ in range(options.count)]
+    with client_of(options) as client:
+        request = PlacingRequest(
+            [with_uuids(client, query)],
+            consumers,
+            options.project,
+            options.user,
+            options.consumer_type,
+        )
+        placed = client.place(
+            [request], _rules(options), partial=options.partial, dry_run=options.dry_run
+        )
+    if options.json:
+        print(json.dumps(placed.document, indent=2))
+    else:
+        printer().print(_shown(placed, is_dry=options.dry_run))
+    return 1 if placed.unplaced else 0
+
+
+def _rules(options: argparse.Namespace) -> list[PlacingRule]:
+    rules = []
+    if options.most is not None:
+        rules.append(PlacingRule(max_per_domain=options.most))
+    if options.spread is not None:
+        rules.append(PlacingRule(_domains(options.spread), max_skew=1))
+    if options.together is not None:
+        rules.append(PlacingRule(_domains(options.together), same_domain=True))
+    return rules
+
+
+def _domains(text: str) -> str | list[str]:
+    if text == TREES:
+        return TREES
+    try:
+        return [str(uuid.UUID(part)) for part in text.split(",")]
+    except ValueError as error:
+        raise CommandError(f"domains are {TREES!r}, or uuids of aggregates: {text!r}") from error
+
+
+def _shown(placed: Placed, *, is_dry: bool) -> RenderableType:
+    """Return a table of who is where, and a picture of how many are in each tree."""
+    table = Table(box=None)
+    for title in ("consumer", "tree", "takes"):
+        table.add_column(title)
+    for one in placed.placements:
+        amounts: Counter[str] = Counter()
+        for resources in one.allocations.values():
+            amounts.update(resources)
+        takes = ", ".join(f"{amount} {name}" for name, amount in sorted(amounts.items()))
+        note = " (was there)" if one.held_before else ""
+        table.add_row(one.consumer, Text(", ".join(one.roots) + note), takes)
+    counts = Counter(root for one in placed.placements for root in one.roots)
+    bars = Table(title="Where they are", title_justify="left", box=None, show_header=False)
+    most = max(counts.values(), default=1)
+    for root, count in counts.most_common():
+        bars.add_row(Text(root), "█" * max(1, round(_BAR * count / most)), str(count))
+    would = " would be" if is_dry else ""
+    words = [Text(f"{len(placed.placements)}{would} placed")]
+    if placed.unplaced:
+        words.append(Text(f"no place for {len(placed.unplaced)}", style="red"))
+    return Group(table, bars, Text(", ").join(words))

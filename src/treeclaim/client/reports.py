@@ -1,0 +1,159 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Lists in bulk, totals, audits and batches: what version 1.1 of the extension has (page 99)."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+from urllib.parse import parse_qsl, urlencode, urlsplit
+
+from treeclaim.client.client import Client
+from treeclaim.client.versions import Need
+from treeclaim.model.microversions import ExtensionFeature, Feature
+
+BATCH = 1_000
+"""Most providers, or repairs, in one call."""
+
+
+class Reports:
+    """Calls of the extension, over a client's connection."""
+
+    def __init__(self, client: Client) -> None:
+        """Use a client.
+
+        Raises:
+            UnsupportedFeatureError: if the server has not version 1.1 of the extension.
+        """
+        client.versions.require(
+            Need("reports", Feature.ANY_TRAITS, ExtensionFeature.ORDER_AND_REPORTS)
+        )
+        self._client = client
+
+    def providers(
+        self, *, include: Sequence[str] = (), limit: int = BATCH, **filters: str
+    ) -> Iterator[dict[str, Any]]:
+        """Yield all providers that pass some filters, page by page, with what is to be included.
+
+        Raises:
+            ClientError: if the endpoint refuses, or does not answer.
+        """
+        parts = {"include": ",".join(include)} if include else {}
+        yield from self._pages("/treeclaim/providers", "providers", limit, filters | parts)
+
+    def consumers(self, *, limit: int = BATCH, **filters: str) -> Iterator[dict[str, Any]]:
+        """Yield all consumers that pass some filters, with all that each holds.
+
+        Raises:
+            ClientError: if the endpoint refuses, or does not answer.
+        """
+        yield from self._pages("/treeclaim/allocations", "consumers", limit, filters)
+
+    def totals(self, **filters: str) -> dict[str, dict[str, int]]:
+        """Return the sums over the inventories of the providers that pass some filters.
+
+        Raises:
+            ClientError: if the endpoint refuses, or does not answer.
+        """
+        found: dict[str, dict[str, int]] = self._get("/treeclaim/totals", filters)["totals"]
+        return found
+
+    def parts(self, by: str, *, limit: int = BATCH, **filters: str) -> Iterator[dict[str, Any]]:
+        """Yield the sums of each tree, aggregate or trait.
+
+        Raises:
+            ClientError: if the endpoint refuses, or does not answer.
+        """
+        yield from self._pages("/treeclaim/totals", "parts", limit, {"by": by, **filters})
+
+    def audit(
+        self,
+        *,
+        kinds: Sequence[str] = (),
+        limit: int | None = None,
+        living: Mapping[str, Sequence[str]] | None = None,
+        older_than: int | None = None,
+    ) -> dict[str, dict[str, Any]]:
+        """Return what is wrong with what is stored, by kind: how many, and the first of them.
+
+        Args:
+            kinds: What to look for; empty for everything.
+            limit: Most items of each kind; None for the server's default.
+            living: Uuids of the consumers that live, by type, to find the others.
+            older_than: Seconds; who got something later is not judged.
+
+        Raises:
+            ClientError: if the endpoint refuses, or does not answer.
+        """
+        query = {"kind": ",".join(kinds)} if kinds else {}
+        if limit is not None:
+            query["limit"] = str(limit)
+        if living is None:
+            answer = self._get("/treeclaim/audit", query)
+        else:
+            body: dict[str, Any] = {"living": {name: list(some) for name, some in living.items()}}
+            if older_than is not None:
+                body["older_than"] = older_than
+            answer = self._post(_with_query("/treeclaim/audit", query), body)
+        found: dict[str, dict[str, Any]] = answer["findings"]
+        return found
+
+    def repair(
+        self, repairs: Sequence[Mapping[str, Any]], *, dry_run: bool = False
+    ) -> list[dict[str, Any]]:
+        """Mend findings; return each with its `result`.
+
+        Args:
+            repairs: Items of an audit, each with its `kind`.
+            dry_run: True to only be told what would become of them.
+
+        Raises:
+            ClientError: if the endpoint refuses, or does not answer.
+        """
+        told: list[dict[str, Any]] = []
+        for first in range(0, len(repairs), BATCH):
+            body = {"repairs": list(repairs[first : first + BATCH]), "dry_run": dry_run}
+            told += self._post("/treeclaim/audit/repairs", body)["repairs"]
+        return told
+
+    def apply(
+        self,
+        providers: Sequence[Mapping[str, Any]],
+        *,
+        create_names: bool = False,
+        dry_run: bool = False,
+    ) -> list[dict[str, Any]]:
+        """Bring at most `BATCH` providers to a state, all or none; return what became of each.
+
+        Raises:
+            ClientError: if the endpoint refuses, or does not answer.
+        """
+        body = {"providers": list(providers), "create_names": create_names, "dry_run": dry_run}
+        told: list[dict[str, Any]] = self._post("/treeclaim/providers", body)["providers"]
+        return told
+
+    def _pages(
+        self, path: str, member: str, limit: int, filters: Mapping[str, str]
+    ) -> Iterator[dict[str, Any]]:
+        query = {**filters, "limit": str(limit)}
+        while True:
+            page = self._get(path, query)
+            yield from page[member]
+            following = [one["href"] for one in page["links"] if one["rel"] == "next"]
+            if not following:
+                return
+            # The path of the link has the mount prefix, which the endpoint's URL has too.
+            query["marker"] = dict(parse_qsl(urlsplit(following[0]).query))["marker"]
+
+    def _get(self, path: str, query: Mapping[str, str]) -> dict[str, Any]:
+        answer: dict[str, Any] = self._client.call(
+            "GET", _with_query(path, query), extended=True
+        ).json()
+        return answer
+
+    def _post(self, path: str, body: Mapping[str, Any]) -> dict[str, Any]:
+        answer: dict[str, Any] = self._client.call(
+            "POST", path, json=dict(body), extended=True
+        ).json()
+        return answer
+
+
+def _with_query(path: str, query: Mapping[str, str]) -> str:
+    return f"{path}?{urlencode(query)}" if query else path

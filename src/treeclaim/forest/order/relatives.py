@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Ancestors in terms of places: depths, parents and lowest common ancestors."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from treeclaim.forest.table.columns import Mask, Rows
+from treeclaim.forest.table.forest import Forest
+from treeclaim.forest.table.provider_table import NO_ROW
+
+
+@dataclass(frozen=True, slots=True)
+class Relatives:
+    """Who is above whom; depends on the shape of the Forest alone.
+
+    Attributes:
+        parent: Place of the parent by place, int64; a root is its own.
+        depth: Depth by place, int64; that of a root is 0.
+        root, end: As in `TreeOrder`.
+    """
+
+    parent: Rows
+    depth: Rows
+    root: Rows
+    end: Rows
+
+    @property
+    def nbytes(self) -> int:
+        """Return the memory that is kept for it; `root` and `end` belong to the order."""
+        return self.parent.nbytes + self.depth.nbytes
+
+    @property
+    def deepest(self) -> int:
+        """Return the greatest depth of all."""
+        return int(self.depth.max(initial=0))
+
+    def common(self, first: Rows, last: Rows) -> Rows:
+        """Return the lowest common ancestor-or-self of each pair of places of one tree.
+
+        Args:
+            first: int64, shape (n,).
+            last: int64, shape (n,), none before the first of its pair.
+        """
+        found = first.copy()
+        above = np.flatnonzero(self.end[found] <= last)
+        while len(above):
+            found[above] = self.parent[found[above]]
+            above = above[self.end[found[above]] <= last[above]]
+        return found
+
+    def same_tree(self, first: Rows, last: Rows) -> Mask:
+        """Tell which pairs are of one tree."""
+        same: Mask = self.root[first] == self.root[last]
+        return same
+
+
+def relatives_of(forest: Forest) -> Relatives:
+    """Return who is above whom in a Forest; the same as long as its shape is."""
+
+    def made() -> Relatives:
+        order = forest.order
+        rows = forest.parent.values[order.row]
+        own = np.arange(len(order.row))
+        parent = np.where(rows == NO_ROW, own, order.position[rows])
+        depth = np.zeros(len(own), dtype=np.int64)
+        reached = own
+        while (is_below := parent[reached] != reached).any():
+            depth += is_below
+            reached = parent[reached]
+        return Relatives(parent, depth, order.root, order.end)
+
+    return forest.cache.get("relatives", made)

@@ -1,0 +1,80 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A bound of how many consumers fit, whatever the order in which they come (page 98, section 5)."""
+
+from dataclasses import replace
+
+import numpy as np
+
+from treeclaim.forest.bounds.budget import Budget
+from treeclaim.forest.domains.relation import Relation
+from treeclaim.forest.placing.closed import counts_at_once, times_of_pairs
+from treeclaim.forest.placing.scratch import Scratch
+from treeclaim.forest.solve.problem import Problem
+from treeclaim.forest.solve.relate import relate
+from treeclaim.forest.table.columns import Rows
+from treeclaim.model.request import CandidateRequest, SearchOptions
+
+
+def at_most(scratch: Scratch, request: CandidateRequest, budget: Budget) -> int:
+    """Return a number of consumers that no order of candidates exceeds.
+
+    A tree that has no candidate now never has one. In each other one, as in all of them where they
+    share providers: a slot is served as often as its providers together can serve it, and all that
+    is free of a class is enough for so many consumers.
+    """
+    found = relate(
+        scratch.forest, replace(request, limit=None, order=None), SearchOptions(), budget
+    )
+    roots = len(scratch.forest.order.roots)
+    is_own = not found.plan.split and all(one.pairs.is_local for one in found.relations)
+    if not is_own:
+        return int(_bounds(found, np.zeros(roots, dtype=np.int64), 1)[0])
+    exact = counts_at_once(scratch, request, budget)
+    bounds = _bounds(found, np.arange(roots), roots)
+    if exact is None:
+        return sum(bounds.tolist())
+    counts, rest = exact
+    counts[rest] = bounds[rest]
+    return sum(counts.tolist())
+
+
+def _bounds(found: Problem, part: Rows, parts: int) -> Rows:
+    """Return a bound for each part of the Forest.
+
+    Args:
+        found: A search.
+        part: The part that each root belongs to.
+        parts: How many there are.
+    """
+    bounds = np.full(parts, 2**53)
+    for want, relation in zip(found.plan.slots, found.relations, strict=True):
+        if want.resources:
+            times = times_of_pairs(found.forest, relation, want)
+            bounds = np.minimum(bounds, _sums(found, relation.pairs.provider, times, part, parts))
+    relations: dict[str, list[Relation]] = {
+        name: [] for want in found.plan.slots for name in want.resources
+    }
+    totals: dict[str, int] = dict(found.plan.split)
+    for want, relation in zip(found.plan.slots, found.relations, strict=True):
+        for name, amount in want.resources.items():
+            relations[name].append(relation)
+            totals[name] = totals.get(name, 0) + amount
+    for name, relation in zip(found.plan.split, found.split_relations, strict=True):
+        relations.setdefault(name, []).append(relation)
+    for name, some in relations.items():
+        places = np.unique(np.concatenate([one.providers for one in some]))
+        columns = found.forest.class_inventories(name)
+        _, slots = columns.indices_of(np.sort(found.forest.order.row[places]))
+        rows = columns.row.values[slots]
+        free = np.minimum(np.maximum(columns.free.values[slots], 0), 2**53)
+        free_of = _sums(found, found.forest.order.position[rows], free, part, parts)
+        bounds = np.minimum(bounds, free_of // totals[name])
+    return bounds
+
+
+def _sums(found: Problem, places: Rows, values: Rows, part: Rows, parts: int) -> Rows:
+    """Return sums over the parts in which providers are, each provider counted once."""
+    distinct, first = np.unique(places, return_index=True)
+    sums = np.zeros(parts, dtype=np.int64)
+    np.add.at(sums, part[found.forest.order.tree[distinct]], values[first])
+    return sums

@@ -1,0 +1,91 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How many consumers fit into each tree, where that can be worked out without placing them."""
+
+from dataclasses import replace
+
+import numpy as np
+
+from treeclaim.forest.bounds.budget import Budget
+from treeclaim.forest.domains.relation import Relation
+from treeclaim.forest.placing.scratch import Scratch
+from treeclaim.forest.question.slots import Slot
+from treeclaim.forest.solve.existence import matching_anchors
+from treeclaim.forest.solve.problem import Problem
+from treeclaim.forest.solve.relate import relate
+from treeclaim.forest.table.columns import Rows
+from treeclaim.forest.table.forest import Forest
+from treeclaim.model.request import CandidateRequest, SearchOptions
+
+_MOST = 2**53
+"""Of one tree: sums of these fit into 64 bits for a thousand trees, and no number shown is greater.
+"""
+
+
+def counts_at_once(
+    scratch: Scratch, request: CandidateRequest, budget: Budget
+) -> tuple[Rows, Rows] | None:
+    """Return how many consumers fit into each tree.
+
+    Returns:
+        One number for each root, and the numbers of the trees in which consumers must be placed to
+        find out. None where trees share something, or an amount is split.
+    """
+    forest = scratch.forest
+    found = relate(forest, replace(request, limit=None, order=None), SearchOptions(), budget)
+    if found.plan.split or not all(one.pairs.is_local for one in found.relations):
+        return None
+    counts = np.zeros(len(forest.order.roots), dtype=np.int64)
+    matching = forest.order.tree[matching_anchors(found)]
+    if len(found.plan.slots) == 1 and found.plan.slots[0].resources:
+        counts[matching] = _of_one_slot(found, found.plan.slots[0])[matching]
+        return counts, matching[:0]
+    single = np.logical_and.reduce(
+        [np.diff(one.pairs.starts)[matching] == 1 for one in found.relations]
+    )
+    some = matching[single]
+    counts[some] = _of_single_options(found, some)
+    return counts, matching[~single]
+
+
+def times_of_pairs(forest: Forest, relation: Relation, want: Slot) -> Rows:
+    """Return for each pair how often its provider can give what a slot wants; 0 where it cannot."""
+    times = np.full(len(relation.pairs.provider), _MOST)
+    for name, amount in want.resources.items():
+        free = forest.class_inventories(name).free.values[relation.pairs.indices[name]]
+        times = np.minimum(times, free // amount)
+    if relation.fits is not None:
+        times = np.where(relation.fits, times, 0)
+    at_least_none: Rows = np.maximum(times, 0)
+    return at_least_none
+
+
+def _of_one_slot(found: Problem, want: Slot) -> Rows:
+    """Return for each root the sum over its providers."""
+    (relation,) = found.relations
+    times = times_of_pairs(found.forest, relation, want)
+    sums = np.zeros(len(times) + 1, dtype=np.int64)
+    times.cumsum(out=sums[1:])
+    starts = relation.pairs.starts
+    of_trees: Rows = sums[starts[1:]] - sums[starts[:-1]]
+    return of_trees
+
+
+def _of_single_options(found: Problem, anchors: Rows) -> Rows:
+    """Return how often the only candidate of each of some anchors fits."""
+    times = np.full(len(anchors), _MOST)
+    numbers = [one.pairs.starts[anchors] for one in found.relations]
+    places = [
+        one.pairs.provider[number] for one, number in zip(found.relations, numbers, strict=True)
+    ]
+    for slot, want in enumerate(found.plan.slots):
+        for name in want.resources:
+            total = np.zeros(len(anchors), dtype=np.int64)
+            for other, rival in enumerate(found.plan.slots):
+                taken = rival.resources.get(name, 0)
+                total += np.where(places[other] == places[slot], taken, 0)
+            slots = found.relations[slot].pairs.indices[name]
+            slots = np.arange(slots.start, slots.stop) if isinstance(slots, slice) else slots
+            free = found.forest.class_inventories(name).free.values[slots[numbers[slot]]]
+            times = np.minimum(times, free // total)
+    at_least_none: Rows = np.maximum(times, 0)
+    return at_least_none

@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What placing came to, as a document that passes from a child to its parent."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import orjson
+
+from treeclaim.model.placing import Placement
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What placing came to.
+
+    Attributes:
+        placed: Who has a place, by consumer.
+        unplaced: Who has not, in the order of the call.
+        explanation: Why the first of them found nothing, if that was asked.
+    """
+
+    placed: Mapping[str, Placement]
+    unplaced: tuple[str, ...]
+    explanation: Mapping[str, Any] | None
+
+    def written(self) -> bytes:
+        """Write it down."""
+        return orjson.dumps(
+            {
+                "placed": [
+                    [
+                        one.consumer,
+                        one.alternative,
+                        one.allocations,
+                        one.mappings,
+                        one.dropped,
+                        one.roots,
+                    ]
+                    for one in self.placed.values()
+                ],
+                "unplaced": self.unplaced,
+                "explanation": self.explanation,
+            }
+        )
+
+    @classmethod
+    def read(cls, document: bytes) -> "Outcome":
+        """Read what was written."""
+        found = orjson.loads(document)
+        placed = [
+            Placement(
+                consumer,
+                alternative,
+                allocations,
+                mappings,
+                tuple(dropped),
+                tuple((uuid, name) for uuid, name in roots),
+            )
+            for consumer, alternative, allocations, mappings, dropped, roots in found["placed"]
+        ]
+        return cls(
+            {one.consumer: one for one in placed}, tuple(found["unplaced"]), found["explanation"]
+        )

@@ -1,0 +1,315 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Consumers placed one after the other (contract page 98, section 4)."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from treeclaim.forest.bounds.budget import Budget
+from treeclaim.forest.order.scoring import sharing_by_place
+from treeclaim.forest.placing.candidate import Candidate, trees_of
+from treeclaim.forest.placing.queries import Independent, Query, query_of
+from treeclaim.forest.placing.rules import RuleDomains, RuleState
+from treeclaim.forest.placing.scratch import Gift, Scratch
+from treeclaim.forest.table.columns import Mask
+from treeclaim.forest.table.forest import Forest
+from treeclaim.model.placing import Holder, Placement, Placing
+from treeclaim.model.request import CandidateRequest
+
+_ANY = -1
+"""Stands for a domain where no rule is for a single one."""
+
+
+@dataclass
+class Attempt:
+    """How far a call came.
+
+    Attributes:
+        placed: By consumer, those that held before included.
+        unplaced: Who found nothing, in the order of the call.
+        reached: How many consumers were looked at before the first that found nothing.
+        scratch: What is used beside the consumers placed before the first that found nothing.
+        rules: The rules at that moment.
+        request: Number of the request of the first that found nothing; None if all did.
+    """
+
+    placed: dict[str, Placement] = field(default_factory=dict)
+    unplaced: list[str] = field(default_factory=list)
+    reached: int = 0
+    scratch: Scratch | None = None
+    rules: Sequence[RuleState] = ()
+    request: int | None = None
+
+
+class Placer:
+    """Places the consumers of one call in one picture of the Forest."""
+
+    def __init__(
+        self,
+        forest: Forest,
+        placing: Placing,
+        holders: Mapping[str, Holder],
+        budget: Budget,
+        fixed: Sequence[Placement] = (),
+    ) -> None:
+        """Take what the call depends on.
+
+        Args:
+            forest: Where to search; it is not changed.
+            placing: The call.
+            holders: Consumers of the call, and such that count too, that hold something.
+            budget: What the whole of it may cost.
+            fixed: Placements of new consumers that are to stay as they are.
+        """
+        self.forest = forest
+        self.placing = placing
+        self.holders = holders
+        self.budget = budget
+        self._fixed = {one.consumer: one for one in fixed}
+        self._sharing = sharing_by_place(forest)
+        self._rules = [RuleDomains(forest, *one) for one in enumerate(placing.rules)]
+        self._eligible: dict[int, dict[int, Mask]] = {}
+        self._begin: dict[CandidateRequest, Query] = {}
+
+    def placed(self) -> Attempt:
+        """Place all consumers; where a rule is for one domain, try one after the other."""
+        affine = next((one for one in self._rules if one.rule.same_domain), None)
+        if affine is None:
+            return self._attempt(_ANY)
+        best: Attempt | None = None
+        for domain in self._domains(affine):
+            attempt = self._attempt(domain)
+            if not attempt.unplaced:
+                return attempt
+            if best is None or attempt.reached > best.reached:
+                best = attempt
+        return self._attempt(_ANY) if best is None else best
+
+    # -- one domain after the other --------------------------------------------------------------
+
+    def _domains(self, affine: RuleDomains) -> Iterator[int]:
+        """Yield the domains to try for a rule that wants all in one."""
+        held = [affine.domains.of(self._trees_of(one)) for one in self._counted(affine)]
+        possible = set.intersection(*map(set, held)) if held else None
+        for domain in self._named(affine):
+            if possible is None or domain in possible:
+                yield domain
+
+    def _counted(self, rule: RuleDomains) -> list[Holder]:
+        """Return those who hold something already and count for a rule."""
+        names = [
+            consumer
+            for number, request in enumerate(self.placing.requests)
+            if rule.concerns(number)
+            for consumer in request.consumers
+        ]
+        return [self.holders[one] for one in (*names, *rule.rule.others) if one in self.holders]
+
+    def _named(self, affine: RuleDomains) -> Iterator[int]:
+        """Yield domains in the order in which the candidates of the first new consumer name them."""
+        first = self._first_new(affine)
+        if first is None:
+            return
+        named: set[int] = set()
+        domains = affine.domains
+        for request in self.placing.requests[first].alternatives:
+            query = self._at_begin(request)
+            while True:
+                self.budget.check()
+                fresh = np.array([not set(kind) <= named for kind in domains.kinds])
+                found = query.first(
+                    fresh[domains.kind], lambda trees: not set(domains.of(trees)) <= named
+                )
+                if found is None:
+                    break
+                more = [one for one in domains.of(found.trees) if one not in named]
+                named.update(more)
+                yield from domains.order(self.forest, more)
+
+    def _first_new(self, rule: RuleDomains) -> int | None:
+        """Return the number of the request of the rule's first consumer that holds nothing."""
+        for number, request in enumerate(self.placing.requests):
+            if rule.concerns(number) and any(
+                consumer not in self.holders for consumer in request.consumers
+            ):
+                return number
+        return None
+
+    # -- one attempt -----------------------------------------------------------------------------
+
+    def _attempt(self, domain: int) -> Attempt:
+        attempt = Attempt()
+        scratch = Scratch(self.forest)
+        queries: dict[CandidateRequest, Query] = {}
+        rules = [RuleState(one, domain) for one in self._rules]
+        self._count_holders(rules)
+        for number, request in enumerate(self.placing.requests):
+            for consumer in request.consumers:
+                self.budget.check()
+                if consumer in self.holders:
+                    attempt.placed[consumer] = self._of_holder(consumer)
+                elif attempt.unplaced and not self.placing.partial:
+                    attempt.unplaced.append(consumer)
+                    continue
+                else:
+                    found = self._place(scratch, queries, rules, number, consumer)
+                    if found is None:
+                        self._note_failure(attempt, scratch, rules, number)
+                        attempt.unplaced.append(consumer)
+                        continue
+                    attempt.placed[consumer] = found
+                if not attempt.unplaced:
+                    attempt.reached += 1
+        return attempt
+
+    def _note_failure(
+        self, attempt: Attempt, scratch: Scratch, rules: Sequence[RuleState], number: int
+    ) -> None:
+        if attempt.request is None:
+            attempt.request = number
+            if self.placing.explain:
+                attempt.scratch = scratch.copied()
+                attempt.rules = [one.copied() for one in rules]
+
+    def _place(
+        self,
+        scratch: Scratch,
+        queries: dict[CandidateRequest, Query],
+        rules: Sequence[RuleState],
+        number: int,
+        consumer: str,
+    ) -> Placement | None:
+        """Find a place for a consumer, and take the room."""
+        if consumer in self._fixed:
+            placement = self._fixed[consumer]
+            trees = self._take_fixed(scratch, placement)
+        else:
+            found = self._found(scratch, queries, rules, number)
+            if found is None:
+                return None
+            alternative, candidate, dropped = found
+            placement = self._placement(consumer, alternative, candidate, dropped)
+            scratch.take(candidate.gifts)
+            trees = candidate.trees
+        for query in queries.values():
+            if isinstance(query, Independent):
+                query.note(trees)
+        for rule in rules:
+            if rule.concerns(number):
+                rule.add(trees)
+        return placement
+
+    def _found(
+        self,
+        scratch: Scratch,
+        queries: dict[CandidateRequest, Query],
+        rules: Sequence[RuleState],
+        number: int,
+    ) -> tuple[int, Candidate, tuple[int, ...]] | None:
+        """Return the first candidate of the first alternative that has one, and what it drops."""
+        mine = [rule for rule in rules if rule.concerns(number)]
+        soft = [rule for rule in mine if rule.is_soft]
+        alternatives = self.placing.requests[number].alternatives
+        for drop in range(len(soft) + 1):
+            dropped = soft[len(soft) - drop :]
+            kept = [rule for rule in mine if rule not in dropped]
+            for alternative, request in enumerate(alternatives):
+                if request not in queries:
+                    queries[request] = query_of(scratch, request, self.budget)
+                found = self._first(queries[request], kept, number)
+                if found is not None:
+                    return alternative, found, tuple(rule.number for rule in dropped)
+        return None
+
+    def _first(self, query: Query, rules: Sequence[RuleState], number: int) -> Candidate | None:
+        eligible = self.eligible_domains(number, rules)
+        allowed = np.ones(len(self.forest.order.roots), dtype=np.bool_)
+        for rule in rules:
+            allowed &= rule.mask(number, eligible)
+        return query.first(
+            allowed, lambda trees: all(rule.keeps(trees, eligible) for rule in rules)
+        )
+
+    # -- what there was when the call began ------------------------------------------------------
+
+    def _at_begin(self, request: CandidateRequest) -> Query:
+        if request not in self._begin:
+            self._begin[request] = query_of(Scratch(self.forest), request, self.budget)
+        return self._begin[request]
+
+    def eligible_domains(self, number: int, rules: Sequence[RuleState]) -> Mapping[int, Mask]:
+        """Return for each rule on skew the domains that had a candidate for a request."""
+        known = self._eligible.setdefault(number, {})
+        for rule in rules:
+            if rule.has_skew and rule.number not in known:
+                known[rule.number] = self._with_candidates(number, self._rules[rule.number])
+        return known
+
+    def _with_candidates(self, number: int, rule: RuleDomains) -> Mask:
+        domains = rule.domains
+        found = np.zeros(domains.count, dtype=np.bool_)
+        for request in self.placing.requests[number].alternatives:
+            query = self._at_begin(request)
+            matching = query.matching()
+            if matching is not None:
+                for kind in np.unique(domains.kind[matching]).tolist():
+                    found[list(domains.kinds[kind])] = True
+                continue
+            for candidate in query.each():
+                found[list(domains.of(candidate.trees))] = True
+        return found
+
+    # -- who holds already -----------------------------------------------------------------------
+
+    def _count_holders(self, rules: Sequence[RuleState]) -> None:
+        for rule, state in zip(self._rules, rules, strict=True):
+            for holder in self._counted(rule):
+                state.add(self._trees_of(holder))
+
+    def _trees_of(self, holder: Holder) -> tuple[int, ...]:
+        return self._trees_at(list(holder.allocations))
+
+    def _trees_at(self, uuids: Sequence[str]) -> tuple[int, ...]:
+        rows = [self.forest.row_of(uuid) for uuid in uuids]
+        places = [int(self.forest.order.position[row]) for row in rows if row is not None]
+        return trees_of(self.forest, self._sharing, places)
+
+    def _of_holder(self, consumer: str) -> Placement:
+        holder = self.holders[consumer]
+        trees = self._trees_of(holder)
+        return Placement(
+            consumer, holder.alternative, holder.allocations, None, (), self._roots(trees)
+        )
+
+    def _take_fixed(self, scratch: Scratch, placement: Placement) -> tuple[int, ...]:
+        """Take what an earlier round found; what is gone by now takes nothing."""
+        gifts: list[Gift] = []
+        for uuid, amounts in placement.allocations.items():
+            row = self.forest.row_of(uuid)
+            if row is not None:
+                place = int(self.forest.order.position[row])
+                held = {view.resource_class for view in self.forest.inventories(row)}
+                gifts += [(place, name, n) for name, n in amounts.items() if name in held]
+        scratch.take(gifts)
+        return self._trees_at(list(placement.allocations))
+
+    def _placement(
+        self, consumer: str, alternative: int, candidate: Candidate, dropped: tuple[int, ...]
+    ) -> Placement:
+        return Placement(
+            consumer,
+            alternative,
+            candidate.allocations(self.forest),
+            candidate.mappings(self.forest),
+            tuple(sorted(dropped)),
+            self._roots(candidate.trees),
+        )
+
+    def _roots(self, trees: Sequence[int]) -> tuple[tuple[str, str], ...]:
+        order = self.forest.order
+        rows = [int(order.row[order.roots[tree]]) for tree in trees]
+        return tuple(
+            (self.forest.uuid_of(row), name)
+            for row, name in zip(rows, self.forest.names(rows), strict=True)
+        )

@@ -1,0 +1,302 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The first candidate of a query, again and again, while room is taken.
+
+Where every provider serves its own tree alone, trees do not concern each other: a query remembers
+the first candidate of each, and what is taken in one tree makes that one be looked at again. Where
+sharing providers may serve, all of it is searched each time.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from treeclaim.forest.bounds.budget import Budget
+from treeclaim.forest.order.best_first import BestFirst
+from treeclaim.forest.order.scoring import Scoring, scoring_of, sharing_by_place
+from treeclaim.forest.order.split import scored_splits, splits
+from treeclaim.forest.placing.candidate import Candidate, candidate_of
+from treeclaim.forest.placing.scratch import Scratch
+from treeclaim.forest.solve.anchors import all_anchors
+from treeclaim.forest.solve.blocks import Found
+from treeclaim.forest.solve.combine import combined_under
+from treeclaim.forest.solve.distinct import first_anchors
+from treeclaim.forest.solve.existence import matching_anchors
+from treeclaim.forest.solve.problem import Problem
+from treeclaim.forest.solve.relate import relate
+from treeclaim.forest.split.candidate import SplitCandidate
+from treeclaim.forest.split.splitting import Splitter
+from treeclaim.forest.table.columns import Mask, Rows
+from treeclaim.model.request import CandidateRequest, SearchOptions
+
+Keeps = Callable[[Sequence[int]], bool]
+"""Tells whether a candidate with some trees may be taken."""
+
+
+class Query(ABC):
+    """A query in a scratch Forest."""
+
+    def __init__(self, scratch: Scratch, request: CandidateRequest, budget: Budget) -> None:
+        self.scratch = scratch
+        self.request = replace(request, limit=None)
+        self.budget = budget
+        self._sharing = sharing_by_place(scratch.forest)
+
+    def searched(self) -> Problem:
+        """Return the search as things are now."""
+        return relate(self.scratch.forest, self.request, SearchOptions(), self.budget)
+
+    def scoring(self, found: Problem) -> Scoring | None:
+        """Return how a search is ordered; None for the usual order."""
+        order = self.request.order
+        return None if order is None else scoring_of(found, order, self.scratch.totals)
+
+    @abstractmethod
+    def first(self, allowed: Mask, keeps: Keeps) -> Candidate | None:
+        """Return the first candidate that may be taken.
+
+        Args:
+            allowed: Which trees may be the only one of a candidate, shape (roots,).
+            keeps: Judges candidates, whatever trees they have.
+        """
+
+    @abstractmethod
+    def each(self) -> Iterator[Candidate]:
+        """Yield all candidates in order, as things are now."""
+
+    def each_of_anchors(self) -> Iterator[tuple[int, Candidate]]:
+        """Yield all candidates of each anchor, those of other anchors included, in any order."""
+        found = self.searched()
+        if found.plan.split:
+            for anchor, one in Splitter(found).of_anchors(all_anchors(found)):
+                yield anchor, self.made(found, one.chosen, one.parts)
+            return
+        for block in combined_under(found):
+            for anchor, places in zip(block.tree.tolist(), block.chosen.tolist(), strict=True):
+                yield anchor, self.made(found, places)
+
+    @abstractmethod
+    def matching(self) -> Mask | None:
+        """Tell which trees have a candidate, as things are now.
+
+        Returns:
+            One truth for each root; None where a candidate may be of other trees than its
+            anchor's.
+        """
+
+    def _drawn(self, found: Problem, anchors: Rows | None = None) -> Iterator[Candidate]:
+        """Yield the candidates of a search that splits nothing, of some anchors or all."""
+        scoring = self.scoring(found)
+        if scoring is not None:
+            blocks = (one.chosen for one in BestFirst(found, scoring, anchors))
+        else:
+            blocks = (one.chosen for one in distinct_blocks(found, anchors))
+        for chosen in blocks:
+            for places in chosen.tolist():
+                yield self.made(found, places)
+
+    def made(
+        self, found: Problem, places: Sequence[int], parts: Sequence[tuple[str, int, int]] = ()
+    ) -> Candidate:
+        """Return a candidate as such."""
+        return candidate_of(self.scratch.forest, found.plan, self._sharing, places, parts)
+
+
+def distinct_blocks(problem: Problem, trees: Rows | None = None) -> Iterator[Found]:
+    """Yield all candidates under some anchors, or all, in the usual order; none comes twice."""
+    first = first_anchors(problem, problem.relations)
+    for block in combined_under(problem, trees):
+        kept = slice(None) if first is None else first.are_first(block)
+        yield Found(block.tree[kept], block.chosen[kept])
+
+
+def query_of(scratch: Scratch, request: CandidateRequest, budget: Budget) -> Query:
+    """Return a query that is answered in the quickest way that is right for it."""
+    found = relate(scratch.forest, replace(request, limit=None), SearchOptions(), budget)
+    if found.plan.split:
+        return Divided(scratch, request, budget)
+    if all(one.pairs.is_local for one in found.relations):
+        return Independent(scratch, request, budget, found)
+    return Entangled(scratch, request, budget)
+
+
+class Entangled(Query):
+    """A query in which trees concern each other: it is searched anew each time."""
+
+    def first(self, allowed: Mask, keeps: Keeps) -> Candidate | None:
+        """Return the first candidate that may be taken."""
+        found = self.searched()
+        anchors = None
+        if not all(one.has_sharing for one in found.relations):
+            # Every candidate has the tree of its anchor, and no other.
+            anchors = all_anchors(found)
+            anchors = anchors[allowed[anchors]]
+        for candidate in self._drawn(found, anchors):
+            self.budget.check()
+            if keeps(candidate.trees):
+                return candidate
+        return None
+
+    def each(self) -> Iterator[Candidate]:
+        """Yield all candidates in order."""
+        yield from self._drawn(self.searched())
+
+    def matching(self) -> Mask | None:
+        """Tell which trees have a candidate, if no other than these are in candidates."""
+        found = self.searched()
+        if all(one.has_sharing for one in found.relations):
+            return None
+        return _mask_of(found)
+
+
+class Divided(Query):
+    """A query that splits amounts: divisions are found one after the other."""
+
+    def first(self, allowed: Mask, keeps: Keeps) -> Candidate | None:
+        """Return the first candidate that may be taken."""
+        del allowed
+        return next((one for one in self.each() if keeps(one.trees)), None)
+
+    def each(self) -> Iterator[Candidate]:
+        """Yield all candidates in order."""
+        found = self.searched()
+        order = self.request.order
+        if order is None:
+            ordered: Iterable[SplitCandidate] = splits(found)
+        else:
+            scored = sorted(scored_splits(found, order), key=lambda one: (-one[0], one[1]))
+            ordered = (one for _, _, one in scored)
+        for one in ordered:
+            self.budget.check()
+            yield self.made(found, one.chosen, one.parts)
+
+    def matching(self) -> Mask | None:
+        """Say that it is not known."""
+        return None
+
+
+def _mask_of(found: Problem) -> Mask:
+    mask = np.zeros(len(found.forest.order.roots), dtype=np.bool_)
+    mask[found.forest.order.tree[matching_anchors(found)]] = True
+    return mask
+
+
+class Independent(Query):
+    """A query in which every candidate is of one tree, and no tree concerns another one."""
+
+    def __init__(
+        self, scratch: Scratch, request: CandidateRequest, budget: Budget, found: Problem
+    ) -> None:
+        super().__init__(scratch, request, budget)
+        self._begin = found
+        self._begin_version = scratch.version
+        self._scoring = self.scoring(found)
+        roots = len(scratch.forest.order.roots)
+        anchors = all_anchors(found)
+        self._value = np.full(roots, -np.inf)
+        """The score of each tree's first candidate; at first one that it does not exceed."""
+        self._value[anchors] = 0 if self._scoring is None else self._scoring.ceilings(anchors)
+        self._best: dict[int, Candidate | Sequence[int]] = {}
+        self._changed: set[int] = set()
+        self._simple = self._without_choice(anchors)
+
+    def _without_choice(self, anchors: Rows) -> Mask:
+        """Work out the trees in which there is one provider for each slot, all at once."""
+        simple = np.zeros(len(self._value), dtype=np.bool_)
+        if not self._begin.rules.are_free or not len(anchors):
+            return simple
+        some = anchors[
+            np.logical_and.reduce(
+                [np.diff(one.pairs.starts)[anchors] == 1 for one in self._begin.relations]
+            )
+        ]
+        if not len(some):
+            return simple
+        chosen = np.stack(
+            [one.pairs.provider[one.pairs.starts[some]] for one in self._begin.relations], axis=1
+        )
+        simple[some] = True
+        if self._scoring is not None:
+            self._value[some] = self._scoring.scores(chosen)
+        self._best = dict(zip(some.tolist(), chosen.tolist(), strict=True))
+        return simple
+
+    def note(self, trees: Sequence[int]) -> None:
+        """Look at some trees again, in which something was taken."""
+        for tree in trees:
+            if self._value[tree] == -np.inf:
+                # What did not fit does not fit with less room.
+                continue
+            self._changed.add(tree)
+            self._value[tree] = np.inf
+
+    def first(self, allowed: Mask, keeps: Keeps) -> Candidate | None:
+        """Return the first candidate of the best tree that is allowed."""
+        del keeps
+        values = np.where(allowed, self._value, -np.inf)
+        while len(values):
+            tree = int(values.argmax())
+            if values[tree] == -np.inf:
+                return None
+            if tree in self._best and tree not in self._changed:
+                return self._made_of(tree)
+            self.budget.check()
+            self._look_at(tree)
+            values[tree] = self._value[tree]
+        return None
+
+    def _made_of(self, tree: int) -> Candidate:
+        best = self._best[tree]
+        if not isinstance(best, Candidate):
+            best = self._best[tree] = self.made(self._begin, best)
+        return best
+
+    def _look_at(self, tree: int) -> None:
+        """Find the first candidate of a tree as things are now."""
+        is_changed = tree in self._changed
+        self._changed.discard(tree)
+        if self._simple[tree]:
+            self._judge_simple(tree)
+            return
+        self._best.pop(tree, None)
+        found = self.searched() if is_changed else self._begin
+        scoring = self.scoring(found) if is_changed else self._scoring
+        anchor = np.array([tree], dtype=np.int64)
+        self._value[tree] = -np.inf
+        if scoring is None:
+            block = next(iter(distinct_blocks(found, anchor)), None)
+            if block is not None and len(block.chosen):
+                self._value[tree] = 0
+                self._best[tree] = self.made(found, block.chosen[0].tolist())
+            return
+        for scored in BestFirst(found, scoring, anchor):
+            self._value[tree] = scored.score[0]
+            self._best[tree] = self.made(found, scored.chosen[0].tolist())
+            return
+
+    def _judge_simple(self, tree: int) -> None:
+        candidate = self._made_of(tree)
+        if not self._has_room(candidate):
+            self._value[tree] = -np.inf
+            return
+        chosen = [one.pairs.provider[one.pairs.starts[tree]] for one in self._begin.relations]
+        row = np.array([chosen], dtype=np.int64)
+        self._value[tree] = 0 if self._scoring is None else self._scoring.scores(row)[0]
+
+    def _has_room(self, candidate: Candidate) -> bool:
+        forest = self.scratch.forest
+        for place, name, amount in candidate.gifts:
+            columns = forest.class_inventories(name)
+            slot = columns.index_of(int(forest.order.row[place]))
+            if int(columns.free.values[slot]) < amount:
+                return False
+        return True
+
+    def each(self) -> Iterator[Candidate]:
+        """Yield all candidates in order."""
+        yield from self._drawn(self.searched())
+
+    def matching(self) -> Mask | None:
+        """Tell which trees have a candidate."""
+        return _mask_of(self.searched())

@@ -1,0 +1,111 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The rules of a call while consumers are placed: who is where, and what may still be taken."""
+
+from collections.abc import Iterable, Mapping, Sequence
+
+import numpy as np
+
+from treeclaim.forest.placing.domains import (
+    AggregateDomains,
+    Domains,
+    Emptiest,
+    TreeDomains,
+    keeps,
+)
+from treeclaim.forest.table.columns import Mask, Rows
+from treeclaim.forest.table.forest import Forest
+from treeclaim.model.placing import Rule
+
+
+class RuleDomains:
+    """A rule with its domains, which stay the same in a whole call."""
+
+    def __init__(self, forest: Forest, number: int, rule: Rule) -> None:
+        self.number = number
+        self.rule = rule
+        self.domains: Domains = (
+            TreeDomains(forest) if rule.domains is None else AggregateDomains(forest, rule.domains)
+        )
+
+    def concerns(self, request: int) -> bool:
+        """Tell whether it is for the consumers of a request."""
+        return request in self.rule.requests
+
+
+class RuleState:
+    """A rule while consumers are placed."""
+
+    def __init__(self, rule: RuleDomains, allowed: int | None) -> None:
+        """Begin without any consumer.
+
+        Args:
+            rule: The rule.
+            allowed: The only domain, where the rule is for one; None where there is none.
+        """
+        self._rule = rule
+        self._allowed = allowed
+        self._counts: Rows = np.zeros(rule.domains.count, dtype=np.int64)
+        self._masks: dict[int, Mask] = {}
+
+    @property
+    def number(self) -> int:
+        """Return the number of the rule."""
+        return self._rule.number
+
+    @property
+    def is_soft(self) -> bool:
+        """Tell whether a consumer may do without it."""
+        return self._rule.rule.soft
+
+    @property
+    def has_skew(self) -> bool:
+        """Tell whether it compares with the emptiest domain."""
+        return self._rule.rule.max_skew is not None
+
+    def copied(self) -> "RuleState":
+        """Return the same as it is now."""
+        other = RuleState(self._rule, self._allowed)
+        other._counts = self._counts.copy()
+        return other
+
+    def concerns(self, request: int) -> bool:
+        """Tell whether it is for the consumers of a request."""
+        return self._rule.concerns(request)
+
+    def add(self, trees: Iterable[int]) -> None:
+        """Count a consumer with some trees."""
+        for domain in self._rule.domains.of(trees):
+            self._counts[domain] += 1
+        self._masks.clear()
+
+    def mask(self, request: int, eligible: "Mapping[int, Mask] | None") -> Mask:
+        """Tell which trees may be the only one of a candidate for a consumer of a request.
+
+        Args:
+            request: Number of the request.
+            eligible: For rules on skew: which domains had a candidate when the call began.
+        """
+        if request not in self._masks:
+            self._masks[request] = self._kinds(self._eligible(eligible))[self._rule.domains.kind]
+        return self._masks[request]
+
+    def _kinds(self, emptiest: Emptiest | None) -> Mask:
+        rule, domains = self._rule.rule, self._rule.domains
+        if rule.same_domain:
+            return np.array([self._allowed in kind for kind in domains.kinds], dtype=np.bool_)
+        most = rule.max_per_domain if rule.max_skew is None else rule.max_skew
+        return domains.in_some & domains.fit(self._counts, most or 0, emptiest)
+
+    def _eligible(self, eligible: "Mapping[int, Mask] | None") -> Emptiest | None:
+        if self._rule.rule.max_skew is None or eligible is None:
+            return None
+        return Emptiest(self._counts, eligible[self.number])
+
+    def keeps(self, trees: Sequence[int], eligible: "Mapping[int, Mask] | None") -> bool:
+        """Tell whether a candidate with some trees keeps the rule."""
+        rule = self._rule.rule
+        domains = self._rule.domains.of(trees)
+        if rule.same_domain:
+            return self._allowed in domains
+        most = rule.max_per_domain if rule.max_skew is None else rule.max_skew
+        return keeps(domains, self._counts, most or 0, self._eligible(eligible))

@@ -1,0 +1,211 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The questions of contract page 98: alternatives, placing, how many fit."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import orjson
+
+from treeclaim.forest.bounds.budget import Budget
+from treeclaim.forest.domains.filters import require_known_names
+from treeclaim.forest.placing.capacity import Fitting, fitting
+from treeclaim.forest.placing.explanation import explanation_of
+from treeclaim.forest.placing.outcome import Outcome
+from treeclaim.forest.placing.placer import Placer
+from treeclaim.forest.search import search
+from treeclaim.forest.table.forest import Forest
+from treeclaim.model.errors import (
+    QueryError,
+    ResourceClassNotFoundError,
+    TraitsNotFoundError,
+)
+from treeclaim.model.placing import Holder, Placement, Placing
+from treeclaim.model.request import BodyForm, CandidateRequest, SearchOptions
+
+_FORM = BodyForm()
+
+
+def require_names_of(forest: Forest, requests: Mapping[str, CandidateRequest]) -> None:
+    """Check that all names in some queries exist.
+
+    Args:
+        forest: Where they are.
+        requests: By where they stand in the call.
+
+    Raises:
+        QueryError: for the first that names what does not exist.
+    """
+    for where, request in requests.items():
+        try:
+            require_known_names(forest, request)
+        except (ResourceClassNotFoundError, TraitsNotFoundError) as error:
+            raise QueryError(where, error) from error
+
+
+@dataclass(frozen=True, slots=True)
+class AlternativesQuestion:
+    """Which of some queries is the first that has a candidate, and which has it (section 3)?
+
+    Attributes:
+        requests: The queries, by where they stand.
+        options: What the operator configured.
+        key: See `key_of`.
+    """
+
+    requests: Mapping[str, CandidateRequest]
+    options: SearchOptions
+    key: bytes | None = None
+
+    @property
+    def is_repeatable(self) -> bool:
+        """Tell whether the answer is the same as long as nothing changes."""
+        return not self.options.randomize
+
+    @property
+    def is_hard(self) -> bool:
+        """Tell whether it is not even tried in the worker itself."""
+        return any(request.can_split for request in self.requests.values())
+
+    def begin(self, forest: Forest, budget: Budget) -> "_Alternatives":
+        """Look whether all names exist."""
+        require_names_of(forest, self.requests)
+        return _Alternatives(forest, self, budget)
+
+
+class _Alternatives:
+    """The answer of the first query that has a candidate, in the making."""
+
+    def __init__(self, forest: Forest, question: AlternativesQuestion, budget: Budget) -> None:
+        self.candidates = 0
+        self._forest = forest
+        self._question = question
+        self._budget = budget
+
+    def pieces(self) -> Iterator[bytes | memoryview]:
+        """Yield the body."""
+        for number, request in enumerate(self._question.requests.values()):
+            answer = search(self._forest, request, self._question.options, _FORM, self._budget)
+            pieces = answer.pieces()
+            begin = [bytes(next(pieces)), bytes(next(pieces))]
+            if answer.candidates:
+                yield b'{"alternative":%d,' % number + begin[0][1:]
+                yield begin[1]
+                yield from pieces
+                self.candidates = answer.candidates
+                return
+        yield b'{"alternative":null,"allocation_requests":[],"provider_summaries":{}}'
+
+
+@dataclass(frozen=True, slots=True)
+class PlacingQuestion:
+    """Where do the consumers of a call go (section 4)? The answer is a written `Outcome`.
+
+    Attributes:
+        placing: The call.
+        holders: Who holds something already.
+        fixed: Placements that are to stay as they are.
+    """
+
+    placing: Placing
+    holders: Mapping[str, Holder]
+    fixed: Sequence[Placement]
+
+    @property
+    def key(self) -> None:
+        """Say that nothing of it is remembered: consumers are placed once."""
+        return
+
+    @property
+    def is_repeatable(self) -> bool:
+        """Say that the answer is not kept."""
+        return False
+
+    @property
+    def is_hard(self) -> bool:
+        """Tell whether it is not even tried in the worker itself."""
+        return any(
+            request.can_split for one in self.placing.requests for request in one.alternatives
+        )
+
+    def begin(self, forest: Forest, budget: Budget) -> "_Placed":
+        """Look whether all names exist."""
+        requests = {
+            f"requests[{number}].alternatives[{at}]": request
+            for number, one in enumerate(self.placing.requests)
+            for at, request in enumerate(one.alternatives)
+        }
+        require_names_of(forest, requests)
+        return _Placed(forest, self, budget)
+
+
+class _Placed:
+    """An outcome in the making."""
+
+    def __init__(self, forest: Forest, question: PlacingQuestion, budget: Budget) -> None:
+        self.candidates = 0
+        self._forest = forest
+        self._question = question
+        self._budget = budget
+
+    def pieces(self) -> Iterator[bytes | memoryview]:
+        """Yield the document."""
+        question = self._question
+        placer = Placer(
+            self._forest, question.placing, question.holders, self._budget, question.fixed
+        )
+        attempt = placer.placed()
+        explanation = None
+        if attempt.unplaced and question.placing.explain:
+            explanation = explanation_of(placer, attempt, self._budget)
+        yield Outcome(attempt.placed, tuple(attempt.unplaced), explanation).written()
+
+
+@dataclass(frozen=True, slots=True)
+class CapacityQuestion:
+    """How many consumers of each of some requests fit (section 5)?
+
+    Attributes:
+        requests: The queries, by the names that the client gave them.
+        fitting: What is asked of each.
+        key: See `key_of`.
+    """
+
+    requests: Mapping[str, CandidateRequest]
+    fitting: Fitting
+    key: bytes | None = None
+
+    @property
+    def is_repeatable(self) -> bool:
+        """Tell whether the answer is the same as long as nothing changes."""
+        return True
+
+    @property
+    def is_hard(self) -> bool:
+        """Tell whether it is not even tried in the worker itself."""
+        return any(request.can_split for request in self.requests.values())
+
+    def begin(self, forest: Forest, budget: Budget) -> "_Capacity":
+        """Look whether all names exist."""
+        require_names_of(
+            forest, {f"requests.{name}": request for name, request in self.requests.items()}
+        )
+        return _Capacity(forest, self, budget)
+
+
+class _Capacity:
+    """Numbers in the making."""
+
+    def __init__(self, forest: Forest, question: CapacityQuestion, budget: Budget) -> None:
+        self.candidates = 0
+        self._forest = forest
+        self._question = question
+        self._budget = budget
+
+    def pieces(self) -> Iterator[bytes | memoryview]:
+        """Yield the document."""
+        question = self._question
+        found = {
+            name: fitting(self._forest, request, question.fitting, self._budget)
+            for name, request in question.requests.items()
+        }
+        yield orjson.dumps({"capacity": found})

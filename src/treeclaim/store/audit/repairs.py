@@ -1,0 +1,206 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Repairs of what needs no guess (contract page 99, section 5).
+
+Each is a transaction that takes the locks that writers of the same rows take, then looks whether
+the finding holds, and only then changes something. Whoever writes at the same time comes before or
+after, never in between.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import sqlalchemy as sa
+
+from treeclaim.model.audit import FindingKind, Repaired, RepairResult
+from treeclaim.store.audit.leftovers import PARTS
+from treeclaim.store.audit.trees import tops
+from treeclaim.store.database.transactions import (
+    ReadTransaction,
+    RetryTransactionError,
+    WriteTransaction,
+)
+from treeclaim.store.operations.allocations import claims, consumers
+from treeclaim.store.operations.allocations.lookup import current_allocations
+from treeclaim.store.operations.locks.lock_rows import AGGREGATE, TREE, take_lock_rows
+from treeclaim.store.operations.locks.provider_rows import lock_providers
+from treeclaim.store.operations.providers.trees import set_root
+from treeclaim.store.schema.tables import (
+    allocations,
+    placement_aggregates,
+    resource_provider_aggregates,
+    resource_providers,
+)
+from treeclaim.store.schema.tables import consumers as consumer_rows
+from treeclaim.store.store import Store
+
+_DONE = Repaired(RepairResult.DONE)
+_GONE = Repaired(RepairResult.GONE)
+
+_PROVIDER = sa.select(resource_providers.c.id).where(
+    resource_providers.c.id == sa.bindparam("provider_id")
+)
+_BY_UUID = sa.select(resource_providers.c.id, resource_providers.c.uuid).where(
+    resource_providers.c.uuid == sa.bindparam("uuid")
+)
+_PARENT = sa.select(
+    resource_providers.c.parent_provider_id, resource_providers.c.root_provider_id
+).where(resource_providers.c.id == sa.bindparam("provider_id"))
+_HOLDS = sa.select(allocations.c.id).where(allocations.c.consumer_id == sa.bindparam("uuid"))
+_RECORD = sa.select(consumer_rows.c.uuid).where(consumer_rows.c.uuid == sa.bindparam("uuid"))
+_LOCK_AGGREGATE = (
+    sa.select(placement_aggregates.c.id, placement_aggregates.c.uuid)
+    .where(placement_aggregates.c.uuid == sa.bindparam("uuid"))
+    .with_for_update()
+)
+_MEMBER = sa.select(resource_provider_aggregates.c.resource_provider_id).where(
+    resource_provider_aggregates.c.aggregate_id == sa.bindparam("aggregate_id")
+)
+_DELETE_AGGREGATE = sa.delete(placement_aggregates).where(
+    placement_aggregates.c.id == sa.bindparam("aggregate_id")
+)
+
+
+class _DryRunError(Exception):
+    """Undoes a repair of which only the outcome is asked for."""
+
+    def __init__(self, outcome: Repaired) -> None:
+        super().__init__()
+        self.outcome = outcome
+
+
+def repair(
+    store: Store,
+    kind: FindingKind,
+    item: Mapping[str, Any],
+    owner: tuple[str, str],
+    *,
+    dry_run: bool = False,
+) -> Repaired:
+    """Mend one finding, in a transaction of its own.
+
+    Args:
+        store: The database.
+        kind: One of `REPAIRABLE`.
+        item: The finding, as an audit lists it.
+        owner: Project and user of records that are made.
+        dry_run: True to do it, say what became of it, and undo it.
+
+    Raises:
+        ConcurrentChangeError, StoreUnavailableError: as `Store.write`.
+    """
+
+    def operation(transaction: WriteTransaction) -> Repaired:
+        if kind is FindingKind.WITHOUT_CONSUMER:
+            outcome = _record_consumer(transaction, item["consumer"], owner)
+        else:
+            outcome = _REPAIRS[kind](transaction, item)
+        if dry_run:
+            raise _DryRunError(outcome)
+        return outcome
+
+    try:
+        return store.write(operation)
+    except _DryRunError as undone:
+        return undone.outcome
+
+
+def _delete_rows(transaction: WriteTransaction, item: Mapping[str, Any]) -> Repaired:
+    table, provider_id = PARTS[item["table"]], int(item["provider_id"])
+    of_it = table.c.resource_provider_id == provider_id
+    if transaction.row(_PROVIDER, provider_id=provider_id) is not None:
+        return _GONE
+    if transaction.row(sa.select(table.c.resource_provider_id).where(of_it).limit(1)) is None:
+        return _GONE
+    exists = sa.exists().where(resource_providers.c.id == provider_id)
+    transaction.execute(sa.delete(table).where(of_it, ~exists))
+    transaction.touch_providers([provider_id])
+    return _DONE
+
+
+def _record_consumer(transaction: WriteTransaction, uuid: str, owner: tuple[str, str]) -> Repaired:
+    if transaction.row(_RECORD, uuid=uuid) is not None:
+        return _GONE
+    if transaction.row(_HOLDS, uuid=uuid) is None:
+        return _GONE
+    consumers.insert_incomplete(transaction, [uuid], *owner)
+    return _DONE
+
+
+def _delete_empty(transaction: WriteTransaction, item: Mapping[str, Any]) -> Repaired:
+    uuid = item["consumer"]
+    known = consumers.lock(transaction, [uuid])
+    if uuid not in known or transaction.row(_HOLDS, uuid=uuid) is not None:
+        return _GONE
+    consumers.delete(transaction, [uuid])
+    return _DONE
+
+
+def _set_root(transaction: WriteTransaction, item: Mapping[str, Any]) -> Repaired:
+    row = transaction.row(_BY_UUID, uuid=item["provider"])
+    if row is None or row.uuid != item["provider"]:
+        return _GONE
+    way = _way_up(transaction, row.id)
+    roots = {root for _, root in way.values() if root is not None}
+    # A write that changes the shape of a tree locks its root, and the provider that it moves.
+    lock_providers(transaction, (), way.keys() | roots)
+    take_lock_rows(transaction, TREE, roots)
+    if _way_up(transaction, row.id) != way:
+        raise RetryTransactionError
+    top = tops({one: parent for one, (parent, _) in way.items()})[row.id]
+    if top is None:
+        return Repaired(RepairResult.REFUSED, "Its parents end nowhere: see broken_parent.")
+    if way[row.id][1] == top:
+        return _GONE
+    set_root(transaction, {row.id}, top)
+    transaction.touch_providers([row.id])
+    return _DONE
+
+
+def _way_up(
+    transaction: ReadTransaction, provider_id: int
+) -> dict[int, tuple[int | None, int | None]]:
+    """Return parent and root of a provider and of each of its ancestors, as far as there are any."""
+    found: dict[int, tuple[int | None, int | None]] = {}
+    at: int | None = provider_id
+    while at is not None and at not in found:
+        row = transaction.row(_PARENT, provider_id=at)
+        if row is None:
+            break
+        found[at] = (row.parent_provider_id, row.root_provider_id)
+        at = row.parent_provider_id
+    return found
+
+
+def _delete_aggregate(transaction: WriteTransaction, item: Mapping[str, Any]) -> Repaired:
+    row = transaction.row(_LOCK_AGGREGATE, uuid=item["uuid"])
+    if row is None or row.uuid != item["uuid"]:
+        return _GONE
+    take_lock_rows(transaction, AGGREGATE, [row.id])
+    if transaction.row(_MEMBER, aggregate_id=row.id) is not None:
+        return _GONE
+    transaction.execute(_DELETE_AGGREGATE, aggregate_id=row.id)
+    return _DONE
+
+
+def _release_orphan(transaction: WriteTransaction, item: Mapping[str, Any]) -> Repaired:
+    uuid = item["consumer"]
+    known = consumers.lock(transaction, [uuid]).get(uuid)
+    if known is None or not current_allocations(transaction, [uuid]).by_consumer:
+        return _GONE
+    if known.generation != item["consumer_generation"]:
+        return Repaired(
+            RepairResult.REFUSED,
+            f"It has changed: its generation is {known.generation}, not "
+            f"{item['consumer_generation']}.",
+        )
+    claims.delete(transaction, uuid)
+    return _DONE
+
+
+_REPAIRS: Mapping[FindingKind, Callable[[WriteTransaction, Mapping[str, Any]], Repaired]] = {
+    FindingKind.WITHOUT_PROVIDER: _delete_rows,
+    FindingKind.EMPTY_CONSUMER: _delete_empty,
+    FindingKind.BROKEN_ROOT: _set_root,
+    FindingKind.UNUSED_AGGREGATE: _delete_aggregate,
+    FindingKind.ORPHANED: _release_orphan,
+}

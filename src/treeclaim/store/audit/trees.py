@@ -1,0 +1,194 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Findings about trees: roots, parents, hosts that are there twice, consumers in several trees."""
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import sqlalchemy as sa
+
+from treeclaim.model.audit import Findings
+from treeclaim.model.names import SHARING_TRAIT
+from treeclaim.store.database.transactions import ReadTransaction
+from treeclaim.store.schema.tables import (
+    allocations,
+    inventories,
+    resource_provider_traits,
+    resource_providers,
+    traits,
+)
+
+_PROVIDERS = sa.select(
+    resource_providers.c.id,
+    resource_providers.c.uuid,
+    resource_providers.c.name,
+    resource_providers.c.parent_provider_id,
+    resource_providers.c.root_provider_id,
+).order_by(resource_providers.c.id)
+_SHARING = (
+    sa.select(resource_provider_traits.c.resource_provider_id)
+    .join(traits, traits.c.id == resource_provider_traits.c.trait_id)
+    .where(traits.c.name == SHARING_TRAIT)
+)
+_ROOT = sa.func.coalesce(resource_providers.c.root_provider_id, resource_providers.c.id)
+_IN_MANY = (
+    sa.select(allocations.c.consumer_id)
+    .join(resource_providers, resource_providers.c.id == allocations.c.resource_provider_id)
+    .group_by(allocations.c.consumer_id)
+    .having(sa.func.count(sa.distinct(_ROOT)) > 1)
+    .subquery()
+)
+_GIVING = (
+    sa.select(allocations.c.consumer_id, allocations.c.resource_provider_id)
+    .join(_IN_MANY, _IN_MANY.c.consumer_id == allocations.c.consumer_id)
+    .distinct()
+    .order_by(allocations.c.consumer_id, allocations.c.resource_provider_id)
+)
+_STOCKED = sa.select(inventories.c.resource_provider_id).distinct()
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """How all providers hang together.
+
+    Attributes:
+        rows: Rows of providers by id, in order of ids.
+        top: Id of the topmost ancestor by id; None where the way up ends nowhere.
+    """
+
+    rows: Mapping[int, Any]
+    top: Mapping[int, int | None]
+
+    def root(self, provider_id: int) -> int:
+        """Return the root as it is stored, which is the provider itself where none is."""
+        stored = self.rows[provider_id].root_provider_id
+        return provider_id if stored is None or stored not in self.rows else int(stored)
+
+    def roots_shown(self, ids: Iterable[int]) -> list[dict[str, str]]:
+        """Return roots as clients see them, in order of creation."""
+        return [
+            {"uuid": self.rows[one].uuid, "name": self.rows[one].name or ""} for one in sorted(ids)
+        ]
+
+
+def shape(transaction: ReadTransaction) -> Shape:
+    """Load how all providers hang together."""
+    rows = {row.id: row for row in transaction.each(_PROVIDERS)}
+    return Shape(rows, tops({one: row.parent_provider_id for one, row in rows.items()}))
+
+
+def tops(parents: Mapping[int, int | None]) -> dict[int, int | None]:
+    """Return the topmost ancestor of each provider; None where one is missing, or in a circle."""
+    found: dict[int, int | None] = {}
+    for start in parents:
+        way: dict[int, None] = {}
+        at: int | None = start
+        while at is not None and at not in found and at not in way and at in parents:
+            way[at] = None
+            last, at = at, parents[at]
+        if at is None:
+            top: int | None = last
+        else:
+            # Known already, or else a circle or a gap.
+            top = found.get(at)
+        found.update(dict.fromkeys(way, top))
+    return found
+
+
+def broken_root(transaction: ReadTransaction, limit: int) -> Findings:
+    """Find providers whose root is not the top of their parents."""
+    of = shape(transaction)
+    return Findings.of(
+        [
+            {"provider": row.uuid}
+            for one, row in of.rows.items()
+            if of.top[one] is not None and row.root_provider_id != of.top[one]
+        ],
+        limit,
+    )
+
+
+def broken_parent(transaction: ReadTransaction, limit: int) -> Findings:
+    """Find providers whose parent does not exist, or that are in a circle of parents."""
+    of = shape(transaction)
+    parents = {one: row.parent_provider_id for one, row in of.rows.items()}
+    return Findings.of(
+        [
+            {"provider": of.rows[one].uuid}
+            for one, parent in parents.items()
+            if parent is not None and (parent not in parents or _is_in_circle(one, parents))
+        ],
+        limit,
+    )
+
+
+def _is_in_circle(provider_id: int, parents: Mapping[int, int | None]) -> bool:
+    seen: set[int] = set()
+    at: int | None = provider_id
+    while at is not None and at not in seen:
+        seen.add(at)
+        at = parents.get(at)
+    return at == provider_id
+
+
+def in_many_trees(transaction: ReadTransaction, limit: int) -> Findings:
+    """Find consumers with several trees; sharing providers count only if all are (page 98)."""
+    givers: dict[str, list[int]] = defaultdict(list)
+    for consumer, provider_id in transaction.each(_GIVING):
+        givers[consumer].append(provider_id)
+    if not givers:
+        return Findings(0, [])
+    of = shape(transaction)
+    sharing = {row[0] for row in transaction.rows(_SHARING)}
+    found = []
+    for consumer, some in givers.items():
+        trees = _trees([one for one in some if one in of.rows], sharing, of)
+        if len(trees) > 1:
+            found.append({"consumer": consumer, "root_providers": of.roots_shown(trees)})
+    return Findings.of(found, limit)
+
+
+def _trees(givers: list[int], sharing: Collection[int], of: Shape) -> set[int]:
+    counted = [one for one in givers if one not in sharing] or givers
+    return {of.root(one) for one in counted}
+
+
+def same_host(transaction: ReadTransaction, limit: int) -> Findings:
+    """Find roots whose names, in lower case, are equal but perhaps for a domain behind one."""
+    of = shape(transaction)
+    names = {
+        one: (row.name or "").lower()
+        for one, row in of.rows.items()
+        if row.parent_provider_id is None
+    }
+    known = set(names.values())
+    hosts: dict[str, list[int]] = defaultdict(list)
+    for one, name in names.items():
+        hosts[_host(name, known)].append(one)
+    return Findings.of(
+        [
+            {"root_providers": of.roots_shown(some)}
+            for _, some in sorted(hosts.items())
+            if len(some) > 1
+        ],
+        limit,
+    )
+
+
+def _host(name: str, known: Collection[str]) -> str:
+    """Return the shortest known name of which this is that name, or it with a domain behind."""
+    end = name.find(".", 1)
+    while end > 0:
+        if name[:end] in known:
+            return name[:end]
+        end = name.find(".", end + 1)
+    return name
+
+
+def empty_tree(transaction: ReadTransaction, limit: int) -> Findings:
+    """Find trees without any inventory."""
+    of = shape(transaction)
+    stocked = {of.root(row[0]) for row in transaction.rows(_STOCKED) if row[0] in of.rows}
+    roots = dict.fromkeys(of.root(one) for one in of.rows)
+    return Findings.of([{"uuid": of.rows[one].uuid} for one in roots if one not in stocked], limit)

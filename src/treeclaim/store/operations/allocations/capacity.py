@@ -1,0 +1,150 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Judges allocations by inventories and capacity (contract page 70, section 1.3, points 3 to 5)."""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import sqlalchemy as sa
+
+from treeclaim.model.errors import (
+    CapacityExceededError,
+    InventoryMissingError,
+    UnitConstraintError,
+)
+from treeclaim.model.inventory import Inventory
+from treeclaim.store.database.compiled import CompiledStatement
+from treeclaim.store.database.transactions import ReadTransaction, RetryTransactionError
+from treeclaim.store.operations.allocations.lookup import Usage
+from treeclaim.store.operations.locks.class_ids import require_unchanged_ids
+from treeclaim.store.operations.locks.provider_rows import LockedProvider
+from treeclaim.store.reading.inventory_columns import INVENTORY_COLUMNS, USED
+from treeclaim.store.schema.tables import inventories, resource_classes
+
+_INVENTORIES = CompiledStatement(
+    sa.select(
+        inventories.c.resource_provider_id,
+        inventories.c.resource_class_id,
+        resource_classes.c.name,
+        USED,
+        *INVENTORY_COLUMNS,
+    )
+    .join(resource_classes, resource_classes.c.id == inventories.c.resource_class_id)
+    .where(
+        inventories.c.resource_provider_id.in_(sa.bindparam("provider_ids", expanding=True)),
+        inventories.c.resource_class_id.in_(sa.bindparam("class_ids", expanding=True)),
+    )
+)
+
+
+@dataclass(frozen=True, slots=True)
+class NewAllocation:
+    """An allocation to insert.
+
+    Attributes:
+        consumer_uuid: The consumer.
+        provider: The provider.
+        class_id: Id of the class.
+        resource_class: Its name.
+        used: Amount.
+    """
+
+    consumer_uuid: str
+    provider: LockedProvider
+    class_id: int
+    resource_class: str
+    used: int
+
+    @property
+    def key(self) -> tuple[int, int]:
+        """Return the inventory that the allocation uses: (provider id, class id)."""
+        return self.provider.id, self.class_id
+
+
+class Ledger:
+    """Inventories of locked providers, and their usage as a transaction changes it.
+
+    Args:
+        transaction: It has locked the providers. So an inventory that it reads remains, and so
+            does its class: a class is not deleted while there is an inventory of it.
+        new: The allocations that will be judged.
+
+    Raises:
+        RetryTransactionError: if a class has another name than the one its id was found under.
+    """
+
+    def __init__(self, transaction: ReadTransaction, new: Sequence[NewAllocation]) -> None:
+        self._transaction = transaction
+        self._inventories: dict[tuple[int, int], Inventory] = {}
+        self._used: Usage = Counter()
+        names = {allocation.class_id: allocation.resource_class for allocation in new}
+        provider_ids = {allocation.provider.id for allocation in new}
+        if not new:
+            return
+        rows = transaction.rows(
+            _INVENTORIES, provider_ids=sorted(provider_ids), class_ids=sorted(names)
+        )
+        for provider_id, class_id, name, used, *inventory in rows:
+            if name != names[class_id]:
+                raise RetryTransactionError
+            self._inventories[provider_id, class_id] = Inventory(*inventory)
+            self._used[provider_id, class_id] = int(used)
+
+    def require_room(
+        self, new: Sequence[NewAllocation], before: Usage, class_ids: Mapping[str, int]
+    ) -> None:
+        """Judge one request's allocations.
+
+        Args:
+            new: The allocations.
+            before: Those that they replace.
+            class_ids: Ids of classes by name, as they were found.
+
+        Raises:
+            InventoryMissingError, UnitConstraintError, CapacityExceededError.
+        """
+        self._require_inventories(new, class_ids)
+        for allocation in new:
+            inventory = self._inventories[allocation.key]
+            if not inventory.admits(allocation.used):
+                raise UnitConstraintError(
+                    allocation.provider.uuid, allocation.resource_class, allocation.used, inventory
+                )
+        wanted = _sum(new)
+        for allocation in new:
+            key = allocation.key
+            others = self._used[key] - before[key]
+            after = others + wanted[key]
+            # An overcommitted inventory may be kept or relieved, not made worse.
+            if after > self._inventories[key].capacity and after > self._used[key]:
+                raise CapacityExceededError(
+                    allocation.provider.uuid,
+                    allocation.resource_class,
+                    requested=wanted[key],
+                    free=max(self._inventories[key].whole_capacity, 0) - others,
+                )
+
+    def apply(self, new: Sequence[NewAllocation], before: Usage) -> None:
+        """Replace allocations by others, for the judgement of the requests that follow."""
+        self._used.subtract(before)
+        self._used.update(_sum(new))
+
+    def _require_inventories(
+        self, new: Sequence[NewAllocation], class_ids: Mapping[str, int]
+    ) -> None:
+        missing = [allocation for allocation in new if allocation.key not in self._inventories]
+        if not missing:
+            return
+        require_unchanged_ids(self._transaction, class_ids, class_ids)
+        provider = missing[0].provider
+        names = [
+            allocation.resource_class for allocation in missing if allocation.provider is provider
+        ]
+        raise InventoryMissingError(provider.uuid, list(dict.fromkeys(names)))
+
+
+def _sum(new: Sequence[NewAllocation]) -> Usage:
+    usage: Usage = Counter()
+    for allocation in new:
+        usage[allocation.key] += allocation.used
+    return usage

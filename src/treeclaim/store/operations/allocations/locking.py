@@ -1,0 +1,193 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Locks the consumers and providers of claims, and reads what the claims name.
+
+As much as possible is done before the providers are locked, so that others wait for them as short
+as possible.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from treeclaim.model.claim import ConsumerClaim
+from treeclaim.model.errors import AllocationsNotFoundError, TreeclaimError
+from treeclaim.store.database.transactions import RetryTransactionError, WriteTransaction
+from treeclaim.store.operations.allocations import consumers, owners
+from treeclaim.store.operations.allocations.capacity import NewAllocation
+from treeclaim.store.operations.allocations.consumers import Consumer, OwnerIds
+from treeclaim.store.operations.allocations.lookup import (
+    CurrentAllocations,
+    Lookup,
+    current_allocations,
+    look_up,
+)
+from treeclaim.store.operations.allocations.requests import ClaimRequest
+from treeclaim.store.operations.locks.provider_rows import LockedProvider, lock_providers
+
+
+@dataclass(slots=True)
+class LockedRequest:
+    """A request whose consumers are locked.
+
+    Attributes:
+        request: The request.
+        refusal: Why it is refused, None if it is not, or not yet.
+        new: Its allocations, once its providers are locked.
+    """
+
+    request: ClaimRequest
+    refusal: TreeclaimError | None = None
+    new: Sequence[NewAllocation] = ()
+
+
+@dataclass(slots=True)
+class LockedClaims:
+    """Requests whose consumers and providers are locked.
+
+    Attributes:
+        requests: In the order in which they count as written.
+        consumers: The consumers that had a row, as they were.
+        inserted: Uuids of the consumers that got a row to lock them.
+        current: The present allocations of all consumers, read while each was locked.
+        class_ids: Ids of those named resource classes that exist.
+        owner_ids: Ids of projects, users and consumer types.
+        providers: All locked providers by uuid.
+    """
+
+    requests: Sequence[LockedRequest]
+    consumers: Mapping[str, Consumer]
+    inserted: set[str]
+    current: CurrentAllocations
+    class_ids: Mapping[str, int]
+    owner_ids: OwnerIds
+    providers: Mapping[str, LockedProvider]
+
+    @property
+    def accepted(self) -> list[LockedRequest]:
+        """Return the requests that are not refused."""
+        return [locked for locked in self.requests if locked.refusal is None]
+
+    @property
+    def refusals(self) -> list[TreeclaimError | None]:
+        """Return why each request is refused, None for those that are not."""
+        return [locked.refusal for locked in self.requests]
+
+    def raise_refusal(self) -> None:
+        """Raise the first refusal.
+
+        Raises:
+            TreeclaimError: if there is any.
+        """
+        for refusal in self.refusals:
+            if refusal is not None:
+                raise refusal
+
+
+def lock(
+    transaction: WriteTransaction, requests: Sequence[ClaimRequest], also: Iterable[str]
+) -> LockedClaims:
+    """Lock the consumers of requests, then the providers that they touch, and others by uuid.
+
+    Requests that know another generation of a consumer are refused at once.
+
+    Raises:
+        PrerequisiteError: if a project, user or consumer type must be created first.
+        RetryTransactionError: if a consumer was created since it was looked up.
+    """
+    claims = [claim for request in requests for claim in request.claims]
+    known, found = _lock_known_consumers(transaction, claims)
+    owners.require(transaction, owners.named_by(claims), found.owners)
+    locked = LockedClaims(
+        requests=[LockedRequest(request) for request in requests],
+        consumers=known,
+        inserted=set(),
+        current=found.current,
+        class_ids=found.class_ids,
+        owner_ids=OwnerIds(transaction, found.owners),
+        providers={},
+    )
+    _compare_generations(locked)
+    _refuse_empty_releases(locked)
+    _lock_new_consumers(transaction, locked)
+    _lock_providers(transaction, locked, also)
+    return locked
+
+
+def _lock_known_consumers(
+    transaction: WriteTransaction, claims: Sequence[ConsumerClaim]
+) -> tuple[Mapping[str, Consumer], Lookup]:
+    """Lock the consumers that have a row, and look up what the claims name.
+
+    If the clients say that all are new, they have none as a rule, and no lock is needed.
+
+    Raises:
+        RetryTransactionError: if a consumer was created after the locking.
+    """
+    if all(claim.generation is None for claim in claims):
+        found = look_up(transaction, claims)
+        if not found.consumers:
+            return {}, found
+    known = consumers.lock(transaction, [claim.consumer_uuid for claim in claims])
+    found = look_up(transaction, claims)
+    if found.consumers - known.keys():
+        raise RetryTransactionError
+    return known, found
+
+
+def _compare_generations(locked: LockedClaims) -> None:
+    """Refuse requests that know another generation of a consumer."""
+    for each in locked.requests:
+        claims = each.request.claims
+        try:
+            consumers.require_generations(claims, locked.consumers, locked.current)
+        except TreeclaimError as error:
+            each.refusal = error
+
+
+def _refuse_empty_releases(locked: LockedClaims) -> None:
+    """Refuse to release consumers that have no allocations."""
+    for each in locked.accepted:
+        for uuid in each.request.consumer_uuids if each.request.is_release else ():
+            if uuid not in locked.current.by_consumer:
+                each.refusal = AllocationsNotFoundError(uuid)
+
+
+def _lock_new_consumers(transaction: WriteTransaction, locked: LockedClaims) -> None:
+    """Insert rows for consumers without any.
+
+    If another transaction was first, that breaks the unique constraint, and this one runs again.
+    """
+    missing = [
+        claim
+        for each in locked.accepted
+        for claim in each.request.claims
+        if claim.consumer_uuid not in locked.consumers
+    ]
+    new = [claim for claim in missing if claim.allocations]
+    consumers.insert(transaction, new, locked.owner_ids)
+    locked.inserted = {claim.consumer_uuid for claim in new}
+    consumers.lock_missing(
+        transaction, [claim.consumer_uuid for claim in missing if not claim.allocations]
+    )
+    if any(claim.consumer_uuid in locked.current.by_consumer for claim in missing):
+        # Consumers without a row (old data) were not locked until one was inserted just now.
+        uuids = [uuid for each in locked.requests for uuid in each.request.consumer_uuids]
+        locked.current = current_allocations(transaction, uuids)
+        _refuse_empty_releases(locked)
+
+
+def _lock_providers(
+    transaction: WriteTransaction, locked: LockedClaims, also: Iterable[str]
+) -> None:
+    """Lock the providers of new allocations, and those whose generation a removal raises."""
+    claims = [
+        claim
+        for each in locked.accepted
+        if not each.request.is_release
+        for claim in each.request.claims
+    ]
+    named = {uuid for claim in claims for uuid in claim.allocations} | set(also)
+    emptied = [claim.consumer_uuid for claim in claims if not claim.allocations]
+    removed = locked.current.providers_of(emptied)
+    if named or removed:
+        rows = lock_providers(transaction, named, removed)
+        locked.providers = {row.uuid: row for row in rows}

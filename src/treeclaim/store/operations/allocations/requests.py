@@ -1,0 +1,38 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What one client asks of the allocations: all of its claims are written, or none."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from treeclaim.model.claim import ConsumerClaim
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimRequest:
+    """The claims of one client.
+
+    Attributes:
+        claims: Of different consumers.
+        is_release: Whether it is a DELETE: its consumer must have allocations, and the
+            generations of its providers are not raised.
+    """
+
+    claims: Sequence[ConsumerClaim]
+    is_release: bool = False
+
+    @classmethod
+    def release(cls, consumer_uuid: str) -> "ClaimRequest":
+        """Return the request to remove all allocations of a consumer."""
+        return cls([ConsumerClaim(consumer_uuid, {}, "", "")], is_release=True)
+
+    @property
+    def consumer_uuids(self) -> list[str]:
+        """Return the consumers of its claims."""
+        return [claim.consumer_uuid for claim in self.claims]
+
+    @property
+    def names(self) -> set[str]:
+        """Return the uuids of its consumers and of the providers that it names."""
+        return {
+            uuid for claim in self.claims for uuid in (claim.consumer_uuid, *claim.allocations)
+        }

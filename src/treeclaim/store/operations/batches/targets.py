@@ -1,0 +1,120 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which provider each entry of a batch is about, locked where it exists."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import sqlalchemy as sa
+
+from treeclaim.model.batch import (
+    BatchEntry,
+    NamelessError,
+    Problem,
+    RepeatedProviderError,
+    UnknownNameError,
+)
+from treeclaim.model.errors import (
+    DuplicateProviderError,
+    ProviderGenerationConflictError,
+    TreeclaimError,
+)
+from treeclaim.store.database.transactions import ReadTransaction, WriteTransaction, chunks
+from treeclaim.store.operations.locks.provider_rows import LockedProvider, lock_providers
+from treeclaim.store.schema.tables import resource_providers
+
+_NAMED = sa.select(resource_providers.c.uuid, resource_providers.c.name).where(
+    resource_providers.c.name.in_(sa.bindparam("names", expanding=True))
+)
+
+
+@dataclass(slots=True)
+class Target:
+    """An entry and the provider that it is about.
+
+    Attributes:
+        index: Which entry.
+        entry: What is to be.
+        uuid: Of the provider.
+        provider: Its locked row; None until it is created.
+        is_new: Whether this batch creates it.
+        changed: Names of the members that are different afterwards.
+    """
+
+    index: int
+    entry: BatchEntry
+    uuid: str
+    provider: LockedProvider | None
+    is_new: bool
+    changed: list[str] = field(default_factory=list)
+
+    @property
+    def row(self) -> LockedProvider:
+        """Return the locked row of a provider that exists by now."""
+        if self.provider is None:
+            raise RuntimeError("the provider was not created yet")
+        return self.provider
+
+
+def targets_of(
+    transaction: WriteTransaction, entries: Sequence[BatchEntry], problems: list[Problem]
+) -> list[Target]:
+    """Find and lock the providers of all entries; note what is wrong with any of them."""
+    holders = _holders(transaction, [entry.name for entry in entries if entry.name is not None])
+    uuids = [_uuid_of(entry, holders) for entry in entries]
+    rows = _locked(transaction, [uuid for uuid in uuids if uuid is not None])
+    found: list[Target] = []
+    first: dict[str, int] = {}
+    names: dict[str, int] = {}
+    for index, (entry, uuid) in enumerate(zip(entries, uuids, strict=True)):
+        if uuid is None:
+            problems.append(Problem(index, UnknownNameError(entry.name or "")))
+            continue
+        target = Target(index, entry, uuid, rows.get(uuid), uuid not in rows)
+        error = _repeated(first.setdefault(uuid, index), index) or _wrong(target, holders)
+        if error is None and entry.name is not None:
+            error = _repeated_name(names.setdefault(entry.name, index), index, entry.name)
+        if error is None:
+            found.append(target)
+        else:
+            problems.append(Problem(index, error))
+    return found
+
+
+def _holders(transaction: ReadTransaction, names: Sequence[str]) -> dict[str, str]:
+    """Return the uuids of the providers that have some names, by name."""
+    return {
+        row.name: row.uuid
+        for some in chunks(sorted(set(names)))
+        for row in transaction.rows(_NAMED, names=some)
+    }
+
+
+def _uuid_of(entry: BatchEntry, holders: Mapping[str, str]) -> str | None:
+    return holders.get(entry.name or "") if entry.uuid is None else entry.uuid
+
+
+def _locked(transaction: WriteTransaction, uuids: Sequence[str]) -> dict[str, LockedProvider]:
+    """Lock providers in order of their ids, as all writes do."""
+    # All in one statement: of two, the second might wait for what comes before the first.
+    return {row.uuid: row for row in lock_providers(transaction, set(uuids))}
+
+
+def _repeated(first: int, index: int) -> TreeclaimError | None:
+    return None if first == index else RepeatedProviderError(first)
+
+
+def _repeated_name(first: int, index: int, name: str) -> TreeclaimError | None:
+    return None if first == index else DuplicateProviderError(name=name)
+
+
+def _wrong(target: Target, holders: Mapping[str, str]) -> TreeclaimError | None:
+    """Return what is wrong with an entry by itself, None if nothing."""
+    entry = target.entry
+    if entry.name is not None and holders.get(entry.name, target.uuid) != target.uuid:
+        return DuplicateProviderError(name=entry.name)
+    if target.provider is None and entry.name is None:
+        return NamelessError(target.uuid)
+    actual = None if target.provider is None else target.provider.generation
+    if entry.generation is not None and entry.generation != actual:
+        return ProviderGenerationConflictError(target.uuid, actual=actual, given=entry.generation)
+    return None

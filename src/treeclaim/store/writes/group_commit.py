@@ -1,0 +1,138 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Writes a group of claims in one transaction, or divides it (decision 0014)."""
+
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from sqlalchemy.engine import make_url
+from sqlalchemy.exc import SQLAlchemyError
+
+from treeclaim.model.errors import ConcurrentChangeError, TreeclaimError
+from treeclaim.store.database.connecting.engine import DatabaseSettings
+from treeclaim.store.database.dialects import session_timeouts
+from treeclaim.store.database.failures.kinds import Failure, failure_of
+from treeclaim.store.database.transactions import (
+    DeadlineError,
+    PrerequisiteError,
+    RetryTransactionError,
+    WriteTransaction,
+)
+from treeclaim.store.operations.allocations import claims
+from treeclaim.store.operations.allocations.requests import ClaimRequest
+from treeclaim.store.writes.commit import Committer, UnknownOutcomeError
+from treeclaim.store.writes.groups import Fate, Member
+from treeclaim.store.writes.retries import Retries
+from treeclaim.store.writes.translation import Translator
+
+_ATTEMPTS = 3
+"""Of a group. One that has met others so often is divided: alone, its claims lock less."""
+
+_LOCK_SECONDS = 1
+"""That a group waits for one lock. Queues before a shared pool take some hundredths of a second; a
+group that waits longer is divided, so that only those claims wait on that need the lock."""
+
+_SHARED_FAILURES = {Failure.SILENT, Failure.POOL_TIMEOUT}
+"""Failures that each member alone would wait for as long again."""
+
+
+_CONNECTIONS = 2
+"""For groups, kept open. There is one group at a time, but beside a stuck one."""
+
+
+def group_settings(settings: DatabaseSettings) -> DatabaseSettings:
+    """Return the settings of the connections that write groups: few, with a short lock timeout.
+
+    Sessions of PostgreSQL keep the usual one, because PgBouncer may share them; there the timeout
+    is set in each transaction.
+    """
+    timeouts = settings.timeouts
+    if make_url(settings.url).get_backend_name() != "postgresql":
+        timeouts = replace(timeouts, lock=min(timeouts.lock, _LOCK_SECONDS))
+    return replace(settings, timeouts=timeouts, max_pool_size=_CONNECTIONS)
+
+
+class GroupCommit:
+    """Writes groups; threads may share it.
+
+    Args:
+        committer: Of connections with `group_settings`.
+        translator: Makes the errors of clients.
+        write_first: Commits the prerequisite of a group.
+        closing: Ends pauses.
+    """
+
+    def __init__(
+        self,
+        committer: Committer,
+        translator: Translator,
+        write_first: Callable[[Callable[[WriteTransaction], None]], None],
+        closing: threading.Event,
+    ) -> None:
+        self._committer = committer
+        self._translator = translator
+        self._write_first = write_first
+        self._closing = closing
+
+    def run(self, group: Sequence[Member]) -> None:
+        """Write a group, and decide the fates of its members; the first one is the leader.
+
+        A conflict makes the whole group run again. Any other failure may be the fault of one
+        member, so each then runs alone, within its own deadline.
+        """
+        try:
+            refusals = self._committed(group)
+        except UnknownOutcomeError as error:
+            cause = str(error)
+            refusals = [self._translator.unknown_outcome(cause) for _ in group]
+        except SQLAlchemyError as error:
+            if failure_of(error) not in _SHARED_FAILURES:
+                _divide(group)
+                return
+            refusals = [self._translator.refused(error) for _ in group]
+        except (TreeclaimError, DeadlineError):
+            _divide(group)
+            return
+        leader, *others = group
+        leader.fate, leader.refusal = Fate.DONE, refusals[0]
+        for member, refusal in zip(others, refusals[1:], strict=True):
+            member.decide(Fate.DONE, refusal)
+
+    def _committed(self, group: Sequence[Member]) -> Sequence[TreeclaimError | None]:
+        """Commit a group; return the refusals of its members.
+
+        Raises:
+            ConcurrentChangeError: if all attempts met others.
+            SQLAlchemyError, DeadlineError, UnknownOutcomeError: as `Committer.run`.
+        """
+        deadline = min(member.deadline for member in group)
+        retries = Retries(_ATTEMPTS, deadline, self._closing)
+        requests = [member.request for member in group]
+        while True:
+            try:
+                return self._committer.run(deadline, _write, requests)
+            except claims.AllRefusedError as error:
+                return error.refusals
+            except PrerequisiteError as error:
+                self._write_first(error.prerequisite)
+            except RetryTransactionError as error:
+                retries.again(error, ConcurrentChangeError())
+            except SQLAlchemyError as error:
+                if failure_of(error) not in {Failure.CONFLICT, Failure.LOST}:
+                    raise
+                retries.again(error, ConcurrentChangeError())
+
+
+def _write(
+    transaction: WriteTransaction, requests: Sequence[ClaimRequest]
+) -> list[TreeclaimError | None]:
+    session_timeouts.limit_lock_waits(transaction.connection, _LOCK_SECONDS)
+    return claims.write_group(transaction, requests)
+
+
+def _divide(group: Sequence[Member]) -> None:
+    """Let each member run alone, in its own thread."""
+    leader, *others = group
+    leader.fate = Fate.ALONE
+    for member in others:
+        member.decide(Fate.ALONE)

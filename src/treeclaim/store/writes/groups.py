@@ -1,0 +1,227 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Group commit: claims that wait at the same time become one transaction (decision 0014).
+
+Nobody waits for a group to fill. Whoever finds no transaction under way leads one at once; who
+comes meanwhile joins the next group, and the first of them leads it. So under load a group has as
+many claims as arrive during one transaction, and without load each claim is alone.
+"""
+
+import threading
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from enum import Enum
+from time import monotonic
+
+from treeclaim.model.errors import TreeclaimError
+from treeclaim.store.operations.allocations.requests import ClaimRequest
+
+MOST_REQUESTS = 64
+"""Requests in one group. Its transaction takes some 20 ms then; half of the threads of a process
+can be writes, so a larger one would rarely fill."""
+
+MOST_CLAIMS = 4
+"""Claims of a request that may join a group. Larger ones, as migrations send them, lock much, and
+each of the others would wait for all of it."""
+
+PATIENCE = 0.25
+"""Seconds that a request waits for the transaction under way. One takes a tenth of that, so a
+longer one is stuck: it may wait for a lock of somebody else. The request then leads a transaction
+beside it, and nothing that the stuck one names is written in a group."""
+
+
+class Fate(Enum):
+    """What becomes of a request that waits."""
+
+    WAITING = "waiting"
+    TAKEN = "taken"
+    """It is in a group; its leader will decide."""
+    LEADING = "leading"
+    """It leads the next group."""
+    DONE = "done"
+    """It was committed or refused."""
+    ALONE = "alone"
+    """Its group failed; it runs by itself."""
+
+
+@dataclass(slots=True, eq=False)
+class Member:
+    """A request, and what becomes of it.
+
+    Attributes:
+        request: The request.
+        deadline: On the monotonic clock; no statement begins later.
+        fate: What is decided.
+        refusal: Why it was refused, if it was.
+        decided: Released when its fate is decided, to LEADING, DONE or ALONE.
+    """
+
+    request: ClaimRequest
+    deadline: float
+    fate: Fate = Fate.WAITING
+    refusal: TreeclaimError | None = None
+    decided: threading.Lock = field(default_factory=threading.Lock)
+
+    def decide(self, fate: Fate, refusal: TreeclaimError | None = None) -> None:
+        """Decide, and wake the thread that waits; the thread that leads does not."""
+        self.fate, self.refusal = fate, refusal
+        self.decided.release()
+
+
+class Groups:
+    """The claims of one process that wait for a transaction; threads share it.
+
+    Args:
+        run_group: Writes a group of at least two, the leader first, and decides the fates of all.
+        run_alone: Writes the request of one member; raises its refusal.
+    """
+
+    def __init__(
+        self,
+        run_group: Callable[[Sequence[Member]], None],
+        run_alone: Callable[[Member], None],
+    ) -> None:
+        self._run_group = run_group
+        self._run_alone = run_alone
+        self._lock = threading.Lock()
+        self._waiting: deque[Member] = deque()
+        self._leaders = 0
+        self._running: dict[Member, tuple[float, set[str]]] = {}
+
+    def submit(self, request: ClaimRequest, deadline: float) -> None:
+        """Write a request, in a group or alone; return once it is committed.
+
+        Args:
+            request: The request.
+            deadline: On the monotonic clock; no statement of its group begins later.
+
+        Raises:
+            TreeclaimError: if it is refused, or the database fails.
+        """
+        member = Member(request, deadline)
+        if len(request.claims) > MOST_CLAIMS:
+            self._alone(member)
+            return
+        if not self._may_lead(member):
+            self._await_fate(member)
+        if member.fate is Fate.LEADING:
+            self._lead(member)
+        else:
+            self._finish(member)
+
+    def _may_lead(self, member: Member) -> bool:
+        """Let a member lead if nobody does; else let it wait."""
+        member.decided.acquire()
+        with self._lock:
+            if self._leaders == 0:
+                self._leaders = 1
+                member.fate = Fate.LEADING
+                return True
+            self._waiting.append(member)
+        return False
+
+    def _await_fate(self, member: Member) -> None:
+        """Wait until a fate is decided; lead beside others if no group takes the member in time.
+
+        Once it is in a group its leader decides, within the timeouts of its transaction.
+        """
+        if member.decided.acquire(timeout=PATIENCE):
+            return
+        with self._lock:
+            if member.fate is Fate.WAITING:
+                self._waiting.remove(member)
+                self._leaders += 1
+                member.fate = Fate.LEADING
+                return
+        member.decided.acquire()
+
+    def _lead(self, leader: Member) -> None:
+        """Run a group; then let the next one begin.
+
+        Raises:
+            TreeclaimError: the leader's own refusal.
+        """
+        group = [leader, *self._taken(leader)]
+        try:
+            if len(group) == 1:
+                self._alone(leader)
+                return
+            with self._noted(group):
+                self._run_group(group)
+        finally:
+            self._pass_on()
+            for member in group[1:]:
+                if member.fate is Fate.TAKEN:
+                    # Whatever went wrong with the leader, the others do not share it.
+                    member.decide(Fate.ALONE)
+        self._finish(leader)
+
+    def _finish(self, member: Member) -> None:
+        """Do what a member's fate says, in its own thread.
+
+        Raises:
+            TreeclaimError: if it is refused, or the database fails.
+        """
+        if member.fate is Fate.ALONE:
+            self._alone(member)
+        elif member.refusal is not None:
+            raise member.refusal
+
+    def _alone(self, member: Member) -> None:
+        with self._noted([member]):
+            self._run_alone(member)
+
+    @contextmanager
+    def _noted(self, group: Sequence[Member]) -> Iterator[None]:
+        """Note what a transaction names while it is under way."""
+        names = set[str]().union(*(member.request.names for member in group))
+        with self._lock:
+            self._running[group[0]] = (monotonic(), names)
+        try:
+            yield
+        finally:
+            with self._lock:
+                del self._running[group[0]]
+
+    def _stuck_names(self) -> set[str]:
+        """Return what is named by transactions that take too long; the lock is held."""
+        before = monotonic() - PATIENCE
+        stuck = (names for began, names in self._running.values() if began < before)
+        return set[str]().union(*stuck)
+
+    def _taken(self, leader: Member) -> list[Member]:
+        """Take from those who wait, in their order, whoever has no consumer of the group.
+
+        What a stuck transaction names stays out of groups: it would make the others wait.
+        """
+        taken: list[Member] = []
+        uuids = set(leader.request.consumer_uuids)
+        with self._lock:
+            stuck = self._stuck_names()
+            if stuck and not stuck.isdisjoint(leader.request.names):
+                return []
+            left: deque[Member] = deque()
+            for member in self._waiting:
+                others = member.request.consumer_uuids
+                # A consumer whose earlier request waits must not be written by a later one first.
+                fits = len(taken) + 1 < MOST_REQUESTS and uuids.isdisjoint(others)
+                if stuck and not stuck.isdisjoint(member.request.names):
+                    fits = False
+                uuids.update(others)
+                if fits:
+                    member.fate = Fate.TAKEN
+                    taken.append(member)
+                else:
+                    left.append(member)
+            self._waiting = left
+        return taken
+
+    def _pass_on(self) -> None:
+        """Let the first of those who wait lead, if there is any."""
+        with self._lock:
+            if not self._waiting:
+                self._leaders -= 1
+                return
+            following = self._waiting.popleft()
+            following.decide(Fate.LEADING)

@@ -1,0 +1,133 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Serves the files of the pages below `/ui/` (contract page 99, section 7).
+
+All files are read when the service starts, and a request can name nothing else: no path of a request
+ever reaches the file system.
+"""
+
+import hashlib
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from importlib import resources
+from importlib.resources.abc import Traversable
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
+
+PREFIX = "/ui"
+"""Below which path the pages are."""
+
+_TYPES = {
+    ".html": "text/html; charset=utf-8",
+    ".css": "text/css; charset=utf-8",
+    ".js": "text/javascript; charset=utf-8",
+    ".svg": "image/svg+xml",
+}
+"""Media types by the end of the name; files of other kinds are not served."""
+
+_INDEX = "index.html"
+
+_METHODS = ("GET", "HEAD")
+
+_SAFETY = (
+    (
+        "Content-Security-Policy",
+        "default-src 'self'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'",
+    ),
+    ("Referrer-Policy", "no-referrer"),
+    ("Cross-Origin-Opener-Policy", "same-origin"),
+)
+"""Headers of each answer here; `X-Content-Type-Options` is on all answers of the service."""
+
+
+@dataclass(frozen=True, slots=True)
+class _File:
+    """A file as it is sent.
+
+    Attributes:
+        content: All of it.
+        headers: What describes it.
+        tag: Its `ETag`.
+    """
+
+    content: bytes
+    headers: tuple[tuple[str, str], ...]
+    tag: str
+
+
+class Pages:
+    """The WSGI layer that answers what is below `/ui/`, and leaves all else to the service."""
+
+    def __init__(self, application: "WSGIApplication") -> None:
+        self._application = application
+        self._files = _read_files()
+
+    def __call__(
+        self, environment: "WSGIEnvironment", start_response: "StartResponse"
+    ) -> Iterable[bytes]:
+        """Answer with a file, or pass the request on."""
+        path = environment.get("PATH_INFO", "")
+        if path != PREFIX and not path.startswith(f"{PREFIX}/"):
+            return self._application(environment, start_response)
+        if environment["REQUEST_METHOD"] not in _METHODS:
+            allowed = ("Allow", ", ".join(_METHODS))
+            return _refuse(start_response, "405 Method Not Allowed", allowed)
+        if path == PREFIX:
+            # Links of the pages are relative, so that they work wherever the service is mounted.
+            target = f"{environment.get('SCRIPT_NAME', '')}{PREFIX}/"
+            return _refuse(start_response, "308 Permanent Redirect", ("Location", target))
+        file = self._files.get(path.removeprefix(f"{PREFIX}/") or _INDEX)
+        if file is None:
+            return _refuse(start_response, "404 Not Found")
+        return _send(environment, start_response, file)
+
+
+def _read_files() -> Mapping[str, _File]:
+    """Return the files by their paths below `static`."""
+    return dict(_files_in(resources.files(__package__) / "static", ""))
+
+
+def _files_in(folder: Traversable, prefix: str) -> Iterator[tuple[str, _File]]:
+    for entry in folder.iterdir():
+        name = f"{prefix}{entry.name}"
+        if entry.is_dir():
+            yield from _files_in(entry, f"{name}/")
+            continue
+        media_type = _TYPES.get(entry.name[entry.name.rfind(".") :])
+        if media_type is not None:
+            yield name, _file(entry.read_bytes(), media_type)
+
+
+def _file(content: bytes, media_type: str) -> _File:
+    tag = f'"{hashlib.sha256(content).hexdigest()[:32]}"'
+    headers = (
+        ("Content-Type", media_type),
+        ("ETag", tag),
+        # A browser asks each time whether its copy is current, so that all files are of one
+        # version after an upgrade; the answer is then a 304 without a body.
+        ("Cache-Control", "no-cache"),
+        *_SAFETY,
+    )
+    return _File(content, headers, tag)
+
+
+def _send(
+    environment: "WSGIEnvironment", start_response: "StartResponse", file: _File
+) -> Iterable[bytes]:
+    known = environment.get("HTTP_IF_NONE_MATCH", "")
+    if file.tag in known or known.strip() == "*":
+        start_response("304 Not Modified", list(file.headers))
+        return []
+    start_response("200 OK", [*file.headers, ("Content-Length", str(len(file.content)))])
+    return [] if environment["REQUEST_METHOD"] == "HEAD" else [file.content]
+
+
+def _refuse(
+    start_response: "StartResponse", status: str, *headers: tuple[str, str]
+) -> Iterable[bytes]:
+    """Answer with a status, and with its text as the body."""
+    body = f"{status}\n".encode()
+    fixed = [("Content-Type", "text/plain; charset=utf-8"), ("Content-Length", str(len(body)))]
+    start_response(status, [*fixed, *headers, *_SAFETY])
+    return [body]

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+/** The operations that the pages use (contract pages 97, 98 and 99). */
+
+import { asQuery } from "./client.js";
+import { Trouble } from "./errors.js";
+
+const MOST = 10_000;
+/* Entries of a page that the server gives at most. */
+
+const AT_ONCE = 200;
+/* Uuids in one address; servers and proxies refuse much longer ones. */
+
+/** Totals of the cloud, and of each tree; pages are read up to the last one. */
+export async function totalsByTree(api, query, signal) {
+  const { first, entries } = await api.all(
+    "/treeclaim/totals", { by: "tree", limit: MOST, ...query }, "parts", signal,
+  );
+  return { totals: first.totals, parts: entries, cursor: first.cursor };
+}
+
+/** Totals of some trees, by the uuids of their roots. */
+export async function totalsOfTrees(api, roots, signal) {
+  const found = [];
+  for (const some of chunks(roots)) {
+    found.push(...(await totalsByTree(api, { in_tree: among(some) }, signal)).parts);
+  }
+  return found;
+}
+
+/** Totals of each aggregate. */
+export async function totalsByAggregate(api, signal) {
+  const query = { by: "aggregate", limit: MOST };
+  return (await api.all("/treeclaim/totals", query, "parts", signal)).entries;
+}
+
+/** Aggregates of all roots, as a map from the root's uuid to a list. */
+export async function aggregatesOfRoots(api, signal) {
+  const query = { include: "aggregates", limit: MOST };
+  const { entries } = await api.all("/treeclaim/providers", query, "providers", signal);
+  const roots = entries.filter(({ parent_provider_uuid: parent }) => parent === null);
+  return new Map(roots.map(({ uuid, aggregates }) => [uuid, aggregates]));
+}
+
+/** Providers by their uuids, without what belongs to them. */
+export async function providersByUuid(api, uuids, signal, include = null) {
+  const found = [];
+  for (const some of chunks(uuids)) {
+    const query = { uuid: among(some), include, limit: MOST };
+    found.push(...(await api.all("/treeclaim/providers", query, "providers", signal)).entries);
+  }
+  return found;
+}
+
+/** All providers of some trees, with what is to be included. */
+export async function providersOfTrees(api, roots, include, signal) {
+  const limit = include.includes("allocations") ? 1000 : MOST;
+  const found = [];
+  for (const some of chunks(roots)) {
+    const query = { in_tree: among(some), include: include.join(",") || null, limit };
+    found.push(...(await api.all("/treeclaim/providers", query, "providers", signal)).entries);
+  }
+  return found;
+}
+
+/** Sharing providers that are in one of some aggregates. */
+export async function sharingProviders(api, aggregates, signal) {
+  if (!aggregates.length) return [];
+  const query = {
+    required: "MISC_SHARES_VIA_AGGREGATE", member_of: `in:${aggregates.join(",")}`,
+    include: "inventories,usages,traits,aggregates", limit: MOST,
+  };
+  return (await api.all("/treeclaim/providers", query, "providers", signal)).entries;
+}
+
+/** One page of consumers, with all that they hold. */
+export const consumers = (api, query, signal) => api.get("/treeclaim/allocations", query, signal);
+
+/** Candidates of a query in the form of the address bar. */
+export const candidates = (api, query, signal) => api.get(`/allocation_candidates?${query}`, {}, signal);
+
+/** Why a query has the candidates that it has. */
+export const explanation = (api, query, signal) =>
+  api.get(`/allocation_candidates/explain?${withoutLimit(query)}`, {}, signal);
+
+/** How many consumers of each request fit. */
+export const capacity = (api, body, signal) => api.post("/treeclaim/capacity", body, signal);
+
+/** What is wrong with the records. */
+export const audit = (api, signal) => api.get("/treeclaim/audit", {}, signal);
+
+/** Names of all traits, and of all resource classes. */
+export async function names(api, signal) {
+  const quietly = (promise) => promise.catch((error) => {
+    if (error.kind === Trouble.HIDDEN) return { traits: [], resource_classes: [] };
+    throw error;
+  });
+  const [traits, classes] = await Promise.all([
+    quietly(api.get("/traits", {}, signal)), quietly(api.get("/resource_classes", {}, signal)),
+  ]);
+  return { traits: traits.traits, classes: classes.resource_classes.map(({ name }) => name) };
+}
+
+const withoutLimit = (query) => query.split("&").filter((pair) => !pair.startsWith("limit=")).join("&");
+
+const among = (uuids) => (uuids.length === 1 ? uuids[0] : `in:${uuids.join(",")}`);
+
+function chunks(items) {
+  const found = [];
+  for (let begin = 0; begin < items.length; begin += AT_ONCE) found.push(items.slice(begin, begin + AT_ONCE));
+  return found;
+}
+
+export { asQuery };

@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+/** The frame around the pages: which one is shown, who is signed in, whether the server answers. */
+
+import { Client, ENDPOINT } from "./api/client.js";
+import { forgetToken, keepToken, readToken } from "./api/session.js";
+import { Session, html, render, useCallback, useEffect, useMemo, useRef, useState } from "./components/html.js";
+import { AskPage } from "./pages/ask.js";
+import { AuditPage } from "./pages/audit.js";
+import { CloudPage } from "./pages/cloud.js";
+import { ConsumersPage } from "./pages/consumers.js";
+import { FitPage } from "./pages/fit.js";
+import { SignInPage } from "./pages/sign_in.js";
+import { TreePage } from "./pages/tree.js";
+import { address, readRoute } from "./routes.js";
+
+const PAGES = {
+  cloud: { title: "Cloud", show: CloudPage },
+  tree: { title: "Tree", show: TreePage },
+  ask: { title: "Ask", show: AskPage },
+  fit: { title: "Fit", show: FitPage },
+  consumers: { title: "Consumers", show: ConsumersPage },
+  audit: { title: "Audit", show: AuditPage },
+};
+
+const RETRY_PAUSE = 2_000;
+/* Milliseconds between two questions whether a lost server is back. */
+
+function App() {
+  const route = useRoute();
+  const [token, setToken] = useState(readToken());
+  const [isRefused, setRefused] = useState(false);
+  const { isLost, revision, listener } = useServer();
+
+  const signIn = useCallback((given) => { keepToken(given); setRefused(false); setToken(given); }, []);
+  const signOut = useCallback(() => { forgetToken(); setToken(null); }, []);
+  const api = useMemo(() => token && new Client(token, {
+    ...listener, refused: () => { setRefused(true); signOut(); },
+  }), [token]);
+  const session = useMemo(() => ({ api, revision, signOut }), [api, revision]);
+
+  const page = PAGES[route.page] ?? PAGES.cloud;
+  return html`
+    <a class="skip" href="#main" onClick=${skip}>Skip to the content</a>
+    <header class="shell">
+      <a class="brand" href=${address("cloud")}><img src="icon.svg" alt="" width="26" height="26" />Treeclaim</a>
+      ${api && html`<${Navigation} current=${route.page} />
+        <button type="button" class="quiet sign-out" onClick=${signOut}>Sign out</button>`}
+    </header>
+    ${isLost && html`<${Lost} />`}
+    <main id="main" tabindex="-1">
+      ${api
+        ? html`<${Session.Provider} value=${session}><${page.show} key=${route.page} route=${route} /><//>`
+        : html`<${SignInPage} isRefused=${isRefused} onToken=${signIn} />`}
+    </main>
+    <${Title} page=${api ? page.title : "Sign in"} />`;
+}
+
+function skip(event) {
+  event.preventDefault();
+  document.getElementById("main").focus();
+}
+
+function Navigation({ current }) {
+  return html`<nav aria-label="Pages"><ul>
+    ${Object.entries(PAGES).map(([name, { title }]) => html`
+      <li key=${name}><a href=${address(name)} aria-current=${name === current ? "page" : null}>${title}</a></li>`)}
+  </ul></nav>`;
+}
+
+function Lost() {
+  return html`<div class="notice lost" role="alert">
+    <strong>The server does not answer.</strong> What you see may be old. Trying again every ${RETRY_PAUSE / 1000} seconds.
+  </div>`;
+}
+
+/** Names the tab, and moves the focus to the new page for who cannot see it change. */
+function Title({ page }) {
+  const isFirst = useRef(true);
+  useEffect(() => {
+    document.title = `${page} · Treeclaim`;
+    if (!isFirst.current) document.querySelector("main h1")?.focus();
+    isFirst.current = false;
+  }, [page]);
+  return null;
+}
+
+function useRoute() {
+  const [route, setRoute] = useState(readRoute());
+  useEffect(() => {
+    const change = () => setRoute(readRoute());
+    addEventListener("hashchange", change);
+    return () => removeEventListener("hashchange", change);
+  }, []);
+  return route;
+}
+
+/** Know whether the server answers; `revision` counts how often it came back. */
+function useServer() {
+  const [isLost, setLost] = useState(false);
+  const [revision, setRevision] = useState(0);
+  const listener = useMemo(() => ({ lost: () => setLost(true), answered: () => setLost(false) }), []);
+  useEffect(() => {
+    if (!isLost) return undefined;
+    const timer = setInterval(async () => {
+      try {
+        if (!(await fetch(`${ENDPOINT}/treeclaim`, { cache: "no-store" })).ok) return;
+        setLost(false);
+        setRevision((before) => before + 1);
+      } catch { /* still away */ }
+    }, RETRY_PAUSE);
+    return () => clearInterval(timer);
+  }, [isLost]);
+  return { isLost, revision, listener };
+}
+
+render(html`<${App} />`, document.getElementById("app"));

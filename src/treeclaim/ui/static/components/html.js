@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+/** What every component needs: templates, hooks, and reading answers of the API. */
+
+import { createContext, h, render } from "../vendor/preact.js";
+import {
+  useCallback, useContext, useEffect, useLayoutEffect, useMemo, useRef, useState,
+} from "../vendor/hooks.js";
+import htm from "../vendor/htm.js";
+
+export const html = htm.bind(h);
+export {
+  createContext, render, useCallback, useContext, useEffect, useLayoutEffect, useMemo, useRef,
+  useState,
+};
+
+/** The session: `api`, `revision` (counts how often the server came back), `signOut`. */
+export const Session = createContext(null);
+
+/**
+ * Read an answer, and read it again when something that it depends on changes.
+ *
+ * @param {(api: object, signal: AbortSignal) => Promise<any>} load Reads it.
+ * @param {any[]} on What it depends on.
+ * @returns {{value: any, error: Error|null, isBusy: boolean, again: () => void}} The last value
+ *   stays while the next one is on its way.
+ */
+export function useAnswer(load, on) {
+  const { api, revision } = useContext(Session);
+  const [state, setState] = useState({ value: undefined, error: null, isBusy: true });
+  const [turn, setTurn] = useState(0);
+  useEffect(() => {
+    const abort = new AbortController();
+    setState((before) => ({ ...before, error: null, isBusy: true }));
+    load(api, abort.signal).then(
+      (value) => abort.signal.aborted || setState({ value, error: null, isBusy: false }),
+      (error) => abort.signal.aborted
+        || setState((before) => ({ ...before, error, isBusy: false })),
+    );
+    return () => abort.abort();
+  }, [api, revision, turn, ...on]);
+  return { ...state, again: useCallback(() => setTurn((before) => before + 1), []) };
+}

@@ -1,0 +1,10 @@
+// SPDX-License-Identifier: Apache-2.0
+/** What the colours of the map mean. */
+
+import { STEP_NAMES } from "../model/colours.js";
+import { html } from "./html.js";
+
+export const LoadLegend = () => html`<ul class="legend loads" aria-label="Colours of the map">
+  ${STEP_NAMES.map((name, step) => html`<li key=${name}><span class=${`swatch step-${step}`}></span>${name}</li>`)}
+  <li><span class="swatch over"></span>over</li>
+</ul>`;

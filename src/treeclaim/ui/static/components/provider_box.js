@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+/** A provider and all below it, drawn as boxes within boxes. */
+
+import { capacityOf, byImportance, totalOf } from "../model/totals.js";
+import { count, counted, shortened } from "../model/numbers.js";
+import { shortName } from "../model/trees.js";
+import { Bar, words } from "./bar.js";
+import { html, useState } from "./html.js";
+
+const MOST_CHILDREN = 48;
+const MOST_TRAITS = 10;
+/* Shown at first; a host may have hundreds of devices, and of traits. */
+
+/**
+ * @param {{provider: object, children: object[], omitted: number}} node What to draw.
+ * @param {Map<string, object>} wanted Amounts by class that a candidate takes, by provider.
+ * @param {Set<string>} sought Traits to mark.
+ * @param {Map<string, number>} holders How many consumers there are, by provider.
+ */
+export function ProviderBox({ node, parent = null, wanted = NOTHING, sought = NONE, holders = null, isBrief = false }) {
+  const { provider, children, omitted = 0 } = node;
+  const [isWhole, setWhole] = useState(children.length <= MOST_CHILDREN);
+  const takes = wanted.get(provider.uuid);
+  const shown = isWhole ? children : children.slice(0, MOST_CHILDREN);
+  const kind = children.length ? "inner" : "leaf";
+  return html`<div class=${`provider ${kind}${takes ? " taken" : ""}`} id=${isBrief ? null : `provider-${provider.uuid}`}>
+    <div class="provider-head">
+      <h3 title=${`${provider.name} ${provider.uuid}`}>${shortName(provider.name, parent)}</h3>
+      ${holders?.get(provider.uuid) && html`<span class="fine">${counted(holders.get(provider.uuid), "consumer")}</span>`}
+    </div>
+    <${Inventories} provider=${provider} takes=${takes} isBrief=${isBrief} />
+    <${Traits} names=${provider.traits} sought=${sought} isBrief=${isBrief} />
+    ${!isBrief && provider.aggregates?.length > 0 && html`<ul class="chips" aria-label="Aggregates">
+      ${provider.aggregates.map((uuid) => html`<li key=${uuid} class="chip aggregate" title=${uuid}>aggregate ${shortened(uuid)}</li>`)}
+    </ul>`}
+    ${shown.length > 0 && html`<div class="children">
+      ${shown.map((child) => html`<${ProviderBox} key=${child.provider.uuid} node=${child} parent=${provider.name}
+        wanted=${wanted} sought=${sought} holders=${holders} isBrief=${isBrief} />`)}
+    </div>`}
+    ${!isWhole && html`<button type="button" onClick=${() => setWhole(true)}>Show ${count(children.length - MOST_CHILDREN)} more</button>`}
+    ${omitted > 0 && html`<p class="fine omitted">and ${counted(omitted, "provider")} that it does not touch</p>`}
+  </div>`;
+}
+
+const NOTHING = new Map();
+const NONE = new Set();
+
+function Inventories({ provider, takes, isBrief }) {
+  const all = Object.entries(provider.inventories ?? {}).sort(([one], [other]) => byImportance(one, other));
+  const shown = isBrief ? all.filter(([name]) => takes?.[name]) : all;
+  if (!shown.length) return null;
+  return html`<ul class="inventories" aria-label="Inventories">
+    ${shown.map(([name, inventory]) => {
+      const total = totalOf(inventory, provider.usages?.[name] ?? 0);
+      const amount = takes?.[name] ?? 0;
+      return html`<li key=${name} title=${units(inventory)}>
+        <span class="class">${amount ? html`<strong>+${count(amount)} ${name}</strong>` : name}</span>
+        <${Bar} total=${total} wanted=${amount} />
+        <span class="amount">${words(total)}</span></li>`;
+    })}
+  </ul>`;
+}
+
+function units(inventory) {
+  const { min_unit: least, max_unit: most, step_size: step } = inventory;
+  return `One claim takes ${count(least)} to ${count(Math.min(most, capacityOf(inventory)))}, in steps of ${count(step)}`;
+}
+
+function Traits({ names, sought, isBrief }) {
+  const [isWhole, setWhole] = useState(false);
+  const all = [...(names ?? [])].sort((one, other) =>
+    sought.has(other) - sought.has(one) || isStandard(one) - isStandard(other) || one.localeCompare(other));
+  const some = isBrief ? all.filter((name) => sought.has(name)) : isWhole ? all : all.slice(0, MOST_TRAITS);
+  if (!some.length) return null;
+  return html`<ul class="chips" aria-label="Traits">
+    ${some.map((name) => html`<li key=${name} class=${`chip${sought.has(name) ? " wanted" : ""}`}>${name}</li>`)}
+    ${!isBrief && some.length < all.length && html`<li><button type="button" class="chip more" onClick=${() => setWhole(true)}>
+      ${all.length - some.length} more traits</button></li>`}
+  </ul>`;
+}
+
+const isStandard = (name) => !name.startsWith("CUSTOM_");

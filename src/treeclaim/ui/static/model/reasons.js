@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+/** Why a tree is no candidate, in words (contract page 97, section 3). */
+
+const WORDS = {
+  no_inventory: ({ resource_class: name }) => `has no inventory of ${name ?? "the class"}`,
+  amount_unit: ({ resource_class: name, requested }) => `${requested ?? ""} ${name ?? ""} is against min_unit, max_unit or step_size`,
+  capacity: ({ resource_class: name, requested }) => `has no room for ${requested ?? ""} ${name ?? ""}`,
+  trait_missing: ({ trait, traits }) => `lacks ${listed(trait ?? traits)}`,
+  trait_forbidden: ({ trait, traits }) => `has ${listed(trait ?? traits)}, which is forbidden`,
+  not_member_of: (detail) => `is not in ${listed(detail.aggregates ?? detail.aggregate)}`,
+  forbidden_member_of: (detail) => `is in ${listed(detail.aggregates ?? detail.aggregate)}, which is forbidden`,
+  not_in_tree: () => "is not in the tree that is asked for",
+  not_in_subtree: () => "is not in the subtree that is asked for",
+  root_trait: ({ trait, traits }) => `the root has not the traits that are asked for${trait || traits ? `: ${listed(trait ?? traits)}` : ""}`,
+  root_member_of: () => "the root is not in the aggregates that are asked for",
+  same_subtree: ({ groups }) => `${listed(groups)} have no subtree in common`,
+  isolate: ({ groups }) => `${listed(groups)} would share a provider`,
+  combined_capacity: () => "each group fits alone, together they do not",
+  no_common_tree: () => "every group has providers, but no tree serves them all",
+  rule: ({ rule }) => `rule ${rule} is broken`,
+};
+
+const listed = (value) => (value === undefined ? "what is asked for" : [value].flat().join(", "));
+
+/** Say a reason; one that is not known is shown as it came. */
+export function sentence(reason, detail) {
+  const words = WORDS[reason];
+  if (words) return words(detail ?? {}).replaceAll(/\s+/g, " ");
+  return `${reason} ${JSON.stringify(detail)}`;
+}
+
+/** Name a group. */
+export const groupName = (suffix) => (suffix === null || suffix === undefined ? "" : suffix === "" ? "unsuffixed group" : `group ${suffix}`);

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+/** A question as others ask it: curl, Python, a flavor. None of them has the token in it. */
+
+import { VERSIONS, VERSION_HEADER } from "../api/client.js";
+import { TraitRule, pairsOf, readQuery } from "./query.js";
+
+const quoted = (text) => `'${text.replaceAll("'", "'\\''")}'`;
+
+export const asCurl = (endpoint, query) => [
+  "curl -s -H \"X-Auth-Token: $OS_TOKEN\" \\",
+  `  -H ${quoted(`${VERSION_HEADER}: ${VERSIONS}`)} \\`,
+  `  ${quoted(`${endpoint}/allocation_candidates?${query}`)}`,
+].join("\n");
+
+export const asPython = (endpoint, query) => [
+  "import os",
+  "from treeclaim.client import Client",
+  "",
+  `with Client(${JSON.stringify(endpoint)}, os.environ["OS_TOKEN"]) as client:`,
+  "    answer = client.candidates(",
+  ...pairsOf(query).map(([name, value], index) => `        ${JSON.stringify(`${index ? "&" : ""}${name}=${value}`)}`),
+  "    )",
+].join("\n");
+
+const WHOLE_SPECS = new Set([
+  "group_policy", "same_subtree", "root_required", "root_member_of", "isolate", "can_split", "split_policy",
+]);
+
+/**
+ * Write the extra specs of a flavor (contract page 97, section 4).
+ *
+ * @returns {{lines: string[], left: string[]}} The specs, and what no flavor can say.
+ */
+export function asExtraSpecs(query) {
+  const { groups, whole, others } = readQuery(query);
+  const lines = [];
+  const left = [];
+  for (const { suffix, resources, traits, places } of groups) {
+    for (const { name, amount } of resources) lines.push(`resources${suffix}:${name}=${amount}`);
+    for (const { rule, name } of traits) {
+      if (rule === TraitRule.REQUIRED || rule === TraitRule.FORBIDDEN) lines.push(`trait${suffix}:${name}=${rule}`);
+      else left.push(`${rule} ${name}`);
+    }
+    for (const { kind, value } of places) lines.push(`${kind}${suffix}=${value}`);
+  }
+  for (const [name, value] of [...whole, ...others]) {
+    if (WHOLE_SPECS.has(name)) lines.push(`${name}=${value}`);
+    else left.push(`${name}=${value}`);
+  }
+  return { lines, left };
+}
+
+export const asFlavor = (query) => {
+  const { lines, left } = asExtraSpecs(query);
+  return [
+    "openstack flavor set FLAVOR \\",
+    lines.map((line) => `  --property ${quoted(line)}`).join(" \\\n"),
+    ...left.map((item) => `# no extra spec says: ${item}`),
+  ].join("\n");
+};

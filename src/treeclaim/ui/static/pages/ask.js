@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+/** Asks for candidates, draws them, and says why where there are none. */
+
+import { ENDPOINT } from "../api/client.js";
+import * as endpoints from "../api/endpoints.js";
+import { BarLegend } from "../components/bar.js";
+import { Candidate } from "../components/candidate.js";
+import { Explanation } from "../components/funnel.js";
+import { Heading } from "../components/heading.js";
+import { html, useAnswer, useEffect, useMemo, useState } from "../components/html.js";
+import { Busy, Failure } from "../components/notices.js";
+import { QueryForm } from "../components/query_form.js";
+import { Snippets } from "../components/snippets.js";
+import { counted, milliseconds } from "../model/numbers.js";
+import { readQuery, writeQuery } from "../model/query.js";
+import { asCurl, asFlavor, asPython } from "../model/snippets.js";
+import { address } from "../routes.js";
+
+const EXAMPLE = "resources=VCPU:4,MEMORY_MB:8192&limit=100";
+const AT_ONCE = 8;
+/* Candidates drawn at first, and with each further step. */
+
+export function AskPage({ route }) {
+  const asked = route.query;
+  const [request, setRequest] = useState(() => readQuery(asked || EXAMPLE));
+  const [turn, setTurn] = useState(0);
+  useEffect(() => { if (asked && asked !== writeQuery(request)) setRequest(readQuery(asked)); }, [asked]);
+  const names = useAnswer((api, signal) => endpoints.names(api, signal), []);
+  const query = writeQuery(request);
+  const submit = (event) => {
+    event.preventDefault();
+    if (query === asked) setTurn(turn + 1);
+    else location.hash = address("ask", "", query);
+  };
+  const forms = [
+    { title: "curl", text: asCurl(ENDPOINT, query) },
+    { title: "Python", text: asPython(ENDPOINT, query) },
+    { title: "flavor extra specs", text: asFlavor(query) },
+  ];
+  return html`<${Heading} title="Ask"><p class="summary">Which combinations of providers can satisfy this request?</p><//>
+    <form class="panel ask" onSubmit=${submit}>
+      <${QueryForm} request=${request} names=${names.value ?? { traits: [], classes: [] }} onChange=${setRequest} />
+      <label class="query-text"><span>Query</span>
+        <${QueryText} query=${query} onChange=${(text) => setRequest(readQuery(text))} /></label>
+      <div class="controls"><button type="submit" class="primary">Ask</button>
+        ${asked && asked !== query && html`<span class="fine">changed since it was asked</span>`}
+        <${Snippets} forms=${forms} /></div>
+    </form>
+    ${asked && html`<${Found} key=${`${asked} ${turn}`} query=${asked} />`}`;
+}
+
+/** The query as text. While somebody types, the text stays as it was typed. */
+function QueryText({ query, onChange }) {
+  const [typed, setTyped] = useState(null);
+  return html`<textarea rows="2" spellcheck=${false} value=${typed ?? query}
+    onInput=${(event) => { setTyped(event.target.value); onChange(event.target.value); }}
+    onBlur=${() => setTyped(null)}
+    onKeyDown=${(event) => { if (event.key === "Enter" && !event.shiftKey) { event.preventDefault(); event.target.form.requestSubmit(); } }}></textarea>`;
+}
+
+function Found({ query }) {
+  const [isExplained, setExplained] = useState(false);
+  const { value, error, again } = useAnswer(async (api, signal) => {
+    const begin = performance.now();
+    const answer = await endpoints.candidates(api, query, signal);
+    return { answer, took: performance.now() - begin };
+  }, []);
+  if (error) return html`<${Failure} error=${error} what="The question" again=${again} />`;
+  if (!value) return html`<${Busy} what="the candidates" />`;
+  const found = value.answer.allocation_requests;
+  const roots = new Set(Object.values(value.answer.provider_summaries).map((summary) => summary.root_provider_uuid));
+  return html`<section class="panel" aria-labelledby="found-title">
+    <div class="panel-head"><h2 id="found-title"><span role="status">${found.length
+      ? `${counted(found.length, "candidate")} from ${counted(roots.size, "tree")}` : "No candidate"}
+      <span class="fine"> in ${milliseconds(value.took)}</span></span></h2>
+      ${found.length > 0 && html`<${BarLegend} hasWanted />`}</div>
+    ${found.length > 0 && html`<${Candidates} answer=${value.answer} query=${query} />
+      <div class="controls"><button type="button" aria-expanded=${isExplained} onClick=${() => setExplained(!isExplained)}>Why not more trees?</button></div>`}
+    ${(isExplained || !found.length) && html`<${Why} query=${query} />`}
+  </section>`;
+}
+
+function Why({ query }) {
+  const { value, error, again } = useAnswer((api, signal) => endpoints.explanation(api, query, signal), [query]);
+  if (error) return html`<${Failure} error=${error} what="The explanation" again=${again} />`;
+  return value ? html`<${Explanation} told=${value} query=${query} />` : html`<${Busy} what="the explanation" />`;
+}
+
+function Candidates({ answer, query }) {
+  const [shown, setShown] = useState(AT_ONCE);
+  const { allocation_requests: requests, provider_summaries: summaries, scores } = answer;
+  const some = requests.slice(0, shown);
+  const rootsOf = (candidate) => [...new Set(Object.keys(candidate.allocations).map((uuid) => summaries[uuid].root_provider_uuid))];
+  const roots = [...new Set(some.flatMap(rootsOf))].sort();
+  const { value: providers, error } = useAnswer((api, signal) =>
+    endpoints.providersOfTrees(api, roots, ["inventories", "usages", "traits"], signal), [roots.join()]);
+  const byRoot = useMemo(() => Map.groupBy(providers ?? [], (row) => row.root_provider_uuid), [providers]);
+  const sought = useMemo(() => traitsOf(query), [query]);
+  if (error) return html`<${Failure} error=${error} what="The trees of the candidates" />`;
+  if (!providers) return html`<${Busy} what="the trees of the candidates" />`;
+  return html`<ol class="candidates">
+    ${some.map((candidate, index) => html`<${Candidate} key=${index} rank=${index + 1} candidate=${candidate}
+      score=${scores?.[index] ?? null} sought=${sought} providers=${rootsOf(candidate).flatMap((root) => byRoot.get(root) ?? [])} />`)}
+    </ol>
+    ${shown < requests.length && html`<button type="button" onClick=${() => setShown(shown + 2 * AT_ONCE)}>Show ${Math.min(2 * AT_ONCE, requests.length - shown)} more</button>`}`;
+}
+
+const traitsOf = (query) => new Set(readQuery(query).groups.flatMap(({ traits }) => traits)
+  .flatMap(({ name }) => name.split(",")).map((name) => name.replace(/^!|\*.*$/g, "")));

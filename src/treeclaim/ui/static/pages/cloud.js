@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+/** The whole cloud: totals as bars, and the map, which moves as claims come in. */
+
+import { Way, watch } from "../api/watching.js";
+import { Bar, BarLegend, words } from "../components/bar.js";
+import { Grouping, grouped, useAggregates } from "../components/grouping.js";
+import { Heading } from "../components/heading.js";
+import {
+  Session, html, useContext, useEffect, useMemo, useRef, useState,
+} from "../components/html.js";
+import { LoadLegend } from "../components/load_legend.js";
+import { Busy, Empty, Failure } from "../components/notices.js";
+import { TreeMap } from "../components/tree_map.js";
+import { TreeTable } from "../components/tree_table.js";
+import { Cloud } from "../model/cloud.js";
+import { count, counted } from "../model/numbers.js";
+import { DOMINANT, loadOfTree } from "../model/totals.js";
+import { address, treeAddress } from "../routes.js";
+
+export function CloudPage({ route }) {
+  const { cloud, changed, error, way, again } = useCloud();
+  if (error && !cloud) return html`<${Heading} title="Cloud" /><${Failure} error=${error} what="The totals" again=${again} />`;
+  if (!cloud) return html`<${Heading} title="Cloud" /><${Busy} what="the cloud" />`;
+  if (!cloud.parts.size) return html`<${Heading} title="Cloud" /><${NoTrees} />`;
+  return html`<${Shown} cloud=${cloud} changed=${changed} way=${way} route=${route} />`;
+}
+
+const NoTrees = () => html`<${Empty} title="There is no resource provider yet">
+  <p>Load a topology, and the trees are here:</p>
+  <pre>treeclaim demo --topology > cloud.yaml${"\n"}treeclaim load cloud.yaml</pre>
+<//>`;
+
+function Shown({ cloud, changed, way, route }) {
+  const choice = Object.fromEntries(new URLSearchParams(route.query));
+  const choose = (more) => {
+    const next = { ...choice, ...more };
+    location.hash = address("cloud", "", Object.fromEntries(Object.entries(next).filter(([, value]) => value)));
+  };
+  const { trees, totals } = useMemo(() => ({ trees: cloud.trees, totals: cloud.totals }), [cloud, changed]);
+  const wanted = choice.class ?? DOMINANT;
+  const sought = (choice.name ?? "").toLowerCase();
+  const aggregates = useAggregates(choice.by ?? "", trees.length);
+  const groups = useMemo(() => grouped(trees, choice.by ?? "", aggregates.value), [trees, choice.by, aggregates.value]);
+  const isFound = (tree) => !sought || tree.name.toLowerCase().includes(sought);
+  const found = useMemo(() => (sought ? trees.filter(isFound) : trees), [trees, sought]);
+  const view = choice.view === "table" ? "table" : "map";
+  return html`
+    <${Heading} title="Cloud">
+      <p class="summary">${counted(trees.length, "tree")} · ${counted(Object.keys(totals).length, "resource class", "resource classes")}
+        <${Live} way=${way} /></p>
+    <//>
+    <section aria-labelledby="totals-title" class="panel">
+      <div class="panel-head"><h2 id="totals-title">Totals</h2><${BarLegend} /></div>
+      <${Totals} totals=${totals} wanted=${wanted} onChoose=${(name) => choose({ class: name })} />
+    </section>
+    <section aria-labelledby="map-title" class="panel">
+      <div class="panel-head"><h2 id="map-title">Trees</h2><${LoadLegend} /></div>
+      <div class="controls">
+        <label>Colour by <select value=${wanted} onChange=${(event) => choose({ class: event.target.value })}>
+          <option value=${DOMINANT}>the class that is used most</option>
+          ${Object.keys(totals).map((name) => html`<option key=${name} value=${name}>${name}</option>`)}
+        </select></label>
+        <${Grouping} by=${choice.by ?? ""} aggregates=${aggregates} onChoose=${(by) => choose({ by })} />
+        <label>Find <input type="search" value=${choice.name ?? ""} placeholder="part of a name"
+          onInput=${(event) => choose({ name: event.target.value })} /></label>
+        <div class="switch" role="group" aria-label="Show as">
+          ${["map", "table"].map((name) => html`<button key=${name} type="button" aria-pressed=${view === name}
+            onClick=${() => choose({ view: name === "map" ? "" : name })}>${name === "map" ? "Map" : "Table"}</button>`)}
+        </div>
+      </div>
+      ${sought && html`<p role="status" class="fine">${counted(found.length, "tree")} found</p>`}
+      ${aggregates.error && html`<${Failure} error=${aggregates.error} what="The aggregates" />`}
+      ${view === "map"
+        ? html`<${TreeMap} groups=${groups} changed=${changed} isFound=${isFound}
+            load=${(tree) => loadOfTree(tree.totals, wanted)}
+            onOpen=${(tree) => { location.hash = treeAddress(tree.uuid); }} />`
+        : html`<${TreeTable} trees=${found} wanted=${wanted} />`}
+    </section>`;
+}
+
+function Totals({ totals, wanted, onChoose }) {
+  return html`<ul class="totals">
+    ${Object.entries(totals).map(([name, total]) => html`<li key=${name}>
+      <button type="button" class="name" aria-pressed=${wanted === name} title="Colour the map by this class"
+        onClick=${() => onChoose(wanted === name ? DOMINANT : name)}>${name}</button>
+      <${Bar} total=${total} />
+      <span class="amount">${words(total)}</span>
+      <span class="fine">at most ${count(total.largest_free)} free on one of ${counted(total.providers, "provider")}</span>
+    </li>`)}
+  </ul>`;
+}
+
+const LIVE = {
+  [Way.STREAM]: "live: changes come as they are made",
+  [Way.ASK]: "live: the server tells of changes",
+  [Way.POLL]: "read again every few seconds: this server has no feed of changes",
+};
+
+const Live = ({ way }) => (way ? html`<span class="live"><span class="dot" aria-hidden="true"></span>${LIVE[way]}</span>` : null);
+
+/** Read the cloud, and keep it current. */
+function useCloud() {
+  const { api, revision } = useContext(Session);
+  const [state, setState] = useState({ cloud: null, error: null, changed: new Map(), way: null });
+  const [turn, setTurn] = useState(0);
+  const changed = useRef(new Map());
+  useEffect(() => {
+    const abort = new AbortController();
+    const { signal } = abort;
+    const tell = (cloud, uuids = []) => {
+      const now = performance.now();
+      // What is marked no more is forgotten, so that the map of marks stays small.
+      changed.current = new Map([...changed.current].filter(([, when]) => now - when < 5_000));
+      for (const uuid of uuids) changed.current.set(uuid, now);
+      if (!signal.aborted) setState((before) => ({ ...before, cloud, error: null, changed: changed.current }));
+    };
+    const run = async () => {
+      const cloud = await Cloud.read(api, signal);
+      tell(cloud);
+      await watch(api, cloud.cursor, {
+        changes: async (changes) => tell(cloud, await cloud.apply(api, changes, signal)),
+        relist: async () => {
+          tell(cloud, cloud.replace(await Cloud.read(api, signal)));
+          return cloud.cursor;
+        },
+        way: (way) => setState((before) => (before.way === way ? before : { ...before, way })),
+      }, signal);
+    };
+    run().catch((error) => signal.aborted || setState((before) => ({ ...before, error })));
+    return () => abort.abort();
+  }, [api, revision, turn]);
+  return { ...state, again: () => setTurn(turn + 1) };
+}

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+/** How many consumers of each flavor fit: now, at all, and in each aggregate. */
+
+import * as endpoints from "../api/endpoints.js";
+import { Heading } from "../components/heading.js";
+import { Session, html, useContext, useState } from "../components/html.js";
+import { Busy, Failure } from "../components/notices.js";
+import { FlavorError, readFlavors } from "../model/flavors.js";
+import { count, counted, shortened } from "../model/numbers.js";
+import { address } from "../routes.js";
+
+const EXAMPLE = `[m1.large]
+vcpus=4
+ram=8192
+disk=40
+
+[m1.fpga]
+vcpus=0
+resources_CPU:VCPU=4
+resources_CPU:MEMORY_MB=8192
+resources_FPGA:FPGA=1
+same_subtree=_CPU,_FPGA
+group_policy=none
+
+two-gpus: resources=VGPU:2,VCPU:8,MEMORY_MB:16384`;
+
+const MOST_FLAVORS = 256;
+const MOST_AGGREGATES = 1000;
+/* Bounds of one call (contract page 98, section 5). */
+
+export function FitPage() {
+  const { api } = useContext(Session);
+  const [text, setText] = useState(EXAMPLE);
+  const [state, setState] = useState({ rows: null, error: null, isBusy: false });
+  const run = async (event) => {
+    event?.preventDefault();
+    setState((before) => ({ ...before, error: null, isBusy: true }));
+    try {
+      setState({ rows: await fitting(api, readFlavors(text)), error: null, isBusy: false });
+    } catch (error) {
+      setState({ rows: null, error, isBusy: false });
+    }
+  };
+  return html`<${Heading} title="Fit"><p class="summary">How many more of each flavor fit, now and into the empty cloud?</p><//>
+    <form class="panel ask" onSubmit=${run}>
+      <label class="query-text"><span>Flavors: extra specs, the JSON of <code>openstack flavor list --long -f json</code>, or queries</span>
+        <textarea rows="12" spellcheck=${false} value=${text} onInput=${(event) => setText(event.target.value)}></textarea></label>
+      <div class="controls">
+        <button type="submit" class="primary" disabled=${state.isBusy}>Count</button>
+        <label>or a file <input type="file" accept=".json,.txt,.conf,.ini,text/*,application/json"
+          onChange=${async (event) => { const [file] = event.target.files; if (file) setText(await file.text()); }} /></label>
+      </div>
+    </form>
+    ${state.isBusy && html`<${Busy} what="what fits" />`}
+    ${state.error && (state.error instanceof FlavorError
+      ? html`<p class="notice failure" role="alert">${state.error.message}</p>`
+      : html`<${Failure} error=${state.error} what="How many fit" again=${() => run()} />`)}
+    ${state.rows && html`<${Fitting} rows=${state.rows} />`}`;
+}
+
+async function fitting(api, flavors) {
+  if (!flavors.length) throw new FlavorError("There is no flavor in this text.");
+  if (flavors.length > MOST_FLAVORS) throw new FlavorError(`${flavors.length} flavors; at most ${MOST_FLAVORS} are counted at once.`);
+  const requests = Object.fromEntries(flavors.map(({ name, query }) => [name, query]));
+  const aggregates = (await endpoints.totalsByAggregate(api)).map(({ uuid }) => uuid).slice(0, MOST_AGGREGATES);
+  const body = aggregates.length ? { requests, domains: aggregates } : { requests };
+  const { capacity } = await endpoints.capacity(api, body);
+  return flavors.map(({ name, query }) => ({ name, query, ...capacity[name] }));
+}
+
+function Fitting({ rows }) {
+  return html`<section class="panel fit" aria-labelledby="fit-title">
+    <div class="panel-head"><h2 id="fit-title"><span role="status">${counted(rows.length, "flavor")}</span></h2>
+      <p class="fine">The bar is what fits now, of what would fit if nothing were allocated.</p></div>
+    <div class="table-box" tabindex="0" role="region" aria-label="How many fit">
+      <table><thead><tr><th scope="col">Flavor</th><th scope="col" class="number">Fit now</th><th scope="col"><span class="sr">Share</span></th>
+        <th scope="col" class="number">When empty</th><th scope="col" class="number">At most, now</th><th scope="col">By aggregate</th></tr></thead>
+      <tbody>${rows.map((row) => html`<${FlavorRow} key=${row.name} row=${row} />`)}</tbody></table>
+    </div></section>`;
+}
+
+function FlavorRow({ row }) {
+  const share = row.when_empty ? row.fits / row.when_empty : 0;
+  const name = row.complete ? count : (number) => `${count(number)} or more`;
+  return html`<tr>
+    <th scope="row"><a href=${address("ask", "", row.query)} title="Ask for it">${row.name}</a></th>
+    <td class="number"><strong class=${row.fits ? "" : "bad"}>${name(row.fits)}</strong></td>
+    <td><span class="bar" aria-hidden="true"><span class="used" style=${{ width: `${100 * share}%` }}></span><span class="free"></span></span></td>
+    <td class="number">${name(row.when_empty)}</td>
+    <td class="number">${count(row.at_most)}</td>
+    <td>${row.domains?.length ? html`<details><summary>${counted(row.domains.length, "aggregate")}</summary>
+      <ul class="parts">${row.domains.map(({ uuid, fits }) => html`<li key=${uuid}><span class="mono" title=${uuid}>${shortened(uuid)}</span><span class="number">${count(fits)}</span></li>`)}</ul></details>` : "none"}</td>
+  </tr>`;
+}

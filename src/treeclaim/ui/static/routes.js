@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+/** Addresses of the pages: behind the `#`, which no server and no log gets to see. */
+
+/**
+ * Read the address bar.
+ *
+ * @returns {{page: string, item: string, query: string}} Page, what it shows, its parameters.
+ */
+export function readRoute() {
+  const text = location.hash.replace(/^#\/?/, "");
+  const [path, ...rest] = text.split("?");
+  const [page, item = ""] = path.split("/");
+  return { page: page || "cloud", item: decodeURIComponent(item), query: rest.join("?") };
+}
+
+/** Write an address. */
+export function address(page, item = "", query = "") {
+  const text = typeof query === "string" ? query : new URLSearchParams(query).toString();
+  return `#/${page}${item ? `/${encodeURIComponent(item)}` : ""}${text ? `?${text}` : ""}`;
+}
+
+export const treeAddress = (uuid) => address("tree", uuid);
+
+export const consumerAddress = (uuid) => address("consumers", uuid);

@@ -1,0 +1,489 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Audit and repairs (contract page 99, section 5): each finding as it comes about, and mended."""
+
+import datetime as dt
+import itertools
+
+import pytest
+import sqlalchemy as sa
+
+from tests.api.resources.extension.clouds import AGGREGATES, EXTENDED, cloud_on, uuid_of
+from tests.api.resources.extension.test_pages_and_writers import busy
+from tests.databases import KINDS
+from treeclaim.model.audit import REPAIRABLE, FindingKind
+from treeclaim.store.schema import tables
+
+PATH = "/treeclaim/audit"
+REPAIRS = f"{PATH}/repairs"
+KINDS_OF_FINDINGS = [kind.value for kind in FindingKind]
+NUMBERS = itertools.count()
+
+
+@pytest.fixture(scope="module", params=KINDS)
+def shared_cloud(request, tmp_path_factory):
+    with cloud_on(request.param, tmp_path_factory.mktemp("cloud")) as cloud:
+        yield cloud
+
+
+@pytest.fixture
+def cloud(shared_cloud):
+    """An empty cloud."""
+    shared_cloud.providers.clear()
+    shared_cloud.consumers.clear()
+    kept = {"alembic_version", "traits", "resource_classes"}
+    every = (table for table in reversed(tables.placement.sorted_tables) if table.name not in kept)
+    shared_cloud.by_hand(
+        sa.update(tables.resource_providers).values(
+            root_provider_id=None, parent_provider_id=None
+        ),
+        *(sa.delete(table) for table in every),
+        sa.delete(tables.traits).where(tables.traits.c.name.startswith("CUSTOM_")),
+        sa.delete(tables.resource_classes).where(tables.resource_classes.c.id >= 10_000),
+        sa.delete(tables.feed),
+        sa.delete(tables.streams),
+    )
+    return shared_cloud
+
+
+def host(cloud, name=None, parent=None, **inventory):
+    """A provider with 16 VCPU."""
+    name = name or f"host-{next(NUMBERS)}"
+    body = {"name": name, "uuid": uuid_of(name), "parent_provider_uuid": parent}
+    assert cloud.client.post("/resource_providers", json=body).is_success
+    stock(cloud, uuid_of(name), **({"total": 16} | inventory))
+    return uuid_of(name)
+
+
+def stock(cloud, provider, **inventory):
+    path = f"/resource_providers/{provider}"
+    generation = cloud.client.get(path).json()["generation"]
+    body = {"inventories": {"VCPU": inventory}, "resource_provider_generation": generation}
+    answer = cloud.client.put(f"{path}/inventories", json=body)
+    assert answer.is_success, answer.text
+
+
+def join(cloud, provider, *aggregates):
+    path = f"/resource_providers/{provider}"
+    generation = cloud.client.get(path).json()["generation"]
+    body = {"aggregates": list(aggregates), "resource_provider_generation": generation}
+    return cloud.client.put(f"{path}/aggregates", json=body)
+
+
+def claim(cloud, consumer, *providers, amount=4, generation=None, kind="INSTANCE"):
+    body = {
+        "allocations": {one: {"resources": {"VCPU": amount}} for one in providers},
+        "project_id": "p",
+        "user_id": "u",
+        "consumer_generation": generation,
+        "consumer_type": kind,
+    }
+    return cloud.client.put(f"/allocations/{consumer}", json=body)
+
+
+def claimed(cloud, *providers, **given):
+    consumer = uuid_of(f"consumer {next(NUMBERS)}")
+    answer = claim(cloud, consumer, *providers, **given)
+    assert answer.is_success, answer.text
+    return consumer
+
+
+def id_of(cloud, provider):
+    with cloud.engine.connect() as connection:
+        table = tables.resource_providers
+        return connection.scalar(sa.select(table.c.id).where(table.c.uuid == provider))
+
+
+def found(cloud, kind):
+    return cloud.ask(PATH, kind=kind)["findings"][kind]["items"]
+
+
+def mended(cloud, kind, **more):
+    """Repair all findings of a kind; return the results."""
+    repairs = [{"kind": kind, **item} for item in found(cloud, kind)]
+    answer = cloud.post(REPAIRS, {"repairs": repairs, **more})["repairs"]
+    assert [{**one, "result": 0} for one in answer] == [{**one, "result": 0} for one in repairs]
+    return [one["result"] for one in answer]
+
+
+# -- finding -------------------------------------------------------------------------------
+
+
+def test_a_sound_cloud_has_no_findings(cloud):
+    provider = host(cloud)
+    host(cloud, parent=provider)
+    join(cloud, provider, AGGREGATES[0])
+    claimed(cloud, provider)
+    assert cloud.ask(PATH)["findings"] == {
+        kind: {"count": 0, "items": []} for kind in KINDS_OF_FINDINGS if kind != "orphaned"
+    }
+
+
+def test_over_capacity_after_a_host_lost_a_board(cloud):
+    provider = host(cloud, reserved=2, allocation_ratio=1.5)
+    claimed(cloud, provider, amount=16)
+    assert found(cloud, "over_capacity") == []
+    stock(cloud, provider, total=11, reserved=1, allocation_ratio=1.55)
+    assert found(cloud, "over_capacity") == [
+        {"provider": provider, "resource_class": "VCPU", "capacity": 15, "used": 16}
+    ]
+
+
+@pytest.mark.parametrize("units", [{"min_unit": 5}, {"max_unit": 3}, {"step_size": 3}], ids=str)
+def test_against_units_after_the_units_changed(cloud, units):
+    provider = host(cloud)
+    consumer = claimed(cloud, provider, amount=4)
+    assert found(cloud, "against_units") == []
+    stock(cloud, provider, total=16, **units)
+    assert found(cloud, "against_units") == [
+        {"consumer": consumer, "provider": provider, "resource_class": "VCPU", "used": 4}
+    ]
+
+
+def test_without_inventory(cloud):
+    provider = host(cloud)
+    consumer = claimed(cloud, provider)
+    cloud.by_hand(sa.delete(tables.inventories))
+    assert found(cloud, "without_inventory") == [
+        {"consumer": consumer, "provider": provider, "resource_class": "VCPU", "used": 4}
+    ]
+
+
+def leave_rows_of_nothing(cloud):
+    """Rows as a provider leaves them that was deleted by hand."""
+    cloud.by_hand(
+        sa.insert(tables.inventories).values(
+            resource_provider_id=990,
+            resource_class_id=0,
+            total=1,
+            reserved=0,
+            min_unit=1,
+            max_unit=1,
+            step_size=1,
+            allocation_ratio=1.0,
+        ),
+        sa.insert(tables.allocations).values(
+            resource_provider_id=991, resource_class_id=0, consumer_id=uuid_of("lost"), used=1
+        ),
+        sa.insert(tables.resource_provider_aggregates).values(
+            resource_provider_id=992, aggregate_id=1
+        ),
+    )
+
+
+def test_without_provider(cloud):
+    leave_rows_of_nothing(cloud)
+    assert found(cloud, "without_provider") == [
+        {"table": "inventories", "provider_id": 990},
+        {"table": "allocations", "provider_id": 991},
+        {"table": "resource_provider_aggregates", "provider_id": 992},
+    ]
+
+
+def test_without_consumer_in_old_data(cloud):
+    consumer = claimed(cloud, host(cloud))
+    cloud.by_hand(sa.delete(tables.consumers))
+    assert found(cloud, "without_consumer") == [{"consumer": consumer}]
+
+
+def leave_an_empty_consumer(cloud, name="left behind"):
+    """A record that an older release left."""
+    cloud.by_hand(
+        sa.insert(tables.consumers).values(
+            uuid=uuid_of(name), project_id=1, user_id=1, generation=0
+        )
+    )
+    return uuid_of(name)
+
+
+def test_empty_consumer(cloud):
+    consumer = leave_an_empty_consumer(cloud)
+    assert found(cloud, "empty_consumer") == [{"consumer": consumer}]
+
+
+def set_row(cloud, provider, **values):
+    table = tables.resource_providers
+    cloud.by_hand(sa.update(table).where(table.c.uuid == provider).values(**values))
+
+
+def test_broken_root(cloud):
+    root, other = host(cloud), host(cloud)
+    child = host(cloud, parent=root)
+    grandchild = host(cloud, parent=child)
+    set_row(cloud, grandchild, root_provider_id=id_of(cloud, other))
+    set_row(cloud, other, root_provider_id=None)
+    assert found(cloud, "broken_root") == [{"provider": other}, {"provider": grandchild}]
+    assert found(cloud, "broken_parent") == []
+
+
+def test_broken_parent_is_a_circle_and_not_what_hangs_on_it(cloud):
+    root = host(cloud)
+    child = host(cloud, parent=root)
+    grandchild = host(cloud, parent=child)
+    below = host(cloud, parent=grandchild)
+    set_row(cloud, child, parent_provider_id=id_of(cloud, grandchild))
+    assert found(cloud, "broken_parent") == [{"provider": child}, {"provider": grandchild}]
+    assert found(cloud, "broken_root") == []
+    assert below
+
+
+def test_in_many_trees_after_a_killed_migration(cloud):
+    source, target = host(cloud, "source"), host(cloud, "target")
+    child = host(cloud, "target-numa", parent=target)
+    moving = claimed(cloud, source, child)
+    claimed(cloud, target, child)
+    assert found(cloud, "in_many_trees") == [
+        {
+            "consumer": moving,
+            "root_providers": [
+                {"uuid": source, "name": "source"},
+                {"uuid": target, "name": "target"},
+            ],
+        }
+    ]
+
+
+def test_a_pool_beside_a_host_is_no_second_tree(cloud):
+    pool, other = host(cloud, "pool"), host(cloud, "other pool")
+    for one in (pool, other):
+        generation = cloud.client.get(f"/resource_providers/{one}").json()["generation"]
+        body = {
+            "traits": ["MISC_SHARES_VIA_AGGREGATE"],
+            "resource_provider_generation": generation,
+        }
+        assert cloud.client.put(f"/resource_providers/{one}/traits", json=body).is_success
+    claimed(cloud, host(cloud), pool)
+    assert found(cloud, "in_many_trees") == []
+    volume = claimed(cloud, pool, other)
+    assert [one["consumer"] for one in found(cloud, "in_many_trees")] == [volume]
+
+
+def test_same_host_after_it_changed_its_name(cloud):
+    names = ("cmp-1", "CMP-1.example.org", "cmp-2.a", "cmp-2.b", "cmp-10", "cmp-3.local", "Cmp-3")
+    for name in names:
+        host(cloud, name)
+    host(cloud, "cmp-10.child", parent=uuid_of("cmp-10"))
+    shown = [
+        [provider["name"] for provider in one["root_providers"]]
+        for one in found(cloud, "same_host")
+    ]
+    assert shown == [["cmp-1", "CMP-1.example.org"], ["cmp-3.local", "Cmp-3"]]
+
+
+def test_what_nothing_refers_to(cloud):
+    provider = host(cloud)
+    join(cloud, provider, AGGREGATES[0], AGGREGATES[1])
+    join(cloud, provider, AGGREGATES[1])
+    cloud.client.put("/traits/CUSTOM_FORGOTTEN")
+    cloud.client.put("/resource_classes/CUSTOM_FORGOTTEN")
+    bare = {"name": "bare", "uuid": uuid_of("bare")}
+    assert cloud.client.post("/resource_providers", json=bare).is_success
+    assert found(cloud, "unused_aggregate") == [{"uuid": AGGREGATES[0]}]
+    assert found(cloud, "unused_trait") == [{"name": "CUSTOM_FORGOTTEN"}]
+    assert found(cloud, "unused_class") == [{"name": "CUSTOM_FORGOTTEN"}]
+    assert found(cloud, "empty_tree") == [{"uuid": uuid_of("bare")}]
+
+
+def orphans(cloud, living, **more):
+    answer = cloud.post(f"{PATH}?kind=orphaned", {"living": living, "older_than": 0, **more})
+    return answer["findings"]["orphaned"]["items"]
+
+
+def make_older(cloud, seconds):
+    """Let all allocations be older than they are."""
+    moment = dt.datetime.now(dt.UTC).replace(tzinfo=None)
+    earlier = moment - dt.timedelta(seconds=seconds)
+    cloud.by_hand(sa.update(tables.allocations).values(created_at=earlier, updated_at=None))
+
+
+def test_orphaned_is_who_is_not_listed_and_old(cloud):
+    provider = host(cloud)
+    alive, dead, volume = (
+        claimed(cloud, provider, amount=1, kind=kind)
+        for kind in ("INSTANCE", "INSTANCE", "VOLUME")
+    )
+    make_older(cloud, 100)
+    item = {"consumer": dead, "consumer_generation": 1}
+    assert orphans(cloud, {"INSTANCE": [alive.upper()]}) == [item]
+    assert orphans(cloud, {"INSTANCE": [alive, dead]}) == []
+    assert orphans(cloud, {"INSTANCE": [alive]}, older_than=1000) == []
+    assert orphans(cloud, {"VOLUME": [], "unknown": []}) == [
+        {"consumer": volume, "consumer_generation": 1}
+    ]
+    whole = cloud.post(PATH, {"living": {"INSTANCE": [alive, dead]}})["findings"]
+    assert list(whole) == KINDS_OF_FINDINGS
+
+
+def test_a_limit_cuts_the_items_and_not_the_count(cloud):
+    for number in range(5):
+        leave_an_empty_consumer(cloud, f"left {number}")
+    answer = cloud.ask(PATH, kind="empty_consumer,unused_trait", limit=2)["findings"]
+    assert list(answer) == ["empty_consumer", "unused_trait"]
+    assert answer["empty_consumer"]["count"] == 5
+    assert len(answer["empty_consumer"]["items"]) == 2
+
+
+@pytest.mark.parametrize(
+    "parameters",
+    [
+        {"kind": "everything"},
+        {"kind": ""},
+        {"limit": "1001"},
+        {"limit": "0"},
+        {"kind": "orphaned"},
+    ],
+    ids=str,
+)
+def test_what_cannot_be_read_is_refused(cloud, parameters):
+    cloud.ask(PATH, status=400, **parameters)
+
+
+# -- mending -------------------------------------------------------------------------------
+
+
+def everything_broken(cloud):
+    """One finding of each kind that can be mended, but for orphans."""
+    provider = host(cloud)
+    child = host(cloud, parent=provider)
+    join(cloud, provider, AGGREGATES[0])
+    join(cloud, provider)
+    claimed(cloud, provider)
+    cloud.by_hand(sa.delete(tables.consumers))
+    leave_rows_of_nothing(cloud)
+    leave_an_empty_consumer(cloud)
+    set_row(cloud, child, root_provider_id=id_of(cloud, child))
+    return [kind.value for kind in REPAIRABLE if kind is not FindingKind.ORPHANED]
+
+
+def test_what_needs_no_guess_is_mended_once(cloud):
+    for kind in everything_broken(cloud):
+        before = found(cloud, kind)
+        assert before
+        assert set(mended(cloud, kind, dry_run=True)) == {"done"}
+        assert found(cloud, kind) == before
+        assert set(mended(cloud, kind)) == {"done"}
+        assert found(cloud, kind) == []
+        again = [{"kind": kind, **item} for item in before]
+        answer = cloud.post(REPAIRS, {"repairs": again})["repairs"]
+        assert {one["result"] for one in answer} == {"gone"}
+    providers = cloud.ask("/treeclaim/providers")["providers"]
+    assert providers[1]["root_provider_uuid"] == providers[0]["uuid"]
+    (consumer,) = (
+        one
+        for one in cloud.ask("/treeclaim/allocations")["consumers"]
+        if one["uuid"] != uuid_of("lost")
+    )
+    assert consumer["consumer_generation"] == 0
+
+
+def test_a_root_below_a_circle_is_not_guessed(cloud):
+    root = host(cloud)
+    child = host(cloud, parent=root)
+    set_row(cloud, root, parent_provider_id=id_of(cloud, child))
+    (answer,) = cloud.post(REPAIRS, {"repairs": [{"kind": "broken_root", "provider": child}]})[
+        "repairs"
+    ]
+    assert answer["result"] == "refused"
+    assert "broken_parent" in answer["detail"]
+
+
+def test_an_orphan_goes_only_as_it_was_seen(cloud):
+    provider = host(cloud)
+    consumer = claimed(cloud, provider, amount=1)
+    (item,) = orphans(cloud, {"INSTANCE": []}, older_than=0) or [
+        {"consumer": consumer, "consumer_generation": 1}
+    ]
+    assert claim(cloud, consumer, provider, amount=2, generation=1).is_success
+    repair = {"kind": "orphaned", **item}
+    (refused,) = cloud.post(REPAIRS, {"repairs": [repair]})["repairs"]
+    assert refused["result"] == "refused"
+    assert "generation" in refused["detail"]
+    assert cloud.single(provider)["usages"] == {"VCPU": 2}
+    repair["consumer_generation"] = 2
+    (done,) = cloud.post(REPAIRS, {"repairs": [repair]})["repairs"]
+    assert done["result"] == "done"
+    assert cloud.single(provider)["usages"] == {"VCPU": 0}
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {"repairs": []},
+        {"repairs": [{"kind": "over_capacity", "provider": uuid_of("a")}]},
+        {"repairs": [{"kind": "without_provider", "table": "consumers", "provider_id": 1}]},
+        {"repairs": [{"kind": "orphaned", "consumer": uuid_of("a")}]},
+        {"repairs": [{"kind": "empty_consumer", "consumer": uuid_of("a")}] * 1001},
+        {"repairs": [{"kind": "empty_consumer", "consumer": "me"}]},
+        {"fixes": []},
+    ],
+    ids=lambda body: str(body)[:60],
+)
+def test_only_what_can_be_mended_is_accepted(cloud, body):
+    cloud.post(REPAIRS, body, status=400)
+
+
+def test_an_aggregate_that_is_used_again_meanwhile_stays(cloud):
+    """A writer lets a host join and leave; repairs run all the time; no membership is lost."""
+    provider = host(cloud)
+    lost = []
+
+    def join_and_leave(step):
+        answer = join(cloud, provider, AGGREGATES[step % 2])
+        assert answer.is_success, answer.text
+        shown = cloud.client.get(f"/resource_providers/{provider}/aggregates").json()
+        if shown["aggregates"] != [AGGREGATES[step % 2]]:
+            lost.append(shown)
+
+    repairs = [{"kind": "unused_aggregate", "uuid": one} for one in AGGREGATES[:2]]
+    results = set()
+    with busy(join_and_leave):
+        for _ in range(60):
+            answer = cloud.post(REPAIRS, {"repairs": repairs})["repairs"]
+            results |= {one["result"] for one in answer}
+    assert not lost
+    assert results == {"done", "gone"}
+
+
+def test_a_consumer_that_is_born_again_meanwhile_keeps_what_it_claims(cloud):
+    provider = host(cloud)
+    consumer = uuid_of("comes and goes")
+    lost = []
+
+    def live(_step):
+        assert claim(cloud, consumer, provider, amount=1).is_success
+        held = cloud.client.get(f"/allocations/{consumer}").json()
+        if not held["allocations"]:
+            lost.append(held)
+        assert cloud.client.delete(f"/allocations/{consumer}").is_success
+
+    repairs = [
+        {"kind": "empty_consumer", "consumer": consumer},
+        {"kind": "without_consumer", "consumer": consumer},
+        {"kind": "orphaned", "consumer": consumer, "consumer_generation": 7},
+    ]
+    with busy(live):
+        for _ in range(40):
+            for one in cloud.post(REPAIRS, {"repairs": repairs})["repairs"]:
+                assert one["result"] in {"gone", "refused"}
+    assert not lost
+
+
+# -- who may -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("role", "status"), [("admin", 200), ("service", 403), ("reader", 403)])
+def test_only_administrators_audit_and_mend(cloud, role, status):
+    headers = EXTENDED | {"x-auth-token": "someone", "x-roles": role}
+    repair = {"repairs": [{"kind": "empty_consumer", "consumer": uuid_of("nobody")}]}
+    client = cloud.client
+    assert client.get(PATH, headers=headers).status_code == status
+    assert client.post(PATH, json={"living": {}}, headers=headers).status_code == status
+    assert client.post(REPAIRS, json=repair, headers=headers).status_code == status
+
+
+def test_one_audit_at_a_time(cloud):
+    from treeclaim.api.resources.extension.audit import handlers
+
+    with handlers._ONE_AT_A_TIME.held(1):
+        answer = cloud.client.get(PATH, headers=EXTENDED)
+    assert answer.status_code == 503
+    assert int(answer.headers["retry-after"]) > 0

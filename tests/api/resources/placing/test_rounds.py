@@ -1,0 +1,170 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Placing where another writer is there first, or time runs out (contract page 98, section 4)."""
+
+import uuid
+
+import pytest
+
+from tests.service import client_of, make_application
+from treeclaim.store import Store
+from treeclaim.store.operations.allocations import placements
+
+HOSTS = [str(uuid.UUID(int=number)) for number in (1, 2, 3)]
+VERSION = {"openstack-api-version": "placement 1.39, treeclaim 1.1"}
+OWNER = {"project_id": "p", "user_id": "u", "consumer_type": "INSTANCE"}
+
+
+@pytest.fixture
+def application(tmp_path):
+    """A service with three hosts of four VCPU each."""
+    made = make_application(tmp_path)
+    with client_of(made, **VERSION) as client:
+        create_hosts(client)
+    return made
+
+
+def create_hosts(client):
+    """Create three hosts of four VCPU each."""
+    for number, host in enumerate(HOSTS):
+        body = {"name": f"host {number}", "uuid": host}
+        assert client.post("/resource_providers", json=body).is_success
+        inventories = {"inventories": {"VCPU": {"total": 4}}, "resource_provider_generation": 0}
+        path = f"/resource_providers/{host}/inventories"
+        assert client.put(path, json=inventories).is_success
+
+
+def place(client, consumers, rules=(), **more):
+    request = {"alternatives": ["resources=VCPU:3"], "consumers": consumers, **OWNER}
+    return client.post(
+        "/treeclaim/placements", json={"requests": [request], "rules": list(rules)} | more
+    )
+
+
+def roots(answer):
+    assert answer.status_code == 201, answer.text
+    return [HOSTS.index(one["root_providers"][0]["uuid"]) for one in answer.json()["placements"]]
+
+
+def claim(client, host, amount=2, consumer=None):
+    body = {
+        "allocations": {HOSTS[host]: {"resources": {"VCPU": amount}}},
+        "consumer_generation": None,
+        **OWNER,
+    }
+    path = f"/allocations/{consumer or uuid.uuid4()}"
+    assert client.put(path, json=body).is_success
+
+
+def new(count):
+    return [str(uuid.uuid4()) for _ in range(count)]
+
+
+@pytest.fixture
+def meanwhile(monkeypatch):
+    """Lets something happen between a search and the transaction that writes what it found."""
+    waiting, tries = [], []
+    write = Store.write
+
+    def interrupted(store, operation, *arguments, **named):
+        if operation is placements.place:
+            tries.append(len(arguments[0]))
+            if waiting:
+                waiting.pop(0)()
+        return write(store, operation, *arguments, **named)
+
+    monkeypatch.setattr(Store, "write", interrupted)
+    return waiting, tries
+
+
+def test_the_refused_consumer_and_those_after_it_are_placed_again(application, meanwhile):
+    waiting, tries = meanwhile
+    with client_of(application, **VERSION) as client, client_of(application, **VERSION) as rival:
+        waiting.append(lambda: claim(rival, 1))
+        consumers = new(2)
+        assert roots(place(client, consumers)) == [0, 2]
+        assert tries == [2, 2]
+        for consumer, host in zip(consumers, (0, 2), strict=True):
+            held = client.get(f"/allocations/{consumer}").json()["allocations"]
+            assert list(held) == [HOSTS[host]]
+
+
+def test_all_are_placed_again_where_they_must_be_together(application, meanwhile):
+    waiting, _ = meanwhile
+    rack = [str(uuid.UUID(int=9)), str(uuid.UUID(int=8))]
+    with client_of(application, **VERSION) as client, client_of(application, **VERSION) as rival:
+        for host, racks in ((0, rack[:1]), (1, rack[:1]), (2, rack[1:])):
+            path = f"/resource_providers/{HOSTS[host]}/aggregates"
+            body = {"aggregates": racks, "resource_provider_generation": 1}
+            assert client.put(path, json=body).is_success
+        waiting.append(lambda: claim(rival, 0, 4))
+        rules = [{"domains": rack, "same_domain": True}]
+        assert roots(place(client, new(1), rules)) == [1]
+
+
+def test_nothing_is_written_where_no_place_is_left(application, meanwhile):
+    waiting, _ = meanwhile
+    with client_of(application, **VERSION) as client, client_of(application, **VERSION) as rival:
+        waiting.append(lambda: claim(rival, 2))
+        consumers = new(3)
+        answer = place(client, consumers)
+        assert answer.status_code == 409
+        assert answer.json()["errors"][0]["unplaced"] == consumers[2:]
+        for consumer in consumers:
+            assert client.get(f"/allocations/{consumer}").json()["allocations"] == {}
+
+
+def test_of_two_equal_calls_at_once_one_places(application, meanwhile):
+    waiting, tries = meanwhile
+    with client_of(application, **VERSION) as client, client_of(application, **VERSION) as rival:
+        consumers = new(2)
+        waiting.append(lambda: roots(place(rival, consumers)))
+        answer = place(client, consumers)
+        assert answer.status_code == 200, answer.text
+        assert all(one["mappings"] is None for one in answer.json()["placements"])
+        assert tries == [2, 2]
+
+
+def test_after_so_many_rounds_it_is_given_up(tmp_path, meanwhile):
+    waiting, tries = meanwhile
+    application = make_application(tmp_path, **{"placement.allocation_conflict_retry_count": "2"})
+    with client_of(application, **VERSION) as client, client_of(application, **VERSION) as rival:
+        create_hosts(client)
+        waiting += [lambda: claim(rival, 0), lambda: claim(rival, 1)]
+        (consumer,) = new(1)
+        answer = place(client, [consumer])
+        assert answer.status_code == 409, answer.text
+        error = answer.json()["errors"][0]
+        assert error["code"] == "placement.concurrent_update"
+        assert error["conflict"] == {"kind": "retries_exhausted"}
+        assert tries == [1, 1]
+        assert client.get(f"/allocations/{consumer}").json()["allocations"] == {}
+
+
+def test_a_consumer_left_behind_without_allocations_counts_as_none(application):
+    with client_of(application, **VERSION) as client:
+        (consumer,) = new(1)
+        claim(client, 0, 4, consumer)
+        assert client.delete(f"/allocations/{consumer}").is_success
+        assert roots(place(client, [consumer])) == [0]
+
+
+def test_a_call_that_takes_all_its_time_does_nothing(tmp_path):
+    application = make_application(tmp_path, **{"treeclaim.search_seconds": "0.000001"})
+    with client_of(application, **VERSION) as client:
+        consumers = new(1)
+        for path, body in (
+            (
+                "placements",
+                {
+                    "requests": [
+                        {"alternatives": ["resources=VCPU:1"], "consumers": consumers, **OWNER}
+                    ]
+                },
+            ),
+            ("candidates", {"alternatives": ["resources=VCPU:1"]}),
+        ):
+            answer = client.post(f"/treeclaim/{path}", json=body)
+            assert answer.status_code in (400, 503), answer.text
+            if answer.status_code == 400:
+                assert answer.json()["errors"][0]["code"] == "treeclaim.deadline"
+        assert client.get(f"/allocations/{consumers[0]}").json()["allocations"] == {}

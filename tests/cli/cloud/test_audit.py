@@ -1,0 +1,188 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`treeclaim audit`: what it shows and mends, its exit status, and who lives by Nova or a file."""
+
+import io
+import json
+import threading
+import uuid
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any, ClassVar
+from urllib.parse import parse_qs, urlsplit
+
+import pytest
+
+from tests.cli.processes import call
+from tests.cli.services import client_in, refused, served, succeed
+
+HOST = str(uuid.UUID(int=1))
+SERVERS = [str(uuid.UUID(int=100 + number)) for number in range(5)]
+PAGE = 2
+
+
+class _Compute(BaseHTTPRequestHandler):
+    """Lists servers as the compute API does: two on a page, links to the next, all projects."""
+
+    servers: ClassVar = ()
+    asked: ClassVar = []
+
+    def do_GET(self):
+        url = urlsplit(self.path)
+        query = {name: values[0] for name, values in parse_qs(url.query).items()}
+        self.asked.append((self.headers["OpenStack-API-Version"], query.get("all_tenants")))
+        if url.path != "/servers":
+            self._send(404, {"itemNotFound": {"code": 404}})
+            return
+        some = list(self.servers)
+        if "marker" in query:
+            some = some[some.index(query["marker"]) + 1 :]
+        page = some[:PAGE]
+        body = {"servers": [{"id": one, "name": f"server {one}", "links": []} for one in page]}
+        if len(some) > PAGE:
+            address = f"http://{self.headers['Host']}/servers?limit=1000&marker={page[-1]}"
+            body["servers_links"] = [{"rel": "next", "href": address}]
+        self._send(200, body)
+
+    def _send(self, status, body):
+        content = json.dumps(body).encode()
+        self.send_response(status)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(content)))
+        self.end_headers()
+        self.wfile.write(content)
+
+    def log_message(self, *_arguments):
+        """Say nothing."""
+
+
+@contextmanager
+def compute_with(servers):
+    """A compute API that lists some servers; yields its class and URL."""
+    handler = type("Compute", (_Compute,), {"servers": tuple(servers), "asked": []})
+    server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    try:
+        yield handler, f"http://127.0.0.1:{server.server_port}"
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
+
+
+@pytest.fixture(scope="module")
+def environment(tmp_path_factory):
+    """A service with one host and five servers on it."""
+    with served(tmp_path_factory.mktemp("service")) as found:
+        with client_in(found) as client:
+            host = {"name": "cmp-1", "uuid": HOST}
+            client.call("POST", "/resource_providers", json=host)
+            body: dict[str, Any] = {
+                "inventories": {"VCPU": {"total": 64}},
+                "resource_provider_generation": 0,
+            }
+            client.call("PUT", f"/resource_providers/{HOST}/inventories", json=body)
+            for server in SERVERS:
+                claim(client, server)
+        yield found
+
+
+def claim(client, consumer):
+    body = {
+        "allocations": {HOST: {"resources": {"VCPU": 1}}},
+        "project_id": "p",
+        "user_id": "u",
+        "consumer_generation": None,
+        "consumer_type": "INSTANCE",
+    }
+    client.call("PUT", f"/allocations/{consumer}", json=body)
+
+
+def with_cloud(environment, folder, url):
+    """The environment of commands that find the compute API by clouds.yaml."""
+    clouds = {
+        "clouds": {
+            "mine": {
+                "auth_type": "none",
+                "auth": {"endpoint": url},
+                "compute_endpoint_override": url,
+            }
+        }
+    }
+    path = folder / "clouds.yaml"
+    path.write_text(json.dumps(clouds))
+    return environment | {"OS_CLIENT_CONFIG_FILE": str(path), "OS_CLOUD": "mine"}
+
+
+def audited(environment, *arguments, code):
+    done = call(environment, "audit", *arguments)
+    assert done.returncode == code, (done.stdout, done.stderr)
+    return done.stdout
+
+
+def test_a_sound_cloud_is_clean(environment):
+    assert audited(environment, code=0) == "Nothing found.\n"
+    assert json.loads(audited(environment, "--json", code=0))["findings"]["over_capacity"] == {
+        "count": 0,
+        "items": [],
+    }
+
+
+def test_findings_are_shown_with_exit_status_1(environment):
+    with client_in(environment) as client:
+        client.ensure_names(["CUSTOM_FORGOTTEN"], [])
+    shown = audited(environment, code=1)
+    assert "unused_trait: 1" in shown
+    assert "name=CUSTOM_FORGOTTEN" in shown
+    assert audited(environment, "--kind", "over_capacity", code=0) == "Nothing found.\n"
+    with client_in(environment) as client:
+        client.call("DELETE", "/traits/CUSTOM_FORGOTTEN")
+
+
+def test_orphans_by_nova_are_found_and_released(environment, tmp_path, monkeypatch):
+    lost = str(uuid.uuid4())
+    with client_in(environment) as client:
+        claim(client, lost)
+    wanted = ["--living-from", "nova", "--older-than", "0", "--kind", "orphaned"]
+    with compute_with(SERVERS) as (compute, url):
+        cloud = with_cloud(environment, tmp_path, url)
+        shown = audited(cloud, *wanted, code=1)
+        assert f"consumer={lost}" in shown
+        assert "orphaned: 1" in shown
+        assert len(compute.asked) == 3
+        assert set(compute.asked) == {("compute 2.69", "True")}
+        monkeypatch.setattr("sys.stdin", io.StringIO("no\n"))
+        assert f"consumer={lost}" in audited(cloud, *wanted, "--repair", "orphaned", code=1)
+        monkeypatch.setattr("sys.stdin", io.StringIO("yes\n"))
+        assert audited(cloud, *wanted, "--repair", "orphaned", code=0)
+    with client_in(environment) as client:
+        assert client.get(f"/allocations/{lost}")["allocations"] == {}
+        assert client.get(f"/allocations/{SERVERS[-1]}")["allocations"]
+
+
+@pytest.mark.parametrize("form", ["lines", "json"])
+def test_a_file_may_say_who_lives(environment, tmp_path, form):
+    path = tmp_path / "living"
+    some = SERVERS[:-1]
+    path.write_text("\n".join(some) if form == "lines" else json.dumps({"INSTANCE": some}))
+    wanted = ["--living-from", str(path), "--older-than", "0", "--json"]
+    found = json.loads(audited(environment, *wanted, code=1))["findings"]["orphaned"]
+    assert [one["consumer"] for one in found["items"]] == SERVERS[-1:]
+
+
+def test_what_fails_has_exit_status_2(environment, tmp_path):
+    assert "OS_CLOUD" in refused(environment, "audit", "--living-from", "nova", code=2)
+    assert refused(environment, "audit", "--living-from", str(tmp_path / "nothing"), code=2)
+    text = refused(environment, "audit", "--repair", "orphaned", code=2)
+    assert "--living-from" in text
+    nowhere = environment | {"TREECLAIM_ENDPOINT": "http://127.0.0.1:1"}
+    assert refused(nowhere, "audit", code=2)
+    assert refused(environment, "audit", "--kind", "everything", code=2)
+    with compute_with(SERVERS) as (_, url):
+        broken = with_cloud(environment, tmp_path, f"{url}/elsewhere")
+        text = refused(broken, "audit", "--living-from", "nova", code=2)
+        assert "does not list its servers" in text
+
+
+def test_the_command_is_in_the_manual(environment):
+    assert "audit" in succeed(environment, "--help")

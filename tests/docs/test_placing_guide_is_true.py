@@ -1,0 +1,38 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The examples of the page about placing run, one after the other, as they stand there."""
+
+import re
+import uuid
+
+from tests.paths import ROOT
+from tests.service import InProcess, client_of, make_application
+from treeclaim.client import Client, ClientError, PlacingRequest, PlacingRule
+from treeclaim.client.loading.apply import apply_topology
+from treeclaim.client.topology import read_topology
+
+GUIDE = (ROOT / "docs" / "guide" / "placing.md").read_text()
+_BLOCK = re.compile(r"```(yaml|python)\n(.*?)```", re.DOTALL)
+
+
+def test_what_the_page_says_is_so(tmp_path):
+    blocks = _BLOCK.findall(GUIDE)
+    (topology,) = [text for kind, text in blocks if kind == "yaml"]
+    file = tmp_path / "topology.yaml"
+    file.write_text(topology)
+    with Client(transport=InProcess(client_of(make_application(tmp_path)))) as client:
+        apply_topology(client, read_topology(file))
+        names = {one["uuid"]: one["name"] for one in client.providers()}
+        known = {
+            "client": client,
+            "hosts": lambda found: [
+                names[next(iter(one["allocations"]))] for one in found["allocation_requests"]
+            ],
+            "consumers": lambda count: [str(uuid.uuid4()) for _ in range(count)],
+            "ClientError": ClientError,
+            "PlacingRequest": PlacingRequest,
+            "PlacingRule": PlacingRule,
+        }
+        examples = [text for kind, text in blocks if kind == "python"]
+        assert examples
+        for text in examples:
+            exec(compile(text, "docs/guide/placing.md", "exec"), known)  # noqa: S102 - our own page

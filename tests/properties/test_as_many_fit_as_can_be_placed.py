@@ -1,0 +1,127 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Capacity is what placing one after the other comes to (page 98, section 5).
+
+TREECLAIM_PROPERTY_EXAMPLES=N in the environment tries N worlds instead of the usual number.
+"""
+
+import os
+from dataclasses import replace
+
+from hypothesis import HealthCheck, event, given, settings
+from hypothesis import strategies as st
+
+from tests.properties.forest_adapter import candidate_request, forest_of
+from tests.properties.test_placing_is_that_of_one_after_the_other import TooManyError, ordered
+from tests.reference.candidates import SHARING, Reference
+from tests.reference.placing import taken
+from tests.reference.strategies import (
+    AGGREGATES,
+    extended_requests,
+    ordered_requests,
+    requests,
+    worlds,
+)
+from tests.reference.world import World, uuid_of
+from treeclaim.forest.bounds.budget import Budget
+from treeclaim.forest.placing.capacity import Fitting, fitting
+
+WORLDS = int(os.environ.get("TREECLAIM_PROPERTY_EXAMPLES", "40"))
+MOST = 30
+
+
+@st.composite
+def questions(draw):
+    world = draw(worlds())
+    kinds = st.one_of(requests(world), extended_requests(world), ordered_requests(world))
+    return world, replace(draw(kinds), nested=True)
+
+
+@settings(
+    max_examples=WORLDS,
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
+)
+@given(questions(), st.sampled_from([None, "tree", AGGREGATES]))
+def test_so_many_fit_as_can_be_placed_one_after_the_other(question, domains):
+    world, request = question
+    try:
+        expected = count(world, request)
+        empty = count(emptied(world), request)
+        parts = {} if domains is None else parts_of(world, request, domains)
+    except TooManyError:
+        return
+    event("some fit" if expected else "none fits")
+    asked = Fitting(
+        None if domains is None else () if domains == "tree" else tuple(map(uuid_of, domains)),
+        100,
+    )
+    found = fitting(forest_of(world), candidate_request(request), asked, Budget())
+    where = (str(world), request)
+    assert (found["fits"], found["when_empty"]) == (expected, empty), where
+    assert found["complete"]
+    assert found["at_most"] >= expected, where
+    if is_exact(world, request):
+        event("exact")
+        assert found["at_most"] == expected, where
+    assert {one["uuid"]: one["fits"] for one in found.get("domains", [])} == {
+        uuid_of(domain): fits for domain, fits in parts.items() if fits
+    }, where
+
+
+def count(world, request, keeps=lambda trees: True):
+    """How many can be placed until nothing fits."""
+    fits = 0
+    while True:
+        found = next(
+            (alloc for alloc, _ in ordered(world, request) if keeps(trees_of(world, alloc))), None
+        )
+        if found is None:
+            return fits
+        world = taken(world, found)
+        fits += 1
+        if fits > MOST:
+            raise TooManyError
+
+
+def parts_of(world, request, domains):
+    """How many fit in each domain alone."""
+    reference = Reference(world)
+    roots = [p for p in reference.P if reference.root(p) == p]
+    if domains == "tree":
+        return {
+            root: count(world, request, lambda trees, root=root: root in trees) for root in roots
+        }
+    return {
+        one: count(
+            world,
+            request,
+            lambda trees, one=one: any(one in reference.aggs(tree) for tree in trees),
+        )
+        for one in domains
+    }
+
+
+def trees_of(world, alloc):
+    """The trees of what is taken."""
+    reference = Reference(world)
+    givers = {p for p, _, _ in alloc}
+    own = {p for p in givers if SHARING not in reference.traits(p)}
+    return {reference.root(p) for p in own or givers}
+
+
+def emptied(world):
+    """The world where nothing is allocated."""
+    return World(
+        tuple(
+            replace(one, stock={name: replace(stock, used=0) for name, stock in one.stock.items()})
+            for one in world.providers
+        )
+    )
+
+
+def is_exact(world, request):
+    """Whether the page says that the bound is met: one slot, and nobody shares."""
+    if any(SHARING in one.traits for one in world.providers) or request.can_split:
+        return False
+    (group, *others) = request.groups
+    return not others and (bool(group.suffix) or len(group.resources) == 1)

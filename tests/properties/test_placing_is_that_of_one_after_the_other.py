@@ -1,0 +1,204 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A call places as one client would, one consumer after the other (page 98, section 4).
+
+TREECLAIM_PROPERTY_EXAMPLES=N in the environment tries N worlds instead of the usual number.
+"""
+
+import os
+from dataclasses import replace
+
+from hypothesis import HealthCheck, event, given, settings
+from hypothesis import strategies as st
+
+from tests.properties.forest_adapter import (
+    Found,
+    ask,
+    candidate_request,
+    every_path,
+    forest_of,
+    lowered,
+)
+from tests.reference.candidates import Reference
+from tests.reference.placing import TREES, Call, Placer, Rule, Wanted
+from tests.reference.scores import Scores
+from tests.reference.strategies import (
+    AGGREGATES,
+    extended_requests,
+    ordered_requests,
+    requests,
+    seldom,
+    worlds,
+)
+from tests.reference.world import uuid_of
+from treeclaim.forest.bounds.budget import Budget
+from treeclaim.forest.placing.placer import Placer as Placing
+from treeclaim.model import placing as model
+
+WORLDS = int(os.environ.get("TREECLAIM_PROPERTY_EXAMPLES", "30"))
+MOST_CANDIDATES = 40
+DECIMALS = 12
+OLD = "held before"
+OTHER = "somebody else"
+
+
+class TooManyError(Exception):
+    """More candidates than the reference wants to look at."""
+
+
+@st.composite
+def rules(draw, count):
+    """A rule for a call with so many requests."""
+    kind = draw(st.sampled_from(["max_per_domain", "max_per_domain", "max_skew", "same_domain"]))
+    value = True if kind == "same_domain" else draw(st.integers(1, 2))
+    aggregates = st.lists(st.sampled_from(AGGREGATES), min_size=1, max_size=3, unique=True).map(
+        tuple
+    )
+    return Rule(
+        domains=draw(st.one_of(st.just(TREES), aggregates)),
+        others=draw(seldom(st.just((OTHER,)), ())),
+        requests=draw(
+            seldom(st.frozensets(st.integers(0, count - 1), min_size=1), frozenset(range(count)))
+        ),
+        soft=kind != "same_domain" and draw(st.integers(0, 2)) == 0,
+        **{kind: value},
+    )
+
+
+@st.composite
+def calls(draw, world):
+    """A call, and what some of its consumers hold already."""
+    kinds = st.one_of(
+        ordered_requests(world), ordered_requests(world), requests(world), extended_requests(world)
+    ).map(lambda request: replace(request, nested=True))
+    count = draw(st.integers(1, 2))
+    wanted = []
+    for number in range(count):
+        names = tuple(f"c{number}{at}" for at in range(draw(st.integers(1, 4))))
+        wanted.append(Wanted(tuple(draw(st.lists(kinds, min_size=1, max_size=2))), names))
+    made = draw(st.lists(rules(count), max_size=3))
+    affine = [rule for rule in made if rule.same_domain][:1]
+    holds = st.lists(
+        st.tuples(
+            st.sampled_from([one.name for one in world.providers]), st.just("VCPU"), st.just(1)
+        ),
+        min_size=1,
+        max_size=2,
+        unique=True,
+    ).map(frozenset)
+    holders = draw(seldom(st.fixed_dictionaries({"c00": holds, OTHER: holds}), {}))
+    return Call(
+        requests=tuple(wanted),
+        rules=tuple([rule for rule in made if not rule.same_domain] + affine),
+        partial=not affine and draw(st.booleans()),
+        holders=holders,
+    )
+
+
+@st.composite
+def questions(draw):
+    world = draw(worlds())
+    return world, draw(calls(world))
+
+
+some_worlds = settings(
+    max_examples=WORLDS,
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
+)
+
+
+@every_path
+def test_each_consumer_has_what_it_would_have_got_after_those_before_it(sizes):
+    @some_worlds
+    @given(questions())
+    def check(question):
+        compare(*question)
+
+    with lowered(sizes):
+        check()
+
+
+def ordered(world, request):
+    """The candidates of a query in its order, as the definitions have it."""
+    usual = Found(world, ask(forest_of(world), replace(request, order=(), preferred=()))).listed
+    if len(usual) > MOST_CANDIDATES:
+        raise TooManyError
+    if not request.order:
+        return usual
+    scores = Scores(Reference(world), request)
+    exact = [scores.score(candidate) for candidate in usual]
+    if any(abs(one * 10**DECIMALS % 1 - 0.5) < 1e-3 for one in exact):
+        raise TooManyError
+    ranked = sorted(range(len(usual)), key=lambda at: (-round(exact[at], DECIMALS), at))
+    return [usual[at] for at in ranked]
+
+
+def compare(world, call):
+    known = {}
+
+    def once(world, request):
+        key = (str(world), id(request))
+        if key not in known:
+            known[key] = ordered(world, request)
+        return known[key]
+
+    try:
+        expected = Placer(world, call, once).place()
+    except TooManyError:
+        return
+    event("all placed" if not expected.unplaced else f"{bool(expected.placed)} some not")
+    attempt = placed(world, call)
+    where = (str(world), call)
+    assert attempt.unplaced == expected.unplaced, where
+    names = {one.uuid: one.name for one in world.providers}
+    for consumer, found in expected.placed.items():
+        mine = attempt.placed[consumer]
+        if found is None:
+            assert mine.mappings is None
+            continue
+        at, (alloc, mapping), dropped = found
+        assert (mine.alternative, list(mine.dropped)) == (at, dropped), where
+        assert {
+            (names[p], c, n) for p, some in mine.allocations.items() for c, n in some.items()
+        } == alloc, where
+        assert {
+            (suffix, frozenset(names[p] for p in some)) for suffix, some in mine.mappings.items()
+        } == mapping, where
+    assert attempt.placed.keys() == expected.placed.keys()
+
+
+def placed(world, call):
+    """The outcome of a call in the Forest."""
+    made = {}
+
+    def request_of(request):
+        return made.setdefault(id(request), candidate_request(request))
+
+    asked = model.Placing(
+        requests=tuple(
+            model.PlacingRequest(
+                tuple(map(request_of, one.alternatives)), one.consumers, "p", "u", "t"
+            )
+            for one in call.requests
+        ),
+        rules=tuple(
+            model.Rule(
+                None if one.domains == TREES else tuple(map(uuid_of, one.domains)),
+                one.max_per_domain,
+                one.max_skew,
+                one.same_domain,
+                one.others,
+                one.requests,
+                one.soft,
+            )
+            for one in call.rules
+        ),
+        partial=call.partial,
+    )
+    holders = {}
+    for consumer, alloc in call.holders.items():
+        amounts = {}
+        for p, c, n in alloc:
+            amounts.setdefault(uuid_of(p), {})[c] = n
+        holders[consumer] = model.Holder(0, amounts, 1)
+    return Placing(forest_of(world), asked, holders, Budget()).placed()

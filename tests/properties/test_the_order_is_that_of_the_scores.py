@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: Apache-2.0
+"""An ordered search gives the beginning of the whole list, sorted by score (page 98, section 2).
+
+TREECLAIM_PROPERTY_EXAMPLES=N in the environment tries N worlds instead of the usual number.
+"""
+
+import os
+from dataclasses import replace
+
+from hypothesis import HealthCheck, event, given, settings
+from hypothesis import strategies as st
+
+from tests.properties.forest_adapter import Found, ask, every_path, forest_of, lowered
+from tests.reference.candidates import Reference
+from tests.reference.scores import Scores
+from tests.reference.strategies import ordered_requests, worlds
+
+WORLDS = int(os.environ.get("TREECLAIM_PROPERTY_EXAMPLES", "25"))
+REQUESTS_EACH = 4
+MOST_CANDIDATES = 200
+DECIMALS = 12
+NEARLY_HALF = 1e-3
+"""A score so near to the middle between two roundings is rounded as arithmetic happens to go."""
+
+
+@st.composite
+def questions(draw):
+    world = draw(worlds())
+    return world, [draw(ordered_requests(world)) for _ in range(REQUESTS_EACH)]
+
+
+some_worlds = settings(
+    max_examples=WORLDS,
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
+)
+
+
+@every_path
+def test_candidates_come_by_descending_score_and_equal_ones_in_the_usual_order(sizes):
+    @some_worlds
+    @given(questions())
+    def check(question):
+        world, asked = question
+        forest = forest_of(world)
+        for request in asked:
+            compare(world, forest, request)
+
+    with lowered(sizes):
+        check()
+
+
+def compare(world, forest, request):
+    usual = Found(world, ask(forest, replace(request, order=(), preferred=()))).listed
+    if len(usual) > MOST_CANDIDATES:
+        return
+    scores = Scores(Reference(world), request)
+    exact = [scores.score(candidate) for candidate in usual]
+    if any(abs(one * 10**DECIMALS % 1 - 0.5) < NEARLY_HALF for one in exact):
+        return
+    expected = sorted(
+        zip((round(one, DECIMALS) for one in exact), usual, strict=True), key=lambda one: -one[0]
+    )
+    event("several scores" if len({score for score, _ in expected}) > 1 else "one score")
+    for limit in {None, 1, 2, len(usual) // 2 or 1}:
+        where = (str(world), request, limit)
+        found = Found(world, ask(forest, request, limit))
+        assert found.listed == [candidate for _, candidate in expected[:limit]], where
+        assert found.scores == [float(score) for score, _ in expected[:limit]], where
+    capped = Found(world, ask(forest, request, maximum=2, breadth_first=True, randomize=True))
+    assert capped.listed == [candidate for _, candidate in expected[:2]]

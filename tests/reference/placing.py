@@ -1,0 +1,219 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Placing one consumer after the other by brute force: contract page 98, section 4, line by line.
+
+What the page calls a query's order is asked of `ordered`, with the world as it is at that moment.
+"""
+
+from collections import Counter
+from dataclasses import dataclass, field, replace
+
+from tests.reference.candidates import SHARING, Reference
+from tests.reference.world import World, uuid_of
+
+TREES = "tree"
+
+
+@dataclass(frozen=True)
+class Rule:
+    """A rule; domains are "tree" or names of aggregates."""
+
+    domains: str | tuple[str, ...]
+    max_per_domain: int | None = None
+    max_skew: int | None = None
+    same_domain: bool = False
+    others: tuple[str, ...] = ()
+    requests: frozenset[int] | None = None
+    soft: bool = False
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """Consumers that want the same."""
+
+    alternatives: tuple
+    consumers: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Call:
+    """A whole call; holders are {consumer: allocations as (provider, class, amount)}."""
+
+    requests: tuple[Wanted, ...]
+    rules: tuple[Rule, ...] = ()
+    partial: bool = False
+    holders: dict = field(default_factory=dict)
+
+
+@dataclass
+class Outcome:
+    """What a call came to."""
+
+    placed: dict = field(default_factory=dict)
+    unplaced: list = field(default_factory=list)
+    reached: int = 0
+    world: World | None = None
+
+
+def taken(world, alloc):
+    """The world where a candidate is taken."""
+    amounts = {(p, c): n for p, c, n in alloc}
+    return World(
+        tuple(
+            replace(
+                one,
+                stock={
+                    c: replace(stock, used=stock.used + amounts.get((one.name, c), 0))
+                    for c, stock in one.stock.items()
+                },
+            )
+            for one in world.providers
+        )
+    )
+
+
+class Placer:
+    """Places the consumers of one call."""
+
+    def __init__(self, world, call, ordered):
+        self.world = world
+        self.call = call
+        self.ordered = ordered
+        self.reference = Reference(world)
+
+    def trees(self, alloc):
+        """The trees of what is taken."""
+        givers = {p for p, _, _ in alloc}
+        own = {p for p in givers if SHARING not in self.reference.traits(p)}
+        return {self.reference.root(p) for p in own or givers}
+
+    def domains(self, rule, trees):
+        """The domains that some trees are in."""
+        if rule.domains == TREES:
+            return set(trees)
+        return {a for a in rule.domains for tree in trees if a in self.reference.aggs(tree)}
+
+    def all_domains(self, rule):
+        """Every domain of a rule."""
+        if rule.domains == TREES:
+            return {self.reference.root(p) for p in self.reference.P}
+        return set(rule.domains)
+
+    def concerns(self, rule, number):
+        """Whether a rule is for the consumers of a request."""
+        return rule.requests is None or number in rule.requests
+
+    def counted_from_the_start(self, rule):
+        """What is held by whom the rule counts when the call begins."""
+        names = [
+            one
+            for number, request in enumerate(self.call.requests)
+            if self.concerns(rule, number)
+            for one in request.consumers
+        ]
+        return [
+            self.call.holders[one] for one in (*names, *rule.others) if one in self.call.holders
+        ]
+
+    def place(self):
+        """The outcome of the call."""
+        affine = next((rule for rule in self.call.rules if rule.same_domain), None)
+        if affine is None:
+            return self.attempt(None)
+        best = None
+        for domain in self.named(affine):
+            if all(
+                domain in self.domains(affine, self.trees(alloc))
+                for alloc in self.counted_from_the_start(affine)
+            ):
+                outcome = self.attempt(domain)
+                if not outcome.unplaced:
+                    return outcome
+                if best is None or outcome.reached > best.reached:
+                    best = outcome
+        return best or self.attempt("no domain")
+
+    def named(self, affine):
+        """The domains in the order in which candidates of the first new consumer name them."""
+        for number, request in enumerate(self.call.requests):
+            new = [one for one in request.consumers if one not in self.call.holders]
+            if self.concerns(affine, number) and new:
+                return self.named_by(affine, request)
+        return []
+
+    def named_by(self, affine, request):
+        """The domains of the candidates of a request, in order."""
+        found = []
+        for alternative in request.alternatives:
+            for alloc, _ in self.ordered(self.world, alternative):
+                more = self.domains(affine, self.trees(alloc)) - set(found)
+                key = uuid_of if affine.domains == TREES else affine.domains.index
+                found += sorted(more, key=key)
+        return found
+
+    def attempt(self, domain):
+        """Place all, where the rule that wants all in one wants this domain."""
+        self.counts = [
+            Counter(
+                domain
+                for alloc in self.counted_from_the_start(rule)
+                for domain in self.domains(rule, self.trees(alloc))
+            )
+            for rule in self.call.rules
+        ]
+        outcome = Outcome(world=self.world)
+        for number, request in enumerate(self.call.requests):
+            for consumer in request.consumers:
+                if consumer in self.call.holders:
+                    outcome.placed[consumer] = None
+                else:
+                    ends = outcome.unplaced and not self.call.partial
+                    found = None if ends else self.first(outcome.world, number, domain)
+                    if found is None:
+                        outcome.unplaced.append(consumer)
+                    else:
+                        outcome.placed[consumer] = found
+                        self.take(outcome, number, found[1][0])
+                outcome.reached += not outcome.unplaced
+        return outcome
+
+    def take(self, outcome, number, alloc):
+        """Let a candidate be taken."""
+        outcome.world = taken(outcome.world, alloc)
+        for rule, counts in zip(self.call.rules, self.counts, strict=True):
+            if self.concerns(rule, number):
+                counts.update(self.domains(rule, self.trees(alloc)))
+
+    def first(self, world, number, domain):
+        """The alternative, its first candidate that keeps the rules, and the rules dropped."""
+        soft = [at for at, rule in enumerate(self.call.rules) if rule.soft]
+        soft = [at for at in soft if self.concerns(self.call.rules[at], number)]
+        alternatives = self.call.requests[number].alternatives
+        for drop in range(len(soft) + 1):
+            dropped = soft[len(soft) - drop :]
+            for at, alternative in enumerate(alternatives):
+                for candidate in self.ordered(world, alternative):
+                    if all(
+                        self.keeps(rule_at, number, candidate[0], domain)
+                        for rule_at, rule in enumerate(self.call.rules)
+                        if self.concerns(rule, number) and rule_at not in dropped
+                    ):
+                        return at, candidate, sorted(dropped)
+        return None
+
+    def keeps(self, rule_at, number, alloc, domain):
+        """Whether a candidate keeps a rule."""
+        rule = self.call.rules[rule_at]
+        mine = self.domains(rule, self.trees(alloc))
+        if rule.same_domain:
+            return domain in mine
+        then = self.counts[rule_at] + Counter(mine)
+        if rule.max_per_domain is not None:
+            return bool(mine) and all(then[one] <= rule.max_per_domain for one in mine)
+        eligible = {
+            one
+            for alternative in self.call.requests[number].alternatives
+            for candidate, _ in self.ordered(self.world, alternative)
+            for one in self.domains(rule, self.trees(candidate))
+        }
+        emptiest = min((then[one] for one in eligible), default=0)
+        return bool(mine) and all(then[one] <= emptiest + rule.max_skew for one in mine)

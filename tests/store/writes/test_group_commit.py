@@ -1,0 +1,300 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Many claim at once through one store: each has its own outcome, and nothing is overbooked."""
+
+import random
+import threading
+import uuid
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+
+import pytest
+import sqlalchemy as sa
+
+from tests.faults.linearizability import Step, explained
+from treeclaim.model.claim import ConsumerClaim, Generation
+from treeclaim.model.errors import (
+    AllocationProviderNotFoundError,
+    AllocationsNotFoundError,
+    CapacityExceededError,
+    ConsumerGenerationConflictError,
+    InvalidValueError,
+    ResourceClassNotFoundError,
+    StoreUnavailableError,
+    TreeclaimError,
+)
+from treeclaim.model.inventory import Inventory
+from treeclaim.replica import Replica
+from treeclaim.store import DatabaseSettings, Store
+from treeclaim.store.database.timeouts import Timeouts
+from treeclaim.store.operations.allocations import claims
+from treeclaim.store.operations.allocations.requests import ClaimRequest
+from treeclaim.store.operations.providers import inventories, providers
+from treeclaim.store.reading import allocations as allocation_queries
+from treeclaim.store.schema.tables import consumers, resource_providers
+
+THREADS = 12
+CLAIMS = 15
+LONG = 60.0
+
+
+def new_host(store, total):
+    host = str(uuid.uuid4())
+    store.write(providers.create, uuid=host, name=host, parent_uuid=None)
+    stock = {"VCPU": Inventory(total)}
+    store.write(inventories.replace_all, host, 0, stock, zero_capacity_allowed=True)
+    return host
+
+
+def claim(consumer, amounts, generation=Generation.UNCHECKED, project="project"):
+    wanted = {host: {"VCPU": amount} for host, amount in amounts.items()}
+    return ConsumerClaim(consumer, wanted, project, "user", generation, "INSTANCE")
+
+
+def used_of(store, host):
+    """Used amount and generation of a host."""
+    with Replica(store).current() as forest:
+        row = forest.row_of(host)
+        (stock,) = forest.inventories(row)
+        return stock.used, forest.provider(row).generation
+
+
+def written(store, *requests):
+    """What becomes of requests in one group: the kind of each refusal."""
+    refusals = store.write(claims.write_group, requests)
+    return [None if refusal is None else type(refusal) for refusal in refusals]
+
+
+def rows_of(store, table):
+    with store.engine.connect() as connection:
+        return connection.execute(sa.select(sa.func.count()).select_from(table)).scalar()
+
+
+def test_a_refused_claim_spoils_none_of_its_group(store):
+    host, spare = new_host(store, 4), new_host(store, 4)
+    nowhere = str(uuid.uuid4())
+    known, *new = (str(uuid.uuid4()) for _ in range(6))
+    store.replace_allocations([claim(known, {host: 2})])
+    assert written(
+        store,
+        ClaimRequest([claim(new[0], {host: 3}, None)]),
+        ClaimRequest([claim(known, {spare: 2}, 7)]),
+        ClaimRequest([claim(new[1], {nowhere: 1}, None)]),
+        ClaimRequest([claim(new[2], {spare: 1}), claim(new[3], {host: 2})]),
+        ClaimRequest.release(nowhere),
+        ClaimRequest([claim(new[4], {host: 1}, None)]),
+    ) == [
+        CapacityExceededError,
+        ConsumerGenerationConflictError,
+        AllocationProviderNotFoundError,
+        None,
+        AllocationsNotFoundError,
+        CapacityExceededError,
+    ]
+    assert used_of(store, host) == (4, 3)
+    assert used_of(store, spare) == (1, 2)
+    # Of the refused ones nothing is left.
+    assert rows_of(store, consumers) == 3
+
+
+def test_each_claim_of_a_group_raises_the_generation_of_its_providers_by_one(store):
+    host, spare = new_host(store, 20), new_host(store, 20)
+    requests = [ClaimRequest([claim(str(uuid.uuid4()), {host: 1}, None)]) for _ in range(5)]
+    both = str(uuid.uuid4())
+    requests.append(ClaimRequest([claim(both, {host: 1, spare: 1}, None)]))
+    assert written(store, *requests) == [None] * 6
+    assert used_of(store, host) == (6, 7)
+    assert used_of(store, spare) == (1, 2)
+
+
+def test_what_one_claim_of_a_group_frees_the_next_may_take(store):
+    host, spare = new_host(store, 4), new_host(store, 4)
+    moves, leaves, comes, follows = (str(uuid.uuid4()) for _ in range(4))
+    store.replace_allocations([claim(moves, {host: 2})])
+    store.replace_allocations([claim(leaves, {host: 2})])
+    assert (
+        written(
+            store,
+            ClaimRequest([claim(moves, {spare: 2}, 1)]),
+            ClaimRequest([claim(comes, {host: 2}, None)]),
+            ClaimRequest.release(leaves),
+            ClaimRequest([claim(follows, {host: 2}, None)]),
+        )
+        == [None] * 4
+    )
+    assert used_of(store, host)[0] == 4
+    assert used_of(store, spare)[0] == 2
+
+
+def test_a_group_in_which_all_are_refused_leaves_nothing(store):
+    host = new_host(store, 1)
+    before = store.positions()
+    requests = [ClaimRequest([claim(str(uuid.uuid4()), {host: 2}, None)]) for _ in range(3)]
+    # The owners of the claims are made first, and stay.
+    with pytest.raises(claims.AllRefusedError) as caught:
+        store.write(claims.write_group, requests)
+    assert [type(refusal) for refusal in caught.value.refusals] == [CapacityExceededError] * 3
+    assert rows_of(store, consumers) == 0
+    assert store.positions() == before
+
+
+class Crowd:
+    """Threads that use one store at once, and the steps that they took, for one host."""
+
+    def __init__(self, store, host):
+        self.store = store
+        self.host = host
+        self.clock = 0
+        self.lock = threading.Lock()
+        self.steps = []
+        self.held = 0
+
+    def now(self):
+        with self.lock:
+            self.clock += 1
+            return self.clock
+
+    def act(self, seed):
+        """Claim, move, shrink and release; every thread has consumers of its own."""
+        chance = random.Random(seed)
+        mine = {}
+        for _ in range(CLAIMS):
+            if mine and chance.random() < 0.4:
+                consumer = chance.choice(sorted(mine))
+                amount, generation = mine.pop(consumer)
+                if chance.random() < 0.5:
+                    self.step(-amount, 0, lambda c=consumer: self.store.delete_allocations(c))
+                    continue
+                new, known = 1, generation
+            else:
+                consumer, amount, known = str(uuid.uuid4()), 0, None
+                new = chance.randint(1, 3)
+            wanted = claim(consumer, {self.host: new}, known)
+            if self.step(new - amount, 1, lambda w=wanted: self.store.replace_allocations([w])):
+                mine[consumer] = (new, (known or 0) + 1)
+            elif known is not None:
+                mine[consumer] = (amount, known)
+        with self.lock:
+            self.held += sum(amount for amount, _ in mine.values())
+
+    def step(self, usage, generations, action):
+        start = self.now()
+        try:
+            action()
+        except CapacityExceededError:
+            self.steps.append(Step("refusal", start, self.now(), usage))
+            return False
+        self.steps.append(Step("success", start, self.now(), usage, generations))
+        return True
+
+
+def test_a_crowd_in_one_process_is_linearizable_and_never_overbooks(store):
+    """Some of the claims are in groups: with a dozen threads nearly all are."""
+    host = new_host(store, 10)
+    crowd = Crowd(store, host)
+    with ThreadPoolExecutor(THREADS) as pool:
+        working = [pool.submit(crowd.act, seed) for seed in range(THREADS)]
+        while any(not one.done() for one in working):
+            start = crowd.now()
+            used, generation = used_of(store, host)
+            crowd.steps.append(Step("read", start, crowd.now(), used, generation - 1))
+            assert used <= 10
+        for one in working:
+            one.result()
+    used, generation = used_of(store, host)
+    assert used == crowd.held
+    successes = [step for step in crowd.steps if step.kind == "success"]
+    assert generation - 1 == sum(step.generation for step in successes)
+    assert any(step.kind == "refusal" for step in crowd.steps)
+    assert explained(sorted(crowd.steps, key=lambda step: step.start), capacity=10)
+
+
+def at_once(*actions):
+    """Run actions at the same time; return what each raised."""
+    with ThreadPoolExecutor(len(actions)) as pool:
+        return [one.exception(LONG) for one in [pool.submit(action) for action in actions]]
+
+
+def while_locked(store, rows, *actions):
+    """Run actions while somebody else holds rows, until all of them wait or are done."""
+    with store.engine.connect() as other, other.begin():
+        other.execute(sa.update(resource_providers).where(rows).values(name="locked"))
+        return at_once(*actions)
+
+
+def test_poisoned_claims_do_not_fail_others(store):
+    """Claims that the database itself refuses, or that name what is not there."""
+    host = new_host(store, 1000)
+
+    def good():
+        store.replace_allocations([claim(str(uuid.uuid4()), {host: 1}, None)])
+
+    def too_long():
+        wanted = claim(str(uuid.uuid4()), {host: 1}, None, project="p" * 300)
+        store.replace_allocations([wanted])
+
+    def huge():
+        store.replace_allocations([claim(str(uuid.uuid4()), {host: 1 << 70}, None)])
+
+    def classless():
+        wanted = ConsumerClaim(str(uuid.uuid4()), {host: {"CUSTOM_NO": 1}}, "p", "u", None)
+        store.replace_allocations([wanted])
+
+    good()
+    for _ in range(5):
+        errors = at_once(good, too_long, good, huge, good, classless, good, good)
+        for number in (0, 2, 4, 6, 7):
+            assert errors[number] is None, errors[number]
+        if store.engine.dialect.name != "sqlite":
+            assert isinstance(errors[1], InvalidValueError)
+        assert isinstance(errors[3], TreeclaimError)
+        assert isinstance(errors[5], ResourceClassNotFoundError)
+    assert used_of(store, host)[0] in {26, 31}
+
+
+def test_who_needs_a_lock_that_somebody_holds_fails_nobody_else(store, database_url):
+    if store.engine.dialect.name == "sqlite":
+        pytest.skip("SQLite has one lock")
+    locked, free = new_host(store, 1000), new_host(store, 1000)
+    short = Timeouts(lock=2)
+    with closing(Store(DatabaseSettings(database_url, timeouts=short))) as crowded:
+
+        def on(host):
+            return lambda: crowded.replace_allocations([claim(str(uuid.uuid4()), {host: 1}, None)])
+
+        on(free)()
+        errors = while_locked(
+            store, resource_providers.c.uuid == locked, *[on(locked), on(free)] * 5
+        )
+    assert [type(error) for error in errors[::2]] == [StoreUnavailableError] * 5
+    assert errors[1::2] == [None] * 5
+    assert used_of(store, free)[0] == 6
+
+
+def test_claims_of_one_consumer_at_once_are_one_after_the_other(store):
+    host = new_host(store, 1000)
+    consumer = str(uuid.uuid4())
+    store.replace_allocations([claim(consumer, {host: 1}, None)])
+    errors = at_once(
+        *[lambda: store.replace_allocations([claim(consumer, {host: 2}, 1)]) for _ in range(6)]
+    )
+    kinds = [type(error) for error in errors if error is not None]
+    assert kinds == [ConsumerGenerationConflictError] * 5
+    assert store.read(allocation_queries.of_consumer, consumer).generation == 2
+
+
+def test_statements_do_not_grow_with_the_group(store):
+    """For new consumers on one host, and on hosts of their own."""
+    hosts = [new_host(store, 1000) for _ in range(16)]
+    store.replace_allocations([claim(str(uuid.uuid4()), {hosts[0]: 1}, None)])
+    for some in ([hosts[0]] * 16, hosts):
+        requests = [ClaimRequest([claim(str(uuid.uuid4()), {host: 1}, None)]) for host in some]
+        seen = []
+
+        def note(_connection, _cursor, statement, _parameters, _context, _many, into=seen):
+            if not statement.startswith("BEGIN"):
+                into.append(statement)
+
+        sa.event.listen(store.engine, "before_cursor_execute", note)
+        store.write(claims.write_group, requests)
+        sa.event.remove(store.engine, "before_cursor_execute", note)
+        assert len(seen) <= 8, seen

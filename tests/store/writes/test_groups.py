@@ -1,0 +1,200 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Who leads, who follows, and that nobody is held up or failed by another one's claim.
+
+The groups are real; what stands for the database is a function that a test holds up.
+"""
+
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from time import monotonic
+
+import pytest
+
+from treeclaim.model.claim import ConsumerClaim
+from treeclaim.model.errors import StoreUnavailableError
+from treeclaim.store.operations.allocations.requests import ClaimRequest
+from treeclaim.store.writes import groups as groups_module
+from treeclaim.store.writes.groups import MOST_CLAIMS, MOST_REQUESTS, Fate, Groups
+
+PATIENT = 60.0
+
+
+def claim(*uuids):
+    return ClaimRequest([ConsumerClaim(uuid, {"host": {"VCPU": 1}}, "p", "u") for uuid in uuids])
+
+
+class Database:
+    """Commits groups and single requests, and notes them; the first one waits if it is told to."""
+
+    def __init__(self):
+        self.committed = []
+        self.busy = threading.Event()
+        self.may_go_on = threading.Event()
+        self.fail = None
+        self.groups = Groups(self.commit_group, self.commit_alone)
+
+    def commit_alone(self, member):
+        self._commit([member])
+
+    def commit_group(self, group):
+        if self.fail is not None:
+            self.fail(group)
+            return
+        self._commit(group)
+        leader, *others = group
+        leader.fate = Fate.DONE
+        for member in others:
+            member.decide(Fate.DONE)
+
+    def _commit(self, group):
+        names = ["".join(member.request.consumer_uuids) for member in group]
+        self.committed.append(names)
+        if names == ["first"]:
+            self.busy.set()
+            assert self.may_go_on.wait(PATIENT)
+
+    def submit(self, *uuids):
+        self.groups.submit(claim(*uuids), monotonic() + PATIENT)
+
+
+def waiting(database, number):
+    """Wait until so many requests wait for the transaction under way."""
+    end = monotonic() + PATIENT
+    while len(database.groups._waiting) < number:
+        assert monotonic() < end
+        threading.Event().wait(0.001)
+
+
+@pytest.fixture
+def database(monkeypatch):
+    monkeypatch.setattr(groups_module, "PATIENCE", PATIENT)
+    return Database()
+
+
+def held_up(database, pool, *names):
+    """Let requests come one after the other while the first transaction is under way."""
+    pending = [pool.submit(database.submit, "first")]
+    assert database.busy.wait(PATIENT)
+    for number, name in enumerate(names, 1):
+        pending.append(pool.submit(database.submit, *([name] if isinstance(name, str) else name)))
+        waiting(database, number)
+    return pending
+
+
+def finish(pending):
+    for one in pending:
+        one.result(PATIENT)
+
+
+def test_a_claim_that_is_alone_waits_for_nobody(database):
+    database.submit("a")
+    database.submit("b")
+    assert database.committed == [["a"], ["b"]]
+
+
+def test_claims_that_come_during_a_transaction_are_the_next_group_in_their_order(database):
+    with ThreadPoolExecutor(8) as pool:
+        pending = held_up(database, pool, "a", "b", "c")
+        database.may_go_on.set()
+        finish(pending)
+    assert database.committed == [["first"], ["a", "b", "c"]]
+
+
+def test_claims_of_one_consumer_are_committed_in_the_order_in_which_they_came(database):
+    with ThreadPoolExecutor(8) as pool:
+        pending = held_up(database, pool, "a", ("b", "c"), "c", "b", "d")
+        database.may_go_on.set()
+        finish(pending)
+    assert database.committed == [["first"], ["a", "bc", "d"], ["c", "b"]]
+
+
+def test_a_group_has_a_bounded_size(database):
+    names = [f"<{number}>" for number in range(MOST_REQUESTS + 3)]
+    with ThreadPoolExecutor(len(names) + 1) as pool:
+        pending = held_up(database, pool, *names)
+        database.may_go_on.set()
+        finish(pending)
+    assert [len(group) for group in database.committed] == [1, MOST_REQUESTS, 3]
+
+
+def test_a_large_request_is_a_transaction_of_its_own(database):
+    many = [f"<{number}>" for number in range(MOST_CLAIMS + 1)]
+    with ThreadPoolExecutor(2) as pool:
+        pending = held_up(database, pool)
+        # It waits for nobody either.
+        pool.submit(database.submit, *many).result(PATIENT)
+        database.may_go_on.set()
+        finish(pending)
+    assert database.committed == [["first"], ["".join(many)]]
+
+
+def test_a_transaction_that_hangs_does_not_hold_up_those_that_wait(database, monkeypatch):
+    monkeypatch.setattr(groups_module, "PATIENCE", 0.01)
+    with ThreadPoolExecutor(4) as pool:
+        pending = held_up(database, pool)
+        finish([pool.submit(database.submit, name) for name in ("a", "b", "c")])
+        names = sorted(name for group in database.committed for name in group)
+        assert names == ["a", "b", "c", "first"]
+        database.may_go_on.set()
+        finish(pending)
+    assert not database.groups._waiting
+    assert database.groups._leaders == 0
+
+
+def test_a_group_that_fails_is_divided_and_each_is_told_its_own_fate(database):
+    def divide(group):
+        group[0].fate = Fate.ALONE
+        for member in group[1:]:
+            member.decide(Fate.ALONE)
+
+    database.fail = divide
+    with ThreadPoolExecutor(8) as pool:
+        pending = held_up(database, pool, "a", "b", "c")
+        database.may_go_on.set()
+        finish(pending)
+    assert sorted(map(tuple, database.committed)) == [("a",), ("b",), ("c",), ("first",)]
+
+
+def test_a_fault_in_a_leader_is_the_leaders_alone(database):
+    def break_down(group):
+        raise RuntimeError("a fault of the program")
+
+    database.fail = break_down
+    with ThreadPoolExecutor(8) as pool:
+        first, leader, *others = held_up(database, pool, "a", "b", "c")
+        database.may_go_on.set()
+        finish([first, *others])
+        with pytest.raises(RuntimeError):
+            leader.result(PATIENT)
+    assert sorted(map(tuple, database.committed)) == [("b",), ("c",), ("first",)]
+    assert database.groups._leaders == 0
+
+
+def test_each_member_is_told_its_own_refusal(database):
+    def refuse_every_second(group):
+        for number, member in enumerate(group):
+            refusal = StoreUnavailableError(str(number)) if number % 2 else None
+            if number:
+                member.decide(Fate.DONE, refusal)
+            else:
+                member.fate = Fate.DONE
+
+    database.fail = refuse_every_second
+    with ThreadPoolExecutor(8) as pool:
+        pending = held_up(database, pool, "a", "b", "c", "d")
+        database.may_go_on.set()
+        answers = [one.exception(PATIENT) for one in pending]
+    told = [None if answer is None else str(answer) for answer in answers]
+    assert told == [None, None, "1", None, "3"]
+
+
+def test_what_a_stuck_transaction_names_is_in_no_group(database, monkeypatch):
+    monkeypatch.setattr(groups_module, "PATIENCE", 0.05)
+    with ThreadPoolExecutor(8) as pool:
+        # All name the same host, which the first one waits for.
+        pending = held_up(database, pool)
+        finish([pool.submit(database.submit, name) for name in ("a", "b", "c")])
+        database.may_go_on.set()
+        finish(pending)
+    assert all(len(group) == 1 for group in database.committed)
+    assert not database.groups._running

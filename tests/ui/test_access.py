@@ -1,0 +1,133 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The pages for everybody: by keyboard, for screen readers, in light and dark, on a phone."""
+
+from typing import Any
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+
+from tests.ui.worlds import HOPELESS, QUESTION
+from treeclaim.client import Client
+
+pytestmark = pytest.mark.slow
+
+PHONE = {"viewport": {"width": 360, "height": 740}, "has_touch": True, "is_mobile": True}
+LOOKS: dict[str, dict[str, Any]] = {
+    "light": {"color_scheme": "light"},
+    "dark": {"color_scheme": "dark"},
+    "phone": dict(PHONE, color_scheme="light"),
+    "phone in the dark": dict(PHONE, color_scheme="dark"),
+}
+STILL = {"reduced_motion": "reduce"}
+
+
+@pytest.fixture(scope="module")
+def routes(cloud):
+    """Each page, with what tells that it is shown."""
+    with Client(cloud, "admin") as client:
+        [uuid] = [row["uuid"] for row in client.providers() if row["name"] == "host-2"]
+    return {
+        "#/cloud": ".map-told",
+        "#/cloud?view=table&by=aggregates": "table.trees tbody tr",
+        "#/tree": "table.trees tbody tr",
+        f"#/tree/{uuid}": "table.holdings tbody tr",
+        f"#/ask?{QUESTION}&limit=3": ".candidate .bar",
+        f"#/ask?{HOPELESS}": ".nearest li",
+        "#/fit": "textarea",
+        "#/consumers": "table.holdings tbody tr",
+        "#/audit": ".findings, .failure",
+    }
+
+
+@pytest.mark.parametrize("look", LOOKS)
+def test_axe_finds_no_violation(visit, cloud, routes, look):
+    visitor = visit(cloud, **dict(LOOKS[look], **STILL))
+    violations = []
+    for route, shown in routes.items():
+        page = visitor.open(route)
+        page.locator(shown).first.wait_for()
+        violations += violations_of(page, route)
+    page = visitor.open(token=None)
+    page.get_by_label("Token").wait_for()
+    violations += violations_of(page, "the token")
+    assert not violations, "\n".join(map(str, violations))
+
+
+def violations_of(page, route):
+    return [
+        (route, found["id"], node["target"], node["failureSummary"])
+        for found in Axe().run(page).response["violations"]
+        for node in found["nodes"]
+    ]
+
+
+@pytest.mark.parametrize("width", [320, 360, 768])
+def test_no_page_is_wider_than_the_screen(visit, cloud, routes, width):
+    visitor = visit(cloud, viewport={"width": width, "height": 740})
+    for route, shown in routes.items():
+        page = visitor.open(route)
+        page.locator(shown).first.wait_for()
+        wide = page.evaluate("document.documentElement.scrollWidth")
+        assert wide <= width, f"{route} is {wide} wide"
+
+
+def test_the_map_is_walked_by_keys_and_read_aloud(visit, cloud):
+    page = visit(cloud).open("#/cloud?class=VCPU")
+    page.locator(".map-box").focus()
+    told = page.locator(".map-told[role=status]")
+    page.wait_for_function(
+        "() => document.querySelector('.map-told').textContent.includes('host-0')"
+    )
+    page.keyboard.press("ArrowRight")
+    assert told.inner_text() == "host-1: 6 % of VCPU used"
+    page.keyboard.press("End")
+    assert told.inner_text() == "pool: no inventory of VCPU"
+    page.keyboard.press("ArrowUp")
+    assert told.inner_text() != "pool: no inventory of VCPU"
+    page.keyboard.press("Home")
+    page.keyboard.press("Enter")
+    page.get_by_role("heading", name="host-0", level=1).wait_for()
+
+
+def test_a_question_is_asked_by_keys_alone(visit, cloud):
+    page = visit(cloud).open(token=None)
+    page.get_by_label("Token").wait_for()
+    page.wait_for_function("() => document.activeElement.id === 'token'")
+    page.keyboard.press("Control+A")
+    page.keyboard.type("admin")
+    page.keyboard.press("Enter")
+    page.get_by_text("12 trees").first.wait_for()
+    tab_to(page, "Ask")
+    page.keyboard.press("Enter")
+    page.get_by_role("heading", name="Ask", level=1).wait_for()
+    # The focus is on the new page, so the form is a few keys away.
+    tab_to(page, "Amount 1 of Unsuffixed group")
+    page.keyboard.press("Control+A")
+    page.keyboard.type("7")
+    page.keyboard.press("Enter")
+    page.locator(".candidate").first.wait_for()
+    assert "resources=VCPU:7" in page.url
+
+
+def tab_to(page, name):
+    """Press Tab until something has the focus; also sees that the focus can be seen."""
+    for _ in range(60):
+        page.keyboard.press("Tab")
+        focused = page.evaluate(
+            "() => { const e = document.activeElement; const style = getComputedStyle(e);"
+            " const isBody = e === document.body;"
+            " return [e.getAttribute('aria-label') ?? e.textContent, isBody || style.outlineStyle]; }"
+        )
+        assert focused[1] != "none", focused
+        if focused[0] == name:
+            return
+    raise AssertionError(f"{name} is not reached by the Tab key")
+
+
+def test_the_content_can_be_skipped_to(visit, cloud):
+    page = visit(cloud).open()
+    page.get_by_text("12 trees").first.wait_for()
+    page.keyboard.press("Tab")
+    page.keyboard.press("Enter")
+    assert page.evaluate("document.activeElement.id") == "main"
+    assert "#/cloud" in page.url

@@ -1,0 +1,358 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Each page, in a real browser, with twelve trees (contract page 99, section 7)."""
+
+import json
+import uuid
+from urllib.parse import quote
+
+import pytest
+
+from tests.ui.worlds import HOPELESS, QUESTION
+from treeclaim.client import Client
+from treeclaim.client.requests.flavors import Flavor, query_of
+
+pytestmark = pytest.mark.slow
+
+PIXELS = """
+() => {
+  const canvas = document.querySelector('.map-box canvas');
+  const {data} = canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height);
+  const seen = {};
+  for (let at = 0; at < data.length; at += 4) {
+    if (data[at + 3] === 255) {
+      const colour = [data[at], data[at + 1], data[at + 2]].join();
+      seen[colour] = (seen[colour] || 0) + 1;
+    }
+  }
+  return seen;
+}
+"""
+"""How many pixels of the map have each colour."""
+
+FULL = "11,44,70"
+"""The colour of a tree that is full, in light."""
+
+
+@pytest.fixture
+def client(cloud):
+    with Client(cloud, "admin") as found:
+        yield found
+
+
+def tree_of(client, name):
+    return next(row["uuid"] for row in client.providers() if row["name"] == name)
+
+
+def test_the_cloud_is_shown_as_totals_and_a_map(visit, cloud):
+    visitor = visit(cloud)
+    page = visitor.open()
+    visitor.see("12 trees")
+    assert page.locator(".totals li").count() == 6
+    assert page.locator(".totals li", has_text="VCPU").inner_text().startswith("VCPU")
+    # The edge is full.
+    assert page.evaluate(PIXELS).get(FULL, 0) > 1_000
+    page.get_by_label("Group by").select_option("every aggregate")
+    page.get_by_label("Colour by").select_option("DISK_GB")
+    page.wait_for_function("() => location.hash.includes('class=DISK_GB')")
+    page.wait_for_function(f"() => !(({PIXELS})()['{FULL}'] > 1000)")
+
+
+def test_the_same_is_in_a_table_that_sorts(visit, cloud):
+    page = visit(cloud).open("#/cloud?view=table")
+    rows = page.locator("table.trees tbody tr")
+    rows.first.wait_for()
+    assert rows.count() == 12
+    assert rows.first.locator("th").inner_text() == "edge"
+    page.get_by_role("button", name="Tree", exact=True).click()
+    assert rows.first.locator("th").inner_text() == "edge"
+    page.get_by_role("button", name="Tree", exact=True).click()
+    assert rows.first.locator("th").inner_text() == "pool"
+
+
+def test_a_claim_of_another_client_shows_up_on_the_map(visit, cloud, client):
+    visitor = visit(cloud)
+    page = visitor.open("#/cloud?class=VGPU")
+    visitor.see("0 of 40 used")
+    before = page.evaluate(PIXELS).get(FULL, 0)
+    consumer = str(uuid.uuid4())
+    device = tree_of(client, "host-3_numa1_device")
+    claim = {"allocations": {device: {"resources": {"VGPU": 4}}}}
+    client.claim(consumer, claim, project_id="p", user_id="u")
+    try:
+        visitor.see("4 of 40 used")
+        page.wait_for_function(f"() => (({PIXELS})()['{FULL}'] ?? 0) > {before} + 1000")
+    finally:
+        client.release(consumer)
+    visitor.see("0 of 40 used")
+
+
+def test_a_square_leads_to_its_tree(visit, cloud):
+    page = visit(cloud).open()
+    page.locator(".map-box canvas").click(position={"x": 30, "y": 30})
+    page.get_by_role("heading", name="host-0", level=1).wait_for()
+    assert page.title() == "Tree · Treeclaim"
+
+
+def test_a_tree_shows_inventories_traits_pools_and_who_holds_what(visit, cloud, client):
+    page = visit(cloud).open(f"#/tree/{tree_of(client, 'host-2')}")
+    page.get_by_role("heading", name="host-2", level=1).wait_for()
+    assert page.locator(".provider").count() == 8
+    numa = page.locator(".provider", has=page.get_by_role("heading", name="numa0")).last
+    assert "8 of 32 used (25 %)" in numa.inner_text()
+    assert "CUSTOM_GOLD" in numa.inner_text()
+    assert page.locator(".pools .provider h3").inner_text() == "pool"
+    assert "8 VCPU of host-2_numa0" in page.locator("table.holdings").inner_text()
+
+
+def test_the_tree_of_a_child_is_that_of_its_root(visit, cloud, client):
+    page = visit(cloud).open(f"#/tree/{tree_of(client, 'host-2_numa0')}")
+    page.get_by_role("heading", name="host-2", level=1).wait_for()
+
+
+def test_a_question_draws_its_candidates(visit, cloud):
+    page = visit(cloud).open(f"#/ask?{QUESTION}&limit=4")
+    page.locator(".candidate").first.wait_for()
+    assert page.locator(".candidate").count() == 4
+    first = page.locator(".candidate").first
+    assert "+4 VCPU" in first.inner_text()
+    assert "+1 SRIOV_NET_VF" in first.inner_text()
+    assert first.locator(".provider.taken").count() == 2
+    assert "_CPU" in page.locator(".group legend").first.inner_text()
+
+
+def test_a_question_without_answer_shows_its_funnel(visit, cloud):
+    visitor = visit(cloud)
+    page = visitor.open(f"#/ask?{HOPELESS}")
+    visitor.see("None of 12 trees matches. It would not fit even if nothing were allocated.")
+    steps = page.locator(".funnel li")
+    assert "all trees" in steps.first.inner_text()
+    assert "no subtree in common" in steps.last.inner_text()
+    assert page.locator(".nearest > li").count() == 5
+    # Without same_subtree the group without resources would be an error.
+    advice = page.locator(".advice li", has_text="same_subtree")
+    assert advice.get_by_role("link").count() == 0
+
+
+def test_an_advice_leads_to_the_question_that_follows_it(visit, cloud):
+    page = visit(cloud).open("#/ask?resources_A=FPGA:1&required_A=CUSTOM_GOLD")
+    advice = page.locator(".advice li", has_text="required_A=CUSTOM_GOLD")
+    advice.get_by_role("link", name="Ask without it").click()
+    page.locator(".candidate").first.wait_for()
+    assert page.url.endswith("#/ask?resources_A=FPGA:1")
+
+
+def test_the_form_writes_the_question_and_the_address_is_a_permalink(visit, cloud):
+    page = visit(cloud).open("#/ask")
+    page.get_by_label("Amount 1 of Unsuffixed group").fill("6")
+    page.get_by_role("button", name="+ trait").click()
+    page.get_by_label("Trait 1 of Unsuffixed group", exact=True).fill("CUSTOM_GOLD")
+    page.get_by_label("Query").wait_for()
+    expected = "resources=VCPU:6,MEMORY_MB:8192&required=CUSTOM_GOLD&limit=100"
+    assert page.get_by_label("Query").input_value() == expected
+    page.get_by_role("button", name="Ask", exact=True).click()
+    page.locator(".candidate").first.wait_for()
+    assert page.url.endswith(f"#/ask?{expected}")
+    page.reload()
+    page.locator(".candidate").first.wait_for()
+    assert page.get_by_label("Amount 1 of Unsuffixed group").input_value() == "6"
+    assert "admin" not in page.url
+
+
+def test_a_mistake_in_a_question_is_told_in_the_server_s_words(visit, cloud):
+    visitor = visit(cloud)
+    visitor.open("#/ask?resources=NO_SUCH_CLASS:1")
+    visitor.see("The server refused this")
+    visitor.see("NO_SUCH_CLASS")
+
+
+def test_a_question_can_be_copied_and_the_token_is_not_in_it(visit, cloud):
+    page = visit(cloud).open(f"#/ask?{QUESTION}")
+    for title, part in (
+        ("curl", f"{cloud}/allocation_candidates?{QUESTION}"),
+        ("Python", "client.candidates("),
+        ("flavor extra specs", "'resources_CPU:VCPU=4'"),
+    ):
+        page.get_by_role("button", name=title).click()
+        text = page.get_by_label(title, exact=True).inner_text()
+        assert part in text
+        assert "admin" not in text
+
+
+def test_the_copied_python_asks_the_same(visit, cloud, client, monkeypatch):
+    page = visit(cloud).open(f"#/ask?{QUESTION}&required_CPU=in:CUSTOM_GOLD,HW_NUMA_ROOT")
+    page.get_by_role("button", name="Python").click()
+    text = page.get_by_label("Python", exact=True).inner_text()
+    monkeypatch.setenv("OS_TOKEN", "admin")
+    found = {}
+    exec(text, found)
+    query = f"{QUESTION}&required_CPU=in:CUSTOM_GOLD,HW_NUMA_ROOT"
+    assert found["answer"] == client.candidates(query)
+
+
+def test_consumers_of_a_project_are_shown_with_where_they_are(visit, cloud, client):
+    page = visit(cloud).open("#/consumers?project_id=bench")
+    page.locator("table.holdings").wait_for()
+    assert page.locator("table.holdings tbody tr").count() == 11
+    page.locator("table.holdings tbody a").first.click()
+    page.wait_for_function(
+        "() => document.querySelectorAll('table.holdings tbody tr').length === 1"
+    )
+    assert "/consumers/" in page.url
+    page.get_by_label("Project").fill("nobody")
+    page.get_by_label("Consumer", exact=True).fill("")
+    page.get_by_role("button", name="Show").click()
+    page.get_by_text("No consumer passes these filters.").wait_for()
+
+
+def test_flavors_are_counted_now_at_all_and_by_aggregate(visit, cloud):
+    page = visit(cloud).open("#/fit")
+    page.get_by_label("Flavors").fill("[m1]\nvcpus=4\nram=4096\n\ngpu: resources=VGPU:1")
+    page.get_by_role("button", name="Count").click()
+    rows = page.locator(".fit tbody tr")
+    rows.first.wait_for()
+    assert rows.count() == 2
+    assert rows.last.locator("td.number").all_inner_texts() == ["40", "40", "40"]
+    rows.last.get_by_text("2 aggregates").click()
+    assert rows.last.locator(".parts .number").all_inner_texts() == ["20", "20"]
+
+
+def test_a_flavor_that_cannot_be_read_is_told_by_its_key(visit, cloud):
+    visitor = visit(cloud)
+    page = visitor.open("#/fit")
+    page.get_by_label("Flavors").fill("[m1]\nresources_CPU:vcpu=4")
+    page.get_by_role("button", name="Count").click()
+    visitor.see("extra spec resources_CPU:vcpu")
+
+
+def test_findings_are_shown_by_kind(visit, cloud, client):
+    client.ensure_names(["CUSTOM_NOBODY_HAS"], [])
+    page = visit(cloud).open("#/audit")
+    page.get_by_role("heading", name="Custom traits that nothing has").wait_for()
+    assert (
+        "CUSTOM_NOBODY_HAS"
+        in page.get_by_label("Custom traits that nothing has").last.inner_text()
+    )
+    assert "Looked for, and not found" in page.locator(".findings").inner_text()
+
+
+def test_an_operation_that_a_server_lacks_is_told(visit, cloud):
+    visitor = visit(cloud)
+    visitor.page.route("**/treeclaim/audit", lambda route: route.fulfill(status=404))
+    visitor.open("#/audit")
+    visitor.see("This server does not have that yet")
+
+
+def test_events_are_read_as_the_server_sends_them_whatever_the_pieces(visit, cloud):
+    page = visit(cloud).open("#/fit")
+    sent = ": ping\n\nid: a\nevent: changes\ndata: {}\n\nid: b\r\ndata: 1\r\ndata: 2\r\n\r\n: ping\n\n"
+    for size in (1, 2, 7, len(sent)):
+        found = page.evaluate(
+            """async ([text, size]) => {
+              const { events } = await import('./api/watching.js');
+              const pieces = new ReadableStream({ start(controller) {
+                const bytes = new TextEncoder().encode(text);
+                for (let at = 0; at < bytes.length; at += size) controller.enqueue(bytes.slice(at, at + size));
+                controller.close();
+              } });
+              const found = [];
+              for await (const event of events(pieces)) found.push(event);
+              return found.filter(({ id }) => id).map(({ id, data }) => [id, data]);
+            }""",
+            [sent, size],
+        )
+        assert found == [["a", "{}"], ["b", "1\n2"]], size
+
+
+FLAVORS = [
+    {},
+    {"resources:VCPU": "0", "resources1:FPGA": "2", "trait1:CUSTOM_X": "required"},
+    {"trait:HW_CPU_X86_AVX2": "forbidden", "trait_A:CUSTOM_Y": "required", "hw:cpu_policy": "any"},
+    {"resources_A:VGPU": "1", "member_of_A": "in:a,b", "same_subtree": "_A,_B", "in_tree1": "x"},
+    {"group_policy": "isolate", "root_required": "A,!B", "can_split": "VCPU", "isolate": "_A"},
+]
+
+
+def test_flavors_become_the_questions_that_the_package_makes_of_them(visit, cloud):
+    page = visit(cloud).open("#/fit")
+    own = {"vcpus": 4, "ram": 512, "disk": 0}
+    found = page.evaluate(
+        "async flavors => { const {queryOf} = await import('./model/flavors.js');"
+        " return flavors.map((flavor) => [...new URLSearchParams(queryOf(flavor))]); }",
+        [own | {"specs": specs} for specs in FLAVORS],
+    )
+    expected = [query_of(Flavor(**own, extra_specs=specs)).parameters for specs in FLAVORS]
+    assert [tuple(map(tuple, pairs)) for pairs in found] == expected
+
+
+PASTED = {
+    "json": json.dumps(
+        [{"Name": "m1", "RAM": 512, "Disk": 0, "VCPUs": 4, "Properties": {"trait:A": "required"}}]
+    ),
+    "properties": json.dumps(
+        {"name": "m1", "ram": 512, "disk": 0, "vcpus": 4, "properties": "trait:A='required'"}
+    ),
+    "blocks": "[m1]\nvcpus=4\nram=512\n--property trait:A=required\n",
+    "heading": "# a remark\nm1:\nvcpus = 4\nram=512\n'trait:A=required'",
+    "query": "m1: resources=VCPU:4,MEMORY_MB:512&required=A",
+}
+
+
+def test_flavors_can_be_pasted_in_several_forms(visit, cloud):
+    page = visit(cloud).open("#/fit")
+    for form, text in PASTED.items():
+        found = page.evaluate(
+            "async text => (await import('./model/flavors.js')).readFlavors(text)", text
+        )
+        expected = {"name": "m1", "query": "resources=VCPU:4,MEMORY_MB:512&required=A"}
+        assert found == [expected], form
+
+
+QUERIES = [
+    QUESTION,
+    HOPELESS,
+    "resources=VCPU:80&can_split=VCPU&split_policy=even&limit=3",
+    "resources1=A:1&required1=A,!B&required1=in:C,D&member_of1=!in:x,y&in_tree1=z&group_policy=none",
+    "resources=VCPU:1&preferred=A*3,!B&order_by=pack:VCPU*2,near:_A:_B&root_in_tree=!in:x,y",
+    "resources=VCPU:1&strange=1&strange=2&same_subtree=_A,_B&same_subtree=_B,!_C&root_required=A",
+    f"resources=VCPU:1&required={quote('A+C&D=E')}",
+]
+
+
+def test_what_the_form_reads_it_writes_again(visit, cloud):
+    page = visit(cloud).open("#/ask")
+    for query in QUERIES:
+        read, written = page.evaluate(
+            "async query => { const {pairsOf, readQuery, writeQuery} = await import('./model/query.js');"
+            " return [pairsOf(query), pairsOf(writeQuery(readQuery(query)))]; }",
+            query,
+        )
+        assert sorted(map(tuple, read)) == sorted(map(tuple, written)), query
+
+
+def test_the_map_follows_a_stream_of_changes(visit, cloud, client):
+    """Between page and service stands one that streams what really changed, once."""
+    device, consumer = tree_of(client, "host-5_numa1_device"), str(uuid.uuid4())
+    change = {"changes": [{"uuid": device, "what": ["allocations"]}], "catalogue": False}
+    claim = {"allocations": {device: {"resources": {"VGPU": 3}}}}
+    asked = []
+
+    def stream(route):
+        asked.append(route.request.headers)
+        if len(asked) == 1:
+            client.claim(consumer, claim, project_id="p", user_id="u")
+        data = json.dumps(change)
+        body = f": ping\n\nid: cursor-{len(asked)}\nevent: changes\ndata: {data}\n\n"
+        route.fulfill(content_type="text/event-stream", body=body)
+
+    visitor = visit(cloud)
+    visitor.page.route("**/treeclaim/changes", stream)
+    visitor.open("#/cloud?class=VGPU")
+    try:
+        visitor.see("3 of 40 used")
+        visitor.see("live: changes come as they are made")
+        with visitor.page.expect_request("**/treeclaim/changes") as again:
+            pass
+        assert asked[0]["accept"] == "text/event-stream"
+        assert again.value.headers["last-event-id"].startswith("cursor-")
+    finally:
+        client.release(consumer)

@@ -1,0 +1,170 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The files of the pages (contract page 99, section 7)."""
+
+import hashlib
+import json
+import re
+from importlib import resources
+
+import httpx
+import pytest
+
+from treeclaim.client.requests.queries import PARAMETERS
+from treeclaim.ui import serving
+
+STATIC = resources.files("treeclaim.ui") / "static"
+POLICY = "default-src 'self'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'"
+
+
+@pytest.fixture
+def pages(fresh_service):
+    return fresh_service(**{"treeclaim.pages": "true"})
+
+
+def paths(folder=STATIC, prefix=""):
+    for entry in folder.iterdir():
+        if entry.is_dir():
+            yield from paths(entry, f"{prefix}{entry.name}/")
+        else:
+            yield f"{prefix}{entry.name}"
+
+
+SERVED = sorted(path for path in paths() if path.endswith((".html", ".css", ".js", ".svg")))
+
+
+@pytest.mark.parametrize("path", SERVED)
+def test_each_file_is_served_without_a_token_and_safely(pages, path):
+    answer = pages.get(f"/ui/{path}", headers={"x-auth-token": ""})
+    assert answer.status_code == 200
+    assert answer.content == (STATIC / path).read_bytes()
+    assert answer.headers["content-security-policy"] == POLICY
+    assert answer.headers["x-content-type-options"] == "nosniff"
+    assert answer.headers["referrer-policy"] == "no-referrer"
+    kind = {
+        "html": "text/html",
+        "css": "text/css",
+        "js": "text/javascript",
+        "svg": "image/svg+xml",
+    }
+    assert answer.headers["content-type"].split(";")[0] == kind[path.rpartition(".")[2]]
+
+
+def test_the_folder_is_its_index(pages):
+    assert pages.get("/ui/").content == (STATIC / "index.html").read_bytes()
+    answer = pages.get("/ui")
+    assert (answer.status_code, answer.headers["location"]) == (308, "/ui/")
+
+
+def test_a_copy_that_is_current_is_not_sent_again(pages):
+    first = pages.get("/ui/app.js")
+    assert first.headers["cache-control"] == "no-cache"
+    again = pages.get("/ui/app.js", headers={"if-none-match": first.headers["etag"]})
+    assert (again.status_code, again.content) == (304, b"")
+    assert again.headers["etag"] == first.headers["etag"]
+    other = pages.get("/ui/app.js", headers={"if-none-match": '"another"'})
+    assert other.status_code == 200
+
+
+def test_head_has_the_headers_alone(pages):
+    answer = pages.head("/ui/app.js")
+    assert (answer.status_code, answer.content) == (200, b"")
+    assert int(answer.headers["content-length"]) == len((STATIC / "app.js").read_bytes())
+
+
+@pytest.mark.parametrize("method", ["POST", "PUT", "DELETE", "PATCH", "OPTIONS"])
+def test_nothing_else_can_be_done_to_them(pages, method):
+    answer = pages.request(method, "/ui/index.html")
+    assert (answer.status_code, answer.headers["allow"]) == (405, "GET, HEAD")
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/ui/../serving.py",
+        "/ui/%2e%2e/serving.py",
+        "/ui/..%2fserving.py",
+        "/ui//etc/passwd",
+        "/ui/%2fetc%2fpasswd",
+        "/ui/vendor",
+        "/ui/vendor/",
+        "/ui/vendor/README.md",
+        "/ui/vendor/hashes.json",
+        "/ui/app.js%00.html",
+        "/ui/App.js",
+        "/ui/no-such-file.js",
+    ],
+)
+def test_no_path_leads_to_anything_else(pages, path):
+    url = httpx.URL("http://placement.example").copy_with(raw_path=path.encode())
+    answer = pages.send(pages.build_request("GET", url))
+    assert answer.status_code == 404
+    assert b"import" not in answer.content
+
+
+def test_without_the_option_another_server_serves_none(fresh_service):
+    service = fresh_service()
+    assert service.get("/ui/", headers={"x-auth-token": "admin"}).status_code == 404
+    assert service.get("/ui/app.js").status_code == 404
+
+
+def test_what_only_begins_like_the_pages_is_the_service_s(pages):
+    assert pages.get("/uix").json()["errors"][0]["status"] == 404
+
+
+def test_every_import_names_a_file_that_is_there():
+    for path in SERVED:
+        if not path.endswith(".js"):
+            continue
+        text = (STATIC / path).read_text()
+        for name in re.findall(r'(?:from|import)\s*\(?"([^"]+)"', text):
+            assert name.startswith("."), f"{path} imports {name}"
+            target = (STATIC / path).parent.joinpath(name).resolve()
+            assert target.is_file(), f"{path} imports {name}"
+
+
+def test_no_file_names_another_origin():
+    known = (
+        "http://www.w3.org/2000/svg",
+        "http://any",
+        "http://www.w3.org/1999/xhtml",
+        "http://www.w3.org/1998/Math/MathML",
+    )
+    for path in SERVED:
+        text = (STATIC / path).read_text()
+        for url in re.findall(r"https?://[^\s\"'`<>)]+", text):
+            assert url in known, f"{path} names {url}"
+
+
+def test_libraries_are_those_of_the_registry():
+    listed = json.loads((STATIC / "vendor" / "hashes.json").read_text())["files"]
+    readme = (STATIC / "vendor" / "README.md").read_text()
+    scripts = {path.name for path in (STATIC / "vendor").iterdir() if path.name.endswith(".js")}
+    assert {entry["file"] for entry in listed} == scripts
+    for entry in listed:
+        text = (STATIC / "vendor" / entry["file"]).read_text()
+        if "changed" in entry:
+            assert text.count(entry["changed"]["to"]) == 1
+            text = text.replace(entry["changed"]["to"], entry["changed"]["from"])
+        assert hashlib.sha256(text.encode()).hexdigest() == entry["sha256_of_original"]
+        row = re.search(rf"^\| `{re.escape(entry['file'])}` .*$", readme, re.MULTILINE)[0]
+        assert entry["version"] in row
+        assert entry["licence"] in row
+        assert entry["original"] in row
+        assert (STATIC / "vendor" / f"LICENSE.{entry['package']}").is_file()
+
+
+def test_the_form_knows_every_parameter_of_a_question():
+    text = (STATIC / "model" / "query.js").read_text()
+    assert [name for name in PARAMETERS if not re.search(rf"\b{name}\b", text)] == []
+
+
+def test_each_file_says_its_licence():
+    own = [path for path in SERVED if not path.startswith("vendor/") and not path.endswith(".svg")]
+    assert [
+        path for path in own if "SPDX-License-Identifier" not in (STATIC / path).read_text()
+    ] == []
+
+
+def test_the_packaged_types_cover_every_kind_of_file_there_is():
+    suffixes = {path[path.rfind(".") :] for path in SERVED}
+    assert suffixes == set(serving._TYPES)

@@ -1,0 +1,131 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the pages say where there is nothing to show (contract page 99, section 7)."""
+
+import pytest
+import yaml
+
+from bench.ports import free_port
+from bench.worlds import World
+from tests.servers import service_environment, serving
+from tests.ui.conftest import service_with
+from tests.ui.worlds import small
+from treeclaim.client import Client
+
+pytestmark = pytest.mark.slow
+
+
+def test_a_token_is_asked_for_kept_in_the_tab_and_forgotten(visit, cloud):
+    visitor = visit(cloud)
+    page = visitor.open(token=None)
+    visitor.see("This service believes every caller")
+    page.get_by_label("Token").fill("admin")
+    page.keyboard.press("Enter")
+    visitor.see("12 trees")
+    page.reload()
+    visitor.see("12 trees")
+    assert "admin" not in page.url
+    assert page.evaluate("[document.cookie, localStorage.length]") == ["", 0]
+    page.get_by_role("button", name="Sign out").click()
+    page.get_by_label("Token").wait_for()
+    assert page.evaluate("sessionStorage.length") == 0
+
+
+def test_another_tab_does_not_have_the_token(visit, cloud):
+    visit(cloud).open()
+    other = visit(cloud)
+    other.page.goto(f"{cloud}/ui/")
+    other.page.get_by_label("Token").wait_for()
+
+
+def test_a_refused_token_is_told_and_another_one_is_asked_for(visit, cloud):
+    visitor = visit(cloud)
+    page = visitor.page
+    # noauth2 believes every token, so what Keystone does to one that expired is put in between.
+    page.route("**/treeclaim/totals*", lambda route: route.fulfill(status=401, body="expired"))
+    visitor.open("#/cloud?class=VCPU", token="expired")
+    visitor.see("The server refused this token. It may have expired.")
+    assert page.evaluate("sessionStorage.length") == 0
+    page.unroute("**/treeclaim/totals*")
+    page.get_by_label("Token").fill("admin")
+    page.get_by_role("button", name="Show the cloud").click()
+    visitor.see("12 trees")
+    assert "class=VCPU" in page.url
+
+
+def test_an_empty_cloud_says_how_to_fill_it(visit, tmp_path):
+    with service_with(tmp_path) as server:
+        visitor = visit(server.url)
+        visitor.open()
+        visitor.see("There is no resource provider yet")
+        visitor.open("#/consumers")
+        visitor.see("There are no claims in this cloud.")
+        visitor.open("#/tree")
+        visitor.see("There is no resource provider yet")
+        visitor.open("#/ask?resources=VCPU:1")
+        visitor.see("None of 0 trees matches.")
+
+
+def test_a_lost_server_is_told_and_found_again(visit, tmp_path):
+    environment = service_environment(tmp_path)
+    url = f"http://127.0.0.1:{free_port()}"
+    with serving(environment, tmp_path, url=url) as server:
+        visitor = visit(url)
+        page = visitor.open()
+        visitor.see("There is no resource provider yet")
+        server.stop()
+        visitor.see("The server does not answer.")
+        # What was shown stays.
+        visitor.see("There is no resource provider yet")
+        server.start()
+        page.locator(".notice.lost").wait_for(state="detached")
+        with Client(url, "admin") as client:
+            client.call("POST", "/resource_providers", json={"name": "first"})
+        visitor.see("1 tree")
+
+
+def test_who_may_see_nothing_is_told_that_the_policy_hides_it(visit, cloud):
+    visitor = visit(cloud)
+    for page in ("cloud", "tree", "consumers", "ask?resources=VCPU:1", "audit"):
+        visitor.open(f"#/{page}", token="somebody:project")
+        visitor.page.locator(".failure, .empty").first.wait_for()
+        text = visitor.page.locator("main").inner_text()
+        assert "You may not see this" in text or "does not have that yet" in text, page
+
+
+def test_what_the_policy_hides_of_a_tree_is_left_out_and_said(visit, tmp_path):
+    rules = {"placement:allocations:list": "!", "placement:resource_providers:traits:list": "!"}
+    (tmp_path / "policy.yaml").write_text(yaml.safe_dump(rules))
+    (tmp_path / "placement.conf").write_text("[oslo_policy]\npolicy_file = policy.yaml\n")
+    with service_with(tmp_path, small()) as server:
+        with Client(server.url, "admin") as client:
+            [uuid] = [row["uuid"] for row in client.providers() if row["name"] == "host-2"]
+        visitor = visit(server.url)
+        page = visitor.open(f"#/tree/{uuid}")
+        page.get_by_role("heading", name="host-2", level=1).wait_for()
+        assert "8 of 32 used (25 %)" in page.locator(".provider").first.inner_text()
+        told = " ".join(page.locator(".failure").all_inner_texts())
+        assert "Who holds what" in told
+        assert "The traits" in told
+        assert "CUSTOM_GOLD" not in page.locator("main").inner_text()
+
+
+def test_names_of_others_are_text_and_never_markup(visit, tmp_path):
+    name = "<img src=x onerror=\"document.title='taken'\">"
+    with service_with(tmp_path, World("none", (), "", ())) as server:
+        with Client(server.url, "admin") as client:
+            made = client.call("POST", "/resource_providers", json={"name": name}).json()
+        visitor = visit(server.url)
+        for route in (f"#/tree/{made['uuid']}", "#/cloud?view=table", f"#/cloud?name={name}"):
+            page = visitor.open(route)
+            page.locator("main h1").wait_for()
+        assert page.title() == "Cloud · Treeclaim"
+        visitor.open(f"#/tree/{made['uuid']}")
+        visitor.see(name)
+
+
+def test_an_address_of_a_tree_that_does_not_exist_says_so(visit, cloud):
+    visitor = visit(cloud)
+    visitor.open("#/tree/00000000-0000-0000-0000-000000000000")
+    visitor.see("No such tree")
+    visitor.open("#/tree/nonsense")
+    visitor.see("The server refused this")

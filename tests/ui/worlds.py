@@ -1,0 +1,49 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Worlds that the pages are looked at with: twelve trees, and five thousand."""
+
+from bench.worlds import SHARING, World, WorldMaker
+
+QUESTION = (
+    "resources_CPU=VCPU:4,MEMORY_MB:4096&resources_NET=SRIOV_NET_VF:1&same_subtree=_CPU,_NET"
+)
+"""Has candidates on the ten hosts of the small world."""
+
+HOPELESS = "resources_GPU=VGPU:1&resources_NET=SRIOV_NET_VF:1&required_NUMA=HW_NUMA_ROOT&same_subtree=_NUMA,_GPU,_NET"
+"""Has none: no NUMA node has both a GPU and a network port."""
+
+TRAITS = ("HW_NUMA_ROOT", "CUSTOM_GOLD")
+
+
+def small():
+    """Ten hosts of seven providers in two racks, a flat host, and a pool of the first rack."""
+    maker = WorldMaker(16)
+    racks = (maker.uuid(), maker.uuid())
+    for number in range(10):
+        _host(maker, f"host-{number}", racks[number % 2], used=4 * number)
+    maker.add("edge", {"VCPU": 8, "MEMORY_MB": 8_192}, aggregates=racks[:1], used={"VCPU": 8})
+    maker.add("pool", {"DISK_GB": 10_000}, None, (SHARING,), racks[:1], used={"DISK_GB": 500})
+    return World("12 trees", maker.providers, QUESTION, (None,))
+
+
+def large(trees=5_000):
+    """Hosts of seven providers in fifty racks."""
+    maker = WorldMaker(17)
+    racks = [maker.uuid() for _ in range(50)]
+    for number in range(trees):
+        _host(maker, f"host-{number}", racks[number % len(racks)], used=(number * 7) % 33)
+    return World(f"{trees} trees", maker.providers, QUESTION, (None,))
+
+
+def _host(maker, name, rack, used):
+    root = maker.add(name, {"DISK_GB": 2_000}, aggregates=(rack,))
+    for node in range(2):
+        numa = maker.add(
+            f"{name}_numa{node}",
+            {"VCPU": 32, "MEMORY_MB": 131_072},
+            root,
+            TRAITS,
+            used={"VCPU": used} if used and not node else None,
+        )
+        device = {"SRIOV_NET_VF": 8} if node == 0 else {"VGPU": 4}
+        maker.add(f"{name}_numa{node}_device", device, numa)
+        maker.add(f"{name}_numa{node}_other", {"FPGA": 1}, numa)
