@@ -19,6 +19,7 @@ LIMITS = {
     "connections": 4096,
     "waiting": 1000,
     "body_bytes": 1024 * 1024,
+    "watchers": 1000,
 }
 """So long that no test waits for what it does not set itself."""
 

@@ -27,6 +27,7 @@ from treeclaim.store.database.connecting.engine import await_database
 from treeclaim.store.operations.catalogue import standard_names
 from treeclaim.store.schema import revisions as schema
 from treeclaim.ui.serving import Pages
+from treeclaim.watching import Hub
 
 if TYPE_CHECKING:
     from wsgiref.types import WSGIApplication
@@ -66,12 +67,14 @@ def start_services(configuration: Configuration) -> Services:
         replica=Replica(store, slow_places=max(configuration.server_threads // 4, 1)),
         policy=policy,
         search=configuration.search,
+        hub=Hub(store),
         limits=Limits(
             configuration.max_body_bytes,
             configuration.max_request_groups,
             configuration.max_placing_consumers,
             configuration.max_placing_rules,
             configuration.claim_attempts,
+            configuration.watch_seconds,
         ),
         admission=Admission(configuration.server_threads),
         incomplete_project_id=configuration.incomplete_project_id,

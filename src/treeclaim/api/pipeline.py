@@ -192,8 +192,9 @@ def _require_version(operation: Operation, version: Version) -> None:
 
 
 def _require_media_type(request: falcon.Request, operation: Operation, version: Version) -> None:
-    if operation.checks_accept and best_match(request.get_header("Accept"), (JSON,)) is None:
-        raise ApiError(HTTPStatus.NOT_ACCEPTABLE, "Only application/json is provided")
+    offers = operation.offers
+    if operation.checks_accept and best_match(request.get_header("Accept"), offers) is None:
+        raise ApiError(HTTPStatus.NOT_ACCEPTABLE, f"Only {' and '.join(offers)} is provided")
     if not operation.needs_json(version):
         return
     given = request.env.get("CONTENT_TYPE") or None

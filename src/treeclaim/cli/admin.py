@@ -40,6 +40,7 @@ _LIMITS = ConnectionLimits(
     connections=128,
     waiting=64,
     body_bytes=64 * 1024,
+    watchers=0,
 )
 """Probes and scrapers are few and near, and send no bodies."""
 

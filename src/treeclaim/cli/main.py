@@ -34,6 +34,7 @@ _MODULES = {
     "tree": "cloud.looking.tree",
     "show": "cloud.looking.show",
     "usage": "cloud.looking.usage",
+    "watch": "cloud.looking.watch",
     "audit": "cloud.auditing.audit",
     "completion": "completion",
     "demo": "demo",

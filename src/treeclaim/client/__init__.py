@@ -19,13 +19,17 @@ from treeclaim.client.requests.placing import (
 from treeclaim.client.requests.queries import CandidateQuery
 from treeclaim.client.transport import PlainTransport, SessionTransport
 from treeclaim.client.versions import Need, ServerVersions
+from treeclaim.client.watching import Change, Changes, CursorExpiredError, follow, watch
 
 __all__ = [
     "CandidateQuery",
     "Capacity",
+    "Change",
+    "Changes",
     "Client",
     "ClientError",
     "ConsumerExistsError",
+    "CursorExpiredError",
     "Flavor",
     "FlavorError",
     "Need",
@@ -37,5 +41,7 @@ __all__ = [
     "ServerVersions",
     "SessionTransport",
     "UnsupportedFeatureError",
+    "follow",
     "query_of",
+    "watch",
 ]

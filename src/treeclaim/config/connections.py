@@ -17,6 +17,7 @@ class ConnectionLimits:
         connections: Open at a time.
         waiting: Requests that wait for a thread.
         body_bytes: Longest body that is read.
+        watchers: Connections that watch; see `most_watchers`.
     """
 
     header_seconds: float
@@ -26,3 +27,9 @@ class ConnectionLimits:
     connections: int
     waiting: int
     body_bytes: int
+    watchers: int
+
+    @property
+    def most_watchers(self) -> int:
+        """Return how many connections may watch: a quarter of all is left to other requests."""
+        return min(self.watchers, self.connections * 3 // 4)

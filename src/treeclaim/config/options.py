@@ -237,6 +237,19 @@ _TREECLAIM = (
         min=1,
         help="Most requests that wait for a thread of a worker; further ones are refused with 503.",
     ),
+    cfg.IntOpt(
+        "max_watchers",
+        default=1000,
+        min=0,
+        help="Most connections of a worker that watch changes, and at most three quarters of all; "
+        "further ones are refused with 503.",
+    ),
+    cfg.FloatOpt(
+        "watch_seconds",
+        default=3600.0,
+        min=1.0,
+        help="Seconds after which a stream of events ends, so that the token is judged again.",
+    ),
     cfg.BoolOpt(
         "pages",
         sample_default="true under `treeclaim serve`, false under other servers",

@@ -66,6 +66,7 @@ class Configuration:
         max_body_bytes, max_request_groups, max_placing_consumers, max_placing_rules: Limits of a
             request.
         server_threads: How many requests the server runs at a time in a process.
+        watch_seconds: How long a stream of events goes on.
         connections: What clients of `treeclaim serve` are granted.
         tracing: Whether traces are sent.
         pages: Whether the pages are served at /ui/; None to leave it to the server.
@@ -90,6 +91,7 @@ class Configuration:
     max_placing_consumers: int
     max_placing_rules: int
     server_threads: int
+    watch_seconds: float
     connections: ConnectionLimits
     tracing: bool
     pages: bool | None
@@ -168,6 +170,7 @@ def _configuration(options: cfg.ConfigOpts) -> Configuration:
         max_placing_consumers=options.treeclaim.max_placing_consumers,
         max_placing_rules=options.treeclaim.max_placing_rules,
         server_threads=options.treeclaim.server_threads,
+        watch_seconds=options.treeclaim.watch_seconds,
         connections=_connections(options),
         tracing=options.treeclaim.tracing,
         pages=options.treeclaim.pages,
@@ -184,6 +187,7 @@ def _connections(options: cfg.ConfigOpts) -> ConnectionLimits:
         connections=given.max_connections,
         waiting=given.max_waiting_requests,
         body_bytes=given.max_body_bytes,
+        watchers=given.max_watchers,
     )
 
 

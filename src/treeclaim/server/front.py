@@ -27,6 +27,7 @@ from treeclaim.server.connection.connection import Connection
 from treeclaim.server.sharing.budget import Budget
 from treeclaim.server.sharing.pool import ThreadPool
 from treeclaim.server.sharing.table import ConnectionTable, Phase
+from treeclaim.server.sharing.watchers import Watchers
 
 if TYPE_CHECKING:
     from wsgiref.types import WSGIApplication
@@ -45,6 +46,7 @@ class Front:
         loop: The event loop in which all of this runs.
         table, incoming, unsent: The connections, and the memory they share.
         pool: The threads.
+        watchers: The connections that watch.
         is_stopping: Whether each answer is the last of its connection.
         is_tls: Whether TLS is spoken.
         keep_alive_header: Says how long a connection is kept without a request.
@@ -64,6 +66,7 @@ class Front:
         self.incoming: Budget[Connection] = Budget(INCOMING_BYTES, Connection.expire)
         self.unsent: Budget[Connection] = Budget(UNSENT_BYTES, Connection.drop)
         self.pool = ThreadPool(threads, limits.waiting)
+        self.watchers = Watchers(self.loop, limits.most_watchers)
         self.is_stopping = False
         self.is_tls = tls is not None
         self.keep_alive_header = f"Keep-Alive: timeout={int(limits.keep_alive_seconds)}\r\n"
@@ -116,6 +119,7 @@ class Front:
             self._listener.close()
             self._listener = None
         self.is_stopping = True
+        self.watchers.attend_all()
         self.note_closed()
         if await self._closed_within(ARRIVAL_SECONDS):
             return

@@ -22,7 +22,9 @@ from treeclaim.store.schema.tables import PLACEMENT_REVISION, alembic_version, p
 from treeclaim.store.takeover.check import check
 from treeclaim.store.takeover.findings import Level
 
-_KEEP_HOURS = 24
+_KEEP_HOURS = 25
+"""As the service itself keeps: less, and cursors of clients expire before their day is over."""
+
 _MOST_HOURS = 24 * 36_500
 """Hours of a hundred years: more than any feed holds, and less than a date can bear."""
 

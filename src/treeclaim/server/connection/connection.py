@@ -16,11 +16,13 @@ from typing import Any, cast
 from treeclaim.server.bounds import EARLY_BYTES, LINGER_BYTES, LINGER_SECONDS, SMALL_REQUEST
 from treeclaim.server.connection.reading import RequestReader
 from treeclaim.server.connection.shared import Shared
+from treeclaim.server.connection.watching import Watching
 from treeclaim.server.connection.writing import AnswerWriter
 from treeclaim.server.http.exchange import Exchange
 from treeclaim.server.http.head import RequestHead
 from treeclaim.server.http.refusals import RefusedError, refusal
 from treeclaim.server.sharing.table import Phase
+from treeclaim.server.sharing.watchers import Watch, Watchers
 
 _LOG = logging.getLogger(__name__)
 
@@ -68,6 +70,7 @@ class Connection(asyncio.Protocol):
         self._is_within_read = False
         self._waits_for_client = False
         self._is_last_sent = False
+        self._watching: Watching | None = None
         self._discarded = 0
 
     # What the event loop calls.
@@ -104,6 +107,7 @@ class Connection(asyncio.Protocol):
         """Note that the client sends no more; return whether it may still get its answer."""
         self.gone = True
         self._settle()
+        self.attend()
         return self.phase not in (*_BEFORE_ANSWER, Phase.LINGERING) and not self._front.is_tls
 
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 - asyncio's
@@ -114,6 +118,7 @@ class Connection(asyncio.Protocol):
         self._front.incoming.release(self)
         self._front.unsent.release(self)
         self._reader.data.clear()
+        self._end_watch()
         # A turn that is under way learns of it at its end.
         if self._waits_for_client and self._exchange is not None:
             self._front.pool.proceed(self._exchange.close)
@@ -123,7 +128,7 @@ class Connection(asyncio.Protocol):
     def pause_writing(self) -> None:
         """Note that the client has not taken all that was sent; TLS may cause this as well."""
         self._writer.is_blocked = True
-        if self.phase is Phase.ANSWERING:
+        if self.phase in (Phase.ANSWERING, Phase.WATCHING):
             self._await_client()
 
     def resume_writing(self) -> None:
@@ -136,6 +141,9 @@ class Connection(asyncio.Protocol):
         self.deadline = _NEVER
         if self._is_last_sent:
             self._finish()
+        elif self._watching is not None:
+            self._front.table.move(self, Phase.WATCHING)
+            self.attend()
         elif self._waits_for_client and self._exchange is not None:
             self._waits_for_client = False
             self._front.pool.proceed(self._exchange.go_on)
@@ -146,6 +154,8 @@ class Connection(asyncio.Protocol):
         """Act on a deadline that has passed."""
         if self._is_answered:
             self._settle()
+        elif self.phase is Phase.WATCHING:
+            self.attend()
         elif self.phase is Phase.READING:
             self._refuse(
                 RefusedError(HTTPStatus.REQUEST_TIMEOUT, "The request took too long to arrive.")
@@ -318,6 +328,46 @@ class Connection(asyncio.Protocol):
             self._front.table.move(self, Phase.ANSWERING)
             self.deadline = _NEVER
         self._send(data, is_last=True)
+
+    # Watching.
+
+    @property
+    def watchers(self) -> Watchers:
+        """All that watch in this process."""
+        return self._front.watchers
+
+    def post_watch(self, data: bytes, watch: Watch) -> None:
+        """Send the beginning of an answer; the rest is what a watch has to tell."""
+        self._front.call(self._begin_watch, data, watch)
+
+    def _begin_watch(self, data: bytes, watch: Watch) -> None:
+        self._watching = Watching(self.watchers, self, watch, cast("Exchange", self._exchange))
+        if self._transport.is_closing():
+            self._end_watch()
+            return
+        self._front.table.move(self, Phase.WATCHING)
+        self._writer.write(data)
+        # What became news before the watch could wake anybody is sent now.
+        self.attend()
+
+    def attend(self) -> None:
+        """Send what there is to send to a watcher that has taken what it was sent before."""
+        watching = self._watching
+        if watching is None or self.phase is not Phase.WATCHING:
+            return
+        data = watching.next_bytes(ends=self.gone or self._front.is_stopping)
+        self.deadline = watching.due
+        if watching.is_over:
+            self._end_watch()
+            self._front.table.move(self, Phase.ANSWERING)
+            self.deadline = _NEVER
+            self._keeps_open = self._keeps_open and not self._front.is_stopping
+        self._send(data, is_last=self._watching is None)
+
+    def _end_watch(self) -> None:
+        watching, self._watching = self._watching, None
+        if watching is not None:
+            watching.close()
 
     # After an answer.
 

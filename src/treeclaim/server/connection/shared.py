@@ -9,6 +9,7 @@ from treeclaim.config.connections import ConnectionLimits
 from treeclaim.server.sharing.budget import Budget
 from treeclaim.server.sharing.pool import ThreadPool
 from treeclaim.server.sharing.table import ConnectionTable, Phase
+from treeclaim.server.sharing.watchers import Watchers
 
 if TYPE_CHECKING:
     from wsgiref.types import WSGIApplication
@@ -27,6 +28,7 @@ class Shared(Protocol):
         incoming: Memory of unfinished requests.
         unsent: Memory of answers that clients have not taken.
         pool: The threads that run the application.
+        watchers: The connections that watch.
         is_stopping: Whether each answer is the last of its connection.
         is_tls: Whether connections use TLS.
         keep_alive_header: Says how long a connection is kept without a request.
@@ -39,6 +41,7 @@ class Shared(Protocol):
     incoming: "Budget[Connection]"
     unsent: "Budget[Connection]"
     pool: ThreadPool
+    watchers: Watchers
     is_stopping: bool
     is_tls: bool
     keep_alive_header: str

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from treeclaim.server.bounds import GONE_SECONDS, STREAM_BYTES, WAITING_SECONDS
 from treeclaim.server.http.head import RequestHead
 from treeclaim.server.http.refusals import RefusedError
+from treeclaim.server.sharing.watchers import Watch, Watchers
 
 if TYPE_CHECKING:
     from wsgiref.types import WSGIApplication
@@ -23,6 +24,11 @@ _LOG = logging.getLogger(__name__)
 
 _Headers = list[tuple[str, str]]
 _NO_BODY = (204, 304)
+_LAST_CHUNK = b"0\r\n\r\n"
+
+ADOPT_KEY = "treeclaim.adopt"
+"""Under which the application finds, in the WSGI environment, the function that takes a `Watch`."""
+
 _HOP_BY_HOP = frozenset(("connection", "keep-alive", "transfer-encoding", "upgrade", "trailer"))
 """Headers that are the server's to write."""
 
@@ -43,6 +49,13 @@ class Client(Protocol):
 
     def post_turn(self) -> None:
         """Say that the next pieces are made when the client has taken these."""
+
+    @property
+    def watchers(self) -> Watchers:
+        """All that watch in this process."""
+
+    def post_watch(self, data: bytes, watch: Watch) -> None:
+        """Send the beginning of an answer; the rest is what a watch has to tell."""
 
     def post_refusal(self, error: RefusedError) -> None:
         """Answer without the application."""
@@ -74,6 +87,8 @@ class Exchange:
         self._is_chunked = False
         self._left: int | None = None
         self._is_begun = False
+        self._watch: Watch | None = None
+        head.environment[ADOPT_KEY] = self._adopt
 
     def run(self) -> None:
         """Run the application, and make the answer or its first pieces."""
@@ -88,7 +103,9 @@ class Exchange:
             return
         try:
             self._result = self._application(self._head.environment, self._start_response)
-            if isinstance(self._result, list | tuple):
+            if self._watch is not None and self._status.startswith("200"):
+                self._hand_over(self._watch)
+            elif isinstance(self._result, list | tuple):
                 self._send_whole(b"".join([*self._early, *self._result]))
             else:
                 self._pieces = iter(self._result)
@@ -105,10 +122,43 @@ class Exchange:
             _LOG.exception("The application failed in the middle of an answer")
             self._fail()
 
+    def framed(self, piece: bytes) -> bytes:
+        """Return a piece of a begun answer as it is sent."""
+        return self._framed(piece)
+
+    @property
+    def last_bytes(self) -> bytes:
+        """What ends a begun answer, where that is not told by closing the connection."""
+        return _LAST_CHUNK if self._is_chunked else b""
+
+    def _adopt(self, watch: Watch) -> bool:
+        """Be told by the application that its answer goes on with what a watch has to tell.
+
+        Returns:
+            Whether there is room for another watcher.
+        """
+        if self._watch is not None or not self._client.watchers.reserve():
+            return False
+        self._watch = watch
+        return True
+
+    def _hand_over(self, watch: Watch) -> None:
+        """Send the beginning of the answer, and leave the rest to the event loop."""
+        opening = b"".join([*self._early, *(self._result or ())])
+        data = self._begin() + (self._framed(opening) if opening else b"")
+        self._watch = None
+        self.close()
+        self._client.post_watch(data, watch)
+
     def close(self) -> None:
         """Close the application's iterator, so that it releases what it holds for this answer."""
         close: Callable[[], None] | None = getattr(self._result, "close", None)
         self._result = self._pieces = None
+        if self._watch is not None:
+            # The answer became another one on its way through the layers of the application.
+            self._watch.close()
+            self._watch = None
+            self._client.watchers.release()
         if close is not None:
             try:
                 close()
@@ -177,7 +227,7 @@ class Exchange:
             _LOG.error("An answer has %s bytes less than it announced", self._left)
             self._client.post_abort()
         else:
-            self._client.post(begin + (b"0\r\n\r\n" if self._is_chunked else b""), is_last=True)
+            self._client.post(begin + self.last_bytes, is_last=True)
 
     def _fail(self) -> None:
         self.close()

@@ -18,6 +18,9 @@ class Phase(Enum):
     ANSWERING = auto()
     """A request waits for a thread, or a thread works on it."""
 
+    WATCHING = auto()
+    """It is told of news as they come; what it was told, it has taken."""
+
     SENDING = auto()
     """The client has not taken what is there of its answer."""
 
@@ -30,7 +33,7 @@ class Phase(Enum):
 
 _GIVE_WAY = (Phase.OPENING, Phase.LINGERING, Phase.READING, Phase.IDLE, Phase.SENDING)
 """Order in which connections are closed when there are too many: those that cost a client least first.
-A connection that is being answered is never closed for another."""
+A connection that is being answered, or watches, is never closed for another."""
 
 
 class Member(Protocol):

@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 from sqlalchemy import Executable
 from sqlalchemy.engine import Connection, CursorResult
 
+from treeclaim.model.news import EVERYTHING, Part, Touched
 from treeclaim.store.database.compiled import CompiledStatement, Values
 from treeclaim.store.database.dialects import session_timeouts
 
@@ -75,14 +76,14 @@ class WriteTransaction(ReadTransaction):
 
     Attributes:
         now: Time of the transaction, naive UTC, for `created_at` and `updated_at`.
-        touched_providers: Ids of the providers whose image in a Forest has changed.
+        touched_providers: What it did to providers, by id: all whose image in a Forest has changed.
         touched_catalogue: True if a trait or resource class was created, deleted or renamed.
     """
 
     def __init__(self, connection: Connection, deadline: float | None = None) -> None:
         super().__init__(connection, deadline)
         self.now = utc_now()
-        self.touched_providers: set[int] = set()
+        self.touched_providers: dict[int, Touched] = {}
         self.touched_catalogue = False
 
     def execute(
@@ -99,9 +100,25 @@ class WriteTransaction(ReadTransaction):
         if sets:
             self._run(statement, sets)
 
-    def touch_providers(self, ids: Iterable[int]) -> None:
-        """Record for the feed that these providers have changed or are gone."""
-        self.touched_providers.update(ids)
+    def touch_providers(
+        self, ids: Iterable[int], parts: Part = EVERYTHING, *, tree: str | None = None
+    ) -> None:
+        """Record for the feed that these providers have changed.
+
+        Args:
+            ids: Which.
+            parts: What of them, at least.
+            tree: Uuid of the root that they had before, where they are moved to another tree.
+        """
+        for provider_id in ids:
+            known = self.touched_providers.get(provider_id, Touched(parts))
+            self.touched_providers[provider_id] = Touched(
+                known.parts | parts, known.uuid, known.tree or tree
+            )
+
+    def touch_deleted(self, provider_id: int, uuid: str, tree: str) -> None:
+        """Record for the feed that a provider is gone; `tree` is the uuid of its root."""
+        self.touched_providers[provider_id] = Touched(EVERYTHING, uuid, tree)
 
     def touch_catalogue(self) -> None:
         """Record for the feed that traits or resource classes have changed."""

@@ -31,6 +31,7 @@ from dataclasses import dataclass
 import sqlalchemy as sa
 from sqlalchemy.exc import DBAPIError
 
+from treeclaim.model.news import EVERYTHING, Touched
 from treeclaim.store.database.compiled import CompiledStatement
 from treeclaim.store.database.failures.kinds import Failure, failure_of
 from treeclaim.store.database.transactions import RetryTransactionError, WriteTransaction
@@ -38,6 +39,10 @@ from treeclaim.store.schema.tables import feed, streams
 
 PROVIDER = "provider"
 CATALOGUE = "catalogue"
+
+FORMAT = 1
+"""Of the rows that this release writes, and the newest that it reads. Whoever meets a newer one
+loads everything."""
 
 _ROLLED_BACK = {Failure.CONFLICT, Failure.LOCK_TIMEOUT}
 """Failures after which certainly nothing was committed."""
@@ -116,9 +121,14 @@ class StreamPool:
 def append(transaction: WriteTransaction, stream: Stream) -> Stream:
     """Append what a transaction touched; return the stream as it is after the commit."""
     stream = _advanced(transaction, stream) or _created(transaction)
-    touched = [(PROVIDER, provider_id) for provider_id in sorted(transaction.touched_providers)]
+    touched = [
+        (PROVIDER, provider_id, what)
+        for provider_id, what in sorted(
+            transaction.touched_providers.items(), key=lambda item: item[0]
+        )
+    ]
     if transaction.touched_catalogue:
-        touched.append((CATALOGUE, 0))
+        touched.append((CATALOGUE, 0, Touched(EVERYTHING)))
     transaction.execute_each(
         _INSERT,
         (
@@ -128,8 +138,12 @@ def append(transaction: WriteTransaction, stream: Stream) -> Stream:
                 "kind": kind,
                 "object_id": object_id,
                 "created_at": transaction.now,
+                "format": FORMAT,
+                "parts": int(what.parts),
+                "uuid": what.uuid,
+                "tree": what.tree,
             }
-            for kind, object_id in touched
+            for kind, object_id, what in touched
         ),
     )
     return stream

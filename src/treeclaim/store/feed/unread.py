@@ -3,7 +3,7 @@
 
 A reader applies changes only if everything that it has read is still part of the database's
 history, and everything since is still in the feed. Otherwise it loads everything. The rules are in
-`_has_gap`, the reasons in decision 0011.
+`has_gap`, the reasons in decision 0011.
 """
 
 from collections.abc import Sequence
@@ -15,7 +15,7 @@ import sqlalchemy as sa
 
 from treeclaim.model.changes import Changes, Cursor, Positions
 from treeclaim.store.database.transactions import ReadTransaction
-from treeclaim.store.feed.streams import CATALOGUE, PROVIDER
+from treeclaim.store.feed.streams import CATALOGUE, FORMAT, PROVIDER
 from treeclaim.store.reading import loading
 from treeclaim.store.schema.tables import feed, streams
 
@@ -30,6 +30,7 @@ _STREAMS = sa.select(
     streams.c.epoch,
     streams.c.closed_in,
 )
+_TOUCHED = sa.select(feed.c.kind, feed.c.object_id, feed.c.format)
 _STREAMS_PER_QUERY = 100
 """Most streams in one query; some databases limit the number of conditions."""
 
@@ -74,11 +75,14 @@ def changes_since(transaction: ReadTransaction, cursor: Cursor | None) -> Change
 
 def unread_changes(transaction: ReadTransaction, cursor: Cursor | None) -> UnreadChanges:
     """Return what was committed since a cursor, in the snapshot of a transaction."""
-    rows = transaction.rows(_STREAMS)
-    reached = _reached(rows)
-    if cursor is None or _has_gap(rows, cursor):
-        return UnreadChanges(reached, complete=True, provider_ids=frozenset(), catalogue=True)
-    rows_of_feed = _feed_since(transaction, rows, cursor.positions)
+    rows = stream_rows(transaction)
+    reached = reached_by(rows)
+    everything = UnreadChanges(reached, complete=True, provider_ids=frozenset(), catalogue=True)
+    if cursor is None or has_gap(rows, cursor):
+        return everything
+    rows_of_feed = feed_since(transaction, rows, cursor.positions, _TOUCHED)
+    if any(is_unknown(row.format) for row in rows_of_feed):
+        return everything
     return UnreadChanges(
         reached,
         complete=False,
@@ -89,10 +93,20 @@ def unread_changes(transaction: ReadTransaction, cursor: Cursor | None) -> Unrea
 
 def present_cursor(transaction: ReadTransaction) -> Cursor:
     """Return the end of the change feed in the snapshot of a transaction."""
-    return _reached(transaction.rows(_STREAMS))
+    return reached_by(stream_rows(transaction))
 
 
-def _reached(rows: Sequence[Any]) -> Cursor:
+def stream_rows(transaction: ReadTransaction) -> list[Any]:
+    """Return the rows of all streams and epochs."""
+    return transaction.rows(_STREAMS)
+
+
+def is_unknown(form: int | None) -> bool:
+    """Tell whether a row of the feed has a format of a later release."""
+    return form is not None and form > FORMAT
+
+
+def reached_by(rows: Sequence[Any]) -> Cursor:
     """Return the cursor of a reader that has read all of these streams."""
     epochs = {row.epoch: row.identity for row in rows if row.epoch is not None}
     return Cursor(
@@ -104,7 +118,7 @@ def _reached(rows: Sequence[Any]) -> Cursor:
     )
 
 
-def _has_gap(rows: Sequence[Any], cursor: Cursor) -> bool:
+def has_gap(rows: Sequence[Any], cursor: Cursor) -> bool:
     """Return whether something that was read is gone, or something unread was pruned."""
     present = {row.identity: row for row in rows}
     seen = cursor.positions
@@ -133,8 +147,10 @@ def _went_back(row: Any, seen: int) -> bool:
     return bool(last_commit < seen)
 
 
-def _feed_since(transaction: ReadTransaction, rows: Sequence[Any], seen: Positions) -> list[Any]:
-    """Return the rows of the feed after the positions that were read."""
+def feed_since(
+    transaction: ReadTransaction, rows: Sequence[Any], seen: Positions, columns: sa.Select[Any]
+) -> list[Any]:
+    """Return columns of the rows of the feed after the positions that were read, each kind once."""
     past = [
         sa.and_(feed.c.stream_id == row.id, feed.c.position > seen.get(row.identity, 0))
         for row in rows
@@ -143,5 +159,5 @@ def _feed_since(transaction: ReadTransaction, rows: Sequence[Any], seen: Positio
     found: list[Any] = []
     for first in range(0, len(past), _STREAMS_PER_QUERY):
         some = past[first : first + _STREAMS_PER_QUERY]
-        found += transaction.rows(sa.select(feed.c.kind, feed.c.object_id).where(sa.or_(*some)))
+        found += transaction.rows(columns.distinct().where(sa.or_(*some)))
     return found

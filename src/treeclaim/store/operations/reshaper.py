@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from treeclaim.model.claim import ConsumerClaim, ReshapedInventory
 from treeclaim.model.errors import ProviderNotFoundError
 from treeclaim.model.inventory import Inventory
+from treeclaim.model.news import Part
 from treeclaim.store.database.transactions import WriteTransaction
 from treeclaim.store.operations.allocations import claims as claim_writes
 from treeclaim.store.operations.allocations.locking import lock
@@ -50,11 +51,11 @@ def reshape(
         if new:
             present = inventories.class_ids_of(transaction, provider)
             inventories.add_or_update(transaction, provider, new, present)
-            raise_generation(transaction, provider)
+            raise_generation(transaction, provider, Part.INVENTORIES | Part.ALLOCATIONS)
     claim_writes.write(transaction, locked)
     for provider, new in final:
         inventories.set_all(transaction, provider, new)
-        raise_generation(transaction, provider)
+        raise_generation(transaction, provider, Part.INVENTORIES | Part.ALLOCATIONS)
 
 
 def _require_current(

@@ -18,6 +18,7 @@ from sqlalchemy import (
     Integer,
     MetaData,
     PrimaryKeyConstraint,
+    SmallInteger,
     String,
     Table,
     Unicode,
@@ -250,7 +251,17 @@ feed = Table(
     Column("kind", String(16), primary_key=True),
     Column("object_id", Integer, primary_key=True, autoincrement=False),
     Column("created_at", DateTime, nullable=False),
+    Column("format", SmallInteger),
+    Column("parts", SmallInteger),
+    Column("uuid", String(36)),
+    Column("tree", String(36)),
     Index("treeclaim_feed_created_at_idx", "created_at"),
     **_mysql(),
 )
-"""What each committed transaction touched, and lock rows; see `treeclaim.store.feed`."""
+"""What each committed transaction touched, and lock rows; see `treeclaim.store.feed`.
+
+`format` says how a row is to be read: none is that of a release before 0003, which tells nothing
+but that something of the provider changed. In format 1, `parts` are the bits of `model.news.Part`,
+`uuid` is that of a deleted provider, and `tree` that of the root which it had before, or a provider
+that was moved.
+"""

@@ -8,6 +8,7 @@ from falcon import InvalidMediaRange, InvalidMediaType, mediatypes
 from treeclaim.api.protocol.remembering import remembering_short
 
 JSON = "application/json"
+EVENT_STREAM = "text/event-stream"
 
 _LONGEST = 2_048
 """Characters of a header that is read. Browsers send some 150. The library remembers what it has

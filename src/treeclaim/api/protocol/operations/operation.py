@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from http import HTTPStatus
 
 from treeclaim.api.admission import Kind
+from treeclaim.api.protocol.negotiation.accept import JSON
 from treeclaim.api.protocol.operations.call import Call
 from treeclaim.api.protocol.operations.reply import Reply
 from treeclaim.api.protocol.operations.versioned import Versioned
@@ -73,7 +74,8 @@ class Operation:
         body_until: What ended that a body is read; None where nothing did.
         gate_first: True where "does not exist at this version" is judged before media types.
         missing: Status below `since`.
-        checks_accept: True where the Accept header must admit JSON.
+        checks_accept: True where the Accept header must admit what is offered.
+        offers: Media types of the answers.
         extension: Minor version of the `treeclaim` extension from which it exists; None for what
             is no part of it (page 97, section 1).
         forms: More about values in the API description.
@@ -93,6 +95,7 @@ class Operation:
     gate_first: bool = False
     missing: HTTPStatus = HTTPStatus.NOT_FOUND
     checks_accept: bool = False
+    offers: tuple[str, ...] = (JSON,)
     extension: int | None = None
     forms: Forms = field(default_factory=Forms)
     only_reads: bool = False

@@ -27,6 +27,7 @@ class Reply:
         modified_at: For Last-Modified from 1.15: seconds since the epoch; None for no cache
             headers.
         is_ready_made: True where the body is an iterable of bytes.
+        content_type: Of the body.
     """
 
     status: HTTPStatus = HTTPStatus.OK
@@ -34,6 +35,7 @@ class Reply:
     location: str | None = None
     modified_at: float | None = None
     is_ready_made: bool = False
+    content_type: str = JSON
 
 
 def written_json(body: Any) -> bytes:
@@ -57,7 +59,7 @@ def write_reply(reply: Reply, call: Call, response: falcon.Response) -> None:
         response.text = None
         response.content_type = None
         return
-    response.content_type = JSON
+    response.content_type = reply.content_type
     if not reply.is_ready_made:
         response.data = written_json(reply.body)
     elif isinstance(reply.body, list) and len(reply.body) == 1:

@@ -10,6 +10,7 @@ from treeclaim.api.protocol.policy.enforcement import Policy
 from treeclaim.model.request import SearchOptions
 from treeclaim.replica import Replica
 from treeclaim.store import Store
+from treeclaim.watching import Hub
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,6 +20,7 @@ class Limits:
     Attributes:
         body_bytes: Longest body.
         request_groups: Most request groups in a question for candidates.
+        watch_seconds: How long a stream of events goes on.
         placing_consumers, placing_rules: Most consumers, and rules, in a call that places them.
         claim_attempts: How often consumers are placed again because others were there first.
     """
@@ -28,6 +30,7 @@ class Limits:
     placing_consumers: int = 1_000
     placing_rules: int = 16
     claim_attempts: int = 10
+    watch_seconds: float = 3_600.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +40,7 @@ class Services:
     Attributes:
         store: The database.
         replica: This worker's in-memory copy of it.
+        hub: Tells watchers what changes in it.
         policy: Who may do what.
         search: The operator's options for searches.
         limits: Limits of one request.
@@ -47,6 +51,7 @@ class Services:
 
     store: Store
     replica: Replica
+    hub: Hub
     policy: Policy
     search: SearchOptions
     limits: Limits

@@ -3,6 +3,7 @@
 
 from treeclaim.api.resources.extension.audit import operations as audit
 from treeclaim.api.resources.extension.batches import operations as batches
+from treeclaim.api.resources.extension.changes import operations as changes
 from treeclaim.api.resources.extension.holders import operations as holders
 from treeclaim.api.resources.extension.listing import operations as listing
 from treeclaim.api.resources.extension.totals import operations as totals
@@ -12,5 +13,6 @@ OPERATIONS = (
     *batches.OPERATIONS,
     *holders.OPERATIONS,
     *totals.OPERATIONS,
+    *changes.OPERATIONS,
     *audit.OPERATIONS,
 )

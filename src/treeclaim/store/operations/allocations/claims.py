@@ -21,6 +21,7 @@ from treeclaim.model.errors import (
     ResourceClassNotFoundError,
     TreeclaimError,
 )
+from treeclaim.model.news import Part
 from treeclaim.store.database.compiled import CompiledStatement
 from treeclaim.store.database.transactions import RetryTransactionError, WriteTransaction
 from treeclaim.store.operations.allocations import consumers
@@ -187,7 +188,7 @@ def write_accepted(transaction: WriteTransaction, locked: LockedClaims) -> None:
     _delete_allocations(transaction, locked.current, uuids)
     _insert_allocations(transaction, [new for each in locked.accepted for new in each.new])
     _raise_generations(transaction, locked)
-    transaction.touch_providers(locked.current.providers_of(uuids))
+    transaction.touch_providers(locked.current.providers_of(uuids), Part.ALLOCATIONS)
 
 
 def _write_consumers(
@@ -245,4 +246,4 @@ def _raise_generations(transaction: WriteTransaction, locked: LockedClaims) -> N
         emptied = [claim.consumer_uuid for claim in each.request.claims if not claim.allocations]
         touched = {new.provider.id for new in each.new} | locked.current.providers_of(emptied)
         steps.update(touched & ids)
-    raise_generations(transaction, locked.providers.values(), steps)
+    raise_generations(transaction, locked.providers.values(), steps, Part.ALLOCATIONS)

@@ -15,6 +15,7 @@ import sqlalchemy as sa
 from treeclaim.model.claim import ConsumerClaim
 from treeclaim.model.errors import TreeclaimError
 from treeclaim.model.inventory import Inventory
+from treeclaim.model.news import Part
 from treeclaim.store.database.compiled import CompiledStatement
 from treeclaim.store.database.transactions import (
     ReadTransaction,
@@ -323,4 +324,4 @@ def _bump(transaction: WriteTransaction, rows: Collection[LockedProvider]) -> No
             )
             if result.rowcount != len(some):
                 raise RetryTransactionError
-    transaction.touch_providers([row.id for row in rows])
+    transaction.touch_providers([row.id for row in rows], Part.ALLOCATIONS)

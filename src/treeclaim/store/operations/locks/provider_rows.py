@@ -9,6 +9,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from treeclaim.model.errors import ProviderGenerationConflictError, ProviderNotFoundError
+from treeclaim.model.news import EVERYTHING, Part
 from treeclaim.store.database.compiled import CompiledStatement
 from treeclaim.store.database.dialects.mariadb import is_galera
 from treeclaim.store.database.transactions import RetryTransactionError, WriteTransaction
@@ -111,11 +112,18 @@ def require_generation(provider: LockedProvider, given: int) -> None:
         )
 
 
-def raise_generation(transaction: WriteTransaction, provider: LockedProvider) -> int:
+def raise_generation(
+    transaction: WriteTransaction, provider: LockedProvider, parts: Part = EVERYTHING
+) -> int:
     """Raise a provider's generation by one, record it for the feed, and return it.
 
     The update is conditional, because on a cluster with several primaries a lock holds on one of
     them only.
+
+    Args:
+        transaction: The one that writes.
+        provider: Which.
+        parts: What of it is changed, at least.
 
     Raises:
         RetryTransactionError: if another transaction has raised it since the row was locked.
@@ -130,12 +138,15 @@ def raise_generation(transaction: WriteTransaction, provider: LockedProvider) ->
     if result.rowcount != 1:
         raise RetryTransactionError
     provider.generation += 1
-    transaction.touch_providers([provider.id])
+    transaction.touch_providers([provider.id], parts)
     return provider.generation
 
 
 def raise_generations(
-    transaction: WriteTransaction, providers: Iterable[LockedProvider], steps: Mapping[int, int]
+    transaction: WriteTransaction,
+    providers: Iterable[LockedProvider],
+    steps: Mapping[int, int],
+    parts: Part = EVERYTHING,
 ) -> None:
     """Raise the generations of locked providers by one statement for each number of steps.
 
@@ -143,6 +154,7 @@ def raise_generations(
         transaction: The one that writes.
         providers: Locked.
         steps: By how much, by provider id; one that is missing keeps its generation.
+        parts: What of them is changed, at least.
 
     Raises:
         RetryTransactionError: as `raise_generation`.
@@ -162,7 +174,7 @@ def raise_generations(
             result = transaction.execute(_RAISE_ALL_KNOWN, **values, known=known)
         if result.rowcount != len(ids):
             raise RetryTransactionError
-    transaction.touch_providers(steps)
+    transaction.touch_providers(steps, parts)
 
 
 def _provider(row: Any) -> LockedProvider:

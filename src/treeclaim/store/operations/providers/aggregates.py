@@ -6,6 +6,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
+from treeclaim.model.news import Part
 from treeclaim.store.database.transactions import (
     ReadTransaction,
     RetryTransactionError,
@@ -75,8 +76,8 @@ def replace(
         ),
     )
     if generation is not None:
-        return raise_generation(transaction, provider)
-    transaction.touch_providers([provider.id])
+        return raise_generation(transaction, provider, Part.AGGREGATES)
+    transaction.touch_providers([provider.id], Part.AGGREGATES)
     return provider.generation
 
 

@@ -14,6 +14,7 @@ from treeclaim.model.errors import (
     ResourceClassNotFoundError,
 )
 from treeclaim.model.inventory import Inventory
+from treeclaim.model.news import Part
 from treeclaim.store.database.transactions import ReadTransaction, WriteTransaction
 from treeclaim.store.operations.locks.class_ids import ids_of, locked_ids_of, names_of
 from treeclaim.store.operations.locks.provider_rows import (
@@ -83,7 +84,7 @@ def add(
     if class_id in class_ids_of(transaction, provider):
         raise InventoryExistsError(provider_uuid, resource_class)
     _insert(transaction, provider, {class_id: inventory})
-    return raise_generation(transaction, provider)
+    return raise_generation(transaction, provider, Part.INVENTORIES)
 
 
 def replace_all(
@@ -105,7 +106,7 @@ def replace_all(
     _require_capacity(provider, new, zero_allowed=zero_capacity_allowed)
     ids = locked_ids_of(transaction, new)
     set_all(transaction, provider, {ids[name]: inventory for name, inventory in new.items()})
-    return raise_generation(transaction, provider)
+    return raise_generation(transaction, provider, Part.INVENTORIES)
 
 
 def replace_one(
@@ -130,7 +131,7 @@ def replace_one(
     if class_id not in class_ids_of(transaction, provider):
         raise InventoryNotFoundError(provider_uuid, resource_class)
     _update(transaction, provider, {class_id: inventory})
-    return raise_generation(transaction, provider)
+    return raise_generation(transaction, provider, Part.INVENTORIES)
 
 
 def delete_one(transaction: WriteTransaction, provider_uuid: str, resource_class: str) -> None:
@@ -147,7 +148,7 @@ def delete_one(transaction: WriteTransaction, provider_uuid: str, resource_class
     if class_id not in class_ids_of(transaction, provider):
         raise InventoryNotFoundError(provider_uuid, resource_class)
     _delete(transaction, provider, [class_id])
-    raise_generation(transaction, provider)
+    raise_generation(transaction, provider, Part.INVENTORIES)
 
 
 def delete_all(transaction: WriteTransaction, provider_uuid: str) -> None:
@@ -158,7 +159,7 @@ def delete_all(transaction: WriteTransaction, provider_uuid: str) -> None:
     """
     provider = lock_provider(transaction, provider_uuid)
     set_all(transaction, provider, {})
-    raise_generation(transaction, provider)
+    raise_generation(transaction, provider, Part.INVENTORIES)
 
 
 def class_ids_of(transaction: ReadTransaction, provider: LockedProvider) -> set[int]:

@@ -12,6 +12,7 @@ from treeclaim.model.errors import (
     ProviderHasChildrenError,
     ProviderInUseError,
 )
+from treeclaim.model.news import Part
 from treeclaim.model.provider import Provider
 from treeclaim.store.database.transactions import (
     ReadTransaction,
@@ -41,8 +42,16 @@ _TAKEN = sa.select(_UUID_TAKEN.label("uuid_taken"), _NAME_TAKEN.label("name_take
 _UUID_OF = sa.select(resource_providers.c.uuid).where(
     resource_providers.c.id == sa.bindparam("provider_id")
 )
-_CHILD = sa.select(resource_providers.c.id).where(
-    resource_providers.c.parent_provider_id == sa.bindparam("provider_id")
+_CHILD_AND_ROOT = sa.select(
+    sa.exists(
+        sa.select(resource_providers.c.id).where(
+            resource_providers.c.parent_provider_id == sa.bindparam("provider_id")
+        )
+    ).label("has_child"),
+    sa.select(resource_providers.c.uuid)
+    .where(resource_providers.c.id == sa.bindparam("root_id"))
+    .scalar_subquery()
+    .label("root"),
 )
 _ALLOCATION = sa.select(allocations.c.id).where(
     allocations.c.resource_provider_id == sa.bindparam("provider_id")
@@ -146,7 +155,7 @@ def update(
     transaction.execute(
         _UPDATE, provider_id=provider.id, new_name=name, new_parent=parent_id, at=transaction.now
     )
-    transaction.touch_providers([provider.id])
+    transaction.touch_providers([provider.id], Part.PROVIDER)
     return Provider(
         uuid=uuid,
         name=name,
@@ -165,13 +174,14 @@ def delete(transaction: WriteTransaction, uuid: str) -> None:
     """
     provider = lock_provider(transaction, uuid)
     take_lock_rows(transaction, PARTS, [provider.id])
-    if transaction.row(_CHILD, provider_id=provider.id) is not None:
+    found = transaction.row(_CHILD_AND_ROOT, provider_id=provider.id, root_id=provider.root_id)
+    if found.has_child:
         raise ProviderHasChildrenError(uuid)
     if transaction.row(_ALLOCATION, provider_id=provider.id) is not None:
         raise ProviderInUseError(uuid)
     for statement in (*_DELETE_PARTS, _DETACH, _DELETE):
         transaction.execute(statement, provider_id=provider.id)
-    transaction.touch_providers([provider.id])
+    transaction.touch_deleted(provider.id, provider.uuid, found.root or provider.uuid)
 
 
 def _require_unused(transaction: ReadTransaction, uuid: str, name: str) -> None:

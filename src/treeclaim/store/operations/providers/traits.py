@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 import sqlalchemy as sa
 
 from treeclaim.model.errors import TraitsNotFoundError
+from treeclaim.model.news import Part
 from treeclaim.store.database.transactions import WriteTransaction
 from treeclaim.store.operations.catalogue.traits import traits_named
 from treeclaim.store.operations.locks.provider_rows import (
@@ -88,4 +89,4 @@ def _set(transaction: WriteTransaction, provider: LockedProvider, wanted: set[in
             for trait_id in sorted(wanted - present)
         ),
     )
-    return raise_generation(transaction, provider)
+    return raise_generation(transaction, provider, Part.TRAITS)

@@ -5,11 +5,14 @@ Two concurrent moves could make a loop that neither of them sees. So a write tha
 of a tree locks its root first.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import sqlalchemy as sa
 
 from treeclaim.model.errors import InvalidParentError
+from treeclaim.model.news import Part
 from treeclaim.store.database.transactions import (
     ReadTransaction,
     RetryTransactionError,
@@ -28,9 +31,9 @@ _LOCK_ROOTS = (
     .order_by(resource_providers.c.id)
     .with_for_update()
 )
-_TREE = sa.select(resource_providers.c.id, resource_providers.c.parent_provider_id).where(
-    resource_providers.c.root_provider_id == sa.bindparam("root_id")
-)
+_TREE = sa.select(
+    resource_providers.c.id, resource_providers.c.uuid, resource_providers.c.parent_provider_id
+).where(resource_providers.c.root_provider_id == sa.bindparam("root_id"))
 _SET_ROOT = (
     sa.update(resource_providers)
     .where(resource_providers.c.id.in_(sa.bindparam("ids", expanding=True)))
@@ -99,12 +102,14 @@ def move(
     if provider.parent_id is not None and not may_reparent:
         kind = "un-parenting" if new is None else "re-parenting"
         raise InvalidParentError(f"{kind} a provider is not currently allowed.")
-    subtree = _subtree(transaction, provider)
+    tree = transaction.rows(_TREE, root_id=provider.root_id)
+    subtree = _subtree(tree, provider)
     if new_id in subtree:
         raise InvalidParentError("creating loop in the provider tree is not allowed.")
     root_id = provider.id if new is None else new.root_id
     set_root(transaction, subtree, root_id)
-    transaction.touch_providers(subtree)
+    before = next((row.uuid for row in tree if row.id == provider.root_id), provider.uuid)
+    transaction.touch_providers(subtree, Part.PROVIDER, tree=before)
     provider.root_id = root_id
     return new_id
 
@@ -127,10 +132,10 @@ def _found(transaction: ReadTransaction, uuid: str) -> Parent:
     return Parent(row.id, row.id if row.root_provider_id is None else row.root_provider_id)
 
 
-def _subtree(transaction: ReadTransaction, provider: LockedProvider) -> set[int]:
-    """Return the ids of a provider and all below it."""
+def _subtree(tree: Sequence[Any], provider: LockedProvider) -> set[int]:
+    """Return the ids of a provider and all below it, of the rows of its tree."""
     children: dict[int, list[int]] = {}
-    for row in transaction.rows(_TREE, root_id=provider.root_id):
+    for row in tree:
         children.setdefault(row.parent_provider_id, []).append(row.id)
     subtree = {provider.id}
     pending = [provider.id]

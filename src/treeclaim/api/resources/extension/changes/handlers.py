@@ -1,0 +1,162 @@
+# SPDX-License-Identifier: Apache-2.0
+"""GET /treeclaim/changes (contract page 99, section 4; decision 0015)."""
+
+from collections.abc import Callable
+from contextlib import ExitStack
+from dataclasses import dataclass
+from http import HTTPStatus
+from time import monotonic
+
+from treeclaim.api.protocol.errors import ApiError, bad_request
+from treeclaim.api.protocol.negotiation.accept import EVENT_STREAM, JSON, best_match
+from treeclaim.api.protocol.operations import Call, Reply
+from treeclaim.api.protocol.request.validation import require_query
+from treeclaim.api.protocol.texts import quoted
+from treeclaim.api.protocol.timestamps import now
+from treeclaim.api.resources.extension import filters
+from treeclaim.api.resources.extension.changes import schemas
+from treeclaim.model import cursor_text
+from treeclaim.model.cursor_text import UnreadableCursorError, WrittenCursor
+from treeclaim.model.errors import OverloadedError
+from treeclaim.model.news import News
+from treeclaim.store.database.transactions import ReadTransaction
+from treeclaim.store.feed.news import news_since, roots_of
+from treeclaim.store.feed.unread import present_cursor
+from treeclaim.watching import LongPoll, Stream, Trees, Watch, document, event
+
+ADOPT_KEY = "treeclaim.adopt"
+"""Where a server that can hold watchers leaves, in the WSGI environment, a function that takes a
+`Watch` and returns whether it has room for it. What the application answers is then only the
+beginning of the answer; the server sends what the watch has to tell after it."""
+
+CURSOR_EXPIRED = "treeclaim.cursor_expired"
+
+_WATCHERS = "place for watchers"
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """What a request asks for.
+
+    Attributes:
+        since: Where to begin, None for now; and as the client wrote it.
+        trees: Uuids of providers whose trees are watched; none for all.
+        wait: Seconds that an answer may wait for something new.
+        is_stream: Whether events are to be sent.
+        adopt: See `ADOPT_KEY`; None where the server cannot hold watchers.
+    """
+
+    since: WrittenCursor | None
+    since_text: str
+    trees: tuple[str, ...]
+    wait: int
+    is_stream: bool
+    adopt: Callable[[Watch], bool] | None
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """What the database said, at one moment.
+
+    Attributes:
+        news: What is new since the cursor; None if that cannot be known any more.
+        trees: The trees that were asked for; None for all.
+    """
+
+    news: News | None
+    trees: Trees | None
+
+
+def list_changes(call: Call) -> Reply:
+    """List what changed since a cursor, wait for it, or hand the connection over to a watch."""
+    asked = _asked(call)
+    with ExitStack() as unless_adopted:
+        # Before the database is asked: what is committed in between is then told twice, not never.
+        watch = _watch(call, asked)
+        if watch is not None:
+            unless_adopted.callback(watch.close)
+        found = call.services.store.read(_found, asked)
+        if found.news is None:
+            raise ApiError(
+                HTTPStatus.GONE,
+                "What changed since then is not known any more. List again, and watch from the "
+                "cursor of the list.",
+                CURSOR_EXPIRED,
+            )
+        is_answered = not asked.is_stream and not found.news.is_empty
+        if watch is None or asked.adopt is None or is_answered:
+            return _whole(document(found.news))
+        watch.trees = found.trees
+        if not asked.adopt(watch):
+            raise OverloadedError(_WATCHERS)
+        unless_adopted.pop_all()
+    if asked.is_stream:
+        return Reply(
+            body=iter([_opening(asked, found.news)]),
+            modified_at=now(),
+            is_ready_made=True,
+            content_type=EVENT_STREAM,
+        )
+    return Reply(body=iter([b""]), modified_at=now(), is_ready_made=True)
+
+
+def _asked(call: Call) -> _Asked:
+    query = require_query(schemas.QUERY.at(call.version), call.query())
+    adopt = call.request.env.get(ADOPT_KEY)
+    offers = (JSON,) if adopt is None else (JSON, EVENT_STREAM)
+    accepted = best_match(call.request.get_header("Accept"), offers)
+    if accepted is None:
+        raise ApiError(HTTPStatus.NOT_ACCEPTABLE, "Only application/json is provided")
+    is_stream = accepted == EVENT_STREAM
+    text = query.get("since", "")
+    if is_stream:
+        text = call.request.get_header("Last-Event-ID") or text
+    return _Asked(
+        since=_cursor(text) if text or "since" in query else None,
+        since_text=text,
+        trees=filters.several(query.get("in_tree")),
+        wait=int(query.get("wait", 0)),
+        is_stream=is_stream,
+        adopt=adopt,
+    )
+
+
+def _cursor(text: str) -> WrittenCursor:
+    try:
+        return cursor_text.read(text)
+    except UnreadableCursorError as error:
+        raise bad_request(
+            f"Invalid cursor: {quoted(text)} is none that this service gave."
+        ) from error
+
+
+def _watch(call: Call, asked: _Asked) -> Watch | None:
+    """Begin to watch, where what is asked for may have to wait."""
+    if asked.adopt is None:
+        return None
+    hub = call.services.hub
+    if asked.is_stream:
+        return Stream(hub, monotonic() + call.services.limits.watch_seconds)
+    if asked.wait and asked.since is not None:
+        return LongPoll(hub, monotonic() + asked.wait, asked.since_text)
+    return None
+
+
+def _found(transaction: ReadTransaction, asked: _Asked) -> _Found:
+    if asked.since is None:
+        news: News | None = News(present_cursor(transaction), {}, catalogue=False)
+    else:
+        news = news_since(transaction, asked.since)
+    if news is None or not asked.trees:
+        return _Found(news, None)
+    trees = roots_of(transaction, asked.trees)
+    return _Found(news.within(trees), trees)
+
+
+def _whole(body: bytes) -> Reply:
+    return Reply(body=[body], modified_at=now(), is_ready_made=True)
+
+
+def _opening(asked: _Asked, news: News) -> bytes:
+    """Return how a stream begins: what is new, or where the client is; else a sign of life."""
+    return b":\n\n" if news.is_empty and asked.since is not None else event(news)

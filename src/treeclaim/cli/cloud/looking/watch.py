@@ -1,0 +1,59 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`treeclaim watch`: what changes, a line each, until it is interrupted."""
+
+import argparse
+import json
+from typing import Any
+
+from treeclaim.cli.cloud.endpoint import add_endpoint_options, client_of
+from treeclaim.client.watching import Changes, watch
+
+_ORDER = ("provider", "inventories", "traits", "aggregates", "allocations")
+
+
+def add_to(commands: Any) -> None:
+    """Add the command."""
+    command = commands.add_parser("watch", help="show what changes, as it changes")
+    command.add_argument("--since", metavar="CURSOR", help="begin at a cursor, not now")
+    command.add_argument(
+        "--in-tree",
+        action="append",
+        default=[],
+        metavar="UUID",
+        help="only the tree of this provider; may be repeated",
+    )
+    command.add_argument("--json", action="store_true", help="a JSON document for each line")
+    add_endpoint_options(command)
+    command.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Show changes until interrupted."""
+    with client_of(options) as client:
+        for changes in watch(client, options.since, in_tree=options.in_tree):
+            lines = [_document(changes)] if options.json else _lines(changes)
+            print("\n".join(lines), flush=True)
+    return 0
+
+
+def _lines(changes: Changes) -> list[str]:
+    lines = ["catalogue"] if changes.catalogue else []
+    for change in changes.changes:
+        what = ",".join(part for part in _ORDER if part in change.what)
+        told = "deleted" if change.is_deleted else f"{change.generation} {what}"
+        lines.append(f"{change.uuid} {told}")
+    return lines
+
+
+def _document(changes: Changes) -> str:
+    told = [
+        {"uuid": change.uuid, "deleted": True}
+        if change.is_deleted
+        else {
+            "uuid": change.uuid,
+            "generation": change.generation,
+            "what": [part for part in _ORDER if part in change.what],
+        }
+        for change in changes.changes
+    ]
+    return json.dumps({"changes": told, "catalogue": changes.catalogue, "cursor": changes.cursor})

@@ -1,0 +1,46 @@
+# SPDX-License-Identifier: Apache-2.0
+"""An answer that goes on with what a watch has to tell, as its connection has it."""
+
+from treeclaim.server.http.exchange import Exchange
+from treeclaim.server.sharing.watchers import Watch, Watcher, Watchers
+
+
+class Watching:
+    """A watch in its connection; all of it runs in the event loop."""
+
+    def __init__(
+        self, watchers: Watchers, watcher: Watcher, watch: Watch, exchange: Exchange
+    ) -> None:
+        """Begin; the place for it has been reserved."""
+        self._watchers = watchers
+        self._watcher = watcher
+        self._watch = watch
+        self._exchange = exchange
+        watch.wake = watchers.wake
+        watchers.add(watcher)
+
+    @property
+    def is_over(self) -> bool:
+        """Whether nothing more will come."""
+        return self._watch.is_over
+
+    @property
+    def due(self) -> float:
+        """When it is to be asked again in any case."""
+        return self._watch.due
+
+    def next_bytes(self, *, ends: bool) -> bytes:
+        """Return what is to be sent now.
+
+        Args:
+            ends: True to end it, whatever may come.
+        """
+        piece = self._watch.finish() if ends else self._watch.take()
+        data = self._exchange.framed(piece) if piece else b""
+        return data + self._exchange.last_bytes if self.is_over else data
+
+    def close(self) -> None:
+        """Give back what is held for it."""
+        self._watch.close()
+        self._watchers.remove(self._watcher)
+        self._watchers.release()

@@ -1,0 +1,132 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Reads the change feed for those who watch: who changed, what of it, in which trees.
+
+Of providers that exist, uuid, generation and root are read beside the feed, in the same snapshot;
+the feed itself has those of providers that are gone, and the roots that were left.
+"""
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from typing import Any
+
+import sqlalchemy as sa
+
+from treeclaim.model.changes import Cursor
+from treeclaim.model.cursor_text import WrittenCursor, short_identity
+from treeclaim.model.news import EVERYTHING, News, Part, ProviderChange
+from treeclaim.store.database.transactions import ReadTransaction, chunks
+from treeclaim.store.feed.streams import CATALOGUE, PROVIDER
+from treeclaim.store.feed.unread import feed_since, has_gap, is_unknown, reached_by, stream_rows
+from treeclaim.store.schema.tables import feed, resource_providers
+
+_TOLD = sa.select(
+    feed.c.kind, feed.c.object_id, feed.c.format, feed.c.parts, feed.c.uuid, feed.c.tree
+)
+_ROOTS = resource_providers.alias("roots")
+_PRESENT = sa.select(
+    resource_providers.c.id,
+    resource_providers.c.uuid,
+    sa.func.coalesce(resource_providers.c.generation, 0).label("generation"),
+    sa.func.coalesce(_ROOTS.c.uuid, resource_providers.c.uuid).label("root"),
+).select_from(
+    resource_providers.outerjoin(_ROOTS, _ROOTS.c.id == resource_providers.c.root_provider_id)
+)
+
+
+def news_since(transaction: ReadTransaction, since: Cursor | WrittenCursor) -> News | None:
+    """Return what was committed since a cursor; None if that cannot be known any more.
+
+    It cannot be where a reader of the feed would load everything (decision 0011), where a row is of
+    a later release, and where a process of a release before 0003 deleted a provider.
+    """
+    rows = stream_rows(transaction)
+    cursor = since if isinstance(since, Cursor) else resolved(rows, since)
+    if cursor is None or has_gap(rows, cursor):
+        return None
+    told = feed_since(transaction, rows, cursor.positions, _TOLD)
+    if any(is_unknown(row.format) for row in told):
+        return None
+    changes = _changes(transaction, [row for row in told if row.kind == PROVIDER])
+    if changes is None:
+        return None
+    return News(reached_by(rows), changes, any(row.kind == CATALOGUE for row in told))
+
+
+def resolved(rows: Sequence[Any], written: WrittenCursor) -> Cursor | None:
+    """Return the cursor that a text means; None if its streams cannot be told from others.
+
+    A text names the streams that were open. Those that were closed up to its epoch had been seen to
+    their ends.
+    """
+    epochs = {row.identity: row.epoch for row in rows if row.epoch is not None}
+    if written.epoch not in epochs:
+        return None
+    seen_to = epochs[written.epoch]
+    closed = [row for row in rows if row.closed_in is not None and row.closed_in <= seen_to]
+    finished = epochs.keys() | {row.identity for row in closed}
+    positions = {row.identity: row.position for row in rows if row.identity in finished}
+    streams = [row for row in rows if row.identity not in finished]
+    by_short: dict[int, int] = {}
+    for row in streams:
+        short = short_identity(row.identity)
+        if short in by_short and short in written.positions:
+            return None
+        by_short[short] = row.identity
+    for short, position in written.positions.items():
+        if short not in by_short:
+            return None
+        positions[by_short[short]] = position
+    return Cursor(positions, written.epoch, frozenset(finished))
+
+
+def roots_of(
+    transaction: ReadTransaction, uuids: Collection[str]
+) -> Mapping[str, AbstractSet[str]]:
+    """Return the tree of each of some providers, by the uuid of its root; none of unknown ones."""
+    found = dict.fromkeys(uuids, frozenset[str]())
+    for some in chunks(sorted(uuids)):
+        for row in transaction.rows(_PRESENT.where(resource_providers.c.uuid.in_(some))):
+            if row.uuid in found:
+                found[row.uuid] = frozenset((row.root,))
+    return found
+
+
+def _changes(
+    transaction: ReadTransaction, told: Sequence[Any]
+) -> dict[str, ProviderChange] | None:
+    """Return the changes by uuid; None if a provider is gone of which nobody told who it was."""
+    by_id: dict[int, list[Any]] = {}
+    for row in told:
+        by_id.setdefault(row.object_id, []).append(row)
+    found = {row.uuid: _gone(row, by_id) for row in told if row.uuid is not None}
+    present = _present(transaction, by_id)
+    for provider_id, of_provider in by_id.items():
+        provider = present.get(provider_id)
+        if provider is not None:
+            found[provider.uuid] = _changed(provider, of_provider)
+        elif any(row.format is None for row in of_provider):
+            return None
+    return found
+
+
+def _present(transaction: ReadTransaction, ids: Iterable[int]) -> dict[int, Any]:
+    found: dict[int, Any] = {}
+    for some in chunks(sorted(ids)):
+        rows = transaction.rows(_PRESENT.where(resource_providers.c.id.in_(some)))
+        found |= {row.id: row for row in rows}
+    return found
+
+
+def _gone(deletion: Any, by_id: Mapping[int, Sequence[Any]]) -> ProviderChange:
+    left = {row.tree for row in by_id[deletion.object_id] if row.tree is not None}
+    return ProviderChange(None, EVERYTHING, frozenset(left | {deletion.uuid}))
+
+
+def _changed(provider: Any, told: Sequence[Any]) -> ProviderChange:
+    parts = Part(0)
+    for row in told:
+        parts |= EVERYTHING if row.format is None else Part(row.parts)
+    if any(row.format is None for row in told):
+        return ProviderChange(provider.generation, parts, None)
+    trees = {provider.root} | {row.tree for row in told if row.tree is not None}
+    return ProviderChange(provider.generation, parts, frozenset(trees))

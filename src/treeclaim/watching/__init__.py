@@ -1,0 +1,12 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Watching: one reader of the change feed in each worker, for all who watch (decision 0015).
+
+`texts` writes answers and events, `log` keeps the latest news, `hub` reads the feed, and `watches`
+are those who wait for news.
+"""
+
+from treeclaim.watching.hub import Hub
+from treeclaim.watching.texts import document, event
+from treeclaim.watching.watches import LongPoll, Stream, Trees, Watch
+
+__all__ = ["Hub", "LongPoll", "Stream", "Trees", "Watch", "document", "event"]

@@ -1,0 +1,193 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Who lists, then watches, misses nothing: copies equal a full read, whatever happens meanwhile."""
+
+import random
+import threading
+from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
+from contextlib import contextmanager
+from datetime import timedelta
+
+import httpx
+import orjson
+import pytest
+
+from tests.api.resources.extension.clouds import EXTENDED, uuid_of
+from tests.databases import KINDS, empty_database
+from tests.servers import eventually, service_environment, serving
+from tests.service import HEADERS
+from treeclaim.client import Client, follow
+from treeclaim.client import watching as client_watching
+from treeclaim.store import DatabaseSettings, Store
+
+INCLUDE = ("inventories", "usages", "traits", "aggregates", "allocations")
+SECONDS = 120
+HOSTS = 12
+KEPT_SECONDS = 5
+
+
+class Follower(threading.Thread):
+    """Keeps a copy until it is told to stop.
+
+    Attributes:
+        copy: JSON of the latest copy, ordered.
+        times: How often it was brought up to date.
+        is_over: Set to end it with the next change.
+    """
+
+    def __init__(self, url):
+        """Begin to follow."""
+        super().__init__(daemon=True)
+        self.copy = None
+        self.times = 0
+        self.is_over = False
+        self._url = url
+        self.start()
+
+    def run(self):
+        """Follow."""
+        with Client(self._url, token="admin") as client:
+            for providers in follow(client, INCLUDE):
+                self.copy = orjson.dumps(providers, option=orjson.OPT_SORT_KEYS)
+                self.times += 1
+                if self.is_over:
+                    return
+
+
+def read_fully(url):
+    """A full read, as followers have it."""
+    headers = HEADERS | EXTENDED
+    path = f"{url}/treeclaim/providers"
+    answer = httpx.get(
+        path, params={"include": ",".join(INCLUDE)}, headers=headers, timeout=SECONDS
+    )
+    assert answer.status_code == 200, answer.text
+    providers = {provider["uuid"]: provider for provider in answer.json()["providers"]}
+    return orjson.dumps(providers, option=orjson.OPT_SORT_KEYS)
+
+
+class Writer:
+    """Makes random writes; what is refused, or meets a server that is away, is left."""
+
+    def __init__(self, url, seed):
+        """Write to a service."""
+        self.random = random.Random(seed)
+        self._http = httpx.Client(base_url=url, headers=HEADERS, timeout=SECONDS)
+
+    def work(self, steps):
+        """Make so many writes; return how many were acknowledged."""
+        done = 0
+        for step in range(steps):
+            try:
+                done += self._write(step).is_success
+            except httpx.HTTPError:
+                continue
+        return done
+
+    def add(self, host):
+        """Add a provider."""
+        return self._http.post("/resource_providers", json={"name": host, "uuid": uuid_of(host)})
+
+    def _write(self, step):  # noqa: PLR0911 - a kind of write each
+        choice = self.random
+        host = uuid_of(f"host {choice.randrange(HOSTS)}")
+        path = f"/resource_providers/{host}"
+        what = choice.randrange(8)
+        if what == 0:
+            return self._http.delete(path)
+        shown = self._http.get(path)
+        if shown.status_code == 404:
+            return self._http.post("/resource_providers", json={"name": host, "uuid": host})
+        generation = {"resource_provider_generation": shown.json()["generation"]}
+        if what == 1:
+            parent = choice.choice((None, uuid_of(f"host {choice.randrange(HOSTS)}")))
+            body = {"name": host, "parent_provider_uuid": parent}
+            return self._http.put(path, json=body)
+        if what == 2:
+            traits = choice.sample(("HW_CPU_X86_AVX2", "STORAGE_DISK_SSD"), choice.randrange(3))
+            return self._http.put(f"{path}/traits", json=generation | {"traits": traits})
+        if what == 3:
+            body = generation | {"aggregates": [uuid_of(f"aggregate {step % 3}")]}
+            return self._http.put(f"{path}/aggregates", json=body)
+        if what in (4, 5):
+            body = generation | {"inventories": {"VCPU": {"total": 100 + step}}}
+            return self._http.put(f"{path}/inventories", json=body)
+        consumer = uuid_of(f"consumer {choice.randrange(10)}")
+        held = self._http.get(f"/allocations/{consumer}").json()
+        body = {
+            "allocations": {host: {"resources": {"VCPU": 1 + step % 3}}},
+            "project_id": "p",
+            "user_id": "u",
+            "consumer_generation": held.get("consumer_generation"),
+            "consumer_type": "INSTANCE",
+        }
+        return self._http.put(f"/allocations/{consumer}", json=body)
+
+
+@contextmanager
+def pruned_all_along(url):
+    """Prune what is older than a few seconds, again and again."""
+    over = threading.Event()
+    store = Store(DatabaseSettings(url))
+
+    def prune():
+        while not over.wait(0.5):
+            store.prune(timedelta(seconds=KEPT_SECONDS))
+
+    with ThreadPoolExecutor(1) as pool:
+        pruning = pool.submit(prune)
+        try:
+            yield
+        finally:
+            over.set()
+            pruning.result()
+    store.close()
+
+
+def compare(kind, folder, monkeypatch, *, writers, steps, restarts):
+    """Have some write through two workers that are restarted, and compare copies in the end."""
+    lists = []
+    listed = client_watching._listed
+
+    def counted(*given):
+        lists.append(1)
+        return listed(*given)
+
+    monkeypatch.setattr(client_watching, "_listed", counted)
+    with empty_database(kind, folder) as database:
+        environment = service_environment(folder, database)
+        with serving(environment, folder, "--workers=2", headers=HEADERS) as server:
+            followers = [Follower(server.url) for _ in range(2)]
+            with pruned_all_along(database), ThreadPoolExecutor(writers) as pool:
+                for turn in range(restarts + 1):
+                    done = [
+                        pool.submit(Writer(server.url, f"{turn} {number}").work, steps)
+                        for number in range(writers)
+                    ]
+                    if turn < restarts:
+                        wait(done, SECONDS, FIRST_COMPLETED)
+                        server.stop()
+                        server.start()
+                    assert sum(one.result() for one in done) > 0
+            expected = read_fully(server.url)
+            assert len(orjson.loads(expected)) > 0
+            for follower in followers:
+                eventually(lambda one=follower: one.copy == expected, "an equal copy", SECONDS)
+                assert follower.times > restarts + 1
+            assert len(lists) < sum(follower.times for follower in followers)
+            for follower in followers:
+                follower.is_over = True
+            Writer(server.url, 0).add("last")
+            for follower in followers:
+                follower.join(SECONDS)
+
+
+def test_a_copy_by_list_and_watch_equals_a_full_read(tmp_path, monkeypatch):
+    compare("sqlite", tmp_path, monkeypatch, writers=2, steps=25, restarts=1)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", KINDS)
+def test_copies_equal_a_full_read_under_load_over_restarts_and_pruning(
+    kind, tmp_path, monkeypatch
+):
+    compare(kind, tmp_path, monkeypatch, writers=4, steps=60, restarts=2)

@@ -1,0 +1,93 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Many watchers on one worker: each hears of each write, and nobody else has to wait for them."""
+
+import selectors
+import time
+
+import pytest
+
+from tests.api.resources.extension.clouds import EXTENDED
+from tests.api.resources.extension.watchers import EVENTS, PATH, SECONDS, place_on
+from tests.service import HEADERS
+
+FEW, MANY = 60, 600
+"""Watchers; the server runs four threads."""
+
+
+def request_for(**parameters):
+    """The bytes that ask for a stream."""
+    query = "&".join(f"{name}={value}" for name, value in parameters.items())
+    lines = [f"{name}: {value}" for name, value in (HEADERS | EXTENDED | EVENTS).items()]
+    return "\r\n".join([f"GET {PATH}?{query} HTTP/1.1", "Host: x", *lines, "", ""]).encode()
+
+
+def hear(sockets, wanted):
+    """Read from all until each has what is wanted."""
+    heard = dict.fromkeys(sockets, b"")
+    deadline = time.monotonic() + SECONDS
+    with selectors.DefaultSelector() as selector:
+        for one in sockets:
+            selector.register(one, selectors.EVENT_READ, one)
+        while selector.get_map():
+            assert time.monotonic() < deadline, f"{len(selector.get_map())} heard nothing"
+            for key, _ in selector.select(1):
+                client = key.data
+                data = client.recv(65536)
+                assert data
+                heard[client] += data
+                if wanted in heard[client]:
+                    selector.unregister(client)
+    return heard
+
+
+def watch_with(place, count):
+    """Have so many watch, some one tree; writes reach them all, and searches are answered."""
+    host = place.add("host")
+    place.stock(host)
+    sockets = [place.server.connect() for _ in range(count)]
+    try:
+        for number, one in enumerate(sockets):
+            one.sendall(request_for(**({"in_tree": host} if number % 2 else {})))
+        hear(sockets, b"event: changes")
+        assert place.watching() == count
+        for generation in (2, 3, 4):
+            place.stock(host, total=generation)
+            answer = place.http.get("/allocation_candidates", params={"resources": "VCPU:1"})
+            assert answer.status_code == 200
+            hear(sockets, b'"generation":%d' % generation)
+    finally:
+        for one in sockets:
+            one.close()
+    place.until_watching(0)
+
+
+def test_more_watchers_than_threads_hear_of_each_write_while_searches_are_answered(tmp_path):
+    with place_on("sqlite", tmp_path) as place:
+        watch_with(place, FEW)
+
+
+@pytest.mark.slow
+def test_hundreds_of_watchers_hear_of_each_write_while_searches_are_answered(tmp_path):
+    with place_on("sqlite", tmp_path) as place:
+        watch_with(place, MANY)
+
+
+def test_who_reads_slowly_gets_fewer_events_that_lack_nothing(tmp_path):
+    with place_on("sqlite", tmp_path) as place:
+        hosts = [place.add(f"host {number}") for number in range(3)]
+        with place.server.connect(received=4096) as slow:
+            slow.sendall(request_for())
+            place.until_watching(1)
+            (watcher,) = place.server.front.watchers._members
+            blocked = watcher._writer
+            place.server.front.loop.call_soon_threadsafe(setattr, blocked, "is_blocked", True)
+            place.server.front.loop.call_soon_threadsafe(watcher.pause_writing)
+            for total in range(1, 6):
+                for host in hosts:
+                    place.stock(host, total)
+                time.sleep(0.5)
+            place.server.front.loop.call_soon_threadsafe(watcher.resume_writing)
+            heard = hear([slow], b'"generation":5')[slow]
+            assert heard.count(b"event: changes") == 2
+            for host in hosts:
+                assert host.encode() in heard

@@ -1,0 +1,353 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Watching (contract page 99, section 4), line by line."""
+
+import threading
+import time
+
+import httpx
+import pytest
+
+from tests.api.resources.extension.clouds import EXTENDED, uuid_of
+from tests.api.resources.extension.watchers import EVENTS, PATH, place_on
+from tests.databases import KINDS
+from tests.service import HEADERS, client_of, services_on
+
+ALL = ["provider", "inventories", "traits", "aggregates", "allocations"]
+
+
+@pytest.fixture(scope="module", params=KINDS)
+def place(request, tmp_path_factory):
+    """A service with watchers, on each database."""
+    with place_on(request.param, tmp_path_factory.mktemp("watching")) as place:
+        yield place
+
+
+@pytest.fixture(scope="module")
+def alone(tmp_path_factory):
+    """One on SQLite, for what is the same on all databases."""
+    with place_on("sqlite", tmp_path_factory.mktemp("alone")) as place:
+        yield place
+
+
+@pytest.fixture
+def name(request):
+    """Begins all names of a test."""
+    return request.node.name
+
+
+def what(answer):
+    """What each provider of an answer is told to have changed."""
+    return {change["uuid"]: change.get("what", "deleted") for change in answer["changes"]}
+
+
+def test_without_a_cursor_there_is_the_present_one_and_no_change(place, name):
+    place.add(name)
+    answer = place.changes()
+    assert answer == {"changes": [], "catalogue": False, "cursor": answer["cursor"]}
+    assert place.changes(since=answer["cursor"]) == answer
+    assert len(answer["cursor"]) <= 4096
+    assert httpx.QueryParams({"since": answer["cursor"]}).get("since") == answer["cursor"]
+
+
+def test_each_kind_of_write_is_told_with_what_it_changed(place, name):
+    provider, parent = place.add(name), place.add(f"{name} parent")
+    path = f"/resource_providers/{provider}"
+    writes = [
+        ("inventories", lambda: place.stock(provider)),
+        (
+            "traits",
+            lambda: place.write(
+                "PUT",
+                f"{path}/traits",
+                {
+                    "resource_provider_generation": place.generation(provider),
+                    "traits": ["HW_CPU_X86_AVX2"],
+                },
+            ),
+        ),
+        (
+            "aggregates",
+            lambda: place.write(
+                "PUT",
+                f"{path}/aggregates",
+                {
+                    "resource_provider_generation": place.generation(provider),
+                    "aggregates": [uuid_of("a")],
+                },
+            ),
+        ),
+        ("allocations", lambda: place.claim(uuid_of(name), provider)),
+        ("allocations", lambda: place.write("DELETE", f"/allocations/{uuid_of(name)}")),
+        ("provider", lambda: place.write("PUT", path, {"name": f"{name} renamed"})),
+        ("provider", lambda: place.move(name, f"{name} parent")),
+    ]
+    for part, write in writes:
+        cursor = place.cursor
+        write()
+        answer = place.changes(since=cursor)
+        expected = {"uuid": provider, "generation": place.generation(provider), "what": [part]}
+        assert answer["changes"] == [expected], part
+        assert not answer["catalogue"]
+    cursor = place.cursor
+    place.write("DELETE", path)
+    assert place.changes(since=cursor)["changes"] == [{"uuid": provider, "deleted": True}]
+    assert parent not in what(place.changes(since=cursor))
+
+
+def test_a_new_provider_may_have_changed_in_every_way(place, name):
+    cursor = place.cursor
+    provider = place.add(name)
+    assert place.changes(since=cursor)["changes"] == [
+        {"uuid": provider, "generation": 0, "what": ALL}
+    ]
+
+
+def test_a_provider_that_came_again_with_its_uuid_is_no_deleted_one(place, name):
+    cursor = place.cursor
+    provider = place.add(name)
+    for _ in range(2):
+        place.write("DELETE", f"/resource_providers/{provider}")
+        assert place.changes(since=cursor)["changes"] == [{"uuid": provider, "deleted": True}]
+        place.add(name)
+        assert what(place.changes(since=cursor)) == {provider: ALL}
+
+
+def test_the_catalogue_is_told_when_names_come_and_go(place):
+    for path in ("/traits/CUSTOM_WATCHED", "/resource_classes/CUSTOM_WATCHED"):
+        for method in ("PUT", "DELETE"):
+            cursor = place.cursor
+            place.write(method, path)
+            answer = place.changes(since=cursor)
+            assert (answer["changes"], answer["catalogue"]) == ([], True)
+
+
+def test_only_what_was_or_is_in_a_tree_is_told(place, name):
+    roots = [place.add(f"{name} {number}") for number in range(3)]
+    child = place.add(f"{name} child", f"{name} 0")
+    grandchild = place.add(f"{name} grandchild", f"{name} child")
+    cursor = place.cursor
+    place.move(f"{name} child", f"{name} 1")
+    place.stock(roots[2])
+    for tree in (roots[0], roots[1], child):
+        told = what(place.changes(since=cursor, in_tree=tree))
+        assert told == {child: ["provider"], grandchild: ["provider"]}
+    place.write("DELETE", f"/resource_providers/{grandchild}")
+    for tree in (roots[0], roots[1], child, grandchild):
+        assert what(place.changes(since=cursor, in_tree=tree))[grandchild] == "deleted"
+    assert what(place.changes(since=cursor, in_tree=roots[2])) == {roots[2]: ["inventories"]}
+    both = what(place.changes(since=cursor, in_tree=f"in:{roots[1]},{roots[2]}"))
+    assert set(both) == {child, grandchild, roots[2]}
+
+
+def test_an_answer_waits_for_something_new(place, name):
+    provider = place.add(name)
+    cursor = place.cursor
+    writer = threading.Timer(0.5, place.stock, [provider])
+    writer.start()
+    answer = place.changes(since=cursor, wait=60)
+    writer.join()
+    assert what(answer) == {provider: ["inventories"]}
+    assert place.changes(since=answer["cursor"])["changes"] == []
+
+
+def test_an_answer_that_waits_in_vain_is_empty(place):
+    cursor = place.cursor
+    began = time.monotonic()
+    assert place.changes(since=cursor, wait=1)["changes"] == []
+    assert time.monotonic() - began >= 1
+
+
+def test_an_answer_that_waits_for_a_tree_is_not_woken_by_others(place, name):
+    provider, other = place.add(name), place.add(f"{name} other")
+    cursor = place.cursor
+    writers = [
+        threading.Timer(0.3, place.stock, [other]),
+        threading.Timer(1.5, place.stock, [provider]),
+    ]
+    for writer in writers:
+        writer.start()
+    answer = place.changes(since=cursor, wait=60, in_tree=provider)
+    for writer in writers:
+        writer.join()
+    assert what(answer) == {provider: ["inventories"]}
+
+
+def test_a_stream_tells_each_write_with_its_cursor(place, name):
+    provider = place.add(name)
+    with place.stream() as events:
+        first = next(events)
+        assert (first.name, first.data["changes"]) == ("changes", [])
+        assert first.id == first.data["cursor"]
+        for generation in (1, 2):
+            place.stock(provider, total=generation)
+            event = next(events)
+            assert event.name == "changes"
+            assert event.id == event.data["cursor"]
+            assert event.data["changes"] == [
+                {"uuid": provider, "generation": generation, "what": ["inventories"]}
+            ]
+    place.until_watching(0)
+
+
+def test_a_stream_goes_on_from_the_last_event_whatever_since_says(place, name):
+    provider, early = place.add(name), place.cursor
+    place.stock(provider)
+    late = place.cursor
+    place.claim(uuid_of(name), provider)
+    with place.stream(since=early) as events:
+        assert what(next(events).data) == {provider: ["inventories", "allocations"]}
+    with place.stream({"last-event-id": late}, since=early) as events:
+        assert what(next(events).data) == {provider: ["allocations"]}
+    place.until_watching(0)
+
+
+def test_what_one_write_did_is_told_in_one_event(place, name):
+    providers = [place.add(f"{name} {number}") for number in range(5)]
+    for provider in providers:
+        place.stock(provider)
+    with place.stream() as events:
+        next(events)
+        for generation in (None, 1, 2):
+            place.claim(uuid_of(name), *providers, generation=generation)
+            assert set(what(next(events).data)) == set(providers)
+    place.until_watching(0)
+
+
+@pytest.mark.parametrize("cursor", ["", "nonsense", "AQ", "!", "A" * 5000, "ä"])
+def test_an_unreadable_cursor_is_refused(alone, cursor):
+    answer = alone.http.get(PATH, params={"since": cursor})
+    assert answer.status_code == 400
+    assert alone.http.get(PATH, params={"since": cursor}, headers=EVENTS).status_code == 400
+
+
+@pytest.mark.parametrize(
+    "parameters",
+    [{"wait": "61"}, {"wait": "-1"}, {"wait": "x"}, {"in_tree": "x"}, {"unknown": "1"}],
+    ids=str,
+)
+def test_unknown_parameters_and_numbers_beyond_a_bound_are_refused(alone, parameters):
+    assert alone.http.get(PATH, params=parameters).status_code == 400
+
+
+@pytest.mark.parametrize(
+    ("accept", "kind"),
+    [
+        ("application/json", "application/json"),
+        ("*/*", "application/json"),
+        ("application/json, text/event-stream", "application/json"),
+        ("application/json;q=0.5, text/event-stream", "text/event-stream"),
+        ("text/event-stream", "text/event-stream"),
+    ],
+)
+def test_the_media_type_is_the_preferred_one(alone, accept, kind):
+    with alone.http.stream("GET", PATH, headers={"accept": accept}) as response:
+        assert response.headers["content-type"].split(";")[0] == kind
+    assert alone.http.get(PATH, headers={"accept": "text/html"}).status_code == 406
+
+
+def test_it_is_not_there_below_its_version_of_the_extension(alone):
+    for version in ("placement 1.39", "placement 1.39, treeclaim 1.0"):
+        assert alone.http.get(PATH, headers={"openstack-api-version": version}).status_code == 404
+
+
+def test_who_may_not_list_providers_may_not_watch(alone):
+    for headers in ({}, EVENTS):
+        answer = alone.http.get(PATH, headers={"x-auth-token": "user:project"} | headers)
+        assert answer.status_code == 403
+
+
+def test_a_cursor_of_what_was_pruned_has_expired(tmp_path):
+    with services_on(tmp_path) as (services, application), client_of(application) as client:
+        from datetime import timedelta
+
+        headers = HEADERS | EXTENDED
+        cursor = client.get(PATH, headers=headers).json()["cursor"]
+        client.post("/resource_providers", json={"name": "a"}, headers=headers)
+        assert (
+            len(client.get(PATH, params={"since": cursor}, headers=headers).json()["changes"]) == 1
+        )
+        services.store.prune(timedelta(0))
+        answer = client.get(PATH, params={"since": cursor}, headers=headers)
+        assert answer.status_code == 410
+        assert answer.json()["errors"][0]["code"] == "treeclaim.cursor_expired"
+
+
+def test_a_server_that_cannot_hold_watchers_does_not_wait_and_sends_no_events(tmp_path):
+    with services_on(tmp_path) as (_services, application), client_of(application) as client:
+        headers = HEADERS | EXTENDED
+        cursor = client.get(PATH, headers=headers).json()["cursor"]
+        began = time.monotonic()
+        answer = client.get(PATH, params={"since": cursor, "wait": "60"}, headers=headers)
+        assert (answer.status_code, answer.json()["changes"]) == (200, [])
+        assert time.monotonic() - began < 30
+        assert client.get(PATH, headers=headers | EVENTS).status_code == 406
+        both = headers | {"accept": "text/event-stream, application/json;q=0.1"}
+        assert client.get(PATH, headers=both).headers["content-type"] == "application/json"
+
+
+def test_more_watchers_than_there_may_be_are_told_to_come_later(tmp_path):
+    with place_on("sqlite", tmp_path, {"watchers": 2}) as place:
+        cursor = place.cursor
+        with place.stream(), place.stream():
+            place.until_watching(2)
+            for headers, parameters in ((EVENTS, {}), ({}, {"since": cursor, "wait": 5})):
+                answer = place.http.get(PATH, headers=headers, params=parameters)
+                assert answer.status_code == 503
+                assert int(answer.headers["retry-after"]) > 0
+            assert place.changes(since=cursor)["changes"] == []
+        place.until_watching(0)
+        with place.stream():
+            place.until_watching(1)
+
+
+def test_a_stream_ends_after_its_time_and_the_connection_is_kept(tmp_path):
+    with (
+        place_on("sqlite", tmp_path, **{"treeclaim.watch_seconds": 1.0}) as place,
+        place.stream() as events,
+    ):
+        assert [event.name for event in events] == ["changes"]
+        place.until_watching(0)
+
+
+def test_a_server_that_stops_ends_its_streams_and_answers_those_who_wait(tmp_path):
+    with place_on("sqlite", tmp_path) as place:
+        cursor = place.cursor
+        answers = []
+        waiting = threading.Thread(
+            target=lambda: answers.append(place.changes(since=cursor, wait=60))
+        )
+        waiting.start()
+        with place.stream() as events:
+            place.until_watching(2)
+            place.server.begin_stop()
+            assert [event.name for event in events] == ["changes"]
+        waiting.join()
+        assert answers == [{"changes": [], "catalogue": False, "cursor": cursor}]
+
+
+def test_a_watcher_that_hangs_up_leaves_its_place(alone):
+    with alone.stream():
+        alone.until_watching(1)
+    alone.until_watching(0)
+
+
+def test_a_comment_says_that_the_connection_is_alive(tmp_path, monkeypatch):
+    monkeypatch.setattr("treeclaim.watching.watches.COMMENT_SECONDS", 0.2)
+    with place_on("sqlite", tmp_path) as place, place.stream() as events:
+        assert next(events).name == "changes"
+        for _ in range(2):
+            comment = next(events)
+            assert (comment.id, comment.name, comment.data) == (None, None, None)
+        other = place.add("other")
+        assert what(next(events).data) == {other: ALL}
+
+
+def test_a_stream_that_has_nothing_to_tell_does_not_fall_behind(tmp_path, monkeypatch):
+    monkeypatch.setattr("treeclaim.watching.watches.COMMENT_SECONDS", 0.2)
+    with place_on("sqlite", tmp_path) as place:
+        tree = place.add("tree")
+        with place.stream(in_tree=tree) as events:
+            next(events)
+            place.add("other")
+            late = next(event.id for event in events if event.id)
+        assert place.changes(since=late)["changes"] == []

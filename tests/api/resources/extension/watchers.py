@@ -1,0 +1,146 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Watchers over HTTP: answers, streams of events, and the writes that they see."""
+
+import json
+import time
+from contextlib import contextmanager
+
+import httpx
+
+from tests.api.resources.extension.clouds import EXTENDED, uuid_of
+from tests.server.fronts import running
+from tests.service import HEADERS, application_on
+
+PATH = "/treeclaim/changes"
+EVENTS = {"accept": "text/event-stream"}
+SECONDS = 60
+"""How long a test waits for what comes within a second, on a machine that is busy."""
+
+
+class Event:
+    """A server-sent event, or a comment.
+
+    Attributes:
+        id, name, data: As sent; None where they were not. Data is read as JSON.
+    """
+
+    def __init__(self, lines):
+        """Read the lines of one."""
+        fields = dict(line.split(": ", 1) for line in lines if not line.startswith(":"))
+        self.id = fields.get("id")
+        self.name = fields.get("event")
+        self.data = json.loads(fields["data"]) if "data" in fields else None
+
+
+def events(response):
+    """The events and comments of a stream, as they come."""
+    lines = []
+    for line in response.iter_lines():
+        if line:
+            lines.append(line)
+        elif lines:
+            yield Event(lines)
+            lines = []
+
+
+class Place:
+    """A service behind its own server, with a client of it."""
+
+    def __init__(self, server):
+        """Use a server that runs."""
+        self.server = server
+        host, port = server.address
+        self.http = httpx.Client(
+            base_url=f"http://{host}:{port}",
+            headers=HEADERS | EXTENDED,
+            timeout=SECONDS,
+            limits=httpx.Limits(max_connections=None),
+        )
+
+    def changes(self, **parameters):
+        """An answer in JSON."""
+        answer = self.http.get(PATH, params=parameters)
+        assert answer.status_code == 200, answer.text
+        assert answer.headers["cache-control"] == "no-cache"
+        return answer.json()
+
+    @property
+    def cursor(self):
+        """The present cursor."""
+        return self.changes()["cursor"]
+
+    @contextmanager
+    def stream(self, headers=None, **parameters):
+        """The events of a stream."""
+        wanted = EVENTS | (headers or {})
+        with self.http.stream("GET", PATH, params=parameters, headers=wanted) as response:
+            assert response.status_code == 200, response.read()
+            assert response.headers["content-type"].startswith("text/event-stream")
+            yield events(response)
+
+    def write(self, method, path, body=None, status=None):
+        """Make a write, which must succeed."""
+        answer = self.http.request(method, path, json=body)
+        assert answer.is_success if status is None else answer.status_code == status, answer.text
+        return answer
+
+    def add(self, name, parent=None):
+        """Make a provider."""
+        body = {"name": name, "uuid": uuid_of(name)}
+        if parent is not None:
+            body["parent_provider_uuid"] = uuid_of(parent)
+        self.write("POST", "/resource_providers", body)
+        return uuid_of(name)
+
+    def move(self, name, parent):
+        """Give a provider another parent."""
+        body = {"name": name, "parent_provider_uuid": parent and uuid_of(parent)}
+        self.write("PUT", f"/resource_providers/{uuid_of(name)}", body)
+
+    def generation(self, uuid):
+        """The generation of a provider."""
+        return self.http.get(f"/resource_providers/{uuid}").json()["generation"]
+
+    def stock(self, uuid, total=100):
+        """Give a provider an inventory of VCPU."""
+        body = {
+            "resource_provider_generation": self.generation(uuid),
+            "inventories": {"VCPU": {"total": total}},
+        }
+        self.write("PUT", f"/resource_providers/{uuid}/inventories", body)
+
+    def claim(self, consumer, *providers, generation=None):
+        """Claim one VCPU of each."""
+        body = {
+            "allocations": {uuid: {"resources": {"VCPU": 1}} for uuid in providers},
+            "project_id": "p",
+            "user_id": "u",
+            "consumer_generation": generation,
+            "consumer_type": "INSTANCE",
+        }
+        self.write("PUT", f"/allocations/{consumer}", body)
+
+    def watching(self):
+        """How many connections watch."""
+        return len(self.server.front.watchers)
+
+    def until_watching(self, count):
+        """Wait until so many connections watch."""
+        deadline = time.monotonic() + SECONDS
+        while self.watching() != count:
+            assert time.monotonic() < deadline, f"{self.watching()} watch, not {count}"
+            time.sleep(0.01)
+
+
+@contextmanager
+def place_on(kind, folder, limits=None, **overrides):
+    """A service on an empty database, behind the server of `treeclaim serve` in this process."""
+    with (
+        application_on(kind, folder, **overrides) as application,
+        running(application, threads=4, **(limits or {})) as server,
+    ):
+        place = Place(server)
+        try:
+            yield place
+        finally:
+            place.http.close()
