@@ -34,6 +34,7 @@ REFUSALS = {400, 401, 404, 405, 406, 415}
 """Answers to what does not fit the description. A 403 or 409 would hide that it was let through."""
 
 ABSENT = (
+    "is none that this service gave",
     "No such resource class",
     "No such trait(s)",
     "The reserved value is greater than total",
