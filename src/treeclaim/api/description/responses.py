@@ -40,6 +40,14 @@ _HEADERS: dict[str, Any] = {
 _MOST_ERRORS = 100
 """Of one answer (contract page 99, section 8); other operations tell of one."""
 
+_MEMBERS: dict[str, Schema] = {
+    "conflict": {"type": "object", "required": ["kind"], "properties": {"kind": STRING}},
+    "consumers": {"type": "array", "items": STRING},
+    "unplaced": {"type": "array", "items": STRING},
+    "explanation": {"type": "object"},
+}
+"""Of errors at version 1.1 of the extension (contract page 98, section 6)."""
+
 ERROR: Schema = record(
     {
         "errors": {
@@ -48,7 +56,7 @@ ERROR: Schema = record(
             "maxItems": _MOST_ERRORS,
             "items": record(
                 {"status": INTEGER, "title": STRING, "detail": STRING, "request_id": STRING},
-                {"code": STRING, "min_version": STRING, "max_version": STRING},
+                {"code": STRING, "min_version": STRING, "max_version": STRING} | _MEMBERS,
             ),
         }
     }
