@@ -6,7 +6,7 @@ import pytest
 from tests.paths import EXAMPLE
 from tests.service import InProcess
 from treeclaim.client import Client
-from treeclaim.client.loading.apply import apply_topology
+from treeclaim.client.loading.apply import apply_plan, apply_topology
 from treeclaim.client.loading.plan import make_plan
 from treeclaim.client.topology import aggregate_uuid, read_topology
 
@@ -60,3 +60,39 @@ def test_a_plan_changes_nothing(client):
     plan = make_plan(client, read_topology(EXAMPLE))
     assert len(plan.changes) == len(read_topology(EXAMPLE).providers)
     assert client.providers() == []
+
+
+def test_a_server_that_applies_in_bulk_is_sent_many_providers_at_once(client, tmp_path):
+    hosts = "".join(
+        f"  - name: host-{number}\n    traits: [CUSTOM_X]\n    aggregates: [g]\n"
+        "    inventories: {VCPU: 8}\n    children: [{name: numa-%d, inventories: {DISK_GB: 1}}]\n"
+        % number
+        for number in range(120)
+    )
+    planned = topology(tmp_path, f"providers:\n{hosts}")
+    transport = client._transport
+    transport.sent.clear()
+    outcome = apply_topology(client, planned)
+    assert len(outcome.created) == 240
+    written = [call for call in transport.sent if call[0] != "GET"]
+    assert written == [("PUT", "/traits/CUSTOM_X"), *[("POST", "/treeclaim/providers")] * 2]
+    assert len(apply_topology(client, planned).unchanged) == 240
+
+
+def test_what_is_refused_in_bulk_is_done_one_by_one(client, tmp_path):
+    planned = topology(
+        tmp_path, "providers: [{name: a}, {name: b, inventories: {VCPU: 8}}, {name: c}]"
+    )
+    plan = make_plan(client, planned)
+    client.call("POST", "/resource_providers", json={"name": "b"})
+    outcome = apply_plan(client, plan)
+    assert outcome.created == ["a", "c"]
+    (refusal,) = outcome.refused
+    assert refusal.startswith("b (line 1): ")
+
+
+def test_a_server_without_the_extension_is_sent_single_calls(client, tmp_path):
+    older = client.limited_to(38)
+    outcome = apply_topology(older, topology(tmp_path, "providers: [{name: a}, {name: b}]"))
+    assert outcome.created == ["a", "b"]
+    assert ("POST", "/treeclaim/providers") not in client._transport.sent

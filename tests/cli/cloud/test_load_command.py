@@ -204,14 +204,18 @@ def test_what_somebody_else_changes_meanwhile_is_kept(cloud, monkeypatch):
     left = [1, 2]
 
     def call_after_another(client, method, path, **body):
-        if method == "PUT" and path.endswith("/traits") and left:
+        writes = (method, path) == ("POST", "/treeclaim/providers") or (
+            method == "PUT" and path.endswith("/traits")
+        )
+        if writes and left:
             (found,) = original_providers(cloud)
             traits = original_get(cloud, f"/resource_providers/{found['uuid']}/traits")
             body_of_other = {
                 "traits": [*traits["traits"], f"CUSTOM_OTHER_{left.pop()}"],
                 "resource_provider_generation": traits["resource_provider_generation"],
             }
-            original(cloud.client, "PUT", path, json=body_of_other)
+            traits_path = f"/resource_providers/{found['uuid']}/traits"
+            original(cloud.client, "PUT", traits_path, json=body_of_other)
         return original(client, method, path, **body)
 
     cloud.client.ensure_names(["CUSTOM_OTHER_1", "CUSTOM_OTHER_2"], [])
@@ -269,7 +273,7 @@ def test_an_interrupted_load_says_what_was_done_and_goes_on_where_it_was(
 ):
     file = tmp_path / "many.yaml"
     file.write_text(
-        "providers: [{name: 'many-{n}', count: 600, traits: [HW_NUMA_ROOT], "
+        "providers: [{name: 'many-{n}', count: 5000, traits: [HW_NUMA_ROOT], "
         "inventories: {VCPU: 8}}]"
     )
     running = subprocess.Popen(
@@ -288,12 +292,12 @@ def test_an_interrupted_load_says_what_was_done_and_goes_on_where_it_was(
     _, told = running.communicate(timeout=60)
     assert running.returncode == 130
     assert "Traceback" not in told
-    (done,) = re.findall(r"Interrupted: (\d+) of 600", told)
+    (done,) = re.findall(r"Interrupted: (\d+) of 5000", told)
     assert "again" in told
-    assert 0 < int(done) < 600
+    assert 0 < int(done) < 5000
     shown = succeed(environment, "load", str(file))
     created, changed, unchanged = map(int, re.findall(r"(\d+) (?:created|changed|unch)", shown))
-    assert created + changed + unchanged == 600
+    assert created + changed + unchanged == 5000
     assert unchanged >= int(done)
 
 

@@ -10,6 +10,7 @@ from typing import Any
 
 from treeclaim.client.client import Client, is_conflict
 from treeclaim.client.errors import ClientError
+from treeclaim.client.loading.bulk import applied_in_bulk, batches
 from treeclaim.client.loading.changes import (
     Action,
     Change,
@@ -114,14 +115,18 @@ def apply_plan(
         threads = 1
     try:
         for _, some in rounds:
-            changes = list(some)
-            before = begun
+            for changes in batches(list(some)):
+                before = begun
 
-            def report(done: int, _total: int, before: int = before) -> None:
-                progress("writing", before + done, len(plan.changes))
+                def report(done: int, _total: int, before: int = before) -> None:
+                    progress("writing", before + done, len(plan.changes))
 
-            in_parallel(work.do, changes, threads=threads, progress=report)
-            begun += len(changes)
+                if applied_in_bulk(client, changes):
+                    work.note(changes)
+                    report(len(changes), len(changes))
+                else:
+                    in_parallel(work.do, changes, threads=threads, progress=report)
+                begun += len(changes)
     except KeyboardInterrupt:
         outcome.is_interrupted = True
     return outcome
@@ -141,6 +146,11 @@ class _Work:
         self._prune = plan.prune
         self._outcome = outcome
         self._lock = threading.Lock()
+
+    def note(self, changes: Iterable[Change]) -> None:
+        """Note what was done to some providers together."""
+        for change in changes:
+            self._outcome.add(change.action, change.name)
 
     def do(self, change: Change) -> None:
         """Do what is to be done to a provider, and note it."""
