@@ -2,6 +2,7 @@
 """Fixtures that all tests share."""
 
 import os
+import signal
 
 import hypothesis
 import pytest
@@ -14,6 +15,11 @@ from tests.service import client_of, make_application
 hypothesis.settings.register_profile("judged", derandomize=True, deadline=None)
 hypothesis.settings.register_profile("tried", deadline=None)
 hypothesis.settings.load_profile("judged" if os.environ.get("CI") else "tried")
+
+# Where the tests run in the background the signal of Ctrl-C is ignored, which what they start would
+# inherit.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_addoption(parser):

@@ -247,8 +247,6 @@ def test_ctrl_c_ends_a_command_quietly_while_it_reads(environment, tmp_path):
         stdin=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
-        # Where the tests run in the background the signal is ignored, and that is inherited.
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # noqa: PLW1509 - it only does that
     ) as running:
         _until_it_reads(running.pid)
         running.send_signal(signal.SIGINT)

@@ -281,8 +281,6 @@ def test_an_interrupted_load_says_what_was_done_and_goes_on_where_it_was(
         env=environment,
         stderr=subprocess.PIPE,
         text=True,
-        # Where the tests run in the background the signal is ignored, and that is inherited.
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # noqa: PLW1509 - no more
     )
     eventually(
         lambda: any(one["name"].startswith("many-") for one in client.providers()),
