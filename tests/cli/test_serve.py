@@ -495,7 +495,9 @@ def test_who_believes_every_caller_may_be_told_to_serve_others(environment, tmp_
             return probe.connect_ex((to, port)) == 0
 
     with running(command, environment, tmp_path / "log", is_ready):
-        answer = httpx.get(f"http://{'127.0.0.1' if host == '0.0.0.0' else host}:{port}/")
+        # It listens before its first worker is ready, which takes long on a busy machine.
+        url = f"http://{'127.0.0.1' if host == '0.0.0.0' else host}:{port}/"
+        answer = httpx.get(url, timeout=60)
         assert answer.status_code == 200
 
 
