@@ -73,6 +73,14 @@ class Writer:
         self.random = random.Random(seed)
         self._http = httpx.Client(base_url=url, headers=HEADERS, timeout=SECONDS)
 
+    def __enter__(self):
+        """Write until the end of a block."""
+        return self
+
+    def __exit__(self, *_error):
+        """Close the connections."""
+        self._http.close()
+
     def work(self, steps):
         """Make so many writes; return how many were acknowledged."""
         done = 0
@@ -123,6 +131,12 @@ class Writer:
         return self._http.put(f"/allocations/{consumer}", json=body)
 
 
+def write(url, seed, steps):
+    """Make so many random writes with connections of their own."""
+    with Writer(url, seed) as writer:
+        return writer.work(steps)
+
+
 @contextmanager
 def pruned_all_along(url):
     """Prune what is older than a few seconds, again and again."""
@@ -160,7 +174,7 @@ def compare(kind, folder, monkeypatch, *, writers, steps, restarts):
             with pruned_all_along(database), ThreadPoolExecutor(writers) as pool:
                 for turn in range(restarts + 1):
                     done = [
-                        pool.submit(Writer(server.url, f"{turn} {number}").work, steps)
+                        pool.submit(write, server.url, f"{turn} {number}", steps)
                         for number in range(writers)
                     ]
                     if turn < restarts:
@@ -176,7 +190,8 @@ def compare(kind, folder, monkeypatch, *, writers, steps, restarts):
             assert len(lists) < sum(follower.times for follower in followers)
             for follower in followers:
                 follower.is_over = True
-            Writer(server.url, 0).add("last")
+            with Writer(server.url, 0) as writer:
+                writer.add("last")
             for follower in followers:
                 follower.join(SECONDS)
 
