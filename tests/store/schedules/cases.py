@@ -107,8 +107,11 @@ _SHARED_OUT = (
     "classes-stocked",
     "parts",
 )
-"""Worlds of many pairs, which are dealt out: one to PostgreSQL, one to MariaDB, and one is left to
-the exploration without a limit. So both take some four minutes of one core."""
+"""Worlds of many pairs, which are dealt out: one to PostgreSQL, one to MariaDB, and the next ones are
+left to the exploration without a limit."""
+
+_SHARES = 6
+"""So many pairs, of which each database tries one: a few minutes of one core."""
 
 
 def critical(database):
@@ -130,7 +133,7 @@ def usual(database):
     ]
     first = ("postgresql", "mariadb").index(database)
     shared = [case for name in _SHARED_OUT for case in pairs(database, WORLDS[name], 1)]
-    return found + shared[first::3]
+    return found + shared[first::_SHARES]
 
 
 def quick():
