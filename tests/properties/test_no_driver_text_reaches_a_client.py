@@ -17,6 +17,7 @@ from tests.faults.bodies import assert_tells_nothing
 from tests.service import client_of, services_on
 from treeclaim.admin.app import make_admin_application
 from treeclaim.api.routes import OPERATIONS
+from treeclaim.model.microversions import MAXIMUM, NEWEST
 
 HOST = "11111111-0000-4000-8000-000000000001"
 CONSUMER = "22222222-0000-4000-8000-000000000001"
@@ -131,6 +132,20 @@ def body_of(method, path):
         ("POST", "/resource_classes"): {"name": f"CUSTOM_{uuid.uuid4().hex.upper()}"},
         ("PUT", "/allocations/{consumer_uuid}"): claim(),
         ("POST", "/allocations"): {str(uuid.uuid4()): claim()},
+        ("POST", "/treeclaim/providers"): {"providers": [{"name": str(uuid.uuid4())}]},
+        ("POST", "/treeclaim/candidates"): {"alternatives": ["resources=VCPU:1"]},
+        ("POST", "/treeclaim/capacity"): {"requests": {"small": "resources=VCPU:1"}},
+        ("POST", "/treeclaim/placements"): {
+            "requests": [
+                {
+                    "alternatives": ["resources=VCPU:1"],
+                    "consumers": [str(uuid.uuid4())],
+                    "project_id": "project",
+                    "user_id": "user",
+                    "consumer_type": "INSTANCE",
+                }
+            ]
+        },
         ("POST", "/reshaper"): {
             "inventories": {HOST: {"inventories": {}, **generation}},
             "allocations": {CONSUMER: claim()},
@@ -152,8 +167,8 @@ def request(client, operation):
     path = operation.path.format_map({"uuid": HOST} | names)
     query = QUERIES.get(operation.path, "") if operation.method == "GET" else ""
     body = body_of(operation.method, operation.path)
-    versions = ("placement 1.39", "treeclaim 1.0")
-    headers = {"openstack-api-version": versions[operation.extension]}
+    version = MAXIMUM if operation.extension is None else NEWEST
+    headers = {"openstack-api-version": version.header}
     return client.request(operation.method, path + query, json=body, headers=headers)
 
 
