@@ -4,29 +4,35 @@
 import argparse
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-import httpx
 import orjson
-import psutil
 from rich.console import Console
 
-from bench import cases, servers, thresholds
-from bench.bulk import write_world
-from bench.endpoint import Endpoint
-from bench.http_loading import load_world
-from bench.measure import Row, measure_loads, measure_searches
-from bench.plots import draw
-from bench.report import markdown, show, value_of
-from bench.worlds import World, nested
+from bench import cases, servers
+from bench.clients.endpoint import Endpoint
+from bench.delay import delayed
+from bench.measuring import busy_cloud, fixed_rate
+from bench.measuring.loading import bytes_each, first_answer
+from bench.measuring.row import Row
+from bench.measuring.searches import measure_loads, measure_searches
+from bench.reporting import thresholds
+from bench.reporting.plots import draw
+from bench.reporting.report import markdown, show, value_of
+from bench.worlds import World
+from bench.worlds.bulk import write_world
+from bench.worlds.http_loading import load_world
 from tests.databases import KINDS, server_of
 
 OURS = "treeclaim"
 PEER = "openstack-placement"
+
+Measure = Callable[[World, Sequence[Endpoint]], Iterator[Row]]
+"""Measures something of a world at one or two endpoints, ours first."""
 
 
 def main() -> int:
@@ -42,42 +48,76 @@ class Bench:
         self._options = options
         self._console = Console()
         self._rows: list[Row] = []
+        self._smallest: dict[str, Row] = {}
         self._peer = None if options.no_peer else options.versus or PEER
 
     def run(self) -> bool:
         """Measure, and report; return whether no threshold is missed."""
         options = self._options
-        compared, alone = (
-            (cases.FULL, cases.FULL_ALONE) if options.full else (cases.SHORT, cases.SHORT_ALONE)
-        )
-        for make in compared:
-            self._measure(make, self._peer)
-        for make in alone:
-            self._measure(make, None)
-        if options.full:
-            for trees in cases.SCALING:
-                self._measure(partial(_scaling, trees), None)
-        known = thresholds.read()
+        self._busy_cloud()
+        if not options.busy_cloud_only:
+            self._quiet_cloud()
+        known = [one for one in thresholds.read() if one.database == options.database]
+        if options.delay:
+            known = []
         is_met = show(self._console, self._rows, OURS, self._peer, known)
         if options.observe:
-            values = (value_of(one, self._rows, OURS, self._peer) for one in known)
-            thresholds.write(list(map(thresholds.observing, known, values)))
+            thresholds.observe(lambda one: value_of(one, self._rows, OURS, self._peer), known)
         if options.markdown is not None:
             options.markdown.write_text(markdown(self._rows, OURS, self._peer))
         if options.plots is not None:
             draw(self._rows, OURS, self._peer, options.plots)
         return is_met
 
-    def _measure(self, make: Callable[[], World], peer: str | None) -> None:
+    def _busy_cloud(self) -> None:
+        """Measure what one client notices of what others write: the first of all tables."""
+        rounds, seconds = self._options.rounds, self._seconds
+        after_claims = partial(busy_cloud.after_claims, most=(rounds, seconds))
+        after_shapes = partial(busy_cloud.after_shapes, most=(rounds, seconds))
+        self._measure(
+            cases.busy_flat,
+            self._peer,
+            after_claims,
+            partial(busy_cloud.one_claim, seconds=seconds),
+            partial(busy_cloud.contended, seconds=seconds),
+        )
+        # On new databases: what others have claimed before is not what this is about.
+        self._measure(
+            cases.busy_flat, self._peer, partial(fixed_rate.at_fixed_rate, seconds=2 * seconds)
+        )
+        self._measure(cases.busy_nested, self._peer, after_claims)
+        for make in cases.BUSY_SHAPES if self._options.full else cases.BUSY_SHAPES[:1]:
+            self._measure(make, None, after_shapes)
+
+    def _quiet_cloud(self) -> None:
+        options = self._options
+        compared, alone = (
+            (cases.FULL, cases.FULL_ALONE) if options.full else (cases.SHORT, cases.SHORT_ALONE)
+        )
+        searches = partial(measure_searches, most=(options.rounds, self._seconds))
+        loads = partial(measure_loads, most=(options.steps, self._seconds))
+        with_loads = self._peer is not None and not options.searches_only
+        for make in compared:
+            self._measure(make, self._peer, *([searches, loads] if with_loads else [searches]))
+        for make in alone:
+            self._measure(make, None, searches)
+        if options.full:
+            for make in cases.SCALING:
+                self._measure(make, None, searches)
+
+    @property
+    def _seconds(self) -> float:
+        """Return how long one figure of one service may take."""
+        return 8.0 if self._options.full else 2.0
+
+    def _measure(self, make: Callable[[], World], peer: str | None, *measures: Measure) -> None:
         world = make()
         if self._options.only not in world.name:
             return
-        self._console.print(f"Measuring {world.name}, {len(world.providers)} providers")
+        self._console.print(f"Measuring {world.name}, {world.size} providers")
         with self._endpoints(world, peer) as endpoints:
-            for row in measure_searches(world, endpoints, self._options.rounds):
-                self._keep(row)
-            if peer is not None and not self._options.searches_only:
-                for row in measure_loads(world, endpoints, self._options.steps):
+            for measure in measures:
+                for row in measure(world, endpoints):
                     self._keep(row)
 
     def _keep(self, row: Row) -> None:
@@ -104,30 +144,21 @@ class Bench:
         server = server_of(self._options.database)
         database = stack.enter_context(server.database(folder))
         write_world(database, world)
+        database = stack.enter_context(delayed(database, self._options.delay / 1000))
         start = servers.treeclaim_on if name == OURS else servers.openstack_placement_on
         try:
             running = start(database, folder, self._options.workers)
             url, process = stack.enter_context(running)
         except subprocess.CalledProcessError:
             raise SystemExit(f"{PEER} cannot be installed here; use --no-peer") from None
-        self._first_answer(name, url, process)
-        return Endpoint(name, url)
-
-    def _first_answer(self, name: str, url: str, process: psutil.Process) -> None:
-        headers = {"X-Auth-Token": "admin", "OpenStack-API-Version": "placement 1.39"}
-        first = httpx.get(
-            f"{url}/allocation_candidates?resources=VCPU:1&limit=1", headers=headers, timeout=600
-        )
-        memory = servers.memory_of(process) / 1e6
-        self._console.print(
-            f"  {name}: first answer after {first.elapsed.total_seconds():.2f} s, "
-            f"{memory:.0f} MB resident"
-        )
-
-
-def _scaling(trees: int) -> World:
-    """Return a world for the plot of sizes."""
-    return replace(nested(trees), name=f"scaling {trees} x 7", limits=(10, 1000))
+        endpoint = Endpoint(name, url)
+        row = first_answer(endpoint, process, world)
+        smallest = self._smallest.setdefault(name, row)
+        row = replace(row, bytes_each=bytes_each(row, smallest))
+        self._keep(row)
+        memory = f"{(row.resident_bytes or 0) / 1e6:.0f} MB"
+        self._console.print(f"  {name}: first answer after {row.median_ms:.0f} ms, {memory}")
+        return endpoint
 
 
 def _options() -> argparse.Namespace:
@@ -138,6 +169,16 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--rounds", type=int, default=3, help="turns of ten answers per case")
     parser.add_argument("--steps", type=int, default=100, help="steps of each load")
     parser.add_argument("--searches-only", action="store_true", help="no claims, no other reads")
+    parser.add_argument(
+        "--busy-cloud-only", action="store_true", help="the first table, and no other"
+    )
+    parser.add_argument(
+        "--delay",
+        type=float,
+        default=0.0,
+        metavar="MS",
+        help="milliseconds that each round trip to the database takes longer; floors are not judged",
+    )
     parser.add_argument("--only", metavar="TEXT", default="", help="worlds with this in the name")
     parser.add_argument("--no-peer", action="store_true", help="measure Treeclaim alone")
     parser.add_argument(

@@ -2,11 +2,32 @@
 """What is measured: worlds by size, against a peer and alone."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import partial
 
-from bench.hardware import busy, generations, hostile, telco
+from bench.contention import world_with_pool
 from bench.worlds import World, flat, nested, sharing, wide
+from bench.worlds.hardware import busy, generations, hostile, telco
 
 Make = Callable[[], World]
+
+
+def busy_flat() -> World:
+    """Return hosts and a pool, in which others claim while a client asks."""
+    return _busy(world_with_pool())
+
+
+def busy_nested() -> World:
+    """Return trees, in which others claim while a client asks."""
+    return _busy(nested(1000))
+
+
+def _busy(world: World) -> World:
+    return replace(world, name=f"busy cloud, {world.name}")
+
+
+BUSY_SHAPES: Sequence[Make] = (lambda: _busy(nested(10_000)), lambda: _busy(nested(100_000)))
+"""Trees of which one changes its shape; the first alone in a short run."""
 
 SHORT: Sequence[Make] = (
     lambda: flat(1000),
@@ -44,5 +65,16 @@ FULL_ALONE: Sequence[Make] = (
     lambda: nested(100_000),
 )
 
-SCALING: Sequence[int] = (300, 1_000, 3_000, 10_000, 30_000, 100_000)
-"""Numbers of trees of the log-log plot."""
+
+def scaling(trees: int, copies: int) -> World:
+    """Return a world for the plot of sizes, and for how long loading takes."""
+    world = nested(trees)
+    name = f"scaling {trees * copies} x 7"
+    return replace(world, name=name, limits=(10, 1000), copies=copies)
+
+
+SCALING: Sequence[Make] = tuple(
+    partial(scaling, trees, copies)
+    for trees, copies in ((143, 1), (1_429, 1), (1_429, 10), (1_429, 100))
+)
+"""A thousand to a million providers."""

@@ -25,22 +25,23 @@ from rich.console import Console
 from rich.table import Table
 
 from bench import servers
-from bench.bulk import write_world
-from bench.connection import Connection
-from bench.endpoint import median
+from bench.clients.connection import Connection
+from bench.clients.endpoint import median
 from bench.worlds import World, flat
+from bench.worlds.bulk import write_world
 from tests.databases import KINDS, server_of
 
 OURS = "treeclaim"
 PEER = "openstack-placement"
 
 _HOSTS = 1000
-_PAIRS = "search, then claim"
+PAIRS = "search and claim"
 _POOL_SIZE = 10_000_000
 _TIMEOUT = 600.0
+_VERSION = "OpenStack-API-Version"
 _HEADERS = {
     "X-Auth-Token": "admin",
-    "OpenStack-API-Version": "placement 1.39",
+    _VERSION: "placement 1.39",
     "Accept": "application/json",
 }
 _START: Mapping[str, Callable[..., Any]] = {
@@ -52,8 +53,8 @@ _START: Mapping[str, Callable[..., Any]] = {
 class Client(Connection):
     """One client's connection to a service."""
 
-    def __init__(self, url: str) -> None:
-        super().__init__(url, _HEADERS, _TIMEOUT)
+    def __init__(self, url: str, version: str = _HEADERS[_VERSION]) -> None:
+        super().__init__(url, {**_HEADERS, _VERSION: version}, _TIMEOUT)
 
     def ask(self, query: str) -> list[dict[str, Any]]:
         """Return the candidates that a question finds."""
@@ -97,28 +98,33 @@ class Turn:
 class Service:
     """A running service, and its clients."""
 
-    def __init__(self, name: str, url: str) -> None:
+    def __init__(self, name: str, url: str, version: str | None = None) -> None:
         self.name = name
-        self._url = url
+        self._given = (url,) if version is None else (url, version)
         self._local = threading.local()
 
-    def turn(self, step: Step, clients: int, steps: int) -> Turn:
-        """Let some clients take steps at once; each warms up by one that does not count."""
+    def turn(self, step: Step, clients: int, steps: int, seconds: float = _TIMEOUT) -> Turn:
+        """Let some clients take steps at once, for so many steps or seconds, whichever ends first.
+
+        Each warms up by a step that does not count.
+        """
         begin = threading.Barrier(clients + 1, timeout=_TIMEOUT)
         numbers = iter(range(steps))
         lock = threading.Lock()
 
         def work(number: int) -> Counter[int]:
-            client = Client(self._url)
+            client = Client(*self._given)
             step(client, number)
             begin.wait()
             seen: Counter[int] = Counter()
-            while True:
+            end = time.perf_counter() + seconds
+            while time.perf_counter() < end:
                 with lock:
                     current = next(numbers, None)
                 if current is None:
                     return seen
                 seen[step(client, current)] += 1
+            return seen
 
         with ThreadPoolExecutor(clients) as pool:
             working = [pool.submit(work, number) for number in range(clients)]
@@ -126,7 +132,8 @@ class Service:
             start = time.perf_counter()
             statuses = sum((one.result() for one in working), Counter[int]())
             taken = time.perf_counter() - start
-        return Turn(statuses[HTTPStatus.NO_CONTENT] / taken, statuses)
+        completed = sum(statuses[one] for one in (HTTPStatus.CREATED, HTTPStatus.NO_CONTENT))
+        return Turn(completed / taken, statuses)
 
 
 def cases(world: World) -> dict[str, Step]:
@@ -145,9 +152,9 @@ def cases(world: World) -> dict[str, Step]:
         return client.claim(dice.choice(client.ask(world.query))["allocations"])
 
     return {
-        f"{len(hosts)} hosts": on_hosts,
-        "one pool": on_pool,
-        _PAIRS: search_then_claim,
+        f"claims on {len(hosts)} hosts": on_hosts,
+        "claims on one pool": on_pool,
+        PAIRS: search_then_claim,
     }
 
 
@@ -156,7 +163,7 @@ def world_with_pool() -> World:
     world = flat(_HOSTS + 1)
     first, *others = world.providers
     pool = type(first)(first.uuid, "pool", inventories={"DISK_GB": _POOL_SIZE})
-    return World(world.name, (pool, *others), world.query, world.limits, world.claim)
+    return World(f"flat {_HOSTS}", (pool, *others), world.query, world.limits, world.claim)
 
 
 @contextmanager
@@ -181,7 +188,7 @@ def measure(options: argparse.Namespace, console: Console) -> Table:
     table = Table("case", "service", "completed/s", "of each turn", "answers", "ratio")
     with running((OURS, PEER), options.database, options.workers, world) as services:
         for case, step in cases(world).items():
-            steps = options.pairs if case == _PAIRS else options.claims
+            steps = options.pairs if case == PAIRS else options.claims
             turns: dict[str, list[Turn]] = {one.name: [] for one in services}
             for _ in range(options.turns):
                 for one in services:

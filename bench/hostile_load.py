@@ -27,8 +27,8 @@ from rich.console import Console
 from rich.table import Table
 
 from bench import servers
-from bench.bulk import write_world
 from bench.worlds import World, WorldMaker
+from bench.worlds.bulk import write_world
 
 _HEADERS = {
     "X-Auth-Token": "admin",

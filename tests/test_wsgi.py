@@ -43,6 +43,7 @@ def test_a_server_that_tells_its_threads_is_compared_with_the_option(tmp_path):
     assert "reads are refused" in few
 
 
+@pytest.mark.slow
 def test_a_server_without_threads_is_no_trouble(tmp_path):
     (tmp_path / "uwsgi.py").write_text("opt = {}\n")
     assert warnings_at_start(tmp_path) == []

@@ -22,8 +22,8 @@ COPY = ROOT / "build" / "mutants"
 COPIED = ("src", "tests", "bench", "tools", "docs", "examples", "pyproject.toml", "conftest.py")
 
 SECONDS = 120
-"""A mutant whose tests take longer is noticed: most such loop for ever. The tests of a room take a
-few seconds on a quiet machine."""
+"""A mutant whose tests take longer is noticed: most such loop for ever. The tests of a room take
+half a minute on a quiet machine; `--seconds` grants more on a busy one."""
 
 ROOMS: Mapping[str, Sequence[str]] = {
     "forest": ("tests/forest", "tests/properties", "tests/reference"),
@@ -42,7 +42,7 @@ def main() -> int:
     configuration = COPY / "cosmic-ray.toml"
     survivors, noticed = 0, 0
     for room in [options.room] if options.room else ROOMS:
-        configuration.write_text(_configuration(room))
+        configuration.write_text(_configuration(room, options.seconds))
         database.unlink(missing_ok=True)
         _cosmic_ray("init", configuration, database)
         _draw(database, options.sample, random.Random(f"{options.seed} {room}"))
@@ -84,13 +84,13 @@ def _copy() -> None:
             shutil.copy(source, COPY / name)
 
 
-def _configuration(room: str) -> str:
+def _configuration(room: str, seconds: int) -> str:
     command = (
         f"env PYTHONPATH={COPY / 'src'} CI=1 TREECLAIM_PROPERTY_EXAMPLES=20 PYTHONDONTWRITEBYTECODE=1 "
         f"{sys.executable} -m pytest -q -x -p no:cacheprovider {' '.join(tests_of(room))}"
     )
     return (
-        f'[cosmic-ray]\nmodule-path = "src/treeclaim/{room}"\ntimeout = {SECONDS}.0\n'
+        f'[cosmic-ray]\nmodule-path = "src/treeclaim/{room}"\ntimeout = {seconds}.0\n'
         f'excluded-modules = []\ntest-command = "{command}"\n'
         '[cosmic-ray.distributor]\nname = "local"\n'
     )
@@ -129,6 +129,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--room", metavar="ROOM", help="a folder or file of src/treeclaim")
     parser.add_argument("--sample", type=int, metavar="N", help="mutants of each room")
     parser.add_argument("--seed", type=int, default=1, help="which are drawn")
+    parser.add_argument("--seconds", type=int, default=SECONDS, help="time for the tests of one")
     return parser.parse_args()
 
 

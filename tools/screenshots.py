@@ -102,7 +102,7 @@ class Picture:
 
 
 SHOTS: Mapping[str, Picture] = {
-    "page-cloud": Picture("#/cloud?by=aggregates", ".map-told", 860),
+    "page-cloud": Picture("#/cloud?by=aggregates", ".map-told", 920),
     "page-tree": Picture("#/tree/{tree}", "table.holdings tr", 860),
     "page-ask": Picture(f"#/ask?{_QUESTION}", ".candidate .bar", 1180),
     "page-why": Picture(f"#/ask?{_HOPELESS}", ".nearest li", 1100),

@@ -21,7 +21,7 @@ _KEPT = 96 * 1024 * 1024
 
 
 def keep_large_blocks() -> None:
-    """Set the thresholds of glibc's allocator; under another C library nothing happens.
+    """Set the thresholds of glibc's allocator; do nothing under another C library.
 
     One arena for all threads, because only that of the main thread can keep as much; Python's own
     lock leaves them little to contend for.
@@ -35,7 +35,7 @@ def keep_large_blocks() -> None:
 
 
 def give_back() -> None:
-    """Give all free memory back to the kernel, after something that took much of it for once."""
+    """Return all free memory to the kernel, after an operation that needed much of it once."""
     trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
     if trim is not None:
         trim(0)

@@ -44,7 +44,7 @@ class Gate:
         return self._inside
 
     def acquire(self, seconds: float, gives_up: Callable[[], bool] | None = None) -> bool:
-        """Enter, or wait for that.
+        """Enter, waiting if necessary.
 
         Args:
             seconds: How long to wait at most.
@@ -82,7 +82,7 @@ class Gate:
         return False
 
     def _withdrawn(self, turn: threading.Lock) -> bool:
-        """Leave the queue; True if the turn came at the last moment."""
+        """Leave the queue; return True if the turn came at the last moment."""
         with self._guard:
             if turn in self._queue:
                 self._queue.remove(turn)
@@ -105,7 +105,7 @@ class Gate:
     def held(
         self, seconds: float, gives_up: Callable[[], bool] | None = None, what: str = "service"
     ) -> Iterator[None]:
-        """Be inside for a block.
+        """Hold a place for the duration of a block.
 
         Raises:
             OverloadedError: if it was not the caller's turn in time.

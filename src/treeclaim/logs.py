@@ -39,7 +39,7 @@ def set_up(configuration: Configuration) -> None:
 
 
 def one_line(text: str, *, keep: str = "") -> str:
-    """Return a text in which nothing begins a line, moves a cursor or turns the writing round.
+    """Return a text without line breaks, cursor movements or changes of writing direction.
 
     Args:
         text: With anything that a client may have sent in it.
@@ -75,7 +75,7 @@ class _OneLine(logging.Formatter):
 
 
 def _write_requests_behind() -> None:
-    """Let a thread format and write the lines of requests, so that no client waits for them.
+    """Let a thread format and write request lines, so that no client waits for them.
 
     That took a fifth of the time of a small answer. All other messages are written at once.
     """
@@ -87,7 +87,7 @@ def _write_requests_behind() -> None:
     requests.propagate = False
 
     def write_the_rest() -> None:
-        """What is still to come, from requests that are being answered, is written at once."""
+        """Write the remaining records, of requests under way, at once."""
         requests.propagate = True
         requests.handlers = []
         listener.stop()
@@ -97,21 +97,21 @@ def _write_requests_behind() -> None:
 
 
 class _AsItIs(QueueHandler):
-    """Hands records over without formatting them; what they hold does not change any more."""
+    """Passes records on unformatted; their contents no longer change."""
 
     def prepare(self, record: logging.LogRecord) -> logging.LogRecord:
         return record
 
 
 class _Batches(QueueListener):
-    """Writes many lines at a time: a thread that woke up for each would be in the way of all."""
+    """Writes many lines at a time; waking a thread for each line would slow requests down."""
 
     def __init__(self, lines: SimpleQueue[Any], handlers: Sequence[logging.Handler]) -> None:
         super().__init__(lines, *handlers, respect_handler_level=True)
         self._lines = lines
 
     def prepare(self, record: logging.LogRecord) -> logging.LogRecord:
-        """Say who called, in the way oslo.log has it."""
+        """Add the caller, as oslo.log does."""
         caller = record.__dict__.pop("caller", None)
         if caller is not None:
             record.context = caller.context()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the service counts and times about itself, for Prometheus.
+"""Prometheus metrics: counters and timers of the service.
 
 The numbers of all worker processes lie in files of one folder, so that the admin listener, a
 process of its own, can show their sums (prometheus_client's multiprocess mode). The folder is the
@@ -22,7 +22,7 @@ FOLDER_VARIABLE = "PROMETHEUS_MULTIPROC_DIR"
 
 
 def _provide_folder() -> None:
-    """Make the folder before the library looks for it, which it does when it is imported."""
+    """Make the folder before the library is imported, which looks for it then."""
     if os.environ.get(FOLDER_VARIABLE):
         return
     folder = tempfile.mkdtemp(prefix="treeclaim-metrics-")
@@ -81,7 +81,8 @@ FOREST_PROVIDERS = Gauge(
     multiprocess_mode="livemax",
 )
 FOREST_CHANGED = Counter(
-    "treeclaim_forest_changed_providers", "Providers that were loaded again because they changed."
+    "treeclaim_forest_changed_providers",
+    "Providers that changed: loaded again, or their claims counted.",
 )
 FOREST_LOAD_SECONDS = Histogram(
     "treeclaim_forest_load_seconds", "Time of loading everything.", buckets=_LOAD
@@ -107,7 +108,7 @@ phase_listeners: list[Callable[[str, float], None]] = []
 
 @contextmanager
 def phase(name: str) -> Iterator[None]:
-    """Time one phase of a search, also one that is given up: it is the longest of all."""
+    """Time one phase of a search, including abandoned ones, which are the longest."""
     begin = perf_counter()
     try:
         yield

@@ -54,7 +54,7 @@ class Started:
 
 
 def start(processes: str = "of another server", *, pages: bool = False) -> Started:
-    """Start the service now, configured by files and environment, and write a line about it.
+    """Start the service now, configured by files and environment, and log a line about it.
 
     Args:
         processes: How many workers and threads there are, for the line.
@@ -85,7 +85,7 @@ def start(processes: str = "of another server", *, pages: bool = False) -> Start
 
 
 def _threads_of_server() -> int | None:
-    """Return how many threads the WSGI server runs in this process; None where it does not tell.
+    """Return how many threads the WSGI server runs in this process; None if unknown.
 
     uWSGI and mod_wsgi tell by modules that exist only inside of them. gunicorn does not tell.
     """
@@ -119,7 +119,7 @@ def _warn_of_threads(configured: int, actual: int | None) -> None:
 
 
 def _loaded(services: Services) -> str:
-    """Load the Forest, so that no client waits for that; say what was loaded."""
+    """Load the Forest before clients come; return a summary of it."""
     begin = perf_counter()
     try:
         with services.replica.current() as forest:
@@ -131,7 +131,7 @@ def _loaded(services: Services) -> str:
 
 
 class _Lazy:
-    """Starts the service when it is first called, so that importing the module needs nothing."""
+    """Starts the service at the first call, so that importing the module needs nothing."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()

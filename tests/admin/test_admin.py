@@ -10,7 +10,7 @@ import psutil
 import pytest
 
 from bench.ports import free_port
-from tests.cli.processes import run
+from tests.cli.processes import call
 from tests.databases import new_server_of
 from tests.servers import (
     TREECLAIM,
@@ -23,7 +23,7 @@ from tests.servers import (
 from tests.service import HEADERS, schema_on
 
 PROVIDER = "6f5a2c54-3c06-4a5b-a1b2-7e0ce0b8d601"
-AGGREGATE = "0a3c2d7e-91c5-4cbe-a8f3-5dfbc2c0a001"
+CONSUMER = "0a3c2d7e-91c5-4cbe-a8f3-5dfbc2c0a001"
 
 
 @pytest.fixture
@@ -62,7 +62,6 @@ def value_of(admin, sample):
 
 
 def test_alive_ready_and_counting(environment, tmp_path):
-    environment["OS_TREECLAIM__METRICS_OF_RESOURCES"] = "aggregates"
     with clients(environment, tmp_path, "--workers=2") as (api, admin):
         assert admin.get("/live").text == "alive\n"
         assert admin.get("/ready").text == "ready\n"
@@ -74,8 +73,6 @@ def test_alive_ready_and_counting(environment, tmp_path):
         }
         assert api.put(f"{path}/inventories", json=body).status_code == 200
         assert api.put(f"{path}/inventories", json=body).status_code == 409
-        body = {"resource_provider_generation": 1, "aggregates": [AGGREGATE]}
-        assert api.put(f"{path}/aggregates", json=body).status_code == 200
         body = {
             "allocations": {PROVIDER: {"resources": {"VCPU": 3}}},
             "project_id": "p",
@@ -83,7 +80,7 @@ def test_alive_ready_and_counting(environment, tmp_path):
             "consumer_generation": None,
             "consumer_type": "INSTANCE",
         }
-        assert api.put(f"/allocations/{AGGREGATE}", json=body).status_code == 204
+        assert api.put(f"/allocations/{CONSUMER}", json=body).status_code == 204
         for _ in range(5):
             assert api.get("/allocation_candidates?resources=VCPU:1").status_code == 200
         api.get("/made/up")
@@ -106,13 +103,9 @@ def test_alive_ready_and_counting(environment, tmp_path):
         seen = re.findall(r"^treeclaim_feed_position\{.*\} (.+)$", text, re.MULTILINE)
         assert max(map(float, seen)) == value_of(admin, "treeclaim_feed_committed")
         assert re.search(r"^treeclaim_forest_providers\{.*\} 1.0$", text, re.MULTILINE)
-        labels = 'resource_class="VCPU"'
-        ours = f'aggregate="{AGGREGATE}",{labels}'
-        for kind, amount in (("capacity", 32), ("reserved", 2), ("used", 3)):
-            assert value_of(admin, f"treeclaim_resource_{kind}{{{labels}}}") == amount
-            assert value_of(admin, f"treeclaim_aggregate_resource_{kind}{{{ours}}}") == amount
 
 
+@pytest.mark.slow
 def test_nothing_but_the_three_pages_is_there(environment, tmp_path):
     with clients(environment, tmp_path) as (api, admin):
         assert admin.get("/resource_providers").status_code == 404
@@ -120,6 +113,7 @@ def test_nothing_but_the_three_pages_is_there(environment, tmp_path):
         assert "treeclaim_resource_capacity" not in admin.get("/metrics").text
 
 
+@pytest.mark.slow
 def test_connections_without_a_request_take_no_threads_and_keep_nobody_out(environment, tmp_path):
     command = [*TREECLAIM, "admin"]
     url = f"http://{environment['OS_TREECLAIM__ADMIN_LISTEN']}"
@@ -140,6 +134,7 @@ def test_connections_without_a_request_take_no_threads_and_keep_nobody_out(envir
         assert server.stop() == 0
 
 
+@pytest.mark.slow
 def test_a_lost_database_is_noticed_and_so_is_its_return(environment, tmp_path):
     server = new_server_of("postgresql")
     try:
@@ -160,16 +155,17 @@ def test_a_lost_database_is_noticed_and_so_is_its_return(environment, tmp_path):
         server.stop()
 
 
+@pytest.mark.slow
 def test_a_taken_address_does_not_keep_the_service_down(environment, tmp_path):
     with clients(environment, tmp_path), clients(environment, tmp_path) as (api, _):
         assert api.get("/").status_code == 200
 
 
 def test_the_listener_alone_says_why_it_cannot_run(environment):
-    refused = run(environment | {"OS_TREECLAIM__ADMIN_LISTEN": ""}, "admin")
+    refused = call(environment | {"OS_TREECLAIM__ADMIN_LISTEN": ""}, "admin")
     assert refused.returncode == 1
     assert "[treeclaim]/admin_listen is empty" in refused.stderr
     taken = environment | {"OS_TREECLAIM__ADMIN_LISTEN": "192.0.2.1:1"}
-    refused = run(taken, "admin")
+    refused = call(taken, "admin")
     assert refused.returncode == 1
     assert "cannot listen on 192.0.2.1:1" in refused.stderr

@@ -5,6 +5,7 @@ import re
 from contextlib import contextmanager
 
 import httpx
+import pytest
 
 from bench.ports import free_port
 from tests.servers import answers, eventually, service_environment, serving
@@ -24,6 +25,7 @@ def metrics_of(folder, *options):
         yield lambda: httpx.get(f"http://{address}/metrics").text
 
 
+@pytest.mark.slow
 def test_the_release_and_each_process_are_told(tmp_path):
     with metrics_of(tmp_path, "--workers=2") as text:
         assert re.search(

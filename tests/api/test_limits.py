@@ -96,6 +96,7 @@ def test_more_groups_than_anybody_asks_for_are_refused(application):
         assert "max_request_groups" in refused.json()["errors"][0]["detail"]
 
 
+@pytest.mark.slow
 def test_refused_questions_do_not_fill_the_memory(application):
     def refuse(number):
         # All of one length: a longer one in the place of a shorter one would count too.

@@ -7,7 +7,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
-from bench.connection import Connection
+from bench.clients import connection as connection_module
+from bench.clients.connection import Connection
 
 
 class CountingServer(ThreadingHTTPServer):
@@ -34,6 +35,10 @@ def server():
             self.end_headers()
             self.wfile.write(b"body")
 
+        def do_PUT(self):
+            self.rfile.read(int(self.headers["Content-Length"]))
+            self.do_GET()
+
         def log_message(self, *_arguments):
             pass
 
@@ -58,3 +63,12 @@ def test_a_connection_is_kept(connection, server):
 def test_a_connection_that_the_server_closes_is_replaced(connection, server):
     assert [connection.get("/close") for _ in range(3)] == [(200, b"body")] * 3
     assert len(set(server.ports)) == 3
+
+
+@pytest.mark.parametrize(("idle_seconds", "connections"), [(60.0, 1), (-1.0, 3)])
+def test_a_write_goes_over_no_connection_that_may_be_closed(
+    connection, server, monkeypatch, idle_seconds, connections
+):
+    monkeypatch.setattr(connection_module, "_IDLE_SECONDS", idle_seconds)
+    assert [connection.put("/", b"{}") for _ in range(3)] == [(200, b"body")] * 3
+    assert len(set(server.ports)) == connections

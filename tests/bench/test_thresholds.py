@@ -4,16 +4,21 @@
 import pytest
 from rich.console import Console
 
-from bench import cases, loads, thresholds
-from bench.measure import Row
-from bench.report import FIGURES, show
-from bench.thresholds import Threshold
+from bench import cases, contention, seeing
+from bench.clients import loads
+from bench.measuring.row import Row
+from bench.placing.cases import names
+from bench.reporting import thresholds
+from bench.reporting.report import FIGURES, show
+from bench.reporting.thresholds import Threshold
 
 LOADS = ("claims, 1 client", "claims, 16 clients", "search and claim, 16 clients")
 
 
 def names_of_rows():
-    """The cases that a full run has."""
+    """The cases that a full run has, and those with a module of their own."""
+    yield from names_of_busy_rows()
+    yield from seeing.CASES
     for make in (*cases.SHORT, *cases.SHORT_ALONE, *cases.FULL, *cases.FULL_ALONE):
         # A world of a few trees has the names of the real one but for its size.
         world = make()
@@ -21,6 +26,24 @@ def names_of_rows():
             yield f"{world.name}, " + ("no limit" if limit is None else f"limit={limit}")
         reads = loads.reads(None, world)
         yield from (f"{world.name}: {name}" for name in ("refreshes of a host", *LOADS, *reads))
+    yield from names()
+
+
+def names_of_busy_rows():
+    """The cases of the busy cloud, and of loading."""
+    flat = cases.busy_flat()
+    for name in (
+        "after a claim, new flavor",
+        "one claim, one client",
+        *(f"{name}, 16 clients" for name in contention.cases(flat)),
+        "searches while claims arrive, open loop",
+    ):
+        yield f"{flat.name}, {name}"
+    yield f"{cases.busy_nested().name}, after a claim, new flavor"
+    for make in cases.BUSY_SHAPES:
+        yield f"{make().name}, after a change of a tree, new flavor"
+    for make in (cases.busy_flat, *cases.SCALING):
+        yield f"{make().name}: first answer"
 
 
 @pytest.mark.slow
@@ -31,7 +54,7 @@ def test_every_threshold_is_about_a_row_of_the_benchmark():
 
 def test_every_threshold_has_one_bound_of_a_figure_that_is_computed():
     known = thresholds.read()
-    assert len({one.case for one in known}) == len(known) > 20
+    assert len({(one.case, one.figure, one.database) for one in known}) == len(known) > 20
     for one in known:
         assert one.figure in FIGURES
         assert (one.at_least is None) != (one.below is None)

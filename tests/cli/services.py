@@ -9,9 +9,12 @@ from treeclaim.client import Client
 
 
 @contextmanager
-def served(folder):
-    """Run a service for a block; yields the environment of commands that talk to it."""
-    with serving(service_environment(folder), folder) as server:
+def served(folder, url=None):
+    """Run a service for a block, at a free port if no URL is given.
+
+    Yields the environment of commands that talk to it.
+    """
+    with serving(service_environment(folder), folder, url=url) as server:
         yield usual_environment(folder, TREECLAIM_ENDPOINT=server.url)
 
 

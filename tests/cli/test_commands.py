@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The commands as a person runs them: real processes, real ports."""
+"""What the commands of an operator say and leave, and the service that they start."""
 
 import socket
 import sqlite3
@@ -26,7 +26,7 @@ def set_revision(folder, revision):
 def test_db_sync_makes_the_schema_and_is_harmless_to_repeat(environment):
     assert call(environment, "db", "version").stdout == "None\n"
     for _ in range(2):
-        assert run(environment, "db", "sync").returncode == 0
+        assert call(environment, "db", "sync").returncode == 0
     assert call(environment, "db", "version").stdout == "a082b8bb98d0\n"
     assert "0 rows" in call(environment, "db", "prune").stdout
 
@@ -34,7 +34,7 @@ def test_db_sync_makes_the_schema_and_is_harmless_to_repeat(environment):
 def test_a_database_at_another_revision_is_refused_with_advice(environment, tmp_path):
     call(environment, "db", "sync")
     set_revision(tmp_path, "cafe00000000")
-    refused = run(environment, "serve")
+    refused = call(environment, "serve")
     assert refused.returncode == 1
     assert "cafe00000000" in refused.stderr
     assert "a082b8bb98d0" in refused.stderr
@@ -50,28 +50,28 @@ def test_db_check_says_by_its_exit_code_whether_a_database_can_be_taken_over(
     unsafe = environment | {"OS_PLACEMENT_DATABASE__SQLITE_SYNCHRONOUS": "false"}
     assert call(unsafe, "db", "check").returncode == 1
     set_revision(tmp_path, "cafe00000000")
-    refused = run(environment, "db", "check")
+    refused = call(environment, "db", "check")
     assert refused.returncode == 2
     assert "cafe00000000" in refused.stdout
     assert "placement-manage db sync" in refused.stdout
 
 
 def test_serve_without_a_schema_says_what_to_do(environment):
-    refused = run(environment, "serve")
+    refused = call(environment, "serve")
     assert refused.returncode == 1
     assert "treeclaim db sync" in refused.stderr
 
 
 def test_a_missing_connection_is_named(environment):
     del environment["OS_PLACEMENT_DATABASE__CONNECTION"]
-    refused = run(environment, "db", "sync")
+    refused = call(environment, "db", "sync")
     assert refused.returncode == 1
     assert "[placement_database]/connection" in refused.stderr
 
 
 def test_a_wrong_value_is_refused_with_the_option(environment):
     environment["OS_API__AUTH_STRATEGY"] = "none"
-    refused = run(environment, "db", "sync")
+    refused = call(environment, "db", "sync")
     assert refused.returncode == 1
     assert "auth_strategy" in refused.stderr
 
@@ -87,6 +87,7 @@ def test_a_port_in_use_is_named(environment):
     assert port in refused.stderr
 
 
+@pytest.mark.slow
 def test_several_workers_serve_one_database(tmp_path):
     headers = {"x-auth-token": "admin", "openstack-api-version": "placement 1.39"}
     with (

@@ -6,6 +6,7 @@ import signal
 import subprocess
 
 import httpx
+import pytest
 
 from tests.cli.processes import call, run
 from tests.cli.services import refused
@@ -22,10 +23,16 @@ def test_the_demo_shows_a_cloud_questions_with_their_times_a_reason_and_a_claim(
     assert "None of 7 trees matches" in shown
     assert re.search(r"Consumer [0-9a-f-]{36} holds", shown)
     assert re.search(r"FPGA .* 1 .* 1 ", shown)
+    assert re.search(
+        r"12 found and claimed in \d+\.\d ms, in one transaction: 6 and 6 in the racks", shown
+    )
+    assert re.search(r"edge-1 +█+ +3", shown)
+    assert re.search(r"gpu +\d+ +\d+ +[█░]+", shown)
     assert "make " not in shown
     assert "host-2_numa0_nic_red " not in shown.split("1. ")[0], "one tree of each kind is enough"
 
 
+@pytest.mark.slow
 def test_the_demo_that_stays_says_where_its_pages_are_and_they_are_there(tmp_path):
     command = [*TREECLAIM, "demo", "--keep"]
     environment = usual_environment(tmp_path)

@@ -147,7 +147,8 @@ def test_a_flavor_file_as_openstack_writes_it_is_read(environment, tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
-        (["tree", "--endpoint", "http://127.0.0.1:99999"], "99999"),
+        (["tree", "--endpoint", "http://127.0.0.1:99999"], "no URL of an endpoint"),
+        (["tree", "--endpoint", "http://127.0.0.1:0"], "no URL of an endpoint"),
         (["tree", "--endpoint", "http://[::1"], "http://[::1"),
         (["tree", "--endpoint", "nonsense"], "nonsense"),
         (["tree", "--endpoint", "http://\u00e9\udcff.example"], "example"),
@@ -159,7 +160,7 @@ def test_a_flavor_file_as_openstack_writes_it_is_read(environment, tmp_path):
         (["load", "a\0b"], "cannot be read"),
         (["candidates", "--flavor-file", "/dev/null"], "/dev/null"),
     ],
-    ids=range(11),
+    ids=range(12),
 )
 def test_what_is_nonsense_is_told_in_a_line(environment, arguments, told):
     said = refused(environment, *arguments)
@@ -207,36 +208,48 @@ def test_hours_that_are_none_are_refused(offline, hours):
     assert "--keep-hours" in done.stderr
 
 
-def test_a_terminal_that_knows_only_ascii_gets_ascii(environment):
-    plain = environment | {"PYTHONIOENCODING": "ascii", "LANG": "C", "LC_ALL": "C"}
-    for arguments in (
+@pytest.mark.parametrize(
+    "arguments",
+    [
         ("tree",),
-        ("candidates", "resources=VCPU:1"),
-        ("explain", "resources=VGPU:100"),
-        ("tree", "h\u00f6st"),
-    ):
-        done = run(plain, *arguments)
-        assert "Traceback" not in done.stderr
-        assert (done.stdout + done.stderr).isascii()
-        assert done.stdout or done.returncode == 1
+        pytest.param(("candidates", "resources=VCPU:1"), marks=pytest.mark.slow),
+        pytest.param(("explain", "resources=VGPU:100"), marks=pytest.mark.slow),
+        pytest.param(("tree", "h\u00f6st"), marks=pytest.mark.slow),
+    ],
+    ids=ascii,
+)
+def test_a_terminal_that_knows_only_ascii_gets_ascii(environment, arguments):
+    plain = environment | {"PYTHONIOENCODING": "ascii", "LANG": "C", "LC_ALL": "C"}
+    done = run(plain, *arguments)
+    assert "Traceback" not in done.stderr
+    assert (done.stdout + done.stderr).isascii()
+    assert done.stdout or done.returncode == 1
 
 
-def test_a_reader_that_goes_away_is_no_error(environment):
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("tree",),
+        pytest.param(("policy", "sample"), marks=pytest.mark.slow),
+        pytest.param(("candidates", "resources=VCPU:1"), marks=pytest.mark.slow),
+    ],
+    ids=" ".join,
+)
+def test_a_reader_that_goes_away_is_no_error(environment, arguments):
     """As `| head` does it: the pipe has no reader any more when the command writes."""
-    for arguments in (("tree",), ("policy", "sample"), ("candidates", "resources=VCPU:1")):
-        reading, writing = os.pipe()
-        os.close(reading)
-        with os.fdopen(writing, "w") as output:
-            done = subprocess.run(
-                [*TREECLAIM, *arguments],
-                env=environment,
-                stdout=output,
-                stderr=subprocess.PIPE,
-                text=True,
-                timeout=60,
-                check=False,
-            )
-        assert (done.returncode, done.stderr) == (141, "")
+    reading, writing = os.pipe()
+    os.close(reading)
+    with os.fdopen(writing, "w") as output:
+        done = subprocess.run(
+            [*TREECLAIM, *arguments],
+            env=environment,
+            stdout=output,
+            stderr=subprocess.PIPE,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+    assert (done.returncode, done.stderr) == (141, "")
 
 
 def test_ctrl_c_ends_a_command_quietly_while_it_reads(environment, tmp_path):

@@ -102,10 +102,8 @@ def workers_of(service):
     return {one.pid for one in psutil.Process(service.process.pid).children()}
 
 
-WORKERS = [pytest.param(1, marks=pytest.mark.slow), 2]
-
-
-@pytest.mark.parametrize("workers", WORKERS)
+@pytest.mark.slow
+@pytest.mark.parametrize("workers", [1, 2])
 def test_a_reload_under_load_loses_no_request_and_no_line(environment, tmp_path, url, workers):
     with serving(environment, tmp_path, f"--workers={workers}", url=url) as service:
         eventually(lambda: len(workers_of(service)) == workers, "all workers run")
@@ -125,6 +123,7 @@ def test_a_reload_under_load_loses_no_request_and_no_line(environment, tmp_path,
     assert len(lines) == load.answered
 
 
+@pytest.mark.slow
 def test_a_request_that_is_being_answered_is_finished_before_its_worker_goes(
     environment, tmp_path, url
 ):
@@ -150,6 +149,7 @@ def test_a_request_that_is_being_answered_is_finished_before_its_worker_goes(
         eventually(lambda: not before & workers_of(service), "the worker is new")
 
 
+@pytest.mark.slow
 def test_a_reload_reads_the_configuration_again(environment, tmp_path, url):
     file = tmp_path / "placement.conf"
     file.write_text("[placement]\nmax_allocation_candidates = -1\n")
@@ -181,6 +181,7 @@ def add_host(url, name):
         client.put(path, json=body).raise_for_status()
 
 
+@pytest.mark.slow
 def test_a_reload_with_a_wrong_configuration_changes_nothing_and_says_why(
     environment, tmp_path, url
 ):
@@ -209,6 +210,7 @@ def test_a_worker_that_dies_is_replaced_while_requests_wait(environment, tmp_pat
         assert before not in workers_of(service)
 
 
+@pytest.mark.slow
 def test_nothing_is_left_of_a_service_that_was_killed(environment, tmp_path, url):
     with serving(environment, tmp_path, url=url) as service:
         (worker,) = workers_of(service)
@@ -232,6 +234,7 @@ def test_the_service_listens_on_a_unix_socket(environment, tmp_path):
     assert not path.exists()
 
 
+@pytest.mark.slow
 def test_a_socket_that_a_killed_service_left_is_taken_over(environment, tmp_path):
     path = tmp_path / "placement.sock"
     with socket.socket(socket.AF_UNIX) as left:
@@ -307,6 +310,7 @@ def test_nobody_talks_to_a_service_with_tls_without_trusting_it(tls_url):
         httpx.get(tls_url)
 
 
+@pytest.mark.slow
 def test_clients_without_a_certificate_are_refused_where_one_is_required(
     environment, tmp_path, url, authority, certificate, trusting
 ):
@@ -356,6 +360,7 @@ def test_a_key_may_be_of_the_old_kind_and_one_of_another_certificate_is_refused(
     assert tls_context(settings) is not None
 
 
+@pytest.mark.slow
 def test_workers_that_are_killed_again_and_again_come_back(environment, tmp_path, url):
     with serving(environment, tmp_path, url=url) as service:
         for _ in range(3):
@@ -441,6 +446,7 @@ def test_systemd_is_told_and_sigterm_needs_no_killing(tmp_path, url):
         assert [line for line in lines if not form.match(line)] == []
 
 
+@pytest.mark.slow
 def test_a_stop_does_not_wait_for_a_reload_that_waits_for_the_database(environment, tmp_path, url):
     file = tmp_path / "placement.conf"
     here = environment.pop("OS_PLACEMENT_DATABASE__CONNECTION")
@@ -483,6 +489,7 @@ def test_who_believes_every_caller_serves_this_machine_alone(environment, host):
     assert host in refused.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("host", ["localhost", "0.0.0.0"])
 def test_who_believes_every_caller_may_be_told_to_serve_others(environment, tmp_path, host):
     port = free_port()

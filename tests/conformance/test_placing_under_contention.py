@@ -9,7 +9,7 @@ from collections import Counter
 
 import pytest
 
-from tests.databases import empty_database
+from tests.databases import KINDS, empty_database
 from tests.service import client_of, schema_on, start_on
 
 WORKERS = 4
@@ -122,14 +122,8 @@ def work(url, seed, answers):
             answers.put((worker.held, dict(worker.counts)))
 
 
-@pytest.mark.parametrize(
-    "kind",
-    [
-        "sqlite",
-        pytest.param("postgresql", marks=pytest.mark.slow),
-        pytest.param("mariadb", marks=pytest.mark.slow),
-    ],
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", KINDS)
 def test_nothing_is_overbooked_and_nothing_is_placed_in_half(kind, tmp_path):
     with empty_database(kind, tmp_path) as url:
         schema_on(url)

@@ -9,13 +9,13 @@ from prometheus_client import REGISTRY
 
 from tests.paths import ROOT
 from treeclaim import metrics  # noqa: F401 - defines the metrics
+from treeclaim.admin.collectors import RESOURCE_METRICS
 
 FILE = ROOT / "deploy" / "prometheus-rules.yaml"
 RULES = [rule for group in yaml.safe_load(FILE.read_text())["groups"] for rule in group["rules"]]
 COLLECTED = {
     "treeclaim_feed_committed",
-    "treeclaim_resource_used",
-    "treeclaim_resource_capacity",
+    *RESOURCE_METRICS,
     "process_resident_memory_bytes",
 }
 """What the admin listener reads at each scrape (treeclaim.admin)."""

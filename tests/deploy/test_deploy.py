@@ -15,6 +15,7 @@ from prometheus_client import REGISTRY
 
 from tests.paths import ROOT
 from treeclaim import metrics  # noqa: F401 - defines the metrics
+from treeclaim.admin.collectors import RESOURCE_METRICS
 from treeclaim.cli.main import parser
 from treeclaim.config import list_options
 
@@ -111,8 +112,12 @@ def test_the_dashboard_asks_for_metrics_that_exist():
     }
     known = {
         name for family in REGISTRY.collect() for name in _samples(family.name, family.type)
-    } | {"treeclaim_feed_committed", "treeclaim_resource_used", "treeclaim_resource_capacity"}
-    assert asked <= known
+    } | {"treeclaim_feed_committed"}
+    assert asked <= known | RESOURCE_METRICS
+    assert asked & RESOURCE_METRICS >= {"treeclaim_resource_free", "treeclaim_fits"}
+    places = [tuple(panel["gridPos"][side] for side in "xy") for panel in dashboard["panels"]]
+    assert len(set(places)) == len(places)
+    assert len({panel["id"] for panel in dashboard["panels"]}) == len(places)
 
 
 def _samples(name, kind):

@@ -16,8 +16,8 @@ CLASSES = {"ByteCache", "LRUCache", "TTLCache", "lru_cache", "remembering_short"
 KINDS = {"SummaryTexts", "ListingTexts", "KeptAnswers", "LongQuestions", "CompiledStatement", "Versioned"}
 """Classes that are caches of their own kind."""
 
-GENERIC = {"cache"}
-"""An attribute of the Forest, listed as `Forest.cache`."""
+GENERIC = {"cache", "counts", "pairs"}
+"""Attributes of the Forest, listed as `Forest.cache` and so on."""
 
 
 def name_of(node):
@@ -48,7 +48,7 @@ def caches():
         if path.name == "remembering.py":
             continue
         names = list(caches_of(ast.parse(path.read_text())))
-        found.update("Forest.cache" if name in GENERIC else name for name in names)
+        found.update(f"Forest.{name}" if name in GENERIC else name for name in names)
     return found
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Many clients claim, move, shrink and give back at random, and remember what they were told.
+"""Many clients claim, place, move, shrink and give back at random, and remember what they were told.
 
 A few hosts with VCPU and one shared pool with DISK_GB. Each client has consumers of its own, so it
 knows what must be stored. An answer that got lost leaves a consumer in doubt: it is left alone, and
@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 import httpx
 
 from tests.faults.linearizability import FOREVER, Step, explained
+from tests.faults.placements import Placing, judge_lost
 from tests.faults.service import client_of, eventually
 
 HOSTS = 3
@@ -94,12 +95,15 @@ class Load:
         self.problems = []
         self.steps = {one: [] for one in world.classes}
         self.doubts = []
+        self.placings = []
         self.answers = Counter()
         self.kept = {}
         self._lock = threading.Lock()
         clients = [_Client(self, seed * 1000 + number) for number in range(CLIENTS)]
         readers = [_Reader(self, number) for number in range(READERS)]
-        self.threads = [threading.Thread(target=one.run) for one in (*clients, *readers)]
+        self.shapes = _Shaper(self)
+        callers = (*clients, *readers, self.shapes)
+        self.threads = [threading.Thread(target=one.run) for one in callers]
 
     def __enter__(self):
         for one in self.threads:
@@ -146,6 +150,14 @@ class Load:
                 stored |= found
                 if found == doubt.after != doubt.before:
                     self.succeeded(doubt, FOREVER)
+            for lost in self.placings:
+                found = {one: self._stored(client, one) for one in lost.consumers}
+                stored |= found
+                if judge_lost(client, lost, found):
+                    self.placed(lost, found, FOREVER)
+            for shape in self.shapes.doubts:
+                if self.shapes.is_there(client, shape):
+                    self.saw(shape.provider, shape.step(FOREVER))
             for provider, name in self.world.classes.items():
                 self._judge_provider(client, provider, name, stored)
 
@@ -166,6 +178,13 @@ class Load:
             for provider, one in answer.items()
             for amount in one["resources"].values()
         }
+
+    def placed(self, call, found, end):
+        """Remember what a placement did: one write of all its consumers."""
+        nothing = {one: {} for one in found}
+        numbers = dict.fromkeys(found, 1)
+        write = Doubt(call.start, nothing, found, unchecked=False, numbers=numbers)
+        self.succeeded(write, end)
 
     def succeeded(self, write, end):
         """Remember what a write did to each provider."""
@@ -202,7 +221,7 @@ class _Caller:
         self.client = None
         self.left = 0
 
-    def send(self, method, path, body=None):
+    def send(self, method, path, body=None, headers=None):
         """The answer; None if it got lost or says that the database is away."""
         if self.left == 0:
             self.close()
@@ -210,7 +229,7 @@ class _Caller:
             self.left = REQUESTS_A_CONNECTION
         self.left -= 1
         try:
-            answer = self.client.request(method, path, json=body)
+            answer = self.client.request(method, path, json=body, headers=headers)
         except httpx.HTTPError:
             self.left = 0
             self.load.count("lost")
@@ -302,7 +321,73 @@ class _Reader(_Caller):
                 self._saw(provider, Step("read", start, end, usage, None))
 
 
-class _Client(_Caller):
+class _Shaper(_Caller):
+    """Changes what an inventory says, but not how much it lends, as an operator or an agent does.
+
+    Each change has a number of its own, so it can be found out whether one happened whose answer
+    got lost; its provider is then left alone.
+    """
+
+    def __init__(self, load):
+        super().__init__(load, 0)
+        self.doubts = []
+        self._numbers = iter(range(1, 1_000_000))
+
+    def act(self):
+        self.load.stop.wait(0.02)
+        world = self.load.world
+        left = sorted(world.classes.keys() - {doubt.provider for doubt in self.doubts})
+        if not left:
+            return
+        provider = self.chance.choice(left)
+        path = f"/resource_providers/{provider}/inventories"
+        present = self.send("GET", path)
+        if present is None or present.status_code != 200:
+            return
+        change = Shape(provider, world.classes[provider], next(self._numbers), time.monotonic())
+        answer = self.send("PUT", path, change.body(present.json(), world.capacity(provider)))
+        if answer is None:
+            self.doubts.append(change)
+        elif answer.status_code == 200:
+            self.load.count("reshaped")
+            self.load.saw(provider, change.step(time.monotonic()))
+        elif answer.status_code != 409 or "placement.concurrent_update" not in answer.text:
+            self.load.problems.append((answer.status_code, answer.text, change))
+
+    @staticmethod
+    def is_there(client, change):
+        """Whether a change is what is stored."""
+        path = f"/resource_providers/{change.provider}/inventories/{change.name}"
+        return client.get(path).json()["max_unit"] == change.max_unit
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """A change of an inventory: a most that no claim reaches."""
+
+    provider: str
+    name: str
+    number: int
+    start: float
+
+    @property
+    def max_unit(self):
+        """What only this change writes."""
+        return 1_000_000 + self.number
+
+    def body(self, present, total):
+        """What is written over what is there."""
+        return {
+            "inventories": {self.name: {"total": total, "max_unit": self.max_unit}},
+            "resource_provider_generation": present["resource_provider_generation"],
+        }
+
+    def step(self, end):
+        """What it did to the provider."""
+        return Step("success", self.start, end, 0, 1)
+
+
+class _Client(_Caller, Placing):
     """Claims for consumers of its own."""
 
     def __init__(self, load, seed):
@@ -310,7 +395,7 @@ class _Client(_Caller):
         self.held = {}
 
     def act(self):
-        actions = [self._claim]
+        actions = [self._claim, self.place]
         if self.held:
             actions += [self._resize, self._resize, self._move, self._delete, self._read]
         if len(self.held) > 3:
@@ -356,6 +441,10 @@ class _Client(_Caller):
             self._write("DELETE", f"/allocations/{consumer}", {consumer: {}})
         else:
             self._put(consumer, {})
+
+    def keep_placed(self, found):
+        """Take over consumers that are placed."""
+        self.held |= {one: Held(amounts, 1) for one, amounts in found.items()}
 
     def _read(self):
         consumer = self.chance.choice(list(self.held))

@@ -41,6 +41,7 @@ def names(client):
     return {one["name"] for one in client.get("/resource_providers").json()["resource_providers"]}
 
 
+@pytest.mark.slow
 def test_a_full_disk_refuses_writes_answers_reads_and_is_over_when_there_is_room(
     small_disk, tmp_path
 ):

@@ -4,14 +4,17 @@
 The bound in time is that of a busy test machine; `python -m bench.hostile_load` measures.
 """
 
+import threading
 import time
+import uuid
+from collections import Counter
+from contextlib import contextmanager
 from pathlib import Path
 
 import psutil
 import pytest
 
 from bench import servers
-from bench.bulk import write_world
 from bench.hostile_load import (
     Memory,
     ask,
@@ -20,6 +23,10 @@ from bench.hostile_load import (
     proportional_bytes,
     world,
 )
+from bench.worlds import flat
+from bench.worlds.bulk import write_world
+from tests.faults.placements import PATH, VERSION
+from tests.faults.service import client_of
 
 SECONDS = 20
 MOST_BYTES = 1_000_000_000
@@ -49,3 +56,48 @@ def test_nobody_else_notices_sixteen_clients_with_the_worst_questions_known(tmp_
             assert time.monotonic() < end, "children are left"
             time.sleep(0.5)
         assert proportional_bytes(process) < MOST_BYTES
+
+
+@contextmanager
+def batches_placed(url):
+    """Place batches of 1,000 one after the other during a block; yields their statuses."""
+    statuses, ended = Counter(), threading.Event()
+
+    def work():
+        with client_of(url) as client:
+            while not ended.is_set():
+                request = {
+                    "alternatives": ["resources=VCPU:1&order_by=spread"],
+                    "consumers": [str(uuid.uuid4()) for _ in range(1000)],
+                    "project_id": "p",
+                    "user_id": "u",
+                    "consumer_type": "INSTANCE",
+                }
+                rules = [{"domains": "tree", "max_per_domain": 1}]
+                body = {"requests": [request], "rules": rules}
+                statuses[client.post(PATH, json=body, headers=VERSION).status_code] += 1
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    try:
+        yield statuses
+    finally:
+        ended.set()
+        thread.join()
+
+
+@pytest.mark.slow
+def test_searches_are_answered_while_batches_are_placed_on_the_same_worker(tmp_path):
+    some = flat(10_000)
+    database = f"sqlite:///{tmp_path / 'placement.db'}"
+    write_world(database, some)
+    with servers.treeclaim_on(database, Path(tmp_path)) as (url, _process):
+        questions = [
+            f"/allocation_candidates?{some.question(number)}&limit=10" for number in range(50)
+        ]
+        ask(url, questions, 4, 1, 0.02)
+        with batches_placed(url) as statuses:
+            found = ask(url, questions, 4, SECONDS, 0.02)
+    assert set(found.statuses) == {200}
+    assert found.percentile(0.99) < 2
+    assert set(statuses) == {201}

@@ -3,17 +3,17 @@
 
 import json
 import subprocess
+import sys
 import uuid
-from pathlib import Path
+from importlib.metadata import entry_points
 
 import pytest
 
 from tests.environments import environment_of
+from tests.openstack_shell import Shell
 from tests.servers import usual_environment
 
 pytestmark = pytest.mark.slow
-
-SCRIPT = Path(__file__).parent / "scripts" / "openstack_many.py"
 
 _LIST_SUBCOMMANDS = """\
 from importlib.metadata import entry_points
@@ -30,22 +30,15 @@ class Openstack:
     """Runs the command, and remembers which subcommands were run."""
 
     def __init__(self, environment):
+        self.environment = environment
         self.programs = _programs()
         self.subcommands = self._list_subcommands()
         self.used = set()
-        self._process = subprocess.Popen(
-            [str(self.programs / "python"), str(SCRIPT)],
-            env=environment,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-        )
+        self._shell = Shell(self.programs / "python", environment, "openstack.placement.v1")
 
     def close(self):
         """End the process that runs commands."""
-        self._process.stdin.close()
-        self._process.stdout.close()
-        self._process.wait(timeout=60)
+        self._shell.close()
 
     def _list_subcommands(self):
         listed = subprocess.run(
@@ -62,9 +55,7 @@ class Openstack:
         self.used.add(words)
         command = [f"--os-placement-api-version={version}", *words.split()]
         command += [str(one) for one in arguments]
-        self._process.stdin.write(json.dumps(command) + "\n")
-        self._process.stdin.flush()
-        return subprocess.CompletedProcess(command, *json.loads(self._process.stdout.readline()))
+        return self._shell.run(*command)
 
     def do(self, words, *arguments, version="1.39"):
         """Run a subcommand that prints nothing of interest."""
@@ -236,3 +227,22 @@ def test_a_login_without_rights_is_told_so(keystone, service, tmp_path):
     )
     assert refused.returncode == 1
     assert "Policy does not allow" in refused.stderr
+
+
+def test_the_commands_of_the_plugin_are_beside_them_and_use_the_same_login(openstack, keystone):
+    own = [one.name.replace("_", " ") for one in entry_points(group="openstack.treeclaim.v1")]
+    theirs = tuple(openstack.subcommands)
+    assert own
+    # A command hides another one that begins with the same words.
+    assert not [one for one in own if one.startswith(theirs)]
+    assert not [one for one in theirs if one.startswith(tuple(own))]
+    openstack.do("resource provider create", "plugin-host")
+    listed = subprocess.run(
+        [sys.executable, "-m", "openstackclient.shell", "placement", "tree", "--format=json"],
+        env=openstack.environment,
+        check=True,
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert "plugin-host" in {one["Name"] for one in json.loads(listed.stdout)}

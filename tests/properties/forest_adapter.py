@@ -16,8 +16,8 @@ from treeclaim.forest.search import search
 from treeclaim.forest.table.forest import Forest
 from treeclaim.model.catalogue import Catalogue, CatalogueEntry
 from treeclaim.model.changes import Changes
+from treeclaim.model.extension.order import Order, Preference, Term, TermName
 from treeclaim.model.inventory import Inventory
-from treeclaim.model.order import Order, Preference, Term, TermName
 from treeclaim.model.provider import InventoryRecord, ProviderRecord
 from treeclaim.model.request import (
     BodyForm,
@@ -205,6 +205,8 @@ LOWERED = {
     "MOST_BEST_TREES": 2,
     "BEST_PAIRS": 1,
     "FEWEST_DEAD_ROWS": 1,
+    "FEW_TREES_WRITTEN": 1,
+    "MOST_WRITES_KNOWN": 2,
 }
 """Every size from which on a search takes another path, so low that small worlds take it."""
 

@@ -34,7 +34,7 @@ from tests.reference.strategies import (
 from tests.reference.world import uuid_of
 from treeclaim.forest.bounds.budget import Budget
 from treeclaim.forest.placing.placer import Placer as Placing
-from treeclaim.model import placing as model
+from treeclaim.model.extension import placing as model
 
 WORLDS = int(os.environ.get("TREECLAIM_PROPERTY_EXAMPLES", "30"))
 MOST_CANDIDATES = 40

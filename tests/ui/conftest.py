@@ -7,7 +7,7 @@ from contextlib import contextmanager
 import pytest
 from playwright.sync_api import sync_playwright
 
-from bench.bulk import write_world
+from bench.worlds.bulk import write_world
 from tests.servers import service_environment, serving
 from tests.ui.worlds import large, small
 

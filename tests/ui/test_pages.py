@@ -71,8 +71,13 @@ def test_the_same_is_in_a_table_that_sorts(visit, cloud):
 
 def test_a_claim_of_another_client_shows_up_on_the_map(visit, cloud, client):
     visitor = visit(cloud)
-    page = visitor.open("#/cloud?class=VGPU")
+    page = visitor.page
+    answers, calls = [], []
+    page.on("response", lambda answer: answers.append((answer.url, answer.headers)))
+    page.on("request", lambda request: calls.append(request.url))
+    visitor.open("#/cloud?class=VGPU")
     visitor.see("0 of 40 used")
+    visitor.see("live: changes come as they are made")
     before = page.evaluate(PIXELS).get(FULL, 0)
     consumer = str(uuid.uuid4())
     device = tree_of(client, "host-3_numa1_device")
@@ -84,6 +89,11 @@ def test_a_claim_of_another_client_shows_up_on_the_map(visit, cloud, client):
     finally:
         client.release(consumer)
     visitor.see("0 of 40 used")
+    # It came by one stream: nothing was asked again and again, and everything was read once.
+    [(_, headers)] = [one for one in answers if "/treeclaim/changes" in one[0]]
+    assert headers["content-type"] == "text/event-stream"
+    assert len([url for url in calls if "/treeclaim/changes" in url]) == 1
+    assert len([url for url in calls if "by=tree" in url and "in_tree" not in url]) == 1
 
 
 def test_a_square_leads_to_its_tree(visit, cloud):

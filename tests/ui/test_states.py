@@ -1,11 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the pages say where there is nothing to show (contract page 99, section 7)."""
 
+import sqlite3
+import time
+from contextlib import closing
+
 import pytest
 import yaml
 
 from bench.ports import free_port
 from bench.worlds import World
+from tests.cli.processes import run
 from tests.servers import service_environment, serving
 from tests.ui.conftest import service_with
 from tests.ui.worlds import small
@@ -81,6 +86,72 @@ def test_a_lost_server_is_told_and_found_again(visit, tmp_path):
         with Client(url, "admin") as client:
             client.call("POST", "/resource_providers", json={"name": "first"})
         visitor.see("1 tree")
+
+
+def change_meanwhile(environment, folder):
+    """Create a provider by another server on the same database."""
+    with serving(environment, folder) as other, Client(other.url, "admin") as client:
+        client.call("POST", "/resource_providers", json={"name": "meanwhile"})
+
+
+def test_what_changed_while_the_server_was_lost_is_shown_when_it_is_back(visit, tmp_path):
+    environment = service_environment(tmp_path)
+    url = f"http://127.0.0.1:{free_port()}"
+    with serving(environment, tmp_path, url=url) as server:
+        visitor = visit(url)
+        page = visitor.page
+        readings = []
+        page.on("request", lambda request: readings.append(request.url))
+        visitor.open()
+        visitor.see("There is no resource provider yet")
+        server.stop()
+        visitor.see("The server does not answer.")
+        change_meanwhile(environment, tmp_path)
+        server.start()
+        visitor.see("1 tree")
+        page.locator(".notice.lost").wait_for(state="detached")
+        # The whole cloud is read again at most once for it.
+        assert len([url for url in readings if "by=tree" in url and "in_tree" not in url]) <= 2
+
+
+def prune_all(environment):
+    """Prune until the feed has no row: what was written in this very second is not older than now."""
+    connection = environment["OS_PLACEMENT_DATABASE__CONNECTION"]
+    deadline = time.monotonic() + 30
+    while True:
+        assert run(environment, "db", "prune", "--keep-hours=0").returncode == 0
+        with closing(sqlite3.connect(connection.removeprefix("sqlite:///"))) as database:
+            ((rows,),) = database.execute("SELECT count(*) FROM treeclaim_feed")
+        if not rows:
+            return
+        assert time.monotonic() < deadline
+
+
+def test_a_cloud_whose_feed_was_pruned_meanwhile_is_read_anew(visit, tmp_path):
+    environment = service_environment(tmp_path)
+    url = f"http://127.0.0.1:{free_port()}"
+    with serving(environment, tmp_path, url=url) as server:
+        visitor = visit(url)
+        page = visitor.page
+        statuses = []
+        page.on("response", lambda answer: statuses.append((answer.url, answer.status)))
+        visitor.open()
+        visitor.see("There is no resource provider yet")
+        server.stop()
+        visitor.see("The server does not answer.")
+        change_meanwhile(environment, tmp_path)
+        prune_all(environment)
+        # Or the page could find the server back, and list all again, before its stream asks.
+        page.route("**/treeclaim", lambda route: route.abort())
+        server.start()
+        visitor.see("1 tree")
+        page.locator(".notice.lost").wait_for(state="detached")
+        assert 410 in [status for address, status in statuses if "/treeclaim/changes" in address]
+        page.unroute("**/treeclaim")
+        with Client(url, "admin") as client:
+            client.call("POST", "/resource_providers", json={"name": "afterwards"})
+        # Watching goes on from the new cursor.
+        visitor.see("2 trees")
 
 
 def test_who_may_see_nothing_is_told_that_the_policy_hides_it(visit, cloud):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the admin listener answers: `/live`, `/ready` and `/metrics`."""
+"""The admin listener's application: `/live`, `/ready` and `/metrics`."""
 
 import logging
 
@@ -41,7 +41,7 @@ class _Live:
 
 
 class _Ready:
-    """CompiledStatement means that the database answers and has the schema that the service needs."""
+    """Ready means that the database answers and has the schema that the service needs."""
 
     def __init__(self, store: Store) -> None:
         self._store = store

@@ -1,21 +1,46 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is measured in the database at each scrape."""
+"""What the service measures besides what its workers count."""
 
 import logging
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import islice
 
 from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
+from treeclaim.admin.capacity import Fits, Meter
+from treeclaim.forest.listing.totals import Totals
 from treeclaim.model.errors import StoreUnavailableError
 from treeclaim.store import Store
-from treeclaim.store.reading import totals
 
 _LOG = logging.getLogger(__name__)
 
+_MOST_PAIRS = 2_000
+"""Pairs of part and resource class that are shown, each with five values: ten thousand samples, a
+tenth of what Prometheus stores easily from one target. Classes and memberships are made by clients."""
+
+_VALUES = {
+    "capacity": "(total - reserved) x allocation_ratio, of whole units.",
+    "reserved": "Reserved amount.",
+    "used": "Amount of all claims.",
+    "free": "What claims can still take of the providers, summed up.",
+    "largest_free": "The most that a single provider has free.",
+}
+
+
+RESOURCE_METRICS = frozenset(
+    {
+        *(f"treeclaim_{part}resource_{value}" for part in ("", "aggregate_") for value in _VALUES),
+        "treeclaim_resource_metrics_left_out",
+        "treeclaim_fits",
+        "treeclaim_fits_when_empty",
+    }
+)
+"""Names of all metrics of resources."""
+
 
 class FeedCollector(Collector):
-    """How far the change feed has come; workers tell how much of it they have seen."""
+    """The position of the change feed; each worker exports how far it has read."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -36,33 +61,68 @@ class FeedCollector(Collector):
 
 
 class ResourceCollector(Collector):
-    """Capacity, reserved amount and usage by resource class."""
+    """Sums by resource class and how many fit, as they were measured last (page 99, section 6)."""
 
-    def __init__(self, store: Store, *, by_aggregate: bool) -> None:
-        self._store = store
-        self._by_aggregate = by_aggregate
+    def __init__(self, meter: Meter) -> None:
+        self._meter = meter
 
     def collect(self) -> Iterable[Metric]:
-        """Yield the sums over the cloud, and over each aggregate if they are wanted."""
-        try:
-            yield from _families("treeclaim_resource", [], self._store.read(totals.of_cloud))
-            if self._by_aggregate:
-                found = self._store.read(totals.of_aggregates)
-                yield from _families("treeclaim_aggregate_resource", ["aggregate"], found)
-        except StoreUnavailableError as error:
-            _LOG.warning("No metrics of resources: %s", error.for_operators)
+        """Yield the sums over the cloud and the aggregates, and the numbers of flavors."""
+        measured = self._meter.latest()
+        if measured is None:
+            return
+        of_cloud = _Families("treeclaim_resource", [])
+        of_aggregates = _Families("treeclaim_aggregate_resource", ["aggregate"])
+        left = of_cloud.add([], measured.cloud, _MOST_PAIRS)
+        shown = _MOST_PAIRS - len(measured.cloud) + left
+        for uuid, totals in measured.aggregates.items():
+            left_here = of_aggregates.add([uuid], totals, shown)
+            shown -= len(totals) - left_here
+            left += left_here
+        yield from of_cloud.families
+        if measured.aggregates:
+            yield from of_aggregates.families
+        yield GaugeMetricFamily(
+            "treeclaim_resource_metrics_left_out",
+            f"Classes of the cloud and of aggregates beyond {_MOST_PAIRS}, which are not shown.",
+            value=left,
+        )
+        yield from _of_flavors(measured.fits)
 
 
-def _families(prefix: str, labels: list[str], found: list[totals.Total]) -> Iterator[Metric]:
-    names = [*labels, "resource_class"]
-    capacity = GaugeMetricFamily(
-        f"{prefix}_capacity", "(total - reserved) x allocation_ratio.", labels=names
+class _Families:
+    """Metrics of sums, one for each value of `ClassTotals` that is shown."""
+
+    def __init__(self, prefix: str, labels: list[str]) -> None:
+        names = [*labels, "resource_class"]
+        self._by_value = {
+            value: GaugeMetricFamily(f"{prefix}_{value}", text, labels=names)
+            for value, text in _VALUES.items()
+        }
+
+    @property
+    def families(self) -> Iterable[Metric]:
+        """Return the metrics."""
+        return self._by_value.values()
+
+    def add(self, labels: list[str], totals: Totals, most: int) -> int:
+        """Add the sums of the cloud or of a part; return how many classes there was no room for."""
+        for name, sums in islice(totals.items(), most):
+            for value, family in self._by_value.items():
+                family.add_metric([*labels, name], getattr(sums, value))
+        return max(0, len(totals) - most)
+
+
+def _of_flavors(fits: Mapping[str, Fits]) -> Iterator[Metric]:
+    if not fits:
+        return
+    now = GaugeMetricFamily("treeclaim_fits", "Consumers that still fit.", labels=["flavor"])
+    empty = GaugeMetricFamily(
+        "treeclaim_fits_when_empty",
+        "Consumers that fit if nothing were allocated.",
+        labels=["flavor"],
     )
-    reserved = GaugeMetricFamily(f"{prefix}_reserved", "Reserved amount.", labels=names)
-    used = GaugeMetricFamily(f"{prefix}_used", "Amount of all claims.", labels=names)
-    for row in found:
-        values = [*([row.aggregate] if labels else []), row.resource_class]
-        capacity.add_metric(values, row.capacity)
-        reserved.add_metric(values, row.reserved)
-        used.add_metric(values, row.used)
-    yield from (capacity, reserved, used)
+    for name, counted in fits.items():
+        now.add_metric([name], counted.now)
+        empty.add_metric([name], counted.when_empty)
+    yield from (now, empty)

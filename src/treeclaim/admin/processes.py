@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the service's processes take of the machine, read from /proc at each scrape."""
+"""Resource usage of the service's processes, read from /proc at each scrape."""
 
 import os
 import re
@@ -30,13 +30,13 @@ class _Process:
 
 
 class ProcessCollector(Collector):
-    """Memory, processor time, threads and descriptors of each process, by its number.
+    """Memory, processor time, threads and descriptors of each process, by process id.
 
     The names are those that Prometheus' own clients use for a single process.
     """
 
     def collect(self) -> Iterable[Metric]:
-        """Yield the metrics of all processes that run."""
+        """Yield the metrics of all running processes."""
         cpu = CounterMetricFamily(
             "process_cpu_seconds", "Processor time in user and system mode.", labels=_LABELS
         )
@@ -57,7 +57,7 @@ class ProcessCollector(Collector):
 
 
 def _processes() -> Iterator[_Process]:
-    """Yield the processes that have metrics in the common folder and run."""
+    """Yield the running processes that have metrics in the common folder."""
     names = (path.name for path in Path(os.environ[FOLDER_VARIABLE]).glob("gauge_live*.db"))
     for pid in sorted({match[1] for name in names if (match := _FILE.fullmatch(name))}):
         try:

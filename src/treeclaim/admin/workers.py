@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Gauges of workers that are gone."""
+"""Removes the gauges of workers that have ended."""
 
 import os
 import re
@@ -13,7 +13,7 @@ _LIVING = re.compile(r"gauge_live\w+_(\d+)\.db")
 
 
 def forget_dead_workers() -> None:
-    """Remove the gauges of processes that ended; what they counted stays in the sums."""
+    """Remove the gauges of ended processes; their counters stay in the sums."""
     for path in Path(os.environ[FOLDER_VARIABLE]).glob("gauge_live*.db"):
         match = _LIVING.fullmatch(path.name)
         if match and not Path(f"/proc/{match[1]}").exists():

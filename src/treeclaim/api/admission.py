@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Limits how many requests of a kind run at once, so that no kind takes all threads of the server.
+"""Limits how many requests of a kind run at once, so that no kind takes every thread of the server.
 
 A write waits for the database, which others may lock; a read waits for the Forest. Each kind may
 have a share of the threads, and both together leave one free. A request without a free thread waits
@@ -25,7 +25,7 @@ a slow disk takes one or two seconds for a commit."""
 
 
 class Kind(Enum):
-    """What a request waits for."""
+    """The resource that a request mainly waits for."""
 
     FREE = "request"
     """Nothing."""
@@ -68,7 +68,7 @@ class Admission:
 
 
 class _Class:
-    """The threads of one kind, and whether requests in them are being answered."""
+    """The threads of one kind, and how many are in use."""
 
     def __init__(self, most: int) -> None:
         self._gate = Gate(most)

@@ -46,7 +46,7 @@ def make_application(configuration: Configuration) -> "WSGIApplication":
 
 
 def start_services(configuration: Configuration) -> Services:
-    """Prepare everything that handlers need; the caller closes the store in the end.
+    """Prepare everything that handlers need; the caller closes the store at the end.
 
     Raises:
         PolicyFileError: if the policy files cannot be understood.
@@ -84,7 +84,7 @@ def start_services(configuration: Configuration) -> Services:
 
 
 def _policy(options: cfg.ConfigOpts) -> Policy:
-    """Load the policy from the operator's files; log what has no effect in them."""
+    """Load the policy from the operator's files; log rules in them that have no effect."""
 
     def load() -> Enforcer:
         enforcer, findings = load_policy(options)
@@ -96,7 +96,7 @@ def _policy(options: cfg.ConfigOpts) -> Policy:
 
 
 def application_of(services: Services, configuration: Configuration) -> "WSGIApplication":
-    """Return what a WSGI server calls, over services that are ready."""
+    """Return the WSGI application over services that are ready."""
     return _layered(_pipeline(services), configuration)
 
 
@@ -109,7 +109,7 @@ def _pipeline(services: Services) -> "WSGIApplication":
 
 
 def _layered(application: "WSGIApplication", configuration: Configuration) -> "WSGIApplication":
-    """Wrap the layers around the pipeline; the last one is the first to see a request."""
+    """Wrap the layers around the pipeline; the last layer sees a request first."""
     if configuration.auth_strategy == "noauth2":
         _LOG.warning(
             "[api]/auth_strategy is noauth2: whoever reaches this service is believed to be who "

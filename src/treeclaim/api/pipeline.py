@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Takes a request through the stages of contract page 00, section 2, in their order."""
+"""Takes a request through the stages of contract page 00, section 2, in order."""
 
 import logging
 from http import HTTPStatus
@@ -116,7 +116,7 @@ class Pipeline:
 
 
 def _asked_project(request: falcon.Request) -> str | None:
-    """Return the project that the query names, read as the operation itself will read it."""
+    """Return the project that the query names, parsed as the operation will parse it."""
     try:
         return dict(query_pairs(request.query_string)).get("project_id")
     except ApiError:
@@ -174,7 +174,7 @@ def _not_allowed(method: str, operations: object) -> ApiError:
 def _require_version_and_media_type(
     request: falcon.Request, operation: Operation, version: Version
 ) -> None:
-    """Stage 7; which of the two comes first depends on the operation."""
+    """Stage 7; the order of the two checks depends on the operation."""
     if operation.gate_first:
         _require_version(operation, version)
     _require_media_type(request, operation, version)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The rules of contract page 05, section 2: one for each operation, and those they refer to.
+"""The rules of contract page 05, section 2: one for each operation, and the rules they refer to.
 
 Derived from the operations; the module that enforces rules (`protocol.policy`) does not know them.
 """
@@ -94,7 +94,7 @@ _DEFAULTS = {
 
 
 def load_policy(configuration: cfg.ConfigOpts) -> tuple[oslo_policy.Enforcer, Findings]:
-    """Make an enforcer from the operator's files as they are now, and report what has no effect in them.
+    """Make an enforcer from the operator's current files, and report rules without effect.
 
     Raises:
         PolicyFileError: if a file cannot be understood.

@@ -2,7 +2,8 @@
 """`treeclaim admin`: the admin listener by itself.
 
 `treeclaim serve` starts one beside its workers. Under another WSGI server it is run like this, with
-the same PROMETHEUS_MULTIPROC_DIR in its environment as the workers have.
+the same PROMETHEUS_MULTIPROC_DIR in its environment as the workers have. SIGHUP makes it read the file of
+flavors again, which `serve` passes on.
 """
 
 import argparse
@@ -11,18 +12,22 @@ import os
 import signal
 import socket
 import threading
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from prometheus_client.registry import Collector
 
 from treeclaim import logs
 from treeclaim.admin.app import make_admin_application
+from treeclaim.admin.capacity import Meter
 from treeclaim.admin.collectors import FeedCollector, ResourceCollector
+from treeclaim.admin.flavors import flavors_in
 from treeclaim.admin.processes import ProcessCollector
 from treeclaim.cli.configuration import add_config_options, configuration_of
 from treeclaim.cli.output import CommandError
 from treeclaim.config import Address, Configuration
 from treeclaim.config.connections import ConnectionLimits
+from treeclaim.model.request import CandidateRequest
 from treeclaim.server.front import Front
 from treeclaim.store import Store
 
@@ -68,29 +73,47 @@ def run(options: argparse.Namespace) -> int:
         listener = _listener(configuration.admin)
         if options.until_input_ends:
             threading.Thread(target=_leave_with_parent, daemon=True).start()
-        application = make_admin_application(store, _collectors(configuration, store))
-        asyncio.run(_serve(application, listener))
+        collectors: list[Collector] = [FeedCollector(store), ProcessCollector()]
+        meter = _meter(configuration, store)
+        if meter is not None:
+            collectors.append(ResourceCollector(meter))
+        asyncio.run(_serve(make_admin_application(store, collectors), listener, meter))
     finally:
         store.close()
     return 0
 
 
-async def _serve(application: "WSGIApplication", listener: socket.socket) -> None:
+async def _serve(
+    application: "WSGIApplication", listener: socket.socket, meter: Meter | None
+) -> None:
     """Serve until stopped; a client that waits holds no thread here either."""
     stop = asyncio.Event()
     front = Front(application, _LIMITS, _THREADS)
     for number in (signal.SIGTERM, signal.SIGINT):
         front.loop.add_signal_handler(number, stop.set)
+    front.loop.add_signal_handler(signal.SIGHUP, _nothing if meter is None else meter.reload)
+    if meter is not None:
+        # After the signal is heard: what it tells to read again is not read before.
+        meter.start()
     front.listen(listener)
     await stop.wait()
 
 
-def _collectors(configuration: Configuration, store: Store) -> list[Collector]:
-    collectors: list[Collector] = [FeedCollector(store), ProcessCollector()]
-    if configuration.metrics_of_resources != "none":
-        by_aggregate = configuration.metrics_of_resources == "aggregates"
-        collectors.append(ResourceCollector(store, by_aggregate=by_aggregate))
-    return collectors
+def _nothing() -> None:
+    """Do nothing: without a file of flavors there is nothing to read again."""
+
+
+def _meter(configuration: Configuration, store: Store) -> Meter | None:
+    wanted = configuration.metrics
+    if wanted is None:
+        return None
+
+    def read_flavors() -> Mapping[str, CandidateRequest]:
+        if wanted.flavors is None:
+            return {}
+        return flavors_in(wanted.flavors, configuration.max_request_groups)
+
+    return Meter(store, wanted.aggregates, read_flavors, configuration.search.most_bytes)
 
 
 def _listener(address: Address) -> socket.socket:

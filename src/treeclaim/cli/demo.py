@@ -27,6 +27,7 @@ from treeclaim.cli.cloud.looking.contents import Contents, Wanted, read_contents
 from treeclaim.cli.cloud.looking.tables import candidate_table, usage_table
 from treeclaim.cli.cloud.looking.tree import show_trees
 from treeclaim.cli.cloud.providers import Row
+from treeclaim.cli.demo_placing import TITLE, show_batch, show_capacity
 from treeclaim.cli.output import PORT, CommandError, printer
 from treeclaim.client import CandidateQuery, Client, ClientError
 from treeclaim.client.loading.apply import apply_topology
@@ -164,6 +165,10 @@ def _show(out: Console, client: Client) -> None:
     query = CandidateQuery.parsed(HOPELESS.query)
     out.print(explanation(told, query, limits_of(client, told)))
     _claim(out, client)
+    _headline(out, TITLE)
+    show_batch(out, client)
+    _headline(out, "How many more fit, of each flavor")
+    show_capacity(out, client)
 
 
 def _kinds(rows: Sequence[Row]) -> tuple[list[Row], int]:

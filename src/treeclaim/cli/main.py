@@ -104,7 +104,7 @@ def _discard_output() -> None:
 
 
 def parser(command: str | None = None) -> argparse.ArgumentParser:
-    """Return the parser of one command, or of all if there is none of that name."""
+    """Return the parser of a command, or of all if there is none of that name."""
     top = _Parser(
         prog="treeclaim",
         description="Trees of resource providers: candidates in milliseconds, claims that never "

@@ -2,6 +2,7 @@
 """`treeclaim serve`: the service with a server of its own."""
 
 import argparse
+import signal
 import socket
 import stat
 import subprocess
@@ -117,8 +118,8 @@ def run(options: argparse.Namespace) -> int:
     else:
         _check_address(options.host, options.port)
     _check_tls(options)
-    with _admin(configuration, options):
-        _serve(options, configuration)
+    with _admin(configuration, options) as admin:
+        _serve(options, configuration, admin)
     return 0
 
 
@@ -131,16 +132,21 @@ def _require_usable(configuration: Configuration, options: argparse.Namespace) -
 
 
 @contextmanager
-def _admin(configuration: Configuration, options: argparse.Namespace) -> Iterator[None]:
+def _admin(
+    configuration: Configuration, options: argparse.Namespace
+) -> Iterator["subprocess.Popen[bytes] | None"]:
     """Run the admin listener beside the workers; without it the service works as well."""
     if configuration.admin is None:
-        yield
+        yield None
         return
     files = [part for path in options.config_file for part in ("--config-file", path)]
     command = [sys.executable, "-m", "treeclaim", "admin", "--until-input-ends", *files]
+    # Until the listener handles SIGHUP it must not die of one, which is inherited.
+    former = signal.signal(signal.SIGHUP, signal.SIG_IGN)
     process = subprocess.Popen(command, stdin=subprocess.PIPE)  # noqa: S603 - ourselves
+    signal.signal(signal.SIGHUP, former)
     try:
-        yield
+        yield process
     finally:
         process.terminate()
         process.wait()
@@ -214,7 +220,11 @@ def _check_tls(options: argparse.Namespace) -> None:
         raise CommandError(f"certificate and key cannot be used: {error}") from error
 
 
-def _serve(options: argparse.Namespace, configuration: Configuration) -> None:
+def _serve(
+    options: argparse.Namespace,
+    configuration: Configuration,
+    admin: "subprocess.Popen[bytes] | None",
+) -> None:
     # Importing the server takes a while, and no other command needs it.
     from treeclaim.server.processes.supervisor import ReloadError, supervise  # noqa: PLC0415
 
@@ -224,6 +234,8 @@ def _serve(options: argparse.Namespace, configuration: Configuration) -> None:
             _check_tls(options)
         except CommandError as error:
             raise ReloadError(str(error)) from error
+        if admin is not None:
+            admin.send_signal(signal.SIGHUP)
 
     logs.set_up(configuration)
     supervise(_settings(options), check)

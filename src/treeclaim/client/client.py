@@ -342,7 +342,7 @@ def _highest(answer: Answer) -> int:
 
 
 def _detail(answer: Answer) -> str:
-    """Return what an error says, in one line and without what all errors of its status say."""
+    """Return the detail of an error in one line, without its status's opening sentence."""
     try:
         error = orjson.loads(answer.text)["errors"][0]
         # Placement writes the status in words, an empty line, and then the reason.

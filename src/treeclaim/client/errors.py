@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What can go wrong for a client."""
+"""Errors of the client."""
 
 from collections.abc import Mapping
 from typing import Any

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Calls made at once, by a bounded number of threads, with an end that an interruption finds."""
+"""Parallel calls by a bounded number of threads, which an interruption stops."""
 
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor, as_completed

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Lists in bulk, totals, audits and batches: what version 1.1 of the extension has (page 99)."""
+"""Bulk lists, totals, audits and batches: version 1.1 of the extension (page 99)."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -13,6 +13,10 @@ BATCH = 1_000
 """Most providers, or repairs, in one call."""
 
 
+BULK = Need("reports", Feature.ANY_TRAITS, ExtensionFeature.ORDER_AND_REPORTS)
+"""What a server must have for these calls."""
+
+
 class Reports:
     """Calls of the extension, over a client's connection."""
 
@@ -22,15 +26,13 @@ class Reports:
         Raises:
             UnsupportedFeatureError: if the server has not version 1.1 of the extension.
         """
-        client.versions.require(
-            Need("reports", Feature.ANY_TRAITS, ExtensionFeature.ORDER_AND_REPORTS)
-        )
+        client.versions.require(BULK)
         self._client = client
 
     def providers(
         self, *, include: Sequence[str] = (), limit: int = BATCH, **filters: str
     ) -> Iterator[dict[str, Any]]:
-        """Yield all providers that pass some filters, page by page, with what is to be included.
+        """Yield all providers that pass some filters, page by page, with the included parts.
 
         Raises:
             ClientError: if the endpoint refuses, or does not answer.
@@ -71,7 +73,7 @@ class Reports:
         living: Mapping[str, Sequence[str]] | None = None,
         older_than: int | None = None,
     ) -> dict[str, dict[str, Any]]:
-        """Return what is wrong with what is stored, by kind: how many, and the first of them.
+        """Return the findings of an audit by kind: their number, and the first of them.
 
         Args:
             kinds: What to look for; empty for everything.
@@ -120,7 +122,7 @@ class Reports:
         create_names: bool = False,
         dry_run: bool = False,
     ) -> list[dict[str, Any]]:
-        """Bring at most `BATCH` providers to a state, all or none; return what became of each.
+        """Bring at most `BATCH` providers to a state, all or none; return the result of each.
 
         Raises:
             ClientError: if the endpoint refuses, or does not answer.
@@ -136,7 +138,7 @@ class Reports:
         while True:
             page = self._get(path, query)
             yield from page[member]
-            following = [one["href"] for one in page["links"] if one["rel"] == "next"]
+            following = [link["href"] for link in page["links"] if link["rel"] == "next"]
             if not following:
                 return
             # The path of the link has the mount prefix, which the endpoint's URL has too.

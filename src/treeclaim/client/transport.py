@@ -13,6 +13,7 @@ from treeclaim.client.errors import ClientError
 
 SERVICE_TYPE = "placement"
 _TIMEOUT = 60.0
+_LAST_PORT = 65535
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +75,9 @@ class PlainTransport:
             raise ClientError("the token has characters that no token has")
         try:
             url = httpx.URL(self._endpoint)
-            if url.scheme not in {"http", "https"} or not url.host or url.port == 0:
+            is_web = url.scheme in {"http", "https"} and url.host
+            # A port beyond the last one would be taken modulo 65536: that of another service.
+            if not is_web or (url.port is not None and not 0 < url.port <= _LAST_PORT):
                 raise httpx.InvalidURL("http://host:port is expected")  # noqa: TRY301
             self._http = httpx.Client(
                 base_url=url, headers={"X-Auth-Token": token}, timeout=_TIMEOUT

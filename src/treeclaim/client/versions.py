@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which versions a server has, and which a feature needs."""
+"""The versions of a server, and the version that a feature needs."""
 
 from dataclasses import dataclass
 
@@ -38,7 +38,7 @@ class Need:
 
 @dataclass(frozen=True, slots=True)
 class ServerVersions:
-    """What a server has.
+    """The versions of a server.
 
     Attributes:
         minor: Highest microversion 1.N.
@@ -58,7 +58,7 @@ class ServerVersions:
 
     @property
     def header(self) -> str:
-        """Return the version header that asks for the most there is."""
+        """Return the version header that asks for the newest common versions."""
         extension = "" if self.extension is None else f", treeclaim 1.{self.extension}"
         return f"placement 1.{self.minor}{extension}"
 

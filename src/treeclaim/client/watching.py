@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Watches an endpoint with the `treeclaim` extension: what changes, and a copy that stays equal.
+"""Watches an endpoint with the `treeclaim` extension: yields changes, or keeps a copy equal.
 
 An answer is awaited for half a minute, then asked for again (contract page 99, section 4): so it
 works through any proxy, with any transport, and where a server cannot hold watchers.
@@ -34,7 +34,7 @@ _UUIDS_AT_ONCE = 200
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """What became of a provider.
+    """The change of a provider.
 
     Attributes:
         uuid: Which.
@@ -54,7 +54,7 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """What changed since the changes before; of each transaction all or nothing.
+    """The changes since the previous ones; each transaction whole or not at all.
 
     Attributes:
         changes: Of providers.
@@ -77,13 +77,13 @@ class Changes:
 
 
 class CursorExpiredError(ClientError):
-    """What changed since a cursor is not known any more: list again."""
+    """The changes since a cursor are no longer known: list again."""
 
 
 def watch(
     client: Client, since: str | None = None, *, in_tree: Collection[str] = ()
 ) -> Iterator[Changes]:
-    """Yield what changes, as it is committed, for ever; a lost server is awaited.
+    """Yield changes as they are committed, for ever; wait for a lost server.
 
     Args:
         client: Of the endpoint.
@@ -117,7 +117,7 @@ def watch(
 def follow(
     client: Client, include: Collection[str] = (), *, in_tree: Collection[str] = ()
 ) -> Iterator[dict[str, dict[str, Any]]]:
-    """Keep a copy of all providers; yield it when it is whole, and after each change.
+    """Keep a copy of all providers; yield it when complete, and after each change.
 
     Args:
         client: Of the endpoint.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The configuration: what can be set, what is set, and what the service makes of it.
+"""The configuration: its options, their values, and where each value comes from.
 
 Options come from `placement.conf` and from the environment (`OS_<GROUP>__<OPTION>`). Sections and
 unknown options are ignored, so a file written for Placement works as it is.

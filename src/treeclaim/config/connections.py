@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class ConnectionLimits:
-    """What `treeclaim serve` grants to its clients, in each worker.
+    """Limits of connections for `treeclaim serve`, in each worker.
 
     Attributes:
         header_seconds: From a connection's opening, or a request's first byte, until all headers

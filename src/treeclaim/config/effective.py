@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is configured: the value of each option, and where it comes from."""
+"""Effective options: the value of each, and its source."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -38,7 +38,7 @@ class EffectiveOption:
 
 
 def effective_options(options: cfg.ConfigOpts, more: OptionGroups) -> list[EffectiveOption]:
-    """Return what is configured, by name.
+    """Return the effective options by name.
 
     Args:
         options: Of the service.
@@ -66,7 +66,7 @@ def all_options(more: OptionGroups) -> OptionGroups:
 
 
 def _shown(option: cfg.Opt, value: object) -> str:
-    """Return a value without its secrets; of the URL of a database the place is none."""
+    """Return a value without its secrets; a database's host is not secret."""
     if not (option.secret and value):
         return str(value)
     try:

@@ -152,9 +152,19 @@ _TREECLAIM = (
     cfg.StrOpt(
         "metrics_of_resources",
         default="none",
-        choices=("none", "cloud", "aggregates"),
-        help="Whether the metrics have capacity and usage by resource class: of the whole cloud, "
-        "and of each aggregate too. Each scrape sums up all inventories and claims then.",
+        choices=("none", "cloud"),
+        help="Whether the metrics have capacity and usage by resource class. The admin listener has "
+        "the inventory in memory then, as each worker has.",
+    ),
+    cfg.ListOpt(
+        "metrics_of_aggregates",
+        default=[],
+        help="Uuids of aggregates, at most 500, of which the metrics of resources tell too.",
+    ),
+    cfg.StrOpt(
+        "metrics_of_flavors",
+        help='A JSON file with {"requests": {NAME: QUERY, ...}}, as POST /treeclaim/capacity takes '
+        "them: the metrics of resources tell how many of each fit. Read again on SIGHUP.",
     ),
     cfg.IntOpt(
         "max_body_bytes",
@@ -299,7 +309,7 @@ def list_options() -> list[tuple[str | None, list[cfg.Opt]]]:
 
 
 def register(options: cfg.ConfigOpts) -> None:
-    """Make all options known to a place where they are read from."""
+    """Register all options with a configuration."""
     for group, some in GROUPS.items():
         options.register_opts(some, group=group)
     log.register_options(options)

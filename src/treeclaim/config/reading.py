@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reads the configuration from `placement.conf` and the environment, and finds what is wrong."""
+"""Reads the configuration from `placement.conf` and the environment, and reports its faults."""
 
 import os
 from collections.abc import Sequence
@@ -13,6 +13,7 @@ from sqlalchemy.exc import ArgumentError
 
 from treeclaim.config.connections import ConnectionLimits
 from treeclaim.config.options import GROUPS, register
+from treeclaim.config.resource_metrics import ResourceMetrics, resource_metrics
 from treeclaim.model.request import SearchOptions
 from treeclaim.store import DatabaseSettings
 from treeclaim.store.database.timeouts import Timeouts
@@ -29,7 +30,7 @@ _MEGABYTE = 1_000_000
 
 
 class ConfigurationError(Exception):
-    """An option is missing or has a value that it cannot have; the message names it."""
+    """An option is missing or has an invalid value; the message names it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +63,7 @@ class Configuration:
         cors_enabled: Whether cross-origin requests are answered.
         proxy_headers: Whether headers of a proxy in front are honoured.
         admin: Where liveness, readiness and metrics are served; None for nowhere.
-        metrics_of_resources: `none`, `cloud` or `aggregates`.
+        metrics: What the metrics tell of resources; None for nothing.
         max_body_bytes, max_request_groups, max_placing_consumers, max_placing_rules: Limits of a
             request.
         server_threads: How many requests the server runs at a time in a process.
@@ -85,7 +86,7 @@ class Configuration:
     cors_enabled: bool
     proxy_headers: bool
     admin: Address | None
-    metrics_of_resources: str
+    metrics: ResourceMetrics | None
     max_body_bytes: int
     max_request_groups: int
     max_placing_consumers: int
@@ -164,7 +165,7 @@ def _configuration(options: cfg.ConfigOpts) -> Configuration:
         cors_enabled=bool(options.cors.allowed_origin),
         proxy_headers=options.oslo_middleware.enable_proxy_headers_parsing,
         admin=_address("[treeclaim]/admin_listen", options.treeclaim.admin_listen),
-        metrics_of_resources=options.treeclaim.metrics_of_resources,
+        metrics=resource_metrics(options),
         max_body_bytes=options.treeclaim.max_body_bytes,
         max_request_groups=options.treeclaim.max_request_groups,
         max_placing_consumers=options.treeclaim.max_placing_consumers,

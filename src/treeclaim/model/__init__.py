@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the words of Treeclaim mean: values and rules, with no database and no HTTP."""
+"""The values and rules that all layers share; no database, no HTTP."""

@@ -41,14 +41,16 @@ class Catalogue:
         cls, traits: Iterable[CatalogueEntry], resource_classes: Iterable[CatalogueEntry]
     ) -> "Catalogue":
         """Build a catalogue from entries in any order."""
-        ordered = sorted(traits, key=lambda one: (one.name.startswith(CUSTOM_PREFIX), one.id))
-        classes = sorted(resource_classes, key=lambda one: one.id)
+        ordered = sorted(
+            traits, key=lambda entry: (entry.name.startswith(CUSTOM_PREFIX), entry.id)
+        )
+        classes = sorted(resource_classes, key=lambda entry: entry.id)
         return cls(
-            traits={one.name: one for one in ordered},
-            resource_classes={one.name: one for one in classes},
-            trait_by_id={one.id: one for one in ordered},
-            class_by_id={one.id: one for one in classes},
-            trait_rank={one.id: rank for rank, one in enumerate(ordered)},
+            traits={entry.name: entry for entry in ordered},
+            resource_classes={entry.name: entry for entry in classes},
+            trait_by_id={entry.id: entry for entry in ordered},
+            class_by_id={entry.id: entry for entry in classes},
+            trait_rank={entry.id: rank for rank, entry in enumerate(ordered)},
         )
 
     @property

@@ -1,12 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the store tells a Forest: the whole inventory, or what changed since a cursor."""
+"""What the store sends to a Forest: everything, or the changes since a cursor."""
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from treeclaim.model.catalogue import Catalogue
 from treeclaim.model.provider import ProviderRecord
+
+if TYPE_CHECKING:
+    # Its arrays are numpy's, which takes 14 MB; processes without a Forest do without.
+    from treeclaim.model.whole import WholeInventory
 
 Positions = Mapping[int, int]
 """How far each stream of the change feed has come, by identity of the stream."""
@@ -14,7 +20,7 @@ Positions = Mapping[int, int]
 
 @dataclass(frozen=True, slots=True)
 class Cursor:
-    """How far a reader has come in the change feed (decision 0011).
+    """A reader's position in the change feed (decision 0011).
 
     Attributes:
         positions: Of all streams, as the reader found them.
@@ -29,15 +35,41 @@ class Cursor:
 
 
 @dataclass(frozen=True, slots=True)
+class UsageChange:
+    """What claims changed of a provider: how much of it is used, and its generation (decision 0016).
+
+    Attributes:
+        used: Units more in use than before, by id of the class; less than zero for fewer.
+        steps: By how much the generation was raised.
+        generation: As it was raised to; 0 where it was not.
+        modified_at: When it was raised, in seconds since the epoch; without meaning where it was not.
+    """
+
+    used: Mapping[int, int]
+    steps: int
+    generation: int
+    modified_at: float
+
+    def and_also(self, other: "UsageChange") -> "UsageChange":
+        """Return two changes of one provider as one; their order makes no difference."""
+        used = Counter(self.used)
+        used.update(other.used)
+        last = max(self, other, key=lambda change: change.generation)
+        return UsageChange(used, self.steps + other.steps, last.generation, last.modified_at)
+
+
+@dataclass(frozen=True, slots=True)
 class Changes:
-    """One consistent picture of everything committed after a cursor.
+    """One consistent snapshot of everything committed after a cursor.
 
     Attributes:
         cursor: Pass this the next time.
-        complete: True where `records` holds the whole inventory and replaces what was known.
+        complete: True where this is the whole inventory and replaces what was known.
         records: Providers as they are now, each as a whole.
         removed: Ids of providers that are gone (or never came to be).
         catalogue: All traits and resource classes if any of them changed, else None.
+        usage: What claims changed of providers that are not in `records`, by their ids.
+        whole: The whole inventory, instead of `records`, as the store gives it.
     """
 
     cursor: Cursor
@@ -45,3 +77,5 @@ class Changes:
     records: Sequence[ProviderRecord]
     removed: Sequence[int]
     catalogue: Catalogue | None
+    usage: Mapping[int, UsageChange] = field(default_factory=dict)
+    whole: "WholeInventory | None" = None

@@ -22,7 +22,7 @@ class ConsumerType(Enum):
 
 @dataclass(frozen=True, slots=True)
 class ConsumerClaim:
-    """The new allocations of one consumer, instead of its present ones (page 70, section 1.3).
+    """The allocations that replace those of one consumer (page 70, section 1.3).
 
     Attributes:
         consumer_uuid: Lower-case dashed uuid.

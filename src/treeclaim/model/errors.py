@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every way a question or a write can be refused, as typed errors that carry the facts.
+"""Typed errors for every refusal of a question or a write; each carries the facts.
 
 The API turns each into a status, an error code and the contract's phrase; nothing below it
 knows of HTTP. The message of each error is readable by itself.
@@ -11,7 +11,7 @@ from treeclaim.model.inventory import Inventory
 
 
 class TreeclaimError(Exception):
-    """Base of all errors that a caller can cause or must know of."""
+    """Base of all errors that a caller can cause or must handle."""
 
 
 class ProviderNotFoundError(TreeclaimError):
@@ -163,7 +163,7 @@ class TraitsNotFoundError(TreeclaimError):
 
 
 class PreferredTraitsNotFoundError(TraitsNotFoundError):
-    """Some traits that a group would like, or like to avoid, do not exist."""
+    """Some preferred or avoided traits of a group do not exist."""
 
 
 class QueryError(TreeclaimError):
@@ -301,7 +301,7 @@ class SearchGivenUpError(TreeclaimError):
 
 
 class StoreUnavailableError(TreeclaimError):
-    """The database cannot be reached or does not answer; nothing was changed as far as known.
+    """The database cannot be reached or does not answer; as far as known, nothing was changed.
 
     Attributes:
         cause: What the database said, for the log and for operators. It may name hosts, users and
@@ -319,7 +319,7 @@ class StoreUnavailableError(TreeclaimError):
 
 
 class OverloadedError(TreeclaimError):
-    """Too much is asked of this process at once; nothing was done, and it may be asked again."""
+    """Too many requests wait in this process; nothing was done, and the client may ask again."""
 
     def __init__(self, what: str) -> None:
         super().__init__(f"The {what} is busy. Try again.")
@@ -327,7 +327,7 @@ class OverloadedError(TreeclaimError):
 
 
 class ClientGoneError(TreeclaimError):
-    """Whoever asked has hung up; the answer would reach nobody."""
+    """The client has hung up; nobody would receive the answer."""
 
     def __init__(self) -> None:
         super().__init__("The client has closed the connection.")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How much of one resource class a provider has, and what fits into it.
+"""An inventory: how much of one resource class a provider has, and which amounts fit.
 
 Rules: contract page 30, section 1 and page 70, sections 1 and 1.3.
 """
@@ -35,7 +35,7 @@ class Inventory:
 
     @property
     def capacity(self) -> float:
-        """Return what can be claimed in all, unrounded; claims are compared with this."""
+        """Return the total that can be claimed, unrounded; claims are compared with it."""
         return (self.total - self.reserved) * self.allocation_ratio
 
     @property
@@ -44,5 +44,5 @@ class Inventory:
         return int(self.capacity)
 
     def admits(self, amount: int) -> bool:
-        """Tell whether one claim may have this amount (units and step, not what is free)."""
+        """Tell whether one claim may have this amount, by units and step, not by free capacity."""
         return self.min_unit <= amount <= self.max_unit and amount % self.step_size == 0

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The one table of microversions: what each brought, by name (contract page 10).
+"""The table of microversions: the features of each, by name (contract page 10).
 
 The service, the client and the documents all read it. Code that behaves differently from a
 microversion on asks `version.has(Feature.X)`; this file alone says which microversion that is.

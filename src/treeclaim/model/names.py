@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Names and identifiers: which spellings are valid, and what they are normalised to."""
+"""Names and identifiers: valid spellings, and their normal forms."""
 
 import re
 import uuid

@@ -5,7 +5,7 @@ from enum import StrEnum
 
 
 class Reason(StrEnum):
-    """What rules a tree out; also a label in metrics."""
+    """The reason that rules a tree out; also a label in metrics."""
 
     NO_INVENTORY = "no_inventory"
     """No provider has any inventory of the class."""

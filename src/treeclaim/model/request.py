@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Questions: which providers, and which combinations of them.
+"""Requests for providers, and for combinations of them.
 
 The terms are those of contract page 90, section 4, and page 20, section 2.
 """
@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
-from treeclaim.model.order import Order
+from treeclaim.model.extension.order import Order
 
 NO_GROUP = ""
 """Suffix of the unsuffixed group."""
@@ -17,7 +17,7 @@ NO_GROUP = ""
 
 @dataclass(frozen=True, slots=True)
 class ProviderConditions:
-    """What one provider must be, whatever it supplies.
+    """Conditions on one provider, independent of the resources it supplies.
 
     Attributes:
         required: Each set needs at least one of its traits; a plain trait is a set of one.
@@ -55,7 +55,7 @@ class ProviderConditions:
 
 @dataclass(frozen=True, slots=True)
 class Leniency:
-    """What is overlooked when an amount is compared with an inventory, to explain a search.
+    """Checks to leave out when an amount is compared with an inventory, to explain a search.
 
     Attributes:
         any_amount: min_unit, max_unit and step_size.
@@ -190,7 +190,7 @@ class CandidateRequest(_ByValue):
 
 @dataclass(frozen=True, slots=True)
 class SearchOptions:
-    """What the operator configured for every search (contract page 90, section 6).
+    """The operator's options for every search (contract page 90, section 6).
 
     Attributes:
         maximum: Most candidates generated for one request; None for no cap.
@@ -209,7 +209,7 @@ class SearchOptions:
 
 @dataclass(frozen=True, slots=True)
 class BodyForm:
-    """How an answer is written; what a microversion shows (contract page 90, section 5).
+    """The form of an answer, which depends on the microversion (contract page 90, section 5).
 
     Attributes:
         list_allocations: True below 1.12: allocations are a list, not an object.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One worker's picture of the database, and the lanes in which questions are answered from it.
+"""One worker's copy of the database, and the lanes that answer questions from it.
 
 `following` keeps the Forest equal to the store, `kept` the answers that still hold, `fast` is the
 lane for what is short, `slow` with `child`, `parent` and `wire` the one for what is long, and

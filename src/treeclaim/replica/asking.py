@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Who asks, until when the answer is of use, and what a question is to the lanes."""
+"""A question to the lanes, its client, and its deadline."""
 
 import time
 from collections.abc import Callable, Iterator
@@ -20,13 +20,13 @@ besides, and a worker's own 300 MB, are less than the gigabyte that a worker is 
 
 
 def nobody_left() -> bool:
-    """Say that the client is still there, where the server cannot tell."""
+    """Assume that the client is still there, where the server cannot tell."""
     return False
 
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """The moment of a question, from which its time runs, waiting included.
+    """The arrival of a question, from which its time runs, waiting included.
 
     Attributes:
         seconds: What the operator allows for it; None for any time.
@@ -47,7 +47,7 @@ class Asked:
         is_gone: Callable[[], bool] | None = None,
         most_bytes: int | None = None,
     ) -> "Asked":
-        """Let the time begin."""
+        """Start the time now."""
         return cls(seconds, is_gone or nobody_left, time.monotonic(), most_bytes)
 
     @property
@@ -61,16 +61,16 @@ class Asked:
 
     @property
     def end(self) -> float:
-        """Return when the question is given up, of the monotonic clock."""
+        """Return the deadline of the question, on the monotonic clock."""
         return float("inf") if self.seconds is None else self.begin + self.seconds
 
     @property
     def wait(self) -> float:
-        """Return for how many seconds it may still wait for a turn."""
+        """Return how many seconds the question may still wait for a turn."""
         return min(self.end, self.begin + LONGEST_WAIT) - time.monotonic()
 
     def given_up(self) -> SearchGivenUpError:
-        """Return the refusal for a question that took all its time."""
+        """Return the refusal for a question that used up its time."""
         return SearchGivenUpError(self.seconds or 0)
 
     def refused(self, what: str) -> OverloadedError | ClientGoneError:
@@ -79,7 +79,7 @@ class Asked:
 
 
 class Drawn(Protocol):
-    """An answer in the making.
+    """An answer that is being computed.
 
     Attributes:
         candidates: How many were written so far.
@@ -93,11 +93,11 @@ class Drawn(Protocol):
 
 
 class Question(Protocol):
-    """Something to be answered from the Forest, possibly in another process."""
+    """A question that the Forest answers, possibly in another process."""
 
     @property
     def key(self) -> bytes | None:
-        """Return a short text that equal questions have in common; None to remember nothing."""
+        """Return a short text that is equal for equal questions; None to cache nothing."""
         ...
 
     @property
@@ -107,11 +107,11 @@ class Question(Protocol):
 
     @property
     def is_hard(self) -> bool:
-        """Tell whether it is not even tried in the worker itself."""
+        """Tell whether to skip the attempt in the worker itself."""
         ...
 
     def begin(self, forest: Forest, budget: Budget) -> Drawn:
-        """Begin to answer. Nothing else than the Forest may be touched: no locks, no metrics.
+        """Begin to answer. Touch nothing but the Forest: no locks, no metrics.
 
         Raises:
             TreeclaimError: what the question itself gives reason for.

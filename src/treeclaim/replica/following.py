@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Keeps a Forest equal to the store: the one place where the two meet."""
+"""Keeps a Forest equal to the store: the only module that knows both."""
 
 import gc
 import os
@@ -22,7 +22,7 @@ _FAILED_MEANWHILE = "The database does not answer. Try again."
 
 
 class Follower:
-    """A Forest that is brought up to date before each use. One thread at a time may use it.
+    """A Forest that is brought up to date before each use, by one thread at a time.
 
     Attributes:
         forest: All providers as they were when the store was last asked.
@@ -30,26 +30,36 @@ class Follower:
             what holds now.
     """
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: Store, *, is_worker: bool = True) -> None:
+        """Begin with an empty Forest; `is_worker` tells whether it counts in the workers' metrics."""
         self.forest = Forest()
         self.version = 0
         self._store = store
+        self._is_worker = is_worker
         self._cursor: Cursor | None = None
         self._failed_at = 0.0
+        self._looked_at = 0.0
 
     def catch_up(self, since: float) -> None:
-        """Take in everything that was committed so far.
+        """Apply everything committed before the caller came.
+
+        Those who wait for their turn at the same time share one look at the feed: the first of them
+        looks, after the last of them came, and so sees every write that ended before.
 
         Args:
-            since: When the caller began to wait for its turn, of the monotonic clock. If the
-                database has failed since then, it is not asked again: what another thread waited
-                for in vain, this one would too.
+            since: When the caller began to wait for its turn, of the monotonic clock. If a look was
+                begun since then, it tells this caller enough. If the database has failed since
+                then, it is not asked again: what another thread waited for in vain, this one
+                would too.
 
         Raises:
             StoreUnavailableError: if the database does not answer.
         """
         if self._failed_at > since:
             raise StoreUnavailableError(_FAILED_MEANWHILE)
+        if self._looked_at > since and self._cursor is not None:
+            return
+        begin = monotonic()
         try:
             if self._cursor is None:
                 with _made_to_stay(self.forest):
@@ -59,20 +69,23 @@ class Follower:
         except StoreUnavailableError:
             self._failed_at = monotonic()
             raise
+        self._looked_at = begin
 
     def catch_up_within(self, transaction: ReadTransaction) -> None:
-        """Take in everything that a transaction sees, which has not asked anything yet.
+        """Apply everything that a fresh transaction sees.
 
         The Forest is the same picture then as that of the transaction's snapshot.
         """
         begin = perf_counter()
         changes = changes_since(transaction, self._cursor)
+        if not self.forest.agrees_with(changes):
+            changes = changes_since(transaction, None)
         if self._cursor is None or changes.cursor.positions != self._cursor.positions:
             self._apply(changes, begin)
 
     @property
     def cursor(self) -> Cursor:
-        """Return how far the Forest has come in the change feed, once it has caught up."""
+        """Return the Forest's position in the change feed, once it has caught up."""
         if self._cursor is None:
             raise RuntimeError("it has not caught up yet")
         return self._cursor
@@ -80,6 +93,8 @@ class Follower:
     def _follow(self) -> None:
         begin = perf_counter()
         changes = self._store.changes(self._cursor)
+        if changes is not None and not self.forest.agrees_with(changes):
+            changes = self._store.changes(None)
         if changes is not None:
             self._apply(changes, begin)
 
@@ -89,12 +104,13 @@ class Follower:
         self.version += 1
         self.forest.apply(changes)
         self._cursor = changes.cursor
-        _count(changes, len(self.forest.living_rows), perf_counter() - begin)
+        if self._is_worker:
+            _count(changes, len(self.forest), perf_counter() - begin)
 
 
 @contextmanager
 def _made_to_stay(forest: Forest) -> Iterator[None]:
-    """Spare the garbage collector the objects of a large Forest that is loaded meanwhile.
+    """Freeze the objects of a large Forest, loaded within the block, for the garbage collector.
 
     It holds some for each provider, in no cycles and for long. Looking through them again and
     again took a quarter of the time of loading them, and made answers wait afterwards.
@@ -116,7 +132,9 @@ def _count(changes: Changes, providers: int, seconds: float) -> None:
     if changes.complete:
         metrics.FOREST_LOAD_SECONDS.observe(seconds)
     else:
-        metrics.FOREST_CHANGED.inc(len(changes.records) + len(changes.removed))
+        metrics.FOREST_CHANGED.inc(
+            len(changes.records) + len(changes.removed) + len(changes.usage)
+        )
     worker = str(os.getpid())
     metrics.FOREST_PROVIDERS.labels(worker).set(providers)
     metrics.FEED_POSITION.labels(worker).set(sum(changes.cursor.positions.values()))

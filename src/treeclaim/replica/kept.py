@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is remembered of questions: answers that still hold, and which questions take long."""
+"""Caches about questions: answers that still hold, and the questions that take long."""
 
 import threading
 import time
@@ -34,7 +34,7 @@ class KeptAnswer:
 
 
 class KeptAnswers:
-    """Answers by the keys of their questions; those that were not asked for the longest go first.
+    """Answers by the keys of their questions; the least recently used go first.
 
     Schedulers ask the same few questions again and again.
     """
@@ -51,7 +51,7 @@ class KeptAnswers:
         return self._bytes
 
     def find(self, version: int, key: bytes | None) -> KeptAnswer | None:
-        """Return the answer of a question that holds at a version of the Forest, if known."""
+        """Return the answer that holds at a version of the Forest, if known."""
         if key is None:
             return None
         with self._lock:
@@ -63,7 +63,7 @@ class KeptAnswers:
             return None
 
     def keep(self, version: int, key: bytes | None, answer: KeptAnswer) -> None:
-        """Keep an answer that was worked out at a version of the Forest, if it still holds."""
+        """Keep an answer computed at a version of the Forest, if it still holds."""
         size = len(answer.body) + _OVERHEAD
         if key is None or size > _MOST_BYTES // 2:
             return
@@ -85,7 +85,7 @@ class KeptAnswers:
 
 
 class LongQuestions:
-    """Remembers for a while which questions took long, so that no time is lost with them again."""
+    """Remembers for a while which questions took long, to skip the fast lane for them."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -102,7 +102,7 @@ class LongQuestions:
                 self._until.popitem(last=False)
 
     def knows(self, key: bytes | None, *, very: bool = False) -> bool:
-        """Tell whether a question took long, or very long, not long ago."""
+        """Tell whether a question took long, or very long, recently."""
         if key is None:
             return False
         with self._lock:

@@ -19,8 +19,9 @@ from treeclaim.model.errors import (
     ResourceClassNotFoundError,
     TraitsNotFoundError,
 )
-from treeclaim.model.placing import Holder, Placement, Placing
+from treeclaim.model.extension.placing import Holder, Placement, Placing
 from treeclaim.model.request import BodyForm, CandidateRequest, SearchOptions
+from treeclaim.replica.questions import OnePiece, are_hard
 
 _FORM = BodyForm()
 
@@ -63,11 +64,15 @@ class AlternativesQuestion:
 
     @property
     def is_hard(self) -> bool:
-        """Tell whether it is not even tried in the worker itself."""
-        return any(request.can_split for request in self.requests.values())
+        """Tell whether to skip the attempt in the worker itself."""
+        return are_hard(self.requests.values())
 
     def begin(self, forest: Forest, budget: Budget) -> "_Alternatives":
-        """Look whether all names exist."""
+        """Look whether all names exist.
+
+        Raises:
+            QueryError: for the first query that names what does not exist.
+        """
         require_names_of(forest, self.requests)
         return _Alternatives(forest, self, budget)
 
@@ -122,42 +127,32 @@ class PlacingQuestion:
 
     @property
     def is_hard(self) -> bool:
-        """Tell whether it is not even tried in the worker itself."""
-        return any(
-            request.can_split for one in self.placing.requests for request in one.alternatives
+        """Tell whether to skip the attempt in the worker itself."""
+        return are_hard(
+            query for request in self.placing.requests for query in request.alternatives
         )
 
-    def begin(self, forest: Forest, budget: Budget) -> "_Placed":
-        """Look whether all names exist."""
-        requests = {
-            f"requests[{number}].alternatives[{at}]": request
-            for number, one in enumerate(self.placing.requests)
-            for at, request in enumerate(one.alternatives)
+    def begin(self, forest: Forest, budget: Budget) -> OnePiece:
+        """Look whether all names exist.
+
+        Raises:
+            QueryError: for the first query that names what does not exist.
+        """
+        queries = {
+            f"requests[{number}].alternatives[{at}]": query
+            for number, request in enumerate(self.placing.requests)
+            for at, query in enumerate(request.alternatives)
         }
-        require_names_of(forest, requests)
-        return _Placed(forest, self, budget)
+        require_names_of(forest, queries)
+        return OnePiece(lambda: self._outcome(forest, budget).written())
 
-
-class _Placed:
-    """An outcome in the making."""
-
-    def __init__(self, forest: Forest, question: PlacingQuestion, budget: Budget) -> None:
-        self.candidates = 0
-        self._forest = forest
-        self._question = question
-        self._budget = budget
-
-    def pieces(self) -> Iterator[bytes | memoryview]:
-        """Yield the document."""
-        question = self._question
-        placer = Placer(
-            self._forest, question.placing, question.holders, self._budget, question.fixed
-        )
+    def _outcome(self, forest: Forest, budget: Budget) -> Outcome:
+        placer = Placer(forest, self.placing, self.holders, budget, self.fixed)
         attempt = placer.placed()
         explanation = None
-        if attempt.unplaced and question.placing.explain:
-            explanation = explanation_of(placer, attempt, self._budget)
-        yield Outcome(attempt.placed, tuple(attempt.unplaced), explanation).written()
+        if attempt.unplaced and self.placing.explain:
+            explanation = explanation_of(placer, attempt, budget)
+        return Outcome(attempt.placed, tuple(attempt.unplaced), explanation)
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,31 +176,25 @@ class CapacityQuestion:
 
     @property
     def is_hard(self) -> bool:
-        """Tell whether it is not even tried in the worker itself."""
-        return any(request.can_split for request in self.requests.values())
+        """Tell whether to skip the attempt in the worker itself."""
+        return are_hard(self.requests.values())
 
-    def begin(self, forest: Forest, budget: Budget) -> "_Capacity":
-        """Look whether all names exist."""
+    def begin(self, forest: Forest, budget: Budget) -> OnePiece:
+        """Look whether all names exist.
+
+        Raises:
+            QueryError: for the first request that names what does not exist.
+        """
         require_names_of(
             forest, {f"requests.{name}": request for name, request in self.requests.items()}
         )
-        return _Capacity(forest, self, budget)
+        return OnePiece(lambda: self._written(forest, budget))
 
-
-class _Capacity:
-    """Numbers in the making."""
-
-    def __init__(self, forest: Forest, question: CapacityQuestion, budget: Budget) -> None:
-        self.candidates = 0
-        self._forest = forest
-        self._question = question
-        self._budget = budget
-
-    def pieces(self) -> Iterator[bytes | memoryview]:
-        """Yield the document."""
-        question = self._question
+    def _written(self, forest: Forest, budget: Budget) -> bytes:
+        count = len(self.requests)
+        # A request that takes all its time leaves the others theirs.
         found = {
-            name: fitting(self._forest, request, question.fitting, self._budget)
-            for name, request in question.requests.items()
+            name: fitting(forest, request, self.fitting.share(count - number), budget)
+            for number, (name, request) in enumerate(self.requests.items())
         }
-        yield orjson.dumps({"capacity": found})
+        return orjson.dumps({"capacity": found})

@@ -2,7 +2,7 @@
 """The questions that can take long."""
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 import orjson
@@ -30,6 +30,26 @@ def key_of(*parts: str) -> bytes:
     return hashlib.blake2b(text, digest_size=_DIGEST_BYTES).digest()
 
 
+def are_hard(requests: Iterable[CandidateRequest]) -> bool:
+    """Tell whether one of some searches is not even tried in the worker itself."""
+    return any(
+        bool(request.can_split) or len(request.groups) > _FEW_GROUPS for request in requests
+    )
+
+
+class OnePiece:
+    """An answer in the making that is written in one piece, and has no candidates to count."""
+
+    def __init__(self, written: Callable[[], bytes]) -> None:
+        """Take what works the whole answer out."""
+        self.candidates = 0
+        self._written = written
+
+    def pieces(self) -> Iterator[bytes | memoryview]:
+        """Yield the body."""
+        yield self._written()
+
+
 @dataclass(frozen=True, slots=True)
 class CandidateQuestion:
     """Which combinations of providers satisfy a request (contract page 90)?
@@ -53,8 +73,8 @@ class CandidateQuestion:
 
     @property
     def is_hard(self) -> bool:
-        """Tell whether it is not even tried in the worker itself."""
-        return bool(self.request.can_split) or len(self.request.groups) > _FEW_GROUPS
+        """Tell whether to skip the attempt in the worker itself."""
+        return are_hard((self.request,))
 
     def begin(self, forest: Forest, budget: Budget) -> Answer:
         """Begin the search."""
@@ -85,23 +105,12 @@ class ExplainQuestion:
         """Tell that it is not even tried in the worker itself: it takes many searches."""
         return True
 
-    def begin(self, forest: Forest, budget: Budget) -> "_Explanation":
-        """Look whether the tree in focus exists."""
+    def begin(self, forest: Forest, budget: Budget) -> OnePiece:
+        """Look whether the tree in focus exists.
+
+        Raises:
+            ProviderNotFoundError: if it does not.
+        """
         if self.focus.tree is not None and forest.row_of(self.focus.tree) is None:
             raise ProviderNotFoundError(self.focus.tree)
-        return _Explanation(forest, self, budget)
-
-
-class _Explanation:
-    """An explanation in the making."""
-
-    def __init__(self, forest: Forest, question: ExplainQuestion, budget: Budget) -> None:
-        self.candidates = 0
-        self._forest = forest
-        self._question = question
-        self._budget = budget
-
-    def pieces(self) -> Iterator[bytes | memoryview]:
-        """Yield the document."""
-        question = self._question
-        yield orjson.dumps(explained(self._forest, question.request, question.focus, self._budget))
+        return OnePiece(lambda: orjson.dumps(explained(forest, self.request, self.focus, budget)))

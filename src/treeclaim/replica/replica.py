@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A worker's Forest for all who ask: the fast lane, the slow lane, and what they share."""
+"""A worker's Forest: the fast lane, the slow lane, and their shared caches."""
 
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -67,7 +67,7 @@ class Replica:
 
     @contextmanager
     def current(self) -> Iterator[Forest]:
-        """Give the Forest with everything committed so far, for something short.
+        """Give the Forest with everything committed so far, for short work.
 
         Copy out what outlives the block.
 
@@ -82,7 +82,7 @@ class Replica:
 
     @property
     def cursor(self) -> Cursor:
-        """Return how far the Forest has come, within a block of `current`."""
+        """Return the Forest's position in the feed, within a block of `current`."""
         return self._follower.cursor
 
     def at_one_moment(
@@ -90,7 +90,7 @@ class Replica:
         of_forest: Callable[[Forest, Cursor], Found],
         of_store: Callable[[ReadTransaction, Found], Result],
     ) -> Result:
-        """Read from the Forest, then from the database as it was at the very same moment.
+        """Read from the Forest, then from the database as of the same moment.
 
         Only the first of the two keeps others from the Forest.
 
@@ -104,6 +104,7 @@ class Replica:
             OverloadedError: if the Forest was not free in time.
         """
         turn = _Turn(self._turn)
+        began = monotonic()
 
         def read(transaction: ReadTransaction) -> Result:
             # A connection that was lost makes this run again.
@@ -119,7 +120,7 @@ class Replica:
         turn.take()
         try:
             # Loading everything has its own ways, and is not for a connection to wait for.
-            self._follower.catch_up(monotonic())
+            self._follower.catch_up(began)
             return self._store.read(read)
         finally:
             turn.give()
@@ -254,7 +255,7 @@ class Replica:
 
 
 class _Turn:
-    """The turn of one who may give it back early."""
+    """A turn that may be given back early."""
 
     def __init__(self, gate: Gate) -> None:
         self._gate = gate

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Bounds of the server that are no options, with their reasons."""
+"""Fixed bounds of the server, with their reasons."""
 
 HEAD_BYTES = 400 * 1024
 """Longest request line with headers. A token of Keystone has up to some KiB and a scheduler's query

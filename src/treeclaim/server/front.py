@@ -10,6 +10,7 @@ import sys
 import time
 from collections.abc import Callable
 from email.utils import formatdate
+from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
 from treeclaim.config.connections import ConnectionLimits
@@ -72,7 +73,8 @@ class Front:
         self.keep_alive_header = f"Keep-Alive: timeout={int(limits.keep_alive_seconds)}\r\n"
         self._tls = tls
         self._listener: socket.socket | None = None
-        self._opening: dict[asyncio.Task[Any], None] = {}
+        self._opening: dict[Connection, asyncio.Task[Any]] = {}
+        """Connections that are not made yet; from then on they are in the table, never in both."""
         self._environment: dict[str, Any] = {}
         self._date = (0, "")
         self._all_closed = asyncio.Event()
@@ -97,11 +99,16 @@ class Front:
         return self._date[1]
 
     def environment_of(self, transport: asyncio.Transport) -> dict[str, Any]:
-        """Return what is the same in the WSGI environments of all requests of a connection."""
+        """Return the part of the WSGI environment that all requests of a connection share."""
         peer = transport.get_extra_info("peername")
         if isinstance(peer, tuple):
             return self._environment | {"REMOTE_ADDR": peer[0], "REMOTE_PORT": str(peer[1])}
         return dict(self._environment)
+
+    def note_made(self, connection: Connection) -> None:
+        """Enter a connection that is made into the table."""
+        self._opening.pop(connection, None)
+        self.table.add(connection)
 
     def note_closed(self) -> None:
         """Note that a connection is closed."""
@@ -159,17 +166,18 @@ class Front:
             accepted.close()
             return
         seconds = self.limits.header_seconds if self._tls else None
+        connection = Connection(self, accepted)
         task = self.loop.create_task(
             self.loop.connect_accepted_socket(
-                lambda: Connection(self, accepted),
+                lambda: connection,
                 accepted,
                 ssl=self._tls,
                 ssl_handshake_timeout=seconds,
                 ssl_shutdown_timeout=LINGER_SECONDS if self._tls else None,
             )
         )
-        self._opening[task] = None
-        task.add_done_callback(self._opened)
+        self._opening[connection] = task
+        task.add_done_callback(partial(self._opened, connection))
 
     def _make_room(self) -> bool:
         """Close a connection if there are too many; return whether there is room."""
@@ -180,8 +188,8 @@ class Front:
         self.table.sweep(self.loop.time())
         return self.table.make_room(opening)
 
-    def _opened(self, task: "asyncio.Task[Any]") -> None:
-        self._opening.pop(task, None)
+    def _opened(self, connection: Connection, task: "asyncio.Task[Any]") -> None:
+        self._opening.pop(connection, None)
         # A client that does not manage to speak TLS is nothing that anybody here could mend.
         if not task.cancelled() and (error := task.exception()) is not None:
             _LOG.debug("A connection was not opened: %s", error)
@@ -189,7 +197,7 @@ class Front:
 
     def _drop_opening(self) -> bool:
         """Drop the oldest connection whose TLS handshake is unfinished."""
-        for task in self._opening:
+        for task in self._opening.values():
             task.cancel()
             return True
         return False

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The store: runs operations in transactions, and returns what has changed since a cursor."""
+"""The store: runs operations in transactions, and returns the changes since a cursor."""
 
 import logging
 import threading
@@ -26,9 +26,11 @@ from treeclaim.store.database.transactions import (
     utc_now,
 )
 from treeclaim.store.feed import pruning
+from treeclaim.store.feed.looks import Looks, More, mark_of
 from treeclaim.store.feed.probe import Probe
-from treeclaim.store.feed.unread import changes_since
+from treeclaim.store.feed.unread import POSITIONS_SQL, changes_since
 from treeclaim.store.operations.allocations import claims as claim_writes
+from treeclaim.store.operations.allocations import placements as placement_writes
 from treeclaim.store.operations.allocations.requests import ClaimRequest
 from treeclaim.store.writes.commit import Committer, UnknownOutcomeError
 from treeclaim.store.writes.group_commit import GroupCommit, group_settings
@@ -48,6 +50,10 @@ differ and transactions that took long."""
 
 _PRUNE_INTERVAL = 3600.0
 """Seconds between two prunings by one process: some thousand rows each in a busy cloud."""
+
+_PRUNE_AFTER_TAKING = 60.0
+"""Seconds after which a process prunes that took a new stream: there may be too many by now. All
+workers take some when they start, so not at once."""
 
 PRUNING_THREAD = "treeclaim-pruning"
 """Name of the thread that prunes beside the writes."""
@@ -70,11 +76,14 @@ class Store:
         self.outages = Outages()
         self._translator = Translator(self.outages, settings.timeouts.write)
         self._probe = Probe(self.engine, self.outages)
+        self._looks = Looks(self._probe, mark_of(self.engine.dialect.paramstyle))
         self._closing = threading.Event()
         self._prune_at = monotonic() + _PRUNE_INTERVAL
         self._group_engine = make_engine(group_settings(settings))
+        self._group_committer = Committer(writing(self._group_engine))
+        self._streams_taken = 0
         group_commit = GroupCommit(
-            Committer(writing(self._group_engine)), self._translator, self.write, self._closing
+            self._group_committer, self._translator, self.write, self._closing
         )
         self._groups = Groups(group_commit.run, self._write_alone)
 
@@ -112,7 +121,7 @@ class Store:
         *args: Arguments.args,
         **kwargs: Arguments.kwargs,
     ) -> Result:
-        """Write as `write`; no statement begins after a deadline on the monotonic clock."""
+        """Write as `write` does; begin no statement after a deadline on the monotonic clock."""
         retries = Retries(self._attempts, deadline, self._closing)
         while True:
             try:
@@ -147,6 +156,23 @@ class Store:
         """
         self._submit(ClaimRequest(claims))
 
+    def place(self, claims: Sequence[ConsumerClaim]) -> None:
+        """Let new consumers hold what was found for them, all or nothing (page 98, section 4).
+
+        A single one shares transactions as claims do.
+
+        Raises:
+            PlacedMeanwhileError, PlacementRefusedError: as the operation `placements.place`.
+            TreeclaimError: as `write`.
+        """
+        if len(claims) > 1:
+            self.write(placement_writes.place, claims)
+            return
+        try:
+            self._submit(ClaimRequest(claims, is_placement=True))
+        except placement_writes.REFUSALS as error:
+            raise placement_writes.PlacementRefusedError(claims[0].consumer_uuid) from error
+
     def delete_allocations(self, consumer_uuid: str) -> None:
         """Remove all allocations of a consumer (page 70, section 5); see `replace_allocations`.
 
@@ -162,10 +188,7 @@ class Store:
 
     def _write_alone(self, member: Member) -> None:
         request = member.request
-        if request.is_release:
-            self._write_until(member.deadline, claim_writes.delete, *request.consumer_uuids)
-        else:
-            self._write_until(member.deadline, claim_writes.replace, request.claims)
+        self._write_until(member.deadline, claim_writes.write_request, request)
 
     def read(
         self,
@@ -202,16 +225,18 @@ class Store:
         return result
 
     def changes(self, cursor: Cursor | None) -> Changes | None:
-        """Return what was committed since a cursor; None if nothing was.
+        """Return the changes committed since a cursor; None if there are none.
 
-        If nothing is new, as usual, this costs one query over a few small rows. Everything else
-        is read in one snapshot, so each transaction is seen whole or not at all.
+        If nothing is new, or nothing but claims, this costs one query over a few small rows.
+        Everything else is read in one snapshot. So each transaction is seen whole or not at all.
 
         Raises:
             StoreUnavailableError: if the database does not answer.
         """
-        if cursor is not None and self._probe.positions() == cursor.positions:
-            return None
+        if cursor is not None:
+            found = self._looks.since(cursor)
+            if found is not More.MORE:
+                return found
         return self.read(changes_since, cursor)
 
     def positions(self) -> Positions:
@@ -220,7 +245,7 @@ class Store:
         Raises:
             StoreUnavailableError: if the database does not answer.
         """
-        return self._probe.positions()
+        return {row[0]: row[1] for row in self._probe.rows(POSITIONS_SQL)}
 
     def prune(self, keep: timedelta) -> int:
         """Delete rows of the change feed that are older than `keep`; return how many.
@@ -239,7 +264,7 @@ class Store:
                 batch = self.write(pruning.delete_oldest, stream_id, before)
                 deleted += batch
         self.write(pruning.remove_closed, before)
-        self.write(pruning.close_unused, before)
+        self.write(pruning.close_unused, utc_now() - min(keep, pruning.CLOSE_AFTER))
         return deleted
 
     def _prune_if_due(self) -> None:
@@ -247,6 +272,10 @@ class Store:
 
         The write that triggered it is committed already; its client is not told of failures here.
         """
+        taken = self._committer.streams_taken + self._group_committer.streams_taken
+        if taken != self._streams_taken:
+            self._streams_taken = taken
+            self._prune_at = min(self._prune_at, monotonic() + _PRUNE_AFTER_TAKING)
         if monotonic() < self._prune_at:
             return
         self._prune_at = monotonic() + _PRUNE_INTERVAL

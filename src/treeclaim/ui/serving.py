@@ -57,7 +57,7 @@ class _File:
 
 
 class Pages:
-    """The WSGI layer that answers what is below `/ui/`, and leaves all else to the service."""
+    """The WSGI layer that serves paths below `/ui/` and passes all others to the service."""
 
     def __init__(self, application: "WSGIApplication") -> None:
         self._application = application
@@ -126,7 +126,7 @@ def _send(
 def _refuse(
     start_response: "StartResponse", status: str, *headers: tuple[str, str]
 ) -> Iterable[bytes]:
-    """Answer with a status, and with its text as the body."""
+    """Answer with a status and its text."""
     body = f"{status}\n".encode()
     fixed = [("Content-Type", "text/plain; charset=utf-8"), ("Content-Length", str(len(body)))]
     start_response(status, [*fixed, *headers, *_SAFETY])

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One reader of the change feed for all watchers of a worker."""
+"""Reads the change feed once for all watchers of a worker."""
 
 import logging
 import threading
@@ -21,7 +21,7 @@ and sending take. A look is the small query of every read."""
 
 
 class Waiting(Protocol):
-    """Somebody who waits for news.
+    """A watcher that waits for news.
 
     Attributes:
         wake: Called from another thread when there is some; None before it can be.
@@ -31,7 +31,7 @@ class Waiting(Protocol):
 
 
 class Hub:
-    """Reads the feed while somebody waits, and wakes all who do; threads may share it.
+    """Reads the feed while any watcher waits, and wakes them; thread-safe.
 
     Attributes:
         log: The latest news. It is replaced, never changed, so no lock is needed to read it.
@@ -47,7 +47,7 @@ class Hub:
         self._pause = threading.Event()
 
     def join(self, waiting: Waiting) -> int:
-        """Begin to wait: everything committed from now on is in the log from the returned number on.
+        """Begin to wait; the log has everything committed from now on, from the returned number on.
 
         Raises:
             StoreUnavailableError: if the database does not answer.
@@ -64,7 +64,7 @@ class Hub:
             return self.log.end
 
     def leave(self, waiting: Waiting) -> None:
-        """Wait no more; the event loop may call this, it never takes long."""
+        """Stop waiting; never blocks, so the event loop may call it."""
         self._waiting.pop(waiting, None)
 
     @property
@@ -73,7 +73,7 @@ class Hub:
         return len(self._waiting)
 
     def _look_on(self) -> None:
-        """Look at the feed until nobody waits any more."""
+        """Read the feed until no watcher waits."""
         while True:
             self._pause.wait(self._look_seconds)
             try:

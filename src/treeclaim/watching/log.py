@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The latest news, numbered, so that each watcher can go on where it was."""
+"""The latest news, numbered, so that each watcher can resume."""
 
 from dataclasses import dataclass, field
 
-from treeclaim.model.news import News
+from treeclaim.model.extension.news import News
 
 _MOST_ENTRIES = 2_000
 """Times at which there was news: a quarter of an hour, if there is some at each look."""
@@ -15,7 +15,7 @@ come again, and then has all at once from the database."""
 
 @dataclass(frozen=True, slots=True)
 class Log:
-    """Some entries, which never change: adding one makes another log.
+    """An immutable sequence of entries; adding one makes a new log.
 
     So whoever has a log needs no lock.
 
@@ -48,11 +48,11 @@ class Log:
         return Log(self.first + drop, entries[drop:])
 
     def broken(self) -> "Log":
-        """Return a log that has nothing of what was: everybody has to begin again."""
+        """Return an empty log: every watcher has to begin again."""
         return Log(self.end + 1)
 
     def since(self, number: int) -> News:
-        """Return what is new from an entry on, as one; there must be some."""
+        """Return the news from an entry on, merged; there must be some."""
         entries = self.entries[number - self.first :]
         folded = entries[0]
         for entry in entries[1:]:

@@ -6,8 +6,8 @@ from typing import Any
 
 import orjson
 
-from treeclaim.model import cursor_text
-from treeclaim.model.news import News, Part, ProviderChange
+from treeclaim.model.extension import cursor_text
+from treeclaim.model.extension.news import News, Part, ProviderChange
 
 
 def document(news: News) -> bytes:
@@ -16,7 +16,7 @@ def document(news: News) -> bytes:
 
 
 def nothing_since(cursor: str) -> bytes:
-    """Write that there is nothing new since a cursor."""
+    """Write the answer without news since a cursor."""
     return orjson.dumps({"changes": [], "catalogue": False, "cursor": cursor})
 
 
@@ -28,7 +28,7 @@ def event(news: News) -> bytes:
 
 
 def comment(news: News | None) -> bytes:
-    """Write a comment, which says that the connection is alive.
+    """Write a comment that keeps the connection alive.
 
     Args:
         news: What was passed over since the last event, which nobody needs to be told; the cursor

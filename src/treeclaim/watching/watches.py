@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Those who wait for news: what is to be sent to each, and when.
+"""Watchers: what is sent to each, and when.
 
 A server's event loop asks them, so nothing here waits, takes a lock or asks the database.
 """
@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from collections.abc import Set as AbstractSet
 from time import monotonic
 
-from treeclaim.model.news import News
+from treeclaim.model.extension.news import News
 from treeclaim.watching import texts
 from treeclaim.watching.hub import Hub
 from treeclaim.watching.log import Log
@@ -21,7 +21,7 @@ Trees = Mapping[str, AbstractSet[str]]
 
 
 class Watch:
-    """Somebody who waits for news.
+    """A watcher that waits for news.
 
     Attributes:
         wake: What the server wants to be called when there may be something to send.
@@ -48,19 +48,19 @@ class Watch:
         self._next = hub.join(self)
 
     def take(self) -> bytes | None:
-        """Return what is to be sent now; None for nothing. What was taken is not told again."""
+        """Return the data to send now, once; None if there is none."""
         raise NotImplementedError
 
     def finish(self) -> bytes | None:
-        """Return what is to be sent because the server stops; it is over then."""
+        """Return the final data before the server stops."""
         raise NotImplementedError
 
     def close(self) -> None:
-        """Wait no more."""
+        """Stop waiting."""
         self._hub.leave(self)
 
     def _news(self, log: Log) -> News:
-        """Return what is new, and be told of it no more; there must be some."""
+        """Return the news, once; there must be some."""
         news = log.since(self._next)
         self._next = log.end
         if self.trees is None:
@@ -84,7 +84,7 @@ class Stream(Watch):
         self._plan()
 
     def take(self) -> bytes | None:
-        """Return the next event, or a comment where it is time for one."""
+        """Return the next event, or a comment when one is due."""
         log = self._hub.log
         if self._next < log.first or monotonic() >= self._ends:
             self.is_over = True
@@ -127,7 +127,7 @@ class LongPoll(Watch):
     """One answer, as soon as there is something to tell, or when the time is over."""
 
     def __init__(self, hub: Hub, ends: float, cursor: str) -> None:
-        """Begin to wait for what comes after a cursor."""
+        """Begin to wait for news after a cursor."""
         super().__init__(hub, ends)
         self._cursor = cursor
         self._latest: News | None = None

@@ -42,6 +42,7 @@ def test_a_line_has_the_usual_shape_and_tells_who_asked(environment, tmp_path):
     assert re.search(rf"\[{GLOBAL} req-[0-9a-f-]+ admin treasury ", line)
 
 
+@pytest.mark.slow
 def test_a_line_can_be_json(environment, tmp_path):
     environment["OS_DEFAULT__USE_JSON"] = "true"
     (line,) = lines_of(environment, tmp_path)

@@ -3,71 +3,17 @@
 
 import io
 import json
-import threading
 import uuid
-from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any, ClassVar
-from urllib.parse import parse_qs, urlsplit
+from typing import Any
 
 import pytest
 
 from tests.cli.processes import call
 from tests.cli.services import client_in, refused, served, succeed
+from tests.compute import compute_with, with_cloud
 
 HOST = str(uuid.UUID(int=1))
 SERVERS = [str(uuid.UUID(int=100 + number)) for number in range(5)]
-PAGE = 2
-
-
-class _Compute(BaseHTTPRequestHandler):
-    """Lists servers as the compute API does: two on a page, links to the next, all projects."""
-
-    servers: ClassVar = ()
-    asked: ClassVar = []
-
-    def do_GET(self):
-        url = urlsplit(self.path)
-        query = {name: values[0] for name, values in parse_qs(url.query).items()}
-        self.asked.append((self.headers["OpenStack-API-Version"], query.get("all_tenants")))
-        if url.path != "/servers":
-            self._send(404, {"itemNotFound": {"code": 404}})
-            return
-        some = list(self.servers)
-        if "marker" in query:
-            some = some[some.index(query["marker"]) + 1 :]
-        page = some[:PAGE]
-        body = {"servers": [{"id": one, "name": f"server {one}", "links": []} for one in page]}
-        if len(some) > PAGE:
-            address = f"http://{self.headers['Host']}/servers?limit=1000&marker={page[-1]}"
-            body["servers_links"] = [{"rel": "next", "href": address}]
-        self._send(200, body)
-
-    def _send(self, status, body):
-        content = json.dumps(body).encode()
-        self.send_response(status)
-        self.send_header("Content-Type", "application/json")
-        self.send_header("Content-Length", str(len(content)))
-        self.end_headers()
-        self.wfile.write(content)
-
-    def log_message(self, *_arguments):
-        """Say nothing."""
-
-
-@contextmanager
-def compute_with(servers):
-    """A compute API that lists some servers; yields its class and URL."""
-    handler = type("Compute", (_Compute,), {"servers": tuple(servers), "asked": []})
-    server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
-    thread = threading.Thread(target=server.serve_forever)
-    thread.start()
-    try:
-        yield handler, f"http://127.0.0.1:{server.server_port}"
-    finally:
-        server.shutdown()
-        thread.join()
-        server.server_close()
 
 
 @pytest.fixture(scope="module")
@@ -96,22 +42,6 @@ def claim(client, consumer):
         "consumer_type": "INSTANCE",
     }
     client.call("PUT", f"/allocations/{consumer}", json=body)
-
-
-def with_cloud(environment, folder, url):
-    """The environment of commands that find the compute API by clouds.yaml."""
-    clouds = {
-        "clouds": {
-            "mine": {
-                "auth_type": "none",
-                "auth": {"endpoint": url},
-                "compute_endpoint_override": url,
-            }
-        }
-    }
-    path = folder / "clouds.yaml"
-    path.write_text(json.dumps(clouds))
-    return environment | {"OS_CLIENT_CONFIG_FILE": str(path), "OS_CLOUD": "mine"}
 
 
 def audited(environment, *arguments, code):

@@ -268,6 +268,7 @@ def test_a_dash_reads_standard_input(environment, client):
     assert client.providers(name="from-standard-input")
 
 
+@pytest.mark.slow
 def test_an_interrupted_load_says_what_was_done_and_goes_on_where_it_was(
     environment, client, tmp_path
 ):

@@ -114,18 +114,22 @@ def test_a_limit_is_told_and_an_empty_answer_points_to_explain(environment):
     assert "treeclaim explain" in succeed(environment, "candidates", "resources=VGPU:100")
 
 
-def test_what_goes_into_a_pipe_is_whole_and_plain(environment):
-    narrow = environment | {"COLUMNS": "40", "TERM": "xterm-256color", "FORCE_COLOR": "1"}
-    for arguments in (
+@pytest.mark.parametrize(
+    "arguments",
+    [
         ("candidates", "resources=VCPU:1,MEMORY_MB:512", "resources_G=VGPU:1"),
-        ("tree", "host-1", "--inventories"),
-        ("explain", "resources=VGPU:6"),
-        ("show", "host-1"),
-    ):
-        shown = run(narrow, *arguments).stdout
-        assert "\x1b[" not in shown
-        assert shown == run(environment, *arguments).stdout
-        assert "…" not in shown
+        pytest.param(("tree", "host-1", "--inventories"), marks=pytest.mark.slow),
+        pytest.param(("explain", "resources=VGPU:6"), marks=pytest.mark.slow),
+        pytest.param(("show", "host-1"), marks=pytest.mark.slow),
+    ],
+    ids=lambda arguments: arguments[0],
+)
+def test_what_goes_into_a_pipe_is_whole_and_plain(environment, arguments):
+    narrow = environment | {"COLUMNS": "40", "TERM": "xterm-256color", "FORCE_COLOR": "1"}
+    shown = run(narrow, *arguments).stdout
+    assert "\x1b[" not in shown
+    assert shown == run(environment, *arguments).stdout
+    assert "…" not in shown
 
 
 def test_a_tree_is_filtered_by_class_trait_load_and_depth(environment, claimed):
@@ -351,15 +355,27 @@ def test_bash_completes(environment, line, expected):
     assert set(done.stdout.split()) == expected
 
 
-def test_each_command_has_a_man_page_with_all_its_options(tmp_path):
-    pages = {path.stem: path.read_text() for path in manual.write_pages(tmp_path)}
+@pytest.fixture(scope="module")
+def pages(tmp_path_factory):
+    """The folder with a man page of each command."""
+    folder = tmp_path_factory.mktemp("man")
+    manual.write_pages(folder)
+    return folder
+
+
+def test_each_command_has_a_man_page_with_all_its_options(pages):
+    texts = {path.stem: path.read_text() for path in pages.iterdir()}
     for one in described(parser()):
-        page = pages["-".join(("treeclaim", *one.words))].replace("\\-", "-")
+        page = texts["-".join(("treeclaim", *one.words))].replace("\\-", "-")
         for option in one.options():
             assert option.option_strings[-1] in page
-    if shutil.which("man"):
-        for path in tmp_path.iterdir():
-            done = subprocess.run(
-                ["man", "--warnings", "-l", str(path)], capture_output=True, text=True, check=False
-            )
-            assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not shutil.which("man"), reason="there is no man")
+def test_man_shows_each_page_without_a_warning(pages):
+    for path in pages.iterdir():
+        done = subprocess.run(
+            ["man", "--warnings", "-l", str(path)], capture_output=True, text=True, check=False
+        )
+        assert (done.returncode, done.stderr) == (0, "")

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The `openstack` command, once for each line of JSON that comes in; runs where it is installed.
 
+Its argument is the group of the subcommands that will be run.
+
 A line in is the list of arguments; a line out is exit code, standard output and standard error.
 What the command imports is imported once, which is nearly all of its time; each command then is a
 process of its own, with nothing that another one left behind.
@@ -46,7 +48,7 @@ def main():
     """Answer until there is no more input."""
     with redirect_stdout(io.StringIO()):
         # To list all subcommands imports them.
-        shell.main(["command", "list", "--group=openstack.placement.v1"])
+        shell.main(["command", "list", f"--group={sys.argv[1]}"])
     for line in sys.stdin:
         print(json.dumps(once(json.loads(line))), flush=True)
 

@@ -9,6 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.databases import KINDS, empty_database
+from tests.extent import Extent
 from tests.store.feed.worlds_of_readers import (
     PROVIDERS,
     READERS,
@@ -20,6 +21,7 @@ from tests.store.feed.worlds_of_readers import (
 
 SLOW_KINDS = [KINDS[0], *(pytest.param(kind, marks=pytest.mark.slow) for kind in KINDS[1:])]
 HAPPENINGS = (
+    *("stock", "claim", "claim", "claim", "move", "release", "claim_as_before", "claim_as_later"),
     *("read", "read", "change", "change", "change", "replace", "trait"),
     *("restart", "age", "prune_everything", "prune_old", "backup", "restore"),
 )
@@ -75,7 +77,11 @@ def live_through(world, story):
     everybody_is_current(world)
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(
+    max_examples=40 if Extent.everything else 15,
+    deadline=None,
+    suppress_health_check=list(HealthCheck),
+)
 @given(story=STORIES)
 def test_no_story_leaves_a_reader_behind(story, empty_file, tmp_path_factory):
     path = tmp_path_factory.mktemp("story") / "placement.db"

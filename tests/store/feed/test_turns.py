@@ -2,6 +2,7 @@
 """A thread that waits for another one, which waits for the database, gives up in time."""
 
 import threading
+import uuid
 
 import pytest
 
@@ -11,6 +12,7 @@ from treeclaim.model.errors import StoreUnavailableError
 from treeclaim.replica import Replica
 from treeclaim.store import DatabaseSettings, Store
 from treeclaim.store.feed import probe as probe_module
+from treeclaim.store.operations.providers import inventories, providers
 
 SHORT = 0.2
 
@@ -71,6 +73,75 @@ def test_who_waited_for_the_inventory_while_the_database_failed_does_not_ask_it_
         pass
 
 
+def generation_of(replica, provider):
+    with replica.current() as forest:
+        return int(forest.generation.values[forest.row_of(provider)])
+
+
+def new_provider(store):
+    name = str(uuid.uuid4())
+    store.write(providers.create, uuid=name, name=name, parent_uuid=None)
+    return name
+
+
+def change(store, provider):
+    store.write(inventories.delete_all, provider)
+
+
+def test_readers_that_wait_share_one_look_which_shows_what_was_written_before_they_came(
+    store, monkeypatch
+):
+    replica = Replica(store)
+    provider = new_provider(store)
+    assert generation_of(replica, provider) == 0
+    looked = []
+    look = store.changes
+
+    def counted(cursor):
+        looked.append(cursor)
+        return look(cursor)
+
+    monkeypatch.setattr(store, "changes", counted)
+    found = []
+    with replica._turn.held(30):
+        threads = [
+            threading.Thread(target=lambda: found.append(generation_of(replica, provider)))
+            for _ in range(5)
+        ]
+        for number, thread in enumerate(threads, 1):
+            change(store, provider)
+            thread.start()
+            eventually(lambda number=number: replica._turn.waiting == number)
+    for thread in threads:
+        thread.join(timeout=30)
+    assert (len(looked), found) == (1, [5] * 5)
+    change(store, provider)
+    assert (generation_of(replica, provider), len(looked)) == (6, 2)
+
+
+def test_who_comes_while_another_one_looks_needs_a_look_of_his_own(store, monkeypatch):
+    replica = Replica(store)
+    provider = new_provider(store)
+    assert generation_of(replica, provider) == 0
+    found = []
+    late = threading.Thread(target=lambda: found.append(generation_of(replica, provider)))
+    look = store.changes
+
+    def slow_look(cursor):
+        seen = look(cursor)
+        if not late.ident:
+            # Too late for this look, and before the other reader came.
+            change(store, provider)
+            late.start()
+            eventually(lambda: replica._turn.waiting == 1)
+        return seen
+
+    monkeypatch.setattr(store, "changes", slow_look)
+    assert generation_of(replica, provider) == 0
+    late.join(timeout=30)
+    assert found == [1]
+
+
 def test_nobody_waits_without_end_to_ask_what_is_new(store, monkeypatch):
     monkeypatch.setattr(probe_module, "TURN_SECONDS", SHORT)
     with store._probe._lock, pytest.raises(StoreUnavailableError):
@@ -85,7 +156,7 @@ def test_who_waited_for_a_database_that_failed_meanwhile_does_not_wait_for_it_ag
     asked = []
     first_asks, others_wait = threading.Event(), threading.Event()
 
-    def silent():
+    def silent(*_):
         asked.append(1)
         first_asks.set()
         assert others_wait.wait(30)

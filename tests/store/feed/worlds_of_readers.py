@@ -9,9 +9,12 @@ from datetime import timedelta
 import sqlalchemy as sa
 
 from treeclaim.forest.table.forest import Forest
+from treeclaim.model.claim import ConsumerClaim
 from treeclaim.model.errors import TreeclaimError
+from treeclaim.model.extension.news import Part
 from treeclaim.model.inventory import Inventory
 from treeclaim.store import DatabaseSettings, Store
+from treeclaim.store.operations.allocations import claims
 from treeclaim.store.operations.catalogue import resource_classes
 from treeclaim.store.operations.catalogue import traits as trait_names
 from treeclaim.store.operations.providers import inventories, providers
@@ -19,6 +22,7 @@ from treeclaim.store.schema import revisions as schema
 from treeclaim.store.schema.tables import feed, own, placement, streams
 
 PROVIDERS = [str(uuid.UUID(int=number + 1)) for number in range(4)]
+CONSUMERS = [str(uuid.UUID(int=number + 1)) for number in range(2)]
 CLASS = "CUSTOM_SLOT"
 TRAITS = ["CUSTOM_A", "CUSTOM_B"]
 WRITERS = 3
@@ -60,6 +64,7 @@ class Reader:
         changes = self.store.changes(self.cursor)
         if changes is None:
             return False
+        assert self.forest.agrees_with(changes)
         self.forest.apply(changes)
         self.cursor = changes.cursor
         return changes.complete
@@ -117,6 +122,46 @@ class World:
         self._write(writer, inventories.delete_all, PROVIDERS[which])
         self.delete(writer, which)
         self.create(writer, (which + 1) % len(PROVIDERS))
+
+    def claim(self, writer, which):
+        """Let a consumer hold something of a provider, instead of what it holds of others."""
+        self._claim(writer, CONSUMERS[which % len(CONSUMERS)], PROVIDERS[which], 1 + which)
+
+    def move(self, writer, which):
+        """Let a consumer hold something of another provider."""
+        provider = PROVIDERS[(which + writer + 1) % len(PROVIDERS)]
+        self._claim(writer, CONSUMERS[which % len(CONSUMERS)], provider, 1)
+
+    def _claim(self, writer, consumer, provider, amount, also=None):
+        claim = ConsumerClaim(consumer, {provider: {CLASS: amount}}, "project", "user")
+
+        def change(transaction):
+            claims.replace(transaction, [claim])
+            if also is not None:
+                also(transaction)
+
+        self._write(writer, change)
+
+    def release(self, writer, which):
+        """Let a consumer hold nothing."""
+        self._write(writer, claims.delete, CONSUMERS[which % len(CONSUMERS)])
+
+    def claim_as_before(self, writer, which):
+        """Claim as a process of the release before does, which tells no amounts."""
+
+        def tell_no_amounts(transaction):
+            transaction.touch_providers(list(transaction.touched_providers), Part.ALLOCATIONS)
+
+        consumer, provider = CONSUMERS[which % len(CONSUMERS)], PROVIDERS[which]
+        self._claim(writer, consumer, provider, 2, tell_no_amounts)
+
+    def claim_as_later(self, writer, which):
+        """Claim as a process of a later release may, whose amounts have another form."""
+        self.claim(writer, which)
+        with self.onlooker.engine.begin() as connection:
+            connection.execute(
+                sa.update(feed).where(feed.c.amounts.is_not(None)).values(amounts="[2]")
+            )
 
     def trait(self, writer, which):
         """Make a trait, or take it away."""

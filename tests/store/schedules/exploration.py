@@ -56,6 +56,7 @@ class Exploration:
         self._scripts = case.clients
         self._preemptions = case.preemptions
         self._filling = place.script(case.world)
+        self._streams = case.world.streams
         self._footprints = None
         self._start, self._tolerated = self._at_the_start()
         self.count = 0
@@ -87,8 +88,8 @@ class Exploration:
     def _meet(self):
         self._place.fill(self._filling)
         sessions = self._place.sessions[: len(self._scripts)]
-        for session in sessions:
-            session.meet(self._start)
+        for number, session in enumerate(sessions):
+            session.meet(self._start, [*self._streams[number:], *self._streams[:number]])
         return sessions
 
     def _run(self, choices, footprints=None):

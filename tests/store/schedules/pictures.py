@@ -108,6 +108,8 @@ def followed(store, forest, cursor):
     changes = store.changes(cursor)
     if changes is None:
         return cursor
+    # A worker would load everything then, and hide that something was told wrongly.
+    assert forest.agrees_with(changes)
     forest.apply(changes)
     return changes.cursor
 

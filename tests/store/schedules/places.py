@@ -63,7 +63,11 @@ class Place:
         """The SQL that makes the database hold a world and nothing else."""
         tables = [*placement.sorted_tables, *own.sorted_tables]
         tables = [table for table in tables if not table.name.endswith("alembic_version")]
-        rows = {**self._own_rows, **world.rows}
+        # The epoch of the feed stays beside the streams of a world: without it readers load all.
+        rows = {
+            table.name: [*self._own_rows.get(table.name, ()), *world.rows.get(table.name, ())]
+            for table in tables
+        }
         statements = [sa.delete(table) for table in reversed(tables)]
         statements += [
             self._insert(table, rows[table.name]) for table in tables if rows.get(table.name)

@@ -3,7 +3,7 @@
 
 import queue
 import threading
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import sqlalchemy as sa
 
@@ -70,21 +70,29 @@ class Session:
 
     def _stop_before_the_probe(self):
         """The probe asks beside SQLAlchemy, so none of its events tells of it."""
-        ask = self.store._probe.positions
+        ask = self.store._probe.rows
 
-        def positions():
-            self._reach("SELECT id, position FROM treeclaim_streams")
-            return ask()
+        def rows(sql, parameters=()):
+            self._reach(sql)
+            return ask(sql, parameters)
 
-        setattr(self.store._probe, "positions", positions)  # noqa: B010 - no method is replaced by mypy's rules
+        setattr(self.store._probe, "rows", rows)  # noqa: B010 - no method is replaced by mypy's rules
 
     # -- in the scheduler's thread -----------------------------------------------------------
 
-    def meet(self, changes):
-        """Begin in a new world, which its reader has seen already."""
+    def meet(self, changes, known=()):
+        """Begin in a new world, which its reader has seen already.
+
+        Args:
+            changes: What its reader knows.
+            known: The streams that the world begins with; the first is its own, all moved lately.
+        """
         self._begin_anew()
-        # Nothing is left of the streams known here.
-        self.store._committer._streams = streams.StreamPool()
+        # Nothing is left of the streams of the world before.
+        pool = streams.StreamPool()
+        pool._idle += [replace(stream) for stream in known[:1]]
+        self.store._committer._streams = pool
+        self.store._looks._lately = tuple((stream.identity, stream.id) for stream in known)
         self.follower = None
         self._start = changes
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from tests.store.schedules.sessions import Session
 from treeclaim.model.errors import TreeclaimError
+from treeclaim.store.feed.streams import Stream
 
 GENERATION = 5
 """Of every provider at first."""
@@ -79,12 +80,14 @@ class World:
         name: In the names of tests.
         rows: By name of table.
         scripts: By name.
+        streams: Of the feed, one that each session goes on with; none if each makes its own.
     """
 
     def __init__(self, name):
         self.name = name
         self.rows = defaultdict(list)
         self.scripts = {}
+        self.streams = []
         for number, standard in enumerate(("VCPU", "MEMORY_MB")):
             self.rows["resource_classes"].append({"id": number, "name": standard})
         self.rows["traits"].append({"id": 1, "name": "MISC_SHARES_VIA_AGGREGATE"})
@@ -152,6 +155,21 @@ class World:
                 "used": used,
             }
         )
+
+    def known_streams(self, count, at):
+        """Let sessions go on with streams that readers know, used last at some time."""
+        for number in range(1, count + 1):
+            stream = Stream(100 + number, (1 << 33) + number, 3)
+            self.streams.append(stream)
+            self.rows["treeclaim_streams"].append(
+                {
+                    "id": stream.id,
+                    "identity": stream.identity,
+                    "position": stream.position,
+                    "pruned_to": stream.position,
+                    "used_at": at,
+                }
+            )
 
     def _id(self, table, column, value):
         return next(row["id"] for row in self.rows[table] if row[column] == value)

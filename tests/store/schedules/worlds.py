@@ -8,10 +8,10 @@ those that have none. From then on it is explored against all other scripts of i
 from dataclasses import replace
 from datetime import timedelta
 
-from tests.store.schedules.places import BEGINNING
+from tests.store.schedules.places import BEGINNING, SESSIONS
 from tests.store.schedules.world import GENERATION, Operation, Script, World, script, told
-from treeclaim.model.batch import BatchEntry, Unnamed
 from treeclaim.model.claim import ConsumerClaim, Generation, ReshapedInventory
+from treeclaim.model.extension.batch import BatchEntry, Unnamed
 from treeclaim.model.inventory import Inventory
 from treeclaim.model.provider import Provider
 from treeclaim.store.feed import pruning
@@ -119,10 +119,7 @@ def group(name, *requests):
             refusals = error.refusals
         return tuple("None" if refusal is None else told(refusal) for refusal in refusals)
 
-    operations = tuple(
-        release(*request.consumer_uuids) if request.is_release else put(*request.claims)
-        for request in requests
-    )
+    operations = tuple(write(allocations.write_request, request) for request in requests)
     return Script(name, operations, commit, allocations.write_group)
 
 
@@ -191,6 +188,11 @@ def groups_world(state):
             "group-exchange",
             ClaimRequest([claim(OTHER, UNCHECKED), claim(NEW, UNCHECKED, host=4)]),
             ClaimRequest([claim(MINE, UNCHECKED)]),
+        ),
+        group(
+            "group-with-placement",
+            ClaimRequest([claim(MINE, None, host=4)], is_placement=True),
+            ClaimRequest([claim(NEW, UNCHECKED, host=4)]),
         ),
         script("put-null", put(claim(MINE, None, host=4))),
         script("put-other", put(claim(NEW, None, host=6))),
@@ -384,13 +386,35 @@ def known_stream_world():
     world = World("known-stream")
     world.provider(HOST, VCPU=8)
     world.rows["treeclaim_streams"].append(
-        {"id": 1, "position": 3, "pruned_to": 3, "used_at": BEGINNING}
+        {"id": 101, "position": 3, "pruned_to": 3, "used_at": BEGINNING}
     )
     world.add(
         script("claim", put(claim(NEW, None, host=2))),
         script("shrink", set_stock(HOST, VCPU=2)),
         PRUNE,
         FOLLOW,
+    )
+    return world
+
+
+def followed_world():
+    """Streams that writers go on with and readers know: claims are followed by single looks."""
+    world = world_of_consumers("followed", "present")
+    world.known_streams(SESSIONS, BEGINNING)
+    world.add(
+        script("put-old", put(claim(MINE, UNCHECKED, host=3))),
+        script("move", put(claim(MINE, UNCHECKED, spare=4))),
+        script("post-two", put(claim(NEW, UNCHECKED, spare=1), claim(MINE, UNCHECKED, host=1))),
+        script("place-new", place(claim(NEW, None, spare=1, host=1))),
+        script("delete-and-refill", release(MINE), put(claim(NEW, None, host=6))),
+        group(
+            "group-release-and-refill",
+            ClaimRequest.release(MINE),
+            ClaimRequest([claim(NEW, None, host=6)]),
+        ),
+        script("shrink", set_stock(HOST, VCPU=2)),
+        PRUNE,
+        script("read-often", *(FOLLOW.operations * 3)),
     )
     return world
 
@@ -418,6 +442,7 @@ WORLDS = {
         classes_world(stocked=False),
         parts_world(),
         known_stream_world(),
+        followed_world(),
         names_world(),
     )
 }

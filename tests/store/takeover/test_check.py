@@ -323,6 +323,7 @@ def test_settings_are_judged(judged, level, word):
     assert all(one.remedy for one in found if one.level)
 
 
+@pytest.mark.slow
 def test_a_node_of_a_cluster_is_told_by_its_own_words(tmp_path):
     try:
         server = GaleraNode(0, [free_port()])

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""From the schemas that the service checks values by to what the API description says of them."""
+"""Turns the schemas that check values into the forms of the API description."""
 
 import re
 from collections.abc import Mapping
@@ -25,7 +25,7 @@ def path_form(operation: Operation, name: str) -> Schema:
 
 
 def query_form(operation: Operation, name: str, checked_by: Schema) -> Schema:
-    """Return the form of a parameter, which is that of its schema unless more is known."""
+    """Return the form of a parameter: its schema, unless the operation declares a closer form."""
     form: Schema = operation.forms.query.get(name) or described(checked_by)
     return form
 

@@ -24,7 +24,7 @@ _OF_VERSIONS = (
 
 
 def description(operations: Iterable[Operation]) -> dict[str, Any]:
-    """Return the whole document about some operations."""
+    """Return the whole document for some operations."""
     paths: dict[str, dict[str, Any]] = {}
     for operation in operations:
         paths.setdefault(operation.path, {})[operation.method.lower()] = _operation(operation)
@@ -113,7 +113,7 @@ def _path_parameters(operation: Operation) -> list[Schema]:
 
 
 def _query_parameters(operation: Operation) -> list[Schema]:
-    """Describe the parameters; one that may have a suffix is described by its plain name."""
+    """Describe the parameters; a parameter with suffixes is described by its plain name."""
     if operation.query is None:
         return []
     schema = operation.query.at(_newest(operation)).schema

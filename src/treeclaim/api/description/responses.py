@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the API description says of an operation's answers: statuses, headers and bodies."""
+"""Describes an operation's answers: statuses, headers and bodies."""
 
 import re
 from http import HTTPStatus
@@ -91,7 +91,7 @@ def _header(schema: Schema) -> dict[str, Any]:
 
 
 def _version(operation: Operation) -> Schema:
-    """Return the form of the header that says which microversion was used."""
+    """Return the form of the header that names the microversion used."""
     if operation.extension is not None:
         return {"type": "string", "pattern": f"^placement {re.escape(str(MAXIMUM))}, treeclaim "}
     return {"type": "string", "pattern": f"^placement {re.escape(str(MAXIMUM))}"}

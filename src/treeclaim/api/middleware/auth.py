@@ -89,7 +89,7 @@ class _RequireUser:
 
 
 def _restore_system_scope(environment: "WSGIEnvironment") -> None:
-    """Let the header tell of the user's token alone.
+    """Restore the header to the scope of the user's token alone.
 
     keystonemiddleware writes it for the user's token, and over that for a service's token. A
     system-scoped user would come through as one without scope, and the other way round.

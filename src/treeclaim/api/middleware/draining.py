@@ -34,7 +34,7 @@ class Draining:
     def __call__(
         self, environment: "WSGIEnvironment", start_response: "StartResponse"
     ) -> Iterable[bytes]:
-        """Answer; the server gets the first byte after the body has been read."""
+        """Answer; hand the first byte to the server only after the body has been read."""
         length = _length_of(environment)
         if length <= 0:
             return self._application(environment, start_response)

@@ -33,7 +33,7 @@ twenty statuses each."""
 
 
 class RequestIds:
-    """Gives each request an id and adds it to the response, whichever layer answers."""
+    """Gives each request an id, and adds it to the response of any layer."""
 
     def __init__(self, application: "WSGIApplication") -> None:
         self._application = application
@@ -53,7 +53,7 @@ class RequestIds:
 
 
 class RequestRecord:
-    """Counts and times each request, and writes one line for it (page 05, section 3.1)."""
+    """Counts and times each request, and logs one line for it (page 05, section 3.1)."""
 
     def __init__(self, application: "WSGIApplication") -> None:
         self._application = application
@@ -88,7 +88,7 @@ def _count(environment: "WSGIEnvironment", code: str, seconds: float) -> None:
 
 @remembering_short(_REMEMBERED, _LONGEST_REMEMBERED)
 def _series(method: str, path: str, code: str) -> tuple[Counter, Histogram]:
-    """Return the counter and timer of one kind of answer; looking them up in the library is slow."""
+    """Return the counter and timer of one kind of answer; the library's own lookup is slow."""
     return (
         metrics.REQUESTS.labels(method, path, code),
         metrics.REQUEST_SECONDS.labels(method, path),

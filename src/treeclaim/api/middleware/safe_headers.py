@@ -11,7 +11,7 @@ _NO_GUESSING = ("X-Content-Type-Options", "nosniff")
 
 
 class SafeHeaders:
-    """Forbids browsers to guess the media type of an answer.
+    """Forbids browsers to sniff the media type of an answer.
 
     An error may repeat text that an attacker put into a link.
     """

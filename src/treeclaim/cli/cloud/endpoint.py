@@ -54,7 +54,7 @@ def client_of(options: argparse.Namespace) -> Iterator[Client]:
 
 @contextmanager
 def client_at(url: str | None, token: str, cloud: str | None) -> Iterator[Client]:
-    """Give a client for a URL and token, or for a cloud of clouds.yaml where there is no URL.
+    """Give a client for a URL and token, or, without a URL, for a cloud of clouds.yaml.
 
     Raises:
         CommandError: for whatever a call in the block fails with.
@@ -68,7 +68,7 @@ def client_at(url: str | None, token: str, cloud: str | None) -> Iterator[Client
 
 
 def _transport(options: argparse.Namespace) -> Transport:
-    """Return the way to the endpoint.
+    """Return the transport to the endpoint.
 
     What is given comes first, then Treeclaim's variables, then OpenStack's, then this machine.
     """
@@ -104,6 +104,7 @@ def _of_cloud(name: str) -> Transport:
             region.get_session(),
             region_name=region.get_region_name("placement"),
             interface=region.get_interface("placement"),
+            endpoint_override=region.get_endpoint("placement"),
         )
     except (exceptions.SDKException, ClientException, YAMLError, OSError, ValueError) as error:
         raise CommandError(f"cloud {name}: {error}") from error

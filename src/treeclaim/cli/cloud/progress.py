@@ -1,13 +1,25 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How far a long command is: on standard error, and only where somebody looks at it."""
+"""Progress of a long command, on standard error, only on a terminal."""
 
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    SpinnerColumn,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
+
+_MOMENT = 0.5
+"""Seconds after which somebody begins to wonder."""
 
 Report = Callable[[str, int, int], None]
 """Told a stage, how much of it is done, and how much there is."""
@@ -32,3 +44,22 @@ def shown_progress() -> Iterator[Report]:
             bars.update(stages[stage], completed=done, total=total)
 
         yield report
+
+
+@contextmanager
+def shown_waiting(what: str) -> Iterator[None]:
+    """Show that one call is still under way, and for how long, where it takes over a moment."""
+    if not sys.stderr.isatty():
+        yield
+        return
+    columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
+    spinner = Progress(*columns, console=Console(stderr=True), transient=True)
+    spinner.add_task(what, total=None)
+    late = threading.Timer(_MOMENT, spinner.start)
+    late.start()
+    try:
+        yield
+    finally:
+        late.cancel()
+        late.join()
+        spinner.stop()

@@ -19,6 +19,7 @@ from treeclaim.cli.service.findings import (
     Finding,
     Places,
     database,
+    flavors,
     known_names,
     missing_files,
     policy,
@@ -94,6 +95,7 @@ def _check(options: argparse.Namespace) -> int:
         *unknown_options(lines, known_names(all_options(keystone))),
         *missing_files(configuration.options, places),
         *database(configuration, places),
+        *flavors(configuration, places),
         *policy(registered_enforcer(configuration.options), configuration.options, places),
     ]
     for finding in found:

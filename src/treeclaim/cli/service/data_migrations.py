@@ -35,7 +35,7 @@ class _Run:
         self.failed = False
 
     def batch(self, most: int) -> int:
-        """Migrate at most so many records; return how many were."""
+        """Migrate a bounded number of records; return how many were migrated."""
         migrated = 0
         self.failed = False
         for migration in MIGRATIONS:

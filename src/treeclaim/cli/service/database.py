@@ -114,7 +114,7 @@ def _version(store: Store, _configuration: Configuration, _options: argparse.Nam
 
 
 def _stamp(store: Store, _configuration: Configuration, options: argparse.Namespace) -> None:
-    """Record a revision; only if it is one, and the tables are there that it stands for."""
+    """Record a revision, if it is known and its tables exist."""
     if options.version != PLACEMENT_REVISION:
         raise CommandError(
             f"{options.version!r} is no revision that this program knows; it knows "
@@ -138,7 +138,7 @@ def _prune(store: Store, _configuration: Configuration, options: argparse.Namesp
 
 
 def _check(options: argparse.Namespace) -> int:
-    """Print what is found, and a verdict; nothing is changed."""
+    """Print the findings and a verdict; change nothing."""
     found = check(configuration_of(options).database)
     console = printer()
     for finding in found:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is wrong with a configuration, beyond values that cannot be: the findings of a check."""
+"""Findings of a configuration check, beyond invalid values."""
 
 import difflib
 import os
@@ -13,6 +13,7 @@ from oslo_policy import policy as oslo_policy
 from sqlalchemy.engine import make_url
 from sqlalchemy.exc import SQLAlchemyError
 
+from treeclaim.admin.flavors import FlavorFileError, flavors_in
 from treeclaim.api.policy_rules import load_policy
 from treeclaim.cli.service.config_files import DEFAULT, SettingLine
 from treeclaim.cli.service.stores import database_words
@@ -53,7 +54,7 @@ class Finding:
 
 
 class Places:
-    """Where options are set: in lines of files, or in the environment, which wins."""
+    """Where options are set: a line of a file, or the environment, which wins."""
 
     def __init__(self, lines: Sequence[SettingLine]) -> None:
         self._lines = {(line.group, line.name): line for line in lines}
@@ -68,7 +69,7 @@ class Places:
 
 
 def known_names(groups: OptionGroups) -> dict[str, set[str]]:
-    """Return the names of all options by section, also those of former releases."""
+    """Return the names of all options by section, including those of former releases."""
     found: dict[str, set[str]] = {}
     for group, options in groups:
         for option in options:
@@ -106,7 +107,7 @@ def _near(name: str, known: Iterable[str]) -> str:
 
 
 def missing_files(options: Any, places: Places) -> Iterator[Finding]:
-    """Find files that are named and not there, and folders that no log can be written to."""
+    """Find files that are named but missing, and log folders that cannot be written to."""
     for group, name in _FILES:
         value = _value(options, group, name)
         place = places.place(group, name)
@@ -126,6 +127,21 @@ def missing_files(options: Any, places: Places) -> Iterator[Finding]:
             yield Finding(True, place, f"{name}: {folder} cannot be written by this user")
 
 
+def flavors(configuration: Configuration, places: Places) -> Iterator[Finding]:
+    """Find out whether the metrics of flavors can be had."""
+    given = configuration.options.treeclaim
+    for name in ("metrics_of_aggregates", "metrics_of_flavors"):
+        if configuration.metrics is None and getattr(given, name):
+            place = places.place("treeclaim", name) or f"[treeclaim]/{name}"
+            yield Finding(False, place, f"{name}: has no effect while metrics_of_resources = none")
+    if configuration.metrics is not None and configuration.metrics.flavors is not None:
+        try:
+            flavors_in(configuration.metrics.flavors, configuration.max_request_groups)
+        except FlavorFileError as error:
+            place = places.place("treeclaim", "metrics_of_flavors") or "[treeclaim]"
+            yield Finding(True, place, str(error))
+
+
 def _value(options: Any, group: str, name: str) -> str | None:
     where = options if group == DEFAULT else getattr(options, group, {})
     value = getattr(where, name, None)
@@ -137,7 +153,7 @@ def _found(options: Any, value: str) -> bool:
 
 
 def database(configuration: Configuration, places: Places) -> Iterator[Finding]:
-    """Find out whether the URL is one of a database that can be reached with what is installed."""
+    """Check that an installed driver can reach the database of the URL."""
     place = places.place("placement_database", "connection") or "[placement_database]/connection"
     try:
         Store(configuration.database).close()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The store that a command works on, with every failure of the database in words."""
+"""Opens the store for a command; every failure of the database becomes a sentence."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -40,7 +40,7 @@ def opened_store(configuration: Configuration) -> Iterator[Store]:
 
 
 def database_words(error: Exception) -> str:
-    """Return what is wrong with the URL of a database, or with its driver."""
+    """Return the fault of a database URL, or of its driver, as a sentence."""
     if isinstance(error, ImportError):
         return f"the driver is not installed: {error}"
     text = str(error).splitlines()[0]

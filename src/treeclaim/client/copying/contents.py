@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""All that an endpoint holds, read by several threads, and how two endpoints differ."""
+"""Reads all that an endpoint holds, in several threads, and compares two endpoints."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Set as AbstractSet
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from treeclaim.client.client import Client
+from treeclaim.client.reports import BULK, Reports
 from treeclaim.client.requests import bodies
 from treeclaim.client.versions import Need
 from treeclaim.model.microversions import Feature
@@ -96,10 +98,17 @@ def read_contents(
         ClientError: if a call fails.
     """
     client.versions.require(Need("copying", LOWEST_MINOR))
-    listed = client.providers()
-    if only is not None:
-        wanted = set(only)
-        listed = [row for row in listed if row["uuid"] in wanted]
+    wanted = None if only is None else set(only)
+    if client.versions.has(BULK):
+        return _read_in_bulk(client, progress, title, wanted)
+    return _read_singly(client, progress, title, threads, wanted)
+
+
+def _read_singly(
+    client: Client, progress: Progress, title: str, threads: int, only: AbstractSet[str] | None
+) -> Contents:
+    """Read provider by provider and consumer by consumer."""
+    listed = [row for row in client.providers() if only is None or row["uuid"] in only]
     with ThreadPoolExecutor(threads) as pool:
 
         def each(what: str, items: list[Item], read: Callable[[Item], Result]) -> Iterator[Result]:
@@ -125,8 +134,43 @@ def read_contents(
     return found
 
 
+def _read_in_bulk(
+    client: Client, progress: Progress, title: str, only: AbstractSet[str] | None
+) -> Contents:
+    """Read page by page, with everything."""
+    reports = Reports(client)
+    rows = []
+    for row in reports.providers(include=("inventories", "traits", "aggregates")):
+        if only is None or row["uuid"] in only:
+            rows.append(row)
+            progress(f"{title}: providers", len(rows), len(rows))
+    found = Contents(
+        providers={row["uuid"]: _listed(row) for row in parents_first(rows)},
+        traits=frozenset(client.get("/traits")["traits"]),
+        classes=frozenset(_class_names(client)),
+    )
+    for row in reports.consumers():
+        consumer = _consumer(row["uuid"], row, is_typed=True)
+        if not found.providers.keys().isdisjoint(consumer.held):
+            found.consumers[consumer.uuid] = consumer
+            progress(f"{title}: consumers", len(found.consumers), len(found.consumers))
+    found.consumers = dict(sorted(found.consumers.items()))
+    return found
+
+
+def _listed(row: Mapping[str, Any]) -> Provider:
+    return Provider(
+        uuid=row["uuid"],
+        name=row["name"],
+        parent=row["parent_provider_uuid"],
+        inventories=row["inventories"],
+        traits=frozenset(row["traits"]),
+        aggregates=frozenset(row["aggregates"]),
+    )
+
+
 def parents_first(listed: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-    """Return providers, as a list of them has them, in an order in which they can be made."""
+    """Return listed providers with parents before children."""
     waiting = {row["uuid"]: row for row in listed}
     ordered: list[Mapping[str, Any]] = []
     while waiting:
@@ -143,15 +187,11 @@ def _class_names(client: Client) -> list[str]:
 def _provider(client: Client, listed: Mapping[str, Any]) -> tuple[Provider, set[str]]:
     """Read a provider, and who holds something of it."""
     path = f"/resource_providers/{listed['uuid']}"
-    provider = Provider(
-        uuid=listed["uuid"],
-        name=listed["name"],
-        parent=listed["parent_provider_uuid"],
-        inventories=client.get(f"{path}/inventories")["inventories"],
-        traits=frozenset(client.get(f"{path}/traits")["traits"]),
-        aggregates=frozenset(client.get(f"{path}/aggregates")["aggregates"]),
-    )
-    return provider, set(client.get(f"{path}/allocations")["allocations"])
+    parts = {
+        part: client.get(f"{path}/{part}")[part]
+        for part in ("inventories", "traits", "aggregates")
+    }
+    return _listed({**listed, **parts}), set(client.get(f"{path}/allocations")["allocations"])
 
 
 def read_consumer(client: Client, uuid: str) -> Consumer:
@@ -161,7 +201,10 @@ def read_consumer(client: Client, uuid: str) -> Consumer:
         ClientError: if the call fails.
     """
     answer = client.get(f"/allocations/{uuid}")
-    is_typed = client.versions.has_feature(Feature.CONSUMER_TYPES)
+    return _consumer(uuid, answer, is_typed=client.versions.has_feature(Feature.CONSUMER_TYPES))
+
+
+def _consumer(uuid: str, answer: Mapping[str, Any], *, is_typed: bool) -> Consumer:
     return Consumer(
         uuid=uuid,
         held=bodies.by_provider(answer["allocations"]),
@@ -172,7 +215,7 @@ def read_consumer(client: Client, uuid: str) -> Consumer:
 
 
 def provider_differences(source: Provider, target: Provider | None) -> list[str]:
-    """Return in which parts a provider differs; its existence is one of them."""
+    """Return the parts in which a provider differs; existence counts as one."""
     if target is None:
         return ["existence"]
     parts = ("name", "parent", "inventories", "traits", "aggregates")
@@ -180,7 +223,7 @@ def provider_differences(source: Provider, target: Provider | None) -> list[str]
 
 
 def consumer_differences(source: Consumer, target: Consumer | None) -> list[str]:
-    """Return in which parts a consumer differs; what one side cannot tell is no difference."""
+    """Return the parts in which a consumer differs; a part unknown to one side is no difference."""
     if target is None or not target.held:
         return ["existence"]
     parts = [] if source.held == target.held else ["held"]
@@ -192,7 +235,7 @@ def consumer_differences(source: Consumer, target: Consumer | None) -> list[str]
 
 
 def differences(source: Contents, target: Contents) -> list[str]:
-    """Return, in words, all that the source has and the target lacks or has otherwise.
+    """Return, in words, all that the target lacks or has different.
 
     What the target has besides is none, but for consumers of providers that both have.
     """

@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Copies all that one endpoint holds to another; what is equal already is left as it is."""
+"""Copies all that one endpoint holds to another; equal objects are left alone."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from http import HTTPStatus
 from typing import Any
 
 from treeclaim.client.client import Client, retried
+from treeclaim.client.copying.bulk import Pair, in_batches, written_in_bulk
 from treeclaim.client.copying.contents import (
     Consumer,
     Contents,
@@ -49,7 +50,7 @@ class CopyOutcome:
 
 
 def copy(source: Client, target: Client, progress: Progress, *, threads: int = 4) -> CopyOutcome:
-    """Bring everything that a source holds to a target, then compare the two.
+    """Copy everything that a source holds to a target, then compare the two.
 
     It may be interrupted and run again. Nothing is ever deleted at the target.
 
@@ -75,7 +76,7 @@ def copy(source: Client, target: Client, progress: Progress, *, threads: int = 4
 
 
 def compare(source: Client, target: Client, progress: Progress, *, threads: int = 4) -> list[str]:
-    """Read both endpoints; return, in words, what the target lacks or has otherwise.
+    """Read both endpoints; return, in words, all that the target lacks or has different.
 
     Raises:
         ClientError: if an endpoint fails.
@@ -117,26 +118,39 @@ def _copy_providers(
     target: Client, wanted: Contents, present: Contents, outcome: CopyOutcome, progress: Progress
 ) -> None:
     """Make or change providers; one that is refused does not stop the others."""
-    for number, provider in enumerate(wanted.providers.values(), 1):
+    pairs = [
+        (provider, present.providers.get(provider.uuid)) for provider in wanted.providers.values()
+    ]
+    waiting = [pair for pair in pairs if provider_differences(*pair)]
+    outcome.unchanged += len(pairs) - len(waiting)
+    done = 0
+    for some in in_batches(waiting):
+        if written_in_bulk(target, some):
+            outcome.providers += len(some)
+        else:
+            _copy_one_by_one(target, some, outcome)
+        done += len(some)
+        progress("writing providers", done, len(waiting))
+
+
+def _copy_one_by_one(target: Client, pairs: Sequence[Pair], outcome: CopyOutcome) -> None:
+    for provider, present in pairs:
         try:
-            if _copy_provider(target, provider, present.providers.get(provider.uuid)):
-                outcome.providers += 1
-            else:
-                outcome.unchanged += 1
+            _copy_provider(target, provider, present)
+            outcome.providers += 1
         except ClientError as error:
             _require_refusal(error)
             outcome.refused.append(f"provider {provider.uuid} ({provider.name}): {error}")
-        progress("writing providers", number, len(wanted.providers))
 
 
 def _require_refusal(error: ClientError) -> None:
-    """Raise an error again that is not about one object, but about the service or the rights."""
+    """Raise an error again that is about the service or the caller's rights, not an object."""
     if error.status not in _REFUSALS:
         raise error
 
 
-def _copy_provider(target: Client, wanted: Provider, present: Provider | None) -> bool:
-    """Make or change a provider; tell whether anything was to be done."""
+def _copy_provider(target: Client, wanted: Provider, present: Provider | None) -> None:
+    """Make or change a provider that differs."""
     parts = provider_differences(wanted, present)
     path = f"/resource_providers/{wanted.uuid}"
     body = {"name": wanted.name, "parent_provider_uuid": wanted.parent}
@@ -148,7 +162,6 @@ def _copy_provider(target: Client, wanted: Provider, present: Provider | None) -
     for part in parts:
         if part in {"inventories", "traits", "aggregates"}:
             _put(target, path, part, getattr(wanted, part))
-    return present is None or bool(parts)
 
 
 def _put(target: Client, path: str, part: str, value: Any) -> None:
@@ -169,7 +182,7 @@ def _put(target: Client, path: str, part: str, value: Any) -> None:
 def _copy_consumers(
     target: Client, wanted: Contents, present: Contents, outcome: CopyOutcome, progress: Progress
 ) -> None:
-    """Write what consumers hold; what finds no room is tried again after the others moved."""
+    """Write the allocations; retry those that found no room after the others have moved."""
     waiting = [
         consumer
         for consumer in wanted.consumers.values()

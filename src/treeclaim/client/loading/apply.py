@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Brings an endpoint to what a topology says; what it says nothing about stays as it is."""
+"""Brings an endpoint to the state of a topology; anything the topology omits stays as it is."""
 
 import threading
 from collections.abc import Callable, Iterable
@@ -57,12 +57,12 @@ class Outcome:
 
     @property
     def done(self) -> int:
-        """How many providers are as the file wants them."""
+        """Return how many providers match the file."""
         parts = (self.created, self.updated, self.deleted, self.unchanged)
         return sum(len(part) for part in parts)
 
     def add(self, action: Action, name: str) -> None:
-        """Note what was done to a provider."""
+        """Record the change of a provider."""
         {
             Action.CREATE: self.created,
             Action.CHANGE: self.updated,
@@ -82,7 +82,7 @@ def apply_topology(client: Client, topology: Topology, *, prune: bool = False) -
 
 
 def planned_outcome(plan: Plan) -> Outcome:
-    """Return what a plan would do."""
+    """Return the outcome that a plan would have."""
     outcome = Outcome(total=len(plan.changes))
     for change in plan.changes:
         outcome.add(change.action, change.name)
@@ -96,7 +96,7 @@ def apply_plan(
     threads: int = THREADS,
     progress: Progress = lambda _stage, _done, _total: None,
 ) -> Outcome:
-    """Do what a plan says: parents before their children, and what goes last, the deepest first.
+    """Carry a plan out: parents before children; deletions last, the deepest first.
 
     A provider that is refused does not stop the others. An interruption (`KeyboardInterrupt`) lets
     each provider that was begun be finished.
@@ -148,12 +148,12 @@ class _Work:
         self._lock = threading.Lock()
 
     def note(self, changes: Iterable[Change]) -> None:
-        """Note what was done to some providers together."""
+        """Record the changes of several providers."""
         for change in changes:
             self._outcome.add(change.action, change.name)
 
     def do(self, change: Change) -> None:
-        """Do what is to be done to a provider, and note it."""
+        """Change a provider, and record it."""
         try:
             done = self._do(change)
         except ClientError as error:
@@ -183,7 +183,7 @@ class _Work:
         return first
 
     def _read_anew(self, change: Change) -> Change:
-        """Find out what is left to do to a provider that somebody else has changed."""
+        """Plan the rest again for a provider that changed meanwhile."""
         if change.planned is None or change.after is None:
             return change
         found = self._client.providers(uuid=change.after.uuid)
@@ -194,7 +194,7 @@ class _Work:
 
 
 def write_change(client: Client, change: Change) -> None:
-    """Write what is to be done to a provider that is made or changed, once.
+    """Make or change a provider, in one attempt.
 
     Raises:
         ClientError: if it is refused, also because somebody else changed the provider.

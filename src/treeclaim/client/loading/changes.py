@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a provider is, what a file makes of it, and the difference field by field."""
+"""The present and the wanted state of a provider, and their difference field by field."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -22,7 +22,7 @@ Inventories = Mapping[str, Mapping[str, Any]]
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """A provider as it is, or as it is to be.
+    """The present or the wanted state of a provider.
 
     Attributes:
         uuid, name: Of the provider.
@@ -43,7 +43,7 @@ class State:
 
 
 class Action(Enum):
-    """What is done to a provider, with the sign that a difference shows."""
+    """An action on a provider, with its sign in a difference."""
 
     CREATE = "+"
     CHANGE = "~"
@@ -76,7 +76,7 @@ class FieldChange:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """What is to be done to a provider.
+    """A planned change of a provider.
 
     Attributes:
         action: What kind of thing.
@@ -111,7 +111,7 @@ class Change:
 
 
 def wanted(before: State, planned: PlannedProvider, parent: str | None, *, prune: bool) -> State:
-    """Return what a provider is to be.
+    """Return the wanted state of a provider.
 
     What the file says nothing about stays; what is given as empty is emptied; what a part of the
     file does not list goes only where pruning.
@@ -152,7 +152,7 @@ def _names(
 
 
 def changed_parts(before: State, after: State) -> list[str]:
-    """Return which of inventories, traits and aggregates have to be written."""
+    """Return the parts to write: inventories, traits, aggregates."""
     return [
         part
         for part in ("inventories", "traits", "aggregates")
@@ -209,7 +209,7 @@ def _inventory_differences(
 
 
 def in_words(inventory: Mapping[str, Any]) -> str:
-    """Return an inventory in words: its total, and what is not as usual."""
+    """Return an inventory in words: its total, and every unusual value."""
     unusual = [
         f"{field} {inventory[field]}"
         for field, usual in DEFAULTS.items()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Compares a file with an endpoint: what would be done, and all that the endpoint would refuse."""
+"""Plans the changes from an endpoint to a file, and finds all that the endpoint would refuse."""
 
 import difflib
 import uuid
@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from treeclaim.client.client import Client
+from treeclaim.client.loading.bulk import rows_in_bulk
 from treeclaim.client.loading.changes import (
     Action,
     Change,
@@ -22,6 +23,9 @@ from treeclaim.client.topology.document import Problem, TopologyError
 from treeclaim.client.topology.planned import PlannedProvider, Topology
 from treeclaim.client.versions import Need
 from treeclaim.model.microversions import Feature
+
+PARTS = ("inventories", "traits", "aggregates")
+"""What a file says of a provider, besides its name and place."""
 
 _CUSTOM = "CUSTOM_"
 
@@ -54,7 +58,7 @@ def make_plan(
     threads: int = THREADS,
     progress: Callable[[str, int, int], None] = lambda _stage, _done, _total: None,
 ) -> Plan:
-    """Find out what a file would change; nothing is written.
+    """Plan what a file would change; write nothing.
 
     Raises:
         TopologyError: with all that the endpoint would refuse, as far as can be known.
@@ -65,12 +69,7 @@ def make_plan(
     traits, classes = planner.missing_names()
     planner.place()
     _raise(topology.source, planner.problems)
-    states = in_parallel(
-        planner.read,
-        topology.providers,
-        threads=threads,
-        progress=lambda done, total: progress("reading", done, total),
-    )
+    states = planner.states(threads, lambda done, total: progress("reading", done, total))
     changes = [
         planner.change(planned, before)
         for planned, before in zip(topology.providers, states, strict=True)
@@ -87,7 +86,7 @@ def _raise(source: str, problems: Sequence[Problem]) -> None:
 
 
 class _Planner:
-    """Knows the file and the endpoint."""
+    """Compares the file with the endpoint."""
 
     def __init__(self, client: Client, topology: Topology, *, prune: bool) -> None:
         self.problems: list[Problem] = []
@@ -105,7 +104,7 @@ class _Planner:
         """Uuids of parents, as they will be."""
 
     def missing_names(self) -> tuple[list[str], list[str]]:
-        """Return custom traits and classes that are to be made; standard ones must be there."""
+        """Return the custom traits and classes to create; standard names must exist."""
         found: list[list[str]] = []
         for what, wanted_names, path in (
             ("trait", self._topology.traits, "traits"),
@@ -181,7 +180,7 @@ class _Planner:
                 self._say(planned.parent.line, f"{planned.name!r} would be below itself")
 
     def _level(self, own: str) -> int | None:
-        """Return how many generations are above a provider, None if it is below itself."""
+        """Return a provider's depth, None if it is its own ancestor."""
         seen = {own}
         above = self._parents.get(own)
         while above is not None:
@@ -191,8 +190,25 @@ class _Planner:
             above = self._parents.get(above)
         return len(seen) - 1
 
-    def read(self, planned: PlannedProvider) -> State | None:
-        """Read of a provider what the file says something about."""
+    def states(self, threads: int, progress: Callable[[int, int], None]) -> list[State | None]:
+        """Read of each provider of the file what the file says something about."""
+        providers = self._topology.providers
+        parts = [
+            part
+            for part in PARTS
+            if any(getattr(provider, part) is not None for provider in providers)
+        ]
+        there = [uuid for uuid in self._uuids.values() if uuid in self._by_uuid]
+        rows = rows_in_bulk(self._client, there, parts, threads=threads, progress=progress)
+        if rows is None:
+            return in_parallel(self._read, providers, threads=threads, progress=progress)
+        found = [rows.get(self._uuids[planned.name]) for planned in providers]
+        return [
+            None if row is None else state_of(row, planned)
+            for row, planned in zip(found, providers, strict=True)
+        ]
+
+    def _read(self, planned: PlannedProvider) -> State | None:
         row = self._by_uuid.get(self._uuids[planned.name])
         return None if row is None else read_state(self._client, row, planned)
 
@@ -257,7 +273,7 @@ class _Planner:
 def change_of(
     planned: PlannedProvider, before: State | None, own: str, parent: str | None, *, prune: bool
 ) -> Change:
-    """Return what is to be done for a provider.
+    """Return the change of a provider.
 
     Args:
         planned: What the file says.
@@ -295,6 +311,18 @@ def read_state(client: Client, row: Mapping[str, Any], planned: PlannedProvider)
     return replace(
         _listed_state(row), inventories=inventories, traits=traits, aggregates=aggregates
     )
+
+
+def state_of(row: Mapping[str, Any], planned: PlannedProvider) -> State:
+    """Return what a list with everything has of a provider, as far as the file says something."""
+    state = _listed_state(row)
+    if planned.inventories is not None:
+        state = replace(state, inventories=row["inventories"])
+    if planned.traits is not None:
+        state = replace(state, traits=frozenset(row["traits"]))
+    if planned.aggregates is not None:
+        state = replace(state, aggregates=frozenset(row["aggregates"]))
+    return state
 
 
 def _listed_state(row: Mapping[str, Any]) -> State:

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a client sends: queries, flavors as queries, bodies of claims."""
+"""Requests of a client: queries, flavors as queries, bodies of claims."""

@@ -27,7 +27,7 @@ _OWN = {"vcpus": "VCPU", "ram": "MEMORY_MB", "disk": "DISK_GB"}
 
 @dataclass(frozen=True, slots=True)
 class Flavor:
-    """What a flavor asks for.
+    """The request of a flavor.
 
     Attributes:
         vcpus: Processors.

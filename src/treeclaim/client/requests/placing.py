@@ -20,7 +20,7 @@ NEED = Need("placing", LATEST_MINOR, extension=ExtensionFeature.ORDER_AND_REPORT
 
 @dataclass(frozen=True, slots=True)
 class PlacingRule:
-    """What must hold between the places of consumers; one of the next three kinds.
+    """A rule between the placements of consumers, of one of the next three kinds.
 
     Attributes:
         domains: What is compared.
@@ -88,7 +88,7 @@ class PlacingRequest:
 
 @dataclass(frozen=True, slots=True)
 class PlacedConsumer:
-    """Where a consumer is.
+    """The placement of a consumer.
 
     Attributes:
         consumer: Its uuid.
@@ -109,7 +109,7 @@ class PlacedConsumer:
 
 @dataclass(frozen=True, slots=True)
 class Placed:
-    """What a call came to.
+    """The outcome of a call.
 
     Attributes:
         placements: Who has a place, in the order of the call.
@@ -125,7 +125,7 @@ class Placed:
     def read(cls, document: Mapping[str, Any]) -> "Placed":
         """Read an answer."""
         return cls(
-            tuple(_consumer(one) for one in document["placements"]),
+            tuple(_consumer(consumer) for consumer in document["placements"]),
             tuple(document["unplaced"]),
             document,
         )
@@ -136,7 +136,7 @@ def _consumer(told: Mapping[str, Any]) -> PlacedConsumer:
         consumer=told["consumer"],
         alternative=told["alternative"],
         roots=tuple(root["name"] for root in told["root_providers"]),
-        allocations={uuid: one["resources"] for uuid, one in told["allocations"].items()},
+        allocations={uuid: claimed["resources"] for uuid, claimed in told["allocations"].items()},
         dropped=tuple(told["dropped"]),
         held_before=told["mappings"] is None,
     )
@@ -168,5 +168,8 @@ class Capacity:
             told["at_most"],
             told["when_empty"],
             told["complete"],
-            tuple((one.get("name", one["uuid"]), one["fits"]) for one in told.get("domains", [])),
+            tuple(
+                (domain.get("name", domain["uuid"]), domain["fits"])
+                for domain in told.get("domains", [])
+            ),
         )

@@ -23,7 +23,7 @@ _UNQUOTED_BRACES = re.compile(r"[\[{,][^\"']*\{\w*(:\d+)?\}")
 
 @dataclass(frozen=True, slots=True, order=True)
 class Problem:
-    """Something that is wrong in a document.
+    """A fault in a document.
 
     Attributes:
         line: Counted from 1.
@@ -193,7 +193,7 @@ class _Converter:
         return Members(line, members, lines)
 
     def _merged(self, key: yaml.Node, value: Value | None) -> dict[str, Value]:
-        """Return what `<<` brings: the first of several that has a key counts."""
+        """Return the members merged by `<<`; the first mapping that has a key wins."""
         sources = value.items if isinstance(value, Items) else [value]
         found: dict[str, Value] = {}
         for source in sources:

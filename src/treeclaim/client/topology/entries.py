@@ -287,7 +287,7 @@ class EntryReader:
                 )
 
     def _say_part(self, value: Value, part: str, expected: str, empty: str) -> None:
-        """Ask for an empty list in words where somebody has written nothing after the colon."""
+        """Ask for an explicit empty list where nothing follows the colon."""
         is_nothing = isinstance(value, Scalar) and value.value is None
         advice = f"; write {empty} to remove them all" if is_nothing else ""
         self._say(value.line, f"{part} must be {expected}{advice}")

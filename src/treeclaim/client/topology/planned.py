@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a file says about providers. What it says nothing about is None, and stays as it is."""
+"""Providers as a file describes them; an omitted part is None and stays as it is."""
 
 import uuid
 from collections.abc import Mapping, Sequence
@@ -12,7 +12,7 @@ NAMESPACE = uuid.UUID("6f1d6c1e-3c5e-5c55-9a3b-6e8f1f0a7c11")
 
 @dataclass(frozen=True, slots=True)
 class Parent:
-    """Below which provider another one is.
+    """The parent of a provider in a file.
 
     Attributes:
         name: Name or uuid of the parent; None for a root.
@@ -25,7 +25,7 @@ class Parent:
 
 @dataclass(frozen=True, slots=True)
 class PlannedProvider:
-    """A provider as a file wants it.
+    """A provider as a file describes it.
 
     Attributes:
         name: Unique.
@@ -52,7 +52,7 @@ class PlannedProvider:
 
 @dataclass(frozen=True, slots=True)
 class Topology:
-    """What a file says.
+    """The contents of a file.
 
     Attributes:
         source: Name of the file.

@@ -62,7 +62,7 @@ class ProviderList:
         return float(self.modified_at.max()) if len(self) else None
 
     def columns(self, first: int, end: int) -> ProviderColumns:
-        """Return some of them as clients see them."""
+        """Return some providers as clients see them."""
         some = slice(first, end)
         parents = zip(self.parent[some].tolist(), self.is_root[some].tolist(), strict=True)
         return ProviderColumns(
@@ -128,7 +128,7 @@ def matching_providers(forest: Forest, query: ProviderQuery) -> list[int]:
 
 
 def _named(forest: Forest, query: ProviderQuery, rows: Rows) -> Rows:
-    """Return those of some rows that have the name and the uuid asked for, if any."""
+    """Return the rows that have the requested name and uuid."""
     for wanted, row in (
         (query.name, None if query.name is None else forest.row_of_name(query.name)),
         (query.uuid, None if query.uuid is None else forest.row_of(query.uuid)),

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The limit below microversion 1.29, where summaries show who is in any candidate there is.
+"""The limit below microversion 1.29, where summaries show the providers of all candidates.
 
 So they depend on candidates that the limit cuts off (contract page 90, section 5.2).
 """
@@ -15,7 +15,7 @@ from treeclaim.forest.solve.problem import Problem
 def limited_below_1_29(
     problem: Problem, found: Iterator[Choices], summaries: Summaries
 ) -> Iterator[Choices]:
-    """Yield the candidates that the limit leaves, and note who is in any candidate.
+    """Yield the candidates within the limit, and note the providers of all candidates.
 
     The operator's maximum bounds how many that are. Without one they are not all drawn: whether a
     provider is in some candidate is asked for those that could be shown alone.

@@ -46,7 +46,7 @@ class Summaries:
         self._tree_used[self._order.tree[positions]] = True
 
     def note_unlimited(self, block: Choices) -> None:
-        """Note the providers that candidates use which may yet be cut off by the limit."""
+        """Note the providers of candidates that the limit may still cut off."""
         self._provider_used[block[:, self._giving]] = True
 
     def note_supported(self) -> None:

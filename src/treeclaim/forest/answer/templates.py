@@ -94,7 +94,7 @@ class _Writer:
 
 
 def _supplies(pattern: Pattern, slots: Sequence[Slot]) -> list[tuple[int, bytes]]:
-    """Return, for each provider that gives something, its first slot and its resources' JSON."""
+    """Return, for each provider that supplies resources, its first slot and its resources' JSON."""
     amounts: dict[int, dict[str, int]] = {}
     for first, slot in zip(pattern, slots, strict=True):
         for name, amount in slot.resources.items():
@@ -168,7 +168,7 @@ def patterns_of(block: npt.NDArray[np.int64]) -> Iterator[tuple[Pattern, Integer
 
 
 def _common_pattern(block: npt.NDArray[np.int64]) -> Pattern | None:
-    """Return the pattern that all candidates have, None if that is not easily seen.
+    """Return the pattern common to all candidates, None if that is not cheap to see.
 
     Where there are many slots, usually no candidate has a provider twice.
     """
@@ -193,7 +193,7 @@ def _common_pattern(block: npt.NDArray[np.int64]) -> Pattern | None:
 def _distinct(
     patterns: npt.NDArray[np.int64],
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """Return the distinct rows, and which of them each row is."""
+    """Return the distinct rows, and for each row the index of its distinct row."""
     slots = patterns.shape[1]
     if slots > thresholds.LARGEST_CODED_PATTERN:
         distinct, which = np.unique(patterns, axis=0, return_inverse=True)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What one question may cost, and what is kept of it: time, memory, caches.
+"""Bounds of one question: time, memory, caches.
 
 Knows `model` alone.
 """

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What one question may cost: time and memory.
+"""The budget of one question: time and memory.
 
 Combining is a search, and some questions take longer than any client waits, or more memory than a
 worker has. So each question carries a budget, which every loop checks.
@@ -89,7 +89,7 @@ class Budget:
 
     @contextmanager
     def scope(self) -> Iterator[None]:
-        """Forget at the end of the block what was counted in it: it is not held any more."""
+        """Stop counting, at the end of the block, the memory counted in it."""
         before = self._held
         try:
             yield
@@ -97,8 +97,23 @@ class Budget:
             self._held = before
 
     @contextmanager
+    def ending(self, at: float | None) -> Iterator[None]:
+        """Let the time be over earlier while the block runs.
+
+        Args:
+            at: When, of the monotonic clock; None leaves the time as it is.
+        """
+        before = self._at
+        if at is not None:
+            self._at = at if before is None else min(before, at)
+        try:
+            yield
+        finally:
+            self._at = before
+
+    @contextmanager
     def paused(self) -> Iterator[None]:
-        """Stop the clock while the block runs: a slow client reads its answer there."""
+        """Stop the clock while the block runs, where a slow client reads its answer."""
         begin = time.monotonic()
         try:
             yield

@@ -28,7 +28,7 @@ _OVERHEAD = 500
 
 
 def size_of(key: object) -> int:
-    """Return the bytes that a key takes: what clients send is in it, and may be long."""
+    """Return the bytes that a key takes; keys contain input, which may be long."""
     measure = _measures.get(type(key))
     if measure is None:
         measure = _measures[type(key)] = _measure_of(type(key))
@@ -105,6 +105,14 @@ class ByteCache:
             while self._bytes > self.most_bytes:
                 _, (_, freed) = self._values.popitem(last=False)
                 self._bytes -= freed
+
+    def replace(self, key: Hashable, value: Sized) -> None:
+        """Keep the value of a key instead of the one that is known."""
+        with self._lock:
+            known = self._values.pop(key, None)
+            if known is not None:
+                self._bytes -= known[1]
+        self.keep(key, value)
 
     def get(self, key: Hashable, make: Callable[[], _Value]) -> _Value:
         """Return the value of a key, made now if it is not known."""

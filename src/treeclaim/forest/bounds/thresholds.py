@@ -43,6 +43,11 @@ BEST_PAIRS = 256
 """Pairs of a partial candidate and an option that are looked at together where candidates are drawn
 by their scores: it takes hardly longer than to look at one."""
 
+# -- how many fit --------------------------------------------------------------------------------
+
+FEW_TREES_WRITTEN = 64
+"""Trees written since the last count up to which these alone are counted anew."""
+
 # -- when a closer look pays -------------------------------------------------------------------
 
 PATIENCE = 64
@@ -100,6 +105,10 @@ LARGEST_CODED_PATTERN = 15
 not fit into an int64."""
 
 # -- how the table is kept -----------------------------------------------------------------------
+
+MOST_WRITES_KNOWN = 4096
+"""Inventories of a class that were written, which are remembered by their numbers; whoever follows
+them from further behind reads all."""
 
 FEWEST_DEAD_ROWS = 4096
 """Dead rows from which on all rows are written anew, if they are also as many as the living."""

@@ -39,7 +39,7 @@ class Domain:
 
     @property
     def nbytes(self) -> int:
-        """Return the memory that these take, with the keys that are made of them."""
+        """Return the memory that these take, including the keys derived from them."""
         return self.starts.nbytes + (2 + len(self.room)) * self.positions.nbytes
 
     @property

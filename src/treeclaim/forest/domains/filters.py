@@ -39,7 +39,7 @@ def require_known_names(forest: Forest, request: CandidateRequest) -> None:
         require_known_traits(forest, required)
         require_known_traits(forest, group.conditions.forbidden)
     if request.order is not None:
-        names = {one.trait for one in request.order.preferences}
+        names = {preference.trait for preference in request.order.preferences}
         missing = sorted(names - forest.catalogue.traits.keys())
         if missing:
             raise PreferredTraitsNotFoundError(missing)
@@ -163,13 +163,17 @@ def meeting(forest: Forest, conditions: ProviderConditions, rows: Rows) -> Rows:
     return not_outcast(forest, conditions, members(forest, conditions, rows))
 
 
+def having(forest: Forest, classes: Iterable[str], rows: Rows) -> Rows:
+    """Return those of some rows that have inventories of all of some classes."""
+    for name in classes:
+        rows = rows[forest.class_inventories(name).indices_of(rows)[0]]
+    return rows
+
+
 def holding(forest: Forest, classes: Collection[str]) -> Rows:
     """Return the rows that have inventories of all of some classes, ascending; all if none."""
     if not classes:
         return forest.living_rows
     first, *others = classes
     columns = forest.class_inventories(first)
-    rows: Rows = columns.row.values[columns.living()]
-    for name in others:
-        rows = rows[forest.class_inventories(name).indices_of(rows)[0]]
-    return rows
+    return having(forest, others, columns.row.values[columns.living()])

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Who can serve one slot of a request, and under which anchors.
+"""The providers that can serve one slot of a request, and under which anchors.
 
 A slot is a place in a candidate that takes one provider: each suffixed group is one, each resource
 class of the unsuffixed group is one. A relation is a set of pairs (anchor root, provider). It
@@ -10,61 +10,24 @@ Which pairs there are, apart from amounts, depends on the shape of the Forest al
 caches them, and a question only compares its amounts with what is free.
 """
 
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from functools import cached_property
-from itertools import count
 
 import numpy as np
 
 from treeclaim.forest.bounds.budget import UNBOUNDED, Budget
 from treeclaim.forest.domains import filters
+from treeclaim.forest.domains.pairs import Pairs, followed
 from treeclaim.forest.table.class_inventories import Indices
 from treeclaim.forest.table.columns import Integers, Mask, Positions, Rows, merged
 from treeclaim.forest.table.forest import Forest
 from treeclaim.model.request import NO_GROUP, STRICT, ProviderConditions, RequestGroup
 
 
-@dataclass(frozen=True, eq=False)
-class Pairs:
-    """Pairs (anchor, provider) that suit a slot whatever the amounts; no pair twice.
-
-    Equal by identity. They are sorted by anchor, then by position of the provider.
-
-    Attributes:
-        starts: Where the pairs of each root begin, int64, shape (roots + 1,).
-        provider: Place of each pair's provider, int64, shape (pairs,).
-        indices: By class name: where the provider's inventory is among those of the class.
-        sharing: Numbers of the pairs whose provider is a sharing one, ascending, int64.
-        is_local: Whether each provider is in its anchor's tree.
-        serial: Stands for these pairs in keys of caches, which would otherwise keep them alive.
-    """
-
-    starts: Integers
-    provider: Positions
-    indices: Mapping[str, Indices]
-    sharing: Integers
-    is_local: bool
-    serial: int = field(default_factory=count().__next__)
-
-    @cached_property
-    def nbytes(self) -> int:
-        """Return the bytes that this takes; see `ByteCache`."""
-        indices = sum(
-            indices.nbytes for indices in self.indices.values() if isinstance(indices, np.ndarray)
-        )
-        return self.starts.nbytes + self.provider.nbytes + self.sharing.nbytes + indices
-
-    @cached_property
-    def reached(self) -> Mask:
-        """Tell for each root whether it has any pair, shape (roots,)."""
-        reached: Mask = self.starts[1:] > self.starts[:-1]
-        return reached
-
-
 @dataclass(frozen=True)
 class Relation:
-    """Those pairs whose provider has room for what a question asks.
+    """The pairs whose provider has room for the amounts of a question.
 
     Attributes:
         pairs: All pairs.
@@ -110,7 +73,7 @@ class Relation:
 
 
 def have_common_provider(forest: Forest, first: Pairs, other: Pairs) -> bool:
-    """Tell whether some provider is in both, whatever the anchors."""
+    """Tell whether both have some provider in common, under any anchors."""
 
     def made() -> np.bool_:
         mine = np.zeros(len(forest.order.row), dtype=np.bool_)
@@ -185,7 +148,7 @@ def anchors_allowed(
 
 
 def _fitting(forest: Forest, group: RequestGroup, pairs: Pairs) -> Relation:
-    """Compare what a group asks for of the classes of some pairs with what is free there."""
+    """Compare the amounts of a group with the free amounts of some pairs."""
     fits: Mask | None = None
     for name, indices in pairs.indices.items():
         leniency = group.leniency.get(name, STRICT)
@@ -209,7 +172,17 @@ def _cached_pairs(
         local, lent = make(forest, conditions, filters.holding(forest, classes))
         return _pairs(forest, classes, local, lent)
 
-    return forest.cache.get((kind, make, classes, conditions), made)
+    def serving(rows: Rows) -> tuple[Rows, Rows]:
+        return make(forest, conditions, filters.having(forest, classes, rows))
+
+    key = (kind, make, classes, conditions)
+    known = forest.pairs.find(key)
+    pairs = followed(forest, known, serving) if isinstance(known, Pairs) else None
+    if pairs is None:
+        pairs = made()
+    if pairs is not known:
+        forest.pairs.replace(key, pairs)
+    return pairs
 
 
 def _suffixed(forest: Forest, conditions: ProviderConditions, rows: Rows) -> tuple[Rows, Rows]:
@@ -250,7 +223,7 @@ def _sharing(forest: Forest, rows: Rows) -> Rows:
 
 
 def _pairs(forest: Forest, classes: Iterable[str], local: Rows, lent: Rows) -> Pairs:
-    """Relate providers to the root of their own tree, and lent ones to those they are lent to."""
+    """Relate providers to their own root, and sharing providers to the roots they share with."""
     order = forest.order
     provider = order.position[local]
     if not order.is_row_order:
@@ -271,6 +244,7 @@ def _pairs(forest: Forest, classes: Iterable[str], local: Rows, lent: Rows) -> P
         indices={name: _inventory_indices(forest, name, rows) for name in classes},
         sharing=np.flatnonzero(is_sharing),
         is_local=not len(lent),
+        moment=forest.moment,
     )
 
 

@@ -23,7 +23,7 @@ from treeclaim.model.request import (
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Constraint:
-    """One thing that a request asks for. Constraints are equal by identity.
+    """A single condition of a request. Constraints are equal by identity.
 
     Attributes:
         reason: What is wrong with a tree that does not meet it.
@@ -238,7 +238,7 @@ def _reduced_group(group: RequestGroup, parts: _Parts) -> RequestGroup:
 
 
 def essence_of(request: CandidateRequest) -> Hashable:
-    """Return what tells apart requests that different trees match.
+    """Return a key that differs for requests that different trees match.
 
     Groups that ask for the same are interchangeable unless something names them; and where nothing
     binds groups together, asking twice is like asking once.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Why a search finds nothing, or what it finds (contract page 97, section 3).
+"""Explains why a search finds nothing, or what it finds (contract page 97, section 3).
 
 A request is taken apart into single constraints. Everything that is told is the outcome of
 searching with some of them: the funnel adds one after the other, an advice leaves one out, and a
@@ -164,7 +164,7 @@ def _blocking(trees: MatchingTrees, tree: int) -> Iterator[Constraint]:
 
 
 def _but(trees: MatchingTrees, constraint: Constraint) -> list[Constraint]:
-    """Return all constraints but one, and what makes no sense without it."""
+    """Return all constraints but one, and but those that make no sense without it."""
     return [
         other
         for other in trees.constraints

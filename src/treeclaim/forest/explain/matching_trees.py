@@ -67,7 +67,7 @@ class MatchingTrees:
         return self._known[essence]
 
     def could_match(self, kept: Collection[Constraint]) -> bool:
-        """Tell whether some tree matches each group by itself; that costs little to find out."""
+        """Tell whether some tree matches each group by itself, which is cheap."""
         loose = [
             constraint
             for constraint in kept
@@ -86,7 +86,7 @@ class MatchingTrees:
 
 
 def _is_bound(request: CandidateRequest) -> bool:
-    """Tell whether which provider serves a group may depend on who serves another one."""
+    """Tell whether the provider of one group may restrict the providers of another."""
     lists = [listed for listed in request.same_subtree if len(listed.inside) > 1 or listed.outside]
     return bool(request.sums_groups or request.isolated or lists or request.can_split)
 

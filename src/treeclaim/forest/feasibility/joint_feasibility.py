@@ -109,8 +109,10 @@ class JointFeasibility:
             yield anchors
             return
         combinations = np.zeros(len(anchors))
-        for slot in self._loose:
-            combinations += np.log(self._domains[slot].counts[anchors])
+        # A slot may be without options where consumers that are not written yet took all room.
+        with np.errstate(divide="ignore"):
+            for slot in self._loose:
+                combinations += np.log(self._domains[slot].counts[anchors])
         hopeful = np.ones(len(anchors), dtype=np.bool_)
         many = np.flatnonzero(combinations > np.log(thresholds.SOME_COMBINATIONS))
         judged: dict[bytes, bool] = {}

@@ -115,7 +115,7 @@ class ListingTexts:
                 texts = self._stocks(columns, indices)
                 for at, text in zip(np.flatnonzero(has).tolist(), texts, strict=True):
                     parts[at].append(name + b":" + text)
-        return [self._once(b',"inventories":{%b}' % b",".join(one)) for one in parts]
+        return [self._once(b',"inventories":{%b}' % b",".join(texts)) for texts in parts]
 
     def _stocks(self, columns: ClassInventories, indices: Rows) -> list[bytes]:
         """Write the inventories of some indices, equal ones once."""
@@ -135,10 +135,10 @@ class ListingTexts:
         )
         shared = self._shared
         found = []
-        for one in values:
-            text = shared.get(one)
+        for value in values:
+            text = shared.get(value)
             if text is None:
-                text = shared[one] = _INVENTORY % (*one[:5], orjson.dumps(one[5]))
+                text = shared[value] = _INVENTORY % (*value[:5], orjson.dumps(value[5]))
             found.append(text)
         return found
 
@@ -149,9 +149,9 @@ class ListingTexts:
             if len(indices):
                 form = orjson.dumps(forest.catalogue.class_by_id[class_id].name) + b":%d"
                 used = columns.used.values[indices].tolist()
-                for at, one in zip(np.flatnonzero(has).tolist(), used, strict=True):
-                    parts[at].append(form % one)
-        return [b',"usages":{%b}' % b",".join(one) for one in parts]
+                for at, usage in zip(np.flatnonzero(has).tolist(), used, strict=True):
+                    parts[at].append(form % usage)
+        return [b',"usages":{%b}' % b",".join(texts) for texts in parts]
 
     def _traits(self, forest: Forest, rows: Rows) -> list[bytes]:
         found = []

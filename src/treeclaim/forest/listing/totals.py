@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Sums over inventories, of all providers that pass and of parts of them (page 99, section 3).
+"""Sums over the inventories of all matching providers, and of parts of them (page 99, section 3).
 
 Every number that is summed is at least 0, and what is shown ends at 2**53 - 1. So sums are made in
 floating point: as long as a sum is below that, it and all sums on the way to it are exact.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
@@ -110,6 +110,22 @@ def totals_of(forest: Forest, rows: Rows, classes: Iterable[str] | None) -> Tota
     return _sums(forest, whole, classes)[0]
 
 
+def totals_of_aggregates(
+    forest: Forest, rows: Rows, aggregates: Sequence[str]
+) -> dict[str, Totals]:
+    """Return the sums over those of some rows that are in each aggregate, or whose root is.
+
+    Args:
+        forest: All providers.
+        rows: Those that pass, ascending.
+        aggregates: Uuids; those without a provider are left out.
+    """
+    found = [_aggregate(forest, rows, uuid) for uuid in dict.fromkeys(aggregates)]
+    parts = [part for part in found if len(part.rows)]
+    sums = _sums(forest, _membership(parts), None)
+    return {part.key: totals for part, totals in zip(parts, sums, strict=True)}
+
+
 def parts_of(
     forest: Forest, rows: Rows, by: By, classes: Iterable[str] | None, *, after: str, limit: int
 ) -> Parts:
@@ -124,15 +140,11 @@ def parts_of(
         limit: How many parts at most.
     """
     found = _PARTS[by](forest, rows, after, limit + 1)
-    shown, members = found[:limit], [one.rows for one in found[:limit]]
-    in_parts = _Membership(
-        np.concatenate([np.empty(0, dtype=np.int64), *members]),
-        np.repeat(np.arange(len(shown)), [len(one) for one in members]),
-        len(shown),
-    )
-    sums = _sums(forest, in_parts, classes)
+    shown = found[:limit]
+    sums = _sums(forest, _membership(shown), classes)
     parts = [
-        Part(one.uuid, one.name, totals, one.key) for one, totals in zip(shown, sums, strict=True)
+        Part(part.uuid, part.name, totals, part.key)
+        for part, totals in zip(shown, sums, strict=True)
     ]
     return Parts(parts, parts[-1].key if len(found) > limit else None)
 
@@ -150,6 +162,14 @@ class _Rows:
     name: str | None
     key: str
     rows: Rows
+
+
+def _membership(parts: Sequence[_Rows]) -> _Membership:
+    return _Membership(
+        np.concatenate([np.empty(0, dtype=np.int64), *(part.rows for part in parts)]),
+        np.repeat(np.arange(len(parts)), [len(part.rows) for part in parts]),
+        len(parts),
+    )
 
 
 def _trees(forest: Forest, rows: Rows, after: str, most: int) -> list[_Rows]:
@@ -172,14 +192,15 @@ def _trees(forest: Forest, rows: Rows, after: str, most: int) -> list[_Rows]:
 
 
 def _aggregates(forest: Forest, rows: Rows, after: str, most: int) -> list[_Rows]:
-    roots = forest.root.values[rows]
-
     def members(uuid: str) -> Rows:
-        member = forest.in_any_aggregate([uuid])
-        found: Rows = rows[member[rows] | member[roots]]
-        return found
+        return _aggregate(forest, rows, uuid).rows
 
     return _named(forest.known_aggregates(), members, after, most, is_uuid=True)
+
+
+def _aggregate(forest: Forest, rows: Rows, uuid: str) -> _Rows:
+    member = forest.in_any_aggregate([uuid])
+    return _Rows(uuid, None, uuid, rows[member[rows] | member[forest.root.values[rows]]])
 
 
 def _traits(forest: Forest, rows: Rows, after: str, most: int) -> list[_Rows]:
@@ -196,7 +217,7 @@ def _named(
     names: Iterable[str], rows_of: Callable[[str], Rows], after: str, most: int, *, is_uuid: bool
 ) -> list[_Rows]:
     found: list[_Rows] = []
-    for name in sorted(one for one in names if one > after):
+    for name in sorted(name for name in names if name > after):
         rows = rows_of(name)
         if len(rows):
             found.append(_Rows(name if is_uuid else None, None if is_uuid else name, name, rows))
@@ -237,7 +258,7 @@ def _of_class(columns: ClassInventories, parts: _Membership) -> list[tuple[int, 
     def summed(values: npt.NDArray[Any]) -> list[int]:
         weights = np.minimum(values.astype(np.float64), float(GREATEST_SHOWN))
         sums: npt.NDArray[Any] = np.bincount(part, weights=weights, minlength=parts.count)
-        return [_shown(one) for one in sums.tolist()]
+        return [_shown(total) for total in sums.tolist()]
 
     largest = np.zeros(parts.count, dtype=np.int64)
     np.maximum.at(largest, part, free)
@@ -251,7 +272,7 @@ def _of_class(columns: ClassInventories, parts: _Membership) -> list[tuple[int, 
         counts.tolist(),
         strict=True,
     )
-    return [(at, ClassTotals(*one)) for at, one in enumerate(totals) if one[-1]]
+    return [(at, ClassTotals(*row)) for at, row in enumerate(totals) if row[-1]]
 
 
 def _indices(columns: ClassInventories, rows: Rows) -> tuple[Mask, Rows]:

@@ -19,7 +19,7 @@ import numpy as np
 
 from treeclaim.forest.bounds import thresholds
 from treeclaim.forest.order.scoring import Scoring
-from treeclaim.forest.order.terms import Partial
+from treeclaim.forest.order.terms.term import Partial
 from treeclaim.forest.order.totals import Floats
 from treeclaim.forest.solve.anchors import all_anchors
 from treeclaim.forest.solve.blocks import Block, Choices, Found
@@ -27,7 +27,7 @@ from treeclaim.forest.solve.combiner import Combiner
 from treeclaim.forest.solve.distinct import first_anchors
 from treeclaim.forest.solve.problem import Problem
 from treeclaim.forest.solve.stage import stage_of
-from treeclaim.forest.table.columns import Rows
+from treeclaim.forest.table.columns import Mask, Rows
 
 
 class Scored(NamedTuple):
@@ -35,7 +35,7 @@ class Scored(NamedTuple):
 
     Attributes:
         anchor: Number of the anchor under which each was found.
-        chosen: Places, int64, shape (candidates, slots).
+        chosen: Positions, int64, shape (candidates, slots).
         score: Scores, float64.
     """
 
@@ -51,16 +51,16 @@ class _Waiting:
     Attributes:
         bound: The best score of what each row becomes.
         key: Its place in the usual order, as far as it is known, shape (rows, k).
-        block: Partial or complete candidates; None for trees that were not looked at.
+        block: Partial or complete candidates.
         stage: Where the partial ones grow, and numbers of the anchors of its indices.
         depth: Steps that were taken.
     """
 
     bound: Floats
     key: Choices
-    block: Block | None = None
-    stage: "_Ready | None" = None
-    depth: int = 0
+    block: Block
+    stage: "_Ready"
+    depth: int
 
     @property
     def first(self) -> tuple[float, tuple[int, ...]]:
@@ -69,8 +69,44 @@ class _Waiting:
 
     def rest(self, start: int) -> "_Waiting":
         """Return the rows from one on."""
-        block = None if self.block is None else self.block.part(slice(start, None))
+        block = self.block.part(slice(start, None))
         return _Waiting(self.bound[start:], self.key[start:], block, self.stage, self.depth)
+
+
+@dataclass(frozen=True, slots=True)
+class _Unseen:
+    """Trees that were not looked at, in the usual order.
+
+    Attributes:
+        bound: Their ceilings.
+        anchor: Their numbers, ascending.
+    """
+
+    bound: Floats
+    anchor: Rows
+
+    @property
+    def first(self) -> tuple[float, tuple[int, ...]]:
+        """Return what the queue is ordered by."""
+        best = int(self.bound.argmax())
+        return -float(self.bound[best]), (int(self.anchor[best]),)
+
+    def divided(self, size: int) -> tuple[Rows, "_Unseen"]:
+        """Return the trees with the highest ceilings, of equals the first, and all others.
+
+        To sort all of them would take longer than to look at the few that matter.
+        """
+        count = len(self.bound)
+        if size >= count:
+            return self.anchor, self._only(np.zeros(count, dtype=np.bool_))
+        least = np.partition(self.bound, count - size)[count - size]
+        is_high = self.bound > least
+        equal = np.flatnonzero(self.bound == least)
+        is_high[equal[: size - np.count_nonzero(is_high)]] = True
+        return self.anchor[is_high], self._only(~is_high)
+
+    def _only(self, some: Mask) -> "_Unseen":
+        return _Unseen(self.bound[some], self.anchor[some])
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,14 +137,12 @@ class BestFirst:
         self._scoring = scoring
         self._steps = problem.rules.steps
         self._first_anchors = first_anchors(problem, problem.relations)
-        self._queue: list[tuple[float, tuple[int, ...], int, _Waiting]] = []
+        self._queue: list[tuple[float, tuple[int, ...], int, _Waiting | _Unseen]] = []
         self._number = count()
         self._size = thresholds.FIRST_BEST_TREES
         self._dead_ends = 0
         some = all_anchors(problem) if anchors is None else anchors
-        ceilings = scoring.ceilings(some)
-        order = np.argsort(-ceilings, kind="stable")
-        self._push(_Waiting(ceilings[order], some[order][:, None]))
+        self._push(_Unseen(scoring.ceilings(some), some))
 
     def __iter__(self) -> Iterator[Scored]:
         """Yield candidates in order, some at a time."""
@@ -117,23 +151,22 @@ class BestFirst:
             while self._queue:
                 budget.check()
                 waiting = heapq.heappop(self._queue)[-1]
-                if waiting.block is None:
+                if isinstance(waiting, _Unseen):
                     self._make_ready(waiting)
                 elif waiting.depth < len(self._steps):
-                    self._extend(waiting, waiting.block)
+                    self._extend(waiting)
                 else:
-                    yield self._emit(waiting, waiting.block)
+                    yield self._emit(waiting)
 
-    def _push(self, waiting: _Waiting) -> None:
+    def _push(self, waiting: "_Waiting | _Unseen") -> None:
         if len(waiting.bound):
             heapq.heappush(self._queue, (*waiting.first, next(self._number), waiting))
 
-    def _make_ready(self, waiting: _Waiting) -> None:
+    def _make_ready(self, unseen: "_Unseen") -> None:
         """Make the trees with the highest ceilings ready."""
-        size = self._size
-        self._size = min(2 * size, thresholds.MOST_BEST_TREES)
-        anchors = np.sort(waiting.key[:size, 0])
-        self._push(waiting.rest(size))
+        anchors, rest = unseen.divided(self._size)
+        self._size = min(2 * self._size, thresholds.MOST_BEST_TREES)
+        self._push(rest)
         stage = stage_of(self._problem, anchors)
         live = stage.combiner.hopeful(stage.live)
         if not len(live):
@@ -144,15 +177,13 @@ class BestFirst:
         block = Block.empty(live, len(self._problem.relations), len(rules.lists))
         self._push_sorted(block, ready, 0)
 
-    def _extend(self, waiting: _Waiting, block: Block) -> None:
+    def _extend(self, waiting: _Waiting) -> None:
         """Take one step with the partial candidates that stand first."""
-        if waiting.stage is None:
-            raise TypeError(waiting)
         closely = self._dead_ends > thresholds.PATIENCE
         grown, taken = waiting.stage.combiner.extended(
-            waiting.depth, block, thresholds.BEST_PAIRS, closely=closely
+            waiting.depth, waiting.block, thresholds.BEST_PAIRS, closely=closely
         )
-        self._problem.budget.hold(-block.nbytes)
+        self._problem.budget.hold(-waiting.block.nbytes)
         self._push_counted(waiting.rest(taken))
         if len(grown):
             self._push_sorted(grown, waiting.stage, waiting.depth + 1)
@@ -160,7 +191,7 @@ class BestFirst:
             self._dead_ends += 1
 
     def _push_counted(self, waiting: _Waiting) -> None:
-        if len(waiting.bound) and waiting.block is not None:
+        if len(waiting.bound):
             self._problem.budget.hold(waiting.block.nbytes)
             self._push(waiting)
 
@@ -192,8 +223,9 @@ class BestFirst:
         ]
         return np.stack(columns, axis=1)
 
-    def _emit(self, waiting: _Waiting, block: Block) -> Scored:
+    def _emit(self, waiting: _Waiting) -> Scored:
         """Take the complete candidates that come before everything else that waits."""
+        block = waiting.block
         end = len(waiting.bound)
         if self._queue:
             end = _before(waiting, self._queue[0][:2])

@@ -7,7 +7,7 @@ from treeclaim.forest.order.best_first import BestFirst
 from treeclaim.forest.order.scoring import scoring_of
 from treeclaim.forest.solve.blocks import Choices
 from treeclaim.forest.solve.problem import Problem
-from treeclaim.model.order import DEFAULT_CANDIDATES, MOST_CANDIDATES, Order
+from treeclaim.model.extension.order import DEFAULT_CANDIDATES, MOST_CANDIDATES, Order
 
 
 def most_wanted(problem: Problem) -> int:

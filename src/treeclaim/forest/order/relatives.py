@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Ancestors in terms of places: depths, parents and lowest common ancestors."""
+"""Ancestors by position: depths, parents and lowest common ancestors."""
 
 from dataclasses import dataclass
 
@@ -15,8 +15,8 @@ class Relatives:
     """Who is above whom; depends on the shape of the Forest alone.
 
     Attributes:
-        parent: Place of the parent by place, int64; a root is its own.
-        depth: Depth by place, int64; that of a root is 0.
+        parent: Position of the parent by position, int64; a root is its own.
+        depth: Depth by position, int64; that of a root is 0.
         root, end: As in `TreeOrder`.
     """
 
@@ -36,7 +36,7 @@ class Relatives:
         return int(self.depth.max(initial=0))
 
     def common(self, first: Rows, last: Rows) -> Rows:
-        """Return the lowest common ancestor-or-self of each pair of places of one tree.
+        """Return the lowest common ancestor-or-self of each pair of positions of one tree.
 
         Args:
             first: int64, shape (n,).

@@ -7,19 +7,21 @@ One candidate after the other: which divisions there are is found out in the sam
 import heapq
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 
 from treeclaim.forest.domains.filters import with_any_trait_by_position
 from treeclaim.forest.order.ordered import most_wanted
 from treeclaim.forest.order.relatives import Relatives, relatives_of
-from treeclaim.forest.order.scoring import sharing_by_place, tree_numbers, tree_ranks
+from treeclaim.forest.order.terms.counted import sharing_by_position
+from treeclaim.forest.order.terms.shuffle import tree_numbers, tree_ranks
 from treeclaim.forest.order.totals import ClassTotals, totals_of
 from treeclaim.forest.question.plan import Plan
 from treeclaim.forest.solve.problem import Problem
 from treeclaim.forest.split.candidate import SplitCandidate
 from treeclaim.forest.split.splitting import Splitter
-from treeclaim.model.order import DECIMALS, Order, Term, TermName
+from treeclaim.model.extension.order import DECIMALS, Order, Term, TermName
 from treeclaim.model.request import NO_GROUP
 
 _OPPOSITE = {
@@ -41,18 +43,36 @@ def divided_in_order(
         scores: Where the scores of the candidates yielded are written, in order.
     """
     found = heapq.nsmallest(
-        most_wanted(problem), scored_splits(problem, order), key=lambda one: (-one[0], one[1])
+        most_wanted(problem), scored_splits(problem, order), key=ScoredSplit.rank
     )
-    for score, _, candidate in found:
-        scores.append(score)
-        yield candidate
+    for scored in found:
+        scores.append(scored.score)
+        yield scored.candidate
 
 
-def scored_splits(problem: Problem, order: Order) -> Iterator[tuple[float, int, SplitCandidate]]:
-    """Yield score and number of all candidates, in the usual order."""
+class ScoredSplit(NamedTuple):
+    """A candidate with divisions.
+
+    Attributes:
+        score: Its score.
+        number: Which it is in the usual order.
+        candidate: The candidate.
+    """
+
+    score: float
+    number: int
+    candidate: SplitCandidate
+
+    def rank(self) -> tuple[float, int]:
+        """Return what candidates are sorted by: descending score, then the usual order."""
+        return -self.score, self.number
+
+
+def scored_splits(problem: Problem, order: Order) -> Iterator[ScoredSplit]:
+    """Yield all candidates with their scores, in the usual order."""
     scores = SplitScores(problem, order)
     for number, candidate in enumerate(splits(problem)):
-        yield scores.of(candidate), number, candidate
+        yield ScoredSplit(scores.of(candidate), number, candidate)
 
 
 def splits(problem: Problem) -> Iterator[SplitCandidate]:
@@ -68,13 +88,13 @@ class _Gift:
     Attributes:
         suffix: The group.
         name: The class.
-        place: The provider.
+        position: The provider.
         amount: Units.
     """
 
     suffix: str
     name: str
-    place: int
+    position: int
     amount: int
 
 
@@ -82,12 +102,13 @@ class SplitScores:
     """Scores one candidate after the other."""
 
     def __init__(self, problem: Problem, order: Order) -> None:
+        """Take a search that splits something, and how it is ordered."""
         self._forest = problem.forest
         self._plan: Plan = problem.plan
         self._order = order
         self._tree = problem.forest.order.tree
         self._relatives: Relatives = relatives_of(problem.forest)
-        self._sharing = sharing_by_place(problem.forest)
+        self._sharing = sharing_by_position(problem.forest)
         self._totals: dict[str, ClassTotals] = {}
         self._weight = sum(term.weight for term in order.terms)
 
@@ -95,25 +116,29 @@ class SplitScores:
         """Return the score of a candidate."""
         gifts = self._gifts(candidate)
         served: dict[str, set[int]] = {}
-        for want, place in zip(self._plan.slots, candidate.chosen, strict=True):
-            served.setdefault(want.suffix, set()).add(place)
-        for _, place, _ in candidate.parts:
-            served.setdefault(NO_GROUP, set()).add(place)
+        for want, position in zip(self._plan.slots, candidate.chosen, strict=True):
+            served.setdefault(want.suffix, set()).add(position)
+        for _, position, _ in candidate.parts:
+            served.setdefault(NO_GROUP, set()).add(position)
         total = sum(term.weight * self._value(term, gifts, served) for term in self._order.terms)
         return float(np.round(total / self._weight, DECIMALS))
 
     def trees(self, gifts: Sequence[_Gift]) -> set[int]:
         """Return the trees of a candidate."""
-        own = {int(self._tree[one.place]) for one in gifts if not self._sharing[one.place]}
-        return own or {int(self._tree[one.place]) for one in gifts}
+        own = {
+            int(self._tree[gift.position]) for gift in gifts if not self._sharing[gift.position]
+        }
+        return own or {int(self._tree[gift.position]) for gift in gifts}
 
     def _gifts(self, candidate: SplitCandidate) -> list[_Gift]:
         gifts = [
-            _Gift(want.suffix, name, place, amount)
-            for want, place in zip(self._plan.slots, candidate.chosen, strict=True)
+            _Gift(want.suffix, name, position, amount)
+            for want, position in zip(self._plan.slots, candidate.chosen, strict=True)
             for name, amount in want.resources.items()
         ]
-        return gifts + [_Gift(NO_GROUP, name, place, n) for name, place, n in candidate.parts]
+        return gifts + [
+            _Gift(NO_GROUP, name, position, n) for name, position, n in candidate.parts
+        ]
 
     def _value(self, term: Term, gifts: Sequence[_Gift], served: Mapping[str, set[int]]) -> float:
         arguments = term.arguments
@@ -125,7 +150,7 @@ class SplitScores:
         if term.name is TermName.PACK_PROVIDERS:
             return self._pack_providers(arguments, gifts)
         if term.name is TermName.NEAR:
-            return self._near([place for suffix in arguments for place in served[suffix]])
+            return self._near([position for suffix in arguments for position in served[suffix]])
         if term.name is TermName.PREFERRED:
             return self._preferred(served)
         return self._shuffle(arguments[0], gifts)
@@ -137,54 +162,56 @@ class SplitScores:
 
     def _pack(self, classes: Sequence[str], gifts: Sequence[_Gift]) -> float:
         trees = sorted(self.trees(gifts))
-        named = dict.fromkeys(classes or [one.name for one in gifts])
+        named = dict.fromkeys(classes or [gift.name for gift in gifts])
         values = []
         for name in named:
             totals = self._totals_of(name)
-            mine = [one for one in gifts if one.name == name]
-            lent = sorted({one.place for one in mine if int(self._tree[one.place]) not in trees})
+            mine = [gift for gift in gifts if gift.name == name]
+            lent = sorted(
+                {gift.position for gift in mine if int(self._tree[gift.position]) not in trees}
+            )
             used = totals.tree_used[trees].sum() + totals.used[lent].sum()
             capacity = totals.tree_capacity[trees].sum() + totals.capacity[lent].sum()
-            values.append(min((used + sum(one.amount for one in mine)) / capacity, 1))
+            values.append(min((used + sum(gift.amount for gift in mine)) / capacity, 1))
         return float(sum(values)) / len(values)
 
     def _pack_providers(self, classes: Sequence[str], gifts: Sequence[_Gift]) -> float:
         slots: dict[tuple[str, str], list[tuple[float, int]]] = {}
-        for one in gifts:
-            if classes and one.name not in classes:
+        for gift in gifts:
+            if classes and gift.name not in classes:
                 continue
-            totals = self._totals_of(one.name)
+            totals = self._totals_of(gift.name)
             taken = sum(
                 other.amount
                 for other in gifts
-                if other.name == one.name and other.place == one.place
+                if other.name == gift.name and other.position == gift.position
             )
-            value = min((totals.used[one.place] + taken) / totals.capacity[one.place], 1)
-            slots.setdefault((one.suffix, one.name), []).append((float(value), one.amount))
+            value = min((totals.used[gift.position] + taken) / totals.capacity[gift.position], 1)
+            slots.setdefault((gift.suffix, gift.name), []).append((float(value), gift.amount))
         means = [
             sum(value * amount for value, amount in parts) / sum(amount for _, amount in parts)
             for parts in slots.values()
         ]
         return sum(means) / len(means)
 
-    def _near(self, places: Sequence[int]) -> float:
+    def _near(self, positions: Sequence[int]) -> float:
         relatives = self._relatives
-        first, last = np.array([min(places)]), np.array([max(places)])
+        first, last = np.array([min(positions)]), np.array([max(positions)])
         if not relatives.same_tree(first, last)[0]:
             return 0.0
         common = relatives.common(first, last)
-        return float(relatives.depth[common][0] + 1) / float(relatives.depth[places].max() + 1)
+        return float(relatives.depth[common][0] + 1) / float(relatives.depth[positions].max() + 1)
 
     def _preferred(self, served: Mapping[str, set[int]]) -> float:
         held = total = 0
-        for one in self._order.preferences:
-            has = with_any_trait_by_position(self._forest, (one.trait,))
-            total += one.weight
-            if bool(has[sorted(served[one.suffix])].any()) == one.is_wanted:
-                held += one.weight
+        for preference in self._order.preferences:
+            has = with_any_trait_by_position(self._forest, (preference.trait,))
+            total += preference.weight
+            if bool(has[sorted(served[preference.suffix])].any()) == preference.is_wanted:
+                held += preference.weight
         return held / total
 
     def _shuffle(self, seed: str, gifts: Sequence[_Gift]) -> float:
         ranks = tree_ranks(self._forest)
-        tree = min(self.trees(gifts), key=lambda one: int(ranks[one]))
+        tree = min(self.trees(gifts), key=lambda number: int(ranks[number]))
         return float(tree_numbers(self._forest, seed)[tree])

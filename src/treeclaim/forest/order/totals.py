@@ -1,36 +1,42 @@
 # SPDX-License-Identifier: Apache-2.0
 """Used amounts and capacities, by provider and by tree, as scores want them: whole, at least 0."""
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
 
+from treeclaim.forest.table.change_log import ChangeLog
+from treeclaim.forest.table.class_inventories import ClassInventories
 from treeclaim.forest.table.columns import Rows
 from treeclaim.forest.table.forest import Forest
+
+_EXACT = 2.0**52
+"""Below it, sums of whole numbers are whole: what is added and taken away leaves no trace."""
 
 Floats = npt.NDArray[np.float64]
 """Scores, parts of them, or amounts that are divided by others."""
 
 
 @dataclass(frozen=True, slots=True)
-class _ClassPlaces:
+class _ClassPositions:
     """Where the inventories of a class are: this depends on the shape of the Forest alone.
 
     Attributes:
         slots: Inventories of living providers, int64, ascending.
-        places: Place of the provider of each.
+        positions: Of the provider of each.
         trees: Number of the tree of each.
     """
 
     slots: Rows
-    places: Rows
+    positions: Rows
     trees: Rows
 
     @property
     def nbytes(self) -> int:
-        return self.slots.nbytes + self.places.nbytes + self.trees.nbytes
+        return self.slots.nbytes + self.positions.nbytes + self.trees.nbytes
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,13 +44,13 @@ class ClassTotals:
     """What is used of a class and what there is, in units, as float64.
 
     Attributes:
-        places: Positions of the providers that have an inventory of it.
+        positions: Positions of the providers that have an inventory of it.
         some_used, some_capacity: Of each of them.
         tree_used, tree_capacity: Sums by number of the tree, shape (roots,).
         count: Number of all providers.
     """
 
-    places: Rows
+    positions: Rows
     some_used: Floats
     some_capacity: Floats
     tree_used: Floats
@@ -63,39 +69,132 @@ class ClassTotals:
 
     def _by_position(self, values: Floats) -> Floats:
         found = np.zeros(self.count)
-        found[self.places] = values
+        found[self.positions] = values
         return found
 
-    def take(self, place: int, tree: int, amount: int) -> None:
+    @property
+    def nbytes(self) -> int:
+        """Return the memory that the sums take; the positions are kept elsewhere."""
+        return 2 * (self.some_used.nbytes + self.tree_used.nbytes)
+
+    def are_exact(self, trees: Rows | slice) -> bool:
+        """Tell whether the sums of some trees are whole, so that they may be added to."""
+        greatest = max(
+            self.tree_used[trees].max(initial=0), self.tree_capacity[trees].max(initial=0)
+        )
+        return bool(greatest < _EXACT)
+
+    def change(self, some: Rows, trees: Rows, used: Floats, capacity: Floats) -> None:
+        """Put other amounts in the place of some, each of another inventory.
+
+        Args:
+            some: Which of the inventories.
+            trees: Numbers of their trees.
+            used: What is used of each.
+            capacity: What there is.
+        """
+        np.add.at(self.tree_used, trees, used - self.some_used[some])
+        np.add.at(self.tree_capacity, trees, capacity - self.some_capacity[some])
+        self.some_used[some] = used
+        self.some_capacity[some] = capacity
+
+    def copied(self) -> "ClassTotals":
+        """Return the same, to be changed."""
+        return replace(
+            self,
+            some_used=self.some_used.copy(),
+            some_capacity=self.some_capacity.copy(),
+            tree_used=self.tree_used.copy(),
+            tree_capacity=self.tree_capacity.copy(),
+        )
+
+    def take(self, position: int, tree: int, amount: int) -> None:
         """Note that more is used of a provider."""
-        self.used[place] += amount
+        self.used[position] += amount
         self.tree_used[tree] += amount
 
 
-def class_places(forest: Forest, name: str) -> tuple[Rows, Rows, Rows]:
-    """Return slots of living providers in the columns of a class, their places and their trees."""
+def class_positions(forest: Forest, name: str) -> tuple[Rows, Rows, Rows]:
+    """Return slots of living providers in the columns of a class, their positions and trees."""
 
-    def made() -> _ClassPlaces:
+    def made() -> _ClassPositions:
         columns = forest.class_inventories(name)
         slots = columns.living()
-        places = forest.order.position[columns.row.values[slots]]
-        return _ClassPlaces(slots, places, forest.order.tree[places])
+        positions = forest.order.position[columns.row.values[slots]]
+        return _ClassPositions(slots, positions, forest.order.tree[positions])
 
-    found = forest.cache.get(("places of class", name), made)
-    return found.slots, found.places, found.trees
+    found = forest.cache.get(("positions of class", name), made)
+    return found.slots, found.positions, found.trees
+
+
+@dataclass(eq=False)
+class _Kept:
+    """Totals of a class, kept true while single inventories are written.
+
+    Attributes:
+        columns: Whose they are: a scratch Forest may have others under the same name.
+        mark: What was written before is in them.
+        totals: The totals.
+    """
+
+    columns: ClassInventories
+    log: ChangeLog
+    mark: int
+    totals: ClassTotals
+
+    @property
+    def nbytes(self) -> int:
+        return self.totals.nbytes
+
+    def bring_up_to_date(self, forest: Forest, name: str) -> None:
+        """Take in what was written since."""
+        changed = self.log.since(self.mark)
+        if changed is None or not self._took_in(changed, forest, name):
+            self.totals = _read(forest, name, self.columns)
+        self.mark = self.log.mark
+
+    def _took_in(self, changed: Sequence[int], forest: Forest, name: str) -> bool:
+        """Take in single inventories; say no if the totals have to be read anew."""
+        if not changed:
+            return True
+        slots, _, trees = class_positions(forest, name)
+        some = slots.searchsorted(changed)
+        were_exact = self.totals.are_exact(trees[some])
+        self.totals.change(some, trees[some], *_amounts(self.columns, slots[some]))
+        return were_exact and self.totals.are_exact(trees[some])
 
 
 def totals_of(forest: Forest, name: str) -> ClassTotals:
-    """Return the totals of an existing class as they are now."""
-    slots, places, trees = class_places(forest, name)
+    """Return the totals of an existing class as they are now, not to be changed."""
     columns = forest.class_inventories(name)
-    some_used = columns.used.values[slots].astype(np.float64)
-    some_capacity = np.maximum(columns.free.values[slots].astype(np.float64) + some_used, 0)
+    if columns.written is None:
+        return _read(forest, name, columns)
+    key = ("totals of class", name)
+    kept = forest.cache.find(key)
+    if isinstance(kept, _Kept) and kept.columns is columns:
+        kept.bring_up_to_date(forest, name)
+    else:
+        log = columns.written
+        kept = _Kept(columns, log, log.mark, _read(forest, name, columns))
+        forest.cache.keep(key, kept)
+    return replace(kept.totals)
+
+
+def _read(forest: Forest, name: str, columns: ClassInventories) -> ClassTotals:
+    slots, positions, trees = class_positions(forest, name)
+    some_used, some_capacity = _amounts(columns, slots)
     roots = len(forest.order.roots)
     tree_used: Floats = np.zeros(roots)
     tree_capacity: Floats = np.zeros(roots)
     tree_used += np.bincount(trees, some_used, minlength=roots)
     tree_capacity += np.bincount(trees, some_capacity, minlength=roots)
     return ClassTotals(
-        places, some_used, some_capacity, tree_used, tree_capacity, len(forest.order.row)
+        positions, some_used, some_capacity, tree_used, tree_capacity, len(forest.order.row)
     )
+
+
+def _amounts(columns: ClassInventories, slots: Rows) -> tuple[Floats, Floats]:
+    """Return what is used of some inventories, and what there is."""
+    used: Floats = columns.used.values[slots].astype(np.float64)
+    capacity: Floats = np.maximum(columns.free.values[slots].astype(np.float64) + used, 0)
+    return used, capacity

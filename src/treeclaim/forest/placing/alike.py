@@ -7,7 +7,7 @@ import numpy as np
 
 from treeclaim.forest.domains.filters import with_any_trait_by_position
 from treeclaim.forest.order.relatives import relatives_of
-from treeclaim.forest.order.totals import class_places
+from treeclaim.forest.order.totals import class_positions
 from treeclaim.forest.solve.problem import Problem
 from treeclaim.forest.table.columns import Integers, Trees
 from treeclaim.forest.table.forest import Forest
@@ -39,9 +39,9 @@ def _columns(problem: Problem) -> Iterator[Integers]:
     names = {name for slot in problem.plan.slots for name in slot.resources}
     for name in sorted(names):
         columns = forest.class_inventories(name)
-        indices, places, _ = class_places(forest, name)
+        indices, positions, _ = class_positions(forest, name)
         for column in (columns.free, columns.max_unit, columns.used):
-            yield _by_position(numbers, places, column.values[indices])
+            yield _by_position(numbers, positions, column.values[indices])
     for has in problem.rules.required:
         yield has.astype(np.int64)
     if problem.plan.request.order is not None:
@@ -49,17 +49,20 @@ def _columns(problem: Problem) -> Iterator[Integers]:
             yield with_any_trait_by_position(forest, (preference.trait,)).astype(np.int64)
 
 
-def _by_position(numbers: Integers, places: Integers, values: Integers) -> Integers:
+def _by_position(numbers: Integers, positions: Integers, values: Integers) -> Integers:
     found = np.zeros(len(numbers), dtype=np.int64)
-    found[places] = values
+    found[positions] = values
     return found
 
 
-def alone(forest: Forest, tree: int) -> Forest:
-    """Return a Forest of one tree alone, with what is used of it."""
+def alone(forest: Forest, trees: Trees) -> Forest:
+    """Return a Forest of some trees alone, in the same order, with what is used of them."""
     order = forest.order
-    root = int(order.roots[tree])
-    records = [forest.record(int(row)) for row in order.row[root : int(order.end[root])]]
+    records = [
+        forest.record(int(row))
+        for root in order.roots[trees].tolist()
+        for row in order.row[root : int(order.end[root])]
+    ]
     made = Forest()
     made.apply(
         Changes(

@@ -7,7 +7,7 @@ import numpy as np
 
 from treeclaim.forest.bounds.budget import Budget
 from treeclaim.forest.domains.relation import Relation
-from treeclaim.forest.placing.closed import counts_at_once, times_of_pairs
+from treeclaim.forest.placing.closed import times_of_pairs
 from treeclaim.forest.placing.scratch import Scratch
 from treeclaim.forest.solve.problem import Problem
 from treeclaim.forest.solve.relate import relate
@@ -18,24 +18,23 @@ from treeclaim.model.request import CandidateRequest, SearchOptions
 def at_most(scratch: Scratch, request: CandidateRequest, budget: Budget) -> int:
     """Return a number of consumers that no order of candidates exceeds.
 
-    A tree that has no candidate now never has one. In each other one, as in all of them where they
-    share providers: a slot is served as often as its providers together can serve it, and all that
-    is free of a class is enough for so many consumers.
+    A slot is served as often as its providers together can serve it, and all that is free of a
+    class is enough for so many consumers.
     """
-    found = relate(
-        scratch.forest, replace(request, limit=None, order=None), SearchOptions(), budget
-    )
+    found = _related(scratch, request, budget)
+    part = np.zeros(len(scratch.forest.order.roots), dtype=np.int64)
+    return int(_bounds(found, part, 1)[0])
+
+
+def at_most_by_tree(scratch: Scratch, request: CandidateRequest, budget: Budget) -> Rows:
+    """Return the same for each root, where trees do not concern each other."""
     roots = len(scratch.forest.order.roots)
-    is_own = not found.plan.split and all(one.pairs.is_local for one in found.relations)
-    if not is_own:
-        return int(_bounds(found, np.zeros(roots, dtype=np.int64), 1)[0])
-    exact = counts_at_once(scratch, request, budget)
-    bounds = _bounds(found, np.arange(roots), roots)
-    if exact is None:
-        return sum(bounds.tolist())
-    counts, rest = exact
-    counts[rest] = bounds[rest]
-    return sum(counts.tolist())
+    return _bounds(_related(scratch, request, budget), np.arange(roots), roots)
+
+
+def _related(scratch: Scratch, request: CandidateRequest, budget: Budget) -> Problem:
+    unordered = replace(request, limit=None, order=None)
+    return relate(scratch.forest, unordered, SearchOptions(), budget)
 
 
 def _bounds(found: Problem, part: Rows, parts: int) -> Rows:
@@ -62,9 +61,9 @@ def _bounds(found: Problem, part: Rows, parts: int) -> Rows:
     for name, relation in zip(found.plan.split, found.split_relations, strict=True):
         relations.setdefault(name, []).append(relation)
     for name, some in relations.items():
-        places = np.unique(np.concatenate([one.providers for one in some]))
+        positions = np.unique(np.concatenate([relation.providers for relation in some]))
         columns = found.forest.class_inventories(name)
-        _, slots = columns.indices_of(np.sort(found.forest.order.row[places]))
+        _, slots = columns.indices_of(np.sort(found.forest.order.row[positions]))
         rows = columns.row.values[slots]
         free = np.minimum(np.maximum(columns.free.values[slots], 0), 2**53)
         free_of = _sums(found, found.forest.order.position[rows], free, part, parts)
@@ -72,9 +71,9 @@ def _bounds(found: Problem, part: Rows, parts: int) -> Rows:
     return bounds
 
 
-def _sums(found: Problem, places: Rows, values: Rows, part: Rows, parts: int) -> Rows:
+def _sums(found: Problem, positions: Rows, values: Rows, part: Rows, parts: int) -> Rows:
     """Return sums over the parts in which providers are, each provider counted once."""
-    distinct, first = np.unique(places, return_index=True)
+    distinct, first = np.unique(positions, return_index=True)
     sums = np.zeros(parts, dtype=np.int64)
     np.add.at(sums, part[found.forest.order.tree[distinct]], values[first])
     return sums

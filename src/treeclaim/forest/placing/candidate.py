@@ -3,9 +3,11 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
+from treeclaim.forest.order.terms.counted import sharing_by_position
 from treeclaim.forest.placing.scratch import Gift
 from treeclaim.forest.question.plan import Plan
 from treeclaim.forest.table.columns import Mask
@@ -19,7 +21,7 @@ class Candidate:
 
     Attributes:
         gifts: What it takes.
-        served: Group and place of each provider that serves a group.
+        served: Group and position of each provider that serves a group.
         trees: Numbers of its trees, ascending.
     """
 
@@ -27,52 +29,78 @@ class Candidate:
     served: tuple[tuple[str, int], ...]
     trees: tuple[int, ...]
 
-    def allocations(self, forest: Forest) -> dict[str, dict[str, int]]:
-        """Return amounts by provider uuid and resource class."""
-        found: dict[int, dict[str, int]] = {}
-        for place, name, amount in self.gifts:
-            given = found.setdefault(place, {})
+    def told(self, forest: Forest) -> "Told":
+        """Return the same with uuids, as clients are told."""
+        row = forest.order.row
+        uuids: dict[int, str] = {}
+        for _, position in self.served:
+            if position not in uuids:
+                uuids[position] = forest.uuid_of(int(row[position]))
+        allocations: dict[str, dict[str, int]] = {}
+        for position, name, amount in self.gifts:
+            given = allocations.setdefault(uuids[position], {})
             given[name] = given.get(name, 0) + amount
-        row = forest.order.row
-        return {forest.uuid_of(int(row[place])): amounts for place, amounts in found.items()}
-
-    def mappings(self, forest: Forest) -> dict[str, list[str]]:
-        """Return provider uuids by suffix."""
-        row = forest.order.row
-        found: dict[str, dict[int, None]] = {}
-        for suffix, place in self.served:
-            found.setdefault(suffix, {})[place] = None
-        return {
-            suffix: [forest.uuid_of(int(row[place])) for place in places]
-            for suffix, places in found.items()
-        }
+        mappings: dict[str, list[str]] = {}
+        for suffix, position in self.served:
+            serving = mappings.setdefault(suffix, [])
+            if uuids[position] not in serving:
+                serving.append(uuids[position])
+        return Told(allocations, mappings)
 
 
-def trees_of(forest: Forest, sharing: Mask, places: Sequence[int]) -> tuple[int, ...]:
+class Told(NamedTuple):
+    """A candidate as clients are told.
+
+    Attributes:
+        allocations: Amounts by provider uuid and resource class.
+        mappings: Provider uuids by suffix.
+    """
+
+    allocations: dict[str, dict[str, int]]
+    mappings: dict[str, list[str]]
+
+
+def trees_of(forest: Forest, sharing: Mask, positions: Sequence[int]) -> tuple[int, ...]:
     """Return the trees of some givers: those of sharing providers only if all of them are."""
     tree = forest.order.tree
-    own = {int(tree[place]) for place in places if not sharing[place]}
-    return tuple(sorted(own or {int(tree[place]) for place in places}))
+    own = {int(tree[position]) for position in positions if not sharing[position]}
+    return tuple(sorted(own or {int(tree[position]) for position in positions}))
 
 
-def candidate_of(
-    forest: Forest,
-    plan: Plan,
-    sharing: Mask,
-    chosen: Sequence[int],
-    parts: Sequence[tuple[str, int, int]] = (),
-) -> Candidate:
-    """Make a candidate of the places chosen, and the parts of what is split."""
-    gifts = [
-        (place, name, amount)
-        for want, place in zip(plan.slots, chosen, strict=True)
-        for name, amount in want.resources.items()
-    ]
-    gifts += [(place, name, units) for name, place, units in parts]
-    served = [(want.suffix, place) for want, place in zip(plan.slots, chosen, strict=True)]
-    served += [(NO_GROUP, place) for _, place, _ in parts]
-    trees = trees_of(forest, sharing, [place for place, _, _ in gifts])
-    return Candidate(tuple(gifts), tuple(served), trees)
+class CandidateMaker:
+    """Makes candidates of the positions that a search has chosen."""
+
+    def __init__(self, forest: Forest, plan: Plan, *, are_own: bool) -> None:
+        """Take what all candidates of a search have in common.
+
+        Args:
+            forest: Where it searches.
+            plan: What it searches for.
+            are_own: Whether all providers of a candidate are of one tree.
+        """
+        self._tree = forest.order.tree
+        self._sharing = None if are_own else sharing_by_position(forest)
+        self._forest = forest
+        self._suffixes = [want.suffix for want in plan.slots]
+        self._wanted = [
+            (slot, name, amount)
+            for slot, want in enumerate(plan.slots)
+            for name, amount in want.resources.items()
+        ]
+
+    def made(self, chosen: Sequence[int], parts: Sequence[tuple[str, int, int]] = ()) -> Candidate:
+        """Make a candidate of the positions chosen, and the parts of what is split."""
+        gifts = [(chosen[slot], name, amount) for slot, name, amount in self._wanted]
+        served = list(zip(self._suffixes, chosen, strict=True))
+        for name, position, units in parts:
+            gifts.append((position, name, units))
+            served.append((NO_GROUP, position))
+        return Candidate(tuple(gifts), tuple(served), self._trees(gifts))
+
+    def _trees(self, gifts: Sequence[Gift]) -> tuple[int, ...]:
+        if self._sharing is None:
+            return (int(self._tree[gifts[0][0]]),)
+        return trees_of(self._forest, self._sharing, [position for position, _, _ in gifts])
 
 
 def no_trees(forest: Forest) -> Mask:

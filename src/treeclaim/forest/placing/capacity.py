@@ -8,7 +8,8 @@ a candidate stays the first one as long as it fits, as often as it fits.
 """
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -16,15 +17,17 @@ import numpy as np
 
 from treeclaim.forest.bounds.budget import Budget
 from treeclaim.forest.placing.alike import alone, likenesses
-from treeclaim.forest.placing.bound import at_most
+from treeclaim.forest.placing.bound import at_most, at_most_by_tree
 from treeclaim.forest.placing.candidate import Candidate
 from treeclaim.forest.placing.closed import counts_at_once
 from treeclaim.forest.placing.domains import AggregateDomains, Domains, TreeDomains
 from treeclaim.forest.placing.queries import Independent, query_of
 from treeclaim.forest.placing.scratch import Scratch
+from treeclaim.forest.placing.tree_counts import TreeCounts, remembered
 from treeclaim.forest.solve.relate import relate
 from treeclaim.forest.table.columns import Integers, Mask, Trees
 from treeclaim.forest.table.forest import Forest
+from treeclaim.model.errors import SearchGivenUpError
 from treeclaim.model.request import CandidateRequest, SearchOptions
 
 GREATEST = 2**53 - 1
@@ -45,31 +48,35 @@ class Fitting:
     limit: int
     end: float | None = None
 
-
-class TimeUpError(Exception):
-    """Counting takes too long: what was counted is told."""
+    def share(self, requests: int) -> "Fitting":
+        """Return the same for the first of some requests, with its share of the time."""
+        if self.end is None:
+            return self
+        now = time.monotonic()
+        return replace(self, end=now + max(self.end - now, 0.0) / requests)
 
 
 def fitting(
     forest: Forest, request: CandidateRequest, asked: Fitting, budget: Budget
 ) -> dict[str, Any]:
-    """Count how many consumers of a request fit, now and if nothing were allocated."""
+    """Count how many consumers of a request fit, now and if nothing were allocated.
+
+    Where counting ends before all is counted, numbers are what was counted by then; as a bound that
+    is proven, the greatest number that is shown stands for one that was not found.
+    """
     counter = _Counter(forest, request, asked, budget)
-    full = counter.total(Scratch(forest))
-    most = full
-    if not counter.was_at_once:
-        most = max(full, at_most(Scratch(forest), request, budget))
-    empty = counter.total(Scratch.emptied(forest))
+    with counter.until_the_end():
+        counter.count()
     document: dict[str, Any] = {
-        "fits": shown(full),
-        "at_most": shown(most),
-        "when_empty": shown(empty),
-        "complete": counter.is_complete,
+        "fits": shown(counter.fits),
+        "at_most": shown(max(counter.at_most, counter.fits)),
+        "when_empty": shown(counter.when_empty),
     }
     if asked.domains is not None:
-        document["domains"] = counter.parts()
-        document["complete"] = counter.is_complete
-    return document
+        document["domains"] = []
+        with counter.until_the_end():
+            document["domains"] = counter.parts()
+    return document | {"complete": counter.is_complete}
 
 
 def shown(count: int) -> int:
@@ -78,51 +85,101 @@ def shown(count: int) -> int:
 
 
 class _Counter:
-    """Counts for one request."""
+    """Counts for one request.
+
+    Attributes:
+        fits: How many fit, as far as they were counted.
+        at_most: How many any order could place.
+        when_empty: How many would fit if nothing were allocated, as far as they were counted.
+        is_complete: Whether there was time to count all.
+    """
 
     def __init__(
         self, forest: Forest, request: CandidateRequest, asked: Fitting, budget: Budget
     ) -> None:
+        self.fits = self.when_empty = 0
+        self.at_most = GREATEST
         self.is_complete = True
-        self.was_at_once = False
         self._forest = forest
         self._request = request
         self._asked = asked
         self._budget = budget
+        self._by_tree: TreeCounts | None = None
 
-    def total(self, scratch: Scratch) -> int:
-        """Return how many fit in all."""
-        counts = self._by_tree(scratch)
+    @contextmanager
+    def until_the_end(self) -> Iterator[None]:
+        """Let the block run until counting ends, and say then that it is not complete."""
+        try:
+            with self._budget.ending(self._asked.end), self._budget.scope():
+                yield
+        except SearchGivenUpError:
+            if self._asked.end is None:
+                raise
+            self.is_complete = False
+
+    def count(self) -> None:
+        """Count now, and as if nothing were allocated."""
+        self._budget.check()
+        unlimited = replace(self._request, limit=None)
+        self._by_tree = counts = remembered(self._forest, unlimited, self._counted)
         if counts is not None:
-            return sum(counts.tolist())
+            self.fits, self.at_most = sum(counts.fits.tolist()), sum(counts.at_most.tolist())
+            self.when_empty = sum(counts.when_empty.tolist())
+            return
+        self.at_most = at_most(Scratch(self._forest), self._request, self._budget)
+        self.fits = self.when_empty = self._placed_everywhere(Scratch(self._forest))
+        if self.is_complete:
+            self.when_empty = self._placed_everywhere(Scratch.emptied(self._forest))
+
+    def _placed_everywhere(self, scratch: Scratch) -> int:
+        """Place consumers until nothing fits in any tree; return how many."""
         return self._placed(scratch, np.ones(len(self._forest.order.roots), dtype=np.bool_), None)
 
-    def _by_tree(self, scratch: Scratch) -> Integers | None:
-        """Return how many fit in each tree; None where trees share something."""
-        found = counts_at_once(scratch, self._request, self._budget)
-        self.was_at_once = found is not None and not len(found[1])
+    def _counted(self, forest: Forest) -> TreeCounts | None:
+        """Count in each tree; return None where trees concern each other."""
+        now = Scratch(forest)
+        found = counts_at_once(now, self._request, self._budget)
         if found is None:
             return None
+        fits, rest = found
+        at_most_each = fits
+        if len(rest):
+            bounds = at_most_by_tree(now, self._request, self._budget)
+            at_most_each = fits.copy()
+            self._place_in_each(now, rest, fits)
+            at_most_each[rest] = np.maximum(bounds[rest], fits[rest])
+        when_empty = fits
+        if self.is_complete:
+            with self.until_the_end():
+                when_empty = self._counted_when_empty(forest)
+        return TreeCounts(fits, at_most_each, when_empty, self.is_complete)
+
+    def _counted_when_empty(self, forest: Forest) -> Integers:
+        empty = Scratch.emptied(forest)
+        found = counts_at_once(empty, self._request, self._budget)
+        if found is None:
+            raise ValueError("whether trees concern each other does not depend on amounts")
         counts, rest = found
         if len(rest):
-            self._place_in_each(scratch, rest, counts)
+            self._place_in_each(empty, rest, counts)
         return counts
 
     def _place_in_each(self, scratch: Scratch, trees: Trees, counts: Integers) -> None:
         """Place consumers in some trees until they are full; in trees that are alike only once."""
-        request = replace(self._request, limit=None)
-        problem = relate(scratch.forest, request, SearchOptions(), self._budget)
         counts[trees] = 0
-        known: dict[bytes, int] = {}
-        for tree, likeness in zip(trees.tolist(), likenesses(problem, trees), strict=True):
-            self._budget.check()
-            if likeness not in known:
-                self._budget.hold(len(likeness))
-                only = Scratch(alone(scratch.forest, tree))
-                known[likeness] = self._placed(only, np.ones(1, dtype=np.bool_), None)
+        with self.until_the_end():
+            request = replace(self._request, limit=None)
+            problem = relate(scratch.forest, request, SearchOptions(), self._budget)
+            known: dict[bytes, int] = {}
+            for tree, likeness in zip(trees.tolist(), likenesses(problem, trees), strict=True):
+                self._budget.check()
+                if likeness not in known:
+                    self._budget.hold(len(likeness))
+                    only = Scratch(alone(scratch.forest, np.array([tree])))
+                    known[likeness] = self._placed(only, np.ones(1, dtype=np.bool_), None)
+                counts[tree] = known[likeness]
                 if not self.is_complete:
                     return
-            counts[tree] = known[likeness]
 
     def _placed(
         self, scratch: Scratch, allowed: Mask, keeps: Callable[[Sequence[int]], bool] | None
@@ -130,10 +187,8 @@ class _Counter:
         """Place consumers until nothing fits."""
         count = np.zeros(1, dtype=np.int64)
         query = query_of(scratch, self._request, self._budget)
-        try:
+        with self.until_the_end():
             self._fill(query, allowed, keeps, count, 0)
-        except TimeUpError:
-            self.is_complete = False
         return int(count[0])
 
     def _fill(
@@ -145,10 +200,9 @@ class _Counter:
         at: int,
     ) -> None:
         while (found := query.first(allowed, keeps or (lambda _: True))) is not None:
-            if self._asked.end is not None and time.monotonic() > self._asked.end:
-                raise TimeUpError
+            self._budget.check()
             times = 1 if self._request.order is not None else self._times(query.scratch, found)
-            query.scratch.take([(place, name, times * n) for place, name, n in found.gifts])
+            query.scratch.take([(position, name, times * n) for position, name, n in found.gifts])
             if isinstance(query, Independent):
                 query.note(found.trees)
             counts[at] += times
@@ -156,15 +210,15 @@ class _Counter:
     def _times(self, scratch: Scratch, candidate: Candidate) -> int:
         """Return how often a candidate fits before another one comes first."""
         taken: dict[tuple[int, str], int] = {}
-        for place, name, amount in candidate.gifts:
-            taken[place, name] = taken.get((place, name), 0) + amount
+        for position, name, amount in candidate.gifts:
+            taken[position, name] = taken.get((position, name), 0) + amount
         if self._request.can_split:
             # What is left changes how the next one is divided.
             return 1
         times = []
-        for (place, name), amount in taken.items():
+        for (position, name), amount in taken.items():
             columns = scratch.forest.class_inventories(name)
-            slot = columns.index_of(int(scratch.forest.order.row[place]))
+            slot = columns.index_of(int(scratch.forest.order.row[position]))
             times.append(int(columns.free.values[slot]) // amount)
         return min(times)
 
@@ -183,9 +237,9 @@ class _Counter:
         ]
 
     def _of_domains(self, domains: Domains) -> Integers:
-        by_tree = self._by_tree(Scratch(self._forest))
-        if by_tree is not None:
-            return by_tree if isinstance(domains, TreeDomains) else _summed(domains, by_tree)
+        if self._by_tree is not None:
+            fits = self._by_tree.fits
+            return fits if isinstance(domains, TreeDomains) else _summed(domains, fits)
         counts = np.zeros(domains.count, dtype=np.int64)
         for domain in range(domains.count):
             self._budget.check()

@@ -32,7 +32,7 @@ def counts_at_once(
     """
     forest = scratch.forest
     found = relate(forest, replace(request, limit=None, order=None), SearchOptions(), budget)
-    if found.plan.split or not all(one.pairs.is_local for one in found.relations):
+    if found.plan.split or not all(relation.pairs.is_local for relation in found.relations):
         return None
     counts = np.zeros(len(forest.order.roots), dtype=np.int64)
     matching = forest.order.tree[matching_anchors(found)]
@@ -40,7 +40,7 @@ def counts_at_once(
         counts[matching] = _of_one_slot(found, found.plan.slots[0])[matching]
         return counts, matching[:0]
     single = np.logical_and.reduce(
-        [np.diff(one.pairs.starts)[matching] == 1 for one in found.relations]
+        [np.diff(relation.pairs.starts)[matching] == 1 for relation in found.relations]
     )
     some = matching[single]
     counts[some] = _of_single_options(found, some)
@@ -73,16 +73,17 @@ def _of_one_slot(found: Problem, want: Slot) -> Rows:
 def _of_single_options(found: Problem, anchors: Rows) -> Rows:
     """Return how often the only candidate of each of some anchors fits."""
     times = np.full(len(anchors), _MOST)
-    numbers = [one.pairs.starts[anchors] for one in found.relations]
-    places = [
-        one.pairs.provider[number] for one, number in zip(found.relations, numbers, strict=True)
+    numbers = [relation.pairs.starts[anchors] for relation in found.relations]
+    positions = [
+        relation.pairs.provider[number]
+        for relation, number in zip(found.relations, numbers, strict=True)
     ]
     for slot, want in enumerate(found.plan.slots):
         for name in want.resources:
             total = np.zeros(len(anchors), dtype=np.int64)
             for other, rival in enumerate(found.plan.slots):
                 taken = rival.resources.get(name, 0)
-                total += np.where(places[other] == places[slot], taken, 0)
+                total += np.where(positions[other] == positions[slot], taken, 0)
             slots = found.relations[slot].pairs.indices[name]
             slots = np.arange(slots.start, slots.stop) if isinstance(slots, slice) else slots
             free = found.forest.class_inventories(name).free.values[slots[numbers[slot]]]

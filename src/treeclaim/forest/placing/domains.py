@@ -50,6 +50,10 @@ class Domains(ABC):
         """
 
     @abstractmethod
+    def close(self, domain: int, mask: Mask) -> None:
+        """Take the trees of a domain out of a mask over trees."""
+
+    @abstractmethod
     def order(self, forest: Forest, domains: Collection[int]) -> list[int]:
         """Return some domains of one candidate in the order in which they are tried."""
 
@@ -75,6 +79,7 @@ class TreeDomains(Domains):
     """Every tree is a domain."""
 
     def __init__(self, forest: Forest) -> None:
+        """Number the domains as the trees."""
         self.count = len(forest.order.roots)
         self.kind = np.arange(self.count)
         self.kinds = [(tree,) for tree in range(self.count)]
@@ -84,6 +89,10 @@ class TreeDomains(Domains):
         least = 0 if emptiest is None else emptiest.now
         fits: Mask = counts + 1 <= most + least
         return fits
+
+    def close(self, domain: int, mask: Mask) -> None:
+        """Take one tree out of a mask."""
+        mask[domain] = False
 
     def order(self, forest: Forest, domains: Collection[int]) -> list[int]:
         """Return trees by the uuids of their roots."""
@@ -95,12 +104,13 @@ class AggregateDomains(Domains):
     """Aggregates, each of which holds the trees whose roots are in it."""
 
     def __init__(self, forest: Forest, aggregates: Sequence[str]) -> None:
+        """Number the domains as the aggregates, given by uuid; there may be none with it."""
         order = forest.order
         self.count = len(aggregates)
         sets: dict[int, list[int]] = {}
         for domain, aggregate in enumerate(aggregates):
-            places = order.position[forest.rows_in_aggregate(aggregate)]
-            for tree in order.tree[places[order.root[places] == places]].tolist():
+            positions = order.position[forest.rows_in_aggregate(aggregate)]
+            for tree in order.tree[positions[order.root[positions] == positions]].tolist():
                 sets.setdefault(tree, []).append(domain)
         numbers: dict[tuple[int, ...], int] = {(): 0}
         self.kind = no_trees(forest).astype(np.int64)
@@ -117,6 +127,11 @@ class AggregateDomains(Domains):
         least = 0 if emptiest is None else emptiest.now
         fits: Mask = (self._alone >= 0) & (counts[self._alone] + 1 <= most + least)
         return fits
+
+    def close(self, domain: int, mask: Mask) -> None:
+        """Take all trees of an aggregate out of a mask, whatever else they are in."""
+        closed = np.array([domain in kind for kind in self.kinds], dtype=np.bool_)
+        mask[closed[self.kind]] = False
 
     def order(self, forest: Forest, domains: Collection[int]) -> list[int]:
         """Return aggregates in the order in which the rule names them."""

@@ -7,7 +7,7 @@ from typing import Any
 
 import orjson
 
-from treeclaim.model.placing import Placement
+from treeclaim.model.extension.placing import Placement
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,14 +30,14 @@ class Outcome:
             {
                 "placed": [
                     [
-                        one.consumer,
-                        one.alternative,
-                        one.allocations,
-                        one.mappings,
-                        one.dropped,
-                        one.roots,
+                        placement.consumer,
+                        placement.alternative,
+                        placement.allocations,
+                        placement.mappings,
+                        placement.dropped,
+                        placement.roots,
                     ]
-                    for one in self.placed.values()
+                    for placement in self.placed.values()
                 ],
                 "unplaced": self.unplaced,
                 "explanation": self.explanation,
@@ -60,5 +60,7 @@ class Outcome:
             for consumer, alternative, allocations, mappings, dropped, roots in found["placed"]
         ]
         return cls(
-            {one.consumer: one for one in placed}, tuple(found["unplaced"]), found["explanation"]
+            {placement.consumer: placement for placement in placed},
+            tuple(found["unplaced"]),
+            found["explanation"],
         )

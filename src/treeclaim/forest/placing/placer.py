@@ -7,14 +7,14 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from treeclaim.forest.bounds.budget import Budget
-from treeclaim.forest.order.scoring import sharing_by_place
+from treeclaim.forest.order.terms.counted import sharing_by_position
 from treeclaim.forest.placing.candidate import Candidate, trees_of
 from treeclaim.forest.placing.queries import Independent, Query, query_of
 from treeclaim.forest.placing.rules import RuleDomains, RuleState
 from treeclaim.forest.placing.scratch import Gift, Scratch
 from treeclaim.forest.table.columns import Mask
 from treeclaim.forest.table.forest import Forest
-from treeclaim.model.placing import Holder, Placement, Placing
+from treeclaim.model.extension.placing import Holder, Placement, Placing
 from treeclaim.model.request import CandidateRequest
 
 _ANY = -1
@@ -66,15 +66,18 @@ class Placer:
         self.placing = placing
         self.holders = holders
         self.budget = budget
-        self._fixed = {one.consumer: one for one in fixed}
-        self._sharing = sharing_by_place(forest)
-        self._rules = [RuleDomains(forest, *one) for one in enumerate(placing.rules)]
+        self._fixed = {placement.consumer: placement for placement in fixed}
+        self._sharing = sharing_by_position(forest)
+        self._rules = [
+            RuleDomains(forest, number, rule) for number, rule in enumerate(placing.rules)
+        ]
         self._eligible: dict[int, dict[int, Mask]] = {}
         self._begin: dict[CandidateRequest, Query] = {}
+        self._everywhere = np.ones(len(forest.order.roots), dtype=np.bool_)
 
     def placed(self) -> Attempt:
         """Place all consumers; where a rule is for one domain, try one after the other."""
-        affine = next((one for one in self._rules if one.rule.same_domain), None)
+        affine = next((rule for rule in self._rules if rule.rule.same_domain), None)
         if affine is None:
             return self._attempt(_ANY)
         best: Attempt | None = None
@@ -90,7 +93,7 @@ class Placer:
 
     def _domains(self, affine: RuleDomains) -> Iterator[int]:
         """Yield the domains to try for a rule that wants all in one."""
-        held = [affine.domains.of(self._trees_of(one)) for one in self._counted(affine)]
+        held = [affine.domains.of(self._trees_of(holder)) for holder in self._counted(affine)]
         possible = set.intersection(*map(set, held)) if held else None
         for domain in self._named(affine):
             if possible is None or domain in possible:
@@ -104,7 +107,8 @@ class Placer:
             if rule.concerns(number)
             for consumer in request.consumers
         ]
-        return [self.holders[one] for one in (*names, *rule.rule.others) if one in self.holders]
+        counted = (*names, *rule.rule.others)
+        return [self.holders[consumer] for consumer in counted if consumer in self.holders]
 
     def _named(self, affine: RuleDomains) -> Iterator[int]:
         """Yield domains in the order in which the candidates of the first new consumer name them."""
@@ -123,7 +127,7 @@ class Placer:
                 )
                 if found is None:
                     break
-                more = [one for one in domains.of(found.trees) if one not in named]
+                more = [domain for domain in domains.of(found.trees) if domain not in named]
                 named.update(more)
                 yield from domains.order(self.forest, more)
 
@@ -142,7 +146,7 @@ class Placer:
         attempt = Attempt()
         scratch = Scratch(self.forest)
         queries: dict[CandidateRequest, Query] = {}
-        rules = [RuleState(one, domain) for one in self._rules]
+        rules = [RuleState(rule, domain) for rule in self._rules]
         self._count_holders(rules)
         for number, request in enumerate(self.placing.requests):
             for consumer in request.consumers:
@@ -170,7 +174,7 @@ class Placer:
             attempt.request = number
             if self.placing.explain:
                 attempt.scratch = scratch.copied()
-                attempt.rules = [one.copied() for one in rules]
+                attempt.rules = [rule.copied() for rule in rules]
 
     def _place(
         self,
@@ -180,7 +184,7 @@ class Placer:
         number: int,
         consumer: str,
     ) -> Placement | None:
-        """Find a place for a consumer, and take the room."""
+        """Find a candidate for a consumer, and take the room."""
         if consumer in self._fixed:
             placement = self._fixed[consumer]
             trees = self._take_fixed(scratch, placement)
@@ -224,9 +228,8 @@ class Placer:
 
     def _first(self, query: Query, rules: Sequence[RuleState], number: int) -> Candidate | None:
         eligible = self.eligible_domains(number, rules)
-        allowed = np.ones(len(self.forest.order.roots), dtype=np.bool_)
-        for rule in rules:
-            allowed &= rule.mask(number, eligible)
+        masks = [rule.mask(number, eligible) for rule in rules] or [self._everywhere]
+        allowed = masks[0] if len(masks) == 1 else np.logical_and.reduce(masks)
         return query.first(
             allowed, lambda trees: all(rule.keeps(trees, eligible) for rule in rules)
         )
@@ -272,8 +275,8 @@ class Placer:
 
     def _trees_at(self, uuids: Sequence[str]) -> tuple[int, ...]:
         rows = [self.forest.row_of(uuid) for uuid in uuids]
-        places = [int(self.forest.order.position[row]) for row in rows if row is not None]
-        return trees_of(self.forest, self._sharing, places)
+        positions = [int(self.forest.order.position[row]) for row in rows if row is not None]
+        return trees_of(self.forest, self._sharing, positions)
 
     def _of_holder(self, consumer: str) -> Placement:
         holder = self.holders[consumer]
@@ -288,20 +291,21 @@ class Placer:
         for uuid, amounts in placement.allocations.items():
             row = self.forest.row_of(uuid)
             if row is not None:
-                place = int(self.forest.order.position[row])
+                position = int(self.forest.order.position[row])
                 held = {view.resource_class for view in self.forest.inventories(row)}
-                gifts += [(place, name, n) for name, n in amounts.items() if name in held]
+                gifts += [(position, name, n) for name, n in amounts.items() if name in held]
         scratch.take(gifts)
         return self._trees_at(list(placement.allocations))
 
     def _placement(
         self, consumer: str, alternative: int, candidate: Candidate, dropped: tuple[int, ...]
     ) -> Placement:
+        told = candidate.told(self.forest)
         return Placement(
             consumer,
             alternative,
-            candidate.allocations(self.forest),
-            candidate.mappings(self.forest),
+            told.allocations,
+            told.mappings,
             tuple(sorted(dropped)),
             self._roots(candidate.trees),
         )

@@ -14,9 +14,9 @@ import numpy as np
 
 from treeclaim.forest.bounds.budget import Budget
 from treeclaim.forest.order.best_first import BestFirst
-from treeclaim.forest.order.scoring import Scoring, scoring_of, sharing_by_place
-from treeclaim.forest.order.split import scored_splits, splits
-from treeclaim.forest.placing.candidate import Candidate, candidate_of
+from treeclaim.forest.order.scoring import Scoring, scoring_of
+from treeclaim.forest.order.split import ScoredSplit, scored_splits, splits
+from treeclaim.forest.placing.candidate import Candidate, CandidateMaker
 from treeclaim.forest.placing.scratch import Scratch
 from treeclaim.forest.solve.anchors import all_anchors
 from treeclaim.forest.solve.blocks import Found
@@ -38,10 +38,11 @@ class Query(ABC):
     """A query in a scratch Forest."""
 
     def __init__(self, scratch: Scratch, request: CandidateRequest, budget: Budget) -> None:
+        """Take where to search, and what for; a limit is of no meaning."""
         self.scratch = scratch
         self.request = replace(request, limit=None)
         self.budget = budget
-        self._sharing = sharing_by_place(scratch.forest)
+        self._maker: CandidateMaker | None = None
 
     def searched(self) -> Problem:
         """Return the search as things are now."""
@@ -69,12 +70,12 @@ class Query(ABC):
         """Yield all candidates of each anchor, those of other anchors included, in any order."""
         found = self.searched()
         if found.plan.split:
-            for anchor, one in Splitter(found).of_anchors(all_anchors(found)):
-                yield anchor, self.made(found, one.chosen, one.parts)
+            for anchor, candidate in Splitter(found).of_anchors(all_anchors(found)):
+                yield anchor, self.made(found, candidate.chosen, candidate.parts)
             return
         for block in combined_under(found):
-            for anchor, places in zip(block.tree.tolist(), block.chosen.tolist(), strict=True):
-                yield anchor, self.made(found, places)
+            for anchor, positions in zip(block.tree.tolist(), block.chosen.tolist(), strict=True):
+                yield anchor, self.made(found, positions)
 
     @abstractmethod
     def matching(self) -> Mask | None:
@@ -89,18 +90,23 @@ class Query(ABC):
         """Yield the candidates of a search that splits nothing, of some anchors or all."""
         scoring = self.scoring(found)
         if scoring is not None:
-            blocks = (one.chosen for one in BestFirst(found, scoring, anchors))
+            blocks = (scored.chosen for scored in BestFirst(found, scoring, anchors))
         else:
-            blocks = (one.chosen for one in distinct_blocks(found, anchors))
+            blocks = (block.chosen for block in distinct_blocks(found, anchors))
         for chosen in blocks:
-            for places in chosen.tolist():
-                yield self.made(found, places)
+            for positions in chosen.tolist():
+                yield self.made(found, positions)
 
     def made(
-        self, found: Problem, places: Sequence[int], parts: Sequence[tuple[str, int, int]] = ()
+        self, found: Problem, positions: Sequence[int], parts: Sequence[tuple[str, int, int]] = ()
     ) -> Candidate:
         """Return a candidate as such."""
-        return candidate_of(self.scratch.forest, found.plan, self._sharing, places, parts)
+        if self._maker is None:
+            are_own = not found.plan.split and all(
+                relation.pairs.is_local for relation in found.relations
+            )
+            self._maker = CandidateMaker(self.scratch.forest, found.plan, are_own=are_own)
+        return self._maker.made(positions, parts)
 
 
 def distinct_blocks(problem: Problem, trees: Rows | None = None) -> Iterator[Found]:
@@ -116,7 +122,7 @@ def query_of(scratch: Scratch, request: CandidateRequest, budget: Budget) -> Que
     found = relate(scratch.forest, replace(request, limit=None), SearchOptions(), budget)
     if found.plan.split:
         return Divided(scratch, request, budget)
-    if all(one.pairs.is_local for one in found.relations):
+    if all(relation.pairs.is_local for relation in found.relations):
         return Independent(scratch, request, budget, found)
     return Entangled(scratch, request, budget)
 
@@ -128,7 +134,7 @@ class Entangled(Query):
         """Return the first candidate that may be taken."""
         found = self.searched()
         anchors = None
-        if not all(one.has_sharing for one in found.relations):
+        if not all(relation.has_sharing for relation in found.relations):
             # Every candidate has the tree of its anchor, and no other.
             anchors = all_anchors(found)
             anchors = anchors[allowed[anchors]]
@@ -145,7 +151,7 @@ class Entangled(Query):
     def matching(self) -> Mask | None:
         """Tell which trees have a candidate, if no other than these are in candidates."""
         found = self.searched()
-        if all(one.has_sharing for one in found.relations):
+        if all(relation.has_sharing for relation in found.relations):
             return None
         return _mask_of(found)
 
@@ -156,7 +162,7 @@ class Divided(Query):
     def first(self, allowed: Mask, keeps: Keeps) -> Candidate | None:
         """Return the first candidate that may be taken."""
         del allowed
-        return next((one for one in self.each() if keeps(one.trees)), None)
+        return next((candidate for candidate in self.each() if keeps(candidate.trees)), None)
 
     def each(self) -> Iterator[Candidate]:
         """Yield all candidates in order."""
@@ -165,11 +171,11 @@ class Divided(Query):
         if order is None:
             ordered: Iterable[SplitCandidate] = splits(found)
         else:
-            scored = sorted(scored_splits(found, order), key=lambda one: (-one[0], one[1]))
-            ordered = (one for _, _, one in scored)
-        for one in ordered:
+            scored = sorted(scored_splits(found, order), key=ScoredSplit.rank)
+            ordered = (each.candidate for each in scored)
+        for candidate in ordered:
             self.budget.check()
-            yield self.made(found, one.chosen, one.parts)
+            yield self.made(found, candidate.chosen, candidate.parts)
 
     def matching(self) -> Mask | None:
         """Say that it is not known."""
@@ -188,6 +194,7 @@ class Independent(Query):
     def __init__(
         self, scratch: Scratch, request: CandidateRequest, budget: Budget, found: Problem
     ) -> None:
+        """Take where to search, what for, and the search as things are now."""
         super().__init__(scratch, request, budget)
         self._begin = found
         self._begin_version = scratch.version
@@ -198,7 +205,8 @@ class Independent(Query):
         """The score of each tree's first candidate; at first one that it does not exceed."""
         self._value[anchors] = 0 if self._scoring is None else self._scoring.ceilings(anchors)
         self._best: dict[int, Candidate | Sequence[int]] = {}
-        self._changed: set[int] = set()
+        self._changed = np.zeros(roots, dtype=np.bool_)
+        """Trees in which something was taken since they were looked at; they wait, with no value."""
         self._simple = self._without_choice(anchors)
 
     def _without_choice(self, anchors: Rows) -> Mask:
@@ -208,13 +216,20 @@ class Independent(Query):
             return simple
         some = anchors[
             np.logical_and.reduce(
-                [np.diff(one.pairs.starts)[anchors] == 1 for one in self._begin.relations]
+                [
+                    np.diff(relation.pairs.starts)[anchors] == 1
+                    for relation in self._begin.relations
+                ]
             )
         ]
         if not len(some):
             return simple
         chosen = np.stack(
-            [one.pairs.provider[one.pairs.starts[some]] for one in self._begin.relations], axis=1
+            [
+                relation.pairs.provider[relation.pairs.starts[some]]
+                for relation in self._begin.relations
+            ],
+            axis=1,
         )
         simple[some] = True
         if self._scoring is not None:
@@ -225,26 +240,33 @@ class Independent(Query):
     def note(self, trees: Sequence[int]) -> None:
         """Look at some trees again, in which something was taken."""
         for tree in trees:
-            if self._value[tree] == -np.inf:
-                # What did not fit does not fit with less room.
-                continue
-            self._changed.add(tree)
-            self._value[tree] = np.inf
+            # What did not fit does not fit with less room.
+            if self._value[tree] > -np.inf:
+                self._changed[tree] = True
+                self._value[tree] = -np.inf
 
     def first(self, allowed: Mask, keeps: Keeps) -> Candidate | None:
         """Return the first candidate of the best tree that is allowed."""
         del keeps
-        values = np.where(allowed, self._value, -np.inf)
-        while len(values):
-            tree = int(values.argmax())
-            if values[tree] == -np.inf:
-                return None
-            if tree in self._best and tree not in self._changed:
+        for changed in np.flatnonzero(self._changed & allowed).tolist():
+            self.budget.check()
+            self._look_at(changed)
+        while (tree := self._best_of(allowed)) is not None:
+            if tree in self._best:
                 return self._made_of(tree)
             self.budget.check()
             self._look_at(tree)
-            values[tree] = self._value[tree]
         return None
+
+    def _best_of(self, allowed: Mask) -> int | None:
+        """Return the tree with the greatest value of those allowed, the first of equals."""
+        if not len(allowed):
+            return None
+        tree = int(self._value.argmax())
+        if not allowed[tree]:
+            values = np.where(allowed, self._value, -np.inf)
+            tree = int(values.argmax())
+        return tree if allowed[tree] and self._value[tree] > -np.inf else None
 
     def _made_of(self, tree: int) -> Candidate:
         best = self._best[tree]
@@ -254,8 +276,8 @@ class Independent(Query):
 
     def _look_at(self, tree: int) -> None:
         """Find the first candidate of a tree as things are now."""
-        is_changed = tree in self._changed
-        self._changed.discard(tree)
+        is_changed = bool(self._changed[tree])
+        self._changed[tree] = False
         if self._simple[tree]:
             self._judge_simple(tree)
             return
@@ -280,15 +302,18 @@ class Independent(Query):
         if not self._has_room(candidate):
             self._value[tree] = -np.inf
             return
-        chosen = [one.pairs.provider[one.pairs.starts[tree]] for one in self._begin.relations]
+        chosen = [
+            relation.pairs.provider[relation.pairs.starts[tree]]
+            for relation in self._begin.relations
+        ]
         row = np.array([chosen], dtype=np.int64)
         self._value[tree] = 0 if self._scoring is None else self._scoring.scores(row)[0]
 
     def _has_room(self, candidate: Candidate) -> bool:
         forest = self.scratch.forest
-        for place, name, amount in candidate.gifts:
+        for position, name, amount in candidate.gifts:
             columns = forest.class_inventories(name)
-            slot = columns.index_of(int(forest.order.row[place]))
+            slot = columns.index_of(int(forest.order.row[position]))
             if int(columns.free.values[slot]) < amount:
                 return False
         return True

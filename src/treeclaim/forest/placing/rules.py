@@ -14,13 +14,17 @@ from treeclaim.forest.placing.domains import (
 )
 from treeclaim.forest.table.columns import Mask, Rows
 from treeclaim.forest.table.forest import Forest
-from treeclaim.model.placing import Rule
+from treeclaim.model.extension.placing import Rule
+
+_ANY = -1
+"""Stands for every request."""
 
 
 class RuleDomains:
     """A rule with its domains, which stay the same in a whole call."""
 
     def __init__(self, forest: Forest, number: int, rule: Rule) -> None:
+        """Find the domains of the rule with a number in its call."""
         self.number = number
         self.rule = rule
         self.domains: Domains = (
@@ -74,10 +78,13 @@ class RuleState:
 
     def add(self, trees: Iterable[int]) -> None:
         """Count a consumer with some trees."""
-        for domain in self._rule.domains.of(trees):
+        rule, domains = self._rule.rule, self._rule.domains
+        for domain in domains.of(trees):
             self._counts[domain] += 1
-        if not self._rule.rule.same_domain:
-            # Which domain is the only one does not depend on who is there.
+            if rule.max_per_domain is not None and self._counts[domain] >= rule.max_per_domain:
+                for mask in self._masks.values():
+                    domains.close(domain, mask)
+        if rule.max_skew is not None:
             self._masks.clear()
 
     def mask(self, request: int, eligible: "Mapping[int, Mask] | None") -> Mask:
@@ -86,10 +93,15 @@ class RuleState:
         Args:
             request: Number of the request.
             eligible: For rules on skew: which domains had a candidate when the call began.
+
+        Returns:
+            A mask over trees, not to be changed; the next consumer that is added changes it.
         """
-        if request not in self._masks:
-            self._masks[request] = self._kinds(self._eligible(eligible))[self._rule.domains.kind]
-        return self._masks[request]
+        # Other rules are the same for all requests.
+        key = request if self.has_skew else _ANY
+        if key not in self._masks:
+            self._masks[key] = self._kinds(self._eligible(eligible))[self._rule.domains.kind]
+        return self._masks[key]
 
     def _kinds(self, emptiest: Emptiest | None) -> Mask:
         rule, domains = self._rule.rule, self._rule.domains

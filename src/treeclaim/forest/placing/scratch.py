@@ -12,7 +12,7 @@ from treeclaim.forest.table.columns import Column
 from treeclaim.forest.table.forest import Forest
 
 Gift = tuple[int, str, int]
-"""Place of a provider, name of a resource class, and units."""
+"""Position of a provider, name of a resource class, and units."""
 
 
 class Scratch:
@@ -29,6 +29,8 @@ class Scratch:
         self.forest.classes = dict(forest.classes)
         self.version = 0
         self._own: set[int] = set()
+        self._by_name: dict[str, ClassInventories] = {}
+        """The columns that are written already, which are the scratch's own."""
         self._totals: dict[str, ClassTotals] = {}
 
     @classmethod
@@ -45,25 +47,29 @@ class Scratch:
     def copied(self) -> "Scratch":
         """Return a copy of what is used now; either may be changed without the other."""
         self._own.clear()
+        self._by_name.clear()
         return Scratch(self.forest)
 
     def take(self, gifts: Iterable[Gift]) -> None:
         """Take what a candidate gives."""
         self.version += 1
         order = self.forest.order
-        for place, name, amount in gifts:
-            columns = self._columns(self.forest.catalogue.resource_classes[name].id)
-            slot = columns.index_of(int(order.row[place]))
-            columns.used.values[slot] += amount
-            columns.free.values[slot] -= amount
+        for position, name, amount in gifts:
+            columns = self._by_name.get(name)
+            if columns is None:
+                class_id = self.forest.catalogue.resource_classes[name].id
+                columns = self._by_name[name] = self._columns(class_id)
+            index = columns.index_of(int(order.row[position]))
+            columns.used.values[index] += amount
+            columns.free.values[index] -= amount
             totals = self._totals.get(name)
             if totals is not None:
-                totals.take(place, int(order.tree[place]), amount)
+                totals.take(position, int(order.tree[position]), amount)
 
     def totals(self, name: str) -> ClassTotals:
         """Return the totals of a class, which are kept true."""
         if name not in self._totals:
-            self._totals[name] = totals_of(self.forest, name)
+            self._totals[name] = totals_of(self.forest, name).copied()
         return self._totals[name]
 
     def _columns(self, class_id: int) -> ClassInventories:
@@ -71,7 +77,7 @@ class Scratch:
         columns = self.forest.classes[class_id]
         if class_id not in self._own:
             self._own.add(class_id)
-            columns = self.forest.classes[class_id] = copy.copy(columns)
+            columns = self.forest.classes[class_id] = columns.copied()
             columns.used = _copied(columns.used)
             columns.free = _copied(columns.free)
         return columns

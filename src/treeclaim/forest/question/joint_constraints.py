@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Slots that compete: for providers of their own, or for what there is of a class."""
+"""Slots that compete: for separate providers, or for the capacity of a class."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass

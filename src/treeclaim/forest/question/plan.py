@@ -104,7 +104,7 @@ class Plan:
 
 
 def _bytes_of(request: CandidateRequest) -> int:
-    """Return about how much memory a request takes; to measure all of it would take long."""
+    """Estimate the memory of a request; an exact measure would take long."""
     conditions = [request.root, *(group.conditions for group in request.groups)]
     amounts = [amount for group in request.groups for amount in group.resources.values()]
     return (

@@ -32,7 +32,7 @@ class Anchored(NamedTuple):
 
 
 class Found(NamedTuple):
-    """Some candidates, whatever their stage.
+    """Candidates at any stage.
 
     Attributes:
         tree: Number of the tree of each one's anchor, int64, shape (candidates,).

@@ -78,7 +78,7 @@ class _Source:
         self._rest: Anchored | None = None
 
     def take(self, count: int) -> Anchored | None:
-        """Return at most so many candidates, None if there are no more."""
+        """Return at most a number of candidates, None if there are no more."""
         while self._rest is None or not len(self._rest.chosen):
             self._rest = next(self._blocks, None)
             if self._rest is None:

@@ -178,7 +178,7 @@ class Combiner:
     def extended(
         self, depth: int, block: Block, size: int, *, closely: bool = False
     ) -> tuple[Block, int]:
-        """Extend the first partial candidates of a block by one step, in whatever order they are.
+        """Extend the first partial candidates of a block by one step, in their present order.
 
         Args:
             depth: Which step of `Rules.steps` is next.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whether there is any candidate, of a tree or of a provider, without drawing all of them."""
+"""Whether a tree or a provider has any candidate, without drawing all of them."""
 
 from collections.abc import Iterator
 from dataclasses import replace

@@ -29,7 +29,7 @@ _divisions = ByteCache(_DIVISION_BYTES)
 
 
 def pack(offers: Sequence[Offer], amount: int, budget: Budget = UNBOUNDED) -> tuple[int, ...]:
-    """Divide an amount over a viable set so that the vector of parts is the greatest there is."""
+    """Divide an amount over a viable set so that the vector of parts is the greatest possible."""
     some = _without_positions(offers)
     found = _divisions.get(("pack", some, amount), lambda: _Parts(_pack(some, amount, budget)))
     return found.parts

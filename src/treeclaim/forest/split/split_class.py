@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A class whose amount several providers may give: who may give how much of it."""
+"""A class whose amount several providers may share: how much each may give."""
 
 from collections.abc import Collection, Iterator, Mapping
 
@@ -15,7 +15,7 @@ Division = tuple[tuple[int, int], ...]
 
 
 class SplitClass:
-    """A class to split: who may give how much of it under an anchor."""
+    """A class to split: how much each provider may give under an anchor."""
 
     def __init__(self, problem: Problem, name: str, relation: Relation) -> None:
         plan = problem.plan
@@ -53,7 +53,7 @@ class SplitClass:
         ]
 
     def _offers(self, anchor: int, taken: Mapping[int, int]) -> Offers:
-        """Return what each provider can give beside what other groups take of it."""
+        """Return what each provider can give besides the amounts of other groups."""
         if anchor not in self._known:
             self._known = {anchor: self._givers(anchor)}
         found = (

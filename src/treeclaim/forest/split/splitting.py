@@ -72,7 +72,7 @@ class Splitter:
         return found
 
     def has_candidate(self, anchor: int) -> bool:
-        """Tell whether there is some candidate under an anchor, given by its number."""
+        """Tell whether an anchor, given by its number, has a candidate."""
         found = self._of_anchor(np.array([anchor], dtype=np.int64))
         return next(found, None) is not None
 

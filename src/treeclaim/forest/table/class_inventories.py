@@ -7,10 +7,12 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
+from treeclaim.forest.table.change_log import ChangeLog
 from treeclaim.forest.table.columns import Column, Mask, Rows
 from treeclaim.model.inventory import MAXIMUM_INTEGER, Inventory
 from treeclaim.model.provider import InventoryRecord
 from treeclaim.model.request import STRICT, Leniency
+from treeclaim.model.whole import InventoryColumns, Numbers
 
 _GREATEST_FREE = 2**62
 _NEVER_FREE = -(2**62)
@@ -41,6 +43,12 @@ class _Limits:
         self._least_max = min(self._least_max, inventory.max_unit)
         self._steps.add(inventory.step_size)
 
+    def note_all(self, least: Numbers, most: Numbers, steps: Numbers) -> None:
+        """Take the limits of some inventories into account, of one at least."""
+        self._greatest_min = max(self._greatest_min, int(least.max()))
+        self._least_max = min(self._least_max, int(most.min()))
+        self._steps.update(np.unique(steps).tolist())
+
     def admit_everywhere(self, amount: int) -> bool:
         """Tell whether no inventory refuses an amount but for its free room."""
         return self._greatest_min <= amount <= self._least_max and all(
@@ -68,6 +76,7 @@ class ClassInventories:
         "step_size",
         "total",
         "used",
+        "written",
     )
 
     def __init__(self) -> None:
@@ -81,6 +90,8 @@ class ClassInventories:
         self.used = Column(np.int64)
         self.free = Column(np.int64)
         self.modified_at = Column(np.float64)
+        self.written: ChangeLog | None = ChangeLog()
+        """The indices that were written lately; None for a copy, which nobody follows."""
         self._limits = _Limits()
 
     def __len__(self) -> int:
@@ -98,10 +109,31 @@ class ClassInventories:
         self.step_size.extend([inventory.step_size for inventory in inventories])
         self.allocation_ratio.extend([inventory.allocation_ratio for inventory in inventories])
         self.used.extend([record.used for record in records])
-        self.free.extend([_free(record) for record in records])
+        self.free.extend([_free(record.inventory, record.used) for record in records])
         self.modified_at.extend([record.modified_at for record in records])
         for inventory in inventories:
             self._limits.note(inventory)
+
+    def begin_with(self, rows: Rows, columns: InventoryColumns, which: Indices) -> None:
+        """Take the first inventories, of ascending rows, out of columns."""
+        self.row.extend(rows)
+        for column, values in (
+            (self.total, columns.total),
+            (self.reserved, columns.reserved),
+            (self.min_unit, columns.min_unit),
+            (self.max_unit, columns.max_unit),
+            (self.step_size, columns.step_size),
+            (self.allocation_ratio, columns.allocation_ratio),
+            (self.used, columns.used),
+            (self.modified_at, columns.modified_at),
+        ):
+            column.extend(values[which])
+        room = (columns.total - columns.reserved)[which] * columns.allocation_ratio[which]
+        whole = np.clip(room, -_GREATEST_FREE, _GREATEST_FREE).astype(np.int64)
+        self.free.extend(np.maximum(whole - columns.used[which], _NEVER_FREE + 1))
+        self._limits.note_all(
+            columns.min_unit[which], columns.max_unit[which], columns.step_size[which]
+        )
 
     def index_of(self, row: int) -> int:
         """Return the index of the inventory of a row that has one; rows ascend with the indices."""
@@ -117,9 +149,19 @@ class ClassInventories:
         self.step_size.values[index] = inventory.step_size
         self.allocation_ratio.values[index] = inventory.allocation_ratio
         self.used.values[index] = record.used
-        self.free.values[index] = _free(record)
+        self.free.values[index] = _free(inventory, record.used)
         self.modified_at.values[index] = record.modified_at
         self._limits.note(inventory)
+        if self.written is not None:
+            self.written.note(index)
+
+    def use(self, index: int, amount: int) -> None:
+        """Let more of an inventory be used, or less where the amount is below zero."""
+        used = int(self.used.values[index]) + amount
+        self.used.values[index] = used
+        self.free.values[index] = _free(self.inventory(index), used)
+        if self.written is not None:
+            self.written.note(index)
 
     def bury(self, index: int) -> None:
         """Mark an inventory as that of a dead row: nothing ever fits there again."""
@@ -172,16 +214,22 @@ class ClassInventories:
             free = self.inventory(index).whole_capacity - int(self.used.values[index])
             fits[at] = free >= amount
 
+    def copied(self) -> "ClassInventories":
+        """Return the same columns, of which some are to be replaced before they are written."""
+        other = copy.copy(self)
+        other.written = None
+        return other
+
     def emptied(self) -> "ClassInventories":
         """Return the same inventories as if nothing were allocated."""
-        other = copy.copy(self)
+        other = self.copied()
         other.free = Column(np.int64)
         is_dead = self.free.values == _NEVER_FREE
         other.free.extend(np.where(is_dead, _NEVER_FREE, self.free.values + self.used.values))
         return other
 
     def gives(self, indices: Indices, amount: int) -> Mask:
-        """Tell for some inventories whether some part of an amount fits, from 1 to all of it."""
+        """Tell for some inventories whether any part of an amount fits, from 1 to all of it."""
         step = self.step_size.values[indices].astype(np.int64)
         least = -(-np.maximum(self.min_unit.values[indices], 1) // step) * step
         most = np.minimum(self.free.values[indices], self.max_unit.values[indices])
@@ -214,7 +262,7 @@ class ClassInventories:
         return room
 
 
-def _free(record: InventoryRecord) -> int:
-    capacity = record.inventory.capacity
+def _free(inventory: Inventory, used: int) -> int:
+    capacity = inventory.capacity
     whole = _GREATEST_FREE if capacity > _GREATEST_FREE else int(capacity)
-    return max(whole - record.used, _NEVER_FREE + 1)
+    return max(whole - used, _NEVER_FREE + 1)

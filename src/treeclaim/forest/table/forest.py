@@ -17,26 +17,36 @@ which depends on the data alone, so that every worker gives the same answer.
 """
 
 import copy
-from collections.abc import Iterable
+from collections import deque
+from collections.abc import Iterable, Sequence
+from collections.abc import Set as AbstractSet
 
 from treeclaim.forest.bounds import thresholds
 from treeclaim.forest.bounds.cache import ByteCache
 from treeclaim.forest.table.class_inventories import ClassInventories
 from treeclaim.forest.table.fragments import summary_fragment
 from treeclaim.forest.table.inventory_view import InventoryView
-from treeclaim.forest.table.order import TreeOrder
+from treeclaim.forest.table.order import Splice, TreeOrder
 from treeclaim.forest.table.planting import plan_rows
 from treeclaim.forest.table.provider_table import NO_ROW, ProviderTable
+from treeclaim.forest.table.row_index import RowIndex
 from treeclaim.forest.table.summary_texts import SummaryTexts
 from treeclaim.model.catalogue import Catalogue
 from treeclaim.model.changes import Changes
 from treeclaim.model.provider import ProviderRecord
+from treeclaim.model.whole import WholeInventory
 
 _NO_INVENTORIES = ClassInventories()
 
 _LEAST_CACHE_BYTES = 16_000_000
 _CACHE_BYTES_FOR_A_ROW = 60
-"""Of the cache of what depends on the shape: the greater of this many and so many for each row."""
+"""Of each cache of what depends on the shape: the greater of this many and so many for each row."""
+
+_COUNTS_BYTES = 32_000_000
+"""Of the cache of counts: 24 bytes for each tree and request, so a hundred flavors on 13,000 hosts."""
+
+_MOST_SPLICES = 16
+"""Changes of single trees that are followed one by one; more cost as much as to begin anew."""
 
 
 class Forest(ProviderTable):
@@ -48,6 +58,11 @@ class Forest(ProviderTable):
         cache: What depends on the shape alone. The shape is everything but amounts, usage, names
             and generations: which providers there are in which tree, and which classes, traits
             and aggregates each has.
+        counts: How many consumers of a request fit into each tree; follows amounts, and is
+            emptied by a change of the shape.
+        pairs: Pairs of anchor and provider (`domains/relation.py`), which follow changes of single
+            trees by splices.
+        moment: How many times the shape has changed.
     """
 
     def __init__(self) -> None:
@@ -58,25 +73,46 @@ class Forest(ProviderTable):
         super().__init__()
         self.summaries = SummaryTexts(self._summary)
         self.cache = ByteCache(_LEAST_CACHE_BYTES)
-        self._row_by_id: dict[int, int] = {}
-        self._row_by_uuid: dict[str, int] = {}
-        self._row_by_name: dict[str, int] = {}
+        self.counts = ByteCache(_COUNTS_BYTES)
+        self.pairs = ByteCache(_LEAST_CACHE_BYTES)
+        self.moment = 0
+        self._splices: deque[Splice] = deque(maxlen=_MOST_SPLICES)
+        self._row_by_id = RowIndex(lambda row: int(self.id.values[row]))
+        self._row_by_uuid = RowIndex(self.uuid_of)
+        self._row_by_name = RowIndex(lambda row: self.names([row])[0])
+        self._count = 0
         self._order: TreeOrder | None = None
 
     def __len__(self) -> int:
         """Return the number of providers."""
-        return len(self._row_by_id)
+        return self._count
 
     # -- keeping up with the store ---------------------------------------------------------
+
+    def agrees_with(self, changes: Changes) -> bool:
+        """Tell whether the generations that changes of usage lead to are those that were told.
+
+        If not, something was written beside the feed, and nothing that is known can be trusted.
+        """
+        for provider_id, change in changes.usage.items():
+            if change.steps:
+                row = self._row_by_id.get(provider_id)
+                if row is None or self.generation.values[row] + change.steps != change.generation:
+                    return False
+        return True
 
     def apply(self, changes: Changes) -> None:
         """Bring the Forest to the state that the changes describe."""
         if changes.catalogue is not None:
             self.catalogue = changes.catalogue
-            self.summaries.forget_all(self.row_count)
+            self.summaries.forget_all()
             self.cache.clear()
+            self.counts.clear()
+            self.pairs.clear()
         if changes.complete:
             self._clear()
+        if changes.whole is not None:
+            self._begin_with(changes.whole)
         reshaped = {}
         for record in changes.records:
             row = self._row_by_id.get(record.id)
@@ -84,6 +120,11 @@ class Forest(ProviderTable):
                 self._refresh(row, record)
             else:
                 reshaped[record.id] = record
+        for provider_id, change in changes.usage.items():
+            row = self._row_by_id.get(provider_id)
+            if row is not None:
+                self.count(row, change)
+                self._forget_summary(row)
         removed = {
             provider_id for provider_id in changes.removed if provider_id in self._row_by_id
         }
@@ -93,6 +134,16 @@ class Forest(ProviderTable):
         if dead > max(thresholds.FEWEST_DEAD_ROWS, len(self)):
             self._rewrite_everything()
 
+    def _begin_with(self, whole: WholeInventory) -> None:
+        self.begin_with(whole)
+        self._count = self.row_count
+        self.summaries.extend(self.row_count)
+        self._row_by_id.begin_with(self.id.values.tolist(), self.row_count)
+        uuids = (uuid.decode() for uuid in self.uuid.values.tolist())
+        self._row_by_uuid.begin_with(uuids, self.row_count)
+        self._row_by_name.begin_with(self.names(range(self.row_count)), self.row_count)
+        self._reshaped()
+
     def _refresh(self, row: int, record: ProviderRecord) -> None:
         (name,) = self.names([row])
         # Two providers may have swapped names: the old one may be the other's by now.
@@ -100,39 +151,66 @@ class Forest(ProviderTable):
             del self._row_by_name[name]
         self._row_by_name[record.name] = row
         self.write(row, record)
-        self.summaries.forget(row)
+        self._forget_summary(row)
+
+    def _forget_summary(self, row: int) -> None:
+        self.summaries.forget(row, int(self.root.values[row]))
 
     def _rewrite_trees(self, reshaped: dict[int, ProviderRecord], removed: set[int]) -> None:
         roots = {self._root_row_of(provider_id) for provider_id in (*reshaped, *removed)}
         roots |= {self._root_row_of(record.root_id) for record in reshaped.values()}
+        roots -= {NO_ROW}
+        order = self._order
         records: dict[int, ProviderRecord] = {}
-        for root in roots - {NO_ROW}:
+        for root in roots:
             for row in range(root, int(self.end.values[root])):
                 record = self.record(row)
                 records[record.id] = record
                 self._bury(row)
         records.update(reshaped)
+        first = self.row_count
         self._append(
             record for provider_id, record in records.items() if provider_id not in removed
         )
+        new = range(first, self.row_count)
+        if order is not None and self._is_one_tree(roots, new):
+            splice = order.splice_of(next(iter(roots), None), self.id.values, new)
+            self._order = order.spliced(splice, self.end.values)
+            self._splices.append(splice)
+        else:
+            self._splices.clear()
+
+    def _is_one_tree(self, old_roots: AbstractSet[int], new: range) -> bool:
+        """Tell whether old and new rows are those of one tree, by the id of its root."""
+        new_roots = set(self.root.values[new.start : new.stop].tolist())
+        ids = {int(self.id.values[root]) for root in old_roots | new_roots}
+        return len(old_roots) <= 1 and len(new_roots) <= 1 and len(ids) == 1
+
+    def splices_since(self, moment: int) -> Sequence[Splice] | None:
+        """Return how the shape has changed since a moment; None if that is not known any more."""
+        count = self.moment - moment
+        if not 0 <= count <= len(self._splices):
+            return None
+        return list(self._splices)[len(self._splices) - count :]
 
     def _root_row_of(self, provider_id: int) -> int:
         row = self._row_by_id.get(provider_id)
         return NO_ROW if row is None else int(self.root.values[row])
 
     def _rewrite_everything(self) -> None:
-        records = [self.record(row) for row in self._row_by_id.values()]
+        records = [self.record(row) for row in self.living_rows.tolist()]
         self._clear()
         self._append(records)
 
     def _bury(self, row: int) -> None:
         self.bury(row)
+        self._count -= 1
         del self._row_by_id[int(self.id.values[row])]
         (name,) = self.names([row])
         for index, key in ((self._row_by_uuid, self.uuid_of(row)), (self._row_by_name, name)):
             if index.get(key) == row:
                 del index[key]
-        self.summaries.forget(row)
+        self._forget_summary(row)
 
     def _append(self, records: Iterable[ProviderRecord]) -> None:
         first = self.row_count
@@ -143,9 +221,17 @@ class Forest(ProviderTable):
             self._row_by_id[planned_row.record.id] = row
             self._row_by_uuid[planned_row.record.uuid] = row
             self._row_by_name[planned_row.record.name] = row
+        self._count += len(planned)
+        self._reshaped()
+
+    def _reshaped(self) -> None:
+        """Forget what depends on the shape."""
         self._order = None
+        self.moment += 1
         self.cache.clear()
-        self.cache.most_bytes = max(_LEAST_CACHE_BYTES, self.row_count * _CACHE_BYTES_FOR_A_ROW)
+        self.counts.clear()
+        most = max(_LEAST_CACHE_BYTES, self.row_count * _CACHE_BYTES_FOR_A_ROW)
+        self.cache.most_bytes = self.pairs.most_bytes = most
 
     # -- what searches ask -----------------------------------------------------------------
 
@@ -212,4 +298,4 @@ class Forest(ProviderTable):
 
     def records(self) -> list[ProviderRecord]:
         """Return all providers as records in order of id."""
-        return sorted(map(self.record, self._row_by_id.values()), key=lambda record: record.id)
+        return sorted(map(self.record, self.living_rows.tolist()), key=lambda record: record.id)

@@ -2,7 +2,7 @@
 """Which rows have a trait, or are in an aggregate."""
 
 from collections import defaultdict
-from collections.abc import Hashable, Iterable, Iterator
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from typing import Generic, TypeVar
 
 import numpy as np
@@ -30,6 +30,16 @@ class Memberships(Generic[_Group]):
                 found[group].append(row)
         for group, rows in found.items():
             self._rows.setdefault(group, Column(np.int64)).extend(rows)
+
+    def begin_with(self, groups: Sequence[_Group], number: Rows, rows: Rows) -> None:
+        """Note pairs of a group, by its number among some groups, and a row; before any other."""
+        order = np.lexsort((rows, number))
+        rows = rows[order]
+        cuts = number[order].searchsorted(np.arange(len(groups) + 1))
+        for at, group in enumerate(groups):
+            first, end = int(cuts[at]), int(cuts[at + 1])
+            if first < end:
+                self._rows.setdefault(group, Column(np.int64)).extend(rows[first:end])
 
     def rows(self, group: _Group, alive: Mask) -> Rows:
         """Return the rows that are in a group, ascending, given which rows are alive."""

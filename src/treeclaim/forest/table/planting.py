@@ -12,7 +12,7 @@ _NO_ROW = -1
 
 @dataclass(slots=True)
 class PlannedRow:
-    """A provider with the place it gets.
+    """A provider with its new row.
 
     Attributes:
         record: The provider.

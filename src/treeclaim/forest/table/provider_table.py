@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Providers as rows: all that is known of one, and which rows have a trait or are in an aggregate.
+"""Providers as rows, with indexes of rows by trait and by aggregate.
 
 Each property is a column over dense row numbers. Rows are only ever added at the end; a row whose
 provider has gone, or is in another row by now, is dead.
@@ -14,9 +14,12 @@ import numpy as np
 
 from treeclaim.forest.table.class_inventories import ClassInventories
 from treeclaim.forest.table.columns import Column, Mask, Rows
+from treeclaim.forest.table.layout import Layout, grouped, lay_out
 from treeclaim.forest.table.memberships import Memberships
 from treeclaim.forest.table.planting import PlannedRow
+from treeclaim.model.changes import UsageChange
 from treeclaim.model.provider import InventoryRecord, Provider, ProviderRecord
+from treeclaim.model.whole import Links, WholeInventory
 
 NO_ROW = -1
 """Stands for "no parent" in the column of parents."""
@@ -74,8 +77,61 @@ class ProviderTable:
             first, (planned_row.record.aggregates for planned_row in planned)
         )
 
+    def begin_with(self, whole: WholeInventory) -> Layout:
+        """Take everything that there is, in place of what was known; return which row is whose."""
+        layout = lay_out(whole.id, whole.parent_id)
+        provider, count = layout.provider, len(layout.provider)
+        self.id.extend(whole.id[provider])
+        self.uuid.extend(whole.uuid[provider])
+        self.generation.extend(whole.generation[provider])
+        self.modified_at.extend(whole.modified_at[provider])
+        self.parent.extend(layout.parent)
+        self.root.extend(layout.root)
+        self.end.extend(layout.end)
+        self.alive.extend(np.ones(count, dtype=np.bool_))
+        self.stamp.extend(np.full(count, next(_STAMPS)))
+        self._names = [whole.name[at] for at in provider.tolist()]
+        self._begin_with_inventories(whole, layout)
+        self._begin_with_traits(whole, layout)
+        self._begin_with_aggregates(whole, layout)
+        return layout
+
+    def _begin_with_inventories(self, whole: WholeInventory, layout: Layout) -> None:
+        columns = whole.inventories
+        rows = layout.rows_of(columns.provider_id)
+        order = np.lexsort((rows, columns.class_id))
+        order = order[rows[order] != NO_ROW]
+        class_ids, starts = np.unique(columns.class_id[order], return_index=True)
+        for class_id, which in zip(class_ids.tolist(), np.split(order, starts[1:]), strict=False):
+            self.classes[class_id] = ClassInventories()
+            self.classes[class_id].begin_with(rows[which], columns, which)
+        self._class_ids = grouped(rows[order], columns.class_id[order], len(layout.provider))
+
+    def _begin_with_traits(self, whole: WholeInventory, layout: Layout) -> None:
+        rows, trait_ids = _linked(whole.traits, layout)
+        self._traits = grouped(rows, trait_ids, len(layout.provider))
+        known, number = np.unique(trait_ids, return_inverse=True)
+        self._trait_rows.begin_with(known.tolist(), number, rows)
+
+    def _begin_with_aggregates(self, whole: WholeInventory, layout: Layout) -> None:
+        """Number aggregates in the order of their uuids, so that tuples of numbers are sorted."""
+        rows, ids = _linked(whole.aggregates, layout)
+        known, at = np.unique(ids, return_inverse=True)
+        uuids = [whole.aggregate_uuids[number] for number in known.tolist()]
+        by_uuid = sorted(range(len(uuids)), key=uuids.__getitem__)
+        rank = np.empty(len(uuids), dtype=np.int64)
+        rank[by_uuid] = np.arange(len(uuids))
+        number = rank[at]
+        ordered = [uuids[at] for at in by_uuid]
+        named: dict[tuple[int, ...], tuple[str, ...]] = {}
+        for numbers in grouped(rows, number, len(layout.provider)):
+            if numbers not in named:
+                named[numbers] = tuple(ordered[each] for each in numbers)
+            self._aggregates.append(named[numbers])
+        self._aggregate_rows.begin_with(ordered, number, rows)
+
     def write(self, row: int, record: ProviderRecord) -> None:
-        """Write what can be written in place: names, generations, amounts and usage."""
+        """Write the columns that change in place: names, generations, amounts and usage."""
         self.generation.values[row] = record.generation
         self.modified_at.values[row] = record.modified_at
         self.stamp.values[row] = next(_STAMPS)
@@ -84,6 +140,16 @@ class ProviderTable:
             self.inventory_indices(row), record.inventories, strict=True
         ):
             self.classes[class_id].refresh(index, inventory)
+
+    def count(self, row: int, change: UsageChange) -> None:
+        """Write what claims changed: usage and, where it was raised, the generation."""
+        if change.steps:
+            self.generation.values[row] = change.generation
+            self.modified_at.values[row] = change.modified_at
+        self.stamp.values[row] = next(_STAMPS)
+        for class_id in change.used.keys() & set(self._class_ids[row]):
+            columns = self.classes[class_id]
+            columns.use(columns.index_of(row), change.used[class_id])
 
     def bury(self, row: int) -> None:
         """Mark a row as dead."""
@@ -133,7 +199,7 @@ class ProviderTable:
     # -- reading ---------------------------------------------------------------------------
 
     def has_shape_of(self, row: int, record: ProviderRecord) -> bool:
-        """Tell whether a row differs from a record at most in what can be written in place."""
+        """Tell whether a row differs from a record at most in columns that change in place."""
         parent = int(self.parent.values[row])
         parent_id = None if parent == NO_ROW else int(self.id.values[parent])
         # Some databases give the id of a deleted provider to a new one.
@@ -162,11 +228,11 @@ class ProviderTable:
         return self._aggregate_rows.rows(aggregate, self.alive.values)
 
     def known_aggregates(self) -> list[str]:
-        """Return the uuids of all aggregates that some provider is or was in."""
+        """Return the uuids of all aggregates that a provider is or was in."""
         return list(self._aggregate_rows)
 
     def with_any_trait(self, trait_ids: Iterable[int]) -> Mask:
-        """Tell which rows have any of some traits; what it tells of dead rows means nothing."""
+        """Tell which rows have any of some traits; the values of dead rows are undefined."""
         return self._trait_rows.mask(trait_ids, self.row_count)
 
     def in_any_aggregate(self, aggregates: Iterable[str]) -> Mask:
@@ -202,7 +268,7 @@ class ProviderTable:
         return list(self._aggregates[row])
 
     def record(self, row: int) -> ProviderRecord:
-        """Return a row as the record it was made of."""
+        """Return a row as a record."""
         parent = int(self.parent.values[row])
         return ProviderRecord(
             id=int(self.id.values[row]),
@@ -219,3 +285,10 @@ class ProviderTable:
             trait_ids=self._traits[row],
             aggregates=self._aggregates[row],
         )
+
+
+def _linked(links: Links, layout: Layout) -> tuple[Rows, Rows]:
+    """Return the rows of links with what they are linked to, without those of no row."""
+    rows = layout.rows_of(links.provider_id)
+    has_row = rows != NO_ROW
+    return rows[has_row], links.other[has_row]

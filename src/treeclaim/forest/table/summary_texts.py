@@ -8,10 +8,9 @@ all the trees of the last answer, as two questions in a row often match the same
 """
 
 from collections.abc import Callable
+from typing import cast
 
-import numpy as np
-
-from treeclaim.forest.table.columns import Trees
+from treeclaim.forest.table.columns import Column, Rows, Trees
 from treeclaim.forest.table.order import TreeOrder
 
 _MOST_TREE_BYTES = 32_000_000
@@ -26,94 +25,84 @@ _LONGEST_KEPT = 16_000_000
 
 
 class SummaryTexts:
-    """Texts of providers by row, and of trees by number in the canonical order."""
+    """Texts of providers by row, and of trees by the row of the root.
+
+    A tree whose shape changes is in other rows then, so a change costs the texts of that tree alone.
+    """
 
     def __init__(self, write: Callable[[int], bytes]) -> None:
         """Take the function that writes the text of a row."""
         self._write = write
-        self._rows: list[bytes | None] = []
+        self._rows = Column(object)
         self._row_bytes = 0
-        self._order: TreeOrder | None = None
-        self._trees: list[bytes | None] = []
+        self._trees = Column(object)
         self._tree_bytes = 0
         self._last: tuple[bytes, bytes] | None = None
 
-    def forget(self, row: int) -> None:
-        """Drop what the text of a row is in."""
-        self._row_bytes -= len(self._rows[row] or b"")
-        self._rows[row] = None
+    def forget(self, row: int, root: int) -> None:
+        """Drop what the text of a row is in, given the row of its root."""
+        self._row_bytes -= len(self._rows.values[row] or b"")
+        self._rows.values[row] = None
+        self._trees.values[root] = None
         self._last = None
-        if self._order is not None:
-            self._trees[self._order.tree[self._order.position[row]]] = None
 
-    def forget_all(self, row_count: int) -> None:
-        """Drop all texts; the number of rows is this from now on."""
-        self._rows = [None] * row_count
-        self._row_bytes = 0
-        self.forget_order()
+    def forget_all(self) -> None:
+        """Drop all texts."""
+        self._rows.values[:] = None
+        self._trees.values[:] = None
+        self._row_bytes = self._tree_bytes = 0
+        self._last = None
 
     def extend(self, count: int) -> None:
         """Add rows at the end."""
         self._rows.extend([None] * count)
-        self.forget_order()
-
-    def forget_order(self) -> None:
-        """Drop what depends on the canonical order."""
-        self._order = None
-        self._last = None
+        self._trees.extend([None] * count)
 
     def joined(self, trees: Trees, order: TreeOrder) -> bytes:
         """Return the text of some trees, given their numbers, ascending."""
-        key = trees.tobytes()
-        if self._last is not None and self._order is order and self._last[0] == key:
+        roots = order.row[order.roots[trees]]
+        key = roots.tobytes()
+        if self._last is not None and self._last[0] == key:
             return self._last[1]
-        text = b",".join(self.texts(trees, order))
+        text = b",".join(self._texts(trees, roots, order))
         if len(text) <= _LONGEST_KEPT:
             self._last = key, text
         return text
 
     def texts(self, trees: Trees, order: TreeOrder) -> list[bytes]:
         """Return the text of each of some trees, given their numbers, ascending."""
-        if not len(trees):
-            return []
-        if self._order is not order:
-            self._order = order
-            self._trees = [None] * len(order.roots)
-            self._tree_bytes = 0
-        # Trees that lie next to each other are taken together.
-        cuts = (np.flatnonzero(trees[1:] - trees[:-1] > 1) + 1).tolist()
-        found: list[bytes | None] = []
-        for first, end in zip([0, *cuts], [*cuts, len(trees)], strict=True):
-            found += self._trees[trees[first] : trees[end - 1] + 1]
-        return [
-            self._tree(number, order) if text is None else text
-            for number, text in zip(trees.tolist(), found, strict=True)
-        ]
+        return self._texts(trees, order.row[order.roots[trees]], order)
 
-    def _tree(self, number: int, order: TreeOrder) -> bytes:
-        root = int(order.roots[number])
-        first = int(order.row[root])
-        size = int(order.end[root]) - root
-        texts = [self._row(row) for row in range(first, first + size)]
+    def _texts(self, trees: Trees, roots: Rows, order: TreeOrder) -> list[bytes]:
+        found: list[bytes | None] = self._trees.values[roots].tolist()
+        at = -1
+        # Most often all but a few are known, and to find these takes no loop over all.
+        for _ in range(found.count(None)):
+            at = found.index(None, at + 1)
+            root = int(order.roots[trees[at]])
+            found[at] = self._tree(int(roots[at]), int(order.end[root]) - root)
+        return cast(list[bytes], found)
+
+    def _tree(self, root: int, size: int) -> bytes:
+        texts = [self._row(row) for row in range(root, root + size)]
         if size == 1:
-            self._trees[number] = texts[0]
+            self._trees.values[root] = texts[0]
             return texts[0]
         text = b",".join(texts)
         self._tree_bytes += len(text)
         if self._tree_bytes > _MOST_TREE_BYTES:
-            self._trees = [None] * len(self._trees)
+            self._trees.values[:] = None
             self._tree_bytes = len(text)
-        self._trees[number] = text
+        self._trees.values[root] = text
         return text
 
     def _row(self, row: int) -> bytes:
-        text = self._rows[row]
+        text: bytes | None = self._rows.values[row]
         if text is None:
             text = self._write(row)
             self._row_bytes += len(text)
             if self._row_bytes > max(_LEAST_ROW_BYTES, _MOST_BYTES_FOR_A_ROW * len(self._rows)):
-                self._rows = [None] * len(self._rows)
-                self._trees = [None] * len(self._trees)
-                self._row_bytes, self._tree_bytes = len(text), 0
-            self._rows[row] = text
+                self.forget_all()
+                self._row_bytes = len(text)
+            self._rows.values[row] = text
         return text

@@ -179,14 +179,14 @@ def _answer(question: Question, forest: Forest, asked: Asked, out: int) -> None:
 
 
 class _Clock:
-    """Tells when the time is over: all of it until the answer begins, then that of computing."""
+    """The deadline: of everything until the answer begins, then of computing alone."""
 
     def __init__(self, asked: Asked) -> None:
         self._asked = asked
         self._end = asked.end
 
     def check(self) -> None:
-        """Go on if there is time.
+        """Raise if the time is over.
 
         Raises:
             SearchGivenUpError: if there is none left.
@@ -195,7 +195,7 @@ class _Clock:
             raise SearchGivenUpError(self._asked.seconds or 0)
 
     def send(self, out: int, piece: bytes) -> None:
-        """Send a piece. What takes long then is the client that reads."""
+        """Send a piece; a slow client may delay this."""
         begin = time.monotonic()
         view = memoryview(piece)
         for start in range(0, len(view), _FRAME_BYTES):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A child as its parent has it: reads the answer, and ends it when the time has come."""
+"""A child, seen from its parent: reads the answer, and kills the child at its deadline."""
 
 import os
 import select
@@ -31,7 +31,7 @@ _LARGEST_READ = 1 << 20
 
 
 class Child:
-    """A process that answers one question. Whoever has it must `end` it."""
+    """A process that answers one question. Its owner must `end` it."""
 
     def __init__(self, question: Question, forest: Forest, asked: Asked) -> None:
         """Start it.
@@ -46,7 +46,7 @@ class Child:
         self._is_over = False
 
     def begun(self, seconds: float) -> bool:
-        """Wait until the child has something to say.
+        """Wait until the child has output.
 
         Args:
             seconds: How long at most.
@@ -82,7 +82,7 @@ class Child:
         return end + lateness - time.monotonic()
 
     def pieces(self, seconds: float) -> Iterator[bytes | int]:
-        """Yield what follows a first piece, and in the end the number of candidates.
+        """Yield the pieces after the first, then the number of candidates.
 
         Args:
             seconds: For how long to wait for the child altogether.
@@ -121,7 +121,7 @@ class Child:
         return parts[0] if len(parts) == 1 else b"".join(parts)
 
     def end(self) -> None:
-        """Kill the child if it still runs, and leave nothing of it."""
+        """Kill the child if it still runs, and release its resources."""
         if self._is_over:
             return
         self._is_over = True

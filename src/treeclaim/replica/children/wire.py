@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a child tells its parent through a pipe: frames of a kind, a length and some bytes.
+"""The protocol of a child's pipe: frames of a kind, a length and bytes.
 
 Pickled are errors alone, between two processes that are one program.
 """
@@ -43,7 +43,7 @@ def send(pipe: int, kind: Kind, content: "bytes | memoryview[Any]") -> None:
 
 
 def packed(error: TreeclaimError) -> bytes:
-    """Write an error; its constructor may want other arguments than it keeps."""
+    """Write an error; its constructor may take other arguments than it stores."""
     return pickle.dumps((type(error), error.args, error.__dict__))
 
 

@@ -30,7 +30,7 @@ class OutOfPatienceError(TreeclaimError):
 
 
 class AnswerTooLongError(TreeclaimError):
-    """The answer is longer than what this lane makes, however much time there is."""
+    """The answer is too long for this lane, regardless of time."""
 
 
 class Patience:
@@ -43,7 +43,7 @@ class Patience:
         self._seconds = seconds
 
     def check(self) -> None:
-        """Go on if there is time.
+        """Raise if the time is over.
 
         Raises:
             OutOfPatienceError: if there is none left in this lane.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Long questions where the system lets no child be made: slices of time in the worker itself.
+"""Long questions where no child can be forked: slices of time in the worker itself.
 
 The question keeps its place in the search and lets those who wait have a turn in between. If one of
 them takes in a change, the Forest is not the one that the question began with, and it is refused.
@@ -21,7 +21,7 @@ MOST_BYTES = 64_000_000
 
 
 class Slices:
-    """Gives the turn away now and then; the caller holds it at the beginning and in the end."""
+    """Yields the turn now and then; the caller holds it before and after."""
 
     def __init__(self, turn: Gate, follower: Follower, asked: Asked) -> None:
         self._turn = turn

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The slow lane: questions that take long are answered by children, so many at once.
+"""The slow lane: long questions are answered by a bounded number of children.
 
 It has two parts. A question is first given a second in the *brief* part, so that one of medium
 length need not wait behind those that take all their time; only then does it go to the *long* part,
@@ -36,7 +36,7 @@ class SlowLane:
     """Runs children within bounds of number and time."""
 
     def __init__(self, places: int) -> None:
-        """Say how many questions may be in each part, waiting ones included."""
+        """Set how many questions may be in each part, including waiting ones."""
         self._brief = Gate(_CHILDREN, places)
         self._long = Gate(_CHILDREN, places)
 
@@ -100,7 +100,7 @@ class _Run:
         self._gate: Gate | None = gate
 
     def move_to(self, gate: Gate) -> None:
-        """Give the place back for another one, which is taken already."""
+        """Exchange the place for another, already taken."""
         if self._gate is not None:
             self._gate.release()
         self._gate = gate
@@ -156,9 +156,9 @@ class Stream:
             raise
 
     def close(self) -> None:
-        """Give the answer up; servers call this when it was sent, or the client has gone."""
+        """Release the answer; servers call this after sending it, or when the client has gone."""
         self._run.end()
 
     def __del__(self) -> None:
-        """Do the same where a server forgot."""
+        """Release the answer where the server forgot to."""
         self._run.end()

@@ -81,7 +81,7 @@ class Connection(asyncio.Protocol):
         self._writer = AnswerWriter(self._socket, self._transport)
         self._environment = self._front.environment_of(self._transport)
         self._environment["treeclaim.client_gone"] = self.is_gone
-        self._front.table.add(self)
+        self._front.note_made(self)
 
     def is_gone(self) -> bool:
         """Return whether the client has hung up; threads ask."""
@@ -337,7 +337,7 @@ class Connection(asyncio.Protocol):
         return self._front.watchers
 
     def post_watch(self, data: bytes, watch: Watch) -> None:
-        """Send the beginning of an answer; the rest is what a watch has to tell."""
+        """Send the beginning of an answer; the rest comes from a watch."""
         self._front.call(self._begin_watch, data, watch)
 
     def _begin_watch(self, data: bytes, watch: Watch) -> None:
@@ -351,7 +351,7 @@ class Connection(asyncio.Protocol):
         self.attend()
 
     def attend(self) -> None:
-        """Send what there is to send to a watcher that has taken what it was sent before."""
+        """Send pending data to a watcher that has taken the data before."""
         watching = self._watching
         if watching is None or self.phase is not Phase.WATCHING:
             return

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What only the kernel knows of a connection."""
+"""Facts about a connection that only the kernel knows."""
 
 import fcntl
 import socket

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a connection needs of its process; `treeclaim.server.front.Front` provides it."""
+"""The services of the process to a connection; `treeclaim.server.front.Front` provides them."""
 
 import asyncio
 from collections.abc import Callable
@@ -54,6 +54,9 @@ class Shared(Protocol):
 
     def environment_of(self, transport: asyncio.Transport) -> dict[str, Any]:
         """Return the part of the WSGI environment that all requests of a connection share."""
+
+    def note_made(self, connection: "Connection") -> None:
+        """Enter a connection that is made into the table."""
 
     def note_closed(self) -> None:
         """Note that a connection is closed."""

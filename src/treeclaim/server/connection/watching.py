@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""An answer that goes on with what a watch has to tell, as its connection has it."""
+"""An answer that continues with the news of a watch, as seen by its connection."""
 
 from treeclaim.server.http.exchange import Exchange
 from treeclaim.server.sharing.watchers import Watch, Watcher, Watchers
@@ -11,7 +11,7 @@ class Watching:
     def __init__(
         self, watchers: Watchers, watcher: Watcher, watch: Watch, exchange: Exchange
     ) -> None:
-        """Begin; the place for it has been reserved."""
+        """Begin in a place that has been reserved."""
         self._watchers = watchers
         self._watcher = watcher
         self._watch = watch
@@ -26,7 +26,7 @@ class Watching:
 
     @property
     def due(self) -> float:
-        """When it is to be asked again in any case."""
+        """The time of the next poll at the latest."""
         return self._watch.due
 
     def next_bytes(self, *, ends: bool) -> bytes:
@@ -40,7 +40,7 @@ class Watching:
         return data + self._exchange.last_bytes if self.is_over else data
 
     def close(self) -> None:
-        """Give back what is held for it."""
+        """Release the resources held for it."""
         self._watch.close()
         self._watchers.remove(self._watcher)
         self._watchers.release()

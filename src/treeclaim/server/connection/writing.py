@@ -11,7 +11,7 @@ from treeclaim.server.connection.kernel import unacknowledged
 
 
 class AnswerWriter:
-    """The bytes on their way to a client.
+    """Bytes on their way to a client.
 
     Attributes:
         is_blocked: Whether the kernel has not taken all bytes; the transport tells.

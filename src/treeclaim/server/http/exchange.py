@@ -55,7 +55,7 @@ class Client(Protocol):
         """All that watch in this process."""
 
     def post_watch(self, data: bytes, watch: Watch) -> None:
-        """Send the beginning of an answer; the rest is what a watch has to tell."""
+        """Send the beginning of an answer; the rest comes from a watch."""
 
     def post_refusal(self, error: RefusedError) -> None:
         """Answer without the application."""
@@ -132,7 +132,7 @@ class Exchange:
         return _LAST_CHUNK if self._is_chunked else b""
 
     def _adopt(self, watch: Watch) -> bool:
-        """Be told by the application that its answer goes on with what a watch has to tell.
+        """Let the application continue its answer with the news of a watch.
 
         Returns:
             Whether there is room for another watcher.

@@ -58,11 +58,11 @@ class ConnectionTable:
 
     def __len__(self) -> int:
         """Return how many are open."""
-        return sum(len(some) for some in self._phases.values())
+        return sum(len(members) for members in self._phases.values())
 
     def __iter__(self) -> Iterator[Member]:
         """Go through all that are open now."""
-        return iter([member for some in self._phases.values() for member in some])
+        return iter([member for members in self._phases.values() for member in members])
 
     def count(self, phase: Phase) -> int:
         """Return how many are in a phase."""
@@ -91,7 +91,7 @@ class ConnectionTable:
         return len(self) + others < self._most or self.drop_one()
 
     def drop_one(self) -> bool:
-        """Close the connection that costs a client least, if there is any; return whether one was closed."""
+        """Close the connection that costs a client least, if any; return whether one was closed."""
         for phase in _GIVE_WAY:
             for member in self._phases[phase]:
                 member.drop()

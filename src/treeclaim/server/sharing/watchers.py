@@ -43,7 +43,7 @@ class Watcher(Protocol):
     """A connection that watches."""
 
     def attend(self) -> None:
-        """Send what there is to send."""
+        """Send pending data."""
         ...
 
 
@@ -84,13 +84,13 @@ class Watchers:
         self._members.pop(watcher, None)
 
     def wake(self) -> None:
-        """Look after all of them soon."""
+        """Attend to all watches soon."""
         # A loop that has been closed has no watchers.
         if not self._loop.is_closed():
             self._loop.call_soon_threadsafe(self._begin)
 
     def attend_all(self) -> None:
-        """Look after all of them now."""
+        """Attend to all watches now."""
         for watcher in list(self._members):
             watcher.attend()
 

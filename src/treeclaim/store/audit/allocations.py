@@ -5,7 +5,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from treeclaim.model.audit import Findings
+from treeclaim.model.extension.audit import Findings
 from treeclaim.model.inventory import Inventory
 from treeclaim.store.database.transactions import ReadTransaction
 from treeclaim.store.reading.inventory_columns import INVENTORY_COLUMNS
@@ -81,7 +81,7 @@ _EMPTY = (
 
 
 def over_capacity(transaction: ReadTransaction, limit: int) -> Findings:
-    """Find inventories of which more is used than there is."""
+    """Find inventories that are used beyond their capacity."""
     found = []
     for uuid, name, used, *amounts in transaction.each(_USED_INVENTORIES):
         capacity = max(Inventory(*amounts).whole_capacity, 0)

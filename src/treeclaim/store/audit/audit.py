@@ -3,7 +3,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 
-from treeclaim.model.audit import FindingKind, Findings, Living
+from treeclaim.model.extension.audit import FindingKind, Findings, Living
 from treeclaim.store.audit import allocations, leftovers, trees
 from treeclaim.store.audit.orphans import orphaned
 from treeclaim.store.database.transactions import ReadTransaction

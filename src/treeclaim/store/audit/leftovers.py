@@ -5,7 +5,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from treeclaim.model.audit import Findings
+from treeclaim.model.extension.audit import Findings
 from treeclaim.model.names import CUSTOM_PREFIX, FIRST_CUSTOM_CLASS_ID
 from treeclaim.store.database.transactions import ReadTransaction
 from treeclaim.store.schema.tables import (
@@ -76,7 +76,7 @@ def unused_trait(transaction: ReadTransaction, limit: int) -> Findings:
 
 
 def unused_class(transaction: ReadTransaction, limit: int) -> Findings:
-    """Find custom resource classes of which there is neither inventory nor allocation."""
+    """Find custom resource classes without inventory and without allocation."""
     used = [sa.select(table.c.resource_class_id) for table in (inventories, allocations)]
     rows = transaction.rows(
         sa.select(resource_classes.c.name)

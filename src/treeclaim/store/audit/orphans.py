@@ -5,7 +5,7 @@ from datetime import timedelta
 
 import sqlalchemy as sa
 
-from treeclaim.model.audit import Findings, Living
+from treeclaim.model.extension.audit import Findings, Living
 from treeclaim.store.database.transactions import ReadTransaction, utc_now
 from treeclaim.store.reading.holdings_of_many import UNKNOWN_TYPE
 from treeclaim.store.schema.tables import allocations, consumer_types, consumers

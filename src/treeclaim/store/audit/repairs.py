@@ -11,7 +11,8 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from treeclaim.model.audit import FindingKind, Repaired, RepairResult
+from treeclaim.model.errors import ConcurrentChangeError
+from treeclaim.model.extension.audit import FindingKind, Repaired, RepairResult
 from treeclaim.store.audit.leftovers import PARTS
 from treeclaim.store.audit.trees import tops
 from treeclaim.store.database.transactions import (
@@ -86,7 +87,7 @@ def repair(
         dry_run: True to do it, say what became of it, and undo it.
 
     Raises:
-        ConcurrentChangeError, StoreUnavailableError: as `Store.write`.
+        StoreUnavailableError: as `Store.write`.
     """
 
     def operation(transaction: WriteTransaction) -> Repaired:
@@ -102,6 +103,9 @@ def repair(
         return store.write(operation)
     except _DryRunError as undone:
         return undone.outcome
+    except ConcurrentChangeError:
+        # What the same call has mended before is to be told as well.
+        return Repaired(RepairResult.REFUSED, "Others write there all the time. Try again.")
 
 
 def _delete_rows(transaction: WriteTransaction, item: Mapping[str, Any]) -> Repaired:

@@ -8,7 +8,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from treeclaim.model.audit import Findings
+from treeclaim.model.extension.audit import Findings
 from treeclaim.model.names import SHARING_TRAIT
 from treeclaim.store.database.transactions import ReadTransaction
 from treeclaim.store.schema.tables import (
@@ -68,14 +68,17 @@ class Shape:
     def roots_shown(self, ids: Iterable[int]) -> list[dict[str, str]]:
         """Return roots as clients see them, in order of creation."""
         return [
-            {"uuid": self.rows[one].uuid, "name": self.rows[one].name or ""} for one in sorted(ids)
+            {"uuid": self.rows[provider_id].uuid, "name": self.rows[provider_id].name or ""}
+            for provider_id in sorted(ids)
         ]
 
 
 def shape(transaction: ReadTransaction) -> Shape:
     """Load how all providers hang together."""
     rows = {row.id: row for row in transaction.each(_PROVIDERS)}
-    return Shape(rows, tops({one: row.parent_provider_id for one, row in rows.items()}))
+    return Shape(
+        rows, tops({provider_id: row.parent_provider_id for provider_id, row in rows.items()})
+    )
 
 
 def tops(parents: Mapping[int, int | None]) -> dict[int, int | None]:
@@ -102,8 +105,8 @@ def broken_root(transaction: ReadTransaction, limit: int) -> Findings:
     return Findings.of(
         [
             {"provider": row.uuid}
-            for one, row in of.rows.items()
-            if of.top[one] is not None and row.root_provider_id != of.top[one]
+            for provider_id, row in of.rows.items()
+            if of.top[provider_id] is not None and row.root_provider_id != of.top[provider_id]
         ],
         limit,
     )
@@ -112,12 +115,13 @@ def broken_root(transaction: ReadTransaction, limit: int) -> Findings:
 def broken_parent(transaction: ReadTransaction, limit: int) -> Findings:
     """Find providers whose parent does not exist, or that are in a circle of parents."""
     of = shape(transaction)
-    parents = {one: row.parent_provider_id for one, row in of.rows.items()}
+    parents = {provider_id: row.parent_provider_id for provider_id, row in of.rows.items()}
     return Findings.of(
         [
-            {"provider": of.rows[one].uuid}
-            for one, parent in parents.items()
-            if parent is not None and (parent not in parents or _is_in_circle(one, parents))
+            {"provider": of.rows[provider_id].uuid}
+            for provider_id, parent in parents.items()
+            if parent is not None
+            and (parent not in parents or _is_in_circle(provider_id, parents))
         ],
         limit,
     )
@@ -143,29 +147,31 @@ def in_many_trees(transaction: ReadTransaction, limit: int) -> Findings:
     sharing = {row[0] for row in transaction.rows(_SHARING)}
     found = []
     for consumer, some in givers.items():
-        trees = _trees([one for one in some if one in of.rows], sharing, of)
+        trees = _trees(
+            [provider_id for provider_id in some if provider_id in of.rows], sharing, of
+        )
         if len(trees) > 1:
             found.append({"consumer": consumer, "root_providers": of.roots_shown(trees)})
     return Findings.of(found, limit)
 
 
 def _trees(givers: list[int], sharing: Collection[int], of: Shape) -> set[int]:
-    counted = [one for one in givers if one not in sharing] or givers
-    return {of.root(one) for one in counted}
+    counted = [provider_id for provider_id in givers if provider_id not in sharing] or givers
+    return {of.root(provider_id) for provider_id in counted}
 
 
 def same_host(transaction: ReadTransaction, limit: int) -> Findings:
     """Find roots whose names, in lower case, are equal but perhaps for a domain behind one."""
     of = shape(transaction)
     names = {
-        one: (row.name or "").lower()
-        for one, row in of.rows.items()
+        provider_id: (row.name or "").lower()
+        for provider_id, row in of.rows.items()
         if row.parent_provider_id is None
     }
     known = set(names.values())
     hosts: dict[str, list[int]] = defaultdict(list)
-    for one, name in names.items():
-        hosts[_host(name, known)].append(one)
+    for provider_id, name in names.items():
+        hosts[_host(name, known)].append(provider_id)
     return Findings.of(
         [
             {"root_providers": of.roots_shown(some)}
@@ -190,5 +196,12 @@ def empty_tree(transaction: ReadTransaction, limit: int) -> Findings:
     """Find trees without any inventory."""
     of = shape(transaction)
     stocked = {of.root(row[0]) for row in transaction.rows(_STOCKED) if row[0] in of.rows}
-    roots = dict.fromkeys(of.root(one) for one in of.rows)
-    return Findings.of([{"uuid": of.rows[one].uuid} for one in roots if one not in stocked], limit)
+    roots = dict.fromkeys(of.root(provider_id) for provider_id in of.rows)
+    return Findings.of(
+        [
+            {"uuid": of.rows[provider_id].uuid}
+            for provider_id in roots
+            if provider_id not in stocked
+        ],
+        limit,
+    )

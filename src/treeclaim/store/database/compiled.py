@@ -3,8 +3,9 @@
 
 SQLAlchemy looks up its compiled form, expands lists and sets up result types at each execution.
 For a statement of a claim that takes longer than the database does. A compiled statement keeps its
-SQL, one text for each combination of list lengths. Values of results are those of the driver, so
-it must not read what differs between drivers, such as times.
+SQL, one text for each combination of list lengths, which are rounded up so that there are few:
+what a list ends with is said again, which means the same to an `IN`. Values of results are those of
+the driver: times are text on SQLite, which `seconds` of `transactions.py` reads too.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -25,6 +26,10 @@ Values = Mapping[str, Any]
 _MOST_TEXTS = 1000
 """SQL texts kept for one statement, a kilobyte each; more are compiled anew."""
 
+_ROUNDED_UP = 4096
+"""Longest list whose length is rounded up to a power of two: the databases take no endless number
+of parameters."""
+
 
 class CompiledStatement:
     """A statement whose SQL is kept after its first execution; threads may share it."""
@@ -36,7 +41,7 @@ class CompiledStatement:
     def execute(
         self, connection: Connection, values: Values | Sequence[Values]
     ) -> CursorResult[Any]:
-        """Execute the statement with some values, or once for each of several sets of them.
+        """Execute the statement with some values, or once for each of several sets of values.
 
         Raises:
             DBAPIError: what the database would not do.
@@ -56,7 +61,8 @@ class CompiledStatement:
     def _text_for(self, dialect: Dialect, values: Values) -> "_Text":
         """Return the SQL for these names of values and lengths of lists."""
         lengths = (
-            len(value) if isinstance(value, list | tuple) else -1 for value in values.values()
+            _rounded(len(value)) if isinstance(value, list | tuple) else -1
+            for value in values.values()
         )
         key = (dialect.name, dialect.driver, *values, *lengths)
         text = self._texts.get(key)
@@ -101,7 +107,7 @@ def _compile(statement: Executable, dialect: Dialect, values: Values) -> _Text:
     compiled = statement.compile(dialect=dialect, column_keys=list(values))
     if not isinstance(compiled, SQLCompiler):
         raise TypeError(statement)
-    expanded = compiled.construct_expanded_state(values)
+    expanded = compiled.construct_expanded_state(_padded(values))
     getters: dict[str, _Getter] = {
         name: _constant(value) for name, value in expanded.parameters.items()
     }
@@ -114,6 +120,21 @@ def _compile(statement: Executable, dialect: Dialect, values: Values) -> _Text:
             getters[parameter] = _element(name, position)
     array_sql = _array_sql(statement, dialect, values)
     return _Text(expanded.statement, getters, expanded.positiontup, array_sql)
+
+
+def _padded(values: Values) -> Values:
+    """Return the values with lists as long as the text is for."""
+    return {
+        name: [*value, *value[-1:] * (_rounded(len(value)) - len(value))]
+        if isinstance(value, list | tuple)
+        else value
+        for name, value in values.items()
+    }
+
+
+def _rounded(length: int) -> int:
+    """Return the length of the list in a text that serves a list of some length."""
+    return length if length == 0 or length > _ROUNDED_UP else 1 << (length - 1).bit_length()
 
 
 def _array_sql(statement: ClauseElement, dialect: Dialect, values: Values) -> str | None:
@@ -133,8 +154,26 @@ def _constant(value: object) -> _Getter:
 
 
 def _processed(name: str, process: Callable[[Any], Any]) -> _Getter:
-    return lambda values: process(values[name])
+    """Return what gets a value in the driver's form; rows written together often share one."""
+    last: tuple[object, Any] = (None, None)
+
+    def get(values: Values) -> Any:
+        nonlocal last
+        value = values[name]
+        known, result = last
+        if value is None or value is not known:
+            result = process(value)
+            last = value, result
+        return result
+
+    return get
 
 
 def _element(name: str, position: int) -> _Getter:
-    return lambda values: values[name][position]
+    """Return what gets an element of a list, or its last one where it has ended."""
+
+    def get(values: Values) -> Any:
+        elements = values[name]
+        return elements[min(position, len(elements) - 1)]
+
+    return get

@@ -9,7 +9,8 @@ from typing import Any, TypeVar
 from sqlalchemy import Executable
 from sqlalchemy.engine import Connection, CursorResult
 
-from treeclaim.model.news import EVERYTHING, Part, Touched
+from treeclaim.model.changes import UsageChange
+from treeclaim.model.extension.news import EVERYTHING, Part, Touched
 from treeclaim.store.database.compiled import CompiledStatement, Values
 from treeclaim.store.database.dialects import session_timeouts
 
@@ -116,6 +117,21 @@ class WriteTransaction(ReadTransaction):
                 known.parts | parts, known.uuid, known.tree or tree
             )
 
+    def touch_usage(self, provider_id: int, change: UsageChange) -> None:
+        """Record for the feed what claims changed of a provider.
+
+        If this transaction changes it in other ways too, readers load it as a whole.
+        """
+        known = self.touched_providers.get(provider_id)
+        if known is None:
+            self.touched_providers[provider_id] = Touched(Part.ALLOCATIONS, usage=change)
+        elif known.usage is None:
+            self.touch_providers([provider_id], Part.ALLOCATIONS)
+        else:
+            self.touched_providers[provider_id] = Touched(
+                Part.ALLOCATIONS, usage=known.usage.and_also(change)
+            )
+
     def touch_deleted(self, provider_id: int, uuid: str, tree: str) -> None:
         """Record for the feed that a provider is gone; `tree` is the uuid of its root."""
         self.touched_providers[provider_id] = Touched(EVERYTHING, uuid, tree)
@@ -152,10 +168,12 @@ def utc_now() -> datetime:
     return datetime.now(UTC).replace(tzinfo=None)
 
 
-def seconds(*times: datetime | None) -> float:
+def seconds(*times: datetime | str | None) -> float:
     """Return the first time that is known, in seconds since the epoch; 0 if none is."""
-    for time in times:
-        if time is not None:
+    for given in times:
+        if given is not None:
+            # SQLite's driver, below SQLAlchemy, has them as text.
+            time = datetime.fromisoformat(given) if isinstance(given, str) else given
             return time.replace(tzinfo=UTC).timestamp()
     return 0.0
 

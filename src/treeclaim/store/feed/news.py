@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reads the change feed for those who watch: who changed, what of it, in which trees.
+"""Reads the change feed for watchers: which providers changed, which parts, in which trees.
 
 Of providers that exist, uuid, generation and root are read beside the feed, in the same snapshot;
 the feed itself has those of providers that are gone, and the roots that were left.
@@ -12,16 +12,23 @@ from typing import Any
 import sqlalchemy as sa
 
 from treeclaim.model.changes import Cursor
-from treeclaim.model.cursor_text import WrittenCursor, short_identity
-from treeclaim.model.news import EVERYTHING, News, Part, ProviderChange
+from treeclaim.model.extension.cursor_text import WrittenCursor
+from treeclaim.model.extension.news import EVERYTHING, News, Part, ProviderChange
 from treeclaim.store.database.transactions import ReadTransaction, chunks
 from treeclaim.store.feed.streams import CATALOGUE, PROVIDER
-from treeclaim.store.feed.unread import feed_since, has_gap, is_unknown, reached_by, stream_rows
+from treeclaim.store.feed.told import is_unknown
+from treeclaim.store.feed.unread import (
+    StreamRow,
+    feed_since,
+    has_gap,
+    reached_by,
+    stream_rows,
+)
 from treeclaim.store.schema.tables import feed, resource_providers
 
 _TOLD = sa.select(
     feed.c.kind, feed.c.object_id, feed.c.format, feed.c.parts, feed.c.uuid, feed.c.tree
-)
+).distinct()
 _ROOTS = resource_providers.alias("roots")
 _PRESENT = sa.select(
     resource_providers.c.id,
@@ -52,7 +59,7 @@ def news_since(transaction: ReadTransaction, since: Cursor | WrittenCursor) -> N
     return News(reached_by(rows), changes, any(row.kind == CATALOGUE for row in told))
 
 
-def resolved(rows: Sequence[Any], written: WrittenCursor) -> Cursor | None:
+def resolved(rows: Sequence[StreamRow], written: WrittenCursor) -> Cursor | None:
     """Return the cursor that a text means; None if its streams cannot be told from others.
 
     A text names the streams that were open. Those that were closed up to its epoch had been seen to
@@ -68,7 +75,7 @@ def resolved(rows: Sequence[Any], written: WrittenCursor) -> Cursor | None:
     streams = [row for row in rows if row.identity not in finished]
     by_short: dict[int, int] = {}
     for row in streams:
-        short = short_identity(row.identity)
+        short = written.short(row.identity)
         if short in by_short and short in written.positions:
             return None
         by_short[short] = row.identity
@@ -94,7 +101,7 @@ def roots_of(
 def _changes(
     transaction: ReadTransaction, told: Sequence[Any]
 ) -> dict[str, ProviderChange] | None:
-    """Return the changes by uuid; None if a provider is gone of which nobody told who it was."""
+    """Return the changes by uuid; None if a deleted provider's identity is unknown."""
     by_id: dict[int, list[Any]] = {}
     for row in told:
         by_id.setdefault(row.object_id, []).append(row)

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reads the positions of all streams, at every read of a Forest."""
+"""The connection by which a process looks at the change feed, at every read of a Forest."""
 
 import contextlib
 import os
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from time import monotonic
 from typing import Any
 
@@ -12,14 +12,12 @@ from sqlalchemy.engine import Engine
 from sqlalchemy.exc import SQLAlchemyError
 
 from treeclaim import metrics
-from treeclaim.model.changes import Positions
 from treeclaim.model.errors import StoreUnavailableError
 from treeclaim.store.database.connecting.connections import autocommitting
 from treeclaim.store.database.dialects import session_timeouts
 from treeclaim.store.database.failures.kinds import Failure, cause_of, is_silence
 from treeclaim.store.database.failures.outages import Outages
 from treeclaim.store.database.timeouts import PROBE_SECONDS
-from treeclaim.store.feed.unread import POSITIONS_SQL
 
 TURN_SECONDS = 2 * PROBE_SECONDS
 """That a thread waits for the connection. The thread before it needs one answer, or one connection
@@ -27,10 +25,11 @@ and one answer; so if this passes, the database is in trouble."""
 
 
 class Probe:
-    """A connection for one small query; threads may share it.
+    """A connection for small queries; threads may share it.
 
     It uses no transactions, so each query sees what is committed at that moment. It is kept,
-    because a checkout from the pool would cost more than the query.
+    because a checkout from the pool would cost more than the query; and what it sends is the
+    driver's own SQL, as SQLAlchemy would cost more than the query too.
     """
 
     def __init__(self, engine: Engine, outages: Outages) -> None:
@@ -41,8 +40,8 @@ class Probe:
         self._connection: Any = None
         self._process = os.getpid()
 
-    def positions(self) -> Positions:
-        """Return the positions of all streams; replace a lost connection once.
+    def rows(self, sql: str, parameters: Sequence[int] = ()) -> list[tuple[Any, ...]]:
+        """Return the rows of a query, as the driver has them; replace a lost connection once.
 
         Raises:
             StoreUnavailableError: if the database does not answer.
@@ -53,14 +52,14 @@ class Probe:
                 # A connection from before a fork belongs to the parent.
                 self._process, self._connection = os.getpid(), None
             try:
-                return self._query()
+                return self._query(sql, parameters)
             except errors as error:
                 self._drop()
                 # Another attempt would wait as long again.
                 if is_silence(error):
                     raise self._failed(error) from error
             try:
-                return self._query()
+                return self._query(sql, parameters)
             except errors as error:
                 self._drop()
                 raise self._failed(error) from error
@@ -89,15 +88,15 @@ class Probe:
         self._outages.failed(trouble.value, cause_of(error))
         return StoreUnavailableError(trouble.value, cause=cause_of(error))
 
-    def _query(self) -> Positions:
+    def _query(self, sql: str, parameters: Sequence[int]) -> list[tuple[Any, ...]]:
         if self._connection is None:
             self._connection = autocommitting(self._engine)
             most = session_timeouts.timeouts_of(self._engine).silence
             session_timeouts.set_read_timeout(self._connection, min(PROBE_SECONDS, most))
         cursor = self._connection.cursor()
         try:
-            cursor.execute(POSITIONS_SQL)
-            found = {row[0]: row[1] for row in cursor.fetchall()}
+            cursor.execute(sql, parameters)
+            found = list(cursor.fetchall())
         finally:
             cursor.close()
         self._outages.answered()

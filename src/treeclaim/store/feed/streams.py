@@ -31,10 +31,11 @@ from dataclasses import dataclass
 import sqlalchemy as sa
 from sqlalchemy.exc import DBAPIError
 
-from treeclaim.model.news import EVERYTHING, Touched
+from treeclaim.model.extension.news import EVERYTHING, Touched
 from treeclaim.store.database.compiled import CompiledStatement
 from treeclaim.store.database.failures.kinds import Failure, failure_of
 from treeclaim.store.database.transactions import RetryTransactionError, WriteTransaction
+from treeclaim.store.feed import amounts
 from treeclaim.store.schema.tables import feed, streams
 
 PROVIDER = "provider"
@@ -142,6 +143,7 @@ def append(transaction: WriteTransaction, stream: Stream) -> Stream:
                 "parts": int(what.parts),
                 "uuid": what.uuid,
                 "tree": what.tree,
+                "amounts": amounts.written(what.usage),
             }
             for kind, object_id, what in touched
         ),

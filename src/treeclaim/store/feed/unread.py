@@ -6,31 +6,51 @@ history, and everything since is still in the feed. Otherwise it loads everythin
 `has_gap`, the reasons in decision 0011.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import sqlalchemy as sa
 
-from treeclaim.model.changes import Changes, Cursor, Positions
+from treeclaim.model.changes import Changes, Cursor, Positions, UsageChange
+from treeclaim.store.database.compiled import CompiledStatement
 from treeclaim.store.database.transactions import ReadTransaction
-from treeclaim.store.feed.streams import CATALOGUE, FORMAT, PROVIDER
+from treeclaim.store.feed.told import FeedRow, Told
 from treeclaim.store.reading import loading
 from treeclaim.store.schema.tables import feed, streams
 
 POSITIONS_SQL = "SELECT COALESCE(identity, id), position FROM treeclaim_streams"
-"""The query whether anything is new, as plain SQL; it runs at every read."""
+"""The query how far all streams have come, as plain SQL."""
 
-_STREAMS = sa.select(
-    streams.c.id,
-    sa.func.coalesce(streams.c.identity, streams.c.id).label("identity"),
-    streams.c.position,
-    streams.c.pruned_to,
-    streams.c.epoch,
-    streams.c.closed_in,
+_STREAMS = CompiledStatement(
+    sa.select(
+        streams.c.id,
+        sa.func.coalesce(streams.c.identity, streams.c.id).label("identity"),
+        streams.c.position,
+        streams.c.pruned_to,
+        streams.c.epoch,
+        streams.c.closed_in,
+    )
 )
-_TOUCHED = sa.select(feed.c.kind, feed.c.object_id, feed.c.format)
+_COUNTED = sa.select(*(feed.c[name] for name in FeedRow._fields))
+_COUNTED_OF_ONE = CompiledStatement(
+    _COUNTED.where(
+        feed.c.stream_id == sa.bindparam("stream"), feed.c.position > sa.bindparam("seen")
+    )
+)
+_NAMED = sa.select(
+    feed.c.kind,
+    sa.literal_column("0").label("stream_id"),
+    feed.c.object_id,
+    sa.literal_column("0").label("position"),
+    feed.c.format,
+    sa.null().label("amounts"),
+    sa.null().label("created_at"),
+).distinct()
+_MOST_COMMITS = 1000
+"""That a reader counts; one that is further behind loads each provider that was named since."""
+
 _STREAMS_PER_QUERY = 100
 """Most streams in one query; some databases limit the number of conditions."""
 
@@ -44,12 +64,25 @@ class UnreadChanges:
         complete: True if it must load everything.
         provider_ids: Providers to load, if not everything.
         catalogue: Whether traits and resource classes must be loaded.
+        usage: What claims changed of other providers, by their ids.
     """
 
     cursor: Cursor
     complete: bool
     provider_ids: frozenset[int]
     catalogue: bool
+    usage: Mapping[int, UsageChange]
+
+
+class StreamRow(NamedTuple):
+    """A stream, or an epoch; see the table."""
+
+    id: int
+    identity: int
+    position: int
+    pruned_to: int
+    epoch: int | None
+    closed_in: int | None
 
 
 def changes_since(transaction: ReadTransaction, cursor: Cursor | None) -> Changes:
@@ -57,10 +90,17 @@ def changes_since(transaction: ReadTransaction, cursor: Cursor | None) -> Change
     unread = unread_changes(transaction, cursor)
     catalogue = loading.catalogue(transaction) if unread.catalogue else None
     if unread.complete:
+        # It needs numpy, 14 MB of memory; processes without a Forest do without.
+        from treeclaim.store.reading.whole import whole_inventory  # noqa: PLC0415
+
         transaction.extend_timeouts()
-        records = loading.every_provider(transaction)
         return Changes(
-            unread.cursor, complete=True, records=records, removed=(), catalogue=catalogue
+            unread.cursor,
+            complete=True,
+            records=(),
+            removed=(),
+            catalogue=catalogue,
+            whole=whole_inventory(transaction),
         )
     records = loading.some_providers(transaction, unread.provider_ids)
     removed = unread.provider_ids - {record.id for record in records}
@@ -70,6 +110,7 @@ def changes_since(transaction: ReadTransaction, cursor: Cursor | None) -> Change
         records=records,
         removed=sorted(removed),
         catalogue=catalogue,
+        usage=unread.usage,
     )
 
 
@@ -77,18 +118,34 @@ def unread_changes(transaction: ReadTransaction, cursor: Cursor | None) -> Unrea
     """Return what was committed since a cursor, in the snapshot of a transaction."""
     rows = stream_rows(transaction)
     reached = reached_by(rows)
-    everything = UnreadChanges(reached, complete=True, provider_ids=frozenset(), catalogue=True)
+    everything = UnreadChanges(
+        reached, complete=True, provider_ids=frozenset(), catalogue=True, usage={}
+    )
     if cursor is None or has_gap(rows, cursor):
         return everything
-    rows_of_feed = feed_since(transaction, rows, cursor.positions, _TOUCHED)
-    if any(is_unknown(row.format) for row in rows_of_feed):
+    commits = sum(max(row.position - cursor.positions.get(row.identity, 0), 0) for row in rows)
+    told = Told.by(_told_since(transaction, rows, cursor.positions, commits))
+    if told.is_unknown:
         return everything
     return UnreadChanges(
         reached,
         complete=False,
-        provider_ids=frozenset(row.object_id for row in rows_of_feed if row.kind == PROVIDER),
-        catalogue=any(row.kind == CATALOGUE for row in rows_of_feed),
+        provider_ids=told.provider_ids,
+        catalogue=told.catalogue,
+        usage=told.usage,
     )
+
+
+def _told_since(
+    transaction: ReadTransaction, rows: Sequence[StreamRow], seen: Positions, commits: int
+) -> list[FeedRow]:
+    if commits > _MOST_COMMITS:
+        return feed_since(transaction, rows, seen, _NAMED)
+    moved = [row for row in rows if row.position > seen.get(row.identity, 0)]
+    if len(moved) != 1:
+        return feed_since(transaction, rows, seen, _COUNTED)
+    (row,) = moved
+    return transaction.rows(_COUNTED_OF_ONE, stream=row.id, seen=seen.get(row.identity, 0))
 
 
 def present_cursor(transaction: ReadTransaction) -> Cursor:
@@ -96,17 +153,12 @@ def present_cursor(transaction: ReadTransaction) -> Cursor:
     return reached_by(stream_rows(transaction))
 
 
-def stream_rows(transaction: ReadTransaction) -> list[Any]:
+def stream_rows(transaction: ReadTransaction) -> list[StreamRow]:
     """Return the rows of all streams and epochs."""
-    return transaction.rows(_STREAMS)
+    return [StreamRow(*row) for row in transaction.rows(_STREAMS)]
 
 
-def is_unknown(form: int | None) -> bool:
-    """Tell whether a row of the feed has a format of a later release."""
-    return form is not None and form > FORMAT
-
-
-def reached_by(rows: Sequence[Any]) -> Cursor:
+def reached_by(rows: Sequence[StreamRow]) -> Cursor:
     """Return the cursor of a reader that has read all of these streams."""
     epochs = {row.epoch: row.identity for row in rows if row.epoch is not None}
     return Cursor(
@@ -118,7 +170,7 @@ def reached_by(rows: Sequence[Any]) -> Cursor:
     )
 
 
-def has_gap(rows: Sequence[Any], cursor: Cursor) -> bool:
+def has_gap(rows: Sequence[StreamRow], cursor: Cursor) -> bool:
     """Return whether something that was read is gone, or something unread was pruned."""
     present = {row.identity: row for row in rows}
     seen = cursor.positions
@@ -135,7 +187,7 @@ def _open(cursor: Cursor) -> AbstractSet[int]:
     return cursor.positions.keys() - cursor.finished
 
 
-def _went_back(row: Any, seen: int) -> bool:
+def _went_back(row: StreamRow | None, seen: int) -> bool:
     """Return whether a stream has lost a commit that was read.
 
     Pruning cannot have removed it: a reader that saw it open has not seen the epoch in which it
@@ -144,13 +196,16 @@ def _went_back(row: Any, seen: int) -> bool:
     if row is None:
         return True
     last_commit = row.position if row.closed_in is None else row.position - 1
-    return bool(last_commit < seen)
+    return last_commit < seen
 
 
 def feed_since(
-    transaction: ReadTransaction, rows: Sequence[Any], seen: Positions, columns: sa.Select[Any]
+    transaction: ReadTransaction,
+    rows: Sequence[StreamRow],
+    seen: Positions,
+    columns: sa.Select[Any],
 ) -> list[Any]:
-    """Return columns of the rows of the feed after the positions that were read, each kind once."""
+    """Return columns of the rows of the feed after the positions that were read."""
     past = [
         sa.and_(feed.c.stream_id == row.id, feed.c.position > seen.get(row.identity, 0))
         for row in rows
@@ -159,5 +214,5 @@ def feed_since(
     found: list[Any] = []
     for first in range(0, len(past), _STREAMS_PER_QUERY):
         some = past[first : first + _STREAMS_PER_QUERY]
-        found += transaction.rows(columns.distinct().where(sa.or_(*some)))
+        found += transaction.rows(columns.where(sa.or_(*some)))
     return found

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What many consumers hold, and what is held of many providers (contract page 99).
+"""Allocations of many consumers, and on many providers (contract page 99).
 
 In the forms of contract page 70, sections 2 and 6: consumers without a row of their own, which old
 databases have, are left out.
@@ -13,6 +13,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from treeclaim.model.errors import ResourceClassNotFoundError
+from treeclaim.store.database.compiled import CompiledStatement
 from treeclaim.store.database.transactions import ReadTransaction, chunks
 from treeclaim.store.schema.tables import (
     allocations,
@@ -48,7 +49,7 @@ _ON_PROVIDERS = (
 def of_providers(
     transaction: ReadTransaction, provider_ids: Sequence[int]
 ) -> dict[int, dict[str, dict[str, Any]]]:
-    """Return what is held of some providers, by id and consumer, as clients see it."""
+    """Return the allocations on some providers, by id and consumer, as clients see them."""
     found: dict[int, dict[str, dict[str, Any]]] = defaultdict(dict)
     for ids in chunks(provider_ids):
         for provider_id, consumer, generation, name, used in transaction.rows(
@@ -106,7 +107,7 @@ class ConsumerFilter:
 
 @dataclass(frozen=True, slots=True)
 class ConsumerPage:
-    """Some consumers with all that each holds.
+    """Some consumers with their allocations.
 
     Attributes:
         consumers: As clients see them, in order of uuid.
@@ -117,7 +118,7 @@ class ConsumerPage:
     next_after: str | None
 
 
-_OWNED = (
+OWNED = (
     sa.select(
         consumers.c.uuid,
         consumers.c.generation,
@@ -130,7 +131,9 @@ _OWNED = (
     .join(users, users.c.id == consumers.c.user_id)
     .outerjoin(consumer_types, consumer_types.c.id == consumers.c.consumer_type_id)
 )
-_HELD = (
+"""Consumers with a record, and for whom they hold what they hold."""
+
+HELD = CompiledStatement(
     sa.select(
         allocations.c.consumer_id,
         resource_providers.c.uuid,
@@ -144,10 +147,11 @@ _HELD = (
     .where(allocations.c.consumer_id.in_(sa.bindparam("uuids", expanding=True)))
     .order_by(allocations.c.id)
 )
+"""What some consumers hold, by `uuids`."""
 
 
 def of_consumers(transaction: ReadTransaction, wanted: ConsumerFilter) -> ConsumerPage:
-    """Return a page of the consumers that pass all filters, each with all that it holds.
+    """Return a page of the consumers that pass all filters, each with its allocations.
 
     Raises:
         ResourceClassNotFoundError: for the first class that does not exist.
@@ -175,7 +179,7 @@ def _require_classes(transaction: ReadTransaction, names: Sequence[str]) -> None
 
 
 def _narrowed(wanted: ConsumerFilter) -> sa.Select[Any]:
-    statement = _OWNED.where(consumers.c.uuid.in_(_records(wanted.records)))
+    statement = OWNED.where(consumers.c.uuid.in_(_records(wanted.records)))
     if wanted.consumers:
         statement = statement.where(consumers.c.uuid.in_(wanted.consumers))
     if wanted.project_id is not None:
@@ -240,7 +244,7 @@ def _held_by(
 ) -> Mapping[str, dict[str, dict[str, Any]]]:
     found: dict[str, dict[str, dict[str, Any]]] = defaultdict(dict)
     for uuids in chunks(consumer_uuids):
-        for consumer, provider, generation, name, used in transaction.rows(_HELD, uuids=uuids):
+        for consumer, provider, generation, name, used in transaction.rows(HELD, uuids=uuids):
             by_provider = found[consumer]
             share = by_provider.get(provider)
             if share is None:

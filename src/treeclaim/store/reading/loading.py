@@ -10,10 +10,10 @@ import sqlalchemy as sa
 from treeclaim.model.catalogue import Catalogue, CatalogueEntry
 from treeclaim.model.inventory import Inventory
 from treeclaim.model.provider import InventoryRecord, ProviderRecord
+from treeclaim.store.database.compiled import CompiledStatement
 from treeclaim.store.database.transactions import ReadTransaction, chunks, seconds
 from treeclaim.store.reading.inventory_columns import INVENTORY_COLUMNS, USED
 from treeclaim.store.schema.tables import (
-    allocations,
     inventories,
     placement_aggregates,
     resource_classes,
@@ -42,50 +42,38 @@ _INVENTORIES = sa.select(
     inventories.c.updated_at,
     inventories.c.created_at,
 ).order_by(inventories.c.resource_class_id)
-_USAGE = sa.select(
-    allocations.c.resource_provider_id,
-    allocations.c.resource_class_id,
-    sa.func.sum(allocations.c.used).label("used"),
-).group_by(allocations.c.resource_provider_id, allocations.c.resource_class_id)
-_TRAITS = sa.select(
-    resource_provider_traits.c.resource_provider_id, resource_provider_traits.c.trait_id
-).order_by(resource_provider_traits.c.trait_id)
-_AGGREGATES = (
-    sa.select(resource_provider_aggregates.c.resource_provider_id, placement_aggregates.c.uuid)
-    .join(
-        placement_aggregates,
-        placement_aggregates.c.id == resource_provider_aggregates.c.aggregate_id,
-    )
-    .order_by(placement_aggregates.c.uuid)
-)
 
 
 def _of(statement: sa.Select[Any], column: sa.Column[Any]) -> sa.Select[Any]:
     return statement.where(column.in_(sa.bindparam(_IDS, expanding=True)))
 
 
-_SOME_PROVIDERS = _of(_PROVIDERS, resource_providers.c.id)
-_SOME_INVENTORIES = _of(_INVENTORIES.add_columns(USED), inventories.c.resource_provider_id)
-_SOME_TRAITS_AND_AGGREGATES = sa.union_all(
-    _of(
-        sa.select(
+_SOME_PROVIDERS = CompiledStatement(_of(_PROVIDERS, resource_providers.c.id))
+_SOME_INVENTORIES = CompiledStatement(
+    _of(_INVENTORIES.add_columns(USED), inventories.c.resource_provider_id)
+)
+_SOME_TRAITS_AND_AGGREGATES = CompiledStatement(
+    sa.union_all(
+        _of(
+            sa.select(
+                resource_provider_traits.c.resource_provider_id,
+                resource_provider_traits.c.trait_id,
+                sa.null().label("uuid"),
+            ),
             resource_provider_traits.c.resource_provider_id,
-            resource_provider_traits.c.trait_id,
-            sa.null().label("uuid"),
         ),
-        resource_provider_traits.c.resource_provider_id,
-    ),
-    _of(
-        sa.select(
+        _of(
+            sa.select(
+                resource_provider_aggregates.c.resource_provider_id,
+                sa.literal_column("0"),
+                placement_aggregates.c.uuid,
+            ).join(
+                placement_aggregates,
+                placement_aggregates.c.id == resource_provider_aggregates.c.aggregate_id,
+            ),
             resource_provider_aggregates.c.resource_provider_id,
-            sa.literal_column("0"),
-            placement_aggregates.c.uuid,
-        ).join(
-            placement_aggregates,
-            placement_aggregates.c.id == resource_provider_aggregates.c.aggregate_id,
         ),
-        resource_provider_aggregates.c.resource_provider_id,
-    ),
+    )
 )
 """Rows of traits without a uuid, and rows of aggregates with one."""
 
@@ -110,22 +98,10 @@ def _entry(row: Any) -> CatalogueEntry:
     return CatalogueEntry(row.id, row.name, None if known is None else seconds(known))
 
 
-def every_provider(transaction: ReadTransaction) -> list[ProviderRecord]:
-    """Load all providers."""
-    providers = transaction.each(_PROVIDERS)
-    rows = transaction.each(_INVENTORIES)
-    used = {(row[0], row[1]): row.used for row in transaction.each(_USAGE)}
-    inventories_of = _inventories((row, used.get((row[0], row[1]), 0)) for row in rows)
-    traits_of = _grouped(transaction.each(_TRAITS))
-    return list(
-        _records(providers, inventories_of, traits_of, _grouped(transaction.each(_AGGREGATES)))
-    )
-
-
 def some_providers(
     transaction: ReadTransaction, provider_ids: Collection[int]
 ) -> list[ProviderRecord]:
-    """Load those of some providers that exist."""
+    """Load those of the given providers that exist."""
     found: list[ProviderRecord] = []
     for ids in chunks(sorted(provider_ids)):
         providers = transaction.rows(_SOME_PROVIDERS, ids=ids)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whether a provider exists."""
+"""Checks that a provider exists."""
 
 import sqlalchemy as sa
 

@@ -27,7 +27,7 @@ _CONSUMERS = (
 
 
 def _of(statement: sa.Select[Any], name: sa.Column[Any], parameter: str) -> sa.Select[Any]:
-    """Narrow sums to an owner, and say whose they are: some collations find other spellings."""
+    """Narrow sums to an owner, and return each owner: some collations match other spellings."""
     narrowed = statement.where(name == sa.bindparam(parameter))
     return narrowed.add_columns(name.label(parameter)).group_by(name)
 

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Creates the schema, or takes over Placement's (contract page 85)."""
 
+import logging
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING
 
 import sqlalchemy as sa
-from alembic import command
-from alembic.config import Config
 from sqlalchemy.engine import Connection, Engine
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
@@ -21,6 +21,9 @@ from treeclaim.store.schema.tables import (
     placement,
     resource_providers,
 )
+
+if TYPE_CHECKING:
+    from alembic.config import Config
 
 OWN_VERSION_TABLE = "treeclaim_alembic_version"
 """The table with the revision of Treeclaim's own tables, beside Placement's `alembic_version`."""
@@ -103,7 +106,7 @@ def _require_known(found: str) -> None:
 
 
 def _require_own(connection: Connection) -> None:
-    """Require all columns that this release uses; others do no harm."""
+    """Require all columns that this release uses; extra ones do no harm."""
     inspector = sa.inspect(connection)
     for table in own.sorted_tables:
         if not inspector.has_table(table.name):
@@ -136,13 +139,20 @@ def _require_empty(connection: Connection) -> None:
 
 def _migrate(connection: Connection) -> None:
     """Bring Treeclaim's own tables to their newest revision."""
+    # It says what it consists of when it is imported.
+    logging.getLogger("alembic.runtime.plugins").setLevel(logging.WARNING)
+    # Ten megabytes that a running service does without.
+    from alembic import command  # noqa: PLC0415
+
     configuration = own_migrations()
     configuration.attributes["connection"] = connection
     command.upgrade(configuration, "head")
 
 
-def own_migrations() -> Config:
+def own_migrations() -> "Config":
     """Return Alembic's configuration for Treeclaim's own tables, without a connection."""
+    from alembic.config import Config  # noqa: PLC0415 - see `_migrate`
+
     configuration = Config()
     configuration.set_main_option("script_location", "treeclaim.store.schema:migrations")
     return configuration

@@ -243,6 +243,9 @@ closed. For an epoch, `epoch` is its number; its other columns have no meaning.
 NEVER_UNUSED = datetime(9999, 1, 1)  # noqa: DTZ001
 """`used_at` of an epoch, naive UTC: no release mistakes it for an unused stream."""
 
+LONGEST_AMOUNTS = 255
+"""Characters of `amounts` in the feed: enough for a claim of some dozen classes on one provider."""
+
 feed = Table(
     "treeclaim_feed",
     own,
@@ -255,6 +258,7 @@ feed = Table(
     Column("parts", SmallInteger),
     Column("uuid", String(36)),
     Column("tree", String(36)),
+    Column("amounts", String(LONGEST_AMOUNTS)),
     Index("treeclaim_feed_created_at_idx", "created_at"),
     **_mysql(),
 )
@@ -263,5 +267,6 @@ feed = Table(
 `format` says how a row is to be read: none is that of a release before 0003, which tells nothing
 but that something of the provider changed. In format 1, `parts` are the bits of `model.news.Part`,
 `uuid` is that of a deleted provider, and `tree` that of the root which it had before, or a provider
-that was moved.
+that was moved. `amounts` tells by how much claims changed usage and generation; without it, or where
+its own form is not known, readers load the provider.
 """

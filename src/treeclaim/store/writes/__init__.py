@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How a write is carried out: attempts, commits, and what a failure means to the client.
+"""How a write runs: attempts, commits, and the client's view of a failure.
 
 Knows the feed and what is below it.
 """

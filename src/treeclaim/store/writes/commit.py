@@ -23,11 +23,17 @@ class UnknownOutcomeError(Exception):
 class Committer:
     """Runs operations in transactions of one engine; threads may share it.
 
-    Args:
-        engine: Its transactions are fit for writing.
+    Attributes:
+        streams_taken: How many new streams of the feed its transactions have taken, about.
     """
 
     def __init__(self, engine: Engine) -> None:
+        """Begin without streams.
+
+        Args:
+            engine: Its transactions are fit for writing.
+        """
+        self.streams_taken = 0
         self._engine = engine
         self._streams = feed.StreamPool()
 
@@ -39,7 +45,7 @@ class Committer:
         *args: Arguments.args,
         **kwargs: Arguments.kwargs,
     ) -> Result:
-        """Run an operation once, append what it touched to the feed, and commit.
+        """Run an operation once, append its changes to the feed, and commit.
 
         Args:
             deadline: On the monotonic clock; no statement begins later.
@@ -62,6 +68,8 @@ class Committer:
             with self._streams.lend() as stream:
                 advanced = feed.append(transaction, stream)
                 _commit(outcome)
+                if advanced.identity != stream.identity:
+                    self.streams_taken += 1
                 stream.id, stream.identity = advanced.id, advanced.identity
                 stream.position = advanced.position
             return result

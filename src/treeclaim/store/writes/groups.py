@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Group commit: claims that wait at the same time become one transaction (decision 0014).
+"""Group commit: claims that wait at the same time share one transaction (decision 0014).
 
 Nobody waits for a group to fill. Whoever finds no transaction under way leads one at once; who
 comes meanwhile joins the next group, and the first of them leads it. So under load a group has as
@@ -32,7 +32,7 @@ beside it, and nothing that the stuck one names is written in a group."""
 
 
 class Fate(Enum):
-    """What becomes of a request that waits."""
+    """The fate of a waiting request."""
 
     WAITING = "waiting"
     TAKEN = "taken"
@@ -47,7 +47,7 @@ class Fate(Enum):
 
 @dataclass(slots=True, eq=False)
 class Member:
-    """A request, and what becomes of it.
+    """A request and its fate.
 
     Attributes:
         request: The request.
@@ -70,7 +70,7 @@ class Member:
 
 
 class Groups:
-    """The claims of one process that wait for a transaction; threads share it.
+    """The claims of one process that wait for a transaction; thread-safe.
 
     Args:
         run_group: Writes a group of at least two, the leader first, and decides the fates of all.
@@ -174,7 +174,7 @@ class Groups:
 
     @contextmanager
     def _noted(self, group: Sequence[Member]) -> Iterator[None]:
-        """Note what a transaction names while it is under way."""
+        """Record the names in a transaction while it is under way."""
         names = set[str]().union(*(member.request.names for member in group))
         with self._lock:
             self._running[group[0]] = (monotonic(), names)
@@ -185,13 +185,13 @@ class Groups:
                 del self._running[group[0]]
 
     def _stuck_names(self) -> set[str]:
-        """Return what is named by transactions that take too long; the lock is held."""
+        """Return the names in transactions that take too long; the lock is held."""
         before = monotonic() - PATIENCE
         stuck = (names for began, names in self._running.values() if began < before)
         return set[str]().union(*stuck)
 
     def _taken(self, leader: Member) -> list[Member]:
-        """Take from those who wait, in their order, whoever has no consumer of the group.
+        """Take waiting members, in order, that share no consumer with the group.
 
         What a stuck transaction names stays out of groups: it would make the others wait.
         """
@@ -218,7 +218,7 @@ class Groups:
         return taken
 
     def _pass_on(self) -> None:
-        """Let the first of those who wait lead, if there is any."""
+        """Let the first waiting member lead, if any waits."""
         with self._lock:
             if not self._waiting:
                 self._leaders -= 1

@@ -101,12 +101,16 @@ function useServer() {
   const listener = useMemo(() => ({ lost: () => setLost(true), answered: () => setLost(false) }), []);
   useEffect(() => {
     if (!isLost) return undefined;
+    let isAsking = false;
     const timer = setInterval(async () => {
+      // A server that starts may take a while for its first answers; all of them would count.
+      if (isAsking) return;
+      isAsking = true;
       try {
         if (!(await fetch(`${ENDPOINT}/treeclaim`, { cache: "no-store" })).ok) return;
         setLost(false);
         setRevision((before) => before + 1);
-      } catch { /* still away */ }
+      } catch { /* still away */ } finally { isAsking = false; }
     }, RETRY_PAUSE);
     return () => clearInterval(timer);
   }, [isLost]);

@@ -10,7 +10,7 @@ import sqlalchemy as sa
 from tests.api.resources.extension.clouds import AGGREGATES, EXTENDED, cloud_on, uuid_of
 from tests.api.resources.extension.test_pages_and_writers import busy
 from tests.databases import KINDS
-from treeclaim.model.audit import REPAIRABLE, FindingKind
+from treeclaim.model.extension.audit import REPAIRABLE, FindingKind
 from treeclaim.store.schema import tables
 
 PATH = "/treeclaim/audit"
@@ -148,19 +148,24 @@ def test_without_inventory(cloud):
     ]
 
 
+def inventory_of_nobody(provider_id, class_id):
+    """Return the insertion of an inventory of a provider that is not there."""
+    return sa.insert(tables.inventories).values(
+        resource_provider_id=provider_id,
+        resource_class_id=class_id,
+        total=1,
+        reserved=0,
+        min_unit=1,
+        max_unit=1,
+        step_size=1,
+        allocation_ratio=1.0,
+    )
+
+
 def leave_rows_of_nothing(cloud):
     """Rows as a provider leaves them that was deleted by hand."""
     cloud.by_hand(
-        sa.insert(tables.inventories).values(
-            resource_provider_id=990,
-            resource_class_id=0,
-            total=1,
-            reserved=0,
-            min_unit=1,
-            max_unit=1,
-            step_size=1,
-            allocation_ratio=1.0,
-        ),
+        inventory_of_nobody(990, 0),
         sa.insert(tables.allocations).values(
             resource_provider_id=991, resource_class_id=0, consumer_id=uuid_of("lost"), used=1
         ),
@@ -465,6 +470,63 @@ def test_a_consumer_that_is_born_again_meanwhile_keeps_what_it_claims(cloud):
             for one in cloud.post(REPAIRS, {"repairs": repairs})["repairs"]:
                 assert one["result"] in {"gone", "refused"}
     assert not lost
+
+
+def test_a_broken_root_is_mended_while_its_tree_moves(cloud):
+    """A tree is moved to and fro; whatever the repair says, root and parent agree in the end."""
+    tops = [host(cloud), host(cloud)]
+    middle = host(cloud, parent=tops[0])
+    below = host(cloud, parent=middle)
+
+    def move(step):
+        path = f"/resource_providers/{middle}"
+        body = {"name": "middle", "parent_provider_uuid": tops[step % 2]}
+        answer = cloud.client.put(path, json=body)
+        # Who meets repairs, and rows written by hand, again and again is told to try once more.
+        assert answer.is_success or "retries_exhausted" in answer.text, answer.text
+
+    results = []
+    with busy(move):
+        for _ in range(25):
+            set_row(cloud, below, root_provider_id=id_of(cloud, below))
+            repair = {"kind": "broken_root", "provider": below}
+            results += cloud.post(REPAIRS, {"repairs": [repair]})["repairs"]
+    # A move of the whole tree mends its root as well, and who moves without end keeps others out.
+    assert {one["result"] for one in results} <= {"done", "gone", "refused"}
+    told = [one["detail"] for one in results if one["result"] == "refused"]
+    assert set(told) <= {"Others write there all the time. Try again."}
+    cloud.post(REPAIRS, {"repairs": [{"kind": "broken_root", "provider": below}]})
+    assert found(cloud, "broken_root") == []
+    listed = {one["uuid"]: one for one in cloud.ask("/treeclaim/providers")["providers"]}
+    top = listed[middle]["parent_provider_uuid"]
+    assert {listed[one]["root_provider_uuid"] for one in (top, middle, below)} == {top}
+
+
+def test_rows_of_nothing_go_and_no_row_of_a_provider_that_comes_does(cloud):
+    """Providers come with inventories, some with the very ids of the rows that are deleted."""
+    first = id_of(cloud, host(cloud))
+    ids = range(first + 1, first + 2_000)
+    lost = []
+
+    def come(_step):
+        own = host(cloud)
+        shown = cloud.client.get(f"/resource_providers/{own}/inventories").json()["inventories"]
+        if list(shown) != ["VCPU"]:
+            lost.append(shown)
+
+    repairs = [
+        {"kind": "without_provider", "table": "inventories", "provider_id": one} for one in ids
+    ]
+    results = set()
+    with busy(come):
+        for start in range(0, 240, 12):
+            for one in cloud.post(REPAIRS, {"repairs": repairs[start : start + 40]})["repairs"]:
+                results.add(one["result"])
+    assert not lost
+    assert results == {"gone"}
+    cloud.by_hand(inventory_of_nobody(99_999, 1))
+    assert mended(cloud, "without_provider") == ["done"]
+    assert found(cloud, "without_provider") == []
 
 
 # -- who may -------------------------------------------------------------------------------

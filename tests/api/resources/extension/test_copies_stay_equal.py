@@ -157,8 +157,8 @@ def pruned_all_along(url):
     store.close()
 
 
-def compare(kind, folder, monkeypatch, *, writers, steps, restarts):
-    """Have some write through two workers that are restarted, and compare copies in the end."""
+def compare(kind, folder, monkeypatch, *, workers, writers, steps, restarts):
+    """Have some write through workers that are restarted, and compare copies in the end."""
     lists = []
     listed = client_watching._listed
 
@@ -169,7 +169,7 @@ def compare(kind, folder, monkeypatch, *, writers, steps, restarts):
     monkeypatch.setattr(client_watching, "_listed", counted)
     with empty_database(kind, folder) as database:
         environment = service_environment(folder, database)
-        with serving(environment, folder, "--workers=2", headers=HEADERS) as server:
+        with serving(environment, folder, f"--workers={workers}", headers=HEADERS) as server:
             followers = [Follower(server.url) for _ in range(2)]
             with pruned_all_along(database), ThreadPoolExecutor(writers) as pool:
                 for turn in range(restarts + 1):
@@ -197,7 +197,7 @@ def compare(kind, folder, monkeypatch, *, writers, steps, restarts):
 
 
 def test_a_copy_by_list_and_watch_equals_a_full_read(tmp_path, monkeypatch):
-    compare("sqlite", tmp_path, monkeypatch, writers=2, steps=25, restarts=1)
+    compare("sqlite", tmp_path, monkeypatch, workers=1, writers=2, steps=25, restarts=1)
 
 
 @pytest.mark.slow
@@ -205,4 +205,4 @@ def test_a_copy_by_list_and_watch_equals_a_full_read(tmp_path, monkeypatch):
 def test_copies_equal_a_full_read_under_load_over_restarts_and_pruning(
     kind, tmp_path, monkeypatch
 ):
-    compare(kind, tmp_path, monkeypatch, writers=4, steps=60, restarts=2)
+    compare(kind, tmp_path, monkeypatch, workers=2, writers=4, steps=60, restarts=2)

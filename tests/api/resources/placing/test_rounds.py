@@ -7,7 +7,6 @@ import pytest
 
 from tests.service import client_of, make_application
 from treeclaim.store import Store
-from treeclaim.store.operations.allocations import placements
 
 HOSTS = [str(uuid.UUID(int=number)) for number in (1, 2, 3)]
 VERSION = {"openstack-api-version": "placement 1.39, treeclaim 1.1"}
@@ -63,16 +62,15 @@ def new(count):
 def meanwhile(monkeypatch):
     """Lets something happen between a search and the transaction that writes what it found."""
     waiting, tries = [], []
-    write = Store.write
+    place_found = Store.place
 
-    def interrupted(store, operation, *arguments, **named):
-        if operation is placements.place:
-            tries.append(len(arguments[0]))
-            if waiting:
-                waiting.pop(0)()
-        return write(store, operation, *arguments, **named)
+    def interrupted(store, claims):
+        tries.append(len(claims))
+        if waiting:
+            waiting.pop(0)()
+        place_found(store, claims)
 
-    monkeypatch.setattr(Store, "write", interrupted)
+    monkeypatch.setattr(Store, "place", interrupted)
     return waiting, tries
 
 

@@ -22,6 +22,7 @@ from schemathesis.specs.openapi.checks import (
     unsupported_method,
 )
 
+from tests.extent import Extent
 from tests.paths import ROOT
 from tests.service import HEADERS, client_of, make_application
 from treeclaim.api.description.openapi import description
@@ -158,6 +159,8 @@ def _call(environment, start_response):
 
 schema = schemathesis.openapi.from_dict(json.loads(json.dumps(description(OPERATIONS))))
 schema.app = _call
+# Requests at the edges of each schema take ten seconds to be made, before any is sent.
+schema.config.phases.coverage.enabled = Extent.everything
 # Without the header that asks for the extension its paths do not exist.
 schema.config.checks.missing_required_header.expected_statuses = ["400", "401", "404", "406"]
 

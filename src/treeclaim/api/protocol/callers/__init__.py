@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Who calls: the identity that authentication vouches for, and the ids of requests."""
+"""The caller's identity, as authenticated, and the ids of requests."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Who made a request, as log lines tell it."""
+"""The caller of a request, as log lines show it."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ _REMEMBERED, _LONGEST_REMEMBERED = 1_024, 256
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """Who made a request.
+    """The caller of a request.
 
     Attributes:
         request_id: The request's own id.
@@ -44,7 +44,7 @@ class Caller:
 
 @remembering_short(_REMEMBERED, _LONGEST_REMEMBERED)
 def _logged(user_id: str | None, project_id: str | None) -> dict[str, Any]:
-    """Return what lines tell of a caller; asking oslo.context for each took longest of all."""
+    """Return the caller's fields for log lines; oslo.context is too slow to build them each time."""
     context = RequestContext(user_id=user_id, project_id=project_id, overwrite=False)
     return context.get_logging_values()
 

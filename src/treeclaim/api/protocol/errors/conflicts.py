@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a conflict was about, as members that a program can read (contract page 98, section 6)."""
+"""The details of a conflict as members that a program can read (contract page 98, section 6)."""
 
 from collections.abc import Mapping
 from http import HTTPStatus
@@ -37,7 +37,7 @@ def telling(error: ApiError, cause: BaseException | None, version: Version | Non
 
 
 def conflict_of(error: BaseException) -> Mapping[str, Any] | None:
-    """Return the kind of a conflict and what belongs to it; None for any other error."""
+    """Return the kind of a conflict and its details; None for any other error."""
     match error:
         case model.CapacityExceededError():
             more = {"requested": error.requested, "free": error.free}

@@ -20,7 +20,7 @@ _REMEMBERED, _LONGEST_REMEMBERED = 256, 256
 
 @remembering_short(_REMEMBERED, _LONGEST_REMEMBERED)
 def best_match(accept: str | None, offers: Sequence[str]) -> str | None:
-    """Return the offer that an Accept header likes best, None if none is acceptable.
+    """Return the offer that an Accept header prefers, None if none is acceptable.
 
     A missing header, `*/*`, and a header that cannot be read, or is too long, count as `application/json`. On
     equal quality the earlier offer is chosen.

@@ -28,11 +28,11 @@ class InvalidVersionError(Exception):
 
 
 class UnacceptableVersionError(Exception):
-    """The version is outside of what is served; carries the version as it was sent."""
+    """The version is outside the range served; carries the version as it was sent."""
 
 
 class UnacceptableExtensionError(Exception):
-    """The version of the extension, or what it is combined with, is not served; says which."""
+    """The version of the extension, or the version combined with it, is not served; says which."""
 
 
 @remembering_short(_REMEMBERED, _LONGEST_REMEMBERED)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Operations as data: what a method of a path needs, and what it answers.
+"""Operations as data: the inputs and the answers of each method of a path.
 
 The pipeline, the policy's rules and the API description are made from these declarations.
 """

@@ -67,7 +67,7 @@ class Call:
         return parsed
 
     def require_allowed(self, rule: str) -> None:
-        """Check one more rule of the policy, where what is asked for needs it.
+        """Check one more rule of the policy, which this request needs.
 
         Raises:
             ApiError: 403.
@@ -86,6 +86,6 @@ class Call:
 
     @property
     def client_gone(self) -> Callable[[], bool] | None:
-        """Return what tells whether the client has hung up; None where the server cannot."""
+        """Return a function that tells whether the client has hung up; None if that is unknown."""
         gone: Callable[[], bool] | None = self.request.env.get(CLIENT_GONE_KEY)
         return gone

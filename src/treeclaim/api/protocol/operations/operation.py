@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The declaration of an operation: a method of a path, what it reads and what it answers."""
+"""The declaration of an operation: a method of a path, its inputs and its answers."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -16,7 +16,7 @@ from treeclaim.model.microversions import Feature, Version
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """A successful answer at the newest microversion, as the API description has it.
+    """A successful answer at the newest microversion, for the API description.
 
     Attributes:
         status: HTTP status.
@@ -37,7 +37,7 @@ EMPTY = Answer(HTTPStatus.NO_CONTENT, dated=False)
 
 @dataclass(frozen=True, slots=True)
 class Forms:
-    """What the API description says of values beyond the schemas that check them.
+    """Forms of values for the API description, beyond the schemas that check them.
 
     Handlers read some values themselves, after their schema. Here they are as patterns, for the
     newest microversion. A pattern has what clients should send: blanks around the elements of a
@@ -107,7 +107,7 @@ class Operation:
 
     @property
     def kind(self) -> Kind:
-        """Return what the operation waits for. What needs no rule touches neither inventory."""
+        """Return what the operation waits for; without a policy rule it touches no inventory."""
         if self.method != "GET" and not self.only_reads:
             return Kind.WRITE
         return Kind.FREE if self.policy is None else Kind.READ

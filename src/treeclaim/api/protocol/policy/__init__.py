@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Who may do what: reads the operator's files, and decides by rules that it is given.
+"""The policy: reads the operator's files, and decides by the given rules.
 
 Knows no operation; the rules of the operations are in `api/policy_rules`.
 """

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Decides who may do what, by rules that it is given, and follows changes of the operator's files."""
+"""Enforces the given rules, and follows changes of the operator's files."""
 
 import logging
 import threading
@@ -28,7 +28,7 @@ _Target = tuple[tuple[str, str | None], ...]
 
 
 class Policy:
-    """Decides by the rules, and keeps decisions until a policy file changes.
+    """Decides by the rules, and caches decisions until a policy file changes.
 
     Each state of the files gets an enforcer of its own. While the files are broken, the last good
     one stays in use: a typing error must neither open the service nor close it.
@@ -86,7 +86,7 @@ class Policy:
 def _deciding(
     enforcer: oslo_policy.Enforcer,
 ) -> Callable[[str, tuple[str | None, ...], _Target], bool]:
-    """Return what decides by an enforcer, and remembers."""
+    """Return a function that decides by an enforcer and caches its decisions."""
 
     @remembering_short(_REMEMBERED, _LONGEST_REMEMBERED)
     def decide(rule: str, caller: tuple[str | None, ...], target: _Target) -> bool:

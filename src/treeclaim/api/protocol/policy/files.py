@@ -24,7 +24,7 @@ _NEVER = "!"
 
 @dataclass(frozen=True, slots=True)
 class Findings:
-    """What has no effect in policy files that can be understood.
+    """Rules of valid policy files that have no effect.
 
     Attributes:
         unknown: Names that are no rule of ours, and that no rule refers to, each with its place.
@@ -35,7 +35,7 @@ class Findings:
 
 @dataclass(frozen=True, slots=True)
 class _FileRule:
-    """A rule as it stands in a file.
+    """A rule as written in a file.
 
     Attributes:
         name: Its name.
@@ -49,7 +49,7 @@ class _FileRule:
 
 
 def state_of(configuration: cfg.ConfigOpts) -> tuple[tuple[str, int, int, int], ...]:
-    """Return something that changes when a policy file appears, changes or goes."""
+    """Return a value that changes when a policy file appears, changes or disappears."""
     found = []
     for path in _files(configuration):
         try:
@@ -126,7 +126,7 @@ def _rules_of(path: Path) -> Iterator[_FileRule]:
 
 
 def _check_of(node: yaml.Node, place: str) -> object:
-    """Parse a rule, and refuse what cannot be understood."""
+    """Parse a rule; refuse text that is no rule."""
     text = yaml.serialize(node)
     value = yaml.safe_load(text)
     if value is None:
@@ -157,7 +157,7 @@ def _flat(value: object) -> list[str]:
 
 
 def _inside(check: object) -> Iterator[object]:
-    """Yield a check and all that it is made of."""
+    """Yield a check and all its parts."""
     yield check
     parts = getattr(check, "rules", None)
     for part in parts if parts is not None else [getattr(check, "rule", None)]:

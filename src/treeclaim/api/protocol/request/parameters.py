@@ -58,7 +58,7 @@ def _amount(name: str, text: str) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Traits:
-    """What one or more `required` values ask for.
+    """The traits that one or more `required` values ask for.
 
     Attributes:
         required: Each set needs one of its traits.
@@ -127,7 +127,7 @@ def _any_of(value: str) -> Traits:
 
 @dataclass(frozen=True, slots=True)
 class Membership:
-    """What `member_of` values ask for.
+    """The aggregates that `member_of` values ask for.
 
     Attributes:
         member_of: Each set needs one of its aggregates.

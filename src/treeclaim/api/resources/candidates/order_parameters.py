@@ -11,7 +11,7 @@ from treeclaim.api.protocol import errors
 from treeclaim.api.protocol.errors import ApiError, bad_request
 from treeclaim.api.protocol.request import parameters
 from treeclaim.api.protocol.texts import quoted
-from treeclaim.model.order import MOST_CANDIDATES, Order, Preference, Term, TermName
+from treeclaim.model.extension.order import MOST_CANDIDATES, Order, Preference, Term, TermName
 from treeclaim.model.request import NO_GROUP
 
 _ONCE = re.compile(r"order_by|root_in_tree|preferred.*", re.DOTALL)
@@ -119,10 +119,10 @@ def _problem(
     """Say what is wrong with the arguments of a term."""
     if name in _OF_CLASSES:
         requested = {resource_class for group in groups.values() for resource_class in group}
-        strange = [one for one in arguments if one not in requested]
+        strange = [name for name in arguments if name not in requested]
         return f"{quoted(strange[0])!r} is not requested." if strange else None
     if name in (TermName.NEAR, TermName.FAR):
-        strange = [one for one in arguments if one == NO_GROUP or one not in groups]
+        strange = [name for name in arguments if name == NO_GROUP or name not in groups]
         if strange:
             return f"no suffixed group has the suffix {quoted(strange[0])!r}."
         is_one = len(set(arguments)) < 2  # noqa: PLR2004 - of one thing nothing is near

@@ -15,8 +15,8 @@ from treeclaim.api.protocol.request.validation import Checker, invalid_query, le
 from treeclaim.api.protocol.texts import quoted
 from treeclaim.api.resources.candidates import extension_parameters as extension
 from treeclaim.api.resources.candidates import order_parameters as ordering
+from treeclaim.model.extension.order import Preference
 from treeclaim.model.microversions import Feature, Version
-from treeclaim.model.order import Preference
 from treeclaim.model.request import (
     NO_GROUP,
     CandidateRequest,
@@ -93,7 +93,7 @@ def candidate_request(
         order=ordering.order(
             values,
             {suffix: group.resources for suffix, group in groups.items()},
-            [one for group in groups.values() for one in group.preferred],
+            [preference for group in groups.values() for preference in group.preferred],
             limit,
         ),
     )

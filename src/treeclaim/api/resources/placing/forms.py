@@ -21,7 +21,7 @@ def _described(schema: Schema) -> Schema:
         if isinstance(schema.get(name), dict):
             described[name] = _described(schema[name])
     if "anyOf" in schema:
-        described["anyOf"] = [_described(one) for one in schema["anyOf"]]
+        described["anyOf"] = [_described(choice) for choice in schema["anyOf"]]
     if "properties" in schema:
         described["properties"] = {
             name: _described(value) for name, value in schema["properties"].items()

@@ -12,12 +12,13 @@ from treeclaim.api.resources.candidates.handlers import asked_by
 from treeclaim.forest.placing.outcome import Outcome
 from treeclaim.model.claim import ConsumerClaim
 from treeclaim.model.errors import ConcurrentChangeError
-from treeclaim.model.placing import Holder, Placement, Placing, PlacingRequest
+from treeclaim.model.extension.placing import Holder, Placement, Placing, PlacingRequest
 from treeclaim.model.request import CandidateRequest
 from treeclaim.replica import Asked
 from treeclaim.replica.placing_questions import PlacingQuestion
-from treeclaim.store.operations.allocations import placements as store
-from treeclaim.store.operations.allocations.placements import StoredHolder
+from treeclaim.store.operations.allocations.placements import PlacementRefusedError
+from treeclaim.store.operations.allocations.requests import PlacedMeanwhileError
+from treeclaim.store.reading.holders import StoredHolder, holders_among
 
 _NEW_GENERATION = 1
 """Of a consumer that was just written."""
@@ -38,14 +39,16 @@ def placed_by(call: Call, placing: Placing, *, is_dry: bool) -> Reply:
         outcome = _found(call, placing, holders, fixed, asked)
         if outcome.unplaced and not placing.partial:
             raise _unplaced(outcome)
-        new = [one for one in outcome.placed.values() if one.consumer not in holders]
+        new = [
+            placement for placement in outcome.placed.values() if placement.consumer not in holders
+        ]
         if is_dry or not new:
             return Reply(body=_document(placing, outcome, holders, is_dry=is_dry))
         try:
-            call.services.store.write(store.place, _claims(placing, new))
-        except store.PlacementRefusedError as error:
+            call.services.store.place(_claims(placing, new))
+        except PlacementRefusedError as error:
             fixed = _before(placing, new, error.consumer)
-        except store.PlacedMeanwhileError:
+        except PlacedMeanwhileError:
             fixed = ()
         else:
             body = _document(placing, outcome, holders, is_dry=False)
@@ -60,7 +63,7 @@ def _found(
     fixed: Sequence[Placement],
     asked: Asked,
 ) -> Outcome:
-    fixed = [one for one in fixed if one.consumer not in holders]
+    fixed = [placement for placement in fixed if placement.consumer not in holders]
     question = PlacingQuestion(placing, holders, fixed)
     return Outcome.read(b"".join(call.services.replica.answer(question, asked)))
 
@@ -69,7 +72,7 @@ def _before(placing: Placing, new: Sequence[Placement], refused: str) -> Sequenc
     """Return the placements that stay when one is refused: those of the consumers before it."""
     if any(rule.same_domain for rule in placing.rules):
         return ()
-    names = [one.consumer for one in new]
+    names = [placement.consumer for placement in new]
     return new[: names.index(refused)]
 
 
@@ -84,7 +87,7 @@ def _holders(call: Call, placing: Placing) -> dict[str, Holder]:
     """
     wanted = {consumer: request for request in placing.requests for consumer in request.consumers}
     others = {consumer for rule in placing.rules for consumer in rule.others}
-    held = call.services.store.read(store.holders, sorted(wanted.keys() | others))
+    held = call.services.store.read(holders_among, sorted(wanted.keys() | others))
     holders = {
         consumer: Holder(-1, held[consumer].allocations, held[consumer].generation)
         for consumer in others & held.keys()
@@ -136,14 +139,14 @@ def _claims(placing: Placing, new: Sequence[Placement]) -> list[ConsumerClaim]:
     wanted = {consumer: request for request in placing.requests for consumer in request.consumers}
     return [
         ConsumerClaim(
-            consumer_uuid=one.consumer,
-            allocations=one.allocations,
-            project_id=wanted[one.consumer].project_id,
-            user_id=wanted[one.consumer].user_id,
+            consumer_uuid=placement.consumer,
+            allocations=placement.allocations,
+            project_id=wanted[placement.consumer].project_id,
+            user_id=wanted[placement.consumer].user_id,
             generation=None,
-            consumer_type=wanted[one.consumer].consumer_type,
+            consumer_type=wanted[placement.consumer].consumer_type,
         )
-        for one in new
+        for placement in new
     ]
 
 

@@ -18,8 +18,8 @@ from treeclaim.model.errors import (
     ResourceClassNotFoundError,
     SearchGivenUpError,
 )
+from treeclaim.model.extension.placing import Placing, PlacingRequest, Rule
 from treeclaim.model.names import normalised_uuid
-from treeclaim.model.placing import Placing, PlacingRequest, Rule
 from treeclaim.model.request import CandidateRequest
 
 _TREES = "tree"

@@ -28,6 +28,14 @@ _DOMAINS: Schema = {
 }
 _BOOLEAN: Schema = {"type": "boolean"}
 
+QUESTIONS: Schema = {
+    "type": "object",
+    "minProperties": 1,
+    "maxProperties": _MOST_QUESTIONS,
+    "additionalProperties": {"type": "string"},
+}
+"""Queries by the names that a client gives them."""
+
 
 def alternatives(version: Version) -> Schema:
     """Return the schema of POST /treeclaim/candidates."""
@@ -86,14 +94,8 @@ def _rule() -> Schema:
 def capacity(version: Version) -> Schema:
     """Return the schema of POST /treeclaim/capacity."""
     del version
-    requests: Schema = {
-        "type": "object",
-        "minProperties": 1,
-        "maxProperties": _MOST_QUESTIONS,
-        "additionalProperties": {"type": "string"},
-    }
     return record(
-        {"requests": requests},
+        {"requests": QUESTIONS},
         {
             "domains": _DOMAINS,
             "limit": {"type": "integer", "minimum": 1, "maximum": _MOST_PARTS},

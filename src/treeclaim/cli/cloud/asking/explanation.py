@@ -32,13 +32,20 @@ def explanation(
     """
     if not told["trees"]["considered"]:
         return Text("There are no providers; 'treeclaim load' makes some.", style="red")
-    parts: list[RenderableType] = [_verdict(told), Text(f"?{query}", style="dim"), _funnel(told)]
-    if told["nearest"]:
-        parts.append(_nearest(told["nearest"], limits))
-    parts += [
-        Text(f"→ {advice}", style="bold") for advice in told["advice"] if _is_useful(advice, query)
+    parts: list[RenderableType] = [
+        _verdict(told),
+        Text(f"?{query}", style="dim"),
+        funnel_table(told),
     ]
+    if told["nearest"]:
+        parts.append(nearest_trees(told["nearest"], limits))
+    parts += [Text(f"→ {advice}", style="bold") for advice in useful_advice(told, query)]
     return Group(*parts)
+
+
+def useful_advice(told: Mapping[str, Any], query: CandidateQuery) -> list[str]:
+    """Return the advice of an explanation, without what would leave nothing to ask for."""
+    return [advice for advice in told["advice"] if _is_useful(advice, query)]
 
 
 def _is_useful(advice: str, query: CandidateQuery) -> bool:
@@ -66,7 +73,8 @@ def _verdict(told: Mapping[str, Any]) -> Text:
     return Text(f"None of {trees['considered']} trees matches. {ever}", style="red")
 
 
-def _funnel(told: Mapping[str, Any]) -> Table:
+def funnel_table(told: Mapping[str, Any]) -> Table:
+    """Return what rules trees out, step by step, with bars."""
     table = Table(title="What rules trees out", title_justify="left", box=None, show_header=False)
     considered = told["trees"]["considered"]
     table.add_row("", "all trees", _bar(considered, considered), str(considered))
@@ -96,7 +104,8 @@ def _detail(detail: Mapping[str, Any]) -> str:
     )
 
 
-def _nearest(trees: Sequence[Mapping[str, Any]], limits: Mapping[str, Limits]) -> Tree:
+def nearest_trees(trees: Sequence[Mapping[str, Any]], limits: Mapping[str, Limits]) -> Tree:
+    """Return the nearest trees of an explanation, with what blocks each."""
     top = Tree("Nearest trees")
     for tree in trees:
         root = tree["root_provider"]

@@ -4,19 +4,25 @@
 import argparse
 import dataclasses
 import json
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 import yaml
+from keystoneauth1.adapter import Adapter
 from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from treeclaim.cli.cloud.asking.question import add_question_options, query_of_options
+from treeclaim.cli.cloud.asking.question import (
+    add_question_options,
+    is_asked,
+    query_of_options,
+)
 from treeclaim.cli.cloud.endpoint import add_endpoint_options, client_of
 from treeclaim.cli.cloud.providers import with_uuids
 from treeclaim.cli.output import CommandError, positive, printer
-from treeclaim.client import CandidateQuery, Flavor, FlavorError, query_of
+from treeclaim.client import CandidateQuery, Client, Flavor, FlavorError, query_of
 from treeclaim.client.requests.placing import TREES, Capacity, Domains
 
 _BAR = 30
@@ -29,41 +35,66 @@ _SIZES = ("vcpus", "ram", "disk")
 def add_to(commands: Any) -> None:
     """Add the command."""
     fit = commands.add_parser("fit", help="count how many consumers of a request still fit")
-    add_question_options(fit)
-    fit.add_argument(
-        "--flavors",
-        type=Path,
-        metavar="FILE",
-        help="several flavors in YAML or JSON: each name with vcpus, ram, disk and extra_specs",
-    )
-    fit.add_argument(
-        "--by", metavar="DOMAINS", help="tell of each too: 'tree', or uuids of aggregates"
-    )
-    fit.add_argument(
-        "--limit", type=positive, default=_PARTS, help=f"most of these to show ({_PARTS})"
-    )
+    add_fit_options(fit)
     fit.add_argument("--json", action="store_true", help="show the numbers as a document")
     add_endpoint_options(fit)
     fit.set_defaults(run=run_fit)
 
 
+def add_fit_options(command: argparse.ArgumentParser) -> None:
+    """Add what says what is to be counted, and where."""
+    add_question_options(command)
+    command.add_argument(
+        "--flavors",
+        type=Path,
+        metavar="FILE",
+        help="several flavors in YAML or JSON: each name with vcpus, ram, disk and extra_specs",
+    )
+    command.add_argument(
+        "--by", metavar="DOMAINS", help="tell of each too: 'tree', or uuids of aggregates"
+    )
+    command.add_argument(
+        "--limit", type=positive, default=_PARTS, help=f"most of these to show ({_PARTS})"
+    )
+
+
 def run_fit(options: argparse.Namespace) -> int:
     """Count, and show a table with bars."""
+    requests = requests_of(options)
+    with client_of(options) as client:
+        found = counted(client, requests, options)
+    if options.json:
+        documents = {name: dataclasses.asdict(capacity) for name, capacity in found.items()}
+        print(json.dumps(documents, indent=2))
+    else:
+        printer().print(capacity_table(found))
+    return 0
+
+
+def requests_of(
+    options: argparse.Namespace, compute: Callable[[], Adapter] | None = None
+) -> dict[str, CandidateQuery]:
+    """Return the questions of a command by name: those of a file, and the one that is typed.
+
+    Raises:
+        CommandError: for what cannot be read, or has no meaning.
+    """
     requests = _flavors(options.flavors) if options.flavors else {}
-    if options.parameters or options.flavor or options.flavor_file or not requests:
-        requests["request"] = query_of_options(options)
+    if is_asked(options) or not requests:
+        name = options.server_flavor or "request"
+        requests[name] = query_of_options(options, compute)
+    return requests
+
+
+def counted(
+    client: Client, requests: Mapping[str, CandidateQuery], options: argparse.Namespace
+) -> dict[str, Capacity]:
+    """Return how many consumers of each request fit."""
     domains: Domains | None = options.by
     if domains is not None and domains != TREES:
         domains = options.by.split(",")
-    with client_of(options) as client:
-        asked = {name: with_uuids(client, query) for name, query in requests.items()}
-        found = client.capacity(asked, domains, options.limit)
-    if options.json:
-        documents = {name: dataclasses.asdict(one) for name, one in found.items()}
-        print(json.dumps(documents, indent=2))
-    else:
-        printer().print(_shown(found))
-    return 0
+    asked = {name: with_uuids(client, query) for name, query in requests.items()}
+    return client.capacity(asked, domains, options.limit)
 
 
 def _flavors(file: Path) -> dict[str, CandidateQuery]:
@@ -73,10 +104,10 @@ def _flavors(file: Path) -> dict[str, CandidateQuery]:
     except (OSError, ValueError, RecursionError, yaml.YAMLError) as error:
         raise CommandError(f"{file}: {error}") from error
     if not isinstance(document, dict) or not all(
-        isinstance(one, dict) for one in document.values()
+        isinstance(query, dict) for query in document.values()
     ):
         raise CommandError(f"{file}: it is a mapping of names to flavors")
-    return {str(name): _query(f"{file}: {name}", one) for name, one in document.items()}
+    return {str(name): _query(f"{file}: {name}", query) for name, query in document.items()}
 
 
 def _query(where: str, given: dict[str, Any]) -> CandidateQuery:
@@ -90,19 +121,24 @@ def _query(where: str, given: dict[str, Any]) -> CandidateQuery:
         raise CommandError(f"{where}: {error}") from error
 
 
-def _shown(found: dict[str, Capacity]) -> RenderableType:
+def capacity_table(found: Mapping[str, Capacity]) -> RenderableType:
+    """Return a table of how many fit, with bars, and of the parts where they were asked for."""
     table = Table(box=None)
     for title in ("request", "fits", "when empty", ""):
         table.add_column(title)
     parts: list[RenderableType] = [table]
-    for name, one in found.items():
-        filled = round(_BAR * one.fits / max(one.when_empty, one.fits, 1))
-        fits = str(one.fits) if one.fits == one.at_most else f"{one.fits} to {one.at_most}"
-        note = "" if one.is_complete else " (counting took too long)"
+    for name, capacity in found.items():
+        filled = round(_BAR * capacity.fits / max(capacity.when_empty, capacity.fits, 1))
+        fits = (
+            str(capacity.fits)
+            if capacity.fits == capacity.at_most
+            else f"{capacity.fits} to {capacity.at_most}"
+        )
+        note = "" if capacity.is_complete else " (counting took too long)"
         bar = "█" * filled + "░" * (_BAR - filled)
-        table.add_row(Text(name), fits, str(one.when_empty), Text(bar + note))
-        if one.domains:
-            parts.append(_domains_of(name, one))
+        table.add_row(Text(name), fits, str(capacity.when_empty), Text(bar + note))
+        if capacity.domains:
+            parts.append(_domains_of(name, capacity))
     return Group(*parts)
 
 

@@ -7,12 +7,15 @@ Nothing that is typed is dropped: what has no meaning is refused, with what migh
 import argparse
 import difflib
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
 import yaml
+from keystoneauth1.adapter import Adapter
 
+from treeclaim.cli.cloud.asking.server_flavor import query_of_server_flavor
+from treeclaim.cli.cloud.compute import compute_of
 from treeclaim.cli.output import CommandError
 from treeclaim.client import CandidateQuery, Flavor, FlavorError, query_of
 from treeclaim.client.requests.queries import PARAMETERS, is_parameter
@@ -70,15 +73,33 @@ def add_question_options(command: argparse.ArgumentParser) -> None:
         metavar="NAME=VALUE",
         help="parts of a flavor: vcpus=4 ram=8192 disk=20 resources_GPU:VGPU=1",
     )
+    command.add_argument(
+        "--server-flavor",
+        metavar="NAME",
+        help="a flavor that Nova knows, by name or id: what Nova asks for a server of it",
+    )
 
 
-def query_of_options(options: argparse.Namespace) -> CandidateQuery:
+def is_asked(options: argparse.Namespace) -> bool:
+    """Tell whether a command's options have a question at all."""
+    given = (options.parameters, options.flavor, options.flavor_file, options.server_flavor)
+    return any(given)
+
+
+def query_of_options(
+    options: argparse.Namespace, compute: Callable[[], Adapter] | None = None
+) -> CandidateQuery:
     """Return the query that a command's options describe.
+
+    Args:
+        options: Of the command.
+        compute: Gives what talks to the compute API; None for that of the options' cloud.
 
     Raises:
         CommandError: for what cannot be read, or has no meaning.
     """
     given = [_parameter(*_pair(text)) for text in options.parameters]
+    given += _of_server_flavor(options, compute)
     sizes: dict[str, Any] = {}
     specs: dict[str, Any] = {}
     if options.flavor_file is not None:
@@ -105,6 +126,19 @@ def query_of_options(options: argparse.Namespace) -> CandidateQuery:
     if not (parameters or given):
         raise CommandError("nothing was asked for; give parameters such as resources=VCPU:1")
     return CandidateQuery((*parameters, *given))
+
+
+def _of_server_flavor(
+    options: argparse.Namespace, compute: Callable[[], Adapter] | None
+) -> Sequence[tuple[str, str]]:
+    """Return the parameters of the flavor that Nova knows, none without one."""
+    name = options.server_flavor
+    if name is None:
+        return ()
+    if options.flavor or options.flavor_file is not None:
+        raise CommandError("--server-flavor is a flavor already; the other one is too much")
+    source = compute() if compute is not None else compute_of(options, "--server-flavor")
+    return query_of_server_flavor(source, name).parameters
 
 
 def _pair(text: str) -> tuple[str, str]:

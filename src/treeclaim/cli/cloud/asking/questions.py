@@ -12,7 +12,7 @@ from treeclaim.cli.cloud.endpoint import add_endpoint_options, client_of
 from treeclaim.cli.cloud.looking.tables import candidate_table
 from treeclaim.cli.cloud.providers import find_provider, names_in, with_uuids
 from treeclaim.cli.output import positive, printer
-from treeclaim.client import CandidateQuery
+from treeclaim.client import CandidateQuery, Client
 
 _LIMIT = 20
 """Candidates shown without a limit: a screen."""
@@ -21,37 +21,70 @@ _LIMIT = 20
 def add_to(commands: Any) -> None:
     """Add the commands."""
     ask = commands.add_parser("candidates", help="ask which providers can satisfy a request")
-    _add_common(ask)
-    ask.add_argument(
-        "--limit", type=positive, default=_LIMIT, help=f"most candidates to show ({_LIMIT})"
-    )
-    ask.add_argument("--order-by", metavar="TERMS", help="what is best first, such as spread")
+    add_candidate_options(ask)
     ask.set_defaults(run=run_candidates)
     why = commands.add_parser("explain", help="tell why a request has no candidate")
-    _add_common(why)
-    why.add_argument("--nearest", type=positive, help="trees to explain one by one (5)")
-    why.add_argument(
+    add_explain_options(why)
+    why.set_defaults(run=run_explain)
+    for command in (ask, why):
+        command.add_argument("--json", action="store_true", help="show the server's document")
+        add_endpoint_options(command)
+
+
+def add_candidate_options(command: argparse.ArgumentParser) -> None:
+    """Add what says which candidates, how many, and in which order."""
+    add_question_options(command)
+    command.add_argument(
+        "--limit", type=positive, default=_LIMIT, help=f"most candidates to show ({_LIMIT})"
+    )
+    command.add_argument("--order-by", metavar="TERMS", help="what is best first, such as spread")
+
+
+def add_explain_options(command: argparse.ArgumentParser) -> None:
+    """Add what says what is to be explained, and for which trees."""
+    add_question_options(command)
+    command.add_argument("--nearest", type=positive, help="trees to explain one by one (5)")
+    command.add_argument(
         "--tree", metavar="NAME", help="uuid or name of any provider of the only tree to explain"
     )
-    why.set_defaults(run=run_explain)
 
 
-def _add_common(command: argparse.ArgumentParser) -> None:
-    add_question_options(command)
-    command.add_argument("--json", action="store_true", help="show the server's document")
-    add_endpoint_options(command)
+def ordered(query: CandidateQuery, options: argparse.Namespace) -> CandidateQuery:
+    """Return a question with the order that a command's options name."""
+    if options.order_by is None:
+        return query
+    return query.with_parameter("order_by", options.order_by)
+
+
+def candidates(
+    client: Client, query: CandidateQuery, options: argparse.Namespace
+) -> tuple[CandidateQuery, dict[str, Any]]:
+    """Return the question as it was asked, and its answer."""
+    query = with_uuids(client, ordered(query, options))
+    if "limit" not in dict(query.parameters):
+        query = query.with_parameter("limit", str(options.limit))
+    return query, client.candidates(query)
+
+
+def explained(
+    client: Client, query: CandidateQuery, options: argparse.Namespace
+) -> tuple[CandidateQuery, dict[str, Any]]:
+    """Return the question with uuids, and why it has the candidates that it has."""
+    query = with_uuids(client, query)
+    asked = query
+    if options.nearest is not None:
+        asked = asked.with_parameter("nearest", str(options.nearest))
+    if options.tree is not None:
+        root = find_provider(client, options.tree)["root_provider_uuid"]
+        asked = asked.with_parameter("tree", root)
+    return query, client.explain(asked)
 
 
 def run_candidates(options: argparse.Namespace) -> int:
-    """Ask, and show a table; the exit code is 0 also if there is none."""
+    """Search, and show a table; the exit status is 0 also without a candidate."""
     query = query_of_options(options)
-    if options.order_by is not None:
-        query = query.with_parameter("order_by", options.order_by)
     with client_of(options) as client:
-        query = with_uuids(client, query)
-        if "limit" not in dict(query.parameters):
-            query = CandidateQuery((*query.parameters, ("limit", str(options.limit))))
-        answer = client.candidates(query)
+        query, answer = candidates(client, query, options)
         if options.json:
             print(json.dumps(answer, indent=2))
             return 0
@@ -73,13 +106,7 @@ def run_explain(options: argparse.Namespace) -> int:
     """Ask why, and show the funnel, the nearest trees with their limits, and the advice."""
     query = query_of_options(options)
     with client_of(options) as client:
-        query = with_uuids(client, query)
-        own: list[tuple[str, str]] = []
-        if options.nearest is not None:
-            own.append(("nearest", str(options.nearest)))
-        if options.tree is not None:
-            own.append(("tree", find_provider(client, options.tree)["root_provider_uuid"]))
-        told = client.explain(CandidateQuery((*query.parameters, *own)))
+        query, told = explained(client, query, options)
         if options.json:
             print(json.dumps(told, indent=2))
             return 0

@@ -4,14 +4,18 @@
 import argparse
 import json
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from keystoneauth1.adapter import Adapter
+
 from treeclaim.cli.cloud.auditing.living import living_from
+from treeclaim.cli.cloud.compute import compute_of
 from treeclaim.cli.cloud.endpoint import add_endpoint_options, client_of
 from treeclaim.cli.output import CommandError, natural, positive
+from treeclaim.client import Client
 from treeclaim.client.reports import Reports
-from treeclaim.model.audit import REPAIRABLE, FindingKind
+from treeclaim.model.extension.audit import REPAIRABLE, FindingKind
 
 CLEAN, FINDINGS, FAILED = 0, 1, 2
 """Exit codes."""
@@ -45,6 +49,14 @@ def add_to(commands: Any) -> None:
         help="find what is wrong with what is stored, and mend it",
         description="Exit status: 0 nothing found, 1 findings, 2 failed.",
     )
+    add_audit_options(command)
+    command.add_argument("--json", action="store_true", help="show the server's document")
+    add_endpoint_options(command)
+    command.set_defaults(run=run)
+
+
+def add_audit_options(command: argparse.ArgumentParser) -> None:
+    """Add what says what to look for, and what to mend."""
     command.add_argument(
         "--kind",
         nargs="+",
@@ -75,9 +87,6 @@ def add_to(commands: Any) -> None:
     command.add_argument(
         "--limit", type=positive, default=100, help="most items of each kind (default 100)"
     )
-    command.add_argument("--json", action="store_true", help="show the server's document")
-    add_endpoint_options(command)
-    command.set_defaults(run=run)
 
 
 def run(options: argparse.Namespace) -> int:
@@ -92,19 +101,38 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _run(options: argparse.Namespace) -> int:
-    if options.repair and FindingKind.ORPHANED in options.repair and not options.living_from:
-        raise CommandError("--repair orphaned needs --living-from")
-    living = living_from(options, options.living_from) if options.living_from else None
+    living = living_of(options, lambda: compute_of(options, "--living-from nova"))
     with client_of(options) as client:
-        reports = Reports(client)
-        found = _audit(reports, options, living)
-        if options.repair and _mend(reports, options, found):
-            found = _audit(reports, options, living)
+        found = audited(client, options, living)
     if options.json:
         print(json.dumps({"findings": found}, indent=2))
     else:
         _show(found)
     return FINDINGS if any(findings["count"] for findings in found.values()) else CLEAN
+
+
+def living_of(
+    options: argparse.Namespace, compute: Callable[[], Adapter]
+) -> dict[str, list[str]] | None:
+    """Return who lives, None if nobody says it.
+
+    Raises:
+        CommandError: if it cannot be found out, or orphans are to be mended without it.
+    """
+    if options.repair and FindingKind.ORPHANED in options.repair and not options.living_from:
+        raise CommandError("--repair orphaned needs --living-from")
+    return living_from(options.living_from, compute) if options.living_from else None
+
+
+def audited(
+    client: Client, options: argparse.Namespace, living: Mapping[str, Sequence[str]] | None
+) -> dict[str, dict[str, Any]]:
+    """Return what is found, by kind, after what is to be mended was."""
+    reports = Reports(client)
+    found = _audit(reports, options, living)
+    if options.repair and _mend(reports, options, found):
+        found = _audit(reports, options, living)
+    return found
 
 
 def _audit(
@@ -133,7 +161,8 @@ def _mend(
         return False
     for told in reports.repair(repairs):
         if told["result"] == "refused":
-            print(f"refused: {_words(told)}")
+            # Beside the result, which may be JSON.
+            print(f"refused: {in_words(told)}", file=sys.stderr)
     return True
 
 
@@ -156,17 +185,18 @@ def _show(found: Mapping[str, Mapping[str, Any]]) -> None:
             continue
         print(f"{kind}: {findings['count']} ({_MEANINGS[FindingKind(kind)]})")
         for item in findings["items"]:
-            print(f"  {_words(item)}")
+            print(f"  {in_words(item)}")
         missing = findings["count"] - len(findings["items"])
         if missing:
             print(f"  and {missing} more (--limit)")
 
 
-def _words(item: Mapping[str, Any]) -> str:
+def in_words(item: Mapping[str, Any]) -> str:
+    """Return a finding, or what became of it, in a line."""
     return "  ".join(f"{name}={_value(value)}" for name, value in item.items())
 
 
 def _value(value: Any) -> str:
     if isinstance(value, list):
-        return ", ".join(f"{one['name']} ({one['uuid']})" for one in value)
+        return ", ".join(f"{provider['name']} ({provider['uuid']})" for provider in value)
     return str(value)

@@ -19,8 +19,9 @@ from treeclaim.cli.output import CommandError
 from treeclaim.client import Client, ClientError
 from treeclaim.client.client import is_conflict
 from treeclaim.client.loading.apply import write_change
+from treeclaim.client.loading.bulk import applied_in_bulk, rows_in_bulk
 from treeclaim.client.loading.changes import Action, Change, State
-from treeclaim.client.loading.plan import make_plan, read_state
+from treeclaim.client.loading.plan import PARTS, make_plan, read_state, state_of
 from treeclaim.client.topology import Topology, TopologyError, parse_topology
 from treeclaim.client.topology.document import Problem
 
@@ -61,7 +62,7 @@ class _Session:
         self._base = self._read()
 
     def run(self, file: Path) -> int:
-        """Let somebody edit, and write it."""
+        """Edit, and write the result."""
         first = text = _text_of(self._base)
         notes: list[str] = []
         while True:
@@ -92,16 +93,24 @@ class _Session:
             return 0
 
     def _read(self) -> State:
-        (row,) = self._client.providers(uuid=self._uuid) or (None,)
-        if row is None:
-            raise CommandError(f"provider {self._uuid} is gone")
         everything = parse_topology(
             yaml.safe_dump(
                 {"providers": [{"name": "x", "inventories": {}, "traits": [], "aggregates": []}]}
             ),
             "",
         ).providers[0]
-        return read_state(self._client, row, everything)
+        rows = rows_in_bulk(self._client, [self._uuid], PARTS)
+        if rows is not None:
+            if self._uuid not in rows:
+                raise self._gone()
+            return state_of(rows[self._uuid], everything)
+        listed = self._client.providers(uuid=self._uuid)
+        if not listed:
+            raise self._gone()
+        return read_state(self._client, listed[0], everything)
+
+    def _gone(self) -> CommandError:
+        return CommandError(f"provider {self._uuid} is gone")
 
     def _write(self, text: str) -> list[str]:
         """Write what a text says; return what was changed, in words."""
@@ -115,7 +124,9 @@ class _Session:
             return ["Nothing was changed."]
         self._client.ensure_names(plan.traits, plan.classes)
         try:
-            write_change(self._client, change)
+            # All or nothing, where the server has that; if it refuses, the single calls say why.
+            if not applied_in_bulk(self._client, [change]):
+                write_change(self._client, change)
         except ClientError as error:
             if is_conflict(error):
                 raise self._changed_meanwhile() from error
@@ -129,7 +140,7 @@ class _Session:
             raise TopologyError(topology.source, [Problem(1, text)])
 
     def _changed_meanwhile(self) -> "_ChangedMeanwhileError":
-        """Take what is there now as the base; return what somebody else has changed."""
+        """Take the present state as the base; return what others have changed."""
         before, self._base = self._base, self._read()
         change = Change(Action.CHANGE, before, replace(self._base, parent=before.parent), None)
         return _ChangedMeanwhileError(
@@ -167,7 +178,7 @@ def _with_notes(text: str, name: str, notes: Sequence[str]) -> str:
 
 
 def _edited(file: Path, text: str) -> str:
-    """Let somebody edit a text; return it without comments."""
+    """Open an editor on a text; return the edited text without comments."""
     file.write_text(text, encoding="utf-8")
     editor = os.environ.get("VISUAL") or os.environ.get("EDITOR") or _EDITOR
     try:

@@ -12,11 +12,21 @@ from rich.table import Table
 from rich.text import Text
 
 from treeclaim.cli.cloud.asking.question import add_question_options, query_of_options
+from treeclaim.cli.cloud.asking.questions import ordered
 from treeclaim.cli.cloud.changing.claims import consumer_uuid
 from treeclaim.cli.cloud.endpoint import add_endpoint_options, client_of
+from treeclaim.cli.cloud.looking.tables import amounts_in_words
+from treeclaim.cli.cloud.progress import shown_waiting
 from treeclaim.cli.cloud.providers import with_uuids
 from treeclaim.cli.output import CommandError, positive, printer
-from treeclaim.client.requests.placing import TREES, Placed, PlacingRequest, PlacingRule
+from treeclaim.client import CandidateQuery, Client
+from treeclaim.client.requests.placing import (
+    TREES,
+    Placed,
+    PlacedConsumer,
+    PlacingRequest,
+    PlacingRule,
+)
 
 _BAR = 30
 _UNKNOWN = "treeclaim"
@@ -31,51 +41,65 @@ def add_to(commands: Any) -> None:
         description="Find places for consumers and claim them in one transaction. A call with "
         "--consumer may be repeated: who is there already stays there.",
     )
-    add_question_options(place)
-    place.add_argument("--count", type=positive, default=1, help="how many new consumers (1)")
-    place.add_argument(
-        "--consumer", nargs="+", metavar="UUID", help="for whom, instead of new ones"
-    )
-    place.add_argument("--order-by", metavar="TERMS", help="what is best, such as spread or pack")
-    place.add_argument(
-        "--spread",
-        metavar="DOMAINS",
-        help="keep domains balanced: 'tree', or uuids of aggregates, separated by commas",
-    )
-    place.add_argument("--most", type=positive, metavar="N", help="at most so many in one tree")
-    place.add_argument("--together", metavar="DOMAINS", help="all in one of these domains")
-    place.add_argument("--partial", action="store_true", help="place what can be placed")
-    place.add_argument("--dry-run", action="store_true", help="claim nothing")
-    for name, usual in (("project", _UNKNOWN), ("user", _UNKNOWN), ("consumer-type", "INSTANCE")):
-        place.add_argument(f"--{name}", default=usual, help=f"of the consumers ({usual})")
+    add_placing_options(place)
     place.add_argument("--json", action="store_true", help="show the server's document")
     add_endpoint_options(place)
     place.set_defaults(run=run_place)
 
 
+def add_placing_options(command: argparse.ArgumentParser) -> None:
+    """Add what says who is to be placed, and what must hold between their places."""
+    add_question_options(command)
+    command.add_argument("--count", type=positive, default=1, help="how many new consumers (1)")
+    command.add_argument(
+        "--consumer", nargs="+", metavar="UUID", help="for whom, instead of new ones"
+    )
+    command.add_argument(
+        "--order-by", metavar="TERMS", help="what is best, such as spread or pack"
+    )
+    command.add_argument(
+        "--spread",
+        metavar="DOMAINS",
+        help="keep domains balanced: 'tree', or uuids of aggregates, separated by commas",
+    )
+    command.add_argument("--most", type=positive, metavar="N", help="at most so many in one tree")
+    command.add_argument("--together", metavar="DOMAINS", help="all in one of these domains")
+    command.add_argument("--partial", action="store_true", help="place what can be placed")
+    command.add_argument("--dry-run", action="store_true", help="claim nothing")
+    for name, usual in (("project", _UNKNOWN), ("user", _UNKNOWN), ("consumer-type", "INSTANCE")):
+        command.add_argument(f"--{name}", default=usual, help=f"of the consumers ({usual})")
+
+
 def run_place(options: argparse.Namespace) -> int:
     """Place consumers, and show where they are; the exit code is 1 where some have no place."""
     query = query_of_options(options)
-    if options.order_by is not None:
-        query = query.with_parameter("order_by", options.order_by)
+    with client_of(options) as client:
+        done = placed(client, query, options)
+    if options.json:
+        print(json.dumps(done.document, indent=2))
+    else:
+        printer().print(placed_table(done, is_dry=options.dry_run))
+    return 1 if done.unplaced else 0
+
+
+def placed(client: Client, query: CandidateQuery, options: argparse.Namespace) -> Placed:
+    """Place the consumers that a command's options name, and show that it takes its time.
+
+    Raises:
+        CommandError: for what cannot be read.
+    """
     consumers = [consumer_uuid(text) for text in options.consumer or ()]
     consumers = consumers or [str(uuid.uuid4()) for _ in range(options.count)]
-    with client_of(options) as client:
-        request = PlacingRequest(
-            [with_uuids(client, query)],
-            consumers,
-            options.project,
-            options.user,
-            options.consumer_type,
-        )
-        placed = client.place(
-            [request], _rules(options), partial=options.partial, dry_run=options.dry_run
-        )
-    if options.json:
-        print(json.dumps(placed.document, indent=2))
-    else:
-        printer().print(_shown(placed, is_dry=options.dry_run))
-    return 1 if placed.unplaced else 0
+    rules = _rules(options)
+    request = PlacingRequest(
+        [with_uuids(client, ordered(query, options))],
+        consumers,
+        options.project,
+        options.user,
+        options.consumer_type,
+    )
+    with shown_waiting(f"placing {len(consumers)}"):
+        return client.place([request], rules, partial=options.partial, dry_run=options.dry_run)
 
 
 def _rules(options: argparse.Namespace) -> list[PlacingRule]:
@@ -98,25 +122,35 @@ def _domains(text: str) -> str | list[str]:
         raise CommandError(f"domains are {TREES!r}, or uuids of aggregates: {text!r}") from error
 
 
-def _shown(placed: Placed, *, is_dry: bool) -> RenderableType:
+def sums(placement: PlacedConsumer) -> dict[str, int]:
+    """Return what a consumer takes of each resource class, all providers together."""
+    amounts: Counter[str] = Counter()
+    for resources in placement.allocations.values():
+        amounts.update(resources)
+    return dict(sorted(amounts.items()))
+
+
+def placed_table(done: Placed, *, is_dry: bool) -> RenderableType:
     """Return a table of who is where, and a picture of how many are in each tree."""
     table = Table(box=None)
     for title in ("consumer", "tree", "takes"):
         table.add_column(title)
-    for one in placed.placements:
-        amounts: Counter[str] = Counter()
-        for resources in one.allocations.values():
-            amounts.update(resources)
-        takes = ", ".join(f"{amount} {name}" for name, amount in sorted(amounts.items()))
-        note = " (was there)" if one.held_before else ""
-        table.add_row(one.consumer, Text(", ".join(one.roots) + note), takes)
-    counts = Counter(root for one in placed.placements for root in one.roots)
+    for placement in done.placements:
+        takes = amounts_in_words(sums(placement))
+        note = " (was there)" if placement.held_before else ""
+        table.add_row(placement.consumer, Text(", ".join(placement.roots) + note), takes)
+    would = " would be" if is_dry else ""
+    words = [Text(f"{len(done.placements)}{would} placed")]
+    if done.unplaced:
+        words.append(Text(f"no place for {len(done.unplaced)}", style="red"))
+    return Group(table, places_table(done), Text(", ").join(words))
+
+
+def places_table(done: Placed) -> Table:
+    """Return a picture of how many are in each tree."""
+    counts = Counter(root for placement in done.placements for root in placement.roots)
     bars = Table(title="Where they are", title_justify="left", box=None, show_header=False)
     most = max(counts.values(), default=1)
     for root, count in counts.most_common():
         bars.add_row(Text(root), "█" * max(1, round(_BAR * count / most)), str(count))
-    would = " would be" if is_dry else ""
-    words = [Text(f"{len(placed.placements)}{would} placed")]
-    if placed.unplaced:
-        words.append(Text(f"no place for {len(placed.unplaced)}", style="red"))
-    return Group(table, bars, Text(", ").join(words))
+    return bars

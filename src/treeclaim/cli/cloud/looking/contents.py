@@ -28,7 +28,7 @@ class Wanted:
 
 @dataclass(frozen=True, slots=True)
 class Stock:
-    """An inventory and what of it is used.
+    """An inventory and its usage.
 
     Attributes:
         fields: Of the inventory.
@@ -54,7 +54,7 @@ class Stock:
 
 @dataclass(frozen=True, slots=True)
 class Contents:
-    """A provider with what was read of it.
+    """A provider with the parts that were read.
 
     Attributes:
         row: As a list of providers has it.

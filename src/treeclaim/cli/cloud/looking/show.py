@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`treeclaim show`: all there is about a provider, or about a consumer."""
+"""`treeclaim show`: everything about a provider or a consumer."""
 
 import argparse
 import json

@@ -37,6 +37,14 @@ def add_to(commands: Any) -> None:
         description="Show provider trees and how full they are: all of them, or those of the "
         "providers that are named, then with traits and aggregates.",
     )
+    add_tree_options(command)
+    command.add_argument("--json", action="store_true", help="show a JSON document")
+    add_endpoint_options(command)
+    command.set_defaults(run=run)
+
+
+def add_tree_options(command: argparse.ArgumentParser) -> None:
+    """Add what says which trees, and what of them."""
     command.add_argument(
         "roots", nargs="*", metavar="ROOT", help="uuid or name of any provider of a tree"
     )
@@ -71,27 +79,12 @@ def add_to(commands: Any) -> None:
     command.add_argument(
         "--inventories", action="store_true", help="show total, reserved and ratio too"
     )
-    command.add_argument("--json", action="store_true", help="show a JSON document")
-    add_endpoint_options(command)
-    command.set_defaults(run=run)
 
 
 def run(options: argparse.Namespace) -> int:
     """Show some trees, or all."""
-    wanted = Wanted(
-        traits=bool(options.roots) if options.traits is None else options.traits,
-        aggregates=bool(options.roots) if options.aggregates is None else options.aggregates,
-    )
     with client_of(options) as client:
-        rows = _within(_providers(client, options.roots), options.depth)
-        chosen = _with_traits(client, rows, options.trait)
-        with shown_progress() as report:
-            found = read_contents(client, chosen, wanted, report)
-    kept = {own: contents for own, contents in found.items() if _is_shown(contents, options)}
-    shown = rows
-    if _is_filtered(options):
-        shown = list(with_ancestors(rows, set(kept)))
-    children = children_of(shown)
+        children, kept = trees(client, options)
     if options.json:
         print(
             json.dumps(
@@ -101,6 +94,23 @@ def run(options: argparse.Namespace) -> int:
         return 0
     _print(children, kept, options)
     return 0
+
+
+def trees(
+    client: Client, options: argparse.Namespace
+) -> tuple[dict[str | None, list[Row]], dict[str, Contents]]:
+    """Return the providers to show, by parent, and the contents of those that pass, by uuid."""
+    wanted = Wanted(
+        traits=bool(options.roots) if options.traits is None else options.traits,
+        aggregates=bool(options.roots) if options.aggregates is None else options.aggregates,
+    )
+    rows = _within(_providers(client, options.roots), options.depth)
+    chosen = _with_traits(client, rows, options.trait)
+    with shown_progress() as report:
+        found = read_contents(client, chosen, wanted, report)
+    kept = {own: contents for own, contents in found.items() if _is_shown(contents, options)}
+    shown = list(with_ancestors(rows, set(kept))) if _is_filtered(options) else rows
+    return children_of(shown), kept
 
 
 def _print(
@@ -152,7 +162,7 @@ def _print_trees(
 
 
 def _providers(client: Client, names: Sequence[str]) -> list[Row]:
-    """Return all providers, or those of some trees: a cloud has far more than anybody looks at."""
+    """Return all providers, or those of some trees: a cloud has more than fits a screen."""
     if not names:
         return client.providers()
     found: dict[str, Row] = {}

@@ -64,4 +64,8 @@ def autocommitting(engine: Engine) -> Any:
         connection.autocommit = True
     elif engine.dialect.name == "mysql":
         connection.autocommit(True)
+        # All tables of one statement as they were at one moment.
+        cursor = connection.cursor()
+        cursor.execute("SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ")
+        cursor.close()
     return connection

@@ -5,7 +5,6 @@ import contextlib
 import socket
 from typing import Any
 
-import pymysql
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection, Engine
 from sqlalchemy.pool import ConnectionPoolEntry
@@ -41,6 +40,9 @@ def prepare(engine: Engine, timeouts: Timeouts) -> None:
             "read_timeout": timeouts.connect,
             "write_timeout": timeouts.tcp,
         }
+        # Eight megabytes that services on other databases do without.
+        import pymysql  # noqa: PLC0415
+
         return pymysql.connect(*given, **(own | parameters))
 
     @sa.event.listens_for(engine, "connect")
@@ -61,10 +63,10 @@ def prepare(engine: Engine, timeouts: Timeouts) -> None:
 
 
 def set_read_timeout(connection: Any, seconds: float) -> None:
-    """Let a connection of pymysql fail after so many seconds without a byte."""
-    if isinstance(connection, pymysql.connections.Connection):
+    """Let a connection of pymysql fail after a number of seconds without a byte."""
+    if type(connection).__module__ == "pymysql.connections":
         # The driver has no public setter.
-        connection._read_timeout = seconds  # type: ignore[attr-defined] # noqa: SLF001
+        connection._read_timeout = seconds  # noqa: SLF001
 
 
 def extend_timeouts(connection: Connection, timeouts: Timeouts) -> None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Timeouts of a session, whatever its dialect: read, and extended for work that reads everything."""
+"""Timeouts of a session, in any dialect: read, and extended for work that reads everything."""
 
 from typing import Any
 
@@ -40,7 +40,7 @@ def limit_lock_waits(connection: Connection, seconds: int) -> None:
 
 
 def set_read_timeout(connection: Any, seconds: float) -> None:
-    """Let a connection of a driver fail after so many seconds without a byte."""
+    """Let a connection of a driver fail after a number of seconds without a byte."""
     if isinstance(connection, postgresql.BoundedConnection):
         connection.silence = seconds
     else:

@@ -4,6 +4,7 @@
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import NoReturn
 
 import sqlalchemy as sa
 
@@ -14,7 +15,11 @@ from treeclaim.model.errors import (
 )
 from treeclaim.model.inventory import Inventory
 from treeclaim.store.database.compiled import CompiledStatement
-from treeclaim.store.database.transactions import ReadTransaction, RetryTransactionError
+from treeclaim.store.database.transactions import (
+    ReadTransaction,
+    RetryTransactionError,
+    chunks,
+)
 from treeclaim.store.operations.allocations.lookup import Usage
 from treeclaim.store.operations.locks.class_ids import require_unchanged_ids
 from treeclaim.store.operations.locks.provider_rows import LockedProvider
@@ -79,21 +84,18 @@ class Ledger:
         self._used: Usage = Counter()
         names = {allocation.class_id: allocation.resource_class for allocation in new}
         provider_ids = {allocation.provider.id for allocation in new}
-        if not new:
-            return
-        rows = transaction.rows(
-            _INVENTORIES, provider_ids=sorted(provider_ids), class_ids=sorted(names)
-        )
-        for provider_id, class_id, name, used, *inventory in rows:
-            if name != names[class_id]:
-                raise RetryTransactionError
-            self._inventories[provider_id, class_id] = Inventory(*inventory)
-            self._used[provider_id, class_id] = int(used)
+        for some in chunks(sorted(provider_ids)):
+            rows = transaction.rows(_INVENTORIES, provider_ids=some, class_ids=sorted(names))
+            for provider_id, class_id, name, used, *inventory in rows:
+                if name != names[class_id]:
+                    raise RetryTransactionError
+                self._inventories[provider_id, class_id] = Inventory(*inventory)
+                self._used[provider_id, class_id] = int(used)
 
-    def require_room(
+    def accept(
         self, new: Sequence[NewAllocation], before: Usage, class_ids: Mapping[str, int]
     ) -> None:
-        """Judge one request's allocations.
+        """Judge one request's allocations, and count them as written for those that follow.
 
         Args:
             new: The allocations.
@@ -101,50 +103,44 @@ class Ledger:
             class_ids: Ids of classes by name, as they were found.
 
         Raises:
-            InventoryMissingError, UnitConstraintError, CapacityExceededError.
+            InventoryMissingError, UnitConstraintError, CapacityExceededError: nothing is counted
+                then.
         """
-        self._require_inventories(new, class_ids)
-        for allocation in new:
-            inventory = self._inventories[allocation.key]
+        keys = [allocation.key for allocation in new]
+        if any(key not in self._inventories for key in keys):
+            self._refuse_missing(new, class_ids)
+        wanted: dict[tuple[int, int], int] = {}
+        for key, allocation in zip(keys, new, strict=True):
+            inventory = self._inventories[key]
             if not inventory.admits(allocation.used):
                 raise UnitConstraintError(
                     allocation.provider.uuid, allocation.resource_class, allocation.used, inventory
                 )
-        wanted = _sum(new)
-        for allocation in new:
-            key = allocation.key
-            others = self._used[key] - before[key]
+            wanted[key] = wanted.get(key, 0) + allocation.used
+        for key, allocation in zip(keys, new, strict=True):
+            used = self._used[key]
+            others = used - before.get(key, 0)
             after = others + wanted[key]
             # An overcommitted inventory may be kept or relieved, not made worse.
-            if after > self._inventories[key].capacity and after > self._used[key]:
+            if after > self._inventories[key].capacity and after > used:
                 raise CapacityExceededError(
                     allocation.provider.uuid,
                     allocation.resource_class,
                     requested=wanted[key],
                     free=max(self._inventories[key].whole_capacity, 0) - others,
                 )
+        for key, amount in before.items():
+            self._used[key] -= amount
+        for key, amount in wanted.items():
+            self._used[key] += amount
 
-    def apply(self, new: Sequence[NewAllocation], before: Usage) -> None:
-        """Replace allocations by others, for the judgement of the requests that follow."""
-        self._used.subtract(before)
-        self._used.update(_sum(new))
-
-    def _require_inventories(
+    def _refuse_missing(
         self, new: Sequence[NewAllocation], class_ids: Mapping[str, int]
-    ) -> None:
+    ) -> NoReturn:
         missing = [allocation for allocation in new if allocation.key not in self._inventories]
-        if not missing:
-            return
         require_unchanged_ids(self._transaction, class_ids, class_ids)
         provider = missing[0].provider
         names = [
             allocation.resource_class for allocation in missing if allocation.provider is provider
         ]
         raise InventoryMissingError(provider.uuid, list(dict.fromkeys(names)))
-
-
-def _sum(new: Sequence[NewAllocation]) -> Usage:
-    usage: Usage = Counter()
-    for allocation in new:
-        usage[allocation.key] += allocation.used
-    return usage

@@ -10,20 +10,20 @@ A consumer without a row is locked by inserting one, so that each consumer is lo
 allocations are removed, or counted as its own.
 """
 
-from collections import Counter
-from collections.abc import Sequence
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
 
 import sqlalchemy as sa
 
+from treeclaim.model.changes import UsageChange
 from treeclaim.model.claim import ConsumerClaim
 from treeclaim.model.errors import (
     AllocationProviderNotFoundError,
     ResourceClassNotFoundError,
     TreeclaimError,
 )
-from treeclaim.model.news import Part
 from treeclaim.store.database.compiled import CompiledStatement
-from treeclaim.store.database.transactions import RetryTransactionError, WriteTransaction
+from treeclaim.store.database.transactions import RetryTransactionError, WriteTransaction, seconds
 from treeclaim.store.operations.allocations import consumers
 from treeclaim.store.operations.allocations.capacity import Ledger, NewAllocation
 from treeclaim.store.operations.allocations.locking import LockedClaims, lock
@@ -65,7 +65,7 @@ def replace(transaction: WriteTransaction, claims: Sequence[ConsumerClaim]) -> N
         ResourceClassNotFoundError, InventoryMissingError, UnitConstraintError,
         CapacityExceededError: in this order.
     """
-    _write_one(transaction, ClaimRequest(claims))
+    write_request(transaction, ClaimRequest(claims))
 
 
 def delete(transaction: WriteTransaction, consumer_uuid: str) -> None:
@@ -74,10 +74,15 @@ def delete(transaction: WriteTransaction, consumer_uuid: str) -> None:
     Raises:
         AllocationsNotFoundError.
     """
-    _write_one(transaction, ClaimRequest.release(consumer_uuid))
+    write_request(transaction, ClaimRequest.release(consumer_uuid))
 
 
-def _write_one(transaction: WriteTransaction, request: ClaimRequest) -> None:
+def write_request(transaction: WriteTransaction, request: ClaimRequest) -> None:
+    """Write the request of one client, all of it or nothing.
+
+    Raises:
+        TreeclaimError: if it is refused; see `replace` and `delete`.
+    """
     locked = lock(transaction, [request], ())
     locked.raise_refusal()
     write(transaction, locked)
@@ -132,11 +137,9 @@ def judge(transaction: WriteTransaction, locked: LockedClaims) -> None:
     for each in locked.accepted:
         before = locked.current.usage_of(each.request.consumer_uuids)
         try:
-            ledger.require_room(each.new, before, locked.class_ids)
+            ledger.accept(each.new, before, locked.class_ids)
         except TreeclaimError as error:
             each.refusal = error
-        else:
-            ledger.apply(each.new, before)
 
 
 def require_providers(locked: LockedClaims, request: ClaimRequest) -> None:
@@ -187,8 +190,8 @@ def write_accepted(transaction: WriteTransaction, locked: LockedClaims) -> None:
     _write_consumers(transaction, locked, claims)
     _delete_allocations(transaction, locked.current, uuids)
     _insert_allocations(transaction, [new for each in locked.accepted for new in each.new])
-    _raise_generations(transaction, locked)
-    transaction.touch_providers(locked.current.providers_of(uuids), Part.ALLOCATIONS)
+    steps = _raise_generations(transaction, locked)
+    _tell_readers(transaction, locked, uuids, steps)
 
 
 def _write_consumers(
@@ -236,8 +239,12 @@ def _insert_allocations(transaction: WriteTransaction, new: Sequence[NewAllocati
     )
 
 
-def _raise_generations(transaction: WriteTransaction, locked: LockedClaims) -> None:
-    """Raise the generations that section 1.2 names, by one for each request."""
+def _raise_generations(transaction: WriteTransaction, locked: LockedClaims) -> Mapping[int, int]:
+    """Raise the generations that section 1.2 names, by one for each request.
+
+    Returns:
+        By how much each was raised, by provider id.
+    """
     ids = {provider.id for provider in locked.providers.values()}
     steps: Counter[int] = Counter()
     for each in locked.accepted:
@@ -246,4 +253,33 @@ def _raise_generations(transaction: WriteTransaction, locked: LockedClaims) -> N
         emptied = [claim.consumer_uuid for claim in each.request.claims if not claim.allocations]
         touched = {new.provider.id for new in each.new} | locked.current.providers_of(emptied)
         steps.update(touched & ids)
-    raise_generations(transaction, locked.providers.values(), steps, Part.ALLOCATIONS)
+    raise_generations(transaction, locked.providers.values(), steps)
+    return steps
+
+
+def _tell_readers(
+    transaction: WriteTransaction,
+    locked: LockedClaims,
+    uuids: Sequence[str],
+    steps: Mapping[int, int],
+) -> None:
+    """Record for the feed by how much usage and generation of each provider were changed."""
+    used: defaultdict[int, Counter[int]] = defaultdict(
+        Counter, {provider_id: Counter() for provider_id in steps}
+    )
+    for new in (new for each in locked.accepted for new in each.new):
+        used[new.provider.id][new.class_id] += new.used
+    for old in locked.current.of(uuids):
+        used[old.provider_id][old.class_id] -= old.used
+    generations = {provider.id: provider.generation for provider in locked.providers.values()}
+    for provider_id, of_provider in used.items():
+        raised = steps.get(provider_id, 0)
+        transaction.touch_usage(
+            provider_id,
+            UsageChange(
+                of_provider,
+                raised,
+                generations[provider_id] if raised else 0,
+                seconds(transaction.now),
+            ),
+        )

@@ -127,7 +127,7 @@ def insert(
 
 
 def lock_missing(transaction: WriteTransaction, uuids: Sequence[str]) -> None:
-    """Lock consumers that have no row, so that nobody else inserts one until this one ends.
+    """Lock consumers that have no row, so that no other transaction inserts one meanwhile.
 
     A row that one transaction inserts and deletes is never visible, but reserves its unique uuid
     until the commit. If another transaction has inserted it, this one breaks the unique constraint

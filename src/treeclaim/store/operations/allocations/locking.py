@@ -20,7 +20,7 @@ from treeclaim.store.operations.allocations.lookup import (
     current_allocations,
     look_up,
 )
-from treeclaim.store.operations.allocations.requests import ClaimRequest
+from treeclaim.store.operations.allocations.requests import ClaimRequest, PlacedMeanwhileError
 from treeclaim.store.operations.locks.provider_rows import LockedProvider, lock_providers
 
 
@@ -87,7 +87,8 @@ def lock(
 ) -> LockedClaims:
     """Lock the consumers of requests, then the providers that they touch, and others by uuid.
 
-    Requests that know another generation of a consumer are refused at once.
+    Requests that know another generation of a consumer, or that rely on what it holds, are refused
+    at once.
 
     Raises:
         PrerequisiteError: if a project, user or consumer type must be created first.
@@ -106,7 +107,7 @@ def lock(
         providers={},
     )
     _compare_generations(locked)
-    _refuse_empty_releases(locked)
+    _refuse_by_holdings(locked)
     _lock_new_consumers(transaction, locked)
     _lock_providers(transaction, locked, also)
     return locked
@@ -140,15 +141,18 @@ def _compare_generations(locked: LockedClaims) -> None:
         try:
             consumers.require_generations(claims, locked.consumers, locked.current)
         except TreeclaimError as error:
-            each.refusal = error
+            each.refusal = PlacedMeanwhileError() if each.request.is_placement else error
 
 
-def _refuse_empty_releases(locked: LockedClaims) -> None:
-    """Refuse to release consumers that have no allocations."""
+def _refuse_by_holdings(locked: LockedClaims) -> None:
+    """Refuse to release consumers that have no allocations, and to place others that have some."""
+    holding = locked.current.by_consumer
     for each in locked.accepted:
-        for uuid in each.request.consumer_uuids if each.request.is_release else ():
-            if uuid not in locked.current.by_consumer:
+        for uuid in each.request.consumer_uuids:
+            if each.request.is_release and uuid not in holding:
                 each.refusal = AllocationsNotFoundError(uuid)
+            elif each.request.is_placement and uuid in holding:
+                each.refusal = PlacedMeanwhileError()
 
 
 def _lock_new_consumers(transaction: WriteTransaction, locked: LockedClaims) -> None:
@@ -172,7 +176,7 @@ def _lock_new_consumers(transaction: WriteTransaction, locked: LockedClaims) -> 
         # Consumers without a row (old data) were not locked until one was inserted just now.
         uuids = [uuid for each in locked.requests for uuid in each.request.consumer_uuids]
         locked.current = current_allocations(transaction, uuids)
-        _refuse_empty_releases(locked)
+        _refuse_by_holdings(locked)
 
 
 def _lock_providers(

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from treeclaim.model.claim import ConsumerClaim
+from treeclaim.model.errors import TreeclaimError
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,10 +16,13 @@ class ClaimRequest:
         claims: Of different consumers.
         is_release: Whether it is a DELETE: its consumer must have allocations, and the
             generations of its providers are not raised.
+        is_placement: Whether its consumers must hold nothing yet, records from before consumers had
+            rows included (contract page 98, section 4).
     """
 
     claims: Sequence[ConsumerClaim]
     is_release: bool = False
+    is_placement: bool = False
 
     @classmethod
     def release(cls, consumer_uuid: str) -> "ClaimRequest":
@@ -36,3 +40,7 @@ class ClaimRequest:
         return {
             uuid for claim in self.claims for uuid in (claim.consumer_uuid, *claim.allocations)
         }
+
+
+class PlacedMeanwhileError(TreeclaimError):
+    """A consumer of a placement that held nothing does by now."""

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Applies a batch: all of it, or nothing and everything that is wrong with it."""
+"""Applies a batch: all of it, or nothing, reporting every fault."""
 
 from collections.abc import Callable, Sequence
 
 import sqlalchemy as sa
 
-from treeclaim.model.batch import (
+from treeclaim.model.extension.batch import (
     Applied,
     BatchEntry,
     BatchForbiddenError,

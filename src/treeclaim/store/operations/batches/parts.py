@@ -8,13 +8,13 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from treeclaim.model.batch import Problem
 from treeclaim.model.errors import (
     CapacityTooSmallError,
     InventoryInUseError,
     ResourceClassNotFoundError,
     TraitsNotFoundError,
 )
+from treeclaim.model.extension.batch import Problem
 from treeclaim.model.inventory import Inventory
 from treeclaim.store.database.transactions import WriteTransaction, chunks
 from treeclaim.store.operations.batches.targets import Target
@@ -210,7 +210,7 @@ def set_traits(
 
 
 def set_aggregates(transaction: WriteTransaction, targets: Sequence[Target]) -> None:
-    """Make the named aggregates all that the providers are in; those nobody used are created."""
+    """Make the named aggregates those of the providers; create new ones."""
     named = {uuid for target in targets for uuid in target.entry.aggregates or ()}
     ids = aggregates.ids_by_uuid(transaction, sorted(named))
     wanted = {
@@ -231,7 +231,7 @@ def _set_members(
 ) -> None:
     """Make these the rows of an association, by id of the provider."""
     present: dict[int, set[int]] = defaultdict(set)
-    existing = [one for one, (target, _) in wanted.items() if not target.is_new]
+    existing = [provider_id for provider_id, (target, _) in wanted.items() if not target.is_new]
     for ids in chunks(existing):
         of_them = table.c.resource_provider_id.in_(ids)
         for provider_id, member in transaction.rows(
@@ -245,12 +245,12 @@ def _set_members(
             continue
         target.changed.append(part)
         key = {"resource_provider_id": provider_id, "created_at": transaction.now}
-        new += [{**key, column: one} for one in sorted(after - before)]
-        gone += [{"of": provider_id, "one": one} for one in sorted(before - after)]
+        new += [{**key, column: member} for member in sorted(after - before)]
+        gone += [{"of": provider_id, "member": member} for member in sorted(before - after)]
     transaction.execute_each(
         sa.delete(table).where(
             table.c.resource_provider_id == sa.bindparam("of"),
-            table.c[column] == sa.bindparam("one"),
+            table.c[column] == sa.bindparam("member"),
         ),
         gone,
     )

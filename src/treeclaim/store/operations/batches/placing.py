@@ -5,8 +5,8 @@ from collections.abc import Mapping, Sequence
 
 import sqlalchemy as sa
 
-from treeclaim.model.batch import Problem, Unnamed
 from treeclaim.model.errors import InvalidParentError, TreeclaimError
+from treeclaim.model.extension.batch import Problem, Unnamed
 from treeclaim.store.database.transactions import RetryTransactionError, WriteTransaction
 from treeclaim.store.operations.batches.targets import Target
 from treeclaim.store.operations.locks.provider_rows import lock_providers
@@ -40,10 +40,12 @@ def create(
             del waiting[target.uuid]
     parents = _outer_parents(transaction, waiting, known, problems)
     while waiting:
-        ready = [one for one in waiting.values() if _is_ready(one, known, waiting)]
+        ready = [target for target in waiting.values() if _is_ready(target, known, waiting)]
         if not ready:
             # Whoever waits for somebody who was refused waits in a circle or in vain.
-            problems += [Problem(one.index, InvalidParentError(_LOOP)) for one in waiting.values()]
+            problems += [
+                Problem(target.index, InvalidParentError(_LOOP)) for target in waiting.values()
+            ]
             return
         _insert(transaction, ready, known, parents)
         for target in ready:

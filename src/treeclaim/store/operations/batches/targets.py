@@ -6,17 +6,17 @@ from dataclasses import dataclass, field
 
 import sqlalchemy as sa
 
-from treeclaim.model.batch import (
+from treeclaim.model.errors import (
+    DuplicateProviderError,
+    ProviderGenerationConflictError,
+    TreeclaimError,
+)
+from treeclaim.model.extension.batch import (
     BatchEntry,
     NamelessError,
     Problem,
     RepeatedProviderError,
     UnknownNameError,
-)
-from treeclaim.model.errors import (
-    DuplicateProviderError,
-    ProviderGenerationConflictError,
-    TreeclaimError,
 )
 from treeclaim.store.database.transactions import ReadTransaction, WriteTransaction, chunks
 from treeclaim.store.operations.locks.provider_rows import LockedProvider, lock_providers
@@ -58,7 +58,7 @@ class Target:
 def targets_of(
     transaction: WriteTransaction, entries: Sequence[BatchEntry], problems: list[Problem]
 ) -> list[Target]:
-    """Find and lock the providers of all entries; note what is wrong with any of them."""
+    """Find and lock the providers of all entries; record every fault."""
     holders = _holders(transaction, [entry.name for entry in entries if entry.name is not None])
     uuids = [_uuid_of(entry, holders) for entry in entries]
     rows = _locked(transaction, [uuid for uuid in uuids if uuid is not None])

@@ -9,7 +9,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from treeclaim.model.errors import ProviderGenerationConflictError, ProviderNotFoundError
-from treeclaim.model.news import EVERYTHING, Part
+from treeclaim.model.extension.news import EVERYTHING, Part
 from treeclaim.store.database.compiled import CompiledStatement
 from treeclaim.store.database.dialects.mariadb import is_galera
 from treeclaim.store.database.transactions import RetryTransactionError, WriteTransaction
@@ -146,15 +146,15 @@ def raise_generations(
     transaction: WriteTransaction,
     providers: Iterable[LockedProvider],
     steps: Mapping[int, int],
-    parts: Part = EVERYTHING,
 ) -> None:
     """Raise the generations of locked providers by one statement for each number of steps.
+
+    The caller records for the feed what it changed.
 
     Args:
         transaction: The one that writes.
         providers: Locked.
         steps: By how much, by provider id; one that is missing keeps its generation.
-        parts: What of them is changed, at least.
 
     Raises:
         RetryTransactionError: as `raise_generation`.
@@ -174,7 +174,6 @@ def raise_generations(
             result = transaction.execute(_RAISE_ALL_KNOWN, **values, known=known)
         if result.rowcount != len(ids):
             raise RetryTransactionError
-    transaction.touch_providers(steps, parts)
 
 
 def _provider(row: Any) -> LockedProvider:

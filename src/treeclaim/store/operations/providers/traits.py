@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 import sqlalchemy as sa
 
 from treeclaim.model.errors import TraitsNotFoundError
-from treeclaim.model.news import Part
+from treeclaim.model.extension.news import Part
 from treeclaim.store.database.transactions import WriteTransaction
 from treeclaim.store.operations.catalogue.traits import traits_named
 from treeclaim.store.operations.locks.provider_rows import (
@@ -72,7 +72,7 @@ def clear(transaction: WriteTransaction, provider_uuid: str) -> None:
 
 
 def _set(transaction: WriteTransaction, provider: LockedProvider, wanted: set[int]) -> int:
-    """Make these a provider's traits; return its generation, which equal traits leave as it is."""
+    """Replace a provider's traits; return its generation, which stays if the traits are equal."""
     present = {row[0] for row in transaction.rows(_PRESENT, provider_id=provider.id)}
     if wanted == present:
         return provider.generation

@@ -12,7 +12,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from treeclaim.model.errors import InvalidParentError
-from treeclaim.model.news import Part
+from treeclaim.model.extension.news import Part
 from treeclaim.store.database.transactions import (
     ReadTransaction,
     RetryTransactionError,
@@ -84,7 +84,7 @@ def move(
     *,
     may_reparent: bool,
 ) -> int | None:
-    """Change the root of a provider's subtree to that of a new parent; return the parent's id.
+    """Give a provider's subtree the root of a new parent; return the parent's id.
 
     The caller writes the provider's own parent.
 
@@ -120,7 +120,7 @@ def set_root(transaction: WriteTransaction, ids: set[int], root_id: int) -> None
 
 
 def _lock_shape(transaction: WriteTransaction, roots: set[int]) -> None:
-    """Prevent other changes of the shape of some trees, on this node of a cluster or another."""
+    """Prevent other changes of the shape of some trees, on every node of a cluster."""
     transaction.rows(_LOCK_ROOTS, ids=sorted(roots))
     take_lock_rows(transaction, TREE, roots)
 

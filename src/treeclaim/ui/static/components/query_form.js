@@ -81,14 +81,14 @@ function GroupForm({ group, number, onChange, onRemove }) {
       <select aria-label=${`Rule of trait ${index + 1} of ${title}`} value=${row.rule}
         onChange=${(event) => rows("traits", index, { ...row, rule: event.target.value })}>
         ${Object.values(TraitRule).map((rule) => html`<option key=${rule} value=${rule}>${rule}</option>`)}</select>
-      <input list="traits" aria-label=${`Trait ${index + 1} of ${title}`} placeholder=${row.rule === TraitRule.ANY ? "A,B,…" : "trait"} spellcheck=${false} value=${row.name}
+      <input list="traits" aria-label=${`Trait ${index + 1} of ${title}`} placeholder=${row.rule === TraitRule.ANY ? "A,B,…" : "trait"} spellcheck=${false} value=${row.name} title=${row.name}
         onInput=${(event) => rows("traits", index, { ...row, name: event.target.value })} />
       <${Remove} what=${row.name || "this trait"} onRemove=${() => drop("traits", index)} /></div>`)}
     ${group.places.map((row, index) => html`<div class="field" key=${`p${index}`}>
       <select aria-label=${`Place ${index + 1} of ${title}`} value=${row.kind}
         onChange=${(event) => rows("places", index, { ...row, kind: event.target.value })}>
         ${PLACES.map((kind) => html`<option key=${kind} value=${kind}>${kind}</option>`)}</select>
-      <input aria-label=${`Uuids ${index + 1} of ${title}`} placeholder="uuid, or in:uuid,uuid" spellcheck=${false} value=${row.value}
+      <input aria-label=${`Uuids ${index + 1} of ${title}`} placeholder="uuid, or in:uuid,uuid" spellcheck=${false} value=${row.value} title=${row.value}
         onInput=${(event) => rows("places", index, { ...row, value: event.target.value })} />
       <${Remove} what=${row.kind} onRemove=${() => drop("places", index)} /></div>`)}
     <div class="adders">

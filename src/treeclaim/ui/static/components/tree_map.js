@@ -137,7 +137,7 @@ function paint({ box, canvas, layout, load, changed, isFound, theme, at }) {
   for (const row of layout.rows) {
     if (row.y + row.height < top || row.y > top + height) continue;
     if (row.title) {
-      headline(context, row, top, palette, theme);
+      headline(context, row, top, width, theme);
       continue;
     }
     for (let index = row.first; index < row.first + row.count; index += 1) {
@@ -168,12 +168,12 @@ function prepared(canvas, width, height) {
   return context;
 }
 
-function headline(context, { y, title }, top, _palette, theme) {
+function headline(context, { y, title }, top, width, theme) {
   context.globalAlpha = 1;
   context.fillStyle = theme === "dark" ? "#c3d0ce" : "#3c4a48";
   context.font = "600 13px system-ui, sans-serif";
   context.textBaseline = "middle";
-  context.fillText(title, 1, y - top + 14);
+  context.fillText(clipped(context, title, width - 2), 1, y - top + 14);
 }
 
 function drawSquare(context, { x, y: absolute, tree }, size, top, { palette, mark, load, name, isFaded, isAt }) {

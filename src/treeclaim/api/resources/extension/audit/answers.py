@@ -4,7 +4,7 @@
 from treeclaim.api.protocol.operations import Answer
 from treeclaim.api.protocol.request.schemas import INTEGER, STRING, mapping, record
 from treeclaim.api.protocol.request.wording import Schema
-from treeclaim.model.audit import FindingKind, RepairResult
+from treeclaim.model.extension.audit import FindingKind, RepairResult
 
 _ITEMS: Schema = {"type": "array", "items": {"type": "object"}}
 _FINDINGS = record(

@@ -9,7 +9,7 @@ from treeclaim.api.protocol.request.validation import require_query
 from treeclaim.api.protocol.timestamps import now
 from treeclaim.api.resources.extension.audit import schemas
 from treeclaim.gate import Gate
-from treeclaim.model.audit import FindingKind, Findings, Living
+from treeclaim.model.extension.audit import FindingKind, Findings, Living
 from treeclaim.model.names import normalised_uuid
 from treeclaim.store.audit import audit
 from treeclaim.store.audit.repairs import repair

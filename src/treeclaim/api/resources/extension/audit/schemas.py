@@ -4,7 +4,7 @@
 from treeclaim.api.protocol.operations import Versioned
 from treeclaim.api.protocol.request.schemas import INTEGER, UUID, mapping, record
 from treeclaim.api.protocol.request.wording import Schema
-from treeclaim.model.audit import FindingKind
+from treeclaim.model.extension.audit import FindingKind
 from treeclaim.model.inventory import MAXIMUM_INTEGER
 from treeclaim.model.microversions import Version
 from treeclaim.store.audit.leftovers import PARTS

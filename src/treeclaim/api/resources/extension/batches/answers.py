@@ -3,7 +3,7 @@
 
 from treeclaim.api.protocol.operations import Answer
 from treeclaim.api.protocol.request.schemas import INTEGER, STRING, STRINGS, record
-from treeclaim.model.batch import BatchResult
+from treeclaim.model.extension.batch import BatchResult
 
 APPLIED = Answer(
     body=record(

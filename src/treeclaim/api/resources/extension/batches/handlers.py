@@ -12,7 +12,8 @@ from treeclaim.api.protocol.errors.conflicts import telling
 from treeclaim.api.protocol.operations import Call, Reply
 from treeclaim.api.resources.extension.batches import schemas
 from treeclaim.api.resources.inventories.handlers import inventory_of
-from treeclaim.model.batch import (
+from treeclaim.model.errors import ResourceClassNotFoundError
+from treeclaim.model.extension.batch import (
     Applied,
     BatchEntry,
     BatchForbiddenError,
@@ -23,7 +24,6 @@ from treeclaim.model.batch import (
     UnknownNameError,
     Unnamed,
 )
-from treeclaim.model.errors import ResourceClassNotFoundError
 from treeclaim.model.microversions import NEWEST
 from treeclaim.model.names import normalised_uuid
 from treeclaim.store.database.transactions import WriteTransaction

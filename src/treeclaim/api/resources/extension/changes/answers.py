@@ -3,7 +3,7 @@
 
 from treeclaim.api.protocol.operations import Answer
 from treeclaim.api.protocol.request.schemas import INTEGER, STRING, record
-from treeclaim.model.news import Part
+from treeclaim.model.extension.news import Part
 
 _PARTS = [str(part.name).lower() for part in Part]
 

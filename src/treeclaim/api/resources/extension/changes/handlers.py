@@ -15,10 +15,10 @@ from treeclaim.api.protocol.texts import quoted
 from treeclaim.api.protocol.timestamps import now
 from treeclaim.api.resources.extension import filters
 from treeclaim.api.resources.extension.changes import schemas
-from treeclaim.model import cursor_text
-from treeclaim.model.cursor_text import UnreadableCursorError, WrittenCursor
 from treeclaim.model.errors import OverloadedError
-from treeclaim.model.news import News
+from treeclaim.model.extension import cursor_text
+from treeclaim.model.extension.cursor_text import UnreadableCursorError, WrittenCursor
+from treeclaim.model.extension.news import News
 from treeclaim.store.database.transactions import ReadTransaction
 from treeclaim.store.feed.news import news_since, roots_of
 from treeclaim.store.feed.unread import present_cursor

@@ -5,7 +5,7 @@ from treeclaim.api.protocol.operations import Versioned
 from treeclaim.api.protocol.request.schemas import record
 from treeclaim.api.protocol.request.wording import Schema
 from treeclaim.api.resources.extension import filters
-from treeclaim.model import cursor_text
+from treeclaim.model.extension import cursor_text
 from treeclaim.model.microversions import Version
 
 PATH = "/treeclaim/changes"

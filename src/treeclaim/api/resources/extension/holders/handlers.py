@@ -7,7 +7,7 @@ from treeclaim.api.protocol.request.validation import require_query
 from treeclaim.api.protocol.timestamps import now
 from treeclaim.api.resources.extension import filters, paging
 from treeclaim.api.resources.extension.holders import schemas
-from treeclaim.model import cursor_text
+from treeclaim.model.extension import cursor_text
 from treeclaim.store.database.transactions import ReadTransaction
 from treeclaim.store.feed.unread import present_cursor
 from treeclaim.store.reading.holdings_of_many import (

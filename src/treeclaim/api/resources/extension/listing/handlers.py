@@ -14,8 +14,8 @@ from treeclaim.api.resources.extension import filters, paging
 from treeclaim.api.resources.extension.listing import schemas
 from treeclaim.forest.listing.selection import Page, ProviderSelection, page_of, selected
 from treeclaim.forest.table.forest import Forest
-from treeclaim.model import cursor_text
 from treeclaim.model.changes import Cursor
+from treeclaim.model.extension import cursor_text
 from treeclaim.store.database.transactions import ReadTransaction
 from treeclaim.store.reading import holdings_of_many
 

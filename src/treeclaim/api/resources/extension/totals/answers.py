@@ -14,7 +14,7 @@ from treeclaim.api.protocol.request.schemas import (
 )
 from treeclaim.forest.listing.totals import ClassTotals
 
-SUMS = mapping(".*", record({one.name: INTEGER for one in fields(ClassTotals)}))
+SUMS = mapping(".*", record({field.name: INTEGER for field in fields(ClassTotals)}))
 
 TOTALS = Answer(
     body=record(

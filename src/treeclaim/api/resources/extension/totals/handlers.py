@@ -14,7 +14,7 @@ from treeclaim.forest.domains.filters import require_known_classes
 from treeclaim.forest.listing.selection import meeting
 from treeclaim.forest.listing.totals import By, Parts, Totals, parts_of, totals_of
 from treeclaim.forest.table.forest import Forest
-from treeclaim.model import cursor_text
+from treeclaim.model.extension import cursor_text
 from treeclaim.model.request import ProviderConditions
 
 

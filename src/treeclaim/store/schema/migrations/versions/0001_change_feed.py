@@ -15,7 +15,7 @@ _OPTIONS: dict[str, Any] = {"mysql_engine": "InnoDB", "mysql_charset": "utf8mb3"
 
 
 def upgrade() -> None:
-    """Make the tables of the change feed; what an attempt before has made already is left."""
+    """Make the tables of the change feed; keep those that an earlier attempt has made."""
     # MariaDB commits each statement by itself: an attempt that was cut off goes on from here.
     present = sa.inspect(op.get_bind()).get_table_names()
     if "treeclaim_streams" not in present:
@@ -42,6 +42,6 @@ def upgrade() -> None:
 
 
 def downgrade() -> None:
-    """Take away the tables of the change feed, with all that is in them."""
+    """Drop the tables of the change feed."""
     op.drop_table("treeclaim_feed")
     op.drop_table("treeclaim_streams")

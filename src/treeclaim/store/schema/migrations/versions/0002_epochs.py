@@ -42,7 +42,7 @@ def upgrade() -> None:
 
 
 def downgrade() -> None:
-    """Take all that back, with what is in the feed: processes load everything when they start."""
+    """Revert this, and empty the feed: processes load everything when they start."""
     op.execute(sa.delete(sa.table("treeclaim_feed")))
     op.execute(sa.delete(sa.table(_STREAMS)))
     op.drop_index(_INDEX, _STREAMS)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What of a provider changed, and who it was: for those who watch."""
+"""Columns for watchers: the changed parts of a provider, and its identity."""
 
 import sqlalchemy as sa
 from alembic import op
@@ -22,7 +22,7 @@ def _columns() -> tuple[sa.Column[int] | sa.Column[str], ...]:
 
 
 def upgrade() -> None:
-    """Add the columns; what an attempt before has made already is left.
+    """Add the columns; keep those that an earlier attempt has added.
 
     A process of the release before goes on: it writes rows without them, and reads no more than it
     knows.
@@ -34,7 +34,7 @@ def upgrade() -> None:
 
 
 def downgrade() -> None:
-    """Take the columns back."""
+    """Drop the columns."""
     with op.batch_alter_table(_FEED) as feed:
         for column in _columns():
             feed.drop_column(column.name)

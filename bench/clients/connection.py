@@ -1,0 +1,100 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A client that adds next to nothing of its own to what is timed."""
+
+import socket
+import time
+from collections.abc import Mapping
+from urllib.parse import urlsplit
+
+import httptools
+
+_CHUNK = 1 << 20
+
+_IDLE_SECONDS = 5.0
+"""After so long without a request a server may have closed a connection, and nobody knows whether it
+still did what a request asked for that met this; so a write gets a new one."""
+
+
+class Connection:
+    """One connection to a server, kept open; for one thread."""
+
+    def __init__(self, url: str, headers: Mapping[str, str], timeout: float) -> None:
+        parts = urlsplit(url)
+        self._address = (parts.hostname or "localhost", parts.port or 80)
+        self._prefix = parts.path.rstrip("/")
+        lines = [f"Host: {parts.netloc}", *(f"{name}: {value}" for name, value in headers.items())]
+        self._head = "\r\n".join(lines).encode() + b"\r\n\r\n"
+        self._timeout = timeout
+        self._socket: socket.socket | None = None
+        self._used = time.monotonic()
+
+    def get(self, path: str) -> tuple[int, bytes]:
+        """Return the status and the whole body of an answer; a closed connection is replaced."""
+        request = f"GET {self._prefix}{path} HTTP/1.1\r\n".encode() + self._head
+        try:
+            return self._exchange(request)
+        except (ConnectionError, _ClosedError):
+            self.close()
+            return self._exchange(request)
+
+    def put(self, path: str, body: bytes) -> tuple[int, bytes]:
+        """Put JSON, once; return the status and the whole body of the answer."""
+        return self.send("PUT", path, body)
+
+    def post(self, path: str, body: bytes) -> tuple[int, bytes]:
+        """Post JSON, once; return the status and the whole body of the answer."""
+        return self.send("POST", path, body)
+
+    def send(self, method: str, path: str, body: bytes) -> tuple[int, bytes]:
+        """Send a request that writes, once; return the status and the whole body of the answer."""
+        if time.monotonic() - self._used > _IDLE_SECONDS:
+            self.close()
+        head = (
+            f"{method} {self._prefix}{path} HTTP/1.1\r\n"
+            f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n"
+        )
+        return self._exchange(head.encode() + self._head + body)
+
+    def close(self) -> None:
+        """Close the connection; the next request makes another one."""
+        if self._socket is not None:
+            self._socket.close()
+            self._socket = None
+
+    def _exchange(self, request: bytes) -> tuple[int, bytes]:
+        if self._socket is None:
+            self._socket = socket.create_connection(self._address, self._timeout)
+            self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self._socket.sendall(request)
+        answer = _Answer()
+        while not answer.is_complete:
+            data = self._socket.recv(_CHUNK)
+            if not data:
+                raise _ClosedError
+            answer.parser.feed_data(data)
+        self._used = time.monotonic()
+        if not answer.is_kept_alive:
+            self.close()
+        return answer.parser.get_status_code(), b"".join(answer.pieces)
+
+
+class _ClosedError(Exception):
+    """The server closed the connection before it answered."""
+
+
+class _Answer:
+    """What a parser calls while it reads one answer."""
+
+    def __init__(self) -> None:
+        self.parser = httptools.HttpResponseParser(self)
+        self.pieces: list[bytes] = []
+        self.is_complete = False
+        self.is_kept_alive = False
+
+    def on_body(self, body: bytes) -> None:
+        self.pieces.append(body)
+
+    def on_message_complete(self) -> None:
+        self.is_complete = True
+        # Afterwards the parser waits for another message, and says no.
+        self.is_kept_alive = self.parser.should_keep_alive()

@@ -1,0 +1,119 @@
+# SPDX-License-Identifier: Apache-2.0
+"""An endpoint under measurement: asks it, claims from it."""
+
+import threading
+import time
+import uuid
+from collections.abc import Sequence
+from dataclasses import dataclass
+from http import HTTPStatus
+from typing import Any
+
+import orjson
+
+from bench.clients.connection import Connection
+
+_TIMEOUT = 600.0
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """One answer with the time it took.
+
+    Attributes:
+        seconds: From sending the request to having the whole body.
+        body: The body.
+    """
+
+    seconds: float
+    body: bytes
+
+
+class Endpoint:
+    """A Placement API endpoint; each thread has a connection of its own that stays open."""
+
+    def __init__(self, name: str, url: str, token: str = "admin") -> None:
+        self.name = name
+        self.url = url
+        self._token = token
+        self._headers = {
+            "X-Auth-Token": token,
+            "OpenStack-API-Version": "placement 1.39",
+            "Accept": "application/json",
+        }
+        self._local = threading.local()
+
+    def _connection(self) -> Connection:
+        if not hasattr(self._local, "connection"):
+            self._local.connection = Connection(self.url, self._headers, _TIMEOUT)
+        connection: Connection = self._local.connection
+        return connection
+
+    def get(self, path: str) -> Answer:
+        """Read something; only success counts.
+
+        Raises:
+            SystemExit: with what the endpoint answered instead.
+        """
+        connection = self._connection()
+        start = time.perf_counter()
+        status, body = connection.get(path)
+        taken = time.perf_counter() - start
+        if status != HTTPStatus.OK:
+            raise SystemExit(f"{self.name} answered {status}: {body.decode()}")
+        return Answer(taken, body)
+
+    def ask(self, query: str, limit: int | None) -> Answer:
+        """Ask for candidates."""
+        end = "" if limit is None else f"&limit={limit}"
+        return self.get(f"/allocation_candidates?{query}{end}")
+
+    def claim_candidate(self, candidate: dict[str, Any]) -> bool:
+        """Claim what a candidate offers for a new consumer; tell whether it was taken."""
+        return self._claim(
+            {"allocations": candidate["allocations"], "mappings": candidate["mappings"]}
+        )
+
+    def claim(self, provider: str, amounts: dict[str, int]) -> bool:
+        """Claim for a new consumer; tell whether it was taken."""
+        return self._claim({"allocations": {provider: {"resources": amounts}}})
+
+    def add_child(self, parent: str) -> str:
+        """Create a provider below another one; return its uuid."""
+        child = str(uuid.uuid4())
+        body = {"name": child, "uuid": child, "parent_provider_uuid": parent}
+        self._insist("POST", "/resource_providers", orjson.dumps(body))
+        return child
+
+    def remove(self, provider: str) -> None:
+        """Delete a provider."""
+        self._insist("DELETE", f"/resource_providers/{provider}", b"")
+
+    def another(self) -> "Endpoint":
+        """Return the same endpoint as another client sees it, by connections of its own."""
+        return Endpoint(self.name, self.url, self._token)
+
+    def _insist(self, method: str, path: str, body: bytes) -> None:
+        status, answer = self._connection().send(method, path, body)
+        if status >= HTTPStatus.BAD_REQUEST:
+            raise SystemExit(f"{self.name} answered {status}: {answer.decode()}")
+
+    def _claim(self, wanted: dict[str, Any]) -> bool:
+        body = wanted | {
+            "project_id": "bench",
+            "user_id": "bench",
+            "consumer_generation": None,
+            "consumer_type": "INSTANCE",
+        }
+        status, _ = self._connection().put(f"/allocations/{uuid.uuid4()}", orjson.dumps(body))
+        return status == HTTPStatus.NO_CONTENT
+
+
+def median(numbers: Sequence[float]) -> float:
+    """Return the middle one."""
+    return sorted(numbers)[len(numbers) // 2]
+
+
+def percentile(numbers: Sequence[float], share: float) -> float:
+    """Return the number that a share of all, below one, are not above."""
+    return sorted(numbers)[min(int(len(numbers) * share), len(numbers) - 1)]

@@ -1,0 +1,113 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Loads: what clients do all day, by some clients at a time. Each returns what was completed."""
+
+import itertools
+import random
+import threading
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+
+import orjson
+
+from bench.clients.endpoint import Endpoint
+from bench.worlds import World
+
+Step = Callable[[int], bool]
+"""Does the n-th thing; tells whether it was completed."""
+
+
+def per_second(step: Step, clients: int, steps: int, seconds: float) -> float:
+    """Let some clients take the steps in turn, for a while; return completed ones per second."""
+    start = time.perf_counter()
+
+    def in_time(number: int) -> bool:
+        return time.perf_counter() - start < seconds and step(number)
+
+    with ThreadPoolExecutor(clients) as pool:
+        done = sum(pool.map(in_time, range(steps)))
+        return done / (time.perf_counter() - start)
+
+
+def claims(endpoint: Endpoint, world: World) -> Step:
+    """Claim from one provider after the other."""
+    providers = [one.uuid for one in world.providers]
+    return lambda number: endpoint.claim(providers[number % len(providers)], world.claim)
+
+
+def claims_on_one(endpoint: Endpoint, world: World) -> Step:
+    """Claim from one and the same provider: a pool that all hosts share."""
+    return lambda _: endpoint.claim(world.providers[0].uuid, world.claim)
+
+
+def pairs(endpoint: Endpoint, world: World) -> Step:
+    """Search, and claim one of the candidates, as a scheduler does."""
+    dice = random.Random(9)
+
+    def step(_: int) -> bool:
+        found = orjson.loads(endpoint.ask(world.query, 1000).body)["allocation_requests"]
+        return endpoint.claim_candidate(dice.choice(found))
+
+    return step
+
+
+def refreshes(endpoint: Endpoint, world: World) -> Step:
+    """Read a host's tree as its compute agent does every few minutes; nothing has changed."""
+    roots = [one.uuid for one in world.providers if one.parent is None]
+    children: dict[str, list[str]] = {}
+    for one in world.providers:
+        if one.parent is not None:
+            children.setdefault(one.parent, []).append(one.uuid)
+
+    def step(number: int) -> bool:
+        root = roots[number % len(roots)]
+        endpoint.get(f"/resource_providers?in_tree={root}")
+        for one in (root, *children.get(root, ())):
+            for part in ("inventories", "traits", "aggregates"):
+                endpoint.get(f"/resource_providers/{one}/{part}")
+        endpoint.get(f"/resource_providers/{root}/allocations")
+        return True
+
+    return step
+
+
+def reads(endpoint: Endpoint, world: World) -> dict[str, Step]:
+    """Return the reads of people and dashboards, by name."""
+    uuids = [one.uuid for one in world.providers]
+
+    def of_provider(form: str) -> Step:
+        def step(number: int) -> bool:
+            endpoint.get(form.format(uuids[number % len(uuids)]))
+            return True
+
+        return step
+
+    return {
+        "list of all providers": of_provider("/resource_providers"),
+        "list by name": lambda number: bool(
+            endpoint.get(f"/resource_providers?name={world.providers[number % len(uuids)].name}")
+        ),
+        "show provider": of_provider("/resource_providers/{}"),
+        "inventories": of_provider("/resource_providers/{}/inventories"),
+        "usages": of_provider("/resource_providers/{}/usages"),
+        "allocations": of_provider("/resource_providers/{}/allocations"),
+    }
+
+
+@contextmanager
+def in_background(step: Step) -> Iterator[None]:
+    """Take steps without a pause while the block runs."""
+    stop = threading.Event()
+
+    def work() -> None:
+        for number in itertools.takewhile(lambda _: not stop.is_set(), itertools.count()):
+            step(number)
+
+    worker = threading.Thread(target=work)
+    worker.start()
+    try:
+        yield
+    finally:
+        stop.set()
+        worker.join()

@@ -1,0 +1,296 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is measured, each on its world."""
+
+import itertools
+import random
+import threading
+import time
+import uuid
+from argparse import Namespace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from http import HTTPStatus
+from typing import Any
+
+import orjson
+
+from bench.clients.endpoint import median
+from bench.contention import Client, Service
+from bench.hostile_load import ask
+from bench.measuring.row import Row
+from bench.placing.comparison import OURS, PEER, Comparison
+from bench.worlds import World, WorldMaker, flat
+from tests.databases import KINDS
+
+_VERSION = "placement 1.39, treeclaim 1.1"
+_CONSUMERS = 1_000
+_CLIENTS = 16
+_FLAVORS = 50
+_FOUND = 1_000
+"""Candidates that Nova asks for."""
+
+_OWNER = {"project_id": "bench", "user_id": "bench", "consumer_type": "INSTANCE"}
+_APART = {"domains": "tree", "max_per_domain": 1}
+_QUIET = "without batches"
+_FLAVOR = "resources=VCPU:1,MEMORY_MB:512,DISK_GB:10"
+
+BATCH = "1,000 placed on 10,000 hosts, spread, 1 a tree"
+MEANWHILE = "p99 of searches by 4 clients while 1,000 after 1,000 are placed, 10,000 hosts"
+SINGLE = "one placement a call, 16 clients, 1,000 hosts"
+ORDERED = "order_by=pack,near:_GPU:_NIC, nested 10,000 x 7, limit=10"
+COUNTED = "capacity of 50 flavors after a claim, nested 10,000 x 7"
+
+AGAINST_PAIRS = "against search and claim"
+AGAINST_CLAIMS = "against bare claims"
+AGAINST_NO_ORDER = "against no order"
+AGAINST_WEIGHING = "against 1,000 to weigh"
+AGAINST_SEARCHES = "against searches"
+
+
+@dataclass(frozen=True, slots=True)
+class Running:
+    """The services on one world, each on a database of its own.
+
+    Attributes:
+        world: What they have.
+        ours, peer: URLs; None for no peer.
+    """
+
+    world: World
+    ours: str
+    peer: str | None
+
+
+def devices(trees: int, seed: int = 11) -> World:
+    """Return trees of seven: a host, two NUMA nodes, a GPU and a NIC on each; some are busy."""
+    maker = WorldMaker(seed)
+    dice = random.Random(seed)
+    for number in range(trees):
+        root = maker.add(
+            f"host-{number}", {"DISK_GB": 2_000}, used={"DISK_GB": dice.randint(1, 500)}
+        )
+        for node in range(2):
+            name = f"host-{number}-numa{node}"
+            busy = {"VCPU": dice.randint(1, 24), "MEMORY_MB": dice.randint(1, 65_536)}
+            numa = maker.add(name, {"VCPU": 32, "MEMORY_MB": 131_072}, root, used=busy)
+            taken = {"VGPU": dice.randint(1, 6)}
+            maker.add(f"{name}-gpu", {"VGPU": 8}, numa, used=taken)
+            maker.add(f"{name}-nic", {"SRIOV_NET_VF": 16}, numa)
+    query = (
+        "resources=DISK_GB:10&resources_GPU=VGPU:1&resources_NIC=SRIOV_NET_VF:1&group_policy=none"
+    )
+    return World(f"nested {trees} x 7", maker.providers, query, (10,))
+
+
+def placed(client: Client, query: str, consumers: int, rules: Sequence[Mapping[str, Any]]) -> int:
+    """Place new consumers in one call; return the status."""
+    request = {
+        "alternatives": [query],
+        "consumers": [str(uuid.uuid4()) for _ in range(consumers)],
+        **_OWNER,
+    }
+    body = orjson.dumps({"requests": [request], "rules": list(rules)})
+    return client.post("/treeclaim/placements", body)[0]
+
+
+def nova_places(client: Client, query: str, taken: set[str]) -> int:
+    """Do the same for one consumer as Nova does: search, weigh, claim; return the status."""
+    status, body = client.get(f"/allocation_candidates?{query}&limit={_FOUND}")
+    _require(status, HTTPStatus.OK, body)
+    found = orjson.loads(body)
+    summaries = found["provider_summaries"]
+
+    def free(candidate: Mapping[str, Any]) -> float:
+        (host,) = candidate["allocations"]
+        parts = summaries[host]["resources"].values()
+        return sum(1 - float(part["used"]) / float(part["capacity"]) for part in parts)
+
+    others = (one for one in found["allocation_requests"] if not taken & set(one["allocations"]))
+    best = max(others, key=free)
+    taken.update(best["allocations"])
+    return client.claim(best["allocations"])
+
+
+def batch(running: Running, options: Namespace) -> Iterator[Comparison]:
+    """Place a batch: one call, against a thousand searches and claims."""
+    case = f"{BATCH}, {options.database}"
+    client = Client(running.ours, _VERSION)
+
+    def call() -> None:
+        status = placed(client, f"{_FLAVOR}&order_by=spread", _CONSUMERS, [_APART])
+        _require(status, HTTPStatus.CREATED)
+
+    call()
+    taken = _milliseconds(call, options.rounds)
+    yield Comparison(Row(case, OURS, median_ms=taken))
+    if running.peer is None:
+        return
+    peer = Client(running.peer)
+    used: set[str] = set()
+
+    def step() -> None:
+        _require(nova_places(peer, _FLAVOR, used), HTTPStatus.NO_CONTENT)
+
+    step()
+    ours = Row(f"{case}: {AGAINST_PAIRS}", OURS, median_ms=taken)
+    theirs = Row(ours.case, PEER, median_ms=_CONSUMERS * _milliseconds(step, options.sample))
+    note = f"{_CONSUMERS:,} x the median of {options.sample} searches with their claims"
+    yield Comparison(ours, theirs, note)
+
+
+def meanwhile(running: Running, options: Namespace) -> Iterator[Comparison]:
+    """Search while batches are placed one after the other by the same worker."""
+    case = f"{MEANWHILE}, {options.database}"
+    world = running.world
+    questions = [f"/allocation_candidates?{world.question(n)}&limit=10" for n in range(50)]
+    ended = threading.Event()
+
+    def place() -> None:
+        client = Client(running.ours, _VERSION)
+        while not ended.is_set():
+            placed(client, f"{_FLAVOR}&order_by=spread", _CONSUMERS, [_APART])
+
+    found = []
+    for is_placed in (False, True):
+        ended.clear()
+        thread = threading.Thread(target=place)
+        if is_placed:
+            thread.start()
+        outcome = ask(running.ours, questions, 4, options.rounds, 0.02)
+        ended.set()
+        if is_placed:
+            thread.join()
+        found.append(1000 * outcome.percentile(0.99))
+    quiet, busy = Row(case, _QUIET, median_ms=found[0]), Row(case, OURS, median_ms=found[1])
+    yield Comparison(busy, quiet, "p99 of the same searches before")
+
+
+def single(running: Running, options: Namespace) -> Iterator[Comparison]:
+    """Place one at a time by many clients: against bare claims of our own, and against pairs."""
+    name = f"{SINGLE}, {options.database}"
+    service = Service(OURS, running.ours, _VERSION)
+    hosts = [one.uuid for one in running.world.providers]
+
+    def place(client: Client, _number: int) -> int:
+        return placed(client, f"{_FLAVOR}&order_by=spread", 1, ())
+
+    def claim(client: Client, number: int) -> int:
+        return client.claim({hosts[number % len(hosts)]: {"resources": running.world.claim}})
+
+    rates: dict[str, list[float]] = {"placements": [], "claims": []}
+    for _ in range(options.rounds):
+        for kind, step in (("placements", place), ("claims", claim)):
+            turn = service.turn(step, _CLIENTS, options.calls)
+            rates[kind].append(turn.completed_per_second)
+    own = Row(f"{name}: {AGAINST_CLAIMS}", OURS, per_second=median(rates["placements"]))
+    bare = Row(own.case, "bare claims", per_second=median(rates["claims"]))
+    yield Comparison(own, bare, "claims of the same service, without a search")
+    if running.peer is None:
+        return
+
+    def pair(client: Client, _number: int) -> int:
+        return nova_places(client, _FLAVOR, set())
+
+    turn = Service(PEER, running.peer).turn(pair, _CLIENTS, 2 * options.sample)
+    ours = Row(f"{name}: {AGAINST_PAIRS}", OURS, per_second=own.per_second)
+    yield Comparison(ours, Row(ours.case, PEER, per_second=turn.completed_per_second), "")
+
+
+def ordered(running: Running, options: Namespace) -> Iterator[Comparison]:
+    """Ask for the ten best, against any ten of our own, and against all that Nova would weigh."""
+    client = Client(running.ours, _VERSION)
+    numbers = itertools.count(1)
+
+    def asked(more: str, service: Client = client) -> None:
+        query = running.world.query.replace("DISK_GB:10", f"DISK_GB:{10 + next(numbers)}")
+        status, answer = service.get(f"/allocation_candidates?{query}&{more}")
+        _require(status, HTTPStatus.OK, answer)
+
+    order = "limit=10&order_by=pack,near:_GPU:_NIC"
+    asked(order)
+    plain: list[float] = []
+    best: list[float] = []
+    for _ in range(options.rounds):
+        plain.append(_milliseconds(lambda: asked("limit=10"), 10))
+        best.append(_milliseconds(lambda: asked(order), 10))
+    own = Row(f"{ORDERED}: {AGAINST_NO_ORDER}", OURS, median_ms=median(best))
+    unordered = Row(own.case, "without order", median_ms=median(plain))
+    yield Comparison(own, unordered, "the same search of the same service without order_by")
+    if running.peer is not None:
+        peer = Client(running.peer)
+        taken = _milliseconds(lambda: asked(f"limit={_FOUND}", peer), 1)
+        ours = Row(f"{ORDERED}: {AGAINST_WEIGHING}", OURS, median_ms=own.median_ms)
+        yield Comparison(ours, Row(ours.case, PEER, median_ms=taken), "one answer, not weighed")
+
+
+def counted(running: Running, options: Namespace) -> Iterator[Comparison]:
+    """Count how many of many flavors fit after each claim; a peer is searched for each flavor."""
+    flavors = [
+        f"resources_NODE=VCPU:{1 + number % 10},MEMORY_MB:{1024 * (1 + number // 5)}"
+        for number in range(_FLAVORS)
+    ]
+    body = orjson.dumps({"requests": {str(n): query for n, query in enumerate(flavors)}})
+    client = Client(running.ours, _VERSION)
+    nodes = [one.uuid for one in running.world.providers if "VCPU" in one.inventories]
+    dice = random.Random(5)
+
+    def after_a_claim() -> float:
+        claimed = client.claim({dice.choice(nodes): {"resources": {"VCPU": 1}}})
+        _require(claimed, HTTPStatus.NO_CONTENT)
+
+        def count() -> None:
+            status, answer = client.post("/treeclaim/capacity", body)
+            _require(status, HTTPStatus.OK, answer)
+
+        return _milliseconds(count, 1)
+
+    after_a_claim()
+    taken = median([after_a_claim() for _ in range(5 * options.rounds)])
+    yield Comparison(Row(COUNTED, OURS, median_ms=taken))
+    if running.peer is None:
+        return
+    peer = Client(running.peer)
+
+    def search() -> None:
+        _require(peer.get(f"/allocation_candidates?{flavors[0]}")[0], HTTPStatus.OK)
+
+    ours = Row(f"{COUNTED}: {AGAINST_SEARCHES}", OURS, median_ms=taken)
+    theirs = Row(ours.case, PEER, median_ms=_FLAVORS * _milliseconds(search, 1))
+    note = f"{_FLAVORS} x one search for all candidates, which must then be added up"
+    yield Comparison(ours, theirs, note)
+
+
+def _milliseconds(call: Callable[[], None], times: int) -> float:
+    """Return the median of how long some calls take."""
+    seconds = []
+    for _ in range(times):
+        begin = time.perf_counter()
+        call()
+        seconds.append(time.perf_counter() - begin)
+    return 1000 * median(seconds)
+
+
+def _require(status: int, wanted: HTTPStatus, body: bytes = b"") -> None:
+    if status != wanted:
+        raise SystemExit(f"answered with {status} instead of {wanted}: {body.decode()}")
+
+
+CASES: Sequence[tuple[Callable[[], World], Sequence[Any]]] = (
+    (lambda: flat(10_000), (batch, meanwhile)),
+    (lambda: flat(1_000), (single,)),
+    (lambda: devices(10_000), (ordered, counted)),
+)
+"""Worlds, and what is measured on each."""
+
+SEARCHES = (ordered, counted)
+"""Read the picture in memory: the same whatever the database."""
+
+
+def names() -> Iterator[str]:
+    """Yield the names of all cases, on all databases."""
+    for kind in KINDS:
+        yield from (f"{BATCH}, {kind}", f"{BATCH}, {kind}: {AGAINST_PAIRS}")
+        yield f"{MEANWHILE}, {kind}"
+        yield from (f"{SINGLE}, {kind}: {other}" for other in (AGAINST_CLAIMS, AGAINST_PAIRS))
+    yield from (f"{ORDERED}: {other}" for other in (AGAINST_NO_ORDER, AGAINST_WEIGHING))
+    yield from (COUNTED, f"{COUNTED}: {AGAINST_SEARCHES}")

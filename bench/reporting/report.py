@@ -1,0 +1,207 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Shows what was measured: a table, ratios, and which thresholds are met."""
+
+from collections.abc import Callable, Mapping, Sequence
+from itertools import pairwise
+
+from rich.console import Console
+from rich.table import Table
+
+from bench.measuring.row import Row
+from bench.reporting.thresholds import Threshold
+
+
+def _faster(ours: Row, peer: Row | None) -> float | None:
+    if peer is None or not peer.median_ms or not ours.median_ms:
+        return None
+    return peer.median_ms / ours.median_ms
+
+
+def _more_done(ours: Row, peer: Row | None) -> float | None:
+    if peer is None or not peer.per_second or not ours.per_second:
+        return None
+    return ours.per_second / peer.per_second
+
+
+def _milliseconds(ours: Row, _peer: Row | None) -> float | None:
+    return ours.median_ms
+
+
+def _times_orjson(ours: Row, _peer: Row | None) -> float | None:
+    if not ours.orjson_ms or not ours.median_ms:
+        return None
+    return ours.median_ms / ours.orjson_ms
+
+
+def _times_quiet(ours: Row, _peer: Row | None) -> float | None:
+    if not ours.quiet_ms or not ours.median_ms:
+        return None
+    return ours.median_ms / ours.quiet_ms
+
+
+def _p99(ours: Row, _peer: Row | None) -> float | None:
+    return ours.p99_ms
+
+
+def _seconds(ours: Row, _peer: Row | None) -> float | None:
+    return None if ours.median_ms is None else ours.median_ms / 1000
+
+
+def _times_memory(ours: Row, peer: Row | None) -> float | None:
+    if peer is None or not peer.resident_bytes or not ours.resident_bytes:
+        return None
+    return ours.resident_bytes / peer.resident_bytes
+
+
+def _kilobytes(ours: Row, _peer: Row | None) -> float | None:
+    return None if ours.bytes_each is None else ours.bytes_each / 1000
+
+
+def _rate(ours: Row, _peer: Row | None) -> float | None:
+    return ours.per_second
+
+
+def _times_alone(ours: Row, _peer: Row | None) -> float | None:
+    if not ours.alone_ms or not ours.median_ms:
+        return None
+    return ours.median_ms / ours.alone_ms
+
+
+FIGURES: Mapping[str, Callable[[Row, Row | None], float | None]] = {
+    "times as fast": _faster,
+    "times as many": _more_done,
+    "milliseconds": _milliseconds,
+    "times orjson": _times_orjson,
+    "times the quiet one": _times_quiet,
+    "milliseconds (p99)": _p99,
+    "a second": _rate,
+    "seconds": _seconds,
+    "times the memory": _times_memory,
+    "kB for each provider": _kilobytes,
+    "times alone": _times_alone,
+}
+"""How each figure of a threshold is computed from our row and the peer's (None without a peer)."""
+
+
+def value_of(
+    threshold: Threshold, rows: Sequence[Row], ours: str, peer: str | None
+) -> float | None:
+    """Return what a run measured of a threshold; None where it did not."""
+    row = _find(rows, threshold.case, ours)
+    if row is None:
+        return None
+    return FIGURES[threshold.figure](row, _find(rows, threshold.case, peer))
+
+
+def show(
+    console: Console,
+    rows: Sequence[Row],
+    ours: str,
+    peer: str | None,
+    thresholds: Sequence[Threshold],
+) -> bool:
+    """Print all rows, and which thresholds are met; return whether none is missed."""
+    values = [value_of(threshold, rows, ours, peer) for threshold in thresholds]
+    busy = [row for row in rows if _is_busy(row)]
+    quiet = [row for row in rows if not _is_busy(row)]
+    console.print(_measured("The busy cloud, over HTTP", busy, ours, peer))
+    if quiet:
+        console.print(_measured("The quiet cloud, over HTTP", quiet, ours, peer))
+    console.print(_judged(thresholds, values))
+    return all(
+        value is None or threshold.is_met(value)
+        for threshold, value in zip(thresholds, values, strict=True)
+    )
+
+
+def _is_busy(row: Row) -> bool:
+    return row.case.startswith("busy cloud")
+
+
+def _measured(title: str, rows: Sequence[Row], ours: str, peer: str | None) -> Table:
+    table = Table(title=title, title_justify="left")
+    for name in ("case", "endpoint"):
+        table.add_column(name)
+    for name in (*_COLUMNS, "ratio"):
+        table.add_column(name, justify="right")
+    for before, row in pairwise([None, *rows]):
+        assert row is not None
+        other = _find(rows, row.case, peer) if row.endpoint == ours else None
+        ratio = _faster(row, other) or _more_done(row, other)
+        is_same = before is not None and before.case == row.case
+        cells = [_figure(value(row), form) for value, form in _COLUMNS.values()]
+        table.add_row(
+            "" if is_same else row.case, row.endpoint, *cells, _figure(ratio, "{:.0f} x")
+        )
+    return table
+
+
+_COLUMNS: Mapping[str, tuple[Callable[[Row], float | None], str]] = {
+    "quiet ms": (lambda row: row.quiet_ms, "{:.2f}"),
+    "median ms": (lambda row: row.median_ms, "{:.2f}"),
+    "p95 ms": (lambda row: row.p95_ms, "{:.2f}"),
+    "p99 ms": (lambda row: row.p99_ms, "{:.2f}"),
+    "candidates": (lambda row: row.candidates, "{}"),
+    "MB": (lambda row: None if row.body_bytes is None else row.body_bytes / 1e6, "{:.2f}"),
+    "per s": (lambda row: row.per_second, "{:.0f}"),
+    "memory MB": (
+        lambda row: None if row.resident_bytes is None else row.resident_bytes / 1e6,
+        "{:.0f}",
+    ),
+    "kB each": (lambda row: None if row.bytes_each is None else row.bytes_each / 1e3, "{:.2f}"),
+    "refused": (lambda row: row.refused or None, "{:.0f}"),
+}
+
+
+def _judged(thresholds: Sequence[Threshold], values: Sequence[float | None]) -> Table:
+    table = Table(title="Thresholds (bench/thresholds.yaml)", title_justify="left")
+    for name in ("case", "threshold", "observed before", "measured", ""):
+        table.add_column(name)
+    for threshold, value in zip(thresholds, values, strict=True):
+        met = _verdict(threshold, value)
+        observed = str(threshold.observed or "")
+        table.add_row(threshold.case, str(threshold), observed, _figure(value, "{:.1f}"), met)
+    return table
+
+
+def _verdict(threshold: Threshold, value: float | None) -> str:
+    if value is not None:
+        return "pass" if threshold.is_met(value) else "FAIL"
+    return "in the full run" if threshold.only_full else "not measured"
+
+
+def _find(rows: Sequence[Row], case: str, endpoint: str | None) -> Row | None:
+    return next((one for one in rows if (one.case, one.endpoint) == (case, endpoint)), None)
+
+
+def _figure(value: float | None, form: str) -> str:
+    return "" if value is None else form.format(value)
+
+
+def markdown(rows: Sequence[Row], ours: str, peer: str | None) -> str:
+    """Return the figures side by side as a Markdown table."""
+    lines = [
+        f"| case | MB | {ours} | {peer or 'peer'} | ratio |",
+        "| --- | ---: | ---: | ---: | ---: |",
+    ]
+    for row in rows:
+        if row.endpoint != ours:
+            continue
+        other = _find(rows, row.case, peer)
+        ratio = _faster(row, other) or _more_done(row, other)
+        size = None if row.body_bytes is None else row.body_bytes / 1e6
+        cells = (
+            row.case,
+            _figure(size, "{:.2f}"),
+            _speed(row),
+            "" if other is None else _speed(other),
+            _figure(ratio, "{:.0f} x"),
+        )
+        lines.append(f"| {' | '.join(cells)} |")
+    return "\n".join(lines) + "\n"
+
+
+def _speed(row: Row) -> str:
+    if row.per_second is not None:
+        return f"{row.per_second:.0f}/s"
+    return _figure(row.median_ms, "{:.2f} ms")

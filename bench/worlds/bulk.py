@@ -1,0 +1,190 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Writes a world straight into a database: a hundred thousand trees over HTTP would take hours."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+import sqlalchemy as sa
+
+from bench.worlds import World
+from treeclaim.store import DatabaseSettings, Store
+from treeclaim.store.operations.catalogue import standard_names
+from treeclaim.store.schema import revisions as schema
+from treeclaim.store.schema import tables
+
+_AT_ONCE = 5_000
+_PROJECT = "bench"
+_MOST = 2**31 - 1
+
+
+def write_world(database: str, world: World) -> None:
+    """Make the schema and the standard names in an empty database, and a world in it."""
+    store = Store(DatabaseSettings(database, sqlite_synchronous=False))
+    schema.sync(store.engine)
+    store.write(standard_names.sync_standard_names)
+    with store.engine.begin() as connection:
+        _write(connection, world)
+        for number in range(1, world.copies):
+            _copy(connection, len(world.providers), number)
+    store.close()
+
+
+def _copy(connection: sa.Connection, count: int, number: int) -> None:
+    """Let the database write all providers but their claims once more, under other names."""
+    offset = count * number
+    changed: dict[str, Any] = {
+        "id": lambda column: column + offset,
+        "uuid": lambda column: sa.literal(f"{number:08x}") + sa.func.substr(column, 9),
+        "name": lambda column: sa.literal(f"copy{number}-") + column,
+        "root_provider_id": lambda column: column + offset,
+        "parent_provider_id": lambda column: column + offset,
+        "resource_provider_id": lambda column: column + offset,
+    }
+    for table, key in (
+        (tables.resource_providers, tables.resource_providers.c.id),
+        (tables.inventories, tables.inventories.c.resource_provider_id),
+        (tables.resource_provider_traits, tables.resource_provider_traits.c.resource_provider_id),
+        (
+            tables.resource_provider_aggregates,
+            tables.resource_provider_aggregates.c.resource_provider_id,
+        ),
+    ):
+        # An inventory gets an id of its own.
+        columns = [each for each in table.c if not (each.name == "id" and key.name != "id")]
+        values = [changed.get(each.name, lambda column: column)(each) for each in columns]
+        connection.execute(
+            sa.insert(table).from_select(columns, sa.select(*values).where(key <= count))
+        )
+
+
+def _write(connection: sa.Connection, world: World) -> None:
+    ids = {one.uuid: number for number, one in enumerate(world.providers, 1)}
+    classes = _ids(connection, tables.resource_classes)
+    custom = {name for one in world.providers for name in one.traits if name.startswith("CUSTOM_")}
+    _insert(connection, tables.traits, ({"name": name} for name in sorted(custom)))
+    traits = _ids(connection, tables.traits)
+    aggregates = {
+        uuid: number
+        for number, uuid in enumerate(
+            dict.fromkeys(uuid for one in world.providers for uuid in one.aggregates), 1
+        )
+    }
+    roots: dict[str, int] = {}
+    for one in world.providers:
+        roots[one.uuid] = ids[one.uuid] if one.parent is None else roots[one.parent]
+    _insert(
+        connection,
+        tables.resource_providers,
+        (
+            {
+                "id": ids[one.uuid],
+                "uuid": one.uuid,
+                "name": one.name,
+                "generation": 1,
+                "root_provider_id": roots[one.uuid],
+                "parent_provider_id": None if one.parent is None else ids[one.parent],
+            }
+            for one in world.providers
+        ),
+    )
+    _insert(
+        connection,
+        tables.inventories,
+        (
+            {
+                "resource_provider_id": ids[one.uuid],
+                "resource_class_id": classes[name],
+                "total": total,
+                "reserved": 0,
+                "min_unit": 1,
+                "max_unit": _MOST,
+                "step_size": 1,
+                "allocation_ratio": 1.0,
+            }
+            for one in world.providers
+            for name, total in one.inventories.items()
+        ),
+    )
+    _insert(
+        connection,
+        tables.placement_aggregates,
+        ({"id": number, "uuid": uuid} for uuid, number in aggregates.items()),
+    )
+    own_traits = ((ids[one.uuid], traits[name]) for one in world.providers for name in one.traits)
+    _link(connection, tables.resource_provider_traits, "trait_id", own_traits)
+    own_aggregates = (
+        (ids[one.uuid], aggregates[uuid]) for one in world.providers for uuid in one.aggregates
+    )
+    _link(connection, tables.resource_provider_aggregates, "aggregate_id", own_aggregates)
+    _write_claims(connection, world, ids, classes)
+
+
+def _link(
+    connection: sa.Connection, table: sa.Table, column: str, pairs: Iterable[tuple[int, int]]
+) -> None:
+    """Write which providers have what: ids of a provider, and of what it has."""
+    _insert(
+        connection,
+        table,
+        ({"resource_provider_id": provider, column: other} for provider, other in pairs),
+    )
+
+
+def _write_claims(
+    connection: sa.Connection, world: World, ids: dict[str, int], classes: dict[str, int]
+) -> None:
+    """Write what is used already: one consumer for each provider that lends something."""
+    busy = [one for one in world.providers if one.used]
+    if not busy:
+        return
+    for table in (tables.projects, tables.users):
+        _insert(connection, table, [{"id": 1, "external_id": _PROJECT}])
+    _insert(
+        connection,
+        tables.consumers,
+        (
+            {"uuid": _consumer(one.uuid), "project_id": 1, "user_id": 1, "generation": 1}
+            for one in busy
+        ),
+    )
+    _insert(
+        connection,
+        tables.allocations,
+        (
+            {
+                "resource_provider_id": ids[one.uuid],
+                "consumer_id": _consumer(one.uuid),
+                "resource_class_id": classes[name],
+                "used": used,
+            }
+            for one in busy
+            for name, used in one.used.items()
+        ),
+    )
+
+
+def _consumer(provider: str) -> str:
+    return f"c{provider[1:]}"
+
+
+def _ids(connection: sa.Connection, table: sa.Table) -> dict[str, int]:
+    found = connection.execute(sa.select(table.c.name, table.c.id))
+    return dict(found.all())
+
+
+def _insert(connection: sa.Connection, table: sa.Table, rows: Any) -> None:
+    now = datetime.now(UTC).replace(tzinfo=None)
+    for some in _pieces({"created_at": now} | row for row in rows):
+        connection.execute(sa.insert(table), some)
+
+
+def _pieces(rows: Iterator[dict[str, Any]]) -> Iterator[Sequence[dict[str, Any]]]:
+    piece: list[dict[str, Any]] = []
+    for row in rows:
+        piece.append(row)
+        if len(piece) == _AT_ONCE:
+            yield piece
+            piece = []
+    if piece:
+        yield piece

@@ -1,0 +1,193 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Measures what there is, is used and still fits, again and again (contract page 99, section 6).
+
+The listener has a Forest of its own, which follows the change feed, so a round costs the database one
+small query where nothing changed, and no worker anything. A scrape only shows what was measured last.
+How many fit is counted by children with the lowest priority.
+"""
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+import orjson
+
+from treeclaim.admin.flavors import FlavorFileError
+from treeclaim.forest.listing.totals import Totals, totals_of, totals_of_aggregates
+from treeclaim.forest.placing.capacity import Fitting
+from treeclaim.model.errors import StoreUnavailableError, TreeclaimError
+from treeclaim.model.request import CandidateRequest
+from treeclaim.replica.asking import Asked
+from treeclaim.replica.children.parent import Child
+from treeclaim.replica.following import Follower
+from treeclaim.replica.kept import KeptAnswer
+from treeclaim.replica.placing_questions import CapacityQuestion
+from treeclaim.store import Store
+
+_LOG = logging.getLogger(__name__)
+
+_ROUND_SECONDS = 10.0
+"""From the beginning of a round to that of the next one."""
+
+_COUNTING_SECONDS = 10.0
+"""For counting what fits, of all flavors together. So values are at most 20 s old when the next ones
+come, and some seconds more where the machine is busy."""
+
+_OLDEST_SECONDS = 30.0
+"""Older values are not shown: a gap in a graph is true, a straight line is not."""
+
+_SHARE_OF_TIME = 0.8
+"""Of a flavor's seconds, in which it is counted: the rest is for telling the number."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fits:
+    """How many consumers of a flavor fit: `now`, and `when_empty`, if nothing were allocated."""
+
+    now: int
+    when_empty: int
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """What was measured in a round.
+
+    Attributes:
+        at: As of when, of the monotonic clock.
+        cloud: Sums over all providers.
+        aggregates: Sums by uuid of an aggregate, of those that have any.
+        fits: By name of the flavor, of those that could be counted.
+    """
+
+    at: float
+    cloud: Totals = field(default_factory=dict)
+    aggregates: Mapping[str, Totals] = field(default_factory=dict)
+    fits: Mapping[str, Fits] = field(default_factory=dict)
+
+
+class Meter:
+    """Measures in a thread of its own."""
+
+    def __init__(
+        self,
+        store: Store,
+        aggregates: Sequence[str],
+        read_flavors: Callable[[], Mapping[str, CandidateRequest]],
+        most_bytes: int | None,
+        oldest_seconds: float = _OLDEST_SECONDS,
+    ) -> None:
+        """Say what is to be measured.
+
+        Args:
+            store: The database of the service.
+            aggregates: Uuids of those whose sums are wanted.
+            read_flavors: Returns the flavors, or raises `FlavorFileError`.
+            most_bytes: Memory that counting a flavor may hold.
+            oldest_seconds: Age from which on values are not shown.
+        """
+        self._follower = Follower(store, is_worker=False)
+        self._aggregates = aggregates
+        self._read_flavors = read_flavors
+        self._most_bytes = most_bytes
+        self._oldest_seconds = oldest_seconds
+        self._flavors: Mapping[str, CandidateRequest] = {}
+        self._is_stale = threading.Event()
+        self._wake = threading.Event()
+        self._latest: Measured | None = None
+        self._version = -1
+
+    def start(self) -> None:
+        """Begin to measure."""
+        self.reload()
+        threading.Thread(target=self._go_on, name="meter", daemon=True).start()
+
+    def reload(self) -> None:
+        """Let the flavors be read again, and measure soon."""
+        self._is_stale.set()
+        self._wake.set()
+
+    def latest(self) -> Measured | None:
+        """Return what was measured last, unless it is too old."""
+        latest = self._latest
+        if latest is None or time.monotonic() - latest.at > self._oldest_seconds:
+            return None
+        return latest
+
+    def _go_on(self) -> None:
+        while True:
+            begin = time.monotonic()
+            self._wake.clear()
+            try:
+                self.measure()
+            except StoreUnavailableError as error:
+                _LOG.warning("No metrics of resources: %s", error.for_operators)
+            except Exception:  # noqa: BLE001 - the next round may succeed
+                _LOG.exception("Resources could not be measured")
+            self._wake.wait(max(0.0, begin + _ROUND_SECONDS - time.monotonic()))
+
+    def measure(self) -> None:
+        """Measure once.
+
+        Raises:
+            StoreUnavailableError: if the database does not answer.
+        """
+        is_stale = self._is_stale.is_set()
+        self._is_stale.clear()
+        if is_stale:
+            self._read_again()
+        now = time.monotonic()
+        self._follower.catch_up(now)
+        latest, forest = self._latest, self._follower.forest
+        if latest is not None and not is_stale and self._version == self._follower.version:
+            self._latest = replace(latest, at=now)
+            return
+        rows = forest.living_rows
+        self._latest = Measured(
+            now,
+            totals_of(forest, rows, None),
+            totals_of_aggregates(forest, rows, self._aggregates),
+            self._counted(),
+        )
+        self._version = self._follower.version
+
+    def _read_again(self) -> None:
+        try:
+            self._flavors = self._read_flavors()
+        except FlavorFileError as error:
+            kept = f"; the former {len(self._flavors)} flavors are kept" if self._flavors else ""
+            _LOG.error("[treeclaim]/metrics_of_flavors: %s%s", error, kept)
+
+    def _counted(self) -> dict[str, Fits]:
+        found: dict[str, Fits] = {}
+        end = time.monotonic() + _COUNTING_SECONDS
+        for number, (name, request) in enumerate(self._flavors.items()):
+            # One that takes all its time leaves the others theirs.
+            seconds = (end - time.monotonic()) / (len(self._flavors) - number)
+            try:
+                fits = self._fits(name, request, seconds)
+            except (TreeclaimError, OSError) as error:
+                _LOG.warning("How many %r fit is not known: %s", name, error)
+                continue
+            if fits is not None:
+                found[name] = fits
+        return found
+
+    def _fits(self, name: str, request: CandidateRequest, seconds: float) -> Fits | None:
+        """Count one flavor; None if the time was too short for it."""
+        asked = Asked.now(max(seconds, 0.0), most_bytes=self._most_bytes)
+        fitting = Fitting(None, 0, asked.begin + _SHARE_OF_TIME * seconds)
+        question = CapacityQuestion({name: request}, fitting)
+        child = Child(question, self._follower.forest, asked)
+        try:
+            answer = child.first()
+        finally:
+            child.end()
+        if not isinstance(answer, KeptAnswer):
+            raise TypeError("some numbers are no long answer")
+        told = orjson.loads(answer.body)["capacity"][name]
+        if not told["complete"]:
+            _LOG.warning("How many %r fit is not known: it takes more than %.1f s", name, seconds)
+            return None
+        return Fits(told["fits"], told["when_empty"])

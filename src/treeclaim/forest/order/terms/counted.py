@@ -1,0 +1,82 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a candidate is said to use: its trees, and what its slots take of a class."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from treeclaim.forest.domains.filters import with_any_trait_by_position
+from treeclaim.forest.domains.relation import Relation
+from treeclaim.forest.solve.blocks import Choices
+from treeclaim.forest.table.columns import Mask, Rows
+from treeclaim.forest.table.forest import Forest
+from treeclaim.model.names import SHARING_TRAIT
+
+
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """What a slot takes of a class.
+
+    Attributes:
+        slot: The slot.
+        amount: Units.
+    """
+
+    slot: int
+    amount: int
+
+
+class CountedTrees:
+    """Which trees each candidate is said to use: those of sharing providers only if all are."""
+
+    def __init__(
+        self, tree: Rows, sharing: Mask, giving: Sequence[int], relations: Sequence[Relation]
+    ) -> None:
+        """Take what a search has.
+
+        Args:
+            tree: Number of the tree by position.
+            sharing: Who is a sharing provider, by position.
+            giving: Slots whose provider gives something.
+            relations: Who may take each of them.
+        """
+        self.tree = tree
+        self._sharing = sharing
+        self._giving = list(giving)
+        self.may_be_shared = all(relation.has_sharing for relation in relations)
+        """Whether a candidate may consist of sharing providers alone."""
+        self.are_own = all(relation.pairs.is_local for relation in relations)
+        """Whether every provider is of its anchor's tree."""
+
+    def counted(self, chosen: Choices) -> tuple[Rows, Mask]:
+        """Return the trees of each candidate.
+
+        Returns:
+            Numbers of trees, shape (candidates, k), and which of them are meant; none is twice.
+        """
+        if self.are_own:
+            trees = self.tree[chosen[:, self._giving[:1]]]
+            return trees, np.ones(trees.shape, dtype=np.bool_)
+        positions = chosen[:, self._giving]
+        trees = self.tree[positions]
+        shares = self._sharing[positions]
+        is_shared = np.logical_and.reduce(shares, axis=1, keepdims=True)
+        meant = ~shares | is_shared
+        return trees, first_of_each(trees, meant)
+
+
+def first_of_each(numbers: Choices, meant: Mask) -> Mask:
+    """Tell which of the numbers meant in a row stand there for the first time."""
+    first = meant.copy()
+    for column in range(1, numbers.shape[1]):
+        again = (numbers[:, :column] == numbers[:, [column]]) & meant[:, :column]
+        first[:, column] &= ~again.any(axis=1)
+    return first
+
+
+def sharing_by_position(forest: Forest) -> Mask:
+    """Tell which providers are sharing ones, by position."""
+    if SHARING_TRAIT not in forest.catalogue.traits:
+        return np.zeros(len(forest.order.row), dtype=np.bool_)
+    return with_any_trait_by_position(forest, (SHARING_TRAIT,))

@@ -1,0 +1,93 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`pack`: how full the trees of a candidate are."""
+
+from collections.abc import Sequence
+from functools import cached_property
+
+import numpy as np
+
+from treeclaim.forest.domains.relation import Relation
+from treeclaim.forest.order.terms.counted import CountedTrees, Taken, first_of_each
+from treeclaim.forest.order.terms.options import greatest, least
+from treeclaim.forest.order.terms.term import TermValue
+from treeclaim.forest.order.totals import ClassTotals, Floats
+from treeclaim.forest.solve.blocks import Choices
+
+
+class PackOfClass(TermValue):
+    """How full the trees of a candidate are of a class, with what it takes: `pack`."""
+
+    def __init__(
+        self,
+        trees: CountedTrees,
+        totals: ClassTotals,
+        taken: Sequence[Taken],
+        relations: Sequence[Relation],
+    ) -> None:
+        """Take what a search has.
+
+        Args:
+            trees: Which trees each candidate uses.
+            totals: What is used of the class.
+            taken: What slots take of it.
+            relations: Who may take each slot of the search.
+        """
+        self._trees = trees
+        self._totals = totals
+        self._slots = [part.slot for part in taken]
+        self._amount = float(sum(part.amount for part in taken))
+        self._relations = [relations[slot] for slot in self._slots]
+
+    def exact(self, chosen: Choices) -> Floats:
+        """Return the value of each complete candidate."""
+        totals = self._totals
+        trees, meant = self._trees.counted(chosen)
+        used = np.where(meant, totals.tree_used[trees], 0).sum(axis=1)
+        capacity = np.where(meant, totals.tree_capacity[trees], 0).sum(axis=1)
+        if not self._trees.are_own:
+            positions = chosen[:, self._slots]
+            own = self._trees.tree[positions]
+            is_in = ((own[:, :, None] == trees[:, None, :]) & meant[:, None, :]).any(axis=2)
+            lent = first_of_each(positions, ~is_in)
+            used += np.where(lent, totals.used[positions], 0).sum(axis=1)
+            capacity += np.where(lent, totals.capacity[positions], 0).sum(axis=1)
+        filled: Floats = np.minimum((used + self._amount) / capacity, 1)
+        return filled
+
+    def _options(self) -> tuple[Relation, Floats] | None:
+        """Return the value by option where one slot alone takes the class, else None."""
+        if len(self._slots) > 1:
+            return None
+        (relation,) = self._relations
+        totals, pairs = self._totals, relation.pairs
+        root = np.arange(len(pairs.starts) - 1).repeat(np.diff(pairs.starts))
+        lent = self._trees.tree[pairs.provider] != root
+        used = totals.tree_used[root] + np.where(lent, totals.used[pairs.provider], 0)
+        capacity = totals.tree_capacity[root] + np.where(lent, totals.capacity[pairs.provider], 0)
+        return relation, np.minimum((used + self._amount) / np.maximum(capacity, 1), 1)
+
+    @cached_property
+    def ceiling(self) -> Floats:
+        """Return the greatest value under each root."""
+        if self._trees.may_be_shared:
+            return np.ones(len(self._totals.tree_used))
+        if all(relation.pairs.is_local for relation in self._relations):
+            return self._of_trees()
+        options = self._options()
+        return np.ones(len(self._totals.tree_used)) if options is None else greatest(*options)
+
+    @cached_property
+    def floor(self) -> Floats:
+        """Return the least value under each root."""
+        if self._trees.may_be_shared:
+            return np.zeros(len(self._totals.tree_used))
+        if all(relation.pairs.is_local for relation in self._relations):
+            return self._of_trees()
+        options = self._options()
+        return np.zeros(len(self._totals.tree_used)) if options is None else least(*options)
+
+    def _of_trees(self) -> Floats:
+        totals = self._totals
+        capacity = np.maximum(totals.tree_capacity, 1)
+        filled: Floats = np.minimum((totals.tree_used + self._amount) / capacity, 1)
+        return filled

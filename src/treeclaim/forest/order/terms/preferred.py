@@ -1,0 +1,98 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`preferred`: traits that are better there, or not."""
+
+from collections.abc import Sequence
+from functools import cached_property
+
+import numpy as np
+
+from treeclaim.forest.domains.relation import Relation
+from treeclaim.forest.order.terms.options import greatest
+from treeclaim.forest.order.terms.term import Partial, TermValue
+from treeclaim.forest.order.totals import Floats
+from treeclaim.forest.solve.blocks import Choices
+from treeclaim.forest.table.columns import Mask
+
+
+class PreferredOfSlot(TermValue):
+    """Weights of the preferences of a group with one slot, as one number for each position."""
+
+    def __init__(self, slot: int, relation: Relation, worth: Floats) -> None:
+        """Take the weights that hold, by position of the provider."""
+        self._slot = slot
+        self._relation = relation
+        self._worth = worth
+
+    def exact(self, chosen: Choices) -> Floats:
+        """Return the weight that holds for each complete candidate."""
+        return self._worth[chosen[:, self._slot]]
+
+    @cached_property
+    def ceiling(self) -> Floats:
+        """Return the greatest weight under each root."""
+        return greatest(self._relation, self._worth[self._relation.pairs.provider])
+
+    def bound(self, partial: Partial) -> Floats:
+        """Return the greatest weight."""
+        if self._slot in partial.filled:
+            return self.exact(partial.chosen)
+        return self.ceiling[partial.anchor]
+
+
+class PreferredOfGroup(TermValue):
+    """The weight of one preference of a group with several slots."""
+
+    def __init__(
+        self,
+        slots: Sequence[int],
+        relations: Sequence[Relation],
+        has: Mask,
+        *,
+        is_wanted: bool,
+        weight: int,
+    ) -> None:
+        """Take the slots of the group, and the preference.
+
+        Args:
+            slots: Those of the group.
+            relations: Who may take each slot of the search.
+            has: Who has the trait, by position.
+            is_wanted: Whether some provider of the group is to have it, or none.
+            weight: Of the preference.
+        """
+        self._slots = list(slots)
+        self._relations = [relations[slot] for slot in slots]
+        self._has = has
+        self._is_wanted = is_wanted
+        self._weight = float(weight)
+
+    def exact(self, chosen: Choices) -> Floats:
+        """Return the weight where it holds."""
+        some = self._has[chosen[:, self._slots]].any(axis=1)
+        return np.where(some == self._is_wanted, self._weight, 0.0)
+
+    @cached_property
+    def ceiling(self) -> Floats:
+        """Return the weight where some options may make it hold."""
+        could = [self._could(relation) for relation in self._relations]
+        holds = np.logical_or.reduce(could) if self._is_wanted else np.logical_and.reduce(could)
+        return np.where(holds, self._weight, 0.0)
+
+    def _could(self, relation: Relation) -> Mask:
+        """Tell for each root whether some option has the trait, or lacks it if that is wanted."""
+        suits = self._has[relation.pairs.provider] == self._is_wanted
+        could: Mask = greatest(relation, suits.astype(np.float64)) > 0
+        return could
+
+    def bound(self, partial: Partial) -> Floats:
+        """Return the weight where it holds, or still may."""
+        verdicts = []
+        for slot, relation in zip(self._slots, self._relations, strict=True):
+            if slot in partial.filled:
+                verdicts.append(self._has[partial.chosen[:, slot]] == self._is_wanted)
+            else:
+                verdicts.append(self._could(relation)[partial.anchor])
+        holds = (
+            np.logical_or.reduce(verdicts) if self._is_wanted else np.logical_and.reduce(verdicts)
+        )
+        return np.where(holds, self._weight, 0.0)

@@ -1,0 +1,60 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a term is, for complete candidates, and at most for what may become one.
+
+Every term is in [0, 1]. It has three faces: its value for complete candidates; a ceiling for all
+candidates of each anchor; and a ceiling for what partial candidates can become. Ceilings may be too
+high, never too low.
+"""
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from functools import cached_property
+
+from treeclaim.forest.order.totals import Floats
+from treeclaim.forest.solve.blocks import Choices
+from treeclaim.forest.table.columns import Rows
+
+
+@dataclass(frozen=True, slots=True)
+class Partial:
+    """Partial candidates.
+
+    Attributes:
+        anchor: Number of the anchor of each, int64, shape (n,).
+        chosen: Positions, int64, shape (n, slots).
+        filled: Slots whose columns mean something.
+    """
+
+    anchor: Rows
+    chosen: Choices
+    filled: frozenset[int]
+
+    def __len__(self) -> int:
+        """Return how many there are."""
+        return len(self.anchor)
+
+
+class TermValue(ABC):
+    """A term or a part of one, ready to be asked for candidates of one search."""
+
+    @abstractmethod
+    def exact(self, chosen: Choices) -> Floats:
+        """Return the value of each complete candidate."""
+
+    @cached_property
+    @abstractmethod
+    def ceiling(self) -> Floats:
+        """Return the greatest value under each root, by number; of no meaning where none is."""
+
+    @cached_property
+    def floor(self) -> Floats:
+        """Return the least value under each root, by number."""
+        raise NotImplementedError
+
+    def bound(self, partial: Partial) -> Floats:
+        """Return the greatest value of what each partial candidate may become."""
+        return self.ceiling[partial.anchor]
+
+    def least(self, partial: Partial) -> Floats:
+        """Return the least value of what each partial candidate may become."""
+        return self.floor[partial.anchor]

@@ -1,0 +1,133 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How many consumers of a request fit into each tree, remembered while single trees change.
+
+Where trees do not concern each other, a claim changes the numbers of the trees that it touches and
+no others. So what was counted is kept, with a mark in the log of each class that the request wants;
+next time only the trees written since are counted anew, in a small Forest of their own.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from treeclaim.forest.bounds import thresholds
+from treeclaim.forest.placing.alike import alone
+from treeclaim.forest.table.class_inventories import ClassInventories
+from treeclaim.forest.table.columns import Integers, Trees
+from treeclaim.forest.table.forest import Forest
+from treeclaim.model.request import CandidateRequest
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TreeCounts:
+    """Consumers of one request by tree; int64, shape (roots,).
+
+    Attributes:
+        fits: How many fit now.
+        at_most: How many any order could place.
+        when_empty: How many would fit if nothing were allocated.
+        is_complete: Whether there was time to count all.
+    """
+
+    fits: Integers
+    at_most: Integers
+    when_empty: Integers
+    is_complete: bool
+
+    @property
+    def nbytes(self) -> int:
+        """Return the memory that they take."""
+        return self.fits.nbytes + self.at_most.nbytes + self.when_empty.nbytes
+
+    def put(self, trees: Trees, others: "TreeCounts") -> None:
+        """Put the numbers of some trees, counted elsewhere, in the place of theirs."""
+        self.fits[trees] = others.fits
+        self.at_most[trees] = others.at_most
+        self.when_empty[trees] = others.when_empty
+
+
+@dataclass(frozen=True, slots=True)
+class _Mark:
+    """A moment in the log of a class.
+
+    Attributes:
+        columns: The class's.
+        moment: What was written before is counted.
+    """
+
+    columns: ClassInventories
+    moment: int
+
+
+@dataclass(slots=True, eq=False)
+class _Kept:
+    """Counts that were right at some moment.
+
+    Attributes:
+        counts: The counts.
+        marks: That moment, for each class of the request.
+    """
+
+    counts: TreeCounts
+    marks: Sequence[_Mark]
+
+    @property
+    def nbytes(self) -> int:
+        return self.counts.nbytes
+
+
+Count = Callable[[Forest], TreeCounts | None]
+"""Counts in a Forest; None where trees concern each other."""
+
+
+def remembered(forest: Forest, request: CandidateRequest, count: Count) -> TreeCounts | None:
+    """Return the counts of a request as things are now; not to be changed.
+
+    Args:
+        forest: Where to count; no copy with amounts of its own.
+        request: What the consumers want.
+        count: Counts for this request.
+    """
+    kept = forest.counts.find(request)
+    marks = _marks(forest, request)
+    if isinstance(kept, _Kept):
+        trees = _written_since(forest, kept.marks)
+        if trees is not None and len(trees):
+            some = count(alone(forest, trees))
+            if some is None or not some.is_complete:
+                return count(forest)
+            kept.counts.put(trees, some)
+        if trees is not None:
+            kept.marks = marks
+            return kept.counts
+    counts = count(forest)
+    if counts is not None and counts.is_complete:
+        if isinstance(kept, _Kept):
+            kept.counts, kept.marks = counts, marks
+        else:
+            forest.counts.keep(request, _Kept(counts, marks))
+    return counts
+
+
+def _marks(forest: Forest, request: CandidateRequest) -> Sequence[_Mark]:
+    names = {name for group in request.groups for name in group.resources}
+    columns = [forest.class_inventories(name) for name in sorted(names)]
+    return [
+        _Mark(one_class, 0 if one_class.written is None else one_class.written.mark)
+        for one_class in columns
+    ]
+
+
+def _written_since(forest: Forest, marks: Sequence[_Mark]) -> Trees | None:
+    """Return the trees that were written since some moments; None if they are not known, or many."""
+    trees: list[Trees] = [np.empty(0, dtype=np.int64)]
+    for mark in marks:
+        log = mark.columns.written
+        indices = None if log is None else log.since(mark.moment)
+        if indices is None:
+            return None
+        positions = forest.order.position[mark.columns.row.values[indices]]
+        trees.append(forest.order.tree[positions])
+    written = np.unique(np.concatenate(trees))
+    return written if len(written) <= thresholds.FEW_TREES_WRITTEN else None

@@ -1,0 +1,114 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A batch: many providers brought to a state in one transaction (contract page 99, section 8)."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum, StrEnum
+
+from treeclaim.model.errors import TreeclaimError
+from treeclaim.model.inventory import Inventory
+
+
+class Unnamed(Enum):
+    """Marks a member that an entry omits: it stays as it is."""
+
+    UNNAMED = "unnamed"
+
+
+@dataclass(frozen=True, slots=True)
+class BatchEntry:
+    """The wanted state of one provider.
+
+    Attributes:
+        uuid: Normalised; None where the name says which one is meant.
+        name: Its name; None to keep it.
+        parent: Uuid of its parent, None for none.
+        generation: What the client knows; None to compare nothing.
+        inventories: All of them, by class name; None to keep them.
+        traits: All of them; None to keep them.
+        aggregates: All of them; None to keep them.
+    """
+
+    uuid: str | None
+    name: str | None
+    parent: str | Unnamed | None = Unnamed.UNNAMED
+    generation: int | None = None
+    inventories: Mapping[str, Inventory] | None = None
+    traits: Sequence[str] | None = None
+    aggregates: Sequence[str] | None = None
+
+
+class BatchResult(StrEnum):
+    """The result of an entry."""
+
+    CREATED = "created"
+    CHANGED = "changed"
+    UNCHANGED = "unchanged"
+
+
+@dataclass(frozen=True, slots=True)
+class Applied:
+    """The outcome of one entry, in the order of the answer.
+
+    Attributes:
+        uuid: Of the provider.
+        generation: Afterwards.
+        result: What became of it.
+        changed: Names of the members that are different now.
+    """
+
+    uuid: str
+    generation: int
+    result: BatchResult
+    changed: Sequence[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """A fault of an entry.
+
+    Attributes:
+        index: Which entry.
+        error: What is wrong.
+    """
+
+    index: int
+    error: TreeclaimError
+
+
+class BatchRefusedError(TreeclaimError):
+    """Some entries are faulty; nothing was done."""
+
+    def __init__(self, problems: Sequence[Problem]) -> None:
+        super().__init__(
+            "\n".join(f"providers[{problem.index}]: {problem.error}" for problem in problems)
+        )
+        self.problems = problems
+
+
+class RepeatedProviderError(TreeclaimError):
+    """Two entries name the same provider."""
+
+    def __init__(self, index: int) -> None:
+        super().__init__(f"It is the same provider as providers[{index}].")
+
+
+class UnknownNameError(TreeclaimError):
+    """An entry without a uuid names no provider."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f"No resource provider with name {name} found; a new one needs a uuid.")
+
+
+class NamelessError(TreeclaimError):
+    """A new provider without a name."""
+
+    def __init__(self, uuid: str) -> None:
+        super().__init__(f"A resource provider's name is required: {uuid} does not exist.")
+
+
+class BatchForbiddenError(TreeclaimError):
+    """The batch would do something that the policy does not allow its caller."""
+
+    def __init__(self, rule: str) -> None:
+        super().__init__(f"Policy does not allow {rule} to be performed.")

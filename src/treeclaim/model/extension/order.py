@@ -1,0 +1,72 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How candidates are ordered (contract page 98, section 2)."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+DECIMALS = 12
+"""To so many decimals a score is rounded."""
+
+DEFAULT_CANDIDATES = 1_000
+"""Candidates of an ordered search without a limit."""
+
+MOST_CANDIDATES = 10_000
+"""The greatest limit of an ordered search."""
+
+
+class TermName(StrEnum):
+    """The criterion of a term of `order_by`."""
+
+    PACK = "pack"
+    PACK_PROVIDERS = "pack_providers"
+    SPREAD = "spread"
+    SPREAD_PROVIDERS = "spread_providers"
+    PREFERRED = "preferred"
+    NEAR = "near"
+    FAR = "far"
+    SHUFFLE = "shuffle"
+
+
+@dataclass(frozen=True, slots=True)
+class Term:
+    """One term of a score.
+
+    Attributes:
+        name: What it looks at.
+        arguments: Resource classes, suffixes of groups, or a seed; as the term wants them.
+        weight: How much it counts beside the others, 1 to 1,000.
+    """
+
+    name: TermName
+    arguments: tuple[str, ...] = ()
+    weight: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Preference:
+    """A trait that a group prefers, or prefers to avoid.
+
+    Attributes:
+        suffix: The group.
+        trait: Name of the trait.
+        is_wanted: False for a trait to avoid.
+        weight: How much it counts beside the other preferences, 1 to 1,000.
+    """
+
+    suffix: str
+    trait: str
+    is_wanted: bool = True
+    weight: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """How the candidates of a request are ordered: by descending score.
+
+    Attributes:
+        terms: What the score is the weighted mean of; at least one.
+        preferences: What the term `preferred` looks at.
+    """
+
+    terms: tuple[Term, ...]
+    preferences: tuple[Preference, ...] = ()

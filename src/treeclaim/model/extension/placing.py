@@ -1,0 +1,100 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Placing many consumers in one call (contract page 98, section 4)."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from treeclaim.model.request import CandidateRequest
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """A rule between the placements of several consumers; one of three kinds.
+
+    Attributes:
+        domains: Uuids of aggregates; None where every tree is a domain.
+        max_per_domain: No domain gets beyond so many.
+        max_skew: A consumer's domain gets at most so many more than the emptiest one.
+        same_domain: All in one.
+        others: Consumers that count too, where they are when the call begins.
+        requests: Numbers of the requests whose consumers it is for, and counts.
+        soft: Whether a consumer without a candidate may do without it.
+    """
+
+    domains: tuple[str, ...] | None
+    max_per_domain: int | None
+    max_skew: int | None
+    same_domain: bool
+    others: tuple[str, ...]
+    requests: frozenset[int]
+    soft: bool
+
+
+@dataclass(frozen=True, slots=True)
+class PlacingRequest:
+    """Consumers that want the same.
+
+    Attributes:
+        alternatives: The first one that has a candidate is taken.
+        consumers: Lower-case dashed uuids.
+        project_id, user_id, consumer_type: Whose they will be.
+    """
+
+    alternatives: tuple[CandidateRequest, ...]
+    consumers: tuple[str, ...]
+    project_id: str
+    user_id: str
+    consumer_type: str
+
+
+@dataclass(frozen=True, slots=True)
+class Placing:
+    """A whole call.
+
+    Attributes:
+        requests: Who wants what.
+        rules: What must hold between them.
+        partial: Place what can be placed.
+        explain: Tell why the first unplaced one found nothing.
+    """
+
+    requests: tuple[PlacingRequest, ...]
+    rules: tuple[Rule, ...]
+    partial: bool = False
+    explain: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Holder:
+    """A consumer that holds something when the call begins.
+
+    Attributes:
+        alternative: Which alternative of its request it is told with; -1 for one that only counts.
+        allocations: Amounts by provider uuid and resource class.
+        generation: The consumer's.
+    """
+
+    alternative: int
+    allocations: Mapping[str, Mapping[str, int]]
+    generation: int
+
+
+@dataclass(frozen=True, slots=True)
+class Placement:
+    """The present or planned placement of a consumer of a call.
+
+    Attributes:
+        consumer: Who.
+        alternative: Which alternative was taken.
+        allocations: Amounts by provider uuid and resource class.
+        mappings: Provider uuids by suffix; None for who held before.
+        dropped: Numbers of the soft rules that it does without, ascending.
+        roots: Uuid and name of the root of each of its trees.
+    """
+
+    consumer: str
+    alternative: int
+    allocations: Mapping[str, Mapping[str, int]]
+    mappings: Mapping[str, list[str]] | None
+    dropped: tuple[int, ...]
+    roots: tuple[tuple[str, str], ...]

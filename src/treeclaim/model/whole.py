@@ -1,0 +1,80 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The whole inventory as arrays: what the store loads at once, without an object for each row."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+Numbers = npt.NDArray[np.int64]
+Seconds = npt.NDArray[np.float64]
+"""Since the epoch."""
+
+NO_PARENT = -1
+"""Stands for "no parent" among the ids of parents; ids are positive."""
+
+
+@dataclass(frozen=True, slots=True)
+class Links:
+    """Pairs of a provider and something that it has.
+
+    Attributes:
+        provider_id: Of each pair.
+        other: What the provider has: the id of a trait or aggregate.
+    """
+
+    provider_id: Numbers
+    other: Numbers
+
+
+@dataclass(frozen=True, slots=True)
+class InventoryColumns:
+    """Inventories with their usage; the members are those of an `InventoryRecord`.
+
+    Attributes:
+        provider_id, class_id: Which inventory; each pair occurs once.
+        total, reserved, min_unit, max_unit, step_size, allocation_ratio: The amounts.
+        used: Sum of all allocations.
+        modified_at: Last update, or creation.
+    """
+
+    provider_id: Numbers
+    class_id: Numbers
+    total: Numbers
+    reserved: Numbers
+    min_unit: Numbers
+    max_unit: Numbers
+    step_size: Numbers
+    allocation_ratio: npt.NDArray[np.float64]
+    used: Numbers
+    modified_at: Seconds
+
+
+@dataclass(frozen=True, slots=True)
+class WholeInventory:
+    """All providers with what belongs to them.
+
+    Attributes:
+        id: Ids of providers, ascending; the next ones are about the same providers.
+        uuid: As `S36` byte strings.
+        name: As clients gave them.
+        generation: Counters.
+        parent_id: Ids of the direct parents, or NO_PARENT.
+        modified_at: Last update, or creation.
+        inventories: Of all providers, in no order.
+        traits: Which provider has which trait.
+        aggregates: Which provider is in which aggregate, by a number.
+        aggregate_uuids: The aggregates' uuids by number.
+    """
+
+    id: Numbers
+    uuid: npt.NDArray[np.bytes_]
+    name: Sequence[str]
+    generation: Numbers
+    parent_id: Numbers
+    modified_at: Seconds
+    inventories: InventoryColumns
+    traits: Links
+    aggregates: Links
+    aggregate_uuids: Mapping[int, str]

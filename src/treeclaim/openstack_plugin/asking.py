@@ -1,0 +1,124 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`openstack placement candidates`, `explain` and `fit`."""
+
+import argparse
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from osc_lib.command import command
+
+from treeclaim.cli.cloud.asking.explanation import funnel_table, nearest_trees, useful_advice
+from treeclaim.cli.cloud.asking.fit import add_fit_options, counted, requests_of
+from treeclaim.cli.cloud.asking.limits import limits_of
+from treeclaim.cli.cloud.asking.question import query_of_options
+from treeclaim.cli.cloud.asking.questions import (
+    add_candidate_options,
+    add_explain_options,
+    candidates,
+    explained,
+)
+from treeclaim.cli.cloud.looking.tables import amounts_in_words
+from treeclaim.cli.cloud.providers import names_in
+from treeclaim.client.requests import bodies
+from treeclaim.openstack_plugin.columns import Told, drawn, lines
+from treeclaim.openstack_plugin.talking import Talking
+
+Rows = tuple[tuple[str, ...], Iterator[tuple[Any, ...]]]
+"""Names of columns, and a row for each thing."""
+
+
+class ListCandidates(Talking, command.Lister):
+    """List what can satisfy a request, best first with --order-by."""
+
+    add_options = staticmethod(add_candidate_options)
+
+    def take_action(self, parsed_args: argparse.Namespace) -> Rows:
+        """Ask."""
+        query = query_of_options(parsed_args, self.compute)
+        _, answer = candidates(self.client, query, parsed_args)
+        names = names_in(self.client, answer)
+        scores = answer.get("scores")
+        columns = ("Candidate", *(("Score",) if scores else ()), "Takes", "Groups")
+        return columns, (
+            (number, *((scores[number - 1],) if scores else ()), *_candidate(candidate, names))
+            for number, candidate in enumerate(answer["allocation_requests"], 1)
+        )
+
+
+def _candidate(candidate: Mapping[str, Any], names: Mapping[str, str]) -> tuple[Told, Told]:
+    taken = [
+        {"uuid": uuid, "name": names.get(uuid, uuid), "resources": dict(resources)}
+        for uuid, resources in bodies.by_provider(candidate["allocations"]).items()
+    ]
+    groups = {
+        suffix: [{"uuid": uuid, "name": names.get(uuid, uuid)} for uuid in providers]
+        for suffix, providers in candidate.get("mappings", {}).items()
+    }
+    return Told(taken, _taken_in_words), Told(groups, _groups_in_words)
+
+
+def _taken_in_words(taken: list[dict[str, Any]]) -> str:
+    return "\n".join(f"{part['name']}: {amounts_in_words(part['resources'])}" for part in taken)
+
+
+def _groups_in_words(groups: Mapping[str, list[dict[str, str]]]) -> str:
+    return "\n".join(
+        f"{suffix or '(unsuffixed)'}: {', '.join(provider['name'] for provider in providers)}"
+        for suffix, providers in groups.items()
+    )
+
+
+class Explain(Talking, command.ShowOne):
+    """Show why a request has no candidate, or which trees match."""
+
+    add_options = staticmethod(add_explain_options)
+
+    def take_action(
+        self, parsed_args: argparse.Namespace
+    ) -> tuple[tuple[str, ...], tuple[Any, ...]]:
+        """Ask why."""
+        query = query_of_options(parsed_args, self.compute)
+        query, told = explained(self.client, query, parsed_args)
+        limits = limits_of(self.client, told)
+        fields = {
+            "query": str(query),
+            "feasible": told["feasible"],
+            "fits_when_empty": told["fits_when_empty"],
+            "trees": Told(told["trees"], _trees_in_words),
+            "funnel": drawn(told["funnel"], funnel_table(told)),
+            "nearest": drawn(told["nearest"], nearest_trees(told["nearest"], limits)),
+            "advice": lines(useful_advice(told, query)),
+        }
+        return tuple(fields), tuple(fields.values())
+
+
+def _trees_in_words(trees: Mapping[str, int]) -> str:
+    return f"{trees['matching']} of {trees['considered']} match"
+
+
+class Fit(Talking, command.Lister):
+    """List how many consumers of each request still fit."""
+
+    add_options = staticmethod(add_fit_options)
+
+    def take_action(self, parsed_args: argparse.Namespace) -> Rows:
+        """Count."""
+        requests = requests_of(parsed_args, self.compute)
+        found = counted(self.client, requests, parsed_args)
+        columns = ("Request", "Fits", "At Most", "When Empty", "Complete")
+        parts = ("Parts",) if parsed_args.by else ()
+        return (*columns, *parts), (
+            (
+                name,
+                capacity.fits,
+                capacity.at_most,
+                capacity.when_empty,
+                capacity.is_complete,
+                *((Told(dict(capacity.domains), _parts_in_words),) if parts else ()),
+            )
+            for name, capacity in found.items()
+        )
+
+
+def _parts_in_words(parts: Mapping[str, int]) -> str:
+    return "\n".join(f"{name}: {count}" for name, count in parts.items())

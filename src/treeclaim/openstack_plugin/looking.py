@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`openstack placement tree`."""
+
+import argparse
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from osc_lib.command import command
+
+from treeclaim.cli.cloud.looking.contents import Contents
+from treeclaim.cli.cloud.looking.tree import add_tree_options, trees
+from treeclaim.cli.cloud.providers import Row
+from treeclaim.openstack_plugin.columns import Told, lines
+from treeclaim.openstack_plugin.talking import Talking
+
+_INDENT = "  "
+
+
+class ListTrees(Talking, command.Lister):
+    """List provider trees, and how full they are."""
+
+    add_options = staticmethod(add_tree_options)
+
+    def take_action(
+        self, parsed_args: argparse.Namespace
+    ) -> tuple[tuple[str, ...], Iterator[tuple[Any, ...]]]:
+        """Read the trees; each provider comes before those below it."""
+        children, kept = trees(self.client, parsed_args)
+        read = tuple(
+            part
+            for part in ("traits", "aggregates")
+            if any(getattr(contents, part) is not None for contents in kept.values())
+        )
+        columns = ("Name", "UUID", "Root", "Depth", "Inventories", *map(str.title, read))
+        return columns, (
+            (
+                Told(row["name"], lambda name, depth=depth: _INDENT * depth + name),  # type: ignore[misc]
+                row["uuid"],
+                row.get("root_provider_uuid"),
+                depth,
+                *_contents(kept.get(row["uuid"]), read, parsed_args),
+            )
+            for depth, row in _preorder(children)
+        )
+
+
+def _preorder(children: Mapping[str | None, Sequence[Row]]) -> Iterator[tuple[int, Row]]:
+    # Not by recursion: a tree may be deeper than Python's stack.
+    open_rows = [(0, row) for row in reversed(children.get(None, ()))]
+    while open_rows:
+        depth, row = open_rows.pop()
+        yield depth, row
+        open_rows += [(depth + 1, child) for child in reversed(children.get(row["uuid"], ()))]
+
+
+def _contents(
+    contents: Contents | None, read: Sequence[str], options: argparse.Namespace
+) -> tuple[Told, ...]:
+    """Return the cells of a provider; one that is only above others that match has none."""
+    found = {} if contents is None else contents.document()
+    stock = found.get("inventories", {})
+    if options.classes:
+        stock = {name: fields for name, fields in stock.items() if name in options.classes}
+    words = _fields_in_words if options.inventories else _stock_in_words
+    return Told(stock, words), *(lines(found.get(part, ())) for part in read)
+
+
+def _stock_in_words(stock: Mapping[str, Mapping[str, Any]]) -> str:
+    return "\n".join(
+        f"{name} {fields['used']}/{fields['capacity']}" for name, fields in stock.items()
+    )
+
+
+def _fields_in_words(stock: Mapping[str, Mapping[str, Any]]) -> str:
+    return "\n".join(
+        f"{name} {fields['used']}/{fields['capacity']} (total {fields['total']}, reserved "
+        f"{fields['reserved']}, ratio {fields['allocation_ratio']})"
+        for name, fields in stock.items()
+    )

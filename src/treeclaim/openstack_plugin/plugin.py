@@ -1,0 +1,42 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the `openstack` command asks of a plugin (entry point `openstack.cli.extension`).
+
+It is imported whenever that command starts, so it imports nothing heavy itself.
+"""
+
+import argparse
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from treeclaim.client import Client
+
+API_NAME = "treeclaim"
+"""Of the plugin: the client manager has the client under this name, and the entry points of the
+commands are in the group `openstack.treeclaim.v1`. It is not that of another plugin."""
+
+API_VERSION_OPTION = "os_treeclaim_api_version"
+API_VERSIONS = ("1",)
+DEFAULT_API_VERSION = "1"
+
+
+def make_client(instance: Any) -> "Client":
+    """Return a client of the cloud's placement endpoint, with the login of the command.
+
+    Args:
+        instance: The command's client manager.
+    """
+    from treeclaim.client import Client, SessionTransport  # noqa: PLC0415
+
+    region = instance.sdk_connection.config
+    transport = SessionTransport(
+        instance.session,
+        region_name=region.get_region_name("placement"),
+        interface=region.get_interface("placement"),
+        endpoint_override=region.get_endpoint("placement"),
+    )
+    return Client(transport=transport)
+
+
+def build_option_parser(parser: argparse.ArgumentParser) -> argparse.ArgumentParser:
+    """Return the parser of the whole command, which gets no option more."""
+    return parser

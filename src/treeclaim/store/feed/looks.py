@@ -1,0 +1,135 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One look at the feed: a single statement that shows what is new, and most often tells all of it.
+
+It reads the positions of all streams, and the rows after the positions that the reader has seen of
+those streams that moved lately. As one statement sees one snapshot, both belong together. If these
+rows are all there is and name nothing to load, the reader knows everything by them. Else it has to
+load, in a snapshot of its own (`unread.py`): a change of a tree's shape, a stream that it did not
+know or that had long been still, a pruning, a commit of very many rows.
+
+Which streams moved lately is remembered here, in one place for all readers of a process; it decides
+what a look costs, never what it tells.
+"""
+
+from collections import defaultdict
+from collections.abc import Sequence
+from enum import Enum
+from typing import Any
+
+from treeclaim.model.changes import Changes, Cursor
+from treeclaim.store.feed.probe import Probe
+from treeclaim.store.feed.told import FeedRow, Told
+from treeclaim.store.feed.unread import StreamRow, has_gap, reached_by
+
+_STREAM = "stream"
+"""Stands for the kind in the rows that are streams."""
+
+_SQL = """
+SELECT 'stream', id, COALESCE(identity, id), position, pruned_to, epoch, closed_in, NULL, NULL
+FROM treeclaim_streams
+"""
+_SQL_OF_FEED = """
+UNION ALL SELECT * FROM (
+SELECT kind, stream_id, object_id, position, format, 0 AS epoch, 0 AS closed_in, amounts, created_at
+FROM treeclaim_feed WHERE {which} LIMIT {most}) told
+"""
+_PAIR = "(stream_id = {mark} AND position > {mark})"
+_NO_STREAM = (0, 0)
+"""No stream has this id, and only what has not been committed this position."""
+
+_MOST_STREAMS = 16
+"""Whose rows are read with their positions: about what the workers of two machines have."""
+
+_MOST_ROWS = 1000
+"""That one look reads: some hundred kilobytes."""
+
+
+class More(Enum):
+    """Says that there is news that one look does not tell."""
+
+    MORE = "more"
+
+
+class Looks:
+    """Looks at the feed for the readers of one process; threads may share it.
+
+    Args:
+        probe: The connection.
+        mark: What stands for a parameter in a statement of its driver.
+    """
+
+    def __init__(self, probe: Probe, mark: str) -> None:
+        self._probe = probe
+        self._pair = _PAIR.format(mark=mark)
+        self._lately: tuple[tuple[int, int], ...] = ()
+
+    def since(self, cursor: Cursor) -> Changes | More | None:
+        """Return what was committed since a cursor; None if nothing was.
+
+        Raises:
+            StoreUnavailableError: if the database does not answer.
+        """
+        rows = self._probe.rows(*self._statement(cursor))
+        if cursor.positions == {row[2]: row[3] for row in rows if row[0] == _STREAM}:
+            return None
+        streams = [StreamRow(*row[1:7]) for row in rows if row[0] == _STREAM]
+        told = [FeedRow(*row[:5], *row[7:]) for row in rows if row[0] != _STREAM]
+        moved = [row for row in streams if row.position > cursor.positions.get(row.identity, 0)]
+        self._note(moved)
+        if has_gap(streams, cursor) or not _is_all(told, moved, cursor):
+            return More.MORE
+        found = Told.by(told)
+        if found.is_unknown or found.catalogue or found.provider_ids:
+            return More.MORE
+        return Changes(
+            reached_by(streams),
+            complete=False,
+            records=(),
+            removed=(),
+            catalogue=None,
+            usage=found.usage,
+        )
+
+    def _statement(self, cursor: Cursor) -> tuple[str, Sequence[int]]:
+        """Return the SQL with its parameters; there are few texts, which drivers prepare."""
+        seen = cursor.positions
+        pairs = [
+            (stream_id, seen[identity])
+            for identity, stream_id in self._lately
+            if identity in seen and identity not in cursor.finished
+        ]
+        if not pairs:
+            return _SQL, ()
+        length = 1 << (len(pairs) - 1).bit_length()
+        pairs += [_NO_STREAM] * (length - len(pairs))
+        which = " OR ".join([self._pair] * length)
+        sql = _SQL + _SQL_OF_FEED.format(which=which, most=_MOST_ROWS)
+        return sql, [number for pair in pairs for number in pair]
+
+    def _note(self, moved: Sequence[StreamRow]) -> None:
+        """Remember which streams moved; should two threads do so at once, one is remembered."""
+        now = tuple((row.identity, row.id) for row in moved if row.closed_in is None)
+        before = tuple(stream for stream in self._lately if stream not in now)
+        self._lately = (now + before)[:_MOST_STREAMS]
+
+
+def _is_all(told: Sequence[FeedRow], moved: Sequence[StreamRow], cursor: Cursor) -> bool:
+    """Tell whether some rows are all of the streams that moved: each commit has left some.
+
+    A stream that was closed has moved without a row.
+    """
+    if len(told) >= _MOST_ROWS:
+        return False
+    commits: defaultdict[int, set[int]] = defaultdict(set)
+    for row in told:
+        commits[row.stream_id].add(row.position)
+    return all(
+        row.identity in cursor.positions
+        and len(commits[row.id]) == row.position - cursor.positions[row.identity]
+        for row in moved
+    )
+
+
+def mark_of(paramstyle: Any) -> str:
+    """Return what stands for a parameter in the statements of a driver."""
+    return "?" if paramstyle == "qmark" else "%s"

@@ -1,0 +1,93 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What rows of the feed tell a reader: which providers to load, and what it can count by itself.
+
+**Counting.** A claim's row says by how much it changed usage and generation of a provider. A reader
+adds that to what it knows, and does not look at the provider. What it knows then is what a load of
+everything in the same snapshot would show:
+
+1. *Each change is counted once.* A stream's position and its rows are committed together, and the
+   rows that are read are those between two positions of one snapshot each. A transaction is in the
+   earlier snapshot, and so in what was known, or its rows are among those that are read now.
+2. *Usage.* The usage of a class on a provider is the sum over its allocations. A transaction tells
+   the difference that it made to that sum: it knows exactly which rows it inserted and deleted, as
+   it had locked the consumer and counted the deleted rows. So usage is the sum of what all
+   transactions of a snapshot told, and a sum does not depend on the order of its terms: the rows of
+   several streams may come in any order.
+3. *Generation.* Whoever raises the generation of a provider has locked its row, and tells by how
+   much and to what. So a provider's raises are totally ordered by the generation they end with; the
+   greatest told is the present one, and its time is that of the provider's last change. A release
+   raises nothing, and leaves both as they were.
+4. *Everything else*, the shape of a tree, inventories, names, is told by naming the provider, which
+   is then loaded in the snapshot of the positions; so what is told of it in the same rows is in what
+   is loaded already, and is not counted. The same holds for a transaction that claims and also
+   changes a provider otherwise, and for rows of a release that tells no amounts.
+5. *What is not there.* A change of a class of which a provider has no inventory, or of a provider
+   that is gone, is old data: nobody sees its usage. If there is an inventory later, the provider is
+   named, and loaded.
+
+Whether (3) is so can be seen: what was known plus all steps must be the greatest generation told.
+Where it is not, somebody has written beside the feed, and the reader loads everything.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import NamedTuple
+
+from treeclaim.model.changes import UsageChange
+from treeclaim.store.feed import amounts
+from treeclaim.store.feed.streams import CATALOGUE, FORMAT, PROVIDER
+
+
+class FeedRow(NamedTuple):
+    """A row of the feed, as far as a Forest needs it."""
+
+    kind: str
+    stream_id: int
+    object_id: int
+    position: int
+    format: int | None
+    amounts: str | None
+    created_at: datetime | str
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """What some rows tell.
+
+    Attributes:
+        provider_ids: Providers to load.
+        usage: What claims changed of others, by provider id.
+        catalogue: Whether traits and resource classes are to be loaded.
+        is_unknown: Whether a row is of a later release, so that all is to be loaded.
+    """
+
+    provider_ids: frozenset[int]
+    usage: Mapping[int, UsageChange]
+    catalogue: bool
+    is_unknown: bool
+
+    @classmethod
+    def by(cls, rows: Iterable[FeedRow]) -> "Told":
+        """Put together what some rows tell."""
+        provider_ids: set[int] = set()
+        usage: dict[int, UsageChange] = {}
+        catalogue = unknown = False
+        for row in rows:
+            unknown = unknown or is_unknown(row.format)
+            catalogue = catalogue or row.kind == CATALOGUE
+            if row.kind != PROVIDER or row.object_id in provider_ids:
+                continue
+            change = amounts.read(row.amounts, row.created_at)
+            if change is None:
+                provider_ids.add(row.object_id)
+                usage.pop(row.object_id, None)
+                continue
+            known = usage.get(row.object_id)
+            usage[row.object_id] = change if known is None else known.and_also(change)
+        return cls(frozenset(provider_ids), usage, catalogue, unknown)
+
+
+def is_unknown(form: int | None) -> bool:
+    """Tell whether a row of the feed has a format of a later release."""
+    return form is not None and form > FORMAT

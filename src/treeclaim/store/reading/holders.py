@@ -1,0 +1,62 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What some consumers hold, by uuid, and for whom (contract page 98, section 4).
+
+Consumers without a record of their own, which old databases have, are told too: they hold
+something.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import sqlalchemy as sa
+
+from treeclaim.store.database.compiled import CompiledStatement
+from treeclaim.store.database.transactions import ReadTransaction, chunks
+from treeclaim.store.reading.holdings_of_many import HELD, OWNED
+from treeclaim.store.schema.tables import consumers
+
+_OWNED = CompiledStatement(
+    OWNED.where(consumers.c.uuid.in_(sa.bindparam("uuids", expanding=True)))
+)
+
+
+@dataclass(frozen=True, slots=True)
+class StoredHolder:
+    """A consumer that holds something.
+
+    Attributes:
+        allocations: Amounts by provider uuid and resource class.
+        project_id, user_id: Owners; None for a consumer without a record (old data).
+        consumer_type: Type name, None if it never got one.
+        generation: Its generation; 0 without a record.
+    """
+
+    allocations: Mapping[str, Mapping[str, int]]
+    project_id: str | None
+    user_id: str | None
+    consumer_type: str | None
+    generation: int
+
+
+def holders_among(transaction: ReadTransaction, uuids: Sequence[str]) -> dict[str, StoredHolder]:
+    """Return those of some consumers that hold something, all as they are at one moment."""
+    held: dict[str, dict[str, dict[str, int]]] = {}
+    recorded = {}
+    for some in chunks(uuids):
+        for consumer, provider, _, name, used in transaction.rows(HELD, uuids=some):
+            amounts = held.setdefault(consumer, {}).setdefault(provider, {})
+            amounts[name] = amounts.get(name, 0) + int(used)
+        for row in transaction.rows(_OWNED, uuids=some):
+            recorded[row.uuid] = row
+    found = {}
+    # Some collations find other spellings too.
+    for uuid in held.keys() & set(uuids):
+        row = recorded.get(uuid)
+        found[uuid] = StoredHolder(
+            allocations=held[uuid],
+            project_id=None if row is None else row.project,
+            user_id=None if row is None else row.user,
+            consumer_type=None if row is None else row.type,
+            generation=0 if row is None else int(row.generation),
+        )
+    return found

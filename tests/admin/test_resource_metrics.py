@@ -1,0 +1,208 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Capacity metrics over the admin listener (contract page 99, section 6)."""
+
+import json
+import signal
+from contextlib import contextmanager
+
+import httpx
+import pytest
+from prometheus_client import CollectorRegistry, generate_latest
+
+from bench.ports import free_port
+from tests.cli.processes import run
+from tests.servers import answers, eventually, service_environment, serving
+from tests.service import HEADERS, client_of, services_on
+from treeclaim.admin.capacity import Meter
+from treeclaim.admin.collectors import ResourceCollector
+
+HOST, NODE, OTHER = (f"6f5a2c54-3c06-4a5b-a1b2-7e0ce0b8d60{number}" for number in (1, 2, 3))
+AGGREGATE, UNNAMED, EMPTY = (
+    f"0a3c2d7e-91c5-4cbe-a8f3-5dfbc2c0a00{number}" for number in (1, 2, 3)
+)
+CONSUMER = "7b6a3c0e-2d2a-4b51-8d59-6d7a2f7c9001"
+EXTENDED = HEADERS | {"openstack-api-version": "placement 1.39, treeclaim 1.1"}
+WORLD = {
+    "providers": [
+        {
+            "uuid": HOST,
+            "name": "host",
+            "aggregates": [AGGREGATE, UNNAMED],
+            "inventories": {"DISK_GB": {"total": 100}},
+        },
+        {
+            "uuid": NODE,
+            "name": "node",
+            "parent_provider_uuid": HOST,
+            "inventories": {"VCPU": {"total": 10, "reserved": 2, "allocation_ratio": 4.0}},
+        },
+        {"uuid": OTHER, "name": "other", "inventories": {"VCPU": {"total": 3}}},
+    ]
+}
+CLAIM = {
+    "allocations": {NODE: {"resources": {"VCPU": 3}}},
+    "project_id": "p",
+    "user_id": "u",
+    "consumer_generation": None,
+    "consumer_type": "INSTANCE",
+}
+
+
+@contextmanager
+def metered(folder, **more):
+    """A service that measures; yields it, a client of its API, and what tells its samples."""
+    address = f"127.0.0.1:{free_port()}"
+    environment = service_environment(
+        folder,
+        OS_TREECLAIM__ADMIN_LISTEN=address,
+        OS_TREECLAIM__METRICS_OF_RESOURCES="cloud",
+        **more,
+    )
+    with (
+        serving(environment, folder) as server,
+        httpx.Client(base_url=server.url, headers=EXTENDED) as api,
+    ):
+        eventually(answers(f"http://{address}/live"), "the admin listener answers")
+        yield server, api, lambda: samples(httpx.get(f"http://{address}/metrics").text)
+
+
+def samples(text):
+    """The values of all samples about resources and flavors."""
+    pairs = (line.rsplit(" ", 1) for line in text.splitlines() if not line.startswith("#"))
+    ours = ("treeclaim_resource", "treeclaim_aggregate", "treeclaim_fits")
+    return {name: float(value) for name, value in pairs if name.startswith(ours)}
+
+
+def flavor_file(folder, **queries):
+    """Write a file of flavors."""
+    path = folder / "flavors.json"
+    path.write_text(json.dumps({"requests": queries}))
+    return path
+
+
+def test_a_scrape_tells_sums_of_the_cloud_and_of_aggregates_and_what_fits(tmp_path):
+    path = flavor_file(tmp_path, small="resources=VCPU:1", large="resources=VCPU:16")
+    named = f"{AGGREGATE},{EMPTY.upper()}"
+    with metered(
+        tmp_path,
+        OS_TREECLAIM__METRICS_OF_AGGREGATES=named,
+        OS_TREECLAIM__METRICS_OF_FLAVORS=str(path),
+    ) as (_, api, read):
+        assert api.post("/treeclaim/providers", json=WORLD).status_code == 200
+        assert api.put(f"/allocations/{CONSUMER}", json=CLAIM).status_code == 204
+        small = 'treeclaim_fits{flavor="small"}'
+        found = eventually(
+            lambda: now if (now := read()).get(small) == 32 else None, "the claim is measured"
+        )
+
+    def of(prefix, labels, **values):
+        return {f"{prefix}_{name}{{{labels}}}": value for name, value in values.items()}
+
+    cpu, disk = 'resource_class="VCPU"', 'resource_class="DISK_GB"'
+    full = {"capacity": 100, "reserved": 0, "used": 0, "free": 100, "largest_free": 100}
+    part = {"capacity": 32, "reserved": 2, "used": 3, "free": 29, "largest_free": 29}
+    ours = f'aggregate="{AGGREGATE}"'
+    assert found == {
+        **of("treeclaim_resource", cpu, **part | {"capacity": 35, "free": 32}),
+        **of("treeclaim_resource", disk, **full),
+        # The node is not in the aggregate; its root is.
+        **of("treeclaim_aggregate_resource", f"{ours},{cpu}", **part),
+        **of("treeclaim_aggregate_resource", f"{ours},{disk}", **full),
+        "treeclaim_resource_metrics_left_out": 0,
+        small: 32,
+        'treeclaim_fits_when_empty{flavor="small"}': 35,
+        'treeclaim_fits{flavor="large"}': 1,
+        'treeclaim_fits_when_empty{flavor="large"}': 2,
+    }
+
+
+def test_flavors_are_read_again_on_sighup_and_kept_while_their_file_is_broken(tmp_path):
+    path = flavor_file(tmp_path, first="resources=VCPU:1")
+    with metered(tmp_path, OS_TREECLAIM__METRICS_OF_FLAVORS=str(path)) as (server, api, read):
+        api.post("/treeclaim/providers", json=WORLD)
+        first, second = 'treeclaim_fits{flavor="first"}', 'treeclaim_fits{flavor="second"}'
+        eventually(lambda: read().get(first) == 35, "the first flavor is measured")
+        path.write_text('{"requests": {"broken": "resources=VCPU:none"}}')
+        server.send(signal.SIGHUP)
+        eventually(lambda: "requests.broken: " in server.log.read_text(), "the mistake is told")
+        assert "the former 1 flavors are kept" in server.log.read_text()
+        assert read()[first] == 35
+        flavor_file(tmp_path, second="resources=VCPU:2")
+        server.send(signal.SIGHUP)
+        found = eventually(
+            lambda: now if second in (now := read()) else None, "the second flavor is measured"
+        )
+        assert found[second] == 17
+        assert first not in found
+
+
+def test_a_flavor_that_names_what_is_not_there_leaves_the_others_alone(tmp_path):
+    path = flavor_file(
+        tmp_path, wrong="resources=VCPU:1&required=CUSTOM_NONE", right="resources=VCPU:1"
+    )
+    with metered(tmp_path, OS_TREECLAIM__METRICS_OF_FLAVORS=str(path)) as (server, api, read):
+        api.post("/treeclaim/providers", json=WORLD)
+        eventually(lambda: read().get('treeclaim_fits{flavor="right"}') == 35, "it is measured")
+        assert not [name for name in read() if "wrong" in name]
+        assert "How many 'wrong' fit is not known: " in server.log.read_text()
+
+
+@contextmanager
+def collected(folder, api_calls, aggregates=(), **how):
+    """What a collector shows of a world, in this process."""
+    with services_on(folder) as (services, application):
+        with client_of(application, **EXTENDED) as api:
+            api_calls(api)
+        meter = Meter(services.store, aggregates, dict, None, **how)
+        registry = CollectorRegistry()
+        registry.register(ResourceCollector(meter))
+        yield meter, lambda: samples(generate_latest(registry).decode())
+
+
+def test_clients_cannot_make_more_series_than_are_bounded(tmp_path):
+    classes = {f"CUSTOM_CLASS_{number}": {"total": 1} for number in range(2_100)}
+    entry = {"uuid": HOST, "name": "h", "inventories": classes, "aggregates": [AGGREGATE]}
+
+    def write(api):
+        body = {"providers": [entry], "create_names": True}
+        assert api.post("/treeclaim/providers", json=body).status_code == 200
+
+    with collected(tmp_path, write, [AGGREGATE]) as (meter, read):
+        meter.measure()
+        found = read()
+        assert found["treeclaim_resource_metrics_left_out"] == 2_200
+        assert len(found) == 5 * 2_000 + 1
+
+
+def test_old_values_are_not_shown(tmp_path):
+    with collected(
+        tmp_path, lambda api: api.post("/treeclaim/providers", json=WORLD), oldest_seconds=0.5
+    ) as (meter, read):
+        assert read() == {}
+        meter.measure()
+        assert 'treeclaim_resource_used{resource_class="VCPU"}' in read()
+        eventually(lambda: read() == {}, "they are too old")
+        # Nothing has changed, so the same values are those of now.
+        meter.measure()
+        assert 'treeclaim_resource_used{resource_class="VCPU"}' in read()
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "words"),
+    [
+        ("METRICS_OF_AGGREGATES", "none-such", "'none-such' is not a uuid"),
+        ("METRICS_OF_AGGREGATES", ",".join([AGGREGATE] * 501), "501 are more than 500"),
+        ("METRICS_OF_FLAVORS", "/none/such.json", "/none/such.json: "),
+    ],
+)
+def test_the_check_of_the_configuration_says_what_cannot_be_measured(tmp_path, name, value, words):
+    environment = service_environment(tmp_path, OS_TREECLAIM__METRICS_OF_RESOURCES="cloud")
+    found = run(environment | {f"OS_TREECLAIM__{name}": value}, "config", "check")
+    assert found.returncode == 1
+    assert words in found.stderr
+
+
+def test_the_check_of_the_configuration_says_what_has_no_effect(tmp_path):
+    environment = service_environment(tmp_path, OS_TREECLAIM__METRICS_OF_AGGREGATES=AGGREGATE)
+    found = run(environment, "config", "check")
+    assert "metrics_of_aggregates: has no effect while metrics_of_resources = none" in found.stderr

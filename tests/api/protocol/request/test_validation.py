@@ -1,0 +1,67 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Bodies and queries are checked within bounds, and refusals name what is wrong."""
+
+import json
+
+import pytest
+
+from treeclaim.api.protocol.errors.errors import ApiError
+from treeclaim.api.protocol.request import validation
+from treeclaim.api.protocol.request.validation import (
+    Checker,
+    length_of_pairs,
+    parsed_json,
+    query_pairs,
+    require_query,
+)
+
+NUMBERS = Checker({"type": "object", "properties": {"a": {"type": "integer"}}})
+DEEPEST = validation._DEEPEST
+
+
+def test_a_long_value_is_refused_in_brief_words_that_name_rule_and_place():
+    value = {"b": ["x"] * 10, "a": "text"}
+    detailed = NUMBERS.problem(value, length=10)
+    brief = NUMBERS.problem(value, length=10**9)
+    assert "Failed validating 'type'" in detailed
+    assert "Failed validating 'type' on instance['a']" in brief
+    assert NUMBERS.problem({"a": 1}, length=10**9) is None
+
+
+@pytest.mark.parametrize("opening", ["[", '{"a":'])
+def test_a_body_is_read_as_deep_as_schemas_can_be(opening):
+    closing = "]" if opening == "[" else "}"
+    deep = opening * DEEPEST + "1" + closing * DEEPEST
+    assert json.dumps(parsed_json(deep.encode()), separators=(",", ":")) == deep
+    with pytest.raises(ApiError) as found:
+        parsed_json((opening + deep + closing).encode())
+    assert "nested too deeply" in found.value.detail
+
+
+def test_brackets_in_texts_or_side_by_side_are_not_deep():
+    for value in ("[" * 100, '"' * 3 + "[" * 100, "\\" + "{" * 100, [[]] * 100):
+        assert parsed_json(json.dumps(value).encode()) == value
+    within = [["[" * 100] * 3, '\\"[']
+    assert parsed_json(json.dumps(within).encode()) == within
+
+
+def test_what_is_no_json_is_malformed():
+    for body in (b"", b"{", b'{"a":}', b"\xff", b"[1,]"):
+        with pytest.raises(ApiError) as found:
+            parsed_json(body)
+        assert found.value.status == 400
+        assert found.value.detail.startswith("Malformed JSON")
+
+
+def test_a_query_is_as_long_as_its_names_and_values():
+    assert length_of_pairs([]) == 0
+    assert length_of_pairs([("resources", "VCPU:1"), ("limit", "")]) == 20
+
+
+def test_the_last_value_of_a_parameter_counts():
+    pairs = query_pairs("a=1&b=&a=%32")
+    assert pairs == [("a", "1"), ("b", ""), ("a", "2")]
+    assert require_query(Checker({"type": "object"}), pairs) == {"a": "2", "b": ""}
+    with pytest.raises(ApiError) as found:
+        query_pairs("a=%ff")
+    assert "Invalid query string parameters" in found.value.detail

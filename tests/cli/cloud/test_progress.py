@@ -1,0 +1,57 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One call that takes longer than a moment says so, where somebody looks at it."""
+
+import os
+import pty
+import select
+import subprocess
+import sys
+
+from tests.servers import usual_environment
+
+_WAIT = """\
+import sys
+from treeclaim.cli.cloud.progress import shown_waiting
+with shown_waiting("placing 3"):
+    sys.stdin.read(1)
+print("done")
+"""
+_MOST_SECONDS = 60
+
+
+def read_until(terminal, wanted):
+    """What is written to a terminal until a text comes."""
+    seen = b""
+    while wanted not in seen:
+        ready, _, _ = select.select([terminal], [], [], _MOST_SECONDS)
+        assert ready, seen
+        seen += os.read(terminal, 4096)
+    return seen
+
+
+def test_on_a_terminal_it_is_told_while_it_lasts(tmp_path):
+    terminal, inside = pty.openpty()
+    environment = usual_environment(tmp_path, TERM="xterm")
+    command = [sys.executable, "-c", _WAIT]
+    with subprocess.Popen(
+        command, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=inside
+    ) as process:
+        os.close(inside)
+        # The call ends only when it was told that it is under way.
+        assert b"placing 3" in read_until(terminal, b"placing 3")
+        output, _ = process.communicate(b".", timeout=_MOST_SECONDS)
+    os.close(terminal)
+    assert output == b"done\n"
+    assert process.returncode == 0
+
+
+def test_in_a_pipe_it_is_quiet(tmp_path):
+    done = subprocess.run(
+        [sys.executable, "-c", _WAIT],
+        env=usual_environment(tmp_path, FORCE_COLOR="1"),
+        input=b".",
+        capture_output=True,
+        check=True,
+        timeout=_MOST_SECONDS,
+    )
+    assert (done.stdout, done.stderr) == (b"done\n", b"")

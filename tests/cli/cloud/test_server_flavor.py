@@ -1,0 +1,102 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`--server-flavor`: a flavor that Nova knows becomes the question that Nova would ask."""
+
+import json
+
+import pytest
+
+from tests.cli.processes import call
+from tests.cli.services import refused, served, succeed
+from tests.compute import compute_with, flavor_of, with_cloud
+from tests.paths import EXAMPLE
+
+FLAVORS = (
+    flavor_of("tiny", 1, 512, 1),
+    flavor_of("other", 1, 512, 1),
+    flavor_of("numa", 2, 1024, 0, extra_specs={"hw:numa_nodes": "2", "hw:cpu_policy": "shared"}),
+    flavor_of("secret", 2, 1024, 0, public=False, extra_specs={"resources:VGPU": "1"}),
+    flavor_of(
+        "hungry",
+        4,
+        4096,
+        0,
+        extra_specs={"resources_GPU:VGPU": "90", "trait_GPU:CUSTOM_GPU_A100": "required"},
+    ),
+    flavor_of("broken", 1, 512, 1, extra_specs={"resources:VGPU": "many"}),
+)
+
+
+@pytest.fixture(scope="module")
+def environment(tmp_path_factory):
+    """A service with the example topology, and a cloud whose Nova has some flavors."""
+    folder = tmp_path_factory.mktemp("service")
+    with served(folder) as found, compute_with(flavors=FLAVORS) as (_, url):
+        succeed(found, "load", str(EXAMPLE))
+        yield with_cloud(found, folder, url)
+
+
+def asked(environment, name, *more):
+    """The question that a flavor becomes, as the command shows it."""
+    shown = succeed(environment, "explain", "--server-flavor", name, *more)
+    return next(line.removeprefix("?") for line in shown.splitlines() if line.startswith("?"))
+
+
+def test_a_flavor_that_fits_is_asked_for_as_nova_does(environment):
+    enabled = "root_required=!COMPUTE_STATUS_DISABLED"
+    assert asked(environment, "numa") == f"resources=VCPU:2,MEMORY_MB:1024&{enabled}"
+    told = succeed(environment, "explain", "--server-flavor", "numa", "--json")
+    assert json.loads(told)["feasible"] is True
+
+
+def test_a_flavor_that_does_not_fit_is_told_why(environment):
+    shown = succeed(environment, "explain", "--server-flavor", "hungry")
+    assert "None of 7 trees matches" in shown
+    assert "resources_GPU=VGPU:90" in shown
+    assert "required_GPU=CUSTOM_GPU_A100" in shown
+    assert "nearest amount that would fit: 4" in shown
+
+
+def test_what_nova_judges_itself_is_told_beside_the_answer(environment):
+    done = call(environment, "explain", "--server-flavor", "numa", "--json")
+    assert "hw:numa_nodes" in done.stderr
+    assert "cpu_policy" not in done.stderr
+    assert json.loads(done.stdout)
+
+
+def test_a_flavor_is_known_by_its_id_and_private_ones_are_too(environment):
+    assert "VGPU:1" in asked(environment, "id-of-secret")
+    assert asked(environment, "secret") == asked(environment, "id-of-secret")
+
+
+def test_parameters_may_be_added(environment):
+    assert asked(environment, "numa", "in_tree=host-1").startswith("in_tree=")
+
+
+def test_the_other_commands_take_a_flavor_too(environment):
+    ordered = ["--order-by", "spread", "--limit", "1", "--json"]
+    found = json.loads(succeed(environment, "candidates", "--server-flavor", "numa", *ordered))
+    assert len(found["allocation_requests"]) == 1
+    assert "secret" in succeed(environment, "fit", "--server-flavor", "secret")
+    placed = succeed(environment, "place", "--server-flavor", "secret", "--dry-run")
+    assert "1 would be placed" in placed
+
+
+def test_what_cannot_be_asked_is_refused_in_words(environment, tmp_path):
+    why = ["explain", "--server-flavor"]
+    assert "no flavor 'huge'" in refused(environment, *why, "huge")
+    assert "resources:VGPU" in refused(environment, *why, "broken")
+    assert "too much" in refused(environment, *why, "tiny", "--flavor", "vcpus=1")
+    without = {name: value for name, value in environment.items() if name != "OS_CLOUD"}
+    assert "--server-flavor needs a cloud" in refused(without, *why, "tiny")
+    with compute_with(flavors=FLAVORS) as (_, url):
+        elsewhere = with_cloud(environment, tmp_path, f"{url}/elsewhere")
+        assert "does not list its flavors" in refused(elsewhere, *why, "tiny")
+
+
+def test_the_endpoint_that_clouds_yaml_gives_is_the_one_that_is_asked(environment, tmp_path):
+    """`placement_endpoint_override`, as `compute_endpoint_override`, is what openstacksdk reads."""
+    with compute_with(flavors=FLAVORS) as (_, url):
+        placement = environment["TREECLAIM_ENDPOINT"]
+        cloud = with_cloud(environment, tmp_path, url, placement_endpoint_override=placement)
+        del cloud["TREECLAIM_ENDPOINT"]
+        assert succeed(cloud, "candidates", "--server-flavor", "numa", "--json")

@@ -1,0 +1,157 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`treeclaim watch` as a person, or a script, runs it."""
+
+import json
+import queue
+import signal
+import subprocess
+import threading
+import uuid
+from contextlib import ExitStack, contextmanager
+
+import pytest
+
+from tests.cli.processes import run
+from tests.cli.services import client_in, refused, served
+from tests.servers import TREECLAIM
+
+_SECONDS = 60
+
+
+@pytest.fixture(scope="module")
+def environment(tmp_path_factory):
+    """The environment of commands that talk to an empty service."""
+    with served(tmp_path_factory.mktemp("service")) as found:
+        yield found
+
+
+@pytest.fixture
+def client(environment):
+    """A client of the service."""
+    with client_in(environment) as found:
+        yield found
+
+
+class Watcher:
+    """A command that watches; what it prints is read as it comes.
+
+    Attributes:
+        process: It.
+    """
+
+    def __init__(self, environment, *options):
+        """Start it."""
+        self.process = subprocess.Popen(
+            [*TREECLAIM, "watch", *options],
+            env=environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        self._lines = queue.Queue()
+        threading.Thread(target=self._read, daemon=True).start()
+
+    def _read(self):
+        for line in self.process.stdout:
+            self._lines.put(line.rstrip("\n"))
+
+    def line(self):
+        """Return the next line."""
+        return self._lines.get(timeout=_SECONDS)
+
+
+@contextmanager
+def watching(environment, *options):
+    """A command that watches, ended in the end."""
+    watcher = Watcher(environment, *options)
+    try:
+        yield watcher
+    finally:
+        watcher.process.kill()
+        watcher.process.communicate()
+
+
+def cursor_of(client):
+    """Where changes that come now begin."""
+    return client.call("GET", "/treeclaim/changes", extended=True).json()["cursor"]
+
+
+def add(client, parent=None):
+    """Make a provider; return its uuid."""
+    own = str(uuid.uuid4())
+    body = {"name": f"host {own}", "uuid": own, "parent_provider_uuid": parent}
+    client.call("POST", "/resource_providers", json=body)
+    return own
+
+
+def stock(client, own, generation):
+    """Give a provider an inventory."""
+    body = {"inventories": {"VCPU": {"total": 8}}, "resource_provider_generation": generation}
+    client.call("PUT", f"/resource_providers/{own}/inventories", json=body)
+
+
+def test_each_change_is_a_line_as_it_comes_and_ctrl_c_ends_it(environment, client):
+    with watching(environment, "--since", cursor_of(client)) as watcher:
+        own = add(client)
+        assert watcher.line() == f"{own} 0 provider,inventories,traits,aggregates,allocations"
+        stock(client, own, 0)
+        assert watcher.line() == f"{own} 1 inventories"
+        client.call("PUT", f"/traits/CUSTOM_{uuid.uuid4().hex.upper()}")
+        assert watcher.line() == "catalogue"
+        client.call("DELETE", f"/resource_providers/{own}")
+        assert watcher.line() == f"{own} deleted"
+        watcher.process.send_signal(signal.SIGINT)
+        code = watcher.process.wait(_SECONDS)
+        assert code == 130
+        assert "Traceback" not in watcher.process.stderr.read()
+
+
+def test_a_document_has_the_cursor_from_which_another_command_goes_on(environment, client):
+    with watching(environment, "--json", "--since", cursor_of(client)) as watcher:
+        own = add(client)
+        first = json.loads(watcher.line())
+        assert [change["uuid"] for change in first["changes"]] == [own]
+        assert (first["changes"][0]["generation"], first["catalogue"]) == (0, False)
+    stock(client, own, 0)
+    with watching(environment, "--json", "--since", first["cursor"]) as watcher:
+        [change] = json.loads(watcher.line())["changes"]
+        assert change == {"uuid": own, "generation": 1, "what": ["inventories"]}
+        client.call("DELETE", f"/resource_providers/{own}")
+        [change] = json.loads(watcher.line())["changes"]
+        assert change == {"uuid": own, "deleted": True}
+
+
+def test_only_what_is_in_the_named_trees_is_shown(environment, client):
+    root, other = add(client), add(client)
+    child = add(client, root)
+    options = ["--in-tree", root, "--in-tree", str(uuid.uuid4()), "--since", cursor_of(client)]
+    with watching(environment, *options) as watcher:
+        stock(client, other, 0)
+        stock(client, child, 0)
+        assert watcher.line() == f"{child} 1 inventories"
+
+
+def test_it_goes_on_when_the_service_was_away(tmp_path):
+    with ExitStack() as stack:
+        with served(tmp_path) as environment, client_in(environment) as client:
+            watcher = stack.enter_context(watching(environment, "--since", cursor_of(client)))
+            first = add(client)
+            assert watcher.line().startswith(f"{first} 0 ")
+        with served(tmp_path) as other, client_in(other) as client:
+            second = add(client)
+        with served(tmp_path, url=environment["TREECLAIM_ENDPOINT"]):
+            assert watcher.line().startswith(f"{second} 0 ")
+
+
+@pytest.mark.parametrize("cursor", ["nonsense!", "AQAAAAAAAAAA"])
+def test_a_cursor_that_is_none_or_has_expired_is_told_in_words(environment, cursor):
+    told = refused(environment, "watch", "--since", cursor)
+    assert "cursor" in told.lower()
+
+
+def test_a_service_that_is_not_there_at_first_is_told_in_words(tmp_path, environment):
+    nobody = environment | {"TREECLAIM_ENDPOINT": "http://127.0.0.1:9"}
+    done = run(nobody, "watch")
+    assert done.returncode == 1
+    assert "Traceback" not in done.stderr
+    assert "127.0.0.1:9" in done.stderr

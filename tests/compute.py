@@ -1,0 +1,112 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A compute API that answers as Nova does, as far as commands ask it, and a cloud that has it."""
+
+import json
+import threading
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any, ClassVar
+from urllib.parse import parse_qs, urlsplit
+
+PAGE = 2
+
+
+class _Compute(BaseHTTPRequestHandler):
+    """Lists servers and flavors: two on a page, links to the next, all projects."""
+
+    servers: ClassVar = ()
+    flavors: ClassVar[Any] = ()
+    asked: ClassVar = []
+
+    def do_GET(self):
+        url = urlsplit(self.path)
+        query = {name: values[0] for name, values in parse_qs(url.query).items()}
+        self.asked.append((self.headers["OpenStack-API-Version"], query.get("all_tenants")))
+        flavor = url.path.removeprefix("/flavors/").removesuffix("/os-extra_specs")
+        specs = {one["id"]: one["extra_specs"] for one in self.flavors}
+        if url.path == "/servers":
+            some = [{"id": one, "name": f"server {one}", "links": []} for one in self.servers]
+            self._send_page("servers", url.path, some, query)
+        elif url.path == "/flavors/detail":
+            # The extra specs are in the list from 2.61 on only.
+            some = [
+                {name: value for name, value in one.items() if name != "extra_specs"}
+                for one in self.flavors
+                if query.get("is_public") == "None" or one["os-flavor-access:is_public"]
+            ]
+            self._send_page("flavors", url.path, some, query)
+        elif url.path == f"/flavors/{flavor}/os-extra_specs" and flavor in specs:
+            self._send(200, {"extra_specs": specs[flavor]})
+        else:
+            self._send(404, {"itemNotFound": {"code": 404}})
+
+    def _send_page(self, name, path, some, query):
+        if "marker" in query:
+            ids = [one["id"] for one in some]
+            some = some[ids.index(query["marker"]) + 1 :]
+        body = {name: some[:PAGE]}
+        if len(some) > PAGE:
+            marker = some[PAGE - 1]["id"]
+            address = f"http://{self.headers['Host']}{path}?limit=1000&marker={marker}"
+            body[f"{name}_links"] = [{"rel": "next", "href": address}]
+        self._send(200, body)
+
+    def _send(self, status, body):
+        content = json.dumps(body).encode()
+        self.send_response(status)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(content)))
+        self.end_headers()
+        self.wfile.write(content)
+
+    def log_message(self, *_arguments):
+        """Say nothing."""
+
+
+@contextmanager
+def compute_with(servers=(), flavors=()):
+    """A compute API that lists some servers and flavors; yields its class and URL."""
+    lists = {"servers": tuple(servers), "flavors": tuple(flavors), "asked": []}
+    handler = type("Compute", (_Compute,), lists)
+    server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    try:
+        yield handler, f"http://127.0.0.1:{server.server_port}"
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
+
+
+def flavor_of(name, vcpus, ram, disk, *, public=True, **more):
+    """A flavor in the form of the compute API, with its extra specs."""
+    specs = more.pop("extra_specs", {})
+    return {
+        "id": f"id-of-{name}",
+        "name": name,
+        "vcpus": vcpus,
+        "ram": ram,
+        "disk": disk,
+        "swap": "",
+        "OS-FLV-EXT-DATA:ephemeral": 0,
+        "OS-FLV-DISABLED:disabled": False,
+        "os-flavor-access:is_public": public,
+        "rxtx_factor": 1.0,
+        "links": [],
+        "extra_specs": specs,
+        **more,
+    }
+
+
+def with_cloud(environment, folder, url, **more):
+    """The environment of commands that find the compute API by clouds.yaml."""
+    cloud = {
+        "auth_type": "admin_token",
+        "auth": {"endpoint": url, "token": "admin"},
+        "compute_endpoint_override": url,
+        **more,
+    }
+    path = folder / "clouds.yaml"
+    path.write_text(json.dumps({"clouds": {"mine": cloud}}))
+    return environment | {"OS_CLIENT_CONFIG_FILE": str(path), "OS_CLOUD": "mine"}

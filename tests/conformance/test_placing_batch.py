@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The largest batch: 1,000 consumers in one call, and all of them are there (page 98, section 4)."""
+
+import uuid
+from collections import Counter
+
+import pytest
+
+from tests.conformance.test_placing_under_contention import OWNER, VERSION
+from tests.databases import empty_database
+from tests.service import client_of, schema_on, start_on
+
+CONSUMERS = 1_000
+HOSTS = 60
+MOST = 20
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        "sqlite",
+        pytest.param("postgresql", marks=pytest.mark.slow),
+        pytest.param("mariadb", marks=pytest.mark.slow),
+    ],
+)
+def test_a_full_batch_is_placed_and_read_back(kind, tmp_path):
+    consumers = [str(uuid.uuid4()) for _ in range(CONSUMERS)]
+    request = {
+        "alternatives": ["resources=VCPU:2&order_by=spread"],
+        "consumers": consumers,
+        **OWNER,
+    }
+    rules = [{"domains": "tree", "max_per_domain": MOST}]
+    body = {"requests": [request], "rules": rules}
+    with empty_database(kind, tmp_path) as url:
+        schema_on(url)
+        with start_on(url, tmp_path) as application, client_of(application) as client:
+            client.headers.update(VERSION)
+            make_hosts(client)
+            answer = client.post("/treeclaim/placements", json=body)
+            assert answer.status_code == 201, answer.text
+            told = answer.json()["placements"]
+            assert [one["consumer"] for one in told] == consumers
+            assert max(hosts_of(told).values()) <= MOST
+            assert held(client) == {one["consumer"]: one["allocations"] for one in told}
+            again = client.post("/treeclaim/placements", json=body)
+            assert again.status_code == 200
+            assert hosts_of(again.json()["placements"]) == hosts_of(told)
+            beyond = body | {
+                "requests": [request | {"consumers": [*consumers, str(uuid.uuid4())]}]
+            }
+            assert client.post("/treeclaim/placements", json=beyond).status_code == 400
+
+
+def make_hosts(client):
+    """Create hosts of which each has room for some more than the rule allows."""
+    providers = [
+        {
+            "name": f"host {number}",
+            "uuid": str(uuid.UUID(int=number + 1)),
+            "inventories": {"VCPU": {"total": 2 * MOST + 2}},
+        }
+        for number in range(HOSTS)
+    ]
+    made = client.post("/treeclaim/providers", json={"providers": providers})
+    assert made.is_success, made.text
+
+
+def hosts_of(told):
+    """How many consumers are on each host."""
+    return Counter(next(iter(one["allocations"])) for one in told)
+
+
+def held(client):
+    """What each consumer holds, read page by page."""
+    found, path = {}, "/treeclaim/allocations?limit=400"
+    while path:
+        page = client.get(path).json()
+        for one in page["consumers"]:
+            found[one["uuid"]] = {
+                provider: {"resources": part["resources"]}
+                for provider, part in one["allocations"].items()
+            }
+        path = next((link["href"] for link in page["links"] if link["rel"] == "next"), None)
+    return found

@@ -1,0 +1,12 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How much a run tries: a quick one, or everything."""
+
+
+class Extent:
+    """What the modules that make tests while they are imported need to know before.
+
+    Attributes:
+        everything: Whether the run is one with `--databases=all`; told by `conftest.py`.
+    """
+
+    everything = False

@@ -1,0 +1,128 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Clients that place, and say it again where an answer got lost (contract page 98, section 4)."""
+
+import random
+import time
+import uuid
+from dataclasses import dataclass
+from typing import Any
+
+REPEATS = 3
+VERSION = {"openstack-api-version": "placement 1.39, treeclaim 1.1"}
+PATH = "/treeclaim/placements"
+_REFUSALS = ("treeclaim.unplaced", "placement.concurrent_update")
+
+
+@dataclass(frozen=True, slots=True)
+class LostPlacing:
+    """A placement of which nobody knows what became: nothing, or all of it.
+
+    `amount` is what each consumer was to get, all on different hosts.
+    """
+
+    start: float
+    body: dict
+    amount: int
+
+    @property
+    def consumers(self):
+        """Who was to be placed."""
+        return self.body["requests"][0]["consumers"]
+
+
+class Placing:
+    """What a client does that places; it sends, and has a load that it is part of."""
+
+    load: Any
+    chance: random.Random
+
+    def send(self, method, path, body=None, headers=None):
+        """The answer to a request, None if it got lost."""
+        raise NotImplementedError
+
+    def place(self):
+        """Place some consumers on different hosts; repeat the same call while answers get lost."""
+        amount = self.chance.randint(1, 7)
+        body = _body(amount, self.chance.randint(1, len(self.load.world.hosts)))
+        start = time.monotonic()
+        repeated = False
+        for number in range(REPEATS):
+            repeated = number > 0
+            answer = self.send("POST", PATH, body, VERSION)
+            if answer is not None:
+                break
+        end = time.monotonic()
+        lost = LostPlacing(start, body, amount)
+        if answer is None:
+            self.load.placings.append(lost)
+        elif answer.status_code in {200, 201}:
+            self._placed(lost, answer.json(), end)
+        elif answer.status_code != 409 or not any(code in answer.text for code in _REFUSALS):
+            self.load.problems.append((answer.status_code, answer.text, body))
+        else:
+            self.load.count("unplaced")
+            if repeated:
+                # An earlier call may be under way still, and come true.
+                self.load.placings.append(lost)
+
+    def _placed(self, lost, told, end):
+        found = amounts_told(told)
+        if not is_whole(lost, found):
+            self.load.problems.append(("not what was asked for", lost, told))
+            return
+        self.load.count("success")
+        self.load.count("placed")
+        self.load.placed(lost, found, end)
+        self.keep_placed(found)
+
+    def keep_placed(self, found):
+        """Take over consumers that are placed, as those that were claimed for."""
+        raise NotImplementedError
+
+
+def _body(amount, count):
+    request = {
+        "alternatives": [f"resources=VCPU:{amount}&order_by=spread"],
+        "consumers": [str(uuid.uuid4()) for _ in range(count)],
+        "project_id": "project",
+        "user_id": "user",
+        "consumer_type": "INSTANCE",
+    }
+    return {"requests": [request], "rules": [{"domains": "tree", "max_per_domain": 1}]}
+
+
+def amounts_told(told):
+    """What each consumer of an answer holds: amounts by provider."""
+    return {
+        one["consumer"]: {
+            provider: part["resources"]["VCPU"] for provider, part in one["allocations"].items()
+        }
+        for one in told["placements"]
+    }
+
+
+def is_whole(lost, found):
+    """Whether all consumers of a call have what was asked for, on different hosts."""
+    hosts = [host for amounts in found.values() for host in amounts]
+    return (
+        list(found) == lost.consumers
+        and all(list(amounts.values()) == [lost.amount] for amounts in found.values())
+        and len(set(hosts)) == len(hosts)
+    )
+
+
+def judge_lost(client, lost, found):
+    """Nothing is placed in half, and the call finds what it may have told before.
+
+    Args:
+        client: Of the service.
+        lost: The call.
+        found: What its consumers hold.
+    """
+    held = {consumer: amounts for consumer, amounts in found.items() if amounts}
+    assert not held or is_whole(lost, held), (lost, found)
+    if held:
+        again = client.post(PATH, json=lost.body, headers=VERSION)
+        assert again.status_code == 200, again.text
+        assert amounts_told(again.json()) == held
+    return bool(held)

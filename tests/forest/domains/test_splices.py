@@ -1,0 +1,207 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What follows a change of one tree is what would be found anew."""
+
+from dataclasses import replace
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.forest.building import (
+    BEGINNING,
+    body_of,
+    complete,
+    forest_of,
+    provider_uuid,
+    record,
+    wide_trees,
+)
+from treeclaim.forest.domains import relation
+from treeclaim.forest.table.forest import Forest
+from treeclaim.forest.table.order import TreeOrder
+from treeclaim.model.changes import Changes
+from treeclaim.model.names import SHARING_TRAIT
+from treeclaim.model.request import CandidateRequest, ProviderConditions, RequestGroup
+
+RACK = provider_uuid(1000)
+CONDITIONS = (
+    ProviderConditions(),
+    ProviderConditions(required=(frozenset({"CUSTOM_FAST"}),)),
+    ProviderConditions(forbidden=frozenset({"CUSTOM_FAST"})),
+    ProviderConditions(member_of=(frozenset({RACK}),)),
+    ProviderConditions(forbidden_aggregates=frozenset({RACK})),
+    ProviderConditions(in_tree=(provider_uuid(3),)),
+    ProviderConditions(not_in_tree=(provider_uuid(2),)),
+    ProviderConditions(in_subtree=(provider_uuid(4),)),
+)
+GROUPS = tuple(
+    RequestGroup(suffix, resources, conditions)
+    for suffix in ("", "_A")
+    for resources in ({"VCPU": 1}, {"VCPU": 1, "DISK_GB": 1}, {"CUSTOM_DEVICE": 1})
+    for conditions in CONDITIONS
+)
+FIRST = (
+    record(2, None, 2, {"VCPU": 8, "DISK_GB": 8}, (), (RACK,)),
+    record(3, None, 3, {"VCPU": 8}, ("CUSTOM_FAST",)),
+    record(4, 3, 3, {"DISK_GB": 8, "CUSTOM_DEVICE": 1}),
+    record(6, None, 6, {"VCPU": 8}),
+)
+IDS = st.integers(1, 9)
+
+
+class Cloud:
+    """Records that change one by one, and a Forest that follows."""
+
+    def __init__(self):
+        self.records = {one.id: one for one in FIRST}
+        self.forest = Forest()
+        self.forest.apply(complete(FIRST))
+
+    def tell(self, *records, removed=()):
+        self.records |= {one.id: one for one in records}
+        for one in removed:
+            del self.records[one]
+        self.forest.apply(
+            Changes(BEGINNING, complete=False, records=records, removed=removed, catalogue=None)
+        )
+
+    def create(self, number, other):
+        """A provider, below another one if that is there; `other` may be after it in order."""
+        if number not in self.records:
+            parent = self.records.get(other)
+            root = number if parent is None else parent.root_id
+            stock = {"VCPU": 4, "CUSTOM_DEVICE": 1} if number % 2 else {"DISK_GB": 4}
+            below = None if parent is None else parent.id
+            self.tell(record(number, below, root, stock))
+
+    def delete(self, number, _other):
+        """A provider without children is gone."""
+        if number in self.records and all(
+            one.parent_id != number for one in self.records.values()
+        ):
+            self.tell(removed=[number])
+
+    def change(self, number, other):
+        """A trait, an aggregate or an inventory comes or goes."""
+        one = self.records.get(number)
+        if one is None:
+            return
+        fast, slow = replace(one, trait_ids=(3,)), replace(one, trait_ids=())
+        inside, outside = replace(one, aggregates=(RACK,)), replace(one, aggregates=())
+        bare, stocked = (
+            replace(one, inventories=()),
+            replace(one, inventories=record(1, inventories={"VCPU": 2}).inventories),
+        )
+        self.tell((fast, slow, inside, outside, bare, stocked)[other % 6])
+
+    def share(self, number, _other):
+        """A provider lends what it has, or does no more."""
+        one = self.records.get(number)
+        if one is not None:
+            shares = () if one.trait_ids == (1,) else (1,)
+            self.tell(replace(one, trait_ids=shares, aggregates=(RACK,)))
+
+    def unparent(self, number, _other):
+        """A leaf becomes a tree of its own, which concerns two trees."""
+        one = self.records.get(number)
+        if one is not None and all(it.parent_id != number for it in self.records.values()):
+            self.tell(replace(one, parent_id=None, root_id=number))
+
+    def ask(self, _number, _other):
+        """Questions are asked, so that something is known of the shape as it is."""
+        for group in GROUPS:
+            relation.relations_of(self.forest, group)
+
+
+STORIES = st.lists(
+    st.tuples(
+        st.sampled_from(
+            ("create", "create", "delete", "change", "change", "share", "unparent", "ask", "ask")
+        ),
+        IDS,
+        IDS,
+    ),
+    max_size=25,
+)
+
+
+@settings(max_examples=60, deadline=None)
+@given(STORIES)
+def test_order_and_pairs_follow_changes_of_single_trees(story):
+    cloud = Cloud()
+    cloud.ask(0, 0)
+    for name, number, other in story:
+        getattr(cloud, name)(number, other)
+        order_is_right(cloud.forest)
+    fresh = forest_of(cloud.records.values())
+    for group in GROUPS:
+        followed = relation.relations_of(cloud.forest, group)
+        anew = relation.relations_of(fresh, group)
+        for one, other in zip(followed, anew, strict=True):
+            assert meaning(cloud.forest, one) == meaning(fresh, other)
+
+
+def order_is_right(forest):
+    order = forest.order
+    anew = TreeOrder.of(
+        forest.id.values, forest.root.values, forest.end.values, forest.alive.values
+    )
+    for name in ("row", "root", "end", "tree", "roots"):
+        assert getattr(order, name).tolist() == getattr(anew, name).tolist(), name
+    assert order.position[order.row].tolist() == list(range(len(order.row)))
+    assert len(order.position) == forest.row_count
+    assert anew.is_row_order or not order.is_row_order
+
+
+def meaning(forest, found):
+    """What a relation says, by ids of providers."""
+    order, pairs = forest.order, found.pairs
+    stock = {
+        name: forest.class_inventories(name).row.values[indices].tolist()
+        for name, indices in pairs.indices.items()
+    }
+    rows = order.row[pairs.provider]
+    for of_class in stock.values():
+        assert of_class == rows.tolist()
+    return (
+        pairs.starts.tolist(),
+        pairs.provider.tolist(),
+        forest.id.values[rows].tolist(),
+        pairs.sharing.tolist(),
+        pairs.is_local,
+        None if found.fits is None else found.fits.tolist(),
+    )
+
+
+def test_a_change_of_one_tree_judges_that_tree_alone(monkeypatch):
+    forest = forest_of(wide_trees(50, 2))
+    request = CandidateRequest((RequestGroup("_A", {"CUSTOM_DEVICE": 1}),))
+    body_of(forest, request)
+    monkeypatch.setattr(relation, "_pairs", None)
+    monkeypatch.setattr(TreeOrder, "of", None)
+    new = record(1000, 4, 4, {"CUSTOM_DEVICE": 1})
+    forest.apply(Changes(BEGINNING, complete=False, records=[new], removed=[], catalogue=None))
+    assert body_of(forest, request).count(b'"allocations"') == 101
+
+
+def test_many_changes_of_single_trees_are_found_anew():
+    forest = forest_of(wide_trees(5, 2))
+    request = CandidateRequest((RequestGroup("_A", {"CUSTOM_DEVICE": 1}),))
+    body_of(forest, request)
+    for number in range(1000, 1040):
+        new = record(number, 4, 4, {"CUSTOM_DEVICE": 1})
+        forest.apply(Changes(BEGINNING, complete=False, records=[new], removed=[], catalogue=None))
+    assert body_of(forest, request).count(b'"allocations"') == 50
+
+
+def test_a_provider_that_begins_to_share_concerns_all_trees():
+    forest = forest_of(
+        [
+            record(1, None, 1, {"VCPU": 8}, (), (RACK,)),
+            record(2, None, 2, {"DISK_GB": 8}, (), (RACK,)),
+        ]
+    )
+    request = CandidateRequest((RequestGroup("", {"VCPU": 1, "DISK_GB": 1}),))
+    assert b'"allocations"' not in body_of(forest, request)
+    pool = record(2, None, 2, {"DISK_GB": 8}, (SHARING_TRAIT,), (RACK,))
+    forest.apply(Changes(BEGINNING, complete=False, records=[pool], removed=[], catalogue=None))
+    assert body_of(forest, request).count(b'"allocations"') == 1

@@ -1,0 +1,130 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Counting ends in time, and tells what was counted by then (contract page 98, section 5)."""
+
+import json
+import time
+
+import pytest
+
+from tests.forest.building import complete, record
+from treeclaim.forest.bounds.budget import Budget
+from treeclaim.forest.placing.capacity import GREATEST, Fitting, fitting
+from treeclaim.forest.table.forest import Forest
+from treeclaim.model.errors import SearchGivenUpError
+from treeclaim.model.request import CandidateRequest, RequestGroup
+from treeclaim.replica.placing_questions import CapacityQuestion
+
+TREES = 300
+WANTED = CandidateRequest((RequestGroup("", {"VCPU": 1, "MEMORY_MB": 1}),))
+"""Each tree has several providers of both classes, so that consumers have to be placed to count."""
+
+OVER = 0.0
+"""On the monotonic clock: long ago."""
+
+
+@pytest.fixture(scope="module")
+def forest():
+    """Trees of three providers, no two of them alike."""
+    records = []
+    for tree in range(TREES):
+        root = 3 * tree + 1
+        records.append(record(root))
+        records += [
+            record(
+                root + below,
+                parent=root,
+                root=root,
+                inventories={"VCPU": 5 + tree, "MEMORY_MB": 7 + 2 * tree + below},
+            )
+            for below in (1, 2)
+        ]
+    made = Forest()
+    made.apply(complete(records))
+    return made
+
+
+def asked(end, **how):
+    return Fitting((), 10, end, **how)
+
+
+def test_without_time_nothing_is_counted_and_the_bound_still_holds(forest):
+    found = fitting(forest, WANTED, asked(OVER), Budget())
+    assert found == {
+        "fits": 0,
+        "at_most": GREATEST,
+        "when_empty": 0,
+        "domains": [],
+        "complete": False,
+    }
+
+
+def test_what_was_counted_by_then_is_told(forest):
+    whole = fitting(forest, WANTED, asked(None), Budget())
+    assert whole["complete"]
+    forest.counts.clear()
+    budget = EndingBudget(checks=200)
+    found = fitting(forest, WANTED, asked(time.monotonic() + 3600), budget)
+    assert not found["complete"]
+    assert 0 < found["fits"] < whole["fits"] <= found["at_most"]
+    assert found["when_empty"] >= found["fits"]
+    assert found["domains"]
+    assert forest.counts.find(WANTED) is None
+
+
+def test_time_that_the_operator_grants_ends_counting_without_an_end_of_its_own(forest):
+    forest.counts.clear()
+    with pytest.raises(SearchGivenUpError):
+        fitting(forest, WANTED, asked(None), EndingBudget(checks=200))
+
+
+def test_each_request_of_a_call_gets_its_share_of_the_time(forest):
+    requests = {f"flavor-{number}": WANTED for number in range(20)}
+    forest.counts.clear()
+    question = CapacityQuestion(requests, Fitting(None, 0, time.monotonic() + 0.2))
+    told = json.loads(b"".join(question.begin(forest, Budget(3600)).pieces()))["capacity"]
+    assert set(told) == set(requests)
+    assert all(numbers["at_most"] >= numbers["fits"] for numbers in told.values())
+    shared = Fitting(None, 0, time.monotonic() + 100).share(4)
+    assert shared.end - time.monotonic() < 26
+
+
+def test_memory_of_one_request_is_given_back_before_the_next_one(forest):
+    forest.counts.clear()
+    needed = least_memory(forest, {"x": WANTED})
+    others = {f"x{number}": request(number) for number in range(1, 6)}
+    assert least_memory(forest, others) < 3 * needed
+
+
+def request(amount):
+    return CandidateRequest((RequestGroup("", {"VCPU": amount, "MEMORY_MB": 1}),))
+
+
+def least_memory(forest, requests):
+    """The most bytes that counting holds at a time."""
+    budget = MeasuringBudget()
+    question = CapacityQuestion(requests, Fitting(None, 0))
+    b"".join(question.begin(forest, budget).pieces())
+    return budget.most
+
+
+class EndingBudget(Budget):
+    """A budget whose time is over after some looks at it, while it has an end at all."""
+
+    def __init__(self, checks):
+        super().__init__(3600)
+        self._left = checks
+
+    def check(self):
+        self._left -= 1
+        if self._left < 0:
+            raise SearchGivenUpError(0)
+
+
+class MeasuringBudget(Budget):
+    """A budget that notes how much was held at most."""
+
+    most = 0
+
+    def hold(self, nbytes):
+        super().hold(nbytes)
+        self.most = max(self.most, self._held)

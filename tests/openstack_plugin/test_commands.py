@@ -1,0 +1,152 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`openstack placement ...`: the real command with the plugin, against a real service."""
+
+import json
+import sys
+import uuid
+
+import pytest
+
+from tests.cli.services import client_in, served, succeed
+from tests.compute import compute_with, flavor_of, with_cloud
+from tests.openstack_shell import Shell
+from tests.paths import EXAMPLE
+
+FLAVORS = (flavor_of("hungry", 4, 4096, 0, extra_specs={"resources_GPU:VGPU": "90"}),)
+
+
+@pytest.fixture(scope="module")
+def environment(tmp_path_factory):
+    """A service with the example topology, in a cloud of clouds.yaml whose Nova has a flavor."""
+    folder = tmp_path_factory.mktemp("service")
+    with served(folder) as found, compute_with(flavors=FLAVORS) as (_, url):
+        succeed(found, "load", str(EXAMPLE))
+        endpoint = found["TREECLAIM_ENDPOINT"]
+        yield with_cloud(found, folder, url, placement_endpoint_override=endpoint)
+
+
+@pytest.fixture(scope="module")
+def openstack(environment):
+    """The command, as in a terminal of an operator who has this cloud."""
+    # What is only for the `treeclaim` command must not be needed.
+    login = {name: value for name, value in environment.items() if name != "TREECLAIM_ENDPOINT"}
+    shell = Shell(sys.executable, login, "openstack.treeclaim.v1")
+    yield lambda *arguments: shell.run("placement", *arguments)
+    shell.close()
+
+
+def told(done, code=0):
+    """The document of a command that was asked for JSON."""
+    assert done.returncode == code, done.stderr
+    return json.loads(done.stdout)
+
+
+def test_candidates_are_listed_in_order_with_their_scores(openstack):
+    asked = ["candidates", "resources=VCPU:2", "--order-by", "pack", "--limit", "3"]
+    found = told(openstack(*asked, "-f", "json"))
+    assert [one["Candidate"] for one in found] == [1, 2, 3]
+    scores = [one["Score"] for one in found]
+    assert scores == sorted(scores, reverse=True)
+    assert found[0]["Takes"][0]["resources"] == {"VCPU": 2}
+    assert uuid.UUID(found[0]["Takes"][0]["uuid"])
+    table = openstack(*asked)
+    assert "2 VCPU" in table.stdout
+    assert "| Candidate |" in table.stdout
+
+
+def test_columns_can_be_chosen(openstack):
+    only = openstack(
+        "candidates", "resources=VCPU:2", "--limit", "2", "-c", "Candidate", "-f", "value"
+    )
+    assert only.stdout.split() == ["1", "2"]
+
+
+def test_an_explanation_has_fields_for_people_and_for_programs(openstack):
+    asked = ["explain", "resources=VGPU:90"]
+    found = told(openstack(*asked, "-f", "json"))
+    assert found["feasible"] is False
+    assert found["trees"]["considered"] == 7
+    assert {step["reason"] for step in found["funnel"]} >= {"no_inventory", "amount_unit"}
+    assert found["nearest"][0]["root_provider"]["name"]
+    shown = openstack(*asked).stdout
+    assert "0 of 7 match" in shown
+    assert "nearest amount that would fit: 4" in shown
+
+
+def test_the_flavor_of_the_same_cloud_is_explained(openstack):
+    found = told(openstack("explain", "--server-flavor", "hungry", "-f", "json"))
+    assert "resources_GPU=VGPU:90" in found["query"]
+    assert found["feasible"] is False
+
+
+def test_how_many_fit_is_listed_also_by_tree(openstack):
+    (found,) = told(openstack("fit", "resources=VGPU:1", "--by", "tree", "-f", "json"))
+    assert found["Fits"] == found["At Most"] == sum(found["Parts"].values())
+    assert found["Complete"] is True
+
+
+def test_consumers_are_placed_once_and_told_again(openstack, environment):
+    consumers = [str(uuid.uuid4()) for _ in range(2)]
+    asked = ["place", "resources=VGPU:1", "--most", "1", "--consumer", *consumers, "-f", "json"]
+    first = told(openstack(*asked))
+    assert [one["Consumer"] for one in first] == consumers
+    assert first[0]["Trees"] != first[1]["Trees"]
+    assert [one["Takes"] for one in first] == [{"VGPU": 1}] * 2
+    again = told(openstack(*asked))
+    assert all(one["Was There"] for one in again)
+    with client_in(environment) as client:
+        for consumer in consumers:
+            client.release(consumer)
+
+
+def test_who_has_no_place_is_listed_and_the_exit_code_says_so(openstack):
+    asked = ["place", "resources=VGPU:4", "--count", "9", "--partial", "--dry-run"]
+    found = told(openstack(*asked, "-f", "json"), code=1)
+    assert len(found) == 9
+    assert found[-1]["Trees"] == []
+    assert "no place" in openstack(*asked).stdout
+    refused = openstack("place", "resources=VCPU:99999")
+    assert refused.returncode == 1
+    assert "There is no place" in refused.stderr
+
+
+def test_trees_are_listed_with_children_below_their_parents(openstack):
+    found = told(openstack("tree", "host-1", "-f", "json"))
+    assert (found[0]["Name"], found[0]["Depth"]) == ("host-1", 0)
+    assert found[1]["Depth"] == 1
+    assert found[1]["Inventories"]["VCPU"]["capacity"] == 64
+    assert "HW_NUMA_ROOT" in found[1]["Traits"]
+    assert "|   host-1_numa0 " in openstack("tree", "host-1").stdout
+    assert "reserved" in openstack("tree", "host-1", "--class", "VCPU", "--inventories").stdout
+
+
+def test_an_audit_lists_findings_with_the_exit_codes_of_treeclaim(openstack, environment):
+    assert told(openstack("audit", "-f", "json")) == []
+    with client_in(environment) as client:
+        client.ensure_names(["CUSTOM_FORGOTTEN"], [])
+    (found,) = told(openstack("audit", "-f", "json"), code=1)
+    assert found == {"Kind": "unused_trait", "Finding": {"name": "CUSTOM_FORGOTTEN"}}
+    assert "name=CUSTOM_FORGOTTEN" in openstack("audit").stdout
+    failed = openstack("audit", "--repair", "orphaned")
+    assert failed.returncode == 2
+    assert "--living-from" in failed.stderr
+
+
+def test_an_audit_mends_what_it_is_told_to(openstack, environment, tmp_path):
+    lost = str(uuid.uuid4())
+    told(openstack("place", "resources=VCPU:1", "--consumer", lost, "-f", "json"))
+    nobody = tmp_path / "living"
+    nobody.write_text("")
+    asked = ["audit", "--kind", "orphaned", "--living-from", str(nobody), "--older-than", "0"]
+    (found,) = told(openstack(*asked, "-f", "json"), code=1)
+    assert found["Finding"]["consumer"] == lost
+    assert told(openstack(*asked, "--repair", "orphaned", "--yes", "-f", "json")) == []
+    with client_in(environment) as client:
+        assert client.get(f"/allocations/{lost}")["allocations"] == {}
+
+
+def test_what_is_mistyped_is_refused_in_words(openstack):
+    refused = openstack("candidates", "ressources=VCPU:1")
+    assert refused.returncode == 1
+    assert "did you mean 'resources'" in refused.stderr
+    assert "Traceback" not in refused.stderr

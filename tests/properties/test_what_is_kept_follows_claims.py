@@ -1,0 +1,130 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A Forest that was asked before answers after claims as one that knows nothing yet.
+
+TREECLAIM_PROPERTY_EXAMPLES=N in the environment tries N worlds instead of the usual number.
+"""
+
+import os
+from dataclasses import replace
+
+from hypothesis import HealthCheck, event, given, settings
+from hypothesis import strategies as st
+
+from tests.forest.building import BEGINNING
+from tests.properties.forest_adapter import (
+    ask,
+    candidate_request,
+    every_path,
+    forest_of,
+    lowered,
+    records_of,
+)
+from tests.reference.strategies import clouds, easy_requests, ordered_requests, worlds
+from tests.reference.world import World
+from treeclaim.forest.bounds.budget import Budget
+from treeclaim.forest.placing.capacity import Fitting, fitting
+from treeclaim.model.changes import Changes, UsageChange
+
+WORLDS = int(os.environ.get("TREECLAIM_PROPERTY_EXAMPLES", "25"))
+REQUESTS_EACH = 3
+MOST_WRITES = 4
+HUGE = 2.0**40
+"""A ratio with which amounts do not add up exactly as floating-point numbers."""
+
+
+@st.composite
+def questions(draw):
+    if draw(st.booleans()):
+        world = draw(clouds())
+        asked = [draw(easy_requests(world)) for _ in range(REQUESTS_EACH)]
+    else:
+        world = draw(worlds())
+        asked = [draw(ordered_requests(world)) for _ in range(REQUESTS_EACH)]
+    return world, [replace(request, nested=True) for request in asked]
+
+
+@st.composite
+def written(draw, world):
+    """The same world after some amounts were written, and the providers that were written."""
+    providers = list(world.providers)
+    changed = []
+    for _ in range(draw(st.integers(0, MOST_WRITES))):
+        number = draw(st.integers(0, len(providers) - 1))
+        stock = dict(providers[number].stock)
+        if not stock:
+            continue
+        name = draw(st.sampled_from(sorted(stock)))
+        used = draw(st.integers(0, stock[name].total + 1))
+        ratio = draw(st.sampled_from([stock[name].allocation_ratio] * 3 + [HUGE]))
+        stock[name] = replace(stock[name], used=used, allocation_ratio=ratio)
+        providers[number] = replace(providers[number], stock=stock)
+        changed.append(providers[number].name)
+    return World(tuple(providers)), changed
+
+
+@st.composite
+def told(draw, before, after, changed):
+    """What a reader is told of that: records, or where usage alone has changed by how much."""
+    records, usage = [], {}
+    for old, new in zip(before, after, strict=True):
+        if new.name not in changed:
+            continue
+        difference = differences_of_usage(old, new)
+        if difference is None or draw(st.booleans()):
+            records.append(new)
+        else:
+            event("told by how much")
+            usage[new.id] = UsageChange(difference, 0, 0, 0.0)
+    return Changes(
+        BEGINNING, complete=False, records=records, removed=[], catalogue=None, usage=usage
+    )
+
+
+def differences_of_usage(old, new):
+    """By how much usage has risen, by id of the class; None if anything else has changed."""
+    pairs = list(zip(old.inventories, new.inventories, strict=True))
+    if any(replace(was, used=0) != replace(now, used=0) for was, now in pairs):
+        return None
+    return {now.class_id: now.used - was.used for was, now in pairs}
+
+
+@every_path
+def test_orders_and_counts_are_those_of_a_forest_that_was_never_asked(sizes):
+    @settings(
+        max_examples=WORLDS,
+        deadline=None,
+        suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
+    )
+    @given(questions(), st.data())
+    def check(question, data):
+        world, asked = question
+        kept = forest_of(world)
+        for _ in range(3):
+            compare(kept, forest_of(world), asked, world)
+            before = records_of(world)
+            world, changed = data.draw(written(world))
+            event("written" if changed else "nothing written")
+            kept.apply(data.draw(told(before, records_of(world), changed)))
+
+    with lowered(sizes):
+        check()
+
+
+def compare(kept, fresh, asked, world):
+    for request in asked:
+        where = (str(world), request)
+        assert ask(kept, request, 5) == ask(fresh, request, 5), where
+        if not is_boundless(world):
+            assert counted(kept, request) == counted(fresh, request), where
+
+
+def is_boundless(world):
+    """Whether so much fits that to place it one after the other takes for ever."""
+    return any(
+        stock.allocation_ratio == HUGE for one in world.providers for stock in one.stock.values()
+    )
+
+
+def counted(forest, request):
+    """How many consumers fit, by tree too."""
+    return fitting(forest, candidate_request(request), Fitting((), 100), Budget())

@@ -1,0 +1,70 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which questions are not even tried in the worker itself."""
+
+import pytest
+
+from treeclaim.forest.explain.explain import Focus
+from treeclaim.forest.placing.capacity import Fitting
+from treeclaim.model.extension.placing import Placing, PlacingRequest
+from treeclaim.model.request import BodyForm, CandidateRequest, RequestGroup, SearchOptions
+from treeclaim.replica.placing_questions import (
+    AlternativesQuestion,
+    CapacityQuestion,
+    PlacingQuestion,
+)
+from treeclaim.replica.questions import CandidateQuestion, ExplainQuestion
+
+MANY = 33
+"""Groups that are too many to be tried there."""
+
+EASY = CandidateRequest((RequestGroup("", {"VCPU": 1}),))
+
+
+def groups(count):
+    """A request with so many groups."""
+    return CandidateRequest(
+        tuple(RequestGroup(f"_{number}", {"VCPU": 1}) for number in range(count))
+    )
+
+
+def candidates(request):
+    """Which candidates has it?"""
+    return CandidateQuestion(request, SearchOptions(), BodyForm())
+
+
+def alternatives(request):
+    """Which of some has a candidate, it the last of them?"""
+    return AlternativesQuestion({"a": EASY, "b": request}, SearchOptions())
+
+
+def placing(request):
+    """Where does a consumer go, the request an alternative of the last one?"""
+    wanted = [
+        PlacingRequest(some, (consumer,), "p", "u", "t")
+        for consumer, some in (("a", (EASY,)), ("b", (EASY, request)))
+    ]
+    return PlacingQuestion(Placing(tuple(wanted), (), partial=False), {}, ())
+
+
+def capacity(request):
+    """How often does it fit, asked beside another one?"""
+    return CapacityQuestion({"a": EASY, "b": request}, Fitting(None, 1))
+
+
+every_kind = pytest.mark.parametrize("question", [candidates, alternatives, placing, capacity])
+
+
+@every_kind
+def test_a_request_with_very_many_groups_is_not_tried_in_the_worker(question):
+    assert question(groups(MANY)).is_hard
+    assert not question(groups(MANY - 1)).is_hard
+
+
+@every_kind
+def test_a_request_that_divides_amounts_is_not_tried_in_the_worker(question):
+    divided = CandidateRequest((RequestGroup("", {"VCPU": 1}),), can_split=frozenset({"VCPU"}))
+    assert question(divided).is_hard
+
+
+def test_an_explanation_is_never_tried_in_the_worker():
+    assert ExplainQuestion(EASY, Focus()).is_hard

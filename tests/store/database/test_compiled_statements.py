@@ -1,0 +1,37 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Statements whose SQL is kept find what the same statements find without that."""
+
+import pytest
+import sqlalchemy as sa
+
+from treeclaim.store.database.compiled import CompiledStatement
+
+NUMBERS = sa.table("numbers", sa.column("number"))
+STATEMENT = (
+    sa.select(NUMBERS.c.number)
+    .where(
+        NUMBERS.c.number.in_(sa.bindparam("some", expanding=True)),
+        NUMBERS.c.number.not_in(sa.bindparam("others", expanding=True)),
+    )
+    .order_by(NUMBERS.c.number)
+)
+COUNT = 6000
+
+
+@pytest.fixture
+def numbers():
+    """A connection to a database in which there are numbers."""
+    with sa.create_engine("sqlite://").connect() as connection:
+        connection.execute(sa.text("CREATE TABLE numbers (number INTEGER PRIMARY KEY)"))
+        rows = [{"number": number} for number in range(COUNT)]
+        connection.execute(sa.text("INSERT INTO numbers VALUES (:number)"), rows)
+        yield connection
+
+
+def test_lists_of_any_length_mean_what_is_in_them(numbers):
+    statement = CompiledStatement(STATEMENT)
+    for length in [*range(18), 1000, 4095, 4096, 4097, 5000, 3, 2]:
+        some = list(range(length))
+        for others in ([], [1], [0, 2, 5]):
+            found = statement.execute(numbers, {"some": some, "others": others}).scalars().all()
+            assert found == [number for number in some if number not in others], length

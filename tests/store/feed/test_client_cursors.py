@@ -1,0 +1,125 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Cursors as clients have them are at most 4 kB long, and good, however many streams there are."""
+
+import uuid
+from time import monotonic
+
+import pytest
+import sqlalchemy as sa
+from hypothesis import given
+from hypothesis import strategies as st
+
+from treeclaim.model.changes import Cursor
+from treeclaim.model.extension import cursor_text
+from treeclaim.store import store as store_module
+from treeclaim.store.feed import pruning
+from treeclaim.store.feed.news import news_since
+from treeclaim.store.feed.streams import StreamPool
+from treeclaim.store.feed.unread import present_cursor
+from treeclaim.store.operations.providers import providers
+from treeclaim.store.schema.tables import streams
+
+MANY = 420
+"""Streams; 340 of them have room in a text with 40 bits of each identity."""
+
+
+def write_as_a_new_process(store):
+    """Create a provider by a process that has no stream yet; return the provider's uuid."""
+    store._committer._streams = StreamPool()
+    return write(store)
+
+
+def write(store):
+    """Create a provider; return its uuid."""
+    name = str(uuid.uuid4())
+    store.write(providers.create, uuid=name, name=name, parent_uuid=None)
+    return name
+
+
+def open_streams(store):
+    """How many streams are open."""
+    is_open = sa.and_(streams.c.closed_in.is_(None), streams.c.epoch.is_(None))
+    with store.engine.connect() as connection:
+        return connection.scalar(sa.select(sa.func.count()).select_from(streams).where(is_open))
+
+
+def present_text(store):
+    """The present cursor as a client has it."""
+    text = cursor_text.written(store.read(present_cursor))
+    assert len(text) <= cursor_text.LONGEST
+    return text
+
+
+def told_since(store, text):
+    """The providers that changed since a client's cursor; None if it has expired."""
+    news = store.read(news_since, cursor_text.read(text))
+    return None if news is None else set(news.changes)
+
+
+def test_many_streams_leave_cursors_short_and_pruning_closes_those_least_used(store):
+    store.prune(store_module.KEEP)
+    for _ in range(MANY):
+        write_as_a_new_process(store)
+    assert open_streams(store) > MANY
+    before = present_text(store)
+    assert told_since(store, before) == set()
+    first = write(store)
+    store.prune(store_module.KEEP)
+    assert open_streams(store) == pruning.MOST_OPEN
+    # A cursor that names streams as open which were closed meanwhile is as good as before.
+    assert told_since(store, before) == {first}
+    second = write_as_a_new_process(store)
+    assert told_since(store, before) == {first, second}
+    between = present_text(store)
+    third = write(store)
+    assert told_since(store, between) == {third}
+
+
+def test_an_owner_whose_stream_was_closed_takes_another_one_and_is_heard(store, monkeypatch):
+    store.prune(store_module.KEEP)
+    monkeypatch.setattr(pruning, "MOST_OPEN", 0)
+    write(store)
+    text = present_text(store)
+    store.prune(store_module.KEEP)
+    assert open_streams(store) == 0
+    written = write(store)
+    assert told_since(store, text) == {written}
+    assert open_streams(store) == 1
+
+
+def test_a_cursor_of_more_streams_than_have_room_expires_at_once(store):
+    crowd = Cursor({number << 20: 1 for number in range(1, 2_000)}, None, frozenset())
+    text = cursor_text.written(crowd)
+    assert len(text) <= cursor_text.LONGEST
+    assert told_since(store, text) is None
+
+
+def test_a_process_that_took_a_stream_prunes_soon(store, monkeypatch):
+    pruned = []
+    monkeypatch.setattr(store, "_prune_and_log", lambda: pruned.append(True))
+    write(store)
+    assert store._prune_at - monotonic() <= store_module._PRUNE_AFTER_TAKING
+    monkeypatch.setattr(store, "_prune_at", 0.0)
+    write(store)
+    assert store._prune_at - monotonic() > store_module._PRUNE_AFTER_TAKING
+    write_as_a_new_process(store)
+    assert store._prune_at - monotonic() <= store_module._PRUNE_AFTER_TAKING
+
+
+@given(
+    st.dictionaries(st.integers(1 << 32, (1 << 63) - 1), st.integers(0, 1 << 40), max_size=500),
+    st.integers(1, (1 << 63) - 1),
+)
+@pytest.mark.parametrize("finished", [0, 2])
+def test_a_text_says_how_far_the_open_streams_had_come(finished, positions, epoch):
+    closed = frozenset(list(positions)[:finished])
+    found = cursor_text.read(cursor_text.written(Cursor(positions, epoch, closed)))
+    # Of two that a text cannot tell apart it has both; who reads it refuses them.
+    opened = sorted(positions.keys() - closed)
+    expected = {found.short(one): positions[one] for one in opened}
+    if found.epoch is not None:
+        assert (found.epoch, dict(found.positions)) == (epoch, expected)
+    else:
+        # No room: it has expired.
+        assert len(positions) > 300
+        assert not found.positions

@@ -1,0 +1,212 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A reader of the feed counts what claims tell, and looks at providers only where it has to."""
+
+import uuid
+from contextlib import closing, contextmanager
+from datetime import UTC, datetime
+
+import pytest
+import sqlalchemy as sa
+
+from tests.store.feed.worlds_of_readers import Reader
+from treeclaim.forest.table.forest import Forest
+from treeclaim.model.changes import UsageChange
+from treeclaim.model.claim import ConsumerClaim
+from treeclaim.model.inventory import Inventory
+from treeclaim.replica import Replica
+from treeclaim.store import DatabaseSettings, Store
+from treeclaim.store.feed import amounts, looks, unread
+from treeclaim.store.operations.allocations import placements
+from treeclaim.store.operations.providers import inventories, providers
+from treeclaim.store.schema.tables import LONGEST_AMOUNTS, feed, resource_providers
+
+AT = datetime(2026, 1, 2, 3, 4, 5, 678901, tzinfo=UTC)
+
+
+@pytest.fixture
+def hosts(store):
+    """Three hosts with 100 units of two classes each."""
+    uuids = [str(uuid.uuid4()) for _ in range(3)]
+    stock = {"VCPU": Inventory(100), "DISK_GB": Inventory(100)}
+    for one in uuids:
+        store.write(providers.create, uuid=one, name=one, parent_uuid=None)
+        store.write(inventories.replace_all, one, 0, stock, zero_capacity_allowed=False)
+    return uuids
+
+
+@pytest.fixture
+def other(store, database_url):
+    """Another process, which claims."""
+    with closing(Store(DatabaseSettings(database_url))) as made:
+        yield made
+
+
+def claim(store, consumer, provider, **resources):
+    store.replace_allocations(
+        [ConsumerClaim(consumer, {provider: resources}, "project", "user", None, "INSTANCE")]
+    )
+
+
+@contextmanager
+def statements_of(store):
+    """What a store sends: through the probe, and through SQLAlchemy."""
+    by_probe, others = [], []
+    ask = store._probe.rows
+
+    def rows(sql, parameters=()):
+        by_probe.append(sql)
+        return ask(sql, parameters)
+
+    def note(_connection, _cursor, statement, *_):
+        others.append(statement)
+
+    store._probe.rows = rows
+    sa.event.listen(store.engine, "before_cursor_execute", note)
+    yield by_probe, others
+    sa.event.remove(store.engine, "before_cursor_execute", note)
+    store._probe.rows = ask
+
+
+def used_in(replica, provider):
+    with replica.current() as forest:
+        return {
+            view.resource_class: view.used for view in forest.inventories(forest.row_of(provider))
+        }
+
+
+def follows_by_one_statement(store, reader):
+    """Let a reader catch up: one statement of the probe has to tell all that a full load would."""
+    with statements_of(store) as (by_probe, others):
+        reader.catch_up()
+    assert (len(by_probe), others) == (1, [])
+    fresh = Forest()
+    fresh.apply(store.changes(None))
+    assert reader.forest.records() == fresh.records()
+
+
+def test_following_claims_takes_one_statement(store, hosts, other):
+    reader = Reader(store)
+    reader.catch_up()
+    # The first claim of a process makes a stream, and the second shows that it is in use.
+    for _ in range(2):
+        claim(other, str(uuid.uuid4()), hosts[0], VCPU=1)
+        reader.catch_up()
+    consumer = str(uuid.uuid4())
+    for change in (
+        lambda: claim(other, consumer, hosts[0], VCPU=2, DISK_GB=3),
+        lambda: [claim(other, str(uuid.uuid4()), host, VCPU=1) for host in hosts],
+        lambda: other.delete_allocations(consumer),
+        lambda: None,
+    ):
+        change()
+        follows_by_one_statement(store, reader)
+
+
+def test_a_placement_of_many_is_counted_too(store, hosts, other):
+    reader = Reader(store)
+    reader.catch_up()
+
+    def place(*consumers):
+        new = [
+            ConsumerClaim(one, {hosts[at % 2]: {"VCPU": 3}}, "project", "user", None, "INSTANCE")
+            for at, one in enumerate(consumers)
+        ]
+        other.write(placements.place, new)
+
+    for _ in range(2):
+        place(str(uuid.uuid4()))
+        reader.catch_up()
+    place(*(str(uuid.uuid4()) for _ in range(5)))
+    follows_by_one_statement(store, reader)
+
+
+def test_a_change_of_a_provider_is_loaded_once_though_it_was_claimed_from_too(store, hosts, other):
+    replica = Replica(store)
+    assert used_in(replica, hosts[0]) == {"VCPU": 0, "DISK_GB": 0}
+    claim(other, str(uuid.uuid4()), hosts[0], VCPU=1)
+    used_in(replica, hosts[0])
+    claim(other, str(uuid.uuid4()), hosts[0], VCPU=1)
+    stock = Inventory(50)
+    other.write(
+        inventories.replace_one, hosts[0], 3, "DISK_GB", stock, zero_capacity_allowed=False
+    )
+    claim(other, str(uuid.uuid4()), hosts[0], VCPU=1)
+    assert used_in(replica, hosts[0]) == {"VCPU": 3, "DISK_GB": 0}
+
+
+@pytest.mark.parametrize(
+    ("module", "name"),
+    [(looks, "_MOST_ROWS"), (looks, "_MOST_STREAMS"), (unread, "_MOST_COMMITS")],
+)
+def test_a_reader_that_is_far_behind_knows_the_same(
+    store, hosts, other, database_url, monkeypatch, module, name
+):
+    monkeypatch.setattr(module, name, 2)
+    reader = Reader(store)
+    reader.catch_up()
+    with closing(Store(DatabaseSettings(database_url))) as third:
+        for round_of_claims in range(4):
+            for writer in (other, third, store):
+                for _ in range(round_of_claims):
+                    claim(writer, str(uuid.uuid4()), hosts[0], VCPU=1)
+            reader.catch_up()
+            fresh = Forest()
+            fresh.apply(store.changes(None))
+            assert reader.forest.records() == fresh.records()
+
+
+def test_a_generation_that_was_raised_beside_the_feed_makes_a_worker_load_everything(
+    store, hosts, other
+):
+    replica = Replica(store)
+    for _ in range(2):
+        claim(other, str(uuid.uuid4()), hosts[0], VCPU=1)
+        used_in(replica, hosts[0])
+    with store.engine.begin() as connection:
+        connection.execute(
+            sa.update(resource_providers).values(generation=resource_providers.c.generation + 5)
+        )
+    claim(other, str(uuid.uuid4()), hosts[0], VCPU=1)
+    with replica.current() as forest:
+        fresh = Forest()
+        fresh.apply(store.changes(None))
+        assert forest.records() == fresh.records()
+
+
+def test_a_row_of_a_later_release_makes_a_worker_load_everything(store, hosts, other):
+    reader = Reader(store)
+    reader.catch_up()
+    for _ in range(3):
+        claim(other, str(uuid.uuid4()), hosts[0], VCPU=1)
+        reader.catch_up()
+    claim(other, str(uuid.uuid4()), hosts[0], VCPU=1)
+    with store.engine.begin() as connection:
+        connection.execute(sa.update(feed).values(format=2))
+    assert reader.catch_up()
+
+
+def test_a_change_is_read_as_it_was_written():
+    change = UsageChange({0: 2, 7: -3}, 1, 12, AT.timestamp())
+    text = amounts.written(change)
+    naive = AT.replace(tzinfo=None)
+    assert amounts.read(text, naive) == amounts.read(text, str(naive)) == change
+
+
+def test_what_cannot_be_told_is_loaded():
+    many = UsageChange(dict.fromkeys(range(100), 1), 1, 12, 0.0)
+    assert amounts.written(many) is None
+    some = UsageChange(dict.fromkeys(range(1000, 1014), 2**31 - 1), 1, 2**31 - 1, 0.0)
+    text = amounts.written(some)
+    assert text is not None
+    assert len(text) <= LONGEST_AMOUNTS
+    for unknown in (None, "[2,1]", "[]"):
+        assert amounts.read(unknown, AT) is None
+
+
+def test_changes_of_one_provider_make_one_change_in_either_order():
+    first, second = UsageChange({0: 2}, 1, 5, 50.0), UsageChange({0: 1, 1: 1}, 2, 7, 40.0)
+    release = UsageChange({0: -2}, 0, 0, 90.0)
+    both = UsageChange({0: 3, 1: 1}, 3, 7, 40.0)
+    assert first.and_also(second) == second.and_also(first) == both
+    assert both.and_also(release) == release.and_also(both)
+    assert release.and_also(both).modified_at == 40.0

@@ -1,0 +1,160 @@
+# SPDX-License-Identifier: Apache-2.0
+"""All providers, read as arrays at once, are the same as read one by one."""
+
+import random
+import uuid
+from datetime import datetime, timedelta
+
+import pytest
+import sqlalchemy as sa
+
+from treeclaim.forest.table.forest import Forest
+from treeclaim.model.changes import Changes
+from treeclaim.store.reading import whole
+from treeclaim.store.reading.json_columns import as_columns
+from treeclaim.store.reading.loading import some_providers
+from treeclaim.store.schema import tables
+
+NAMES = ['quote " and \\', "new\nline", "comma, [brackets]", "umlaut ä€", "a\x1fb", "'", "null"]
+RATIOS = [1.0, 16.0, 1.5, 0.1, 1 / 3, 1.1, 2.718281828459045, 3.4e38, 1e-7, 123456.789]
+A_DAY = datetime(2026, 11, 22, 10, 30, 0)  # noqa: DTZ001 - the tables have naive times
+
+
+@pytest.fixture(autouse=True)
+def _several_pieces(monkeypatch):
+    """Some providers at a time, so that there is more than one piece."""
+    small = as_columns(whole._ALL_PROVIDERS.limit(7))
+    monkeypatch.setattr(whole, "_PROVIDERS", small)
+
+
+def write(store, seed):
+    """Write trees of all shapes, old rows among them, and what has no provider."""
+    dice = random.Random(seed)
+    ids = sorted(dice.sample(range(1, 400), 40))
+    # SQLite looks at foreign keys where the service's own connections ask for it.
+    engine = sa.create_engine(store.engine.url)
+    with engine.begin() as connection:
+        if connection.dialect.name == "mysql":
+            connection.exec_driver_sql("SET SESSION foreign_key_checks = 0")
+        if connection.dialect.name == "postgresql":
+            connection.exec_driver_sql("SET LOCAL session_replication_role = replica")
+
+        def insert(table, rows):
+            connection.execute(sa.insert(table), rows)
+
+        insert(tables.resource_providers, [provider(number, ids, dice) for number in ids])
+        pairs = [(number, kind) for number in [*ids, 1000] for kind in range(5)]
+        insert(
+            tables.inventories,
+            [inventory(*pair, dice) for pair in dice.sample(pairs, 100)]
+            + [inventory(1000, 9, dice)],
+        )
+        insert(
+            tables.allocations,
+            [
+                {
+                    "resource_provider_id": number,
+                    "resource_class_id": kind,
+                    "consumer_id": str(uuid.uuid4()),
+                    "used": dice.randint(1, 2**31 - 1),
+                }
+                for number, kind in dice.choices(pairs, k=60)
+            ],
+        )
+        insert(
+            tables.placement_aggregates,
+            [{"id": number, "uuid": str(uuid.UUID(int=99 - number))} for number in range(1, 6)],
+        )
+        some = dice.sample([(number, kind) for number in ids for kind in range(1, 6)], 70)
+        insert(
+            tables.resource_provider_aggregates,
+            [{"resource_provider_id": one, "aggregate_id": other} for one, other in some],
+        )
+        insert(
+            tables.resource_provider_traits,
+            [{"resource_provider_id": one, "trait_id": other} for one, other in some],
+        )
+    engine.dispose()
+    return ids
+
+
+def provider(number, ids, dice):
+    """A row: some parents are not there, some roots are not told."""
+    parent = dice.choice([None, None, 999, *(one for one in ids if one < number)])
+    return {
+        "id": number,
+        "uuid": str(uuid.UUID(int=dice.getrandbits(128))),
+        "name": f"{dice.choice(NAMES)} {number}" if dice.random() < 0.9 else None,
+        "generation": dice.choice([None, 0, 7, 2**31 - 1]),
+        "root_provider_id": dice.choice([None, number]),
+        "parent_provider_id": parent,
+        "created_at": dice.choice([None, A_DAY]),
+        "updated_at": dice.choice([None, A_DAY + timedelta(seconds=dice.randint(0, 10**6))]),
+    }
+
+
+def inventory(number, kind, dice):
+    """A row of any amounts."""
+    return {
+        "resource_provider_id": number,
+        "resource_class_id": kind,
+        "total": dice.randint(1, 2**31 - 1),
+        "reserved": dice.randint(0, 2**31 - 1),
+        "min_unit": dice.randint(1, 9),
+        "max_unit": dice.randint(1, 2**31 - 1),
+        "step_size": dice.randint(1, 9),
+        "allocation_ratio": dice.choice([*RATIOS, dice.random() * 100]),
+        "created_at": dice.choice([None, A_DAY]),
+    }
+
+
+def columns_of(forest):
+    """What a search looks at."""
+    return {
+        "order": [forest.uuid_of(row) for row in range(forest.row_count)],
+        "end": forest.end.values.tolist(),
+        "classes": {
+            number: (found.row.values.tolist(), found.free.values.tolist())
+            for number, found in forest.classes.items()
+        },
+        "traits": {trait: forest.rows_with_trait(trait).tolist() for trait in range(6)},
+        "aggregates": {
+            name: forest.rows_in_aggregate(name).tolist() for name in forest.known_aggregates()
+        },
+        "rows": [
+            (forest.row_of(forest.uuid_of(row)), forest.row_of_name(name))
+            for row, name in enumerate(forest.names(range(forest.row_count)))
+            if name
+        ],
+        "admitted": [
+            found.fits(slice(None), 6).tolist() for _, found in sorted(forest.classes.items())
+        ],
+    }
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_all_providers_as_arrays_are_those_that_are_read_one_by_one(store, seed):
+    ids = write(store, seed)
+    changes = store.changes(None)
+    at_once, one_by_one = Forest(), Forest()
+    at_once.apply(changes)
+    records = store.read(some_providers, ids)
+    one_by_one.apply(
+        Changes(
+            changes.cursor,
+            complete=True,
+            records=records,
+            removed=(),
+            catalogue=changes.catalogue,
+        )
+    )
+    assert len(at_once) == len(one_by_one) == 40
+    assert at_once.records() == one_by_one.records()
+    assert columns_of(at_once) == columns_of(one_by_one)
+
+
+def test_an_empty_database_is_an_empty_forest(store):
+    forest = Forest()
+    forest.apply(store.changes(None))
+    assert (len(forest), forest.records()) == (0, [])
+    assert forest.row_of(str(uuid.uuid4())) is None
