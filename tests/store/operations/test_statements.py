@@ -12,6 +12,7 @@ from treeclaim.model.inventory import Inventory
 from treeclaim.store.database.compiled import CompiledStatement
 from treeclaim.store.database.transactions import WriteTransaction, utc_now
 from treeclaim.store.operations.allocations import claims as allocations
+from treeclaim.store.operations.allocations.capacity import INVENTORIES
 from treeclaim.store.operations.providers import inventories, providers
 from treeclaim.store.reading import allocations as allocation_queries
 from treeclaim.store.schema.tables import consumers, projects
@@ -186,3 +187,29 @@ def test_a_claim_finds_its_names_whatever_the_collation_of_their_tables(store, h
     claim(store, consumer, hosts[0], None)
     claim(store, consumer, hosts[1], 1)
     assert store.read(allocation_queries.of_consumer, consumer).project_id == "project"
+
+
+def test_a_claim_reads_no_inventories_but_those_of_its_providers(store):
+    """Also where the server has no statistics yet, as in a new database."""
+    if store.engine.dialect.name != "postgresql":
+        pytest.skip("plans are read from PostgreSQL")
+    with store.engine.begin() as connection:
+        connection.exec_driver_sql(
+            "INSERT INTO inventories (resource_provider_id, resource_class_id, total, reserved, "
+            "min_unit, max_unit, step_size, allocation_ratio) "
+            "SELECT number / 3, MOD(number, 3), 8, 0, 1, 8, 1, 1.0 FROM generate_series(3, 3002) number"
+        )
+    seen = []
+
+    def note(_connection, _cursor, statement, parameters, *_):
+        seen.append((statement, parameters))
+
+    sa.event.listen(store.engine, "before_cursor_execute", note)
+    with store.engine.begin() as connection:
+        few = {"provider_ids": list(range(1, 9)), "class_ids": [0, 1, 2]}
+        INVENTORIES.execute(connection, few)
+    sa.event.remove(store.engine, "before_cursor_execute", note)
+    ((look, values),) = seen
+    with store.engine.begin() as connection:
+        plan = connection.exec_driver_sql(f"EXPLAIN {look}", values).scalars().all()
+    assert any("uniq_inventories0resource_provider" in line for line in plan), plan

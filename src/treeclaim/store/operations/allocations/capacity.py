@@ -26,7 +26,11 @@ from treeclaim.store.operations.locks.provider_rows import LockedProvider
 from treeclaim.store.reading.inventory_columns import INVENTORY_COLUMNS, USED
 from treeclaim.store.schema.tables import inventories, resource_classes
 
-_INVENTORIES = CompiledStatement(
+_CLASS_ID = inventories.c.resource_class_id + sa.literal_column("0")
+"""An expression, so that no index of classes is used: PostgreSQL, without statistics, would read all
+inventories of the classes by it instead of those of the providers."""
+
+INVENTORIES = CompiledStatement(
     sa.select(
         inventories.c.resource_provider_id,
         inventories.c.resource_class_id,
@@ -37,7 +41,7 @@ _INVENTORIES = CompiledStatement(
     .join(resource_classes, resource_classes.c.id == inventories.c.resource_class_id)
     .where(
         inventories.c.resource_provider_id.in_(sa.bindparam("provider_ids", expanding=True)),
-        inventories.c.resource_class_id.in_(sa.bindparam("class_ids", expanding=True)),
+        _CLASS_ID.in_(sa.bindparam("class_ids", expanding=True)),
     )
 )
 
@@ -85,7 +89,7 @@ class Ledger:
         names = {allocation.class_id: allocation.resource_class for allocation in new}
         provider_ids = {allocation.provider.id for allocation in new}
         for some in chunks(sorted(provider_ids)):
-            rows = transaction.rows(_INVENTORIES, provider_ids=some, class_ids=sorted(names))
+            rows = transaction.rows(INVENTORIES, provider_ids=some, class_ids=sorted(names))
             for provider_id, class_id, name, used, *inventory in rows:
                 if name != names[class_id]:
                     raise RetryTransactionError
