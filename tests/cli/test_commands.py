@@ -7,7 +7,7 @@ import sqlite3
 import httpx
 import pytest
 
-from tests.cli.processes import call, run
+from tests.cli.processes import call
 from tests.servers import command_environment, service_environment, serving
 
 
@@ -82,7 +82,7 @@ def test_a_port_in_use_is_named(environment):
         taken.bind(("127.0.0.1", 0))
         taken.listen()
         port = str(taken.getsockname()[1])
-        refused = run(environment, "serve", "--port", port)
+        refused = call(environment, "serve", "--port", port)
     assert refused.returncode == 1
     assert port in refused.stderr
 

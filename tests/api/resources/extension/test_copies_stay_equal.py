@@ -157,6 +157,14 @@ def pruned_all_along(url):
     store.close()
 
 
+def all_go_on(followers, before):
+    """Wait until each has brought its copy up to date more often than before."""
+    pairs = list(zip(followers, before, strict=True))
+    eventually(
+        lambda: all(one.times > times for one, times in pairs), "all have newer copies", SECONDS
+    )
+
+
 def compare(kind, folder, monkeypatch, *, workers, writers, steps, restarts):
     """Have some write through workers that are restarted, and compare copies in the end."""
     lists = []
@@ -171,8 +179,10 @@ def compare(kind, folder, monkeypatch, *, workers, writers, steps, restarts):
         environment = service_environment(folder, database)
         with serving(environment, folder, f"--workers={workers}", headers=HEADERS) as server:
             followers = [Follower(server.url) for _ in range(2)]
+            all_go_on(followers, [0, 0])
             with pruned_all_along(database), ThreadPoolExecutor(writers) as pool:
                 for turn in range(restarts + 1):
+                    before = [follower.times for follower in followers]
                     done = [
                         pool.submit(write, server.url, f"{turn} {number}", steps)
                         for number in range(writers)
@@ -182,6 +192,7 @@ def compare(kind, folder, monkeypatch, *, workers, writers, steps, restarts):
                         server.stop()
                         server.start()
                     assert sum(one.result() for one in done) > 0
+                    all_go_on(followers, before)
             expected = read_fully(server.url)
             assert len(orjson.loads(expected)) > 0
             for follower in followers:
