@@ -18,7 +18,7 @@ from treeclaim.forest.domains.filters import require_known_names
 from treeclaim.forest.explain.constraints import Constraint, constraints_of
 from treeclaim.forest.explain.matching_trees import ROOT_REASONS, MatchingTrees
 from treeclaim.forest.table.forest import Forest
-from treeclaim.forest.table.fragments import writable
+from treeclaim.forest.table.texts.fragments import writable
 from treeclaim.model.reasons import Reason
 from treeclaim.model.request import NO_GROUP, CandidateRequest
 
