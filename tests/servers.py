@@ -167,11 +167,11 @@ def serving(environment, folder, *options, url=None, **how):
 
 def answers(url, **options):
     """Return a function that tells whether a URL is answered at all."""
-    how = {"verify": NO_CERTIFICATES, "timeout": 5} | options
+    verify = options.pop("verify", NO_CERTIFICATES)
 
     def ask():
         try:
-            with httpx.Client(**how) as client:
+            with httpx.Client(timeout=5, verify=verify, **options) as client:
                 client.get(url)
         except httpx.HTTPError:
             return False
