@@ -16,6 +16,8 @@ from tests.cli.processes import call, run
 from tests.cli.services import client_in, refused, served, succeed
 from tests.paths import EXAMPLE
 from tests.servers import TREECLAIM, command_environment, eventually, usual_environment
+from treeclaim.cli.described import described
+from treeclaim.cli.main import parser
 
 
 @pytest.fixture(scope="module")
@@ -121,6 +123,61 @@ def test_a_key_that_nobody_knows_is_an_error_with_the_nearest(environment, argum
 def test_parameters_after_a_flavor_are_not_swallowed(environment):
     arguments = ("--flavor", "vcpus=1", "resources_GPU=VGPU:1", "group_policy=none", "--json")
     assert "VGPU" in succeed(environment, "candidates", *arguments)
+
+
+ALL = [command for command in described(parser()) if command.words]
+
+
+@pytest.mark.parametrize("command", ALL, ids=lambda command: " ".join(command.words))
+def test_the_usage_of_the_command_that_was_typed_is_shown(offline, command):
+    told = refused(offline, *command.words, *needed(command), "--no-such-option", code=2)
+    assert told.startswith(f"usage: treeclaim {' '.join(command.words)} ")
+    assert "--no-such-option" in told
+
+
+def needed(command):
+    """Words for the arguments that a command cannot do without, of the right kind."""
+    if command.commands:
+        return command.commands[:1] if command.words != ("db",) else ["sync"]
+    groups = command.parser._mutually_exclusive_groups
+    first_of_groups = [group._group_actions[0] for group in groups if group.required]
+    return [
+        word
+        for action in command.parser._actions
+        if (action.required or action in first_of_groups) and action.nargs != 0
+        for word in (*action.option_strings[:1], next(iter(action.choices or ()), "1"))
+    ]
+
+
+def test_an_option_that_is_nearly_right_is_suggested(offline):
+    told = refused(offline, "tree", "--dept", "1", code=2)
+    assert told.endswith("not understood: --dept; did you mean --depth?\n")
+
+
+@pytest.mark.parametrize(
+    ("command", "advice"),
+    [
+        (("tree",), ("treeclaim serve", "--endpoint", "--os-cloud")),
+        (("load", str(EXAMPLE)), ("treeclaim serve",)),
+        (("tree", "--os-cloud", "away"), ("--os-cloud",)),
+        (("copy", "--from", "http://127.0.0.1:9", "--to", "http://127.0.0.1:9"), ("check",)),
+    ],
+    ids=["at an endpoint", "load", "at a cloud", "copy"],
+)
+def test_where_nothing_answers_the_person_is_told_what_to_do(offline, tmp_path, command, advice):
+    (tmp_path / "clouds.yaml").write_text(
+        "clouds: {away: {auth_type: admin_token, "
+        "auth: {endpoint: 'http://127.0.0.1:9', token: x}}}"
+    )
+    elsewhere = offline | {
+        "OS_CLIENT_CONFIG_FILE": str(tmp_path / "clouds.yaml"),
+        "TREECLAIM_ENDPOINT": "http://127.0.0.1:9",
+    }
+    told = refused(elsewhere, *command)
+    assert "no connection" in told
+    assert "127.0.0.1:9" in told
+    for words in advice:
+        assert words in told
 
 
 @pytest.mark.parametrize("member", ["vcpu: 4", "extra_specs: {'resource:VGPU': '1'}", "1: 2"])

@@ -95,6 +95,41 @@ def test_what_a_list_leaves_out_is_removed_only_if_told_to_prune(cloud):
     assert cloud.state() == before | {"traits": {"CUSTOM_B"}, "inventories": {"VCPU": (8, 4.0)}}
 
 
+def test_what_the_file_and_what_the_service_know_to_be_wrong_is_told_at_once(cloud):
+    told = cloud.refuse(
+        f"""
+providers:
+  - {{name: a, parent: nobody, traits: [HW_NOPE]}}
+  - {{name: a, inventories: {{VCPU: -1}}}}
+  - {{name: {cloud.host}, parent: {cloud.child}}}
+  - {{name: b, inventories: {{VCPU: {{reserved: 1}}, NOPE: 1}}}}
+"""
+    )
+    lines = [line.partition("topology.yaml:")[2] for line in told.splitlines()]
+    assert [line.partition(":")[0] for line in lines] == ["3", "3", "4", "4", "5", "6"]
+    assert "HW_NOPE" in told
+
+
+def test_all_that_the_service_knows_to_be_wrong_is_told_at_once(cloud):
+    told = cloud.refuse(
+        f"""
+providers:
+  - {{name: {cloud.host}, parent: {cloud.child}}}
+  - {{name: b, inventories: {{VCPU: {{reserved: 1}}}}}}
+  - {{name: c, traits: [HW_NOPE]}}
+"""
+    )
+    lines = [line.partition("topology.yaml:")[2] for line in told.splitlines()]
+    assert [line.partition(":")[0] for line in lines] == ["3", "4", "5"]
+
+
+def test_the_faults_of_a_file_are_told_where_no_service_answers(cloud):
+    elsewhere = cloud.environment | {"TREECLAIM_ENDPOINT": "http://127.0.0.1:9"}
+    cloud.file.write_text("providers: [{name: a}, {name: a}]")
+    told = refused(elsewhere, "load", str(cloud.file))
+    assert "it can stand for one only" in told
+
+
 def test_a_part_that_is_given_as_empty_is_emptied(cloud):
     cloud.load(
         f"providers: [{{name: {cloud.child}, parent: null, traits: [], inventories: {{}}, "

@@ -34,20 +34,6 @@ class Problem:
     text: str
 
 
-class TopologyError(Exception):
-    """A document cannot be used.
-
-    Attributes:
-        problems: All that is wrong with it, by line.
-    """
-
-    def __init__(self, source: str, problems: Sequence[Problem]) -> None:
-        self.problems = tuple(sorted(set(problems)))
-        super().__init__(
-            "\n".join(f"{source}:{problem.line}: {problem.text}" for problem in self.problems)
-        )
-
-
 @dataclass(frozen=True, slots=True)
 class Scalar:
     """A single value.
