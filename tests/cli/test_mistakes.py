@@ -149,6 +149,13 @@ def needed(command):
     ]
 
 
+def test_without_a_command_all_of_them_are_listed(offline):
+    done = call(offline)
+    assert (done.returncode, done.stdout) == (2, "")
+    for command in ALL:
+        assert len(command.words) > 1 or f" {command.words[0]} " in done.stderr
+
+
 def test_an_option_that_is_nearly_right_is_suggested(offline):
     told = refused(offline, "tree", "--dept", "1", code=2)
     assert told.endswith("not understood: --dept; did you mean --depth?\n")

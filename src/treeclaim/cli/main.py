@@ -46,6 +46,9 @@ has no use for the service, which takes seconds to import."""
 _BROKEN_PIPE = 141
 """Exit code when the reader of the output is gone, as in shells: 128 and SIGPIPE."""
 
+_USAGE = 2
+"""Exit code of a command that cannot be understood, as argparse has it."""
+
 _DEBUG = "TREECLAIM_DEBUG"
 """Environment variable that asks for the traceback of an unexpected failure."""
 
@@ -93,7 +96,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _run(given: Sequence[str]) -> int:
-    options = parser(given[0] if given else None).parse_args(given)
+    if not given:
+        parser().print_help(sys.stderr)
+        return _USAGE
+    options = parser(given[0]).parse_args(given)
     return int(options.run(options))
 
 

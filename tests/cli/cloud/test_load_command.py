@@ -4,6 +4,7 @@
 import os
 import re
 import signal
+import socket
 import subprocess
 import uuid
 
@@ -106,7 +107,8 @@ providers:
 """
     )
     lines = [line.partition("topology.yaml:")[2] for line in told.splitlines()]
-    assert [line.partition(":")[0] for line in lines] == ["3", "3", "4", "4", "5", "6"]
+    assert [line.partition(":")[0] for line in lines] == ["3", "3", "4", "4", "5", "6", "6"]
+    assert "needs a total" in told
     assert "HW_NOPE" in told
 
 
@@ -121,6 +123,39 @@ providers:
     )
     lines = [line.partition("topology.yaml:")[2] for line in told.splitlines()]
     assert [line.partition(":")[0] for line in lines] == ["3", "4", "5"]
+
+
+def test_no_fault_is_told_twice_in_other_words(cloud):
+    told = cloud.refuse(
+        """
+providers:
+  - {name: a, inventories: {vcpu: 1}}
+  - {name: b, inventories: {VCPU: -1}}
+  - {name: c, inventories: {VCPU: {total: many, reserved: 5}}}
+  - {name: d, inventories: {VCPU: many}, traits: [lower]}
+"""
+    )
+    assert len(told.splitlines()) == 5
+
+
+def test_a_file_that_is_not_there_has_no_lines(cloud):
+    told = refused(cloud.environment, "load", "nosuch.yaml")
+    assert told == "treeclaim: nosuch.yaml: it cannot be read: No such file or directory\n"
+
+
+def test_who_interrupts_before_anything_is_written_is_told_so(cloud):
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        elsewhere = f"http://127.0.0.1:{silent.getsockname()[1]}"
+        loading = subprocess.Popen(
+            [*TREECLAIM, "load", str(cloud.file), "--endpoint", elsewhere],
+            env=cloud.environment,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        with silent.accept()[0]:
+            loading.send_signal(signal.SIGINT)
+            told = loading.communicate(timeout=60)[1]
+    assert (loading.returncode, told) == (130, "treeclaim: interrupted; nothing was changed\n")
 
 
 def test_the_faults_of_a_file_are_told_where_no_service_answers(cloud):

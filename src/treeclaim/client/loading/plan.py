@@ -83,18 +83,16 @@ def make_plan(
 def with_problems_there(client: Client, error: TopologyError) -> TopologyError:
     """Return the problems of a file with those that only the endpoint knows beside them.
 
-    That is what it says of names and parents. What it says of the amounts of an inventory that
-    could not be read would be told twice.
-
     Raises:
         ClientError: if a call fails.
     """
     if error.readable is None:
         return error
-    planner = _Planner(client, error.readable, prune=False)
-    planner.missing_names()
-    planner.place()
-    return TopologyError(error.readable.source, [*error.problems, *planner.problems])
+    try:
+        make_plan(client, error.readable)
+    except TopologyError as more:
+        return TopologyError(error.readable.source, [*error.problems, *more.problems])
+    return error
 
 
 class _Planner:

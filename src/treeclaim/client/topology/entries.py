@@ -30,6 +30,9 @@ _LOWEST = {"total": 1, "reserved": 0, "min_unit": 1, "max_unit": 1, "step_size":
 _AMOUNTS = (*_LOWEST, "allocation_ratio")
 """Fields of an inventory and their bounds (contract page 30, section 1)."""
 
+_UNREADABLE = {"total": _MOST}
+"""What stands for a total that cannot be read, so that nothing else is found wrong because of it."""
+
 _LONGEST_NAME = 255
 _NAME = re.compile("[A-Z0-9_]+")
 """Of traits and resource classes (contract pages 50 and 60)."""
@@ -199,11 +202,11 @@ class EntryReader:
         if isinstance(value, Scalar):
             if not _is_whole(value):
                 self._say(value.line, f"{name}: a total or a mapping of fields is expected")
-                return {}
+                return dict(_UNREADABLE)
             return self._fields(name, {"total": value})
         if not isinstance(value, Members) or not value.members:
             self._say(value.line, f"{name}: a total or a mapping of fields is expected")
-            return {}
+            return dict(_UNREADABLE)
         self._require_known(value, _AMOUNTS, f"{name}: ")
         fields = self._fields(name, value.members)
         if fields.get("reserved", 0) > fields.get("total", _MOST):
@@ -212,7 +215,7 @@ class EntryReader:
         return fields
 
     def _fields(self, name: str, given: Mapping[str, Value]) -> dict[str, Any]:
-        found: dict[str, Any] = {}
+        found: dict[str, Any] = dict(_UNREADABLE) if "total" in given else {}
         for field, value in given.items():
             if field == "allocation_ratio":
                 if _is_ratio(value):
@@ -260,7 +263,6 @@ class EntryReader:
         return list(found.values())
 
     def _check_name(self, name: str, line: int, what: str, known: dict[str, int]) -> None:
-        known.setdefault(name, line)
         if not _NAME.fullmatch(name) or name == "CUSTOM_":
             self._say(
                 line,
@@ -268,6 +270,8 @@ class EntryReader:
             )
         elif len(name) > _LONGEST_NAME:
             self._say(line, f"{name[:40]!r}… is longer than {_LONGEST_NAME} characters")
+        else:
+            known.setdefault(name, line)
 
     def _items(self, value: Value, what: str) -> Sequence[Value]:
         if isinstance(value, Items):

@@ -81,9 +81,7 @@ class TopologyError(Exception):
     ) -> None:
         self.problems = tuple(sorted(set(problems)))
         self.readable = readable
-        super().__init__(
-            "\n".join(f"{source}:{problem.line}: {problem.text}" for problem in self.problems)
-        )
+        super().__init__("\n".join(problem.at(source) for problem in self.problems))
 
 
 def aggregate_uuid(name: str) -> str:

@@ -43,7 +43,7 @@ def read_topology(path: Path) -> Topology:
         raise TopologyError(source, [Problem(line, "this is not UTF-8")]) from error
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or str(error)
-        raise TopologyError(source, [Problem(1, f"it cannot be read: {reason}")]) from error
+        raise TopologyError(source, [Problem(0, f"it cannot be read: {reason}")]) from error
     return parse_topology(text, source)
 
 

@@ -54,9 +54,16 @@ def run(options: argparse.Namespace) -> int:
     try:
         topology = _read(options)
         with client_of(options) as client, shown_progress() as progress:
-            plan = make_plan(
-                client, topology, prune=options.prune, threads=options.threads, progress=progress
-            )
+            try:
+                plan = make_plan(
+                    client,
+                    topology,
+                    prune=options.prune,
+                    threads=options.threads,
+                    progress=progress,
+                )
+            except KeyboardInterrupt:
+                raise CommandError("interrupted; nothing was changed", INTERRUPTED) from None
             if not options.dry_run:
                 outcome = apply_plan(client, plan, threads=options.threads, progress=progress)
     except TopologyError as error:
