@@ -133,9 +133,12 @@ providers:
   - {name: b, inventories: {VCPU: -1}}
   - {name: c, inventories: {VCPU: {total: many, reserved: 5}}}
   - {name: d, inventories: {VCPU: many}, traits: [lower]}
+  - {name: e, inventories: {VCPU: {total: 1, reserved: 5}}}
+  - {name: f, colour: red}
 """
     )
-    assert len(told.splitlines()) == 5
+    assert len(told.splitlines()) == 7
+    assert "unknown 'colour'; known are name, uuid" in told
 
 
 def test_a_file_that_is_not_there_has_no_lines(cloud):

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Entries of a file: each is read once, and stands for as many providers as its count says."""
 
-import difflib
 import math
 import re
 import uuid
@@ -9,6 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from treeclaim.client.spelling import unknown_word
 from treeclaim.client.topology.document import Items, Members, Problem, Scalar, Value
 from treeclaim.client.topology.planned import Parent, aggregate_uuid
 
@@ -212,6 +212,7 @@ class EntryReader:
         if fields.get("reserved", 0) > fields.get("total", _MOST):
             line = value.members["reserved"].line
             self._say(line, f"{name}: reserved must not be greater than the total")
+            del fields["reserved"]
         return fields
 
     def _fields(self, name: str, given: Mapping[str, Value]) -> dict[str, Any]:
@@ -283,12 +284,7 @@ class EntryReader:
         known = tuple(known)
         for name in value.lines:
             if name not in known:
-                near = difflib.get_close_matches(name, known, 1)
-                advice = f"; did you mean {near[0]!r}?" if near else ""
-                self._say(
-                    value.lines[name],
-                    f"{what}unknown {name!r}{advice} Known are {', '.join(known)}",
-                )
+                self._say(value.lines[name], f"{what}{unknown_word(name, known)}")
 
     def _say_part(self, value: Value, part: str, expected: str, empty: str) -> None:
         """Ask for an explicit empty list where nothing follows the colon."""

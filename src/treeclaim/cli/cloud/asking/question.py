@@ -5,7 +5,6 @@ Nothing that is typed is dropped: what has no meaning is refused, with what migh
 """
 
 import argparse
-import difflib
 import re
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
@@ -19,6 +18,7 @@ from treeclaim.cli.cloud.compute import compute_of
 from treeclaim.cli.output import CommandError
 from treeclaim.client import CandidateQuery, Flavor, FlavorError, query_of
 from treeclaim.client.requests.queries import PARAMETERS, is_parameter
+from treeclaim.client.spelling import unknown_word
 
 _SIZES = ("vcpus", "ram", "disk")
 _SPECS = ("extra_specs", "properties")
@@ -156,12 +156,7 @@ def _parameter(name: str, value: str) -> tuple[str, str]:
 
 
 def _unknown(name: str, known: Iterable[str]) -> str:
-    known = tuple(known)
-    near = difflib.get_close_matches(re.split("[0-9_:]", name)[0], known, 1) or (
-        difflib.get_close_matches(name, known, 1)
-    )
-    advice = f"did you mean {near[0]!r}? " if near else ""
-    return f"unknown {name!r}; {advice}Known are {', '.join(known)}"
+    return unknown_word(name, known, resembling=re.split("[0-9_:]", name)[0])
 
 
 def _amount(name: str, value: Any) -> int:

@@ -3,6 +3,8 @@
 
 import argparse
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -52,9 +54,10 @@ def add_to(commands: Any) -> None:
 def run(options: argparse.Namespace) -> int:
     """Load a file and say what was done; the exit code is 1 if something was refused."""
     try:
-        topology = _read(options)
+        with _nothing_is_changed_yet():
+            topology = _read(options)
         with client_of(options) as client, shown_progress() as progress:
-            try:
+            with _nothing_is_changed_yet():
                 plan = make_plan(
                     client,
                     topology,
@@ -62,8 +65,6 @@ def run(options: argparse.Namespace) -> int:
                     threads=options.threads,
                     progress=progress,
                 )
-            except KeyboardInterrupt:
-                raise CommandError("interrupted; nothing was changed", INTERRUPTED) from None
             if not options.dry_run:
                 outcome = apply_plan(client, plan, threads=options.threads, progress=progress)
     except TopologyError as error:
@@ -73,6 +74,15 @@ def run(options: argparse.Namespace) -> int:
         print(summary(planned_outcome(plan), dry_run=True))
         return 0
     return _say(outcome)
+
+
+@contextmanager
+def _nothing_is_changed_yet() -> Iterator[None]:
+    """Say so where a person interrupts the block."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        raise CommandError("interrupted; nothing was changed", INTERRUPTED) from None
 
 
 def _read(options: argparse.Namespace) -> Topology:
