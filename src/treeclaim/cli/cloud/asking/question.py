@@ -5,6 +5,7 @@ Nothing that is typed is dropped: what has no meaning is refused, with what migh
 """
 
 import argparse
+import difflib
 import re
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
