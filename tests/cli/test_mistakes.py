@@ -247,6 +247,34 @@ def test_a_database_that_cannot_be_is_told_in_words(offline, url, command):
     assert "unexpected" not in done.stderr
 
 
+@pytest.mark.parametrize("url", ["nonsense://x/y", "sqlite", "mysql+nodriver://x/y"])
+@pytest.mark.parametrize(
+    "command",
+    [("serve",), ("admin",), ("upgrade", "check"), ("db", "online_data_migrations")],
+    ids=" ".join,
+)
+def test_a_kind_of_database_that_nobody_knows_is_told_in_words(offline, url, command):
+    wrong = offline | {
+        "OS_PLACEMENT_DATABASE__CONNECTION": url,
+        "OS_TREECLAIM__ADMIN_LISTEN": "127.0.0.1:0",
+    }
+    done = call(wrong, *command)
+    assert done.returncode in (1, 255)
+    assert "[placement_database]/connection" in done.stderr
+    assert "unexpected" not in done.stderr
+
+
+@pytest.mark.parametrize("option", ["port", "workers", "threads", "worker-max-memory"])
+@pytest.mark.parametrize("number", ["99999999999", "-1", "many", "\u0664"])
+def test_a_number_that_cannot_be_is_refused_with_its_option(offline, option, number):
+    told = refused(offline, "serve", f"--{option}", number, code=2)
+    assert f"argument --{option}: " in told
+
+
+def test_a_port_beyond_the_last_is_none(offline):
+    assert "the last is 65535" in refused(offline, "serve", "--port", "65536", code=2)
+
+
 def test_a_file_that_is_no_database_is_told_in_words(offline, tmp_path):
     (tmp_path / "placement.db").write_text("this is a text, and long enough to be looked at" * 40)
     for command in (("db", "version"), ("db", "prune"), ("db", "sync"), ("upgrade", "check")):

@@ -16,6 +16,8 @@ INTERRUPTED = 130
 _MOST_DIGITS = 9
 """Of a number that somebody types; what is longer is none that anybody means."""
 
+_LAST_PORT = 65_535
+
 _WIDEST = 1_000_000
 """Columns of a pipe or a file: lines are not cut there."""
 
@@ -57,6 +59,17 @@ def natural(text: str) -> int:
     """
     if not (text.isascii() and text.isdigit() and len(text) <= _MOST_DIGITS):
         raise argparse.ArgumentTypeError(f"{text[:40]!r} is no whole number of at least 0")
+    return int(text)
+
+
+def port(text: str) -> int:
+    """Read a TCP port, for argparse; 0 is any that is free.
+
+    Raises:
+        argparse.ArgumentTypeError: if it is none.
+    """
+    if natural(text) > _LAST_PORT:
+        raise argparse.ArgumentTypeError(f"{text[:40]!r} is no port; the last is {_LAST_PORT}")
     return int(text)
 
 
