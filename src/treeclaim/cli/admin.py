@@ -118,9 +118,11 @@ def _listener(address: Address) -> socket.socket:
     try:
         return socket.create_server((address.host, address.port), family=_family(address.host))
     except OSError as error:
+        # Python adds the address once more.
+        reason = (error.strerror or str(error)).partition(" (while ")[0]
         raise CommandError(
-            f"[treeclaim]/admin_listen: cannot listen on {address.host}:{address.port}: "
-            f"{error.strerror}"
+            f"[treeclaim]/admin_listen: cannot listen on {address.host}:{address.port}: {reason}; "
+            "without another address, or none, there are no probes and no metrics"
         ) from error
 
 

@@ -227,7 +227,8 @@ def _database(options: cfg.ConfigOpts) -> DatabaseSettings:
     if not database.connection:
         raise ConfigurationError(
             "[placement_database]/connection is required: the URL of the database, for example "
-            "sqlite:////var/lib/placement/placement.db"
+            "sqlite:////var/lib/placement/placement.db, in placement.conf or in the variable "
+            "OS_PLACEMENT_DATABASE__CONNECTION"
         )
     return DatabaseSettings(
         url=_url(database.connection, database.connection_parameters),
