@@ -215,7 +215,7 @@ def test_nothing_is_left_of_a_service_that_was_killed(environment, tmp_path, url
     with serving(environment, tmp_path, url=url) as service:
         (worker,) = workers_of(service)
         service.stop(signal.SIGKILL)
-        assert eventually(lambda: not psutil.pid_exists(worker), "the worker ends", seconds=30)
+        assert eventually(lambda: not psutil.pid_exists(worker), "the worker ends", seconds=120)
     with serving(environment, tmp_path, url=url):
         assert httpx.get(url, timeout=60).status_code == 200
 

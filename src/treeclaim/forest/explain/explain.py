@@ -23,7 +23,7 @@ from treeclaim.forest.explain.matching_trees import (
 )
 from treeclaim.forest.explain.nearest import nearest
 from treeclaim.forest.table.forest import Forest
-from treeclaim.forest.table.fragments import writable
+from treeclaim.forest.table.texts.fragments import writable
 from treeclaim.model.reasons import Reason
 from treeclaim.model.request import NO_GROUP, CandidateRequest
 
