@@ -264,11 +264,28 @@ def test_a_kind_of_database_that_nobody_knows_is_told_in_words(offline, url, com
     assert "unexpected" not in done.stderr
 
 
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (("candidates", "--flavor-file", "nosuch"), "nosuch: No such file or directory"),
+        (("fit", "--flavor-file", "nosuch"), "nosuch: No such file or directory"),
+        (("audit", "--living-from", "nosuch"), "nosuch: No such file or directory"),
+        (("load", "nosuch"), "nosuch: it cannot be read: No such file or directory"),
+        (("watch", "--in-tree", "nosuch"), "there is no provider 'nosuch'"),
+    ],
+    ids=lambda part: " ".join(part) if isinstance(part, tuple) else "",
+)
+def test_what_is_not_there_is_named_once(environment, arguments, told):
+    said = refused(environment, *arguments, code=2 if arguments[0] == "audit" else 1)
+    assert said == f"treeclaim: {told}\n"
+
+
 @pytest.mark.parametrize("option", ["port", "workers", "threads", "worker-max-memory"])
 @pytest.mark.parametrize("number", ["99999999999", "-1", "many", "\u0664"])
 def test_a_number_that_cannot_be_is_refused_with_its_option(offline, option, number):
     told = refused(offline, "serve", f"--{option}", number, code=2)
     assert f"argument --{option}: " in told
+    assert ("has more than 9 digits" in told) == (number == "99999999999")
 
 
 def test_a_port_beyond_the_last_is_none(offline):

@@ -16,7 +16,7 @@ from keystoneauth1.adapter import Adapter
 
 from treeclaim.cli.cloud.asking.server_flavor import query_of_server_flavor
 from treeclaim.cli.cloud.compute import compute_of
-from treeclaim.cli.output import CommandError
+from treeclaim.cli.output import CommandError, reason_of
 from treeclaim.client import CandidateQuery, Flavor, FlavorError, query_of
 from treeclaim.client.requests.queries import PARAMETERS, is_parameter
 from treeclaim.client.spelling import unknown_word
@@ -172,7 +172,7 @@ def _read(file: Path) -> tuple[dict[str, Any], dict[str, Any]]:
     try:
         document = yaml.safe_load(file.read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError, yaml.YAMLError) as error:
-        raise CommandError(f"{file}: {error}") from error
+        raise CommandError(f"{file}: {reason_of(error)}") from error
     if not isinstance(document, dict):
         raise CommandError(f"{file}: a flavor is a mapping of vcpus, ram, disk and extra_specs")
     specs: dict[str, Any] = {}
