@@ -333,8 +333,6 @@ def test_clients_without_a_certificate_are_refused_where_one_is_required(
         (["--unix-socket=/nowhere/placement.sock"], "folder"),
         (["--unix-socket=/etc/passwd"], "no socket"),
         (["--worker-lifetime=1"], "60"),
-        (["--worker-max-memory=0"], "at least 1"),
-        (["--workers=0"], "at least 1"),
     ],
     ids=lambda one: " ".join(one) if isinstance(one, list) else "",
 )
@@ -344,6 +342,13 @@ def test_what_cannot_work_is_told_in_a_line(environment, monkeypatch, options, t
     assert refused.returncode == 1
     assert told in refused.stderr
     assert "Traceback" not in refused.stderr
+
+
+@pytest.mark.parametrize("option", ["--worker-max-memory=0", "--workers=0", "--threads=0"])
+def test_a_number_that_is_too_small_is_told_with_the_usage(environment, option):
+    refused = call(environment, "serve", f"--port={free_port()}", option)
+    assert refused.returncode == 2
+    assert "is less than 1" in refused.stderr
 
 
 def test_a_key_may_be_of_the_old_kind_and_one_of_another_certificate_is_refused(
