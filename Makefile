@@ -15,7 +15,8 @@ help:  ## show what can be made
 # Packages come from the locks alone; the stamps make a second run do nothing.
 $(RUNTIME): requirements/runtime.txt requirements/build.txt pyproject.toml
 	@$(PYTHON) -c "import sys; sys.exit(sys.version_info < (3, 11))" 2>/dev/null || { \
-	    echo "Treeclaim needs Python 3.11 or newer, but $(PYTHON) is $$($(PYTHON) --version 2>&1 | head -n 1)."; \
+	    found=$$($(PYTHON) --version 2>/dev/null) || found="not there"; \
+	    echo "Treeclaim needs Python 3.11 or newer, but $(PYTHON) is $$found."; \
 	    echo "Name another interpreter: make $(or $(MAKECMDGOALS),demo) PYTHON=python3.12"; exit 1; }
 	@echo "Installing the packages that the service needs into $(VENV) ..."
 	@$(PYTHON) -m venv $(VENV)

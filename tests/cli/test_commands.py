@@ -67,6 +67,7 @@ def test_a_missing_connection_is_named(environment):
     refused = call(environment, "db", "sync")
     assert refused.returncode == 1
     assert "[placement_database]/connection" in refused.stderr
+    assert "OS_PLACEMENT_DATABASE__CONNECTION" in refused.stderr
 
 
 def test_a_wrong_value_is_refused_with_the_option(environment):
