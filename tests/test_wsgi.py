@@ -26,9 +26,7 @@ def warnings_at_start(folder, **settings):
     return [line for line in lines if "WARNING treeclaim.wsgi" in line]
 
 
-@pytest.mark.parametrize(
-    ("threads", "number"), [pytest.param(2, 1, marks=pytest.mark.slow), (3, 0)]
-)
+@pytest.mark.parametrize(("threads", "number"), [(2, 1), (3, 0)])
 def test_too_few_threads_are_warned_of_at_start(tmp_path, threads, number):
     found = warnings_at_start(tmp_path, OS_TREECLAIM__SERVER_THREADS=str(threads))
     assert len(found) == number
