@@ -14,6 +14,7 @@ from tests.store.schedules.exploration import Exploration
 from tests.store.schedules.scripts import written
 from tests.store.schedules.world import World, script
 from tests.store.schedules.worlds import HOST, WORLDS, write
+from treeclaim.model.changes import UsageChange
 from treeclaim.store.operations.allocations import claims
 from treeclaim.store.schema.tables import resource_providers
 from treeclaim.store.takeover import data_migrations
@@ -38,6 +39,11 @@ def count_up(transaction, statement=_GENERATION):
 def count_up_silently(transaction):
     """Change a provider and tell no reader."""
     transaction.execute(_SET_GENERATION, provider=HOST, next=77)
+
+
+def tell_what_cannot_be(transaction):
+    """Tell readers of a claim that never was, of a generation that is far away."""
+    transaction.touch_usage(1, UsageChange({99: 1}, steps=1, generation=77, modified_at=0.0))
 
 
 def case_of(place, operation, *args):
@@ -77,6 +83,12 @@ def test_a_wait_for_a_lock_is_seen_and_shown(place):
 @EVERYWHERE
 def test_a_change_that_the_feed_is_not_told_of_is_found(place):
     failure = next(Exploration(place, case_of(place, count_up_silently)).failures())
+    assert "a reader of the feed does not know what is there" in failure.reasons
+
+
+@EVERYWHERE
+def test_a_reader_that_is_told_what_cannot_be_is_a_finding(place):
+    failure = next(Exploration(place, case_of(place, tell_what_cannot_be)).failures())
     assert "a reader of the feed does not know what is there" in failure.reasons
 
 
