@@ -13,7 +13,7 @@ from tests.store.schedules.cases import Case
 from tests.store.schedules.exploration import Exploration
 from tests.store.schedules.scripts import written
 from tests.store.schedules.world import World, script
-from tests.store.schedules.worlds import HOST, WORLDS, write
+from tests.store.schedules.worlds import HOST, MINE, NEW, SPARE, WORLDS, claim, put, write
 from treeclaim.model.changes import UsageChange
 from treeclaim.store.operations.allocations import claims
 from treeclaim.store.schema.tables import resource_providers
@@ -78,6 +78,24 @@ def test_a_wait_for_a_lock_is_seen_and_shown(place):
     second = [step.waited for step in course.steps if step.session == 1]
     assert second == [True, *[False] * (len(second) - 1)]
     assert not any(first)
+
+
+@pytest.mark.slow
+@ON_SERVERS
+def test_what_a_schedule_leaves_makes_the_next_one_wait_for_nothing(place):
+    world = World("neighbours")
+    world.provider(HOST, VCPU=8)
+    world.provider(SPARE, VCPU=8)
+    world.add(
+        script("mine", put(claim(MINE, None, host=1))),
+        script("new", put(claim(NEW, None, spare=1))),
+    )
+    exploration = Exploration(place, Case(place.kind, world, ("mine", "new"), preemptions=1))
+    course, _ = exploration._run([1, 0])
+    before_commit = [1] * (course.choices.count(1) - 1)
+    for _ in range(20):
+        course, _ = exploration._run([*before_commit, 0])
+        assert not [step for step in course.steps if step.waited]
 
 
 @EVERYWHERE
