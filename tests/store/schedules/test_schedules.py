@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Whatever the interleaving of its writes, the store ends as if they had come one by one.
 
-All pairs with two preemptions take an hour: `python -m tests.store.schedules`.
+All pairs with two preemptions take half an hour of one core: `python -m tests.store.schedules`.
 """
 
 import pytest
