@@ -45,6 +45,9 @@ def one_line(text: str, *, keep: str = "") -> str:
         text: With anything that a client may have sent in it.
         keep: Characters that stay.
     """
+    if text.isprintable():
+        # As nearly all texts, and found out sooner: what is printable has none of these.
+        return text
     return _CONTROL.sub(
         lambda found: found[0] if found[0] in keep else ascii(found[0])[1:-1], text
     )

@@ -71,6 +71,7 @@ def start(processes: str = "of another server", *, pages: bool = False) -> Start
         configuration = replace(configuration, pages=pages)
     logs.set_up(configuration)
     allocator.keep_large_blocks()
+    allocator.collect_rarely()
     services = start_services(configuration)
     _LOG.info(
         "Treeclaim %s on %s, authentication %s, workers %s, %s",
