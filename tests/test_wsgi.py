@@ -40,7 +40,8 @@ def test_a_server_that_tells_its_threads_is_compared_with_the_option(tmp_path):
     assert different.endswith(
         "[treeclaim]/server_threads is 4, but the server runs 2 threads: set it to 2"
     )
-    assert "reads are refused" in few
+    assert "reads are refused while a write waits" in few
+    assert "Use 3 threads or more" in few
 
 
 @pytest.mark.slow

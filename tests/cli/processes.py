@@ -2,11 +2,12 @@
 """Commands run to their end: as processes of their own, or in this one."""
 
 import io
+import logging
 import os
 import subprocess
 import sys
 import warnings
-from contextlib import redirect_stderr, redirect_stdout
+from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from unittest.mock import patch
 
 from tests.servers import TREECLAIM
@@ -33,7 +34,7 @@ def call(environment, *arguments):
     To start a process takes longer than most commands.
     """
     # What the command imports may keep things in the environment that others need later.
-    parser(arguments[0])
+    parser(*arguments[:1])
     return call_program(main, environment, *arguments)
 
 
@@ -44,6 +45,7 @@ def call_program(program, environment, *arguments):
         # A process does not end when a library warns of what it will do some day; tests do.
         warnings.catch_warnings(action="ignore"),
         patch.dict(os.environ, environment, clear=True),
+        logging_kept(),
         redirect_stdout(output),
         redirect_stderr(errors),
     ):
@@ -53,6 +55,20 @@ def call_program(program, environment, *arguments):
             code = end.code
     command = [program.__name__, *arguments]
     return subprocess.CompletedProcess(command, code, output.getvalue(), errors.getvalue())
+
+
+@contextmanager
+def logging_kept():
+    """Undo what a command does to loggers: other tests would keep all that services log."""
+    named = logging.root.manager.loggerDict.values()
+    loggers = [logging.root, *(one for one in named if isinstance(one, logging.Logger))]
+    before = [(one, one.level, list(one.handlers), one.propagate) for one in loggers]
+    try:
+        yield
+    finally:
+        for one, level, handlers, propagate in before:
+            one.setLevel(level)
+            one.handlers, one.propagate = handlers, propagate
 
 
 def run_placement(environment, name, *arguments):

@@ -7,6 +7,8 @@ locks who waits, and tries all interleavings with a bounded number of preemption
 each must be what comes of some serial order. It is made after PostgreSQL's isolation tester, which
 has the scripts, and after CHESS, which has the bound.
 
+`frontier.py` leaves out schedules that differ only in the order of independent statements.
+
 `worlds.py` has the table of all that writes; `python -m tests.store.schedules` explores without
 a limit, or replays one schedule.
 """

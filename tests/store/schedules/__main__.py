@@ -28,6 +28,9 @@ def arguments():
     parser.add_argument("--scripts", nargs="+", help="of one world; all pairs by default")
     parser.add_argument("--preemptions", type=int, default=PREEMPTIONS)
     parser.add_argument("--replay", help="one schedule: the sessions by number, such as 11221")
+    parser.add_argument(
+        "--log", type=Path, help="file of what was explored, which is not explored again"
+    )
     parser.add_argument("--all-failures", action="store_true", help="not only the first of a case")
     return parser.parse_args()
 
@@ -42,8 +45,29 @@ def cases(options):
             yield Case(options.database, world, tuple(options.scripts), options.preemptions)
 
 
+def explored(options):
+    """The beginnings of the lines of what the log has already."""
+    if options.log is None or not options.log.exists():
+        return set()
+    return {line.partition(" = ")[0] for line in options.log.read_text().splitlines()}
+
+
+def title(case):
+    """What was explored, in the log."""
+    return f"{case.database}, {case.preemptions} preemptions, {case.name}"
+
+
+def tell(text, options):
+    """Print a text, and add it to the log."""
+    print(text, flush=True)
+    if options.log is not None:
+        with options.log.open("a") as log:
+            log.write(f"{text}\n")
+
+
 def explore(place, case, options):
-    """Explore one case, or replay one schedule of it; print and count what goes wrong."""
+    """Explore one case, or replay one schedule of it; tell and count what goes wrong."""
+    begin = time.process_time()
     exploration = Exploration(place, case)
     if options.replay:
         failures = [exploration.replay([int(one) - 1 for one in options.replay])]
@@ -51,15 +75,15 @@ def explore(place, case, options):
     else:
         failures = exploration.failures()
     wrong = 0
-    begin = time.monotonic()
     for failure in failures:
         wrong += 1
-        print(f"\n{written(case, failure)}\n")
+        tell(f"\n{written(case, failure)}\n", options)
         if not options.all_failures:
             break
-    print(
-        f"{case.name}: {exploration.count} schedules, {wrong} wrong, {time.monotonic() - begin:.1f} s",
-        flush=True,
+    tell(
+        f"{title(case)} = {exploration.begun} schedules begun, {exploration.count} judged, "
+        f"{wrong} wrong, {time.process_time() - begin:.2f} s",
+        options,
     )
     return wrong
 
@@ -73,7 +97,10 @@ def main():
         place_of(options.database, Path(folder)) as place,
     ):
         without_pauses(patch)
-        wrong = sum(explore(place, case, options) for case in cases(options))
+        known = explored(options)
+        wrong = sum(
+            explore(place, case, options) for case in cases(options) if title(case) not in known
+        )
     return 1 if wrong else 0
 
 

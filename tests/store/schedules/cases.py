@@ -96,31 +96,15 @@ CRITICAL = (
 """Where what was found wrong once, or is feared most, would show: more than one preemption of two
 clients, or three clients. The first number is that of the preemptions."""
 
-_WITH_ONE_PREEMPTION = {
-    "claims-absent": _ABOUT_CONSUMERS,
-    "claims-left-behind": ("put-null", "post-exchange", "delete"),
-    "known-stream": None,
-    "names": None,
-}
-"""Worlds of which both databases try all pairs, or those of some scripts."""
+_WHOLE = ("followed-present", "known-stream", "names")
+"""Worlds of which both databases try all pairs."""
 
-_SHARED_OUT = (
-    "claims-present",
-    "groups-present",
-    "trees",
-    "classes-free",
-    "classes-stocked",
-    "parts",
-    "followed-present",
-)
-"""Worlds of many pairs, which are dealt out: one to PostgreSQL, one to MariaDB, and the next ones are
-left to the exploration without a limit."""
+_HALVED = {"claims-absent": _ABOUT_CONSUMERS}
+"""Worlds of which each database tries every other one of the pairs of some scripts."""
 
-_HALVED = {"claims-unrecorded": _ABOUT_CONSUMERS}
-"""Worlds of which each database tries every other one of these pairs."""
-
-_SHARES = 8
-"""So many pairs, of which each database tries one: a few minutes of one core."""
+_SHARES = 24
+"""So many pairs of the others, of which each database tries one, never the same: a few minutes of one
+core, all in all. `python -m tests.store.schedules` tries all of them."""
 
 
 def critical(database):
@@ -133,20 +117,22 @@ def critical(database):
 
 
 def usual(database):
-    """The pairs that are tried at each run on a server, with one preemption."""
-    found = [
-        case
-        for name, scripts in _WITH_ONE_PREEMPTION.items()
-        for case in pairs(database, WORLDS[name], 1)
-        if scripts is None or set(case.scripts) <= set(scripts)
-    ]
+    """The pairs that are tried at each run on a server."""
     first = ("postgresql", "mariadb").index(database)
+    found = [case for name in _WHOLE for case in pairs(database, WORLDS[name])]
     for name, scripts in _HALVED.items():
-        found += [
-            case for case in pairs(database, WORLDS[name], 1) if set(case.scripts) <= set(scripts)
-        ][first::2]
-    shared = [case for name in _SHARED_OUT for case in pairs(database, WORLDS[name], 1)]
-    return found + shared[first::_SHARES]
+        some = [
+            case for case in pairs(database, WORLDS[name]) if set(case.scripts) <= set(scripts)
+        ]
+        found += some[first::2]
+    others = [
+        case
+        for name, world in WORLDS.items()
+        if name not in _WHOLE
+        for case in pairs(database, world)
+        if not set(case.scripts) <= set(_HALVED.get(name, ()))
+    ]
+    return found + others[first * _SHARES // 2 :: _SHARES]
 
 
 def quick():
@@ -162,6 +148,6 @@ def quick():
             "known-stream",
             "followed-present",
         )
-        for case in pairs("sqlite", WORLDS[name], 1)
+        for case in pairs("sqlite", WORLDS[name])
         if {"read", "read-often", "prune"} & set(case.scripts)
     ]

@@ -2,11 +2,10 @@
 """Tries the schedules of some scripts, and judges what comes of each by the serial orders."""
 
 from dataclasses import dataclass
-from functools import reduce
 from itertools import permutations
-from operator import or_
 
-from tests.store.schedules.footprints import Footprint, footprint_of
+from tests.store.schedules.footprints import NOTHING
+from tests.store.schedules.frontier import Frontier, Watch
 from tests.store.schedules.pictures import Aftermath, Follower, aftermath
 from tests.store.schedules.schedule import Course, Scheduler
 from treeclaim.store.writes import retries
@@ -46,32 +45,46 @@ def without_pauses(patch):
 class Exploration:
     """The schedules of a case.
 
+    Args:
+        place: A database.
+        case: What is explored.
+        reduced: False to try schedules that differ only where it makes no difference, too.
+
     Attributes:
-        count: Of the schedules tried so far.
+        begun: Schedules begun so far.
+        count: Schedules among them that were run to their end and judged; the others came to where
+            an earlier one had been.
         serial: What comes of the serial orders.
     """
 
-    def __init__(self, place, case):
+    def __init__(self, place, case, *, reduced=True):
         self._place = place
         self._scripts = case.clients
         self._preemptions = case.preemptions
+        self._reduced = reduced
         self._filling = place.script(case.world)
         self._streams = case.world.streams
-        self._footprints = None
         self._start, self._tolerated = self._at_the_start()
+        self.begun = 0
         self.count = 0
         self.serial = self._serial_outcomes()
 
+    def outcomes(self):
+        """Try the schedules; yield how each went, and what came of it."""
+        sessions = self._place.sessions[: len(self._scripts)]
+        frontier = Frontier(sessions, self._preemptions, reduced=self._reduced)
+        for choices in frontier.beginnings():
+            self.begun += 1
+            course, outcome = self._run(choices, Watch(frontier, len(choices)))
+            if outcome is not None:
+                self.count += 1
+                yield course, outcome
+
     def failures(self):
         """Try the schedules; yield those that go wrong."""
-        pending = [()]
-        while pending:
-            choices = pending.pop()
-            course, outcome = self._run(choices, self._footprints)
-            self.count += 1
+        for course, outcome in self.outcomes():
             if reasons := self._reasons(outcome):
                 yield Failure(course, outcome, reasons, self.serial)
-            pending += self._alternatives(course, len(choices))
 
     def replay(self, choices):
         """Run one schedule; return what is wrong with it, or None."""
@@ -92,10 +105,12 @@ class Exploration:
             session.meet(self._start, [*self._streams[number:], *self._streams[:number]])
         return sessions
 
-    def _run(self, choices, footprints=None):
-        """Fill the database, run one schedule, and look at what came of it."""
+    def _run(self, choices, watch=None):
+        """Fill the database, run one schedule, and look at what came of it; None if given up."""
         sessions = self._meet()
-        course = Scheduler(self._place, self._scripts, footprints).run(choices)
+        course = Scheduler(self._place, self._scripts).run(choices, watch)
+        if course.results is None:
+            return course, None
         return course, Outcome(course.results, self._aftermath(sessions))
 
     def _aftermath(self, sessions):
@@ -103,28 +118,14 @@ class Exploration:
         followers.append(Follower(self._start))
         return aftermath(self._place.store, followers)
 
-    def _alternatives(self, course, decided):
-        """Choices that differ from a course in one decision after those that were prescribed."""
-        choices = course.choices
-        for at, decision in enumerate(course.decisions[decided:], decided):
-            if decision.spent + decision.price > self._preemptions:
-                continue
-            for other in decision.others:
-                yield (*choices[:at], other)
-
     # -- what may come of it -------------------------------------------------------------------
 
     def _serial_outcomes(self):
         """Run the operations one after the other, in every order; note what they touch."""
         for session in self._place.sessions:
-            session.statements.clear()
+            session.touched = NOTHING
         calls = [number for number, one in enumerate(self._scripts) for _ in one.operations]
-        outcomes = tuple(self._serial(order) for order in sorted(set(permutations(calls))))
-        self._footprints = [
-            reduce(or_, map(footprint_of, session.statements), Footprint())
-            for session in self._place.sessions[: len(self._scripts)]
-        ]
-        return outcomes
+        return tuple(self._serial(order) for order in sorted(set(permutations(calls))))
 
     def _serial(self, order):
         sessions = self._meet()

@@ -1,44 +1,217 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which tables a statement reads, and which it writes or locks: whether the order can matter."""
+"""What a statement has to do with those of other sessions: whether their order can matter.
+
+All three databases keep versions of rows, so a query sees what is committed, and neither waits for
+a statement that writes nor makes it wait. What a transaction writes is seen by others at its COMMIT,
+and its locks are let go at its end. So four things are told of a statement, by tables:
+
+reads   what it sees of committed rows
+locks   rows that it writes or locks, of which it sees what is committed too
+shows   what its COMMIT lets others see
+frees   the locks that the end of its transaction lets go
+
+A transaction that reads a snapshot takes all of it at its first query.
+
+Tables are coarse, so that nothing needs to be known of conditions and indexes. Only the rows of the
+feed are told apart, which every write adds at its end, each to a stream of its own.
+"""
 
 import re
-from dataclasses import dataclass
-from functools import cache
+from dataclasses import dataclass, field
+from functools import cache, lru_cache
 
-from tests.store.schedules.sessions import BEGIN_WRITING, COMMIT, ROLLBACK
-from treeclaim.store.schema.tables import own, placement
+from treeclaim.store.schema.tables import feed, own, placement, streams
 
-_NAMES = sorted([*placement.tables, *own.tables], key=len, reverse=True)
+COMMIT = "COMMIT"
+ROLLBACK = "ROLLBACK"
+BEGIN_WRITING = "BEGIN IMMEDIATE"
+"""How a writer of SQLite begins; it takes the one write lock."""
+
+_ANY = None
+"""In the place of a key: any row of the table."""
+
+_TABLES = {table.name: table for table in (*placement.sorted_tables, *own.sorted_tables)}
+_NAMES = sorted(_TABLES, key=len, reverse=True)
 _TABLE = re.compile(rf"\b({'|'.join(_NAMES)})\b(?!\.)", re.IGNORECASE)
-_WRITES = re.compile(
-    r"^\s*(INSERT|UPDATE|DELETE)\b|\bFOR (UPDATE|SHARE|KEY SHARE|NO KEY UPDATE)\b|LOCK IN SHARE",
+_READS = re.compile(r"^\s*(SELECT|SET|SHOW|BEGIN$|START TRANSACTION)\b", re.IGNORECASE)
+_LOCKS = re.compile(
+    r"\bFOR (UPDATE|SHARE|KEY SHARE|NO KEY UPDATE)\b|LOCK IN SHARE|_lock\b|\b(get|advisory)_\w*lock",
     re.IGNORECASE,
 )
+_SELECTS = re.compile(r"^\s*\(?SELECT\b", re.IGNORECASE)
+_SETS_UP = re.compile(r"^\s*(SET|BEGIN|START TRANSACTION)\b", re.IGNORECASE)
 
-EVERYTHING = frozenset(_NAMES)
+_WHOLE = frozenset((name, _ANY) for name in _NAMES)
+_FILE = frozenset({("the write lock of SQLite", _ANY)})
 
 
 @dataclass(frozen=True)
 class Footprint:
-    """Tables that some statements read and write; locking a row is writing it."""
+    """Rows, each as a table and a key, or any key."""
 
-    reads: frozenset[str] = frozenset()
-    writes: frozenset[str] = frozenset()
+    reads: frozenset = frozenset()
+    locks: frozenset = frozenset()
+    shows: frozenset = frozenset()
+    frees: frozenset = frozenset()
 
     def __or__(self, other):
-        return Footprint(self.reads | other.reads, self.writes | other.writes)
+        return Footprint(
+            self.reads | other.reads,
+            self.locks | other.locks,
+            self.shows | other.shows,
+            self.frees | other.frees,
+        )
 
-    def meets(self, other):
-        """Whether the order of the two can make a difference."""
-        return bool(self.writes & (other.reads | other.writes) or self.reads & other.writes)
+
+NOTHING = Footprint()
+EVERYTHING = Footprint(_WHOLE, _WHOLE | _FILE, _WHOLE, _WHOLE | _FILE)
+
+
+@lru_cache(maxsize=1 << 16)
+def dependent(one, other):
+    """Whether the order of two statements of different sessions can make a difference.
+
+    If it cannot, what one of them does and sees is the same before and after the other, and
+    neither makes the other wait.
+    """
+    return (
+        _overlap(one.reads, other.shows)
+        or _overlap(one.shows, other.reads)
+        or _overlap(one.locks, other.locks)
+        or _overlap(one.locks, other.frees)
+        or _overlap(one.frees, other.locks)
+    )
+
+
+def _overlap(some, others):
+    return any(
+        table == other and (key is _ANY or other_key is _ANY or key == other_key)
+        for table, key in some
+        for other, other_key in others
+    )
+
+
+@dataclass
+class Transaction:
+    """What the present transaction of a session has to do with others.
+
+    Attributes:
+        locked: What it holds.
+        written: What it will show.
+        has_snapshot: Whether it sees the past from now on.
+    """
+
+    locked: set = field(default_factory=set)
+    written: set = field(default_factory=set)
+    has_snapshot: bool = False
+
+    def statement(self, sql, parameters, *, is_snapshot):
+        """Add a statement; return its footprint.
+
+        Args:
+            sql: Its text.
+            parameters: As the driver gets them.
+            is_snapshot: Whether all of the transaction sees one moment.
+        """
+        if sql == BEGIN_WRITING:
+            self.locked |= _FILE
+            return Footprint(locks=_FILE)
+        rows = _rows(sql, parameters)
+        if _is_query(sql):
+            if not is_snapshot or _SETS_UP.search(sql):
+                return Footprint(reads=rows)
+            if self.has_snapshot:
+                return NOTHING
+            self.has_snapshot = bool(rows)
+            return Footprint(reads=_WHOLE)
+        if not rows:
+            # Nobody knows what it locks.
+            self.locked |= _WHOLE
+            return EVERYTHING
+        self.locked |= rows
+        if not _SELECTS.search(sql):
+            self.written |= rows
+        return Footprint(locks=rows)
+
+    def end(self, *, committed):
+        """End it; return the footprint of that."""
+        shows = frozenset(self.written) if committed else frozenset()
+        frees = frozenset(self.locked)
+        self.locked, self.written, self.has_snapshot = set(), set(), False
+        return Footprint(shows=shows, frees=frees)
+
+
+def query(sql):
+    """The footprint of a query outside of transactions."""
+    return Footprint(reads=_rows(sql, ()))
 
 
 @cache
-def footprint_of(statement):
-    """The tables of one statement; the ends of a transaction show, or let go, all it wrote."""
-    if statement in {BEGIN_WRITING, COMMIT, ROLLBACK}:
-        return Footprint(EVERYTHING, EVERYTHING)
-    tables = frozenset(name.lower() for name in _TABLE.findall(statement))
-    if _WRITES.search(statement) is None:
-        return Footprint(reads=tables)
-    return Footprint(tables, tables)
+def _is_query(sql):
+    return _READS.search(sql) is not None and _LOCKS.search(sql) is None
+
+
+def _rows(sql, parameters):
+    """What a statement names; what it writes is joined by what its foreign keys look at."""
+    found = _tables(sql)
+    key = _key(sql, parameters) if feed.name in sql or streams.name in sql else None
+    if key is not None:
+        return frozenset({key})
+    return frozenset((name, _ANY) for name in found)
+
+
+@cache
+def _tables(sql):
+    found = {name.lower() for name in _TABLE.findall(sql)}
+    if _is_query(sql):
+        return frozenset(found)
+    return frozenset(found).union(*(_related(name) for name in found))
+
+
+@cache
+def _related(name):
+    """Tables that foreign keys of a table refer to, and those whose foreign keys refer to it."""
+    above = {key.column.table.name for key in _TABLES[name].foreign_keys}
+    below = {
+        other.name
+        for other in _TABLES.values()
+        for key in other.foreign_keys
+        if key.column.table.name == name
+    }
+    return frozenset(above | below)
+
+
+# -- the rows of the feed ----------------------------------------------------------------------
+
+_MARK = re.compile(r"%\((\w+)\)s|%s|\?")
+_INSERTED = re.compile(rf"^\s*INSERT INTO ({feed.name}|{streams.name}) \(([^)]*)\)")
+_ADVANCED = re.compile(
+    rf"^\s*UPDATE {streams.name} SET .* WHERE {streams.name}\.id = (?=%|\?)", re.DOTALL
+)
+
+
+def _key(sql, parameters):
+    """The one row, or the rows of one stream, that a statement writes; None if that is unknown."""
+    if match := _INSERTED.search(sql):
+        table, columns = match[1], [name.strip() for name in match[2].split(",")]
+        name = "stream_id" if table == feed.name else "identity"
+        if "epoch" in columns or name not in columns:
+            return None
+        values = set(_values(parameters, name, columns.index(name)))
+        return (table, (name, values.pop())) if len(values) == 1 else None
+    if match := _ADVANCED.search(sql):
+        marks = list(_MARK.finditer(sql, 0, match.end()))
+        name = _MARK.match(sql, match.end())[1]
+        values = set(_values(parameters, name, len(marks)))
+        return (streams.name, ("id", values.pop())) if len(values) == 1 else None
+    return None
+
+
+def _values(parameters, name, position):
+    """The values of a parameter, by name or by position, of one or of many executions."""
+    if isinstance(parameters, dict):
+        value = parameters[name]
+        return value if isinstance(value, list) else [value]
+    if isinstance(parameters, tuple) and not any(isinstance(one, tuple) for one in parameters):
+        return [parameters[position]]
+    return [value for one in parameters for value in _values(one, name, position)]

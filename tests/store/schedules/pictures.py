@@ -103,13 +103,20 @@ class Picture:
         return lines
 
 
+class WrongNewsError(Exception):
+    """What a reader is told does not agree with what it knows.
+
+    A worker would load everything then, and hide that something was told wrongly.
+    """
+
+
 def followed(store, forest, cursor):
     """Bring a Forest up to date as a worker does; return the new cursor."""
     changes = store.changes(cursor)
     if changes is None:
         return cursor
-    # A worker would load everything then, and hide that something was told wrongly.
-    assert forest.agrees_with(changes)
+    if not forest.agrees_with(changes):
+        raise WrongNewsError
     forest.apply(changes)
     return changes.cursor
 
@@ -162,8 +169,14 @@ class Follower:
         self._cursor = changes.cursor
 
     def look(self, store):
-        """Catch up, and return what is known then: the providers and the names."""
-        self._cursor = followed(store, self._forest, self._cursor)
+        """Catch up, and return what is known then: the providers and the names.
+
+        One who was told wrongly knows nothing any more.
+        """
+        try:
+            self._cursor = followed(store, self._forest, self._cursor)
+        except WrongNewsError:
+            self._forest = Forest()
         return providers_in(self._forest), names_in(self._forest)
 
 

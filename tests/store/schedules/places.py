@@ -3,6 +3,8 @@
 
 import re
 import sqlite3
+import time
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 
@@ -23,6 +25,9 @@ SESSIONS = 3
 FIRST_ID = 1000
 """Sequences begin here, out of the way of the ids that worlds give."""
 
+_BETWEEN_LOOKS = 0.0005
+"""Seconds."""
+
 BEGINNING = datetime(2026, 1, 1, tzinfo=UTC).replace(tzinfo=None)
 """When all rows of a world were made."""
 
@@ -32,9 +37,12 @@ class Place:
 
     Attributes:
         kind: Of the database.
+        locks_until_the_end: Whether only the end or the failure of a transaction lets a lock go.
         store: For looking at what has come of a schedule.
         sessions: For schedules.
     """
+
+    locks_until_the_end = False
 
     def __init__(self, kind, url):
         self.kind = kind
@@ -131,6 +139,8 @@ class SqlitePlace(Place):
 class PostgresqlPlace(Place):
     """PostgreSQL, whose table of locks shows each moment."""
 
+    locks_until_the_end = True
+
     def tuned(self, url):
         # A deadlock is found by the one that comes to wait last: the others have looked already.
         return url.update_query_dict(
@@ -165,10 +175,24 @@ class MariadbPlace(Place):
     """MariaDB, whose monitor shows each moment; its tables of locks are a tenth of a second old."""
 
     _WAITS = re.compile(r"LOCK WAIT .*?\nMariaDB thread id (\d+),", re.DOTALL)
+    _LEFT = (
+        "SELECT count FROM information_schema.innodb_metrics WHERE name = 'trx_rseg_history_len'"
+    )
+    _PURGE_SECONDS = 5
+    """In which the server has always purged what a schedule left: some milliseconds of work."""
 
     def prepare(self):
+        self._administrator = self._connected()
+        self._wakers = [self._connected() for _ in range(12)]
+        self._waking = ThreadPoolExecutor(len(self._wakers))
+        self._flushing = self._ask("SELECT @@innodb_flush_log_at_trx_commit")[0][0]
+        # A killed server loses nothing by it, only a machine without power does.
+        self._ask("SET GLOBAL innodb_flush_log_at_trx_commit = 2")
+        self._ask("SET foreign_key_checks = 0")
+
+    def _connected(self):
         url = self.store.engine.url
-        self._administrator = pymysql.connect(
+        return pymysql.connect(
             host=url.host,
             port=url.port,
             user=url.username,
@@ -176,10 +200,6 @@ class MariadbPlace(Place):
             client_flag=CLIENT.MULTI_STATEMENTS,
             autocommit=True,
         )
-        self._flushing = self._ask("SELECT @@innodb_flush_log_at_trx_commit")[0][0]
-        # A killed server loses nothing by it, only a machine without power does.
-        self._ask("SET GLOBAL innodb_flush_log_at_trx_commit = 2")
-        self._ask("SET foreign_key_checks = 0")
 
     def _ask(self, question):
         with self._administrator.cursor() as cursor:
@@ -191,6 +211,29 @@ class MariadbPlace(Place):
 
     def fill(self, script):
         self._ask(f"BEGIN;\n{script}\nCOMMIT;")
+        self._purge()
+
+    def _purge(self):
+        """Let no deleted row of an earlier schedule be left in an index.
+
+        An INSERT of a name next to one that was deleted locks it, so that another one of another
+        name waits for it: schedules would not be what they are with names that are new. The server
+        would purge within a second. It does so at once when it is asked to, by a statement that
+        then sleeps for a tenth of a second, which is why others send it.
+        """
+        self._waking.submit(self._wake, self._wakers)
+        deadline = time.monotonic() + self._PURGE_SECONDS
+        while self._ask(self._LEFT)[0][0]:
+            if time.monotonic() > deadline:
+                raise TimeoutError("MariaDB did not purge deleted rows")
+            time.sleep(_BETWEEN_LOOKS)
+
+    @staticmethod
+    def _wake(wakers):
+        waker = wakers.pop()
+        with waker.cursor() as cursor:
+            cursor.execute("SET GLOBAL innodb_max_purge_lag_wait = 0")
+        wakers.append(waker)
 
     def waiting(self, sessions):
         ((_, _, monitor),) = self._ask("SHOW ENGINE INNODB STATUS")
@@ -204,6 +247,9 @@ class MariadbPlace(Place):
         return [session for session in sessions if session.backend in found]
 
     def close(self):
+        self._waking.shutdown()
+        for waker in self._wakers:
+            waker.close()
         self._ask(f"SET GLOBAL innodb_flush_log_at_trx_commit = {self._flushing}")
         self._administrator.close()
         super().close()

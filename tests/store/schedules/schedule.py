@@ -4,7 +4,7 @@
 import time
 from dataclasses import dataclass, field
 
-from tests.store.schedules.footprints import Footprint, footprint_of
+from tests.store.schedules.footprints import Footprint
 from tests.store.schedules.sessions import StuckError
 
 _USUAL = 0.004
@@ -24,29 +24,42 @@ class Step:
     Attributes:
         session: Number of the session.
         statement: What it sent.
+        footprint: What that has to do with other sessions.
         waited: Whether it had to wait for a lock.
+        meets_all: Whether it waited or failed, or others waited no longer after it.
     """
 
     session: int
     statement: str
+    footprint: Footprint
     waited: bool
+    meets_all: bool
 
 
 @dataclass(frozen=True)
-class Decision:
-    """A moment at which a session was chosen.
+class Moment:
+    """A moment at which a session is chosen.
 
     Attributes:
-        chosen: Number of the session.
-        others: Those that could have been chosen instead, if that is worth trying.
-        price: Preemptions that choosing another one costs: 1 where the one before could go on.
-        spent: Preemptions before.
+        number: Of the step that comes.
+        able: Numbers of the sessions that can go on.
+        last: Number of the one that went on last; None at the beginning.
+        spent: Preemptions before: how often the one before could have gone on.
     """
 
-    chosen: int
-    others: tuple[int, ...]
-    price: int
+    number: int
+    able: tuple[int, ...]
+    last: int | None
     spent: int
+
+    @property
+    def usual(self):
+        """Who goes on if nothing else is asked for: the same one for as long as it can."""
+        return self.last if self.last in self.able else self.able[0]
+
+    def spent_by(self, chosen):
+        """Preemptions after it, with a choice."""
+        return self.spent + (self.last in self.able and chosen != self.last)
 
 
 @dataclass
@@ -55,20 +68,18 @@ class Course:
 
     Attributes:
         steps: The statements in their order.
-        decisions: The choices, one for each step.
-        results: What each session's client learnt.
+        results: What each session's client learnt; none if it was given up.
         strayed: Whether a choice that was asked for was not possible.
     """
 
     steps: list[Step] = field(default_factory=list)
-    decisions: list[Decision] = field(default_factory=list)
-    results: tuple = ()
+    results: tuple | None = None
     strayed: bool = False
 
     @property
     def choices(self):
         """The sessions in the order in which they advanced."""
-        return tuple(decision.chosen for decision in self.decisions)
+        return tuple(step.session for step in self.steps)
 
 
 class Scheduler:
@@ -77,25 +88,40 @@ class Scheduler:
     Args:
         place: The database, filled.
         scripts: Of each session.
-        footprints: Of each session's operations, as far as they are known: between statements
-            that meet nothing of the other sessions nobody else need be let in.
     """
 
-    def __init__(self, place, scripts, footprints=None):
+    def __init__(self, place, scripts):
         self._place = place
         self._sessions = place.sessions[: len(scripts)]
         self._scripts = scripts
-        self._footprints = footprints
         self._waiting = []
 
-    def run(self, choices=()):
-        """Follow some choices; afterwards each session goes on for as long as it can."""
+    def run(self, choices=(), watch=None):
+        """Follow some choices; afterwards each session goes on for as long as it can.
+
+        Args:
+            choices: Numbers of sessions, step by step.
+            watch: Sees each moment and step, and may give the schedule up.
+        """
         course = Course()
+        spent = 0
         try:
             for session, script in zip(self._sessions, self._scripts, strict=True):
                 session.start(script.run)
             while able := self._able():
-                self._choose(course, able, choices)
+                number = len(course.steps)
+                last = course.steps[-1].session if course.steps else None
+                moment = Moment(number, tuple(able), last, spent)
+                chosen = choices[number] if number < len(choices) else moment.usual
+                if chosen not in able:
+                    chosen, course.strayed = moment.usual, True
+                if watch is not None and not watch.goes_on(moment, chosen, self._sessions):
+                    self._abandon()
+                    return course
+                spent = moment.spent_by(chosen)
+                self._step(course, chosen)
+                if watch is not None:
+                    watch.stepped(course.steps[-1])
         except BaseException:
             self._abandon()
             raise
@@ -118,51 +144,28 @@ class Scheduler:
             time.sleep(_PAUSE)
             self._wake()
 
-    def _choose(self, course, able, choices):
-        before = course.decisions[-1].chosen if course.decisions else None
-        spent = sum(
-            decision.price
-            for decision, earlier in zip(course.decisions[1:], course.decisions, strict=False)
-            if decision.chosen != earlier.chosen
-        )
-        goes_on = before in able
-        chosen = before if goes_on else able[0]
-        asked = choices[len(course.decisions)] if len(course.decisions) < len(choices) else chosen
-        if asked in able:
-            chosen = asked
-        else:
-            course.strayed = True
-        others = tuple(one for one in able if one != chosen)
-        if goes_on and not self._matters(before):
-            others = ()
-        course.decisions.append(Decision(chosen, others, int(goes_on), spent))
-        self._step(course, chosen)
-
-    def _matters(self, number):
-        """Whether it makes a difference if others come before a session's next statement."""
-        if self._footprints is None:
-            return True
-        others = Footprint()
-        for other, footprint in enumerate(self._footprints):
-            if other != number:
-                others |= footprint
-        return footprint_of(self._sessions[number].next_step).meets(others)
-
     def _step(self, course, number):
         session = self._sessions[number]
-        statement = session.next_step
+        statement, footprint = session.next_step, session.footprint
         session.advance()
         waits = not self._done_or_waiting(session)
-        course.steps.append(Step(number, statement, waits))
         if waits:
             self._waiting.append(session)
-        self._wake(but=session)
+        lets_go = not waits and (footprint.frees or session.failed)
+        woke = self._wake(but=session) if lets_go or not self._place.locks_until_the_end else False
+        meets_all = waits or woke or session.failed
+        course.steps.append(Step(number, statement, footprint, waits, meets_all))
 
     def _wake(self, but=None):
-        """Let those who got their lock come to their next statement."""
-        for session in [one for one in self._waiting if one is not but]:
-            if self._done_or_waiting(session, usual=0.0):
-                self._waiting.remove(session)
+        """Let those who got their lock come to their next statement; return whether some did."""
+        woken = [
+            session
+            for session in self._waiting
+            if session is not but and self._done_or_waiting(session, usual=0.0)
+        ]
+        for session in woken:
+            self._waiting.remove(session)
+        return bool(woken)
 
     def _done_or_waiting(self, session, usual=_USUAL):
         """True once its statement is done; False if it waits for a lock."""
@@ -178,5 +181,6 @@ class Scheduler:
         return session.reported()
 
     def _abandon(self):
-        for session in self._sessions:
+        """Give up what is under way; those that wait get their locks when the others let go."""
+        for session in sorted(self._sessions, key=lambda one: one.is_running):
             session.abandon()

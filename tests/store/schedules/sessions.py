@@ -7,14 +7,18 @@ from dataclasses import dataclass, replace
 
 import sqlalchemy as sa
 
+from tests.store.schedules.footprints import (
+    BEGIN_WRITING,
+    COMMIT,
+    NOTHING,
+    ROLLBACK,
+    Footprint,
+    Transaction,
+    query,
+)
 from tests.store.schedules.pictures import Follower
 from treeclaim.store import DatabaseSettings, Store
 from treeclaim.store.feed import streams
-
-COMMIT = "COMMIT"
-ROLLBACK = "ROLLBACK"
-BEGIN_WRITING = "BEGIN IMMEDIATE"
-"""How a writer of SQLite begins; it takes the one write lock."""
 
 _LIMIT = 20.0
 """Seconds without any progress after which a session counts as stuck; statements take some ms."""
@@ -26,6 +30,14 @@ class StuckError(Exception):
 
 class AbandonedError(BaseException):
     """Ends the thread of a session whose schedule was given up."""
+
+
+@dataclass(frozen=True)
+class Ahead:
+    """A statement before which a session stands."""
+
+    statement: str
+    footprint: Footprint
 
 
 @dataclass(frozen=True)
@@ -41,10 +53,12 @@ class Session:
     Attributes:
         name: As in scripts.
         next_step: The statement before which it stands; None while it runs or waits.
+        footprint: Of that statement.
+        failed: Whether its last statement did.
         results: Of its operations, once all are done.
         backend: The server's number of its connection.
         writing: Whether it holds SQLite's write lock.
-        statements: All that it ever sent.
+        touched: The footprint of all that it did since that was emptied.
         follower: Its reader of the feed, if it was asked.
     """
 
@@ -53,17 +67,22 @@ class Session:
         self.store = Store(DatabaseSettings(url, sqlite_synchronous=False))
         self.backend = None
         self._thread = None
-        self.statements = set()
+        self.touched = NOTHING
         self._begin_anew()
-        sa.event.listen(self.store.engine, "before_cursor_execute", self._statement)
-        sa.event.listen(self.store.engine, "commit", lambda _: self._reach(COMMIT))
-        sa.event.listen(self.store.engine, "rollback", lambda _: self._reach(ROLLBACK))
+        engine = self.store.engine
+        sa.event.listen(engine, "before_cursor_execute", self._statement)
+        sa.event.listen(engine, "commit", lambda _: self._end(COMMIT))
+        sa.event.listen(engine, "rollback", lambda _: self._end(ROLLBACK))
+        sa.event.listen(engine, "handle_error", self._failure)
         self._stop_before_the_probe()
 
     def _begin_anew(self):
         self.next_step = None
+        self.footprint = None
+        self.failed = False
         self.results = None
         self.writing = False
+        self._transaction = Transaction()
         self._abandoned = False
         self._reports = queue.SimpleQueue()
         self._permits = threading.Semaphore(0)
@@ -73,7 +92,7 @@ class Session:
         ask = self.store._probe.rows
 
         def rows(sql, parameters=()):
-            self._reach(sql)
+            self._reach(sql, query(sql))
             return ask(sql, parameters)
 
         setattr(self.store._probe, "rows", rows)  # noqa: B010 - no method is replaced by mypy's rules
@@ -110,6 +129,7 @@ class Session:
         elif self.next_step in {COMMIT, ROLLBACK}:
             self.writing = False
         self.next_step = None
+        self.failed = False
         self._permits.release()
 
     def reported(self, seconds=0.0):
@@ -123,7 +143,7 @@ class Session:
         elif isinstance(report, BaseException):
             raise report
         else:
-            self.next_step = report
+            self.next_step, self.footprint = report.statement, report.footprint
         return True
 
     @property
@@ -158,18 +178,36 @@ class Session:
             return
         self._reports.put(Finished(results))
 
-    def _statement(self, connection, _cursor, statement, *_):
+    def _statement(self, connection, _cursor, statement, parameters, *_):
         self.backend = _backend(connection)
-        self.statements.add(statement)
-        self._reach(statement)
+        footprint = self._transaction.statement(
+            statement, parameters, is_snapshot=_reads_a_snapshot(connection)
+        )
+        self._reach(statement, footprint)
 
-    def _reach(self, statement):
-        if threading.current_thread() is not self._thread or self._abandoned:
+    def _end(self, how):
+        self._reach(how, self._transaction.end(committed=how == COMMIT))
+
+    def _failure(self, _context):
+        self.failed = True
+
+    def _reach(self, statement, footprint):
+        self.touched |= footprint
+        if threading.current_thread() is not self._thread:
             return
-        self._reports.put(statement)
-        self._permits.acquire()
-        if self._abandoned:
+        if not self._abandoned:
+            self._reports.put(Ahead(statement, footprint))
+            self._permits.acquire()
+        if self._abandoned and statement not in {COMMIT, ROLLBACK}:
             raise AbandonedError
+
+
+def _reads_a_snapshot(connection):
+    """Whether a transaction sees one moment; see `treeclaim.store.database.connecting`."""
+    options = connection.get_execution_options()
+    if connection.dialect.name == "postgresql":
+        return options["isolation_level"] == "REPEATABLE READ"
+    return not options.get("treeclaim_writing", False)
 
 
 def _backend(connection):

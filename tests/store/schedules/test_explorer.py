@@ -13,7 +13,8 @@ from tests.store.schedules.cases import Case
 from tests.store.schedules.exploration import Exploration
 from tests.store.schedules.scripts import written
 from tests.store.schedules.world import World, script
-from tests.store.schedules.worlds import HOST, WORLDS, write
+from tests.store.schedules.worlds import HOST, MINE, NEW, SPARE, WORLDS, claim, put, write
+from treeclaim.model.changes import UsageChange
 from treeclaim.store.operations.allocations import claims
 from treeclaim.store.schema.tables import resource_providers
 from treeclaim.store.takeover import data_migrations
@@ -38,6 +39,11 @@ def count_up(transaction, statement=_GENERATION):
 def count_up_silently(transaction):
     """Change a provider and tell no reader."""
     transaction.execute(_SET_GENERATION, provider=HOST, next=77)
+
+
+def tell_what_cannot_be(transaction):
+    """Tell readers of a claim that never was, of a generation that is far away."""
+    transaction.touch_usage(1, UsageChange({99: 1}, steps=1, generation=77, modified_at=0.0))
 
 
 def case_of(place, operation, *args):
@@ -74,9 +80,33 @@ def test_a_wait_for_a_lock_is_seen_and_shown(place):
     assert not any(first)
 
 
+@pytest.mark.slow
+@ON_SERVERS
+def test_what_a_schedule_leaves_makes_the_next_one_wait_for_nothing(place):
+    world = World("neighbours")
+    world.provider(HOST, VCPU=8)
+    world.provider(SPARE, VCPU=8)
+    world.add(
+        script("mine", put(claim(MINE, None, host=1))),
+        script("new", put(claim(NEW, None, spare=1))),
+    )
+    exploration = Exploration(place, Case(place.kind, world, ("mine", "new"), preemptions=1))
+    course, _ = exploration._run([1, 0])
+    before_commit = [1] * (course.choices.count(1) - 1)
+    for _ in range(20):
+        course, _ = exploration._run([*before_commit, 0])
+        assert not [step for step in course.steps if step.waited]
+
+
 @EVERYWHERE
 def test_a_change_that_the_feed_is_not_told_of_is_found(place):
     failure = next(Exploration(place, case_of(place, count_up_silently)).failures())
+    assert "a reader of the feed does not know what is there" in failure.reasons
+
+
+@EVERYWHERE
+def test_a_reader_that_is_told_what_cannot_be_is_a_finding(place):
+    failure = next(Exploration(place, case_of(place, tell_what_cannot_be)).failures())
     assert "a reader of the feed does not know what is there" in failure.reasons
 
 

@@ -1,0 +1,182 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Exploration leaves out schedules, and nothing that comes of them (decision 0010)."""
+
+import pytest
+
+from tests.store.schedules.cases import Case
+from tests.store.schedules.defects import DEFECTS
+from tests.store.schedules.exploration import Exploration
+from tests.store.schedules.footprints import (
+    BEGIN_WRITING,
+    EVERYTHING,
+    NOTHING,
+    Transaction,
+    dependent,
+)
+from tests.store.schedules.orders import Histories, Order
+from tests.store.schedules.worlds import WORLDS
+
+
+def outcomes(place, case, *, reduced):
+    """How many schedules were begun, all that came of them, and what of it was wrong."""
+    exploration = Exploration(place, case, reduced=reduced)
+    found, wrong = set(), set()
+    for _, outcome in exploration.outcomes():
+        found.add((outcome.results, outcome.after))
+        if exploration._reasons(outcome):
+            wrong.add((outcome.results, outcome.after))
+    return exploration.begun, found, wrong
+
+
+def compare(place, case):
+    """Explore with and without reductions; return what is wrong."""
+    begun, found, wrong = outcomes(place, case, reduced=True)
+    all_begun, all_found, all_wrong = outcomes(place, case, reduced=False)
+    assert found == all_found
+    assert wrong == all_wrong
+    assert begun < all_begun
+    return wrong
+
+
+SERVERS = [pytest.param(kind, marks=pytest.mark.slow) for kind in ("postgresql", "mariadb")]
+
+
+@pytest.mark.parametrize("place", ["sqlite", *SERVERS], indirect=True)
+def test_of_planted_defects_it_finds_all_that_trying_everything_finds(place, monkeypatch):
+    defects = [one for one in DEFECTS if place.kind in one.databases]
+    assert defects
+    for defect in defects:
+        with monkeypatch.context() as patch:
+            defect.plant(patch, place)
+            case = Case(place.kind, defect.world, defect.scripts, preemptions=1)
+            assert compare(place, case), defect.name
+
+
+@pytest.mark.parametrize("place", SERVERS, indirect=True)
+def test_with_two_preemptions_it_finds_all_that_trying_everything_finds(place, monkeypatch):
+    defect = next(one for one in DEFECTS if one.name == "classes are deleted by id")
+    with monkeypatch.context() as patch:
+        defect.plant(patch, place)
+        assert compare(place, Case(place.kind, defect.world, defect.scripts, preemptions=2))
+
+
+@pytest.mark.parametrize("place", ["sqlite", *SERVERS], indirect=True)
+def test_what_comes_of_right_writes_is_the_same_with_and_without_it(place):
+    for world, *scripts in (
+        ("known-stream", "claim", "prune"),
+        ("followed-present", "put-old", "read-often"),
+    ):
+        assert not compare(place, Case(place.kind, WORLDS[world], tuple(scripts), preemptions=1))
+
+
+# -- what depends on what ----------------------------------------------------------------------
+
+READ = "SELECT consumers.id FROM consumers"
+LOCK = "SELECT consumers.id FROM consumers FOR UPDATE"
+WRITE = "UPDATE consumers SET generation = 2"
+OTHER = "UPDATE traits SET name = 'X'"
+CHILD = "INSERT INTO resource_provider_traits (trait_id) VALUES (1)"
+ADVANCE = (
+    "UPDATE treeclaim_streams SET position=%s, used_at=%s WHERE treeclaim_streams.id = %s "
+    "AND treeclaim_streams.identity = %s"
+)
+FEED = "INSERT INTO treeclaim_feed (stream_id, position, kind) VALUES (%(stream_id)s, 1, 'x')"
+CLOSE = "UPDATE treeclaim_streams SET closed_in=1 WHERE treeclaim_streams.id IN (%s)"
+
+
+def footprint(sql, parameters=(), *, is_snapshot=False):
+    """Of the first statement of a transaction."""
+    return Transaction().statement(sql, parameters, is_snapshot=is_snapshot)
+
+
+def end_of(*statements, committed=True):
+    """The footprint of the end of a transaction."""
+    transaction = Transaction()
+    for sql, parameters in statements:
+        transaction.statement(sql, parameters, is_snapshot=False)
+    return transaction.end(committed=committed)
+
+
+def test_a_query_depends_on_what_is_committed_and_not_on_what_is_written():
+    read = footprint(READ)
+    assert not dependent(read, read)
+    assert not dependent(read, footprint(WRITE))
+    assert not dependent(read, footprint(LOCK))
+    assert dependent(read, end_of((WRITE, ())))
+    assert not dependent(read, end_of((WRITE, ()), committed=False))
+    assert not dependent(read, end_of((LOCK, ())))
+    assert not dependent(read, end_of((OTHER, ())))
+
+
+def test_what_locks_depends_on_what_locks_the_same_and_lets_it_go():
+    assert dependent(footprint(LOCK), footprint(WRITE))
+    assert dependent(footprint(LOCK), end_of((LOCK, ()), committed=False))
+    assert not dependent(footprint(WRITE), footprint(OTHER))
+    assert dependent(footprint(CHILD), footprint(OTHER))
+    assert dependent(footprint(BEGIN_WRITING), footprint(BEGIN_WRITING))
+    assert dependent(footprint(BEGIN_WRITING), end_of((BEGIN_WRITING, ())))
+
+
+def test_a_snapshot_is_taken_whole_by_the_first_query():
+    transaction = Transaction()
+    assert not transaction.statement("SET x = 1", (), is_snapshot=True).reads
+    first = transaction.statement(READ, (), is_snapshot=True)
+    assert dependent(first, end_of((OTHER, ())))
+    assert transaction.statement(READ, (), is_snapshot=True) == NOTHING
+
+
+def test_rows_of_the_feed_are_told_apart_by_their_streams():
+    first, second = (footprint(ADVANCE, (2, "now", stream, 77)) for stream in (1, 2))
+    assert not dependent(first, second)
+    assert dependent(first, footprint(ADVANCE, (9, "then", 1, 78)))
+    assert dependent(first, footprint(CLOSE, (1,)))
+    told, again = (footprint(FEED, {"stream_id": stream}) for stream in (1, 2))
+    assert not dependent(told, again)
+    assert dependent(told, footprint("DELETE FROM treeclaim_feed"))
+    assert dependent(footprint("SELECT 1 FROM treeclaim_feed"), end_of((FEED, {"stream_id": 1})))
+
+
+@pytest.mark.parametrize("sql", ["LOCK TABLE everything", "SELECT pg_advisory_xact_lock(1)"])
+def test_what_nobody_knows_depends_on_everything(sql):
+    assert footprint(sql) == EVERYTHING
+
+
+def state_of(*steps):
+    """The state after steps: of a session, a statement and whether it met all."""
+    order = Order(HISTORIES, 2)
+    for session, sql, meets_all in steps:
+        order.add(session, sql, footprint(sql), meets_all=meets_all)
+    return order.state
+
+
+HISTORIES = Histories()
+
+
+def test_schedules_are_the_same_where_independent_steps_change_places():
+    assert state_of((0, READ, False), (1, WRITE, False)) == state_of(
+        (1, WRITE, False), (0, READ, False)
+    )
+    assert state_of((0, LOCK, False), (1, WRITE, False)) != state_of(
+        (1, WRITE, False), (0, LOCK, False)
+    )
+    assert state_of((0, READ, True), (1, WRITE, False)) != state_of(
+        (1, WRITE, False), (0, READ, True)
+    )
+
+
+def test_what_a_step_depends_on_by_others_counts_too():
+    between = (0, LOCK, False), (1, WRITE, False), (1, OTHER, False)
+    order = Order(HISTORIES, 2)
+    for session, sql, _ in between:
+        order.add(session, sql, footprint(sql))
+    expected = order.state_after(0, CHILD, footprint(CHILD))
+    order.add(0, CHILD, footprint(CHILD))
+    assert order.state == expected == state_of(*between, (0, CHILD, False))
+    assert order.state != state_of((0, LOCK, False), (0, CHILD, False), *between[1:])
+
+
+def test_the_end_of_a_transaction_begins_a_new_one():
+    transaction = Transaction()
+    transaction.statement(WRITE, (), is_snapshot=False)
+    assert transaction.end(committed=True).shows
+    assert transaction.end(committed=True) == NOTHING
