@@ -16,7 +16,11 @@ from tests.service import client_of, make_application
 # No example has a deadline: how long it takes says more of the machine than of the service.
 hypothesis.settings.register_profile("judged", derandomize=True, deadline=None)
 hypothesis.settings.register_profile("tried", deadline=None)
-hypothesis.settings.load_profile("judged" if os.environ.get("CI") else "tried")
+PROFILE = "judged" if os.environ.get("CI") else "tried"
+hypothesis.settings.load_profile(PROFILE)
+
+QUICK_EXAMPLES = 25
+"""Of each property that does not say how many it tries; a run of everything tries a hundred."""
 
 # Where the tests run in the background the signal of Ctrl-C is ignored, which what they start would
 # inherit.
@@ -37,6 +41,10 @@ def pytest_addoption(parser):
 def pytest_configure(config):
     """Let modules know how much this run tries."""
     Extent.everything = config.getoption("--databases") == "all"
+    if not Extent.everything:
+        usual = hypothesis.settings.get_profile(PROFILE)
+        hypothesis.settings.register_profile("quick", usual, max_examples=QUICK_EXAMPLES)
+        hypothesis.settings.load_profile("quick")
 
 
 LEFT_OUT = pytest.StashKey[int]()
@@ -54,6 +62,24 @@ LONGEST = (
     "test_recipes.py",
 )
 """Files that take minutes; begun first, they do not keep a run waiting at its end."""
+
+LONGEST_QUICK = (
+    "test_resource_metrics.py",
+    "test_gabbits.py",
+    "test_serve.py",
+    "test_hostile_clients.py",
+    "test_lanes.py",
+    "test_copies_stay_equal.py",
+    "test_claims_over_http.py",
+    "test_speaking_http.py",
+    "test_schedules.py",
+    "test_admin.py",
+    "test_watching.py",
+    "test_looking.py",
+    "test_placing.py",
+    "test_mistakes.py",
+)
+"""The same of the quick run, where they take ten seconds and more; most of it they wait."""
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
@@ -75,11 +101,17 @@ def pytest_collection(session):
 
 def pytest_collection_modifyitems(config, items):
     """Leave what is slow, or needs another database, to the runs on all databases."""
-    if config.getoption("--databases") == "all":
-        items.sort(key=lambda item: item.path.name not in LONGEST)
+    longest = LONGEST if Extent.everything else LONGEST_QUICK
+    items.sort(
+        key=lambda item: (
+            longest.index(name) if (name := item.path.name) in longest else len(longest)
+        )
+    )
+    if Extent.everything:
         return
-    kept = [item for item in items if not is_left_out(item)]
-    left_out = [item for item in items if is_left_out(item)]
+    kept, left_out = [], []
+    for item in items:
+        (left_out if is_left_out(item) else kept).append(item)
     config.stash[LEFT_OUT] = len(left_out)
     config.hook.pytest_deselected(items=left_out)
     items[:] = kept
@@ -88,9 +120,8 @@ def pytest_collection_modifyitems(config, items):
 def is_left_out(item):
     """Whether a test is slow, or one of a database that is a server."""
     parameters = item.callspec.params.values() if hasattr(item, "callspec") else ()
-    return bool(item.get_closest_marker("slow")) or bool(
-        set(KINDS[1:]) & set(map(str, parameters))
-    )
+    named = {value for value in parameters if isinstance(value, str)}
+    return bool(item.get_closest_marker("slow")) or bool(named & set(KINDS[1:]))
 
 
 def pytest_sessionfinish(session):

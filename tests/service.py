@@ -34,14 +34,19 @@ def _empty_database():
     return path
 
 
+def fresh_database(folder):
+    """Put a database with schema and standard names into a folder; return its URL."""
+    shutil.copyfile(_empty_database(), Path(folder) / "placement.db")
+    return f"sqlite:///{folder}/placement.db"
+
+
 def make_application(folder, **overrides):
     """Start the service with a fresh SQLite database and a configuration file, both in a folder.
 
     Overrides are values by "group.option", dots written as they are:
     `make_application(folder, **{"api.auth_strategy": "keystone"})`.
     """
-    shutil.copyfile(_empty_database(), Path(folder) / "placement.db")
-    return start(_configuration(Path(folder), f"sqlite:///{folder}/placement.db", overrides))
+    return start(_configuration(Path(folder), fresh_database(folder), overrides))
 
 
 @contextmanager
@@ -70,8 +75,7 @@ def start_on(url, folder, **overrides):
 @contextmanager
 def services_on(folder, **overrides):
     """The parts of a service on a fresh SQLite database, and its application."""
-    shutil.copyfile(_empty_database(), Path(folder) / "placement.db")
-    configuration = _configuration(Path(folder), f"sqlite:///{folder}/placement.db", overrides)
+    configuration = _configuration(Path(folder), fresh_database(folder), overrides)
     services = start_services(configuration)
     try:
         yield services, application_of(services, configuration)

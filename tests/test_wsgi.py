@@ -26,7 +26,9 @@ def warnings_at_start(folder, **settings):
     return [line for line in lines if "WARNING treeclaim.wsgi" in line]
 
 
-@pytest.mark.parametrize(("threads", "number"), [(2, 1), (3, 0)])
+@pytest.mark.parametrize(
+    ("threads", "number"), [pytest.param(2, 1, marks=pytest.mark.slow), (3, 0)]
+)
 def test_too_few_threads_are_warned_of_at_start(tmp_path, threads, number):
     found = warnings_at_start(tmp_path, OS_TREECLAIM__SERVER_THREADS=str(threads))
     assert len(found) == number
@@ -40,7 +42,8 @@ def test_a_server_that_tells_its_threads_is_compared_with_the_option(tmp_path):
     assert different.endswith(
         "[treeclaim]/server_threads is 4, but the server runs 2 threads: set it to 2"
     )
-    assert "reads are refused" in few
+    assert "reads are refused while a write waits" in few
+    assert "Use 3 threads or more" in few
 
 
 @pytest.mark.slow

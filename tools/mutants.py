@@ -28,10 +28,17 @@ half a minute on a quiet machine; `--seconds` grants more on a busy one."""
 ROOMS: Mapping[str, Sequence[str]] = {
     "forest": ("tests/forest", "tests/properties", "tests/reference"),
     "store/feed": ("tests/store/feed",),
-    "store/operations": ("tests/store/operations", "tests/store/test_store_keeps_its_word.py"),
+    "store/operations": (
+        "tests/store/operations",
+        "tests/store/test_store_keeps_its_word.py",
+        "tests/store/writes",
+        "tests/api/resources/extension/test_batches.py",
+        "tests/conformance/test_placing.py",
+        "tests/conformance/test_gabbits.py",
+    ),
     "api/protocol": ("tests/api/protocol", "tests/conformance/test_worlds.py"),
 }
-"""Rooms of src/treeclaim, each with the tests that must notice a change in it."""
+"""Rooms of src/treeclaim, each with the tests that must notice a change in it, quick ones first."""
 
 
 def main() -> int:

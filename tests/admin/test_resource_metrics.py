@@ -10,8 +10,16 @@ import pytest
 from prometheus_client import CollectorRegistry, generate_latest
 
 from bench.ports import free_port
-from tests.cli.processes import run
-from tests.servers import answers, eventually, service_environment, serving
+from tests.cli.processes import call
+from tests.servers import (
+    NO_CERTIFICATES,
+    TREECLAIM,
+    answers,
+    eventually,
+    running,
+    service_environment,
+    serving,
+)
 from tests.service import HEADERS, client_of, services_on
 from treeclaim.admin.capacity import Meter
 from treeclaim.admin.collectors import ResourceCollector
@@ -49,8 +57,33 @@ CLAIM = {
 
 
 @contextmanager
-def metered(folder, **more):
-    """A service that measures; yields it, a client of its API, and what tells its samples."""
+def alone(environment, folder):
+    """The admin listener by itself, with a service of this process on the same database."""
+    command = [*TREECLAIM, "admin"]
+    ready = answers(f"http://{environment['OS_TREECLAIM__ADMIN_LISTEN']}/live")
+    with (
+        services_on(folder) as (_, application),
+        client_of(application, **EXTENDED) as api,
+        running(command, environment, folder / "admin.log", ready) as server,
+    ):
+        yield server, api
+
+
+@contextmanager
+def of_a_service(environment, folder):
+    """The admin listener that `treeclaim serve` starts."""
+    ready = answers(f"http://{environment['OS_TREECLAIM__ADMIN_LISTEN']}/live")
+    with (
+        serving(environment, folder) as server,
+        httpx.Client(base_url=server.url, headers=EXTENDED) as api,
+    ):
+        eventually(ready, "the admin listener answers")
+        yield server, api
+
+
+@contextmanager
+def metered(folder, listener=alone, **more):
+    """A service that measures; yields who takes signals, a client of its API, and its samples."""
     address = f"127.0.0.1:{free_port()}"
     environment = service_environment(
         folder,
@@ -59,11 +92,10 @@ def metered(folder, **more):
         **more,
     )
     with (
-        serving(environment, folder) as server,
-        httpx.Client(base_url=server.url, headers=EXTENDED) as api,
+        listener(environment, folder) as (server, api),
+        httpx.Client(base_url=f"http://{address}", verify=NO_CERTIFICATES) as admin,
     ):
-        eventually(answers(f"http://{address}/live"), "the admin listener answers")
-        yield server, api, lambda: samples(httpx.get(f"http://{address}/metrics").text)
+        yield server, api, lambda: samples(admin.get("/metrics").text)
 
 
 def samples(text):
@@ -116,9 +148,11 @@ def test_a_scrape_tells_sums_of_the_cloud_and_of_aggregates_and_what_fits(tmp_pa
     }
 
 
-def test_flavors_are_read_again_on_sighup_and_kept_while_their_file_is_broken(tmp_path):
+@pytest.mark.parametrize("listener", [alone, pytest.param(of_a_service, marks=pytest.mark.slow)])
+def test_flavors_are_read_again_on_sighup_and_kept_while_their_file_is_broken(tmp_path, listener):
     path = flavor_file(tmp_path, first="resources=VCPU:1")
-    with metered(tmp_path, OS_TREECLAIM__METRICS_OF_FLAVORS=str(path)) as (server, api, read):
+    settings = {"OS_TREECLAIM__METRICS_OF_FLAVORS": str(path)}
+    with metered(tmp_path, listener, **settings) as (server, api, read):
         api.post("/treeclaim/providers", json=WORLD)
         first, second = 'treeclaim_fits{flavor="first"}', 'treeclaim_fits{flavor="second"}'
         eventually(lambda: read().get(first) == 35, "the first flavor is measured")
@@ -197,12 +231,12 @@ def test_old_values_are_not_shown(tmp_path):
 )
 def test_the_check_of_the_configuration_says_what_cannot_be_measured(tmp_path, name, value, words):
     environment = service_environment(tmp_path, OS_TREECLAIM__METRICS_OF_RESOURCES="cloud")
-    found = run(environment | {f"OS_TREECLAIM__{name}": value}, "config", "check")
+    found = call(environment | {f"OS_TREECLAIM__{name}": value}, "config", "check")
     assert found.returncode == 1
     assert words in found.stderr
 
 
 def test_the_check_of_the_configuration_says_what_has_no_effect(tmp_path):
     environment = service_environment(tmp_path, OS_TREECLAIM__METRICS_OF_AGGREGATES=AGGREGATE)
-    found = run(environment, "config", "check")
+    found = call(environment, "config", "check")
     assert "metrics_of_aggregates: has no effect while metrics_of_resources = none" in found.stderr

@@ -33,7 +33,7 @@ def call(environment, *arguments):
     To start a process takes longer than most commands.
     """
     # What the command imports may keep things in the environment that others need later.
-    parser(arguments[0])
+    parser(*arguments[:1])
     return call_program(main, environment, *arguments)
 
 

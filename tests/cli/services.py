@@ -3,19 +3,42 @@
 
 from contextlib import contextmanager
 
+import httpx
+
 from tests.cli.processes import call
-from tests.servers import service_environment, serving, usual_environment
+from tests.server.fronts import running
+from tests.servers import usual_environment
+from tests.service import fresh_database, start_on
 from treeclaim.client import Client
+
+_THREADS = 8
+"""Of the service: more than a command uses connections."""
 
 
 @contextmanager
 def served(folder, url=None):
-    """Run a service for a block, at a free port if no URL is given.
+    """Run a service behind the server of `treeclaim serve` for a block, in this process.
 
-    Yields the environment of commands that talk to it.
+    To start its processes takes longer than most modules take; that is for `tests.servers.serving`.
+
+    Args:
+        folder: Where its database is; one that is there already is used.
+        url: Where it listens; at a free port if none is given.
+
+    Yields:
+        The environment of commands that talk to it.
     """
-    with serving(service_environment(folder), folder, url=url) as server:
-        yield usual_environment(folder, TREECLAIM_ENDPOINT=server.url)
+    home = folder / "of-the-service"
+    home.mkdir(exist_ok=True)
+    known = home / "placement.db"
+    database = f"sqlite:///{known}" if known.exists() else fresh_database(home)
+    port = httpx.URL(url).port if url else 0
+    with (
+        start_on(database, home) as application,
+        running(application, threads=_THREADS, port=port) as server,
+    ):
+        endpoint = f"http://127.0.0.1:{server.address[1]}"
+        yield usual_environment(folder, TREECLAIM_ENDPOINT=endpoint)
 
 
 def client_in(environment):

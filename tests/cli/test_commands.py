@@ -7,7 +7,7 @@ import sqlite3
 import httpx
 import pytest
 
-from tests.cli.processes import call, run
+from tests.cli.processes import call
 from tests.servers import command_environment, service_environment, serving
 
 
@@ -67,6 +67,7 @@ def test_a_missing_connection_is_named(environment):
     refused = call(environment, "db", "sync")
     assert refused.returncode == 1
     assert "[placement_database]/connection" in refused.stderr
+    assert "OS_PLACEMENT_DATABASE__CONNECTION" in refused.stderr
 
 
 def test_a_wrong_value_is_refused_with_the_option(environment):
@@ -82,7 +83,7 @@ def test_a_port_in_use_is_named(environment):
         taken.bind(("127.0.0.1", 0))
         taken.listen()
         port = str(taken.getsockname()[1])
-        refused = run(environment, "serve", "--port", port)
+        refused = call(environment, "serve", "--port", port)
     assert refused.returncode == 1
     assert port in refused.stderr
 

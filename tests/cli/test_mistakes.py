@@ -16,6 +16,8 @@ from tests.cli.processes import call, run
 from tests.cli.services import client_in, refused, served, succeed
 from tests.paths import EXAMPLE
 from tests.servers import TREECLAIM, command_environment, eventually, usual_environment
+from treeclaim.cli.described import described
+from treeclaim.cli.main import parser
 
 
 @pytest.fixture(scope="module")
@@ -105,7 +107,8 @@ def test_a_token_is_never_dropped(environment):
         (["--flavor", "vcpus=4", "hw:numa=1"], "hw:numa"),
         (["--flavor", "vcpus=4", "vcpus=5"], "twice"),
         (["--flavor", "vcpus=-4"], "vcpus"),
-        (["vcpu=4"], "resources"),
+        (["vcpu=4"], "unknown 'vcpu'; known are resources, "),
+        (["--flavor", "xyz=4"], "unknown 'xyz'; known are vcpus, "),
         (["resource=VCPU:1"], "'resources'"),
         (["resources=VCPU:1", "--lim", "3"], "--lim"),
     ],
@@ -121,6 +124,68 @@ def test_a_key_that_nobody_knows_is_an_error_with_the_nearest(environment, argum
 def test_parameters_after_a_flavor_are_not_swallowed(environment):
     arguments = ("--flavor", "vcpus=1", "resources_GPU=VGPU:1", "group_policy=none", "--json")
     assert "VGPU" in succeed(environment, "candidates", *arguments)
+
+
+ALL = [command for command in described(parser()) if command.words]
+
+
+@pytest.mark.parametrize("command", ALL, ids=lambda command: " ".join(command.words))
+def test_the_usage_of_the_command_that_was_typed_is_shown(offline, command):
+    told = refused(offline, *command.words, *needed(command), "--no-such-option", code=2)
+    assert told.startswith(f"usage: treeclaim {' '.join(command.words)} ")
+    assert "--no-such-option" in told
+
+
+def needed(command):
+    """Words for the arguments that a command cannot do without, of the right kind."""
+    if command.commands:
+        return command.commands[:1] if command.words != ("db",) else ["sync"]
+    groups = command.parser._mutually_exclusive_groups
+    first_of_groups = [group._group_actions[0] for group in groups if group.required]
+    return [
+        word
+        for action in command.parser._actions
+        if (action.required or action in first_of_groups) and action.nargs != 0
+        for word in (*action.option_strings[:1], next(iter(action.choices or ()), "1"))
+    ]
+
+
+def test_without_a_command_all_of_them_are_listed(offline):
+    done = call(offline)
+    assert (done.returncode, done.stdout) == (2, "")
+    for command in ALL:
+        assert len(command.words) > 1 or f" {command.words[0]} " in done.stderr
+
+
+def test_an_option_that_is_nearly_right_is_suggested(offline):
+    told = refused(offline, "tree", "--dept", "1", code=2)
+    assert told.endswith("not understood: --dept; did you mean --depth?\n")
+
+
+@pytest.mark.parametrize(
+    ("command", "advice"),
+    [
+        (("tree",), ("treeclaim serve", "--endpoint", "--os-cloud")),
+        (("load", str(EXAMPLE)), ("treeclaim serve",)),
+        (("tree", "--os-cloud", "away"), ("--os-cloud",)),
+        (("copy", "--from", "http://127.0.0.1:9", "--to", "http://127.0.0.1:9"), ("check",)),
+    ],
+    ids=["at an endpoint", "load", "at a cloud", "copy"],
+)
+def test_where_nothing_answers_the_person_is_told_what_to_do(offline, tmp_path, command, advice):
+    (tmp_path / "clouds.yaml").write_text(
+        "clouds: {away: {auth_type: admin_token, "
+        "auth: {endpoint: 'http://127.0.0.1:9', token: x}}}"
+    )
+    elsewhere = offline | {
+        "OS_CLIENT_CONFIG_FILE": str(tmp_path / "clouds.yaml"),
+        "TREECLAIM_ENDPOINT": "http://127.0.0.1:9",
+    }
+    told = refused(elsewhere, *command)
+    assert "no connection" in told
+    assert "127.0.0.1:9" in told
+    for words in advice:
+        assert words in told
 
 
 @pytest.mark.parametrize("member", ["vcpu: 4", "extra_specs: {'resource:VGPU': '1'}", "1: 2"])
@@ -180,6 +245,51 @@ def test_a_database_that_cannot_be_is_told_in_words(offline, url, command):
     assert done.returncode in (1, 2)
     assert "Traceback" not in done.stderr
     assert "unexpected" not in done.stderr
+
+
+@pytest.mark.parametrize("url", ["nonsense://x/y", "sqlite", "mysql+nodriver://x/y"])
+@pytest.mark.parametrize(
+    "command",
+    [("serve",), ("admin",), ("upgrade", "check"), ("db", "online_data_migrations")],
+    ids=" ".join,
+)
+def test_a_kind_of_database_that_nobody_knows_is_told_in_words(offline, url, command):
+    wrong = offline | {
+        "OS_PLACEMENT_DATABASE__CONNECTION": url,
+        "OS_TREECLAIM__ADMIN_LISTEN": "127.0.0.1:0",
+    }
+    done = call(wrong, *command)
+    assert done.returncode in (1, 255)
+    assert "[placement_database]/connection" in done.stderr
+    assert "unexpected" not in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (("candidates", "--flavor-file", "nosuch"), "nosuch: No such file or directory"),
+        (("fit", "--flavor-file", "nosuch"), "nosuch: No such file or directory"),
+        (("audit", "--living-from", "nosuch"), "nosuch: No such file or directory"),
+        (("load", "nosuch"), "nosuch: it cannot be read: No such file or directory"),
+        (("watch", "--in-tree", "nosuch"), "there is no provider 'nosuch'"),
+    ],
+    ids=lambda part: " ".join(part) if isinstance(part, tuple) else "",
+)
+def test_what_is_not_there_is_named_once(environment, arguments, told):
+    said = refused(environment, *arguments, code=2 if arguments[0] == "audit" else 1)
+    assert said == f"treeclaim: {told}\n"
+
+
+@pytest.mark.parametrize("option", ["port", "workers", "threads", "worker-max-memory"])
+@pytest.mark.parametrize("number", ["99999999999", "-1", "many", "\u0664"])
+def test_a_number_that_cannot_be_is_refused_with_its_option(offline, option, number):
+    told = refused(offline, "serve", f"--{option}", number, code=2)
+    assert f"argument --{option}: " in told
+    assert ("has more than 9 digits" in told) == (number == "99999999999")
+
+
+def test_a_port_beyond_the_last_is_none(offline):
+    assert "the last is 65535" in refused(offline, "serve", "--port", "65536", code=2)
 
 
 def test_a_file_that_is_no_database_is_told_in_words(offline, tmp_path):

@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Order, alternatives, placements and capacity over HTTP (contract page 98)."""
 
+import shutil
 import uuid
 from urllib.parse import quote
 
 import pytest
 
-from tests.service import client_of, make_application
+from tests.service import client_of, services_on, start_on
 
 NEWEST = {"openstack-api-version": "placement 1.39, treeclaim 1.1"}
 _NAMESPACE = uuid.UUID(int=98)
@@ -22,11 +23,11 @@ HOSTS = {"a": ("r1", 8), "b": ("r1", 4), "c": ("r2", 6), "d": (None, 2)}
 FAST = "CUSTOM_FAST"
 
 
-@pytest.fixture
-def service(tmp_path):
-    """A client of a service with four hosts in two racks; host b is fast."""
-    with client_of(make_application(tmp_path)) as client:
-        client.headers.update(NEWEST)
+@pytest.fixture(scope="module")
+def database(tmp_path_factory):
+    """A database with four hosts in two racks; host b is fast. Each test has a copy."""
+    folder = tmp_path_factory.mktemp("hosts")
+    with services_on(folder) as (_, application), client_of(application, **NEWEST) as client:
         assert client.put(f"/traits/{FAST}").is_success
         for name, (rack, amount) in HOSTS.items():
             path = f"/resource_providers/{uuid_of(name)}"
@@ -40,6 +41,15 @@ def service(tmp_path):
                 generation = client.get(path).json()["generation"]
                 body = {part: value, "resource_provider_generation": generation}
                 assert client.put(f"{path}/{part}", json=body).is_success
+    return folder / "placement.db"
+
+
+@pytest.fixture
+def service(tmp_path, database):
+    """A client of a service with these hosts."""
+    shutil.copyfile(database, tmp_path / "placement.db")
+    url = f"sqlite:///{tmp_path / 'placement.db'}"
+    with start_on(url, tmp_path) as application, client_of(application, **NEWEST) as client:
         yield client
 
 

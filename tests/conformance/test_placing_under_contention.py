@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Placements and old-style claims of several processes at once (contract page 98, section 4)."""
 
-import multiprocessing
 import random
 import tempfile
 import uuid
@@ -10,6 +9,7 @@ from collections import Counter
 import pytest
 
 from tests.databases import KINDS, empty_database
+from tests.fresh_processes import FRESH
 from tests.service import client_of, schema_on, start_on
 
 WORKERS = 4
@@ -17,7 +17,6 @@ ROUNDS = 25
 HOSTS = 6
 ROOM = 10
 VERSION = {"openstack-api-version": "placement 1.39, treeclaim 1.1"}
-SPAWN = multiprocessing.get_context("spawn")
 OWNER = {"project_id": "p", "user_id": "u", "consumer_type": "INSTANCE"}
 
 
@@ -147,8 +146,8 @@ def create(client, number):
 
 def run(url):
     """Let all processes work; return what they hold, and what they were told."""
-    answers = SPAWN.Queue()
-    workers = [SPAWN.Process(target=work, args=(url, seed, answers)) for seed in range(WORKERS)]
+    answers = FRESH.Queue()
+    workers = [FRESH.Process(target=work, args=(url, seed, answers)) for seed in range(WORKERS)]
     for worker in workers:
         worker.start()
     results = [answers.get(timeout=240) for _ in workers]

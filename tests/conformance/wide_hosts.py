@@ -8,7 +8,7 @@ that suites can name them: host `h` is `aaaaaaaa-0000-4000-8000-0000000000hh`.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import httpx
 
@@ -47,6 +47,25 @@ def plant(client: httpx.Client, host: int, children: int, resource_class: str, t
         uuid = child_uuid(host, number)
         create(client, uuid, f"child {host}-{number}", host_uuid(host))
         stock(client, uuid, resource_class, total)
+
+
+def entries_of(host: int, children: int, resource_class: str, total: int) -> list[dict[str, Any]]:
+    """The same host as entries of a write of many providers, which only Treeclaim has."""
+    root = {
+        "uuid": host_uuid(host),
+        "name": f"host {host}",
+        "inventories": {"VCPU": {"total": 8}},
+    }
+    below = [
+        {
+            "uuid": child_uuid(host, number),
+            "name": f"child {host}-{number}",
+            "parent_provider_uuid": host_uuid(host),
+            "inventories": {resource_class: {"total": total}},
+        }
+        for number in range(1, children + 1)
+    ]
+    return [root, *below]
 
 
 class EightByEight(FreshService):
@@ -131,12 +150,19 @@ class OneUnitChildren(FreshService):
 
     def prepare(self) -> None:
         """Make the hosts."""
+        sizes = (8, 21, 32, 48, 64)
+        entries = [
+            entry
+            for size in sizes
+            for host in (size, size + 100)
+            for entry in entries_of(host, size, f"{UNITS}_{size}", 1)
+        ]
+        version = {"openstack-api-version": "placement 1.39, treeclaim 1.1"}
         with self.client() as client:
-            for size in (8, 21, 32, 48, 64):
-                name = f"{UNITS}_{size}"
-                client.put(f"/resource_classes/{name}").raise_for_status()
-                for host in (size, size + 100):
-                    plant(client, host, size, name, 1)
+            for size in sizes:
+                client.put(f"/resource_classes/{UNITS}_{size}").raise_for_status()
+            body = {"providers": entries}
+            client.post("/treeclaim/providers", json=body, headers=version).raise_for_status()
 
 
 class OneUnitChildrenCappedAtHundred(OneUnitChildren):

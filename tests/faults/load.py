@@ -120,7 +120,7 @@ class Load:
         """How many writes have succeeded so far."""
         return self.answers["success"]
 
-    def wait_for(self, more, seconds=60):
+    def wait_for(self, more, seconds=180):
         """Wait until so many more writes have succeeded."""
         wanted = self.successes() + more
         eventually(lambda: self.successes() >= wanted or self.problems, seconds)

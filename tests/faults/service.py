@@ -20,7 +20,7 @@ HEADERS = {
     "openstack-api-version": "placement 1.39",
     "accept": "application/json",
 }
-START_SECONDS = 60
+START_SECONDS = 180
 # Nothing is encrypted here, and reading certificates takes longer than most requests.
 NO_CERTIFICATES = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
 
@@ -37,7 +37,7 @@ def client_of(url, **options):
     )
 
 
-def eventually(question, seconds=60, pause=0.05):
+def eventually(question, seconds=180, pause=0.05):
     """Ask until the answer is true; return it."""
     deadline = time.monotonic() + seconds
     while True:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from tests.properties.forest_adapter import candidate_request, forest_of
 from tests.reference.candidates import Reference, TooManyError
-from tests.reference.funnel import funnel
+from tests.reference.funnel import Lenient, funnel
 from tests.reference.strategies import extended_requests, requests, worlds
 from tests.reference.world import Group, Provider, Request, Stock, World, uuid_of
 from treeclaim.forest.bounds.budget import UNBOUNDED
@@ -60,6 +60,7 @@ def check(world, request, told):
     assert told["fits_when_empty"] == bool(empty), where
     check_funnel(world, request, told, where)
     check_nearest(told, {uuid_of(one) for one in matching}, where)
+    check_nearest_come_first(world, request, told, where)
     check_advice(world, request, told, where)
 
 
@@ -83,6 +84,55 @@ def check_nearest(told, matching, where):
     assert len(shown) == told["trees"]["considered"] - len(matching), where
     for blocked in shown.values():
         assert blocked, where
+
+
+def check_nearest_come_first(world, request, told, where):
+    names = {uuid_of(one.name): one.name for one in world.providers}
+    shown = [names[one["root_provider"]["uuid"]] for one in told["nearest"]]
+    distances = [
+        (-places_met(world, request, root), -len(classes_met(world, request, root)))
+        for root in shown
+    ]
+    assert distances == sorted(distances), (where, distances)
+
+
+def places_met(world, request, root):
+    """How many lists of places a tree holds a provider of, or is served from."""
+    tree = tree_of(world, root)
+    met = 0
+    for group in request.groups:
+        asked = Group(group.suffix, group.resources)
+        for named, bare in (
+            (group.in_tree, replace(asked, in_tree=group.in_tree)),
+            (group.in_subtree, replace(asked, in_subtree=group.in_subtree)),
+        ):
+            if named:
+                served = Lenient(world, frozenset(), sums_groups=False).matching(Request((bare,)))
+                met += bool(tree & set(named)) or root in served
+    return met
+
+
+def classes_met(world, request, root):
+    """The groups and classes of which a tree has, or is lent, some inventory."""
+    return {
+        (group.suffix, name)
+        for group in request.groups
+        for name, amount in group.resources.items()
+        if root
+        in Lenient(world, frozenset(), sums_groups=False).matching(
+            Request((Group(group.suffix, {name: amount}),))
+        )
+    }
+
+
+def tree_of(world, root):
+    """The names of a tree's providers."""
+    parents = {one.name: one.parent for one in world.providers}
+
+    def top(name):
+        return name if parents[name] is None else top(parents[name])
+
+    return {one.name for one in world.providers if top(one.name) == root}
 
 
 def check_advice(world, request, told, where):

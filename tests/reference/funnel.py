@@ -21,6 +21,7 @@ class Lenient(Reference):
         self.judged = judged
         self.sums_groups = sums_groups
         self.suffix = ""
+        self.splitting = frozenset()
 
     def suffixed(self, g, a):
         """As the definition has it, with the comparisons of this group."""

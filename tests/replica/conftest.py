@@ -27,6 +27,13 @@ def replica(store):
     return made
 
 
+@pytest.fixture(scope="module", autouse=True)
+def others_are_not_looked_at():
+    """Never look at what tests of other modules have left again, which each of these tests would."""
+    gc.collect()
+    gc.freeze()
+
+
 @pytest.fixture(autouse=True)
 def nothing_is_left():
     """No test leaves a child, a zombie or a pipe."""

@@ -41,9 +41,9 @@ class Running:
         front: The server itself.
     """
 
-    def __init__(self, application, threads, limits, backlog, tls=None):
+    def __init__(self, application, threads, limits, backlog, tls=None, port=0):
         """Start it."""
-        self._listener = socket.create_server(("127.0.0.1", 0), backlog=backlog)
+        self._listener = socket.create_server(("127.0.0.1", port), backlog=backlog)
         self.address = self._listener.getsockname()
         self.front = None
         self._started = threading.Event()
@@ -88,9 +88,9 @@ class Running:
 
 
 @contextmanager
-def running(application=hello, threads=2, backlog=2048, tls=None, **limits):
-    """A server for a block; limits are those of `ConnectionLimits`."""
-    server = Running(application, threads, limits, backlog, tls)
+def running(application=hello, threads=2, backlog=2048, tls=None, port=0, **limits):
+    """A server for a block, at a free port if none is given; limits are those of `ConnectionLimits`."""
+    server = Running(application, threads, limits, backlog, tls, port)
     try:
         yield server
     finally:

@@ -16,7 +16,7 @@ import orjson
 
 from treeclaim.admin.flavors import FlavorFileError
 from treeclaim.forest.listing.totals import Totals, totals_of, totals_of_aggregates
-from treeclaim.forest.placing.capacity import Fitting
+from treeclaim.forest.placing.counting.capacity import Fitting
 from treeclaim.model.errors import StoreUnavailableError, TreeclaimError
 from treeclaim.model.request import CandidateRequest
 from treeclaim.replica.asking import Asked

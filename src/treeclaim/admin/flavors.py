@@ -44,7 +44,7 @@ def flavors_in(path: str, most_groups: int) -> dict[str, CandidateRequest]:
             raise FlavorFileError(f"{path}: it is longer than {_MOST_BYTES} bytes")
         document: Any = orjson.loads(text)
     except (OSError, ValueError) as error:
-        raise FlavorFileError(f"{path}: {error}") from error
+        raise FlavorFileError(f"{path}: {getattr(error, 'strerror', None) or error}") from error
     problem = _FILE.problem(document, length=len(text))
     if problem is not None:
         raise FlavorFileError(f"{path}: {problem}")

@@ -25,6 +25,7 @@ from treeclaim.admin.flavors import flavors_in
 from treeclaim.admin.processes import ProcessCollector
 from treeclaim.cli.configuration import add_config_options, configuration_of
 from treeclaim.cli.output import CommandError
+from treeclaim.cli.service.stores import opened_store
 from treeclaim.config import Address, Configuration
 from treeclaim.config.connections import ConnectionLimits
 from treeclaim.model.request import CandidateRequest
@@ -68,8 +69,7 @@ def run(options: argparse.Namespace) -> int:
     if configuration.admin is None:
         raise CommandError("[treeclaim]/admin_listen is empty: there is nothing to serve")
     logs.set_up(configuration)
-    store = Store(configuration.database)
-    try:
+    with opened_store(configuration) as store:
         listener = _listener(configuration.admin)
         if options.until_input_ends:
             threading.Thread(target=_leave_with_parent, daemon=True).start()
@@ -78,8 +78,6 @@ def run(options: argparse.Namespace) -> int:
         if meter is not None:
             collectors.append(ResourceCollector(meter))
         asyncio.run(_serve(make_admin_application(store, collectors), listener, meter))
-    finally:
-        store.close()
     return 0
 
 
@@ -120,9 +118,11 @@ def _listener(address: Address) -> socket.socket:
     try:
         return socket.create_server((address.host, address.port), family=_family(address.host))
     except OSError as error:
+        # Python adds the address once more.
+        reason = (error.strerror or str(error)).partition(" (while ")[0]
         raise CommandError(
-            f"[treeclaim]/admin_listen: cannot listen on {address.host}:{address.port}: "
-            f"{error.strerror}"
+            f"[treeclaim]/admin_listen: cannot listen on {address.host}:{address.port}: {reason}; "
+            "without another address, or none, there are no probes and no metrics"
         ) from error
 
 

@@ -10,6 +10,7 @@ import sys
 import traceback
 from collections.abc import Sequence
 from contextlib import suppress
+from difflib import get_close_matches
 from importlib import import_module
 
 from treeclaim import __version__
@@ -45,6 +46,9 @@ has no use for the service, which takes seconds to import."""
 _BROKEN_PIPE = 141
 """Exit code when the reader of the output is gone, as in shells: 128 and SIGPIPE."""
 
+_USAGE = 2
+"""Exit code of a command that cannot be understood, as argparse has it."""
+
 _DEBUG = "TREECLAIM_DEBUG"
 """Environment variable that asks for the traceback of an unexpected failure."""
 
@@ -54,6 +58,17 @@ class _Parser(argparse.ArgumentParser):
 
     def __init__(self, *arguments: object, **named: object) -> None:
         super().__init__(*arguments, **{"allow_abbrev": False, **named})  # type: ignore[arg-type]
+
+    def parse_known_args(  # type: ignore[override]
+        self, args: Sequence[str] | None = None, namespace: argparse.Namespace | None = None
+    ) -> tuple[argparse.Namespace, list[str]]:
+        """Refuse what is unknown here: the parser above would show its own usage for that."""
+        found, unknown = super().parse_known_args(args, namespace)
+        if unknown:
+            near = get_close_matches(unknown[0], self._option_string_actions, 1)
+            advice = f"; did you mean {near[0]}?" if near else ""
+            self.error(f"not understood: {' '.join(unknown)}{advice}")
+        return found, unknown
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -81,7 +96,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _run(given: Sequence[str]) -> int:
-    options = parser(given[0] if given else None).parse_args(given)
+    if not given:
+        parser().print_help(sys.stderr)
+        return _USAGE
+    options = parser(given[0]).parse_args(given)
     return int(options.run(options))
 
 

@@ -16,6 +16,8 @@ INTERRUPTED = 130
 _MOST_DIGITS = 9
 """Of a number that somebody types; what is longer is none that anybody means."""
 
+_LAST_PORT = 65_535
+
 _WIDEST = 1_000_000
 """Columns of a pipe or a file: lines are not cut there."""
 
@@ -38,15 +40,18 @@ class CommandError(Exception):
         self.exit_code = exit_code
 
 
+def reason_of(error: Exception) -> str:
+    """Return why a file cannot be used, for a message that names it already."""
+    return getattr(error, "strerror", None) or str(error)
+
+
 def positive(text: str) -> int:
     """Read an option that is a whole number of at least 1, for argparse.
 
     Raises:
         argparse.ArgumentTypeError: if it is none.
     """
-    if not (text.isascii() and text.isdigit() and len(text) <= _MOST_DIGITS and int(text) > 0):
-        raise argparse.ArgumentTypeError(f"{text[:40]!r} is no whole number of at least 1")
-    return int(text)
+    return _whole(text, 1)
 
 
 def natural(text: str) -> int:
@@ -55,8 +60,27 @@ def natural(text: str) -> int:
     Raises:
         argparse.ArgumentTypeError: if it is none.
     """
-    if not (text.isascii() and text.isdigit() and len(text) <= _MOST_DIGITS):
-        raise argparse.ArgumentTypeError(f"{text[:40]!r} is no whole number of at least 0")
+    return _whole(text, 0)
+
+
+def _whole(text: str, least: int) -> int:
+    if not (text.isascii() and text.isdigit()):
+        raise argparse.ArgumentTypeError(f"{text[:40]!r} is no whole number of at least {least}")
+    if len(text) > _MOST_DIGITS:
+        raise argparse.ArgumentTypeError(f"{text[:40]!r} has more than {_MOST_DIGITS} digits")
+    if int(text) < least:
+        raise argparse.ArgumentTypeError(f"{text[:40]!r} is less than {least}")
+    return int(text)
+
+
+def port(text: str) -> int:
+    """Read a TCP port, for argparse; 0 is any that is free.
+
+    Raises:
+        argparse.ArgumentTypeError: if it is none.
+    """
+    if natural(text) > _LAST_PORT:
+        raise argparse.ArgumentTypeError(f"{text[:40]!r} is no port; the last is {_LAST_PORT}")
     return int(text)
 
 

@@ -14,13 +14,13 @@ from typing import Any
 
 from treeclaim import logs
 from treeclaim.cli.configuration import add_config_options, configuration_of
-from treeclaim.cli.output import PORT, CommandError
+from treeclaim.cli.output import PORT, CommandError, port, positive
 from treeclaim.cli.safety import ALLOW_NOAUTH2, require_authentication, require_policy
+from treeclaim.cli.service.stores import opened_store
 from treeclaim.config import Configuration
 from treeclaim.model.errors import SchemaRevisionError, StoreUnavailableError
 from treeclaim.server.processes.listening import tls_context
 from treeclaim.server.settings import ServerSettings
-from treeclaim.store import Store
 from treeclaim.store.database.connecting.engine import await_database
 from treeclaim.store.schema import revisions as schema
 
@@ -49,7 +49,7 @@ def _add_listening_options(command: argparse.ArgumentParser) -> None:
         action="store_true",
         help="let noauth2, which believes every caller, listen on addresses that others reach",
     )
-    command.add_argument("--port", type=int, default=PORT, help="port to listen on")
+    command.add_argument("--port", type=port, default=PORT, help="port to listen on")
     command.add_argument(
         "--unix-socket",
         type=Path,
@@ -80,19 +80,22 @@ def _add_listening_options(command: argparse.ArgumentParser) -> None:
 
 
 def _add_process_options(command: argparse.ArgumentParser) -> None:
-    command.add_argument("--workers", type=int, default=1, help="number of processes")
+    command.add_argument("--workers", type=positive, default=1, help="number of processes")
     command.add_argument(
-        "--threads", type=int, default=_THREADS, help="requests that a process handles at a time"
+        "--threads",
+        type=positive,
+        default=_THREADS,
+        help="requests that a process handles at a time",
     )
     command.add_argument(
         "--worker-lifetime",
-        type=int,
+        type=positive,
         metavar="SECONDS",
         help="replace a process after this time, at least 60 seconds",
     )
     command.add_argument(
         "--worker-max-memory",
-        type=int,
+        type=positive,
         metavar="MIB",
         help="replace a process that holds more memory; looked at every 30 seconds",
     )
@@ -153,41 +156,37 @@ def _admin(
 
 
 def _check_numbers(options: argparse.Namespace) -> None:
-    if options.workers < 1 or options.threads < 1:
-        raise CommandError("--workers and --threads take a number of at least 1")
-    lifetime, memory = options.worker_lifetime, options.worker_max_memory
+    lifetime = options.worker_lifetime
     if lifetime is not None and lifetime < _SHORTEST_LIFETIME:
         raise CommandError(f"--worker-lifetime is at least {_SHORTEST_LIFETIME} seconds")
-    if memory is not None and memory < 1:
-        raise CommandError("--worker-max-memory takes a number of at least 1")
 
 
 def _check_database(configuration: Configuration) -> None:
     """Find out here what would make every worker fail, and sync the schema only once."""
-    store = Store(configuration.database)
-    try:
-        await_database(
-            store.engine, attempts=configuration.max_retries, pause=configuration.retry_interval
-        )
-        if configuration.sync_on_startup:
-            schema.sync(store.engine)
-        schema.require_ready(store.engine)
-    except SchemaRevisionError as error:
-        raise CommandError(f"the database cannot be used: {error}") from error
-    except StoreUnavailableError as error:
-        raise CommandError(f"the database cannot be used: {error.for_operators}") from error
-    finally:
-        store.close()
+    with opened_store(configuration) as store:
+        try:
+            await_database(
+                store.engine,
+                attempts=configuration.max_retries,
+                pause=configuration.retry_interval,
+            )
+            if configuration.sync_on_startup:
+                schema.sync(store.engine)
+            schema.require_ready(store.engine)
+        except SchemaRevisionError as error:
+            raise CommandError(f"the database cannot be used: {error}") from error
+        except StoreUnavailableError as error:
+            raise CommandError(f"the database cannot be used: {error.for_operators}") from error
 
 
-def _check_address(host: str, port: int) -> None:
+def _check_address(host: str, number: int) -> None:
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     with socket.socket(family, socket.SOCK_STREAM) as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
-            probe.bind((host, port))
+            probe.bind((host, number))
         except OSError as error:
-            raise CommandError(f"cannot listen on {host}:{port}: {error.strerror}") from error
+            raise CommandError(f"cannot listen on {host}:{number}: {error.strerror}") from error
 
 
 def _check_unix_socket(path: Path) -> None:

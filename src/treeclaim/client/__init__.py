@@ -6,6 +6,7 @@ from treeclaim.client.errors import (
     ClientError,
     ConsumerExistsError,
     FlavorError,
+    UnreachableError,
     UnsupportedFeatureError,
 )
 from treeclaim.client.requests.flavors import Flavor, query_of
@@ -40,6 +41,7 @@ __all__ = [
     "PlainTransport",
     "ServerVersions",
     "SessionTransport",
+    "UnreachableError",
     "UnsupportedFeatureError",
     "follow",
     "query_of",

@@ -17,6 +17,10 @@ class ClientError(Exception):
         self.status = status
 
 
+class UnreachableError(ClientError):
+    """No connection could be made: nothing was sent."""
+
+
 class UnsupportedFeatureError(ClientError):
     """The server is too old for something; nothing was sent."""
 

@@ -9,7 +9,7 @@ import httpx
 import orjson
 from keystoneauth1 import adapter, exceptions, session
 
-from treeclaim.client.errors import ClientError
+from treeclaim.client.errors import ClientError, UnreachableError
 
 SERVICE_TYPE = "placement"
 _TIMEOUT = 60.0
@@ -89,6 +89,9 @@ class PlainTransport:
         """Send a request."""
         try:
             answer = self._http.request(method, path, headers=dict(headers), json=json)
+        except (httpx.ConnectError, httpx.ConnectTimeout) as error:
+            words = f"no connection to {self._endpoint}: {error or 'nothing answers'}"
+            raise UnreachableError(words) from error
         except (httpx.HTTPError, httpx.InvalidURL, ValueError, OverflowError) as error:
             raise ClientError(f"{method} {self._endpoint}{path}: {error}") from error
         return Answer(answer.status_code, answer.headers, answer.text)
@@ -117,6 +120,8 @@ class SessionTransport:
             answer = self._adapter.request(
                 path, method, headers=dict(headers), raise_exc=False, **body
             )
+        except exceptions.ConnectFailure as error:
+            raise UnreachableError(f"no connection: {error}") from error
         except exceptions.ClientException as error:
             raise ClientError(f"{method} {path}: {error}") from error
         return Answer(answer.status_code, answer.headers, answer.text)

@@ -2,6 +2,7 @@
 """Reads the configuration from `placement.conf` and the environment, and reports its faults."""
 
 import os
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,6 +28,10 @@ CONFIG_DIR_VARIABLE = "OS_PLACEMENT_CONFIG_DIR"
 _LAST_PORT = 65535
 
 _MEGABYTE = 1_000_000
+
+
+_SOURCE = re.compile(r"^Value for option \S+ from LocationInfo\(.*?\) is not valid: ", re.DOTALL)
+"""How oslo.config begins, with a text for its authors; the option is named anyway."""
 
 
 class ConfigurationError(Exception):
@@ -202,15 +207,19 @@ def _address(name: str, text: str) -> Address | None:
 
 
 def _check_all(options: cfg.ConfigOpts) -> None:
-    """Read every option once, so that a wrong value is found at start and named."""
+    """Read every option once, so that all wrong values are found at start and named."""
+    wrong = []
     for group, some in GROUPS.items():
         for option in some:
             where = options if group is None else options[group]
             try:
                 where[option.dest]
             except (cfg.Error, ValueError) as error:
-                name = f"[{group or 'DEFAULT'}]/{option.name}"
-                raise ConfigurationError(f"{name}: {error}") from error
+                wrong.append(
+                    f"[{group or 'DEFAULT'}]/{option.name}: {_SOURCE.sub('', str(error))}"
+                )
+    if wrong:
+        raise ConfigurationError("\n".join(wrong))
 
 
 def _database(options: cfg.ConfigOpts) -> DatabaseSettings:
@@ -218,7 +227,8 @@ def _database(options: cfg.ConfigOpts) -> DatabaseSettings:
     if not database.connection:
         raise ConfigurationError(
             "[placement_database]/connection is required: the URL of the database, for example "
-            "sqlite:////var/lib/placement/placement.db"
+            "sqlite:////var/lib/placement/placement.db, in placement.conf or in the variable "
+            "OS_PLACEMENT_DATABASE__CONNECTION"
         )
     return DatabaseSettings(
         url=_url(database.connection, database.connection_parameters),

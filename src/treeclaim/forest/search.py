@@ -15,12 +15,12 @@ from treeclaim.forest.bounds.budget import Budget
 from treeclaim.forest.order.ordered import in_order
 from treeclaim.forest.order.split import divided_in_order
 from treeclaim.forest.solve.anchors import anchors
-from treeclaim.forest.solve.blocks import Choices
 from treeclaim.forest.solve.candidate_cache import cached
 from treeclaim.forest.solve.combine import combined
 from treeclaim.forest.solve.distinct import distinct
 from treeclaim.forest.solve.limit import gathered, limited
 from treeclaim.forest.solve.pace import Pace
+from treeclaim.forest.solve.partial.blocks import Choices
 from treeclaim.forest.solve.relate import relate
 from treeclaim.forest.solve.stage import staged
 from treeclaim.forest.split.splitting import divided

@@ -4,6 +4,7 @@
 import os
 import re
 import signal
+import socket
 import subprocess
 import uuid
 
@@ -93,6 +94,78 @@ def test_what_a_list_leaves_out_is_removed_only_if_told_to_prune(cloud):
     assert cloud.state() == before | {"traits": {"HW_NUMA_ROOT", "CUSTOM_A", "CUSTOM_B"}}
     cloud.load(text, "--prune")
     assert cloud.state() == before | {"traits": {"CUSTOM_B"}, "inventories": {"VCPU": (8, 4.0)}}
+
+
+def test_what_the_file_and_what_the_service_know_to_be_wrong_is_told_at_once(cloud):
+    told = cloud.refuse(
+        f"""
+providers:
+  - {{name: a, parent: nobody, traits: [HW_NOPE]}}
+  - {{name: a, inventories: {{VCPU: -1}}}}
+  - {{name: {cloud.host}, parent: {cloud.child}}}
+  - {{name: b, inventories: {{VCPU: {{reserved: 1}}, NOPE: 1}}}}
+"""
+    )
+    lines = [line.partition("topology.yaml:")[2] for line in told.splitlines()]
+    assert [line.partition(":")[0] for line in lines] == ["3", "3", "4", "4", "5", "6", "6"]
+    assert "needs a total" in told
+    assert "HW_NOPE" in told
+
+
+def test_all_that_the_service_knows_to_be_wrong_is_told_at_once(cloud):
+    told = cloud.refuse(
+        f"""
+providers:
+  - {{name: {cloud.host}, parent: {cloud.child}}}
+  - {{name: b, inventories: {{VCPU: {{reserved: 1}}}}}}
+  - {{name: c, traits: [HW_NOPE]}}
+"""
+    )
+    lines = [line.partition("topology.yaml:")[2] for line in told.splitlines()]
+    assert [line.partition(":")[0] for line in lines] == ["3", "4", "5"]
+
+
+def test_no_fault_is_told_twice_in_other_words(cloud):
+    told = cloud.refuse(
+        """
+providers:
+  - {name: a, inventories: {vcpu: 1}}
+  - {name: b, inventories: {VCPU: -1}}
+  - {name: c, inventories: {VCPU: {total: many, reserved: 5}}}
+  - {name: d, inventories: {VCPU: many}, traits: [lower]}
+  - {name: e, inventories: {VCPU: {total: 1, reserved: 5}}}
+  - {name: f, colour: red}
+"""
+    )
+    assert len(told.splitlines()) == 7
+    assert "unknown 'colour'; known are name, uuid" in told
+
+
+def test_a_file_that_is_not_there_has_no_lines(cloud):
+    told = refused(cloud.environment, "load", "nosuch.yaml")
+    assert told == "treeclaim: nosuch.yaml: it cannot be read: No such file or directory\n"
+
+
+def test_who_interrupts_before_anything_is_written_is_told_so(cloud):
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        elsewhere = f"http://127.0.0.1:{silent.getsockname()[1]}"
+        loading = subprocess.Popen(
+            [*TREECLAIM, "load", str(cloud.file), "--endpoint", elsewhere],
+            env=cloud.environment,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        with silent.accept()[0]:
+            loading.send_signal(signal.SIGINT)
+            told = loading.communicate(timeout=60)[1]
+    assert (loading.returncode, told) == (130, "treeclaim: interrupted; nothing was changed\n")
+
+
+def test_the_faults_of_a_file_are_told_where_no_service_answers(cloud):
+    elsewhere = cloud.environment | {"TREECLAIM_ENDPOINT": "http://127.0.0.1:9"}
+    cloud.file.write_text("providers: [{name: a}, {name: a}]")
+    told = refused(elsewhere, "load", str(cloud.file))
+    assert "it can stand for one only" in told
 
 
 def test_a_part_that_is_given_as_empty_is_emptied(cloud):

@@ -19,9 +19,11 @@ from tests.service import InProcess
 from treeclaim.cli import manual
 from treeclaim.cli.cloud.asking.limits import nearest_amount
 from treeclaim.cli.cloud.looking.contents import Wanted, read_contents
+from treeclaim.cli.cloud.looking.show import _show_provider
 from treeclaim.cli.cloud.providers import names_in
 from treeclaim.cli.described import described
 from treeclaim.cli.main import parser
+from treeclaim.cli.output import CommandError
 from treeclaim.client import Client
 from treeclaim.client.loading.apply import apply_topology
 from treeclaim.client.topology import parse_topology, read_topology
@@ -183,12 +185,43 @@ def counted(fresh_service):
     return found, transport.sent
 
 
-def test_a_tree_costs_at_most_two_requests_a_provider(counted):
+EVERYTHING = Wanted(traits=True, aggregates=True)
+
+
+def silent(*_progress):
+    """Show no progress."""
+
+
+def test_some_hundred_providers_cost_a_request(counted):
     client, sent = counted
     rows = client.providers()
     sent.clear()
-    read_contents(client, rows, Wanted(), lambda *_progress: None)
+    read_contents(client, rows, EVERYTHING, silent)
+    assert len(sent) == 1
+
+
+def test_an_older_server_is_asked_twice_for_each_provider_and_tells_the_same(counted):
+    client, sent = counted
+    rows = client.providers()
+    older = client.limited_to(38)
+    older.versions  # noqa: B018 - asked for once
+    sent.clear()
+    read_contents(older, rows, Wanted(), silent)
     assert len(rows) < len(sent) <= 2 * len(rows)
+    assert read_contents(older, rows, EVERYTHING, silent) == read_contents(
+        client, rows, EVERYTHING, silent
+    )
+
+
+def test_a_provider_that_goes_meanwhile_is_left_out(counted):
+    client, _ = counted
+    rows = client.providers()
+    (gone,) = client.providers(name="edge-1")
+    client.call("DELETE", f"/resource_providers/{gone['uuid']}")
+    found = read_contents(client, rows, Wanted(), silent)
+    assert found.keys() == {row["uuid"] for row in rows} - {gone["uuid"]}
+    with pytest.raises(CommandError, match="'edge-1' was deleted"):
+        _show_provider(client, gone, as_json=False)
 
 
 def test_the_names_in_an_answer_cost_a_request_for_each_tree(counted):

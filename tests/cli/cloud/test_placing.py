@@ -7,16 +7,15 @@ import uuid
 import pytest
 
 from tests.cli.processes import call
+from tests.cli.services import served
 from tests.paths import EXAMPLE
-from tests.servers import service_environment, serving, usual_environment
 
 
 @pytest.fixture(scope="module")
 def environment(tmp_path_factory):
     """The environment of commands that talk to a service with the example topology."""
     folder = tmp_path_factory.mktemp("service")
-    with serving(service_environment(folder), folder) as server:
-        environment = usual_environment(folder, TREECLAIM_ENDPOINT=server.url)
+    with served(folder) as environment:
         assert call(environment, "load", str(EXAMPLE)).returncode == 0
         yield environment
 

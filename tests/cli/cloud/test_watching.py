@@ -124,7 +124,9 @@ def test_a_document_has_the_cursor_from_which_another_command_goes_on(environmen
 def test_only_what_is_in_the_named_trees_is_shown(environment, client):
     root, other = add(client), add(client)
     child = add(client, root)
-    options = ["--in-tree", root, "--in-tree", str(uuid.uuid4()), "--since", cursor_of(client)]
+    (named,) = client.providers(uuid=root)
+    trees = ["--in-tree", named["name"], "--in-tree", str(uuid.uuid4())]
+    options = [*trees, "--since", cursor_of(client)]
     with watching(environment, *options) as watcher:
         stock(client, other, 0)
         stock(client, child, 0)

@@ -264,3 +264,34 @@ def test_values_are_shown_with_the_line_they_are_on(environment, tmp_path):
     file.write_text("[placement]\n\nmax_allocation_candidates = 7\n")
     lines, _ = check_of(environment)
     assert the_line(lines, "max_allocation_candidates").endswith(f"# {file}:3")
+
+
+def test_all_wrong_values_are_told_at_once_and_unknown_options_beside_them(environment, tmp_path):
+    file = tmp_path / "placement.conf"
+    file.write_text(
+        "[placement_database]\nconnection = sqlite://\nmax_retrys = 1\nmax_retries = many\n"
+        "[treeclaim]\nsearch_seconds = long\n[keystone_authtoken]\nusername = u\n"
+    )
+    checked = call(environment, "config", "check", "--config-file", str(file))
+    said = checked.stderr.splitlines()
+    assert [line.split(": ")[0] for line in said[:-1]] == [
+        f"warning {file}:3",
+        f"error   {file}:4",
+        f"error   {file}:6",
+    ]
+    assert said[1].endswith(
+        "[placement_database]/max_retries: invalid literal for int() with base 10: 'many'"
+    )
+    assert said[-1] == "The configuration cannot be used: 2 errors."
+    refused = call(environment, "serve", "--config-file", str(file))
+    assert "max_retries" in refused.stderr
+    assert "search_seconds" in refused.stderr
+    assert "LocationInfo" not in refused.stderr
+
+
+def test_an_undefined_rule_is_told_once(environment, tmp_path):
+    (tmp_path / "policy.yaml").write_text('"placement:resource_providers:list": "rule:nosuch"\n')
+    file = tmp_path / "placement.conf"
+    file.write_text(f"[oslo_policy]\npolicy_file = {tmp_path / 'policy.yaml'}\n")
+    checked = call(environment, "config", "check", "--config-file", str(file))
+    assert checked.stderr.count("nosuch") == 1

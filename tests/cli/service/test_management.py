@@ -5,7 +5,7 @@ import sqlite3
 
 import pytest
 
-from tests.cli.processes import call, call_program, run, run_placement
+from tests.cli.processes import call, call_program, run_placement
 from tests.servers import command_environment
 from treeclaim.cli import placement_names
 
@@ -37,7 +37,7 @@ def old_rows(environment, tmp_path):
 
 
 def test_data_migrations_run_in_batches_until_nothing_is_left(environment, old_rows):
-    done = run(environment, "db", "online_data_migrations")
+    done = call(environment, "db", "online_data_migrations")
     assert done.returncode == 0
     lines = done.stdout.splitlines()
     assert lines[:4] == [

@@ -99,6 +99,8 @@ providers:
         ("providers: [{name: a}]\n---\nproviders: []", 2, "not YAML"),
         ("providers: [{name: a, ? [x] : y}]", 1, "a key"),
         ("providers: [{name: host-{n}}]", 1, 'quote texts with braces: "host-{n}"'),
+        ("providers:\n - {name: a, parent: b}\n - {name: b, parent: a}", 3, "'b' would be below"),
+        ("providers: [{name: a, parent: a}]", 1, "'a' would be below itself"),
         ("a\x00b", 1, "not YAML"),
         ("%YAML 9", 1, "YAML"),
         ("", 1, "providers"),
@@ -107,11 +109,31 @@ providers:
         ("*a", 1, "not YAML"),
         ("providers: [{name: a, count: 9" + "9" * 5000 + "}]", 1, "cannot be read"),
     ],
-    ids=range(37),
+    ids=range(39),
 )
 def test_what_is_wrong_is_told_with_its_line(text, line, said):
     told = problems(text)
     assert any(one.line == line and said in one.text for one in told), told
+
+
+def test_a_circle_is_told_beside_everything_else_and_only_of_who_is_in_it():
+    text = """
+providers:
+  - {name: a, parent: b}
+  - {name: b, parent: A3C4C0B8-0000-4000-8000-000000000001}
+  - {name: c, uuid: a3c4c0b8-0000-4000-8000-000000000001, parent: a}
+  - {name: below, parent: c}
+  - {name: twice}
+  - {name: twice, traits: [lower]}
+"""
+    told = [(problem.line, problem.text.split(":")[0]) for problem in problems(text)]
+    assert told == [
+        (3, "'a' would be below itself"),
+        (4, "'b' would be below itself"),
+        (5, "'c' would be below itself"),
+        (8, "'lower' is no trait"),
+        (8, "name 'twice' is that of line 7 too"),
+    ]
 
 
 def test_aliases_of_aliases_end_soon(monkeypatch):

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What an explanation says of the small worlds is what a person wrote down."""
+"""What an explanation says of small worlds is what a person wrote down."""
 
 import pytest
 
 from tests.properties.forest_adapter import candidate_request, forest_of
+from tests.reference.world import Group, Provider, Request, Stock, World
 from tests.worlds.table import BY_NAME, IDS, QUESTIONS
 from treeclaim.forest.explain.explain import Focus, explained
 
@@ -23,3 +24,52 @@ def test_what_fits_once_a_host_is_empty_is_told():
     (question,) = [one for one in small.questions if one.query == "resources=VCPU:8"]
     told = explained(forest_of(small.world), candidate_request(question.request), Focus())
     assert (told["feasible"], told["fits_when_empty"]) == (False, True)
+
+
+CLOUD = World(
+    (
+        Provider("pool", None, {"DISK_GB": Stock(100)}),
+        Provider("small", None, {"VCPU": Stock(4)}),
+        Provider("full", None, {"VCPU": Stock(8, used=7)}),
+        Provider("large", None, {"VCPU": Stock(8)}, frozenset({"HW_CPU_X86_AVX2"})),
+    )
+)
+
+
+def nearest(group):
+    """Return the names of the nearest trees, with the reasons why they do not match."""
+    told = explained(forest_of(CLOUD), candidate_request(Request((group,))), Focus())
+    return [
+        (one["root_provider"]["name"], [blocked["reason"] for blocked in one["blocked_by"]])
+        for one in told["nearest"]
+    ]
+
+
+@pytest.mark.parametrize("suffix", ["", "_1"])
+def test_the_nearest_tree_has_the_class_and_the_most_room(suffix):
+    assert nearest(Group(suffix, {"VCPU": 10})) == [
+        ("large", ["capacity"]),
+        ("small", ["capacity"]),
+        ("full", ["capacity"]),
+        ("pool", ["no_inventory"]),
+    ]
+
+
+@pytest.mark.parametrize("suffix", ["", "_1"])
+@pytest.mark.parametrize("named", ["small", "full", "pool"])
+def test_the_nearest_tree_is_that_which_is_named(suffix, named):
+    first, *others = nearest(Group(suffix, {"VCPU": 10}, in_tree=(named,)))
+    assert first == (named, ["no_inventory" if named == "pool" else "capacity"])
+    for name, reasons in others:
+        assert name == "pool" or reasons == ["capacity", "not_in_tree"]
+
+
+@pytest.mark.parametrize("suffix", ["", "_1"])
+def test_conditions_are_told_beside_amounts(suffix):
+    """Without the classes that it asks for, a group without a suffix asks for nothing at all."""
+    group = Group(suffix, {"VCPU": 10}, required=(frozenset({"HW_CPU_X86_AVX2"}),))
+    assert nearest(group)[:3] == [
+        ("large", ["capacity"]),
+        ("small", ["capacity", "trait_missing"]),
+        ("full", ["capacity", "trait_missing"]),
+    ]

@@ -8,7 +8,7 @@ import pytest
 from tests.forest.building import BEGINNING, complete, provider_uuid, record
 from treeclaim.forest.bounds import thresholds
 from treeclaim.forest.bounds.budget import Budget
-from treeclaim.forest.placing.capacity import Fitting, fitting
+from treeclaim.forest.placing.counting.capacity import Fitting, fitting
 from treeclaim.forest.search import search
 from treeclaim.forest.table.forest import Forest
 from treeclaim.model.changes import Changes

@@ -10,6 +10,7 @@ from datetime import timedelta
 
 import pytest
 
+from tests.fresh_processes import FRESH
 from treeclaim.forest.table.forest import Forest
 from treeclaim.model.inventory import Inventory
 from treeclaim.replica import Replica
@@ -19,7 +20,6 @@ from treeclaim.store.operations.providers import inventories, providers
 
 WRITERS = 3
 ROUNDS = 25
-SPAWN = multiprocessing.get_context("spawn")
 
 
 class GaveUpError(Exception):
@@ -92,9 +92,9 @@ def equal_to_fresh(store, forest):
 
 def test_a_reader_sees_everything_that_concurrent_writers_commit(store, database_url):
     shared = [new_provider(store) for _ in range(3)]
-    ready, begin = SPAWN.Semaphore(0), SPAWN.Event()
+    ready, begin = FRESH.Semaphore(0), FRESH.Event()
     writers = [
-        SPAWN.Process(target=write_at_random, args=(database_url, seed, shared, ready, begin))
+        FRESH.Process(target=write_at_random, args=(database_url, seed, shared, ready, begin))
         for seed in range(WRITERS)
     ]
     for one in writers:
@@ -141,8 +141,8 @@ def test_a_writer_killed_before_its_commit_leaves_no_trace(store, database_url):
     replica = Replica(store)
     with replica.current() as forest:
         before = forest.records()
-    holding = SPAWN.Event()
-    writer = SPAWN.Process(target=hold_a_transaction, args=(database_url, victim, holding))
+    holding = FRESH.Event()
+    writer = FRESH.Process(target=hold_a_transaction, args=(database_url, victim, holding))
     writer.start()
     assert holding.wait(60)
     with replica.current() as forest:

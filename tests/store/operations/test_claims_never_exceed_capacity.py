@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Many claim at once, from several processes; nothing is ever overbooked, nothing is lost."""
 
-import multiprocessing
 import random
 import uuid
 
+from tests.fresh_processes import FRESH
 from treeclaim.model.claim import ConsumerClaim
 from treeclaim.model.errors import CapacityExceededError
 from treeclaim.model.inventory import Inventory
@@ -15,7 +15,6 @@ from treeclaim.store.operations.providers import inventories, providers
 
 WORKERS = 4
 ROUNDS = 20
-SPAWN = multiprocessing.get_context("spawn")
 
 
 def new_provider(store, name, total):
@@ -65,9 +64,9 @@ def claim_at_random(url, seed, uuids, answers):
 
 def test_concurrent_claims_queue_up_and_never_overbook(store, database_url):
     totals = {new_provider(store, f"pool {number}", 12 + number): 12 + number for number in (0, 1)}
-    answers = SPAWN.Queue()
+    answers = FRESH.Queue()
     workers = [
-        SPAWN.Process(target=claim_at_random, args=(database_url, seed, sorted(totals), answers))
+        FRESH.Process(target=claim_at_random, args=(database_url, seed, sorted(totals), answers))
         for seed in range(WORKERS)
     ]
     for one in workers:

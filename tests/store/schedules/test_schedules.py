@@ -24,7 +24,7 @@ def explore(place, cases):
 @pytest.mark.parametrize("place", ["sqlite"], indirect=True)
 def test_readers_and_pruning_between_the_statements_of_writers_change_nothing(place):
     cases = quick()
-    explore(place, cases if Extent.everything else cases[::3])
+    explore(place, cases if Extent.everything else cases[::6])
 
 
 @pytest.mark.slow

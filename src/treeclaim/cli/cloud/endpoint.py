@@ -13,7 +13,13 @@ from keystoneauth1.identity import generic
 from yaml import YAMLError
 
 from treeclaim.cli.output import PORT, CommandError
-from treeclaim.client import Client, ClientError, PlainTransport, SessionTransport
+from treeclaim.client import (
+    Client,
+    ClientError,
+    PlainTransport,
+    SessionTransport,
+    UnreachableError,
+)
 from treeclaim.client.transport import Transport
 
 _LOCAL = f"http://127.0.0.1:{PORT}"
@@ -45,11 +51,14 @@ def client_of(options: argparse.Namespace) -> Iterator[Client]:
     Raises:
         CommandError: for whatever a call in the block fails with.
     """
-    try:
-        with Client(transport=_transport(options)) as client:
-            yield client
-    except ClientError as error:
-        raise CommandError(str(error)) from error
+    with (
+        _told_in_words(
+            "start a service with `treeclaim serve`, or name the one that runs with --endpoint or "
+            "--os-cloud"
+        ),
+        Client(transport=_transport(options)) as client,
+    ):
+        yield client
 
 
 @contextmanager
@@ -59,10 +68,26 @@ def client_at(url: str | None, token: str, cloud: str | None) -> Iterator[Client
     Raises:
         CommandError: for whatever a call in the block fails with.
     """
-    try:
+    with _told_in_words("check its URL or cloud, and that the service runs"):
         transport = PlainTransport(url, token) if url else _of_cloud(cloud or "")
         with Client(transport=transport) as client:
             yield client
+
+
+@contextmanager
+def _told_in_words(advice: str) -> Iterator[None]:
+    """Turn failures of calls into those of a command.
+
+    Args:
+        advice: What to do where no connection can be made.
+
+    Raises:
+        CommandError: for whatever a call in the block fails with.
+    """
+    try:
+        yield
+    except UnreachableError as error:
+        raise CommandError(f"{error}\n{advice}") from error
     except ClientError as error:
         raise CommandError(str(error)) from error
 

@@ -4,6 +4,7 @@
 import argparse
 import re
 import sys
+from collections.abc import Sequence
 from typing import Any
 
 from keystoneauth1 import loading
@@ -87,17 +88,30 @@ def _check(options: argparse.Namespace) -> int:
     try:
         configuration = configuration_of(options)
     except CommandError as error:
-        print(Finding(True, _place_of(str(error), places), str(error)), file=sys.stderr)
-        return _verdict(errors=1, warnings=0)
+        return _reported(
+            [
+                *unknown_options(lines, known_names(all_options(_usual_keystone_options()))),
+                *(
+                    Finding(True, _place_of(line, places), line)
+                    for line in str(error).splitlines()
+                ),
+            ]
+        )
     keystone = _keystone_options(configuration)
     _print_options(configuration, keystone, places, with_defaults=options.all)
-    found = [
-        *unknown_options(lines, known_names(all_options(keystone))),
-        *missing_files(configuration.options, places),
-        *database(configuration, places),
-        *flavors(configuration, places),
-        *policy(registered_enforcer(configuration.options), configuration.options, places),
-    ]
+    return _reported(
+        [
+            *unknown_options(lines, known_names(all_options(keystone))),
+            *missing_files(configuration.options, places),
+            *database(configuration, places),
+            *flavors(configuration, places),
+            *policy(registered_enforcer(configuration.options), configuration.options, places),
+        ]
+    )
+
+
+def _reported(found: Sequence[Finding]) -> int:
+    """Print findings and the verdict; return the exit code."""
     for finding in found:
         print(finding, file=sys.stderr)
     errors = sum(finding.is_error for finding in found)
@@ -140,9 +154,21 @@ def _print_options(
             print(f"{option.name} = {option.value}  # {source}")
 
 
+def _own_keystone_options() -> OptionGroups:
+    own: OptionGroups = list_auth_token_opts()  # type: ignore[no-untyped-call]
+    return own
+
+
+def _usual_keystone_options() -> OptionGroups:
+    """Return the options of keystonemiddleware with a password, as nearly all have it."""
+    common = loading.get_auth_common_conf_options()
+    password = loading.get_auth_plugin_conf_options("password")
+    return [*_own_keystone_options(), (_KEYSTONE, [*common, *password])]
+
+
 def _keystone_options(configuration: Configuration) -> OptionGroups:
     """Return the options of keystonemiddleware, and of the way it authenticates itself."""
-    own: OptionGroups = list_auth_token_opts()  # type: ignore[no-untyped-call]
+    own = _own_keystone_options()
     options = configuration.options
     options.register_opts(loading.get_auth_common_conf_options(), group=_KEYSTONE)
     plugin = options[_KEYSTONE].auth_type

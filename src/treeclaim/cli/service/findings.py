@@ -176,12 +176,15 @@ def policy(enforcer: oslo_policy.Enforcer, options: Any, places: Places) -> Iter
     problems: list[Problem] = []
     document = read_document(Path(file).read_text(encoding="utf-8", errors="replace"), problems)
     yield from (Finding(True, f"{file}:{problem.line}", problem.text) for problem in problems)
-    if isinstance(document, Members):
-        yield from _policy_rules(enforcer, document, str(file))
+    found = (
+        list(_policy_rules(enforcer, document, str(file))) if isinstance(document, Members) else []
+    )
+    yield from found
     try:
         load_policy(options)
     except PolicyFileError as error:
-        if not problems:
+        # What is told already, with its line, is not told again.
+        if not problems and not any(finding.is_error for finding in found):
             place = places.place("oslo_policy", "policy_file") or str(file)
             yield Finding(True, place, f"policy_file: {error}")
 

@@ -3,7 +3,7 @@
 
 import difflib
 import uuid
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -19,8 +19,8 @@ from treeclaim.client.loading.changes import (
     wanted,
 )
 from treeclaim.client.parallel import THREADS, in_parallel
-from treeclaim.client.topology.document import Problem, TopologyError
-from treeclaim.client.topology.planned import PlannedProvider, Topology
+from treeclaim.client.topology.document import Problem
+from treeclaim.client.topology.planned import PlannedProvider, Topology, TopologyError, circle
 from treeclaim.client.versions import Need
 from treeclaim.model.microversions import Feature
 
@@ -68,21 +68,31 @@ def make_plan(
     planner = _Planner(client, topology, prune=prune)
     traits, classes = planner.missing_names()
     planner.place()
-    _raise(topology.source, planner.problems)
     states = planner.states(threads, lambda done, total: progress("reading", done, total))
     changes = [
         planner.change(planned, before)
         for planned, before in zip(topology.providers, states, strict=True)
     ]
-    _raise(topology.source, planner.problems)
+    if planner.problems:
+        raise TopologyError(topology.source, planner.problems)
     return Plan(
         topology.source, [*changes, *planner.deletions()], traits, classes, planner.names(), prune
     )
 
 
-def _raise(source: str, problems: Sequence[Problem]) -> None:
-    if problems:
-        raise TopologyError(source, problems)
+def with_problems_there(client: Client, error: TopologyError) -> TopologyError:
+    """Return the problems of a file with those that only the endpoint knows beside them.
+
+    Raises:
+        ClientError: if a call fails.
+    """
+    if error.readable is None:
+        return error
+    try:
+        make_plan(client, error.readable)
+    except TopologyError as more:
+        return TopologyError(error.readable.source, [*error.problems, *more.problems])
+    return error
 
 
 class _Planner:
@@ -176,8 +186,8 @@ class _Planner:
     def _check_circles(self) -> None:
         for planned in self._topology.providers:
             own = self._uuids[planned.name]
-            if self._level(own) is None and planned.parent is not None:
-                self._say(planned.parent.line, f"{planned.name!r} would be below itself")
+            if planned.parent is not None and self._is_below(own, {own}):
+                self.problems.append(circle(planned.parent, planned.name))
 
     def _level(self, own: str) -> int | None:
         """Return a provider's depth, None if it is its own ancestor."""
@@ -252,12 +262,14 @@ class _Planner:
             for level, row in sorted(rows, key=lambda pair: -pair[0])
         ]
 
-    def _is_below(self, own: str, listing: Iterable[str]) -> bool:
-        """Tell whether the file lists the children of one of a provider's ancestors."""
+    def _is_below(self, own: str, those: Collection[str]) -> bool:
+        """Tell whether a provider is somewhere below one of those."""
+        seen: set[str] = set()
         above = self._parents.get(own)
-        while above is not None:
-            if above in listing:
+        while above is not None and above not in seen:
+            if above in those:
                 return True
+            seen.add(above)
             above = self._parents.get(above)
         return False
 

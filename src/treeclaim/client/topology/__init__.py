@@ -5,11 +5,12 @@ A file is read and checked as a whole, compared with what an endpoint has, and b
 room knows the client; nothing here prints.
 """
 
-from treeclaim.client.topology.document import Problem, TopologyError
+from treeclaim.client.topology.document import Problem
 from treeclaim.client.topology.planned import (
     Parent,
     PlannedProvider,
     Topology,
+    TopologyError,
     aggregate_uuid,
 )
 from treeclaim.client.topology.reading import parse_topology, read_topology

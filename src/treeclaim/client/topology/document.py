@@ -26,26 +26,16 @@ class Problem:
     """A fault in a document.
 
     Attributes:
-        line: Counted from 1.
+        line: Counted from 1; 0 where it is about the whole.
         text: What is wrong, and what would be right.
     """
 
     line: int
     text: str
 
-
-class TopologyError(Exception):
-    """A document cannot be used.
-
-    Attributes:
-        problems: All that is wrong with it, by line.
-    """
-
-    def __init__(self, source: str, problems: Sequence[Problem]) -> None:
-        self.problems = tuple(sorted(set(problems)))
-        super().__init__(
-            "\n".join(f"{source}:{problem.line}: {problem.text}" for problem in self.problems)
-        )
+    def at(self, source: str) -> str:
+        """Return the fault with its place in a file, as compilers write it."""
+        return f"{source}:{self.line}: {self.text}" if self.line else f"{source}: {self.text}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Entries of a file: each is read once, and stands for as many providers as its count says."""
 
-import difflib
 import math
 import re
 import uuid
@@ -9,6 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from treeclaim.client.spelling import unknown_word
 from treeclaim.client.topology.document import Items, Members, Problem, Scalar, Value
 from treeclaim.client.topology.planned import Parent, aggregate_uuid
 
@@ -29,6 +29,9 @@ _MOST_RATIO = 3.40282e38
 _LOWEST = {"total": 1, "reserved": 0, "min_unit": 1, "max_unit": 1, "step_size": 1}
 _AMOUNTS = (*_LOWEST, "allocation_ratio")
 """Fields of an inventory and their bounds (contract page 30, section 1)."""
+
+_UNREADABLE = {"total": _MOST}
+"""What stands for a total that cannot be read, so that nothing else is found wrong because of it."""
 
 _LONGEST_NAME = 255
 _NAME = re.compile("[A-Z0-9_]+")
@@ -199,20 +202,21 @@ class EntryReader:
         if isinstance(value, Scalar):
             if not _is_whole(value):
                 self._say(value.line, f"{name}: a total or a mapping of fields is expected")
-                return {}
+                return dict(_UNREADABLE)
             return self._fields(name, {"total": value})
         if not isinstance(value, Members) or not value.members:
             self._say(value.line, f"{name}: a total or a mapping of fields is expected")
-            return {}
+            return dict(_UNREADABLE)
         self._require_known(value, _AMOUNTS, f"{name}: ")
         fields = self._fields(name, value.members)
         if fields.get("reserved", 0) > fields.get("total", _MOST):
             line = value.members["reserved"].line
             self._say(line, f"{name}: reserved must not be greater than the total")
+            del fields["reserved"]
         return fields
 
     def _fields(self, name: str, given: Mapping[str, Value]) -> dict[str, Any]:
-        found: dict[str, Any] = {}
+        found: dict[str, Any] = dict(_UNREADABLE) if "total" in given else {}
         for field, value in given.items():
             if field == "allocation_ratio":
                 if _is_ratio(value):
@@ -260,7 +264,6 @@ class EntryReader:
         return list(found.values())
 
     def _check_name(self, name: str, line: int, what: str, known: dict[str, int]) -> None:
-        known.setdefault(name, line)
         if not _NAME.fullmatch(name) or name == "CUSTOM_":
             self._say(
                 line,
@@ -268,6 +271,8 @@ class EntryReader:
             )
         elif len(name) > _LONGEST_NAME:
             self._say(line, f"{name[:40]!r}… is longer than {_LONGEST_NAME} characters")
+        else:
+            known.setdefault(name, line)
 
     def _items(self, value: Value, what: str) -> Sequence[Value]:
         if isinstance(value, Items):
@@ -279,12 +284,7 @@ class EntryReader:
         known = tuple(known)
         for name in value.lines:
             if name not in known:
-                near = difflib.get_close_matches(name, known, 1)
-                advice = f"; did you mean {near[0]!r}?" if near else ""
-                self._say(
-                    value.lines[name],
-                    f"{what}unknown {name!r}{advice} Known are {', '.join(known)}",
-                )
+                self._say(value.lines[name], f"{what}{unknown_word(name, known)}")
 
     def _say_part(self, value: Value, part: str, expected: str, empty: str) -> None:
         """Ask for an explicit empty list where nothing follows the colon."""

@@ -2,9 +2,11 @@
 """Providers as a file describes them; an omitted part is None and stays as it is."""
 
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
+
+from treeclaim.client.topology.document import Problem
 
 NAMESPACE = uuid.UUID("6f1d6c1e-3c5e-5c55-9a3b-6e8f1f0a7c11")
 """Names in a file become uuids in this namespace, the same ones each time."""
@@ -66,9 +68,30 @@ class Topology:
     classes: Mapping[str, int]
 
 
+class TopologyError(Exception):
+    """A file cannot be used.
+
+    Attributes:
+        problems: All that is wrong with it, by line.
+        readable: What of it could be read, where somebody else can find more that is wrong.
+    """
+
+    def __init__(
+        self, source: str, problems: Iterable[Problem], readable: Topology | None = None
+    ) -> None:
+        self.problems = tuple(sorted(set(problems)))
+        self.readable = readable
+        super().__init__("\n".join(problem.at(source) for problem in self.problems))
+
+
 def aggregate_uuid(name: str) -> str:
     """Return the uuid of an aggregate, which a file may name in words."""
     try:
         return str(uuid.UUID(name))
     except ValueError:
         return str(uuid.uuid5(NAMESPACE, f"aggregate {name}"))
+
+
+def circle(parent: Parent, name: str) -> Problem:
+    """Return the problem of a provider whose parent is below it."""
+    return Problem(parent.line, f"{name!r} would be below itself")

@@ -6,9 +6,16 @@ import uuid
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from treeclaim.client.topology.document import Members, Problem, TopologyError, read_document
+from treeclaim.client.topology.document import Members, Problem, read_document
 from treeclaim.client.topology.entries import Entry, EntryReader, filled_in
-from treeclaim.client.topology.planned import NAMESPACE, Parent, PlannedProvider, Topology
+from treeclaim.client.topology.planned import (
+    NAMESPACE,
+    Parent,
+    PlannedProvider,
+    Topology,
+    TopologyError,
+    circle,
+)
 
 _MOST_PROVIDERS = 200_000
 """Most providers of a file. The largest clouds that are known have some 100,000; a count with too
@@ -36,7 +43,7 @@ def read_topology(path: Path) -> Topology:
         raise TopologyError(source, [Problem(line, "this is not UTF-8")]) from error
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or str(error)
-        raise TopologyError(source, [Problem(1, f"it cannot be read: {reason}")]) from error
+        raise TopologyError(source, [Problem(0, f"it cannot be read: {reason}")]) from error
     return parse_topology(text, source)
 
 
@@ -66,9 +73,11 @@ def parse_topology(text: str, source: str) -> Topology:
         problems.append(Problem(line, "a mapping with a list 'providers' is expected"))
     planned = _all_expanded(entries, problems)
     _check_unique(planned, problems)
+    _check_circles(planned, problems)
+    topology = Topology(source, planned, reader.traits, reader.classes)
     if problems:
-        raise TopologyError(source, problems)
-    return Topology(source, planned, reader.traits, reader.classes)
+        raise TopologyError(source, problems, topology if planned else None)
+    return topology
 
 
 def _all_expanded(entries: Sequence[Entry], problems: list[Problem]) -> list[PlannedProvider]:
@@ -121,3 +130,24 @@ def _check_unique(planned: Sequence[PlannedProvider], problems: list[Problem]) -
                         provider.line, f"{what} {text!r} is {where}: it can stand for one only"
                     )
                 )
+
+
+def _check_circles(planned: Sequence[PlannedProvider], problems: list[Problem]) -> None:
+    """Find providers that would be below themselves by what the file alone says."""
+    first: dict[str, PlannedProvider] = {}
+    for provider in planned:
+        first.setdefault(provider.name, provider)
+    by_uuid = {provider.uuid: provider for provider in planned}
+
+    def above(provider: PlannedProvider) -> PlannedProvider | None:
+        name = None if provider.parent is None else provider.parent.name
+        return None if name is None else first.get(name) or by_uuid.get(name.lower())
+
+    for provider in planned:
+        seen = {provider.name}
+        ancestor = above(provider)
+        while ancestor is not None and ancestor.name not in seen:
+            seen.add(ancestor.name)
+            ancestor = above(ancestor)
+        if provider.parent is not None and ancestor is not None and ancestor.name == provider.name:
+            problems.append(circle(provider.parent, provider.name))

@@ -17,7 +17,7 @@ import orjson
 from treeclaim.forest.answer.summaries import Summaries
 from treeclaim.forest.answer.templates import Template, patterns_of, template_of
 from treeclaim.forest.bounds import thresholds
-from treeclaim.forest.solve.blocks import Choices
+from treeclaim.forest.solve.partial.blocks import Choices
 from treeclaim.forest.solve.problem import Problem
 from treeclaim.forest.split.candidate import SplitCandidate
 from treeclaim.forest.table.columns import Integers

@@ -7,8 +7,8 @@ So they depend on candidates that the limit cuts off (contract page 90, section 
 from collections.abc import Iterator
 
 from treeclaim.forest.answer.summaries import Summaries
-from treeclaim.forest.solve.blocks import Choices
 from treeclaim.forest.solve.limit import first_candidates, selected
+from treeclaim.forest.solve.partial.blocks import Choices
 from treeclaim.forest.solve.problem import Problem
 
 

@@ -7,11 +7,11 @@ import numpy as np
 
 from treeclaim.forest.bounds import thresholds
 from treeclaim.forest.domains.relation import Relation
-from treeclaim.forest.solve.blocks import Choices
 from treeclaim.forest.solve.existence import witnesses
+from treeclaim.forest.solve.partial.blocks import Choices
 from treeclaim.forest.solve.problem import Problem
 from treeclaim.forest.table.columns import Mask, Trees
-from treeclaim.forest.table.fragments import summary_fragment
+from treeclaim.forest.table.texts.fragments import summary_fragment
 from treeclaim.model.request import BodyForm
 
 

@@ -16,9 +16,14 @@ import numpy as np
 from treeclaim.forest.bounds.budget import UNBOUNDED, Budget
 from treeclaim.forest.domains.filters import require_known_names
 from treeclaim.forest.explain.constraints import Constraint, constraints_of
-from treeclaim.forest.explain.matching_trees import ROOT_REASONS, MatchingTrees
+from treeclaim.forest.explain.matching_trees import (
+    AMOUNT_REASONS,
+    ROOT_REASONS,
+    MatchingTrees,
+)
+from treeclaim.forest.explain.nearest import nearest
 from treeclaim.forest.table.forest import Forest
-from treeclaim.forest.table.fragments import writable
+from treeclaim.forest.table.texts.fragments import writable
 from treeclaim.model.reasons import Reason
 from treeclaim.model.request import NO_GROUP, CandidateRequest
 
@@ -64,7 +69,7 @@ def explained(
         "fits_when_empty": feasible or bool(empty.matching(trees.constraints).any()),
         "trees": {"considered": len(forest.order.roots), "matching": int(matching.sum())},
         "funnel": list(_funnel(trees)),
-        "nearest": [_blocked(trees, tree) for tree in _nearest(trees, focus)],
+        "nearest": [_blocked(trees, tree) for tree in _focused(trees, focus)],
         "advice": [] if feasible else list(_advice(trees)),
     }
 
@@ -105,22 +110,16 @@ def _step(
     }
 
 
-def _nearest(trees: MatchingTrees, focus: Focus) -> list[int]:
+def _focused(trees: MatchingTrees, focus: Focus) -> list[int]:
     """Return the indices of the trees to explain one by one."""
+    if focus.tree is None:
+        return nearest(trees, focus.nearest)
     order = trees.forest.order
-    if focus.tree is not None:
-        row = trees.forest.row_of(focus.tree)
-        if row is None:
-            return []
-        root = order.root[order.position[row]]
-        return [int(np.searchsorted(order.roots, root))]
-    matching = trees.matching(trees.constraints)
-    satisfied = np.zeros(len(order.roots), dtype=np.int64)
-    for group in trees.request.groups:
-        satisfied += trees.matching(trees.of_group(group.suffix), [group.suffix])
-    candidates = np.flatnonzero(~matching)
-    ranked = candidates[np.argsort(-satisfied[candidates], kind="stable")]
-    return [int(tree) for tree in ranked[: focus.nearest]]
+    row = trees.forest.row_of(focus.tree)
+    if row is None:
+        return []
+    root = order.root[order.position[row]]
+    return [int(np.searchsorted(order.roots, root))]
 
 
 def _blocked(trees: MatchingTrees, tree: int) -> dict[str, Any]:
@@ -172,7 +171,7 @@ def _but(trees: MatchingTrees, constraint: Constraint) -> list[Constraint]:
         and not (
             constraint.reason == Reason.NO_INVENTORY
             and other.group == constraint.group
-            and other.reason in (Reason.AMOUNT_UNIT, Reason.CAPACITY)
+            and other.reason in AMOUNT_REASONS
             and other.value == constraint.value
         )
     ]
@@ -186,15 +185,11 @@ def _blocking_group(trees: MatchingTrees, tree: int, suffix: str) -> Iterator[Co
     missing: set[Any] = set()
     found = False
     for constraint in mine:
-        needs = [
-            other
-            for other in mine
-            if other.reason == Reason.NO_INVENTORY
-            and constraint.reason in (Reason.AMOUNT_UNIT, Reason.CAPACITY)
-            and other.value == constraint.value
-        ]
-        if needs and constraint.value in missing:
-            continue
+        needs = trees.needed_by(constraint)
+        if any(need.value in missing for need in needs):
+            if constraint.reason in AMOUNT_REASONS:
+                continue
+            needs = [need for need in needs if need.value not in missing]
         if not trees.matching([*needs, constraint], [suffix])[tree]:
             found = True
             if constraint.reason == Reason.NO_INVENTORY:

@@ -16,9 +16,11 @@ from treeclaim.forest.split.splitting import Splitter
 from treeclaim.forest.table.columns import Mask, Positions
 from treeclaim.forest.table.forest import Forest
 from treeclaim.model.reasons import Reason
-from treeclaim.model.request import CandidateRequest, SearchOptions
+from treeclaim.model.request import NO_GROUP, CandidateRequest, SearchOptions
 
 ROOT_REASONS = (Reason.ROOT_TRAIT, Reason.ROOT_MEMBER_OF, Reason.NOT_IN_TREE)
+
+AMOUNT_REASONS = (Reason.AMOUNT_UNIT, Reason.CAPACITY)
 
 _GROUP_BYTES = 2_000
 """Memory that is counted for each group of a question whose outcome is kept."""
@@ -68,16 +70,34 @@ class MatchingTrees:
 
     def could_match(self, kept: Collection[Constraint]) -> bool:
         """Tell whether some tree matches each group by itself, which is cheap."""
-        loose = [
-            constraint
-            for constraint in kept
-            if constraint.group is not None or constraint.reason in ROOT_REASONS
-        ]
+        loose = [constraint for constraint in kept if self.is_judged_alone(constraint)]
         return bool(self.matching(loose).any())
 
     def of_group(self, suffix: str) -> list[Constraint]:
         """Return the constraints of one group."""
         return [constraint for constraint in self.constraints if constraint.group == suffix]
+
+    def needed_by(self, constraint: Constraint) -> list[Constraint]:
+        """Return the constraints without which one of the same group says nothing.
+
+        An amount says nothing without its class, nor does a condition of the group without a
+        suffix where no class is asked for, as nothing is to be placed then.
+        """
+        if constraint.group is None or constraint.reason == Reason.NO_INVENTORY:
+            return []
+        is_amount = constraint.reason in AMOUNT_REASONS
+        if not is_amount and constraint.group != NO_GROUP:
+            return []
+        return [
+            other
+            for other in self.of_group(constraint.group)
+            if other.reason == Reason.NO_INVENTORY
+            and (not is_amount or other.value == constraint.value)
+        ]
+
+    def is_judged_alone(self, constraint: Constraint) -> bool:
+        """Tell whether a constraint is about one group, or about the root."""
+        return constraint.group is not None or constraint.reason in ROOT_REASONS
 
     @property
     def between(self) -> list[Constraint]:

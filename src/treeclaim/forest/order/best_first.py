@@ -22,9 +22,9 @@ from treeclaim.forest.order.scoring import Scoring
 from treeclaim.forest.order.terms.term import Partial
 from treeclaim.forest.order.totals import Floats
 from treeclaim.forest.solve.anchors import all_anchors
-from treeclaim.forest.solve.blocks import Block, Choices, Found
-from treeclaim.forest.solve.combiner import Combiner
 from treeclaim.forest.solve.distinct import first_anchors
+from treeclaim.forest.solve.partial.blocks import Block, Choices, Found
+from treeclaim.forest.solve.partial.combiner import Combiner
 from treeclaim.forest.solve.problem import Problem
 from treeclaim.forest.solve.stage import stage_of
 from treeclaim.forest.table.columns import Mask, Rows

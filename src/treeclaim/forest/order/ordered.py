@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 from treeclaim.forest.order.best_first import BestFirst
 from treeclaim.forest.order.scoring import scoring_of
-from treeclaim.forest.solve.blocks import Choices
+from treeclaim.forest.solve.partial.blocks import Choices
 from treeclaim.forest.solve.problem import Problem
 from treeclaim.model.extension.order import DEFAULT_CANDIDATES, MOST_CANDIDATES, Order
 

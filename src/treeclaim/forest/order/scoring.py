@@ -9,7 +9,7 @@ import numpy as np
 from treeclaim.forest.order.terms.making import value_of
 from treeclaim.forest.order.terms.term import Partial, TermValue
 from treeclaim.forest.order.totals import ClassTotals, Floats, totals_of
-from treeclaim.forest.solve.blocks import Choices
+from treeclaim.forest.solve.partial.blocks import Choices
 from treeclaim.forest.solve.problem import Problem
 from treeclaim.forest.table.columns import Rows
 from treeclaim.model.extension.order import DECIMALS, Order

@@ -19,10 +19,10 @@ from treeclaim.forest.order.split import ScoredSplit, scored_splits, splits
 from treeclaim.forest.placing.candidate import Candidate, CandidateMaker
 from treeclaim.forest.placing.scratch import Scratch
 from treeclaim.forest.solve.anchors import all_anchors
-from treeclaim.forest.solve.blocks import Found
 from treeclaim.forest.solve.combine import combined_under
 from treeclaim.forest.solve.distinct import first_anchors
 from treeclaim.forest.solve.existence import matching_anchors
+from treeclaim.forest.solve.partial.blocks import Found
 from treeclaim.forest.solve.problem import Problem
 from treeclaim.forest.solve.relate import relate
 from treeclaim.forest.split.candidate import SplitCandidate

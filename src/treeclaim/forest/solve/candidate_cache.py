@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from treeclaim.forest.solve.blocks import Choices
+from treeclaim.forest.solve.partial.blocks import Choices
 from treeclaim.forest.solve.problem import Problem
 from treeclaim.model.request import NO_GROUP
 

@@ -4,8 +4,8 @@
 from collections.abc import Callable, Iterator
 
 from treeclaim.forest.solve.anchors import anchors
-from treeclaim.forest.solve.blocks import Anchored, Found
 from treeclaim.forest.solve.pace import Pace
+from treeclaim.forest.solve.partial.blocks import Anchored, Found
 from treeclaim.forest.solve.problem import Problem
 from treeclaim.forest.solve.stage import Stage, staged
 from treeclaim.forest.table.columns import Trees

@@ -15,7 +15,7 @@ import numpy.typing as npt
 from treeclaim.forest.bounds.budget import Budget
 from treeclaim.forest.domains.filters import with_any_trait_by_position
 from treeclaim.forest.domains.relation import Relation
-from treeclaim.forest.solve.blocks import Choices, Found
+from treeclaim.forest.solve.partial.blocks import Choices, Found
 from treeclaim.forest.solve.problem import Problem
 from treeclaim.forest.table.columns import Integers, Mask
 from treeclaim.model.names import SHARING_TRAIT

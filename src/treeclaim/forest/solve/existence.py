@@ -8,7 +8,7 @@ from treeclaim.forest.bounds import thresholds
 from treeclaim.forest.domains.relation import Relation
 from treeclaim.forest.question.steps import steps_of
 from treeclaim.forest.solve.anchors import all_anchors
-from treeclaim.forest.solve.blocks import Block, Choices
+from treeclaim.forest.solve.partial.blocks import Block, Choices
 from treeclaim.forest.solve.problem import Problem
 from treeclaim.forest.solve.stage import Stage, stage_of
 from treeclaim.forest.table.columns import Mask, Positions

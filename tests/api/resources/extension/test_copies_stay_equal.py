@@ -4,7 +4,7 @@
 import random
 import threading
 from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from datetime import timedelta
 
 import httpx
@@ -13,8 +13,9 @@ import pytest
 
 from tests.api.resources.extension.clouds import EXTENDED, uuid_of
 from tests.databases import KINDS, empty_database
+from tests.server.fronts import running
 from tests.servers import eventually, service_environment, serving
-from tests.service import HEADERS
+from tests.service import HEADERS, schema_on, start_on
 from treeclaim.client import Client, follow
 from treeclaim.client import watching as client_watching
 from treeclaim.store import DatabaseSettings, Store
@@ -157,8 +158,62 @@ def pruned_all_along(url):
     store.close()
 
 
-def compare(kind, folder, monkeypatch, *, workers, writers, steps, restarts):
-    """Have some write through workers that are restarted, and compare copies in the end."""
+def all_go_on(followers, before):
+    """Wait until each has brought its copy up to date more often than before."""
+    pairs = list(zip(followers, before, strict=True))
+    eventually(
+        lambda: all(one.times > times for one, times in pairs), "all have newer copies", SECONDS
+    )
+
+
+class Here:
+    """A service in this process that can be started again.
+
+    Attributes:
+        url: Where it answers.
+    """
+
+    def __init__(self, database, folder):
+        """Describe it."""
+        self.url = None
+        self._where = (database, folder)
+        self._port = 0
+        self._running = ExitStack()
+
+    def start(self):
+        """Start it, at the port that it had."""
+        application = self._running.enter_context(start_on(*self._where))
+        server = self._running.enter_context(running(application, threads=8, port=self._port))
+        self._port = server.address[1]
+        self.url = f"http://127.0.0.1:{self._port}"
+
+    def stop(self):
+        """Stop it."""
+        self._running.close()
+
+
+@contextmanager
+def here(database, folder):
+    """A service in this process, for a block."""
+    schema_on(database)
+    server = Here(database, folder)
+    server.start()
+    try:
+        yield server
+    finally:
+        server.stop()
+
+
+@contextmanager
+def as_processes(database, folder):
+    """A service of two workers, for a block."""
+    environment = service_environment(folder, database)
+    with serving(environment, folder, "--workers=2", headers=HEADERS) as server:
+        yield server
+
+
+def compare(kind, folder, monkeypatch, serve, *, writers, steps, restarts):
+    """Have some write to a service that is restarted, and compare copies in the end."""
     lists = []
     listed = client_watching._listed
 
@@ -167,37 +222,38 @@ def compare(kind, folder, monkeypatch, *, workers, writers, steps, restarts):
         return listed(*given)
 
     monkeypatch.setattr(client_watching, "_listed", counted)
-    with empty_database(kind, folder) as database:
-        environment = service_environment(folder, database)
-        with serving(environment, folder, f"--workers={workers}", headers=HEADERS) as server:
-            followers = [Follower(server.url) for _ in range(2)]
-            with pruned_all_along(database), ThreadPoolExecutor(writers) as pool:
-                for turn in range(restarts + 1):
-                    done = [
-                        pool.submit(write, server.url, f"{turn} {number}", steps)
-                        for number in range(writers)
-                    ]
-                    if turn < restarts:
-                        wait(done, SECONDS, FIRST_COMPLETED)
-                        server.stop()
-                        server.start()
-                    assert sum(one.result() for one in done) > 0
-            expected = read_fully(server.url)
-            assert len(orjson.loads(expected)) > 0
-            for follower in followers:
-                eventually(lambda one=follower: one.copy == expected, "an equal copy", SECONDS)
-                assert follower.times > restarts + 1
-            assert len(lists) < sum(follower.times for follower in followers)
-            for follower in followers:
-                follower.is_over = True
-            with Writer(server.url, 0) as writer:
-                writer.add("last")
-            for follower in followers:
-                follower.join(SECONDS)
+    with empty_database(kind, folder) as database, serve(database, folder) as server:
+        followers = [Follower(server.url) for _ in range(2)]
+        all_go_on(followers, [0, 0])
+        with pruned_all_along(database), ThreadPoolExecutor(writers) as pool:
+            for turn in range(restarts + 1):
+                before = [follower.times for follower in followers]
+                done = [
+                    pool.submit(write, server.url, f"{turn} {number}", steps)
+                    for number in range(writers)
+                ]
+                if turn < restarts:
+                    wait(done, SECONDS, FIRST_COMPLETED)
+                    server.stop()
+                    server.start()
+                assert sum(one.result() for one in done) > 0
+                all_go_on(followers, before)
+        expected = read_fully(server.url)
+        assert len(orjson.loads(expected)) > 0
+        for follower in followers:
+            eventually(lambda one=follower: one.copy == expected, "an equal copy", SECONDS)
+            assert follower.times > restarts + 1
+        assert len(lists) < sum(follower.times for follower in followers)
+        for follower in followers:
+            follower.is_over = True
+        with Writer(server.url, 0) as writer:
+            writer.add("last")
+        for follower in followers:
+            follower.join(SECONDS)
 
 
 def test_a_copy_by_list_and_watch_equals_a_full_read(tmp_path, monkeypatch):
-    compare("sqlite", tmp_path, monkeypatch, workers=1, writers=2, steps=25, restarts=1)
+    compare("sqlite", tmp_path, monkeypatch, here, writers=2, steps=25, restarts=1)
 
 
 @pytest.mark.slow
@@ -205,4 +261,4 @@ def test_a_copy_by_list_and_watch_equals_a_full_read(tmp_path, monkeypatch):
 def test_copies_equal_a_full_read_under_load_over_restarts_and_pruning(
     kind, tmp_path, monkeypatch
 ):
-    compare(kind, tmp_path, monkeypatch, workers=2, writers=4, steps=60, restarts=2)
+    compare(kind, tmp_path, monkeypatch, as_processes, writers=4, steps=60, restarts=2)

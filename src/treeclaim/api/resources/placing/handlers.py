@@ -8,7 +8,7 @@ from treeclaim.api.protocol.timestamps import now
 from treeclaim.api.resources.candidates.handlers import asked_by
 from treeclaim.api.resources.placing.placements import placed_by
 from treeclaim.api.resources.placing.reading import placing_of, query_at, refusing_queries
-from treeclaim.forest.placing.capacity import Fitting
+from treeclaim.forest.placing.counting.capacity import Fitting
 from treeclaim.replica.placing_questions import AlternativesQuestion, CapacityQuestion
 from treeclaim.replica.questions import key_of
 

@@ -21,7 +21,7 @@ from treeclaim.cli.cloud.asking.question import (
 )
 from treeclaim.cli.cloud.endpoint import add_endpoint_options, client_of
 from treeclaim.cli.cloud.providers import with_uuids
-from treeclaim.cli.output import CommandError, positive, printer
+from treeclaim.cli.output import CommandError, positive, printer, reason_of
 from treeclaim.client import CandidateQuery, Client, Flavor, FlavorError, query_of
 from treeclaim.client.requests.placing import TREES, Capacity, Domains
 
@@ -102,7 +102,7 @@ def _flavors(file: Path) -> dict[str, CandidateQuery]:
     try:
         document = yaml.safe_load(file.read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError, yaml.YAMLError) as error:
-        raise CommandError(f"{file}: {error}") from error
+        raise CommandError(f"{file}: {reason_of(error)}") from error
     if not isinstance(document, dict) or not all(
         isinstance(query, dict) for query in document.values()
     ):

@@ -16,9 +16,10 @@ from keystoneauth1.adapter import Adapter
 
 from treeclaim.cli.cloud.asking.server_flavor import query_of_server_flavor
 from treeclaim.cli.cloud.compute import compute_of
-from treeclaim.cli.output import CommandError
+from treeclaim.cli.output import CommandError, reason_of
 from treeclaim.client import CandidateQuery, Flavor, FlavorError, query_of
 from treeclaim.client.requests.queries import PARAMETERS, is_parameter
+from treeclaim.client.spelling import unknown_word
 
 _SIZES = ("vcpus", "ram", "disk")
 _SPECS = ("extra_specs", "properties")
@@ -156,12 +157,7 @@ def _parameter(name: str, value: str) -> tuple[str, str]:
 
 
 def _unknown(name: str, known: Iterable[str]) -> str:
-    known = tuple(known)
-    near = difflib.get_close_matches(re.split("[0-9_:]", name)[0], known, 1) or (
-        difflib.get_close_matches(name, known, 1)
-    )
-    advice = f"did you mean {near[0]!r}? " if near else ""
-    return f"unknown {name!r}; {advice}Known are {', '.join(known)}"
+    return unknown_word(name, known, resembling=re.split("[0-9_:]", name)[0])
 
 
 def _amount(name: str, value: Any) -> int:
@@ -176,7 +172,7 @@ def _read(file: Path) -> tuple[dict[str, Any], dict[str, Any]]:
     try:
         document = yaml.safe_load(file.read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError, yaml.YAMLError) as error:
-        raise CommandError(f"{file}: {error}") from error
+        raise CommandError(f"{file}: {reason_of(error)}") from error
     if not isinstance(document, dict):
         raise CommandError(f"{file}: a flavor is a mapping of vcpus, ram, disk and extra_specs")
     specs: dict[str, Any] = {}

@@ -8,7 +8,7 @@ from pathlib import Path
 from keystoneauth1 import adapter
 
 from treeclaim.cli.cloud.compute import PAGE, page
-from treeclaim.cli.output import CommandError
+from treeclaim.cli.output import CommandError, reason_of
 
 NOVA = "nova"
 
@@ -40,13 +40,13 @@ def _of_file(path: Path) -> dict[str, list[str]]:
     try:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise CommandError(f"{path}: {error}") from error
+        raise CommandError(f"{path}: {reason_of(error)}") from error
     if not text.lstrip().startswith("{"):
         return {_INSTANCE: text.split()}
     try:
         found = json.loads(text)
     except ValueError as error:
-        raise CommandError(f"{path}: {error}") from error
+        raise CommandError(f"{path}: {reason_of(error)}") from error
     if not all(isinstance(uuids, list) for uuids in found.values()):
         raise CommandError(f'{path}: {{"INSTANCE": [uuid, …], …}} is expected')
     return {str(name): [str(uuid) for uuid in uuids] for name, uuids in found.items()}

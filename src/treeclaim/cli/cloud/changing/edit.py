@@ -15,7 +15,7 @@ import yaml
 
 from treeclaim.cli.cloud.endpoint import add_endpoint_options, client_of
 from treeclaim.cli.cloud.providers import find_provider
-from treeclaim.cli.output import CommandError
+from treeclaim.cli.output import CommandError, reason_of
 from treeclaim.client import Client, ClientError
 from treeclaim.client.client import is_conflict
 from treeclaim.client.loading.apply import write_change
@@ -184,7 +184,7 @@ def _edited(file: Path, text: str) -> str:
     try:
         code = subprocess.run([*shlex.split(editor), str(file)], check=False).returncode  # noqa: S603
     except (OSError, ValueError) as error:
-        raise CommandError(f"the editor {editor!r} cannot be run: {error}") from error
+        raise CommandError(f"the editor {editor!r} cannot be run: {reason_of(error)}") from error
     if code:
         raise CommandError(
             f"the editor {editor!r} ended with exit code {code}; nothing was changed"

@@ -3,6 +3,8 @@
 
 import argparse
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -11,9 +13,9 @@ from treeclaim.cli.cloud.progress import shown_progress
 from treeclaim.cli.output import INTERRUPTED, CommandError, positive, printer
 from treeclaim.client.loading.apply import Outcome, apply_plan, planned_outcome
 from treeclaim.client.loading.changes import Action, Change
-from treeclaim.client.loading.plan import Plan, make_plan
+from treeclaim.client.loading.plan import Plan, make_plan, with_problems_there
 from treeclaim.client.parallel import THREADS
-from treeclaim.client.topology import TopologyError, read_topology
+from treeclaim.client.topology import Topology, TopologyError, read_topology
 
 _MOST_REFUSED = 50
 """Refusals shown; who has more has one cause for them."""
@@ -52,11 +54,17 @@ def add_to(commands: Any) -> None:
 def run(options: argparse.Namespace) -> int:
     """Load a file and say what was done; the exit code is 1 if something was refused."""
     try:
-        topology = read_topology(options.file)
+        with _nothing_is_changed_yet():
+            topology = _read(options)
         with client_of(options) as client, shown_progress() as progress:
-            plan = make_plan(
-                client, topology, prune=options.prune, threads=options.threads, progress=progress
-            )
+            with _nothing_is_changed_yet():
+                plan = make_plan(
+                    client,
+                    topology,
+                    prune=options.prune,
+                    threads=options.threads,
+                    progress=progress,
+                )
             if not options.dry_run:
                 outcome = apply_plan(client, plan, threads=options.threads, progress=progress)
     except TopologyError as error:
@@ -66,6 +74,28 @@ def run(options: argparse.Namespace) -> int:
         print(summary(planned_outcome(plan), dry_run=True))
         return 0
     return _say(outcome)
+
+
+@contextmanager
+def _nothing_is_changed_yet() -> Iterator[None]:
+    """Say so where a person interrupts the block."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        raise CommandError("interrupted; nothing was changed", INTERRUPTED) from None
+
+
+def _read(options: argparse.Namespace) -> Topology:
+    """Read the file; its problems are told with those that the endpoint knows, if it answers."""
+    try:
+        return read_topology(options.file)
+    except TopologyError as error:
+        try:
+            with client_of(options) as client:
+                found = with_problems_there(client, error)
+        except CommandError:
+            found = error
+        raise found from error
 
 
 def _say(outcome: Outcome) -> int:

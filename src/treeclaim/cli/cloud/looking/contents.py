@@ -8,6 +8,7 @@ from typing import Any
 from treeclaim.cli.cloud.progress import Report
 from treeclaim.cli.cloud.providers import Row
 from treeclaim.client import Client
+from treeclaim.client.loading.bulk import rows_in_bulk
 from treeclaim.client.parallel import in_parallel
 from treeclaim.model.microversions import Feature
 
@@ -85,13 +86,41 @@ class Contents:
 def read_contents(
     client: Client, rows: Sequence[Row], wanted: Wanted, report: Report
 ) -> dict[str, Contents]:
-    """Read what providers hold, by uuid."""
-    found = in_parallel(
-        lambda row: _read(client, row, wanted),
-        rows,
-        progress=lambda done, total: report("reading providers", done, total),
+    """Read what providers hold, by uuid: some hundred in a call where the server has that.
+
+    Then those that are gone by now are left out; other servers refuse to tell of them.
+
+    Raises:
+        ClientError: if a call fails.
+    """
+
+    def progress(done: int, total: int) -> None:
+        report("reading providers", done, total)
+
+    uuids = [row["uuid"] for row in rows]
+    whole = rows_in_bulk(client, uuids, _parts(wanted), progress=progress)
+    if whole is None:
+        found = in_parallel(lambda row: _read(client, row, wanted), rows, progress=progress)
+        return {contents.row["uuid"]: contents for contents in found}
+    return {
+        row["uuid"]: _read_already(row, whole[row["uuid"]]) for row in rows if row["uuid"] in whole
+    }
+
+
+def _parts(wanted: Wanted) -> list[str]:
+    asked = (("traits", wanted.traits), ("aggregates", wanted.aggregates))
+    return ["inventories", "usages", *(part for part, is_wanted in asked if is_wanted)]
+
+
+def _read_already(row: Row, whole: Mapping[str, Any]) -> Contents:
+    inventories, used = whole["inventories"], whole["usages"]
+    traits, aggregates = whole.get("traits"), whole.get("aggregates")
+    return Contents(
+        {**row, "generation": whole["generation"]},
+        {name: Stock(fields, used.get(name, 0)) for name, fields in inventories.items()},
+        None if traits is None else sorted(traits),
+        None if aggregates is None else sorted(aggregates),
     )
-    return {contents.row["uuid"]: contents for contents in found}
 
 
 def _read(client: Client, row: Row, wanted: Wanted) -> Contents:

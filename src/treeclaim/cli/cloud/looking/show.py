@@ -74,7 +74,9 @@ def _show_consumer(client: Client, uuid: str, held: dict[str, Any], *, as_json: 
 
 def _show_provider(client: Client, row: Row, *, as_json: bool) -> None:
     everything = Wanted(traits=True, aggregates=True)
-    found = read_contents(client, [row], everything, lambda *_progress: None)[row["uuid"]]
+    found = read_contents(client, [row], everything, lambda *_progress: None).get(row["uuid"])
+    if found is None:
+        raise CommandError(f"provider {row['name']!r} was deleted meanwhile")
     held = client.get(f"/resource_providers/{row['uuid']}/allocations")["allocations"]
     tree = {provider["uuid"]: provider for provider in providers_of_tree(client, row)}
     parent = tree.get(row.get("parent_provider_uuid") or "")

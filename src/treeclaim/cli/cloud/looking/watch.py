@@ -6,6 +6,7 @@ import json
 from typing import Any
 
 from treeclaim.cli.cloud.endpoint import add_endpoint_options, client_of
+from treeclaim.cli.cloud.providers import find_provider, is_uuid
 from treeclaim.client.watching import Changes, watch
 
 _ORDER = ("provider", "inventories", "traits", "aggregates", "allocations")
@@ -19,8 +20,8 @@ def add_to(commands: Any) -> None:
         "--in-tree",
         action="append",
         default=[],
-        metavar="UUID",
-        help="only the tree of this provider; may be repeated",
+        metavar="PROVIDER",
+        help="only the tree of a provider, by name or uuid; may be repeated",
     )
     command.add_argument("--json", action="store_true", help="a JSON document for each line")
     add_endpoint_options(command)
@@ -30,7 +31,11 @@ def add_to(commands: Any) -> None:
 def run(options: argparse.Namespace) -> int:
     """Show changes until interrupted."""
     with client_of(options) as client:
-        for changes in watch(client, options.since, in_tree=options.in_tree):
+        roots = [
+            name if is_uuid(name) else find_provider(client, name)["uuid"]
+            for name in options.in_tree
+        ]
+        for changes in watch(client, options.since, in_tree=roots):
             lines = [_document(changes)] if options.json else _lines(changes)
             print("\n".join(lines), flush=True)
     return 0

@@ -7,7 +7,7 @@ from functools import cached_property, reduce
 
 from treeclaim.forest.order.terms.term import Partial, TermValue
 from treeclaim.forest.order.totals import Floats
-from treeclaim.forest.solve.blocks import Choices
+from treeclaim.forest.solve.partial.blocks import Choices
 
 
 class Inverse(TermValue):

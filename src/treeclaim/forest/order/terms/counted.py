@@ -8,7 +8,7 @@ import numpy as np
 
 from treeclaim.forest.domains.filters import with_any_trait_by_position
 from treeclaim.forest.domains.relation import Relation
-from treeclaim.forest.solve.blocks import Choices
+from treeclaim.forest.solve.partial.blocks import Choices
 from treeclaim.forest.table.columns import Mask, Rows
 from treeclaim.forest.table.forest import Forest
 from treeclaim.model.names import SHARING_TRAIT

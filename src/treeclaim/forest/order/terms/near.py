@@ -12,7 +12,7 @@ from treeclaim.forest.domains.relation import Relation
 from treeclaim.forest.order.relatives import Relatives
 from treeclaim.forest.order.terms.term import Partial, TermValue
 from treeclaim.forest.order.totals import Floats
-from treeclaim.forest.solve.blocks import Choices
+from treeclaim.forest.solve.partial.blocks import Choices
 from treeclaim.forest.table.columns import Rows
 
 

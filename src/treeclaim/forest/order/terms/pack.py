@@ -11,7 +11,7 @@ from treeclaim.forest.order.terms.counted import CountedTrees, Taken, first_of_e
 from treeclaim.forest.order.terms.options import greatest, least
 from treeclaim.forest.order.terms.term import TermValue
 from treeclaim.forest.order.totals import ClassTotals, Floats
-from treeclaim.forest.solve.blocks import Choices
+from treeclaim.forest.solve.partial.blocks import Choices
 
 
 class PackOfClass(TermValue):

@@ -12,7 +12,7 @@ from treeclaim.forest.order.terms.counted import Taken
 from treeclaim.forest.order.terms.options import greatest, least
 from treeclaim.forest.order.terms.term import Partial, TermValue
 from treeclaim.forest.order.totals import ClassTotals, Floats
-from treeclaim.forest.solve.blocks import Choices
+from treeclaim.forest.solve.partial.blocks import Choices
 from treeclaim.forest.table.columns import Rows
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from treeclaim.forest.order.terms.counted import CountedTrees
 from treeclaim.forest.order.terms.term import TermValue
 from treeclaim.forest.order.totals import Floats
-from treeclaim.forest.solve.blocks import Choices
+from treeclaim.forest.solve.partial.blocks import Choices
 from treeclaim.forest.table.columns import Rows
 from treeclaim.forest.table.forest import Forest
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from treeclaim.forest.order.totals import Floats
-from treeclaim.forest.solve.blocks import Choices
+from treeclaim.forest.solve.partial.blocks import Choices
 from treeclaim.forest.table.columns import Rows
 
 

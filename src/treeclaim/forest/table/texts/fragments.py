@@ -6,7 +6,7 @@ from typing import Any
 
 import orjson
 
-from treeclaim.forest.table.inventory_view import InventoryView
+from treeclaim.forest.table.texts.inventory_view import InventoryView
 from treeclaim.model.provider import Provider
 from treeclaim.model.request import BodyForm
 

@@ -7,7 +7,7 @@ import numpy as np
 
 from treeclaim.forest.bounds.budget import Budget
 from treeclaim.forest.domains.relation import Relation
-from treeclaim.forest.placing.closed import times_of_pairs
+from treeclaim.forest.placing.counting.closed import times_of_pairs
 from treeclaim.forest.placing.scratch import Scratch
 from treeclaim.forest.solve.problem import Problem
 from treeclaim.forest.solve.relate import relate

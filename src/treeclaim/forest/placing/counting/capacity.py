@@ -16,14 +16,14 @@ from typing import Any
 import numpy as np
 
 from treeclaim.forest.bounds.budget import Budget
-from treeclaim.forest.placing.alike import alone, likenesses
-from treeclaim.forest.placing.bound import at_most, at_most_by_tree
 from treeclaim.forest.placing.candidate import Candidate
-from treeclaim.forest.placing.closed import counts_at_once
+from treeclaim.forest.placing.counting.alike import alone, likenesses
+from treeclaim.forest.placing.counting.bound import at_most, at_most_by_tree
+from treeclaim.forest.placing.counting.closed import counts_at_once
+from treeclaim.forest.placing.counting.tree_counts import TreeCounts, remembered
 from treeclaim.forest.placing.domains import AggregateDomains, Domains, TreeDomains
 from treeclaim.forest.placing.queries import Independent, query_of
 from treeclaim.forest.placing.scratch import Scratch
-from treeclaim.forest.placing.tree_counts import TreeCounts, remembered
 from treeclaim.forest.solve.relate import relate
 from treeclaim.forest.table.columns import Integers, Mask, Trees
 from treeclaim.forest.table.forest import Forest

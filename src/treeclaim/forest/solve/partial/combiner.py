@@ -32,8 +32,8 @@ from treeclaim.forest.domains.domain import Domain
 from treeclaim.forest.domains.windows import Window
 from treeclaim.forest.feasibility.joint_feasibility import JointFeasibility
 from treeclaim.forest.feasibility.subtrees import Heads
-from treeclaim.forest.solve.blocks import Anchored, Block, Stack, most_rows
-from treeclaim.forest.solve.rules import Rules
+from treeclaim.forest.solve.partial.blocks import Anchored, Block, Stack, most_rows
+from treeclaim.forest.solve.partial.rules import Rules
 from treeclaim.forest.table.columns import Integers, Mask
 
 
