@@ -2,8 +2,8 @@
 """Many clients on several workers: every answer fits one order of all claims."""
 
 from tests.extent import Extent
-from tests.faults.load import Load, build
-from tests.faults.service import running
+from tests.faults.harness.load import Load, build
+from tests.faults.harness.service import running
 
 WORKERS, WRITES = (4, 250) if Extent.everything else (2, 100)
 

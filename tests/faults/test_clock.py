@@ -5,8 +5,8 @@ import shutil
 
 import pytest
 
-from tests.faults.load import Load, build
-from tests.faults.service import running
+from tests.faults.harness.load import Load, build
+from tests.faults.harness.service import running
 
 WRITES = 30
 

@@ -8,9 +8,9 @@ import pytest
 import sqlalchemy as sa
 from sqlalchemy.engine import make_url
 
-from tests.faults.load import Load, build
-from tests.faults.proxy import Proxy
-from tests.faults.service import eventually, running
+from tests.faults.harness.load import Load, build
+from tests.faults.harness.proxy import Proxy
+from tests.faults.harness.service import eventually, running
 
 WRITES = 25
 CUTS = 3

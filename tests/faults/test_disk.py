@@ -9,7 +9,7 @@ import pytest
 import sqlalchemy as sa
 from sqlalchemy.engine import make_url
 
-from tests.faults.service import client_of, eventually, running
+from tests.faults.harness.service import client_of, eventually, running
 
 ROOM = 4_000_000
 

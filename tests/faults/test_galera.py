@@ -11,9 +11,9 @@ from sqlalchemy.engine import make_url
 
 from bench.ports import free_port
 from tests.databases import GaleraNode, MissingServerError
-from tests.faults.load import Load, build
-from tests.faults.proxy import Proxy
-from tests.faults.service import client_of, eventually, running
+from tests.faults.harness.load import Load, build
+from tests.faults.harness.proxy import Proxy
+from tests.faults.harness.service import client_of, eventually, running
 from treeclaim.model.claim import ConsumerClaim
 from treeclaim.model.errors import (
     CapacityExceededError,

@@ -25,8 +25,8 @@ from bench.hostile_load import (
 )
 from bench.worlds import flat
 from bench.worlds.bulk import write_world
-from tests.faults.placements import PATH, VERSION
-from tests.faults.service import client_of
+from tests.faults.harness.placements import PATH, VERSION
+from tests.faults.harness.service import client_of
 
 SECONDS = 20
 MOST_BYTES = 1_000_000_000

@@ -7,8 +7,8 @@ import uuid
 import httpx
 import pytest
 
-from tests.faults.load import Load, build
-from tests.faults.service import client_of, eventually, running
+from tests.faults.harness.load import Load, build
+from tests.faults.harness.service import client_of, eventually, running
 
 WRITES = 25
 BATCH = 200

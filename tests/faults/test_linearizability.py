@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The judge itself: it accepts what can be explained, and nothing else."""
 
-from tests.faults.linearizability import FOREVER, Step, explained, narrowed
+from tests.faults.harness.linearizability import FOREVER, Step, explained, narrowed
 
 
 def test_a_read_during_a_claim_may_see_either_state():

@@ -11,8 +11,8 @@ import sqlalchemy as sa
 
 from tests.databases import MissingServerError, server_of
 from tests.faults.conftest import SERVERS
-from tests.faults.load import build
-from tests.faults.service import client_of, eventually, running
+from tests.faults.harness.load import build
+from tests.faults.harness.service import client_of, eventually, running
 from treeclaim.model.errors import ResourceClassInUseError
 from treeclaim.model.inventory import Inventory
 from treeclaim.store import DatabaseSettings, Store

@@ -5,8 +5,8 @@ import pytest
 import sqlalchemy as sa
 
 from tests.databases import MissingServerError, Postgresql, Standby
-from tests.faults.load import Load, build
-from tests.faults.service import eventually, running
+from tests.faults.harness.load import Load, build
+from tests.faults.harness.service import eventually, running
 
 WRITES = 40
 

@@ -17,10 +17,10 @@ from sqlalchemy.engine import make_url
 
 from bench.ports import free_port
 from tests.databases import MissingServerError, new_server_of, server_of
-from tests.faults.bodies import assert_tells_nothing, assert_unavailable
 from tests.faults.conftest import SERVERS
-from tests.faults.proxy import Proxy
-from tests.faults.service import environment_of, eventually
+from tests.faults.harness.bodies import assert_tells_nothing, assert_unavailable
+from tests.faults.harness.proxy import Proxy
+from tests.faults.harness.service import environment_of, eventually
 from tests.service import client_of, schema_on, start_on
 from treeclaim.model.errors import StoreUnavailableError
 from treeclaim.store import DatabaseSettings, Store

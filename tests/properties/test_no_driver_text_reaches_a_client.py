@@ -13,7 +13,7 @@ import sqlalchemy as sa
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.faults.bodies import assert_tells_nothing
+from tests.faults.harness.bodies import assert_tells_nothing
 from tests.service import client_of, services_on
 from treeclaim.admin.app import make_admin_application
 from treeclaim.api.routes import OPERATIONS

@@ -9,7 +9,7 @@ import pytest
 from sqlalchemy.engine import make_url
 
 from tests.databases import MissingServerError, server_of
-from tests.faults.bodies import assert_tells_nothing
+from tests.faults.harness.bodies import assert_tells_nothing
 from tests.service import client_of, make_application, schema_on, start_on
 
 pytestmark = pytest.mark.slow

@@ -6,7 +6,7 @@ import uuid
 
 import pytest
 
-from tests.faults.service import eventually
+from tests.faults.harness.service import eventually
 from tests.service import schema_on
 from treeclaim.model.errors import StoreUnavailableError
 from treeclaim.replica import Replica

@@ -189,6 +189,7 @@ def test_a_claim_finds_its_names_whatever_the_collation_of_their_tables(store, h
     assert store.read(allocation_queries.of_consumer, consumer).project_id == "project"
 
 
+@pytest.mark.slow
 def test_a_claim_reads_no_inventories_but_those_of_its_providers(store):
     """Also where the server has no statistics yet, as in a new database."""
     if store.engine.dialect.name != "postgresql":

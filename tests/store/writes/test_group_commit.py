@@ -10,7 +10,7 @@ from contextlib import closing
 import pytest
 import sqlalchemy as sa
 
-from tests.faults.linearizability import Step, explained
+from tests.faults.harness.linearizability import Step, explained
 from treeclaim.model.claim import ConsumerClaim, Generation
 from treeclaim.model.errors import (
     AllocationProviderNotFoundError,

@@ -3,7 +3,7 @@
 
 import difflib
 import uuid
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -19,6 +19,7 @@ from treeclaim.client.loading.changes import (
     wanted,
 )
 from treeclaim.client.parallel import THREADS, in_parallel
+from treeclaim.client.topology.ancestry import circles, depths, descendants
 from treeclaim.client.topology.document import Problem
 from treeclaim.client.topology.planned import PlannedProvider, Topology, TopologyError, circle
 from treeclaim.client.versions import Need
@@ -108,10 +109,12 @@ class _Planner:
         self._by_name = {row["name"]: row["uuid"] for row in listed}
         self._uuids: dict[str, str] = {}
         """Uuids of the file's providers by name."""
+        self._in_file: set[str] = set()
         self._parents: dict[str, str | None] = {
             row["uuid"]: row.get("parent_provider_uuid") for row in listed
         }
         """Uuids of parents, as they will be."""
+        self._depths: dict[str, int] = {}
 
     def missing_names(self) -> tuple[list[str], list[str]]:
         """Return the custom traits and classes to create; standard names must exist."""
@@ -144,6 +147,7 @@ class _Planner:
         """Find each provider's uuid and parent, and check that the trees have no circle."""
         for planned in self._topology.providers:
             self._uuids[planned.name] = self._uuid_of(planned)
+        self._in_file = set(self._uuids.values())
         for planned in self._topology.providers:
             own = self._uuids[planned.name]
             if planned.parent is None:
@@ -153,6 +157,7 @@ class _Planner:
             else:
                 found = self._parent_of(planned, planned.parent.name)
                 self._parents[own] = found or self._parents.get(own)
+        self._depths = depths(self._parents)
         self._check_circles()
 
     def _uuid_of(self, planned: PlannedProvider) -> str:
@@ -177,28 +182,17 @@ class _Planner:
         found = self._uuids.get(name) or self._by_name.get(name)
         if found is None:
             own = _canonical(name)
-            if own in self._by_uuid or own in self._uuids.values():
+            if own in self._by_uuid or own in self._in_file:
                 return own
             line = planned.line if planned.parent is None else planned.parent.line
             self._say(line, f"there is no provider {name!r}, neither here nor in the service")
         return found
 
     def _check_circles(self) -> None:
+        in_circle = circles(self._parents)
         for planned in self._topology.providers:
-            own = self._uuids[planned.name]
-            if planned.parent is not None and self._is_below(own, {own}):
+            if planned.parent is not None and self._uuids[planned.name] in in_circle:
                 self.problems.append(circle(planned.parent, planned.name))
-
-    def _level(self, own: str) -> int | None:
-        """Return a provider's depth, None if it is its own ancestor."""
-        seen = {own}
-        above = self._parents.get(own)
-        while above is not None:
-            if above in seen:
-                return None
-            seen.add(above)
-            above = self._parents.get(above)
-        return len(seen) - 1
 
     def states(self, threads: int, progress: Callable[[int, int], None]) -> list[State | None]:
         """Read of each provider of the file what the file says something about."""
@@ -227,7 +221,7 @@ class _Planner:
         own = self._uuids[planned.name]
         change = change_of(planned, before, own, self._parents[own], prune=self._prune)
         self._check_inventories(planned, change)
-        return replace(change, level=self._level(own) or 0)
+        return replace(change, level=self._depths[own])
 
     def _check_inventories(self, planned: PlannedProvider, change: Change) -> None:
         after = change.after
@@ -249,29 +243,17 @@ class _Planner:
         """
         if not self._prune:
             return []
-        kept = set(self._uuids.values())
         listing = {
             self._uuids[planned.name]
             for planned in self._topology.providers
             if planned.lists_children
         }
-        going = [own for own in self._by_uuid if own not in kept and self._is_below(own, listing)]
-        rows = [(self._level(own) or 0, self._by_uuid[own]) for own in going]
+        going = descendants(self._parents, listing) - self._in_file
+        rows = [(self._depths[own], row) for own, row in self._by_uuid.items() if own in going]
         return [
             Change(Action.DELETE, _listed_state(row), None, None, level)
             for level, row in sorted(rows, key=lambda pair: -pair[0])
         ]
-
-    def _is_below(self, own: str, those: Collection[str]) -> bool:
-        """Tell whether a provider is somewhere below one of those."""
-        seen: set[str] = set()
-        above = self._parents.get(own)
-        while above is not None and above not in seen:
-            if above in those:
-                return True
-            seen.add(above)
-            above = self._parents.get(above)
-        return False
 
     def names(self) -> dict[str, str]:
         """Return names by uuid, as they will be."""

@@ -6,6 +6,7 @@ import uuid
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from treeclaim.client.topology.ancestry import circles
 from treeclaim.client.topology.document import Members, Problem, read_document
 from treeclaim.client.topology.entries import Entry, EntryReader, filled_in
 from treeclaim.client.topology.planned import (
@@ -143,11 +144,13 @@ def _check_circles(planned: Sequence[PlannedProvider], problems: list[Problem]) 
         name = None if provider.parent is None else provider.parent.name
         return None if name is None else first.get(name) or by_uuid.get(name.lower())
 
-    for provider in planned:
-        seen = {provider.name}
-        ancestor = above(provider)
-        while ancestor is not None and ancestor.name not in seen:
-            seen.add(ancestor.name)
-            ancestor = above(ancestor)
-        if provider.parent is not None and ancestor is not None and ancestor.name == provider.name:
-            problems.append(circle(provider.parent, provider.name))
+    parents = {
+        provider.name: None if (parent := above(provider)) is None else parent.name
+        for provider in first.values()
+    }
+    in_circle = circles(parents)
+    problems.extend(
+        circle(provider.parent, provider.name)
+        for provider in first.values()
+        if provider.parent is not None and provider.name in in_circle
+    )

@@ -16,9 +16,9 @@ from dataclasses import dataclass, field
 
 import httpx
 
-from tests.faults.linearizability import FOREVER, Step, explained
-from tests.faults.placements import Placing, judge_lost
-from tests.faults.service import client_of, eventually
+from tests.faults.harness.linearizability import FOREVER, Step, explained
+from tests.faults.harness.placements import Placing, judge_lost
+from tests.faults.harness.service import client_of, eventually
 
 HOSTS = 3
 CLIENTS = 32

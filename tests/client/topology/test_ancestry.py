@@ -1,0 +1,47 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Circles, depths and descendants, against walking up from each."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from treeclaim.client.topology.ancestry import circles, depths, descendants
+
+NAMES = st.sampled_from("abcdefgh")
+PARENTS = st.dictionaries(NAMES, st.none() | NAMES)
+
+
+def above(parents, name):
+    """All above a provider; it is among them itself if it is in a circle."""
+    found = []
+    while (name := parents.get(name)) is not None and name not in found:
+        found.append(name)
+    return found
+
+
+@given(PARENTS)
+def test_who_is_an_ancestor_of_its_own_is_in_a_circle(parents):
+    assert circles(parents) == {name for name in parents if name in above(parents, name)}
+
+
+@given(PARENTS)
+def test_depths_count_the_ancestors(parents):
+    found = depths(parents)
+    in_circle = circles(parents)
+    for name in parents:
+        ancestors = above(parents, name)
+        is_bad = in_circle & {name, *ancestors}
+        assert found[name] == (0 if is_bad else len(ancestors))
+
+
+@given(PARENTS, st.frozensets(NAMES))
+def test_descendants_have_an_ancestor_among_those(parents, those):
+    expected = {name for name in parents if those & set(above(parents, name))}
+    assert descendants(parents, those) == expected
+
+
+def test_a_chain_of_200_000_is_no_work():
+    chain = {str(number): str(number + 1) for number in range(200_000)}
+    assert circles(chain) == set()
+    assert depths(chain)["0"] == 200_000
+    assert len(descendants(chain, {"200000"})) == 200_000
+    assert circles(chain | {"200000": "0"}) == {*chain, "200000"}
