@@ -4,8 +4,10 @@
 import argparse
 import codecs
 import sys
+from typing import TYPE_CHECKING
 
-from rich.console import Console
+if TYPE_CHECKING:
+    from rich.console import Console
 
 PORT = 8778
 """The conventional port of the Placement API."""
@@ -84,18 +86,13 @@ def port(text: str) -> int:
     return int(text)
 
 
-class _Printer(Console):
-    """Fails as `print` does when the reader is gone; rich alone would end the process."""
-
-    def on_broken_pipe(self) -> None:
-        """Let the failure reach the command's end."""
-        raise BrokenPipeError
-
-
-def printer() -> Console:
+def printer() -> "Console":
     """Return what prints tables and trees: as wide as the terminal, uncut and plain elsewhere."""
+    # Four megabytes, which the first process of a service does without.
+    from treeclaim.cli.printing import Printer  # noqa: PLC0415
+
     is_seen = sys.stdout.isatty()
-    return _Printer(
+    return Printer(
         width=None if is_seen else _WIDEST,
         color_system="auto" if is_seen else None,
         highlight=False,
