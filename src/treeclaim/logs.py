@@ -4,17 +4,16 @@
 import logging
 import re
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from copy import copy
 from logging.handlers import QueueHandler, QueueListener
 from multiprocessing.util import Finalize
 from queue import Empty, SimpleQueue
 from typing import Any
 
-from oslo_log import log
+from oslo_config import cfg
+from oslo_log import _options, log
 from oslo_log.formatters import JSONFormatter
-
-from treeclaim.config import PROJECT, Configuration
 
 _REQUESTS = "treeclaim.requests"
 """The logger that has one line for each request, see `api.layers`."""
@@ -27,15 +26,37 @@ _GATHER = 0.1
 """Seconds in which lines gather before they are written."""
 
 
-def set_up(configuration: Configuration) -> None:
-    """Start logging as the operator's options say."""
-    log.setup(configuration.options, PROJECT)
+def set_up(options: cfg.ConfigOpts, program: str) -> None:
+    """Start logging as the operator's options say, each line when it is told.
+
+    No thread is started, so a process may fork after this; see `write_requests_behind`.
+    """
+    log.setup(options, program)
     for handler in logging.getLogger().handlers:
         if handler.formatter is not None and not isinstance(handler.formatter, JSONFormatter):
             handler.setFormatter(_OneLine(handler.formatter))
-    _write_requests_behind()
-    if configuration.options.log_options:
-        configuration.options.log_opt_values(logging.getLogger(__name__), logging.DEBUG)
+
+
+def tell_options(options: cfg.ConfigOpts) -> None:
+    """Log the values of all options, where an option asks for that."""
+    if options.log_options:
+        options.log_opt_values(logging.getLogger(__name__), logging.DEBUG)
+
+
+def options_of(options: cfg.ConfigOpts) -> dict[str, Any]:
+    """Return the values of all options of logging, for a process that reads no configuration."""
+    known = [option for _, some in _options.list_opts() for option in some]
+    return {one.dest: options[one.dest] for one in known if one.dest in options}
+
+
+def set_up_by(values: Mapping[str, Any], program: str) -> None:
+    """Start logging as another process was told to; see `options_of`."""
+    options = cfg.ConfigOpts()
+    log.register_options(options)
+    options([], default_config_files=[], default_config_dirs=[])
+    for name, value in values.items():
+        options.set_override(name, value)
+    set_up(options, program)
 
 
 def one_line(text: str, *, keep: str = "") -> str:
@@ -77,7 +98,7 @@ class _OneLine(logging.Formatter):
         return one_line(self._inner.format(cleaned), keep="\n")
 
 
-def _write_requests_behind() -> None:
+def write_requests_behind() -> None:
     """Let a thread format and write request lines, so that no client waits for them.
 
     That took a fifth of the time of a small answer. All other messages are written at once.

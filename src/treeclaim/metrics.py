@@ -7,36 +7,16 @@ one in PROMETHEUS_MULTIPROC_DIR; without it each process that was not started by
 ours makes a temporary one, which its children find in the environment.
 """
 
-import atexit
-import os
 import platform
-import shutil
-import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from time import perf_counter
 
 from treeclaim import __version__
+from treeclaim.metrics_folder import provide_folder
 
-FOLDER_VARIABLE = "PROMETHEUS_MULTIPROC_DIR"
-
-
-def _provide_folder() -> None:
-    """Make the folder before the library is imported, which looks for it then."""
-    if os.environ.get(FOLDER_VARIABLE):
-        return
-    folder = tempfile.mkdtemp(prefix="treeclaim-metrics-")
-    os.environ[FOLDER_VARIABLE] = folder
-    owner = os.getpid()
-
-    def remove() -> None:
-        if os.getpid() == owner:
-            shutil.rmtree(folder, ignore_errors=True)
-
-    atexit.register(remove)
-
-
-_provide_folder()
+# The library looks for the folder when it is imported.
+provide_folder()
 
 from prometheus_client import Counter, Gauge, Histogram  # noqa: E402 - see above
 
@@ -99,7 +79,14 @@ BUILD = Gauge(
     ["version", "python"],
     multiprocess_mode="livemax",
 )
-BUILD.labels(__version__, platform.python_version()).set(1)
+
+
+def tell_build() -> None:
+    """Say which release runs, in each process anew: after a fork its values begin at zero."""
+    BUILD.labels(__version__, platform.python_version()).set(1)
+
+
+tell_build()
 
 
 phase_listeners: list[Callable[[str, float], None]] = []

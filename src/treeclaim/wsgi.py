@@ -6,10 +6,9 @@ request or, where a server imports the module before forking, in each worker by 
 """
 
 import logging
-import os
 import threading
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from importlib import import_module
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
@@ -20,14 +19,12 @@ from treeclaim.api.middleware.draining import Draining
 from treeclaim.api.protocol.operations.services import Services
 from treeclaim.config import Configuration
 from treeclaim.model.errors import StoreUnavailableError
+from treeclaim.store import Store
 
 if TYPE_CHECKING:
     from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
 
 _LOG = logging.getLogger(__name__)
-
-CONFIG_FILES_VARIABLE = "TREECLAIM_CONFIG_FILES"
-"""Names configuration files to the workers of `treeclaim serve`."""
 
 _TELLS_THREADS: Mapping[str, Callable[[Any], Any]] = {
     "uwsgi": lambda module: module.opt["threads"],
@@ -53,36 +50,43 @@ class Started:
     configuration: Configuration
 
 
-def start(processes: str = "of another server", *, pages: bool = False) -> Started:
+def start() -> Started:
     """Start the service now, configured by files and environment, and log a line about it.
-
-    Args:
-        processes: How many workers and threads there are, for the line.
-        pages: Whether the pages are served where no option says so.
 
     Raises:
         ConfigurationError: if an option is missing or impossible.
         SchemaRevisionError: if the database's schema is not the one understood.
         StoreUnavailableError: if the database cannot be reached.
     """
-    files = os.environ.get(CONFIG_FILES_VARIABLE, "")
-    configuration = config.load(config_files=[path for path in files.split(os.pathsep) if path])
-    if configuration.pages is None:
-        configuration = replace(configuration, pages=pages)
-    logs.set_up(configuration)
+    configuration = config.load()
+    logs.set_up(configuration.options, config.PROJECT)
+    logs.write_requests_behind()
+    logs.tell_options(configuration.options)
     allocator.keep_large_blocks()
     allocator.collect_rarely()
     services = start_services(configuration)
+    tell_start(configuration, services.store, "of another server", _loaded(services))
+    warn_of_threads(configuration.server_threads, _threads_of_server())
+    return Started(application_of(services, configuration), configuration)
+
+
+def tell_start(configuration: Configuration, store: Store, processes: str, loaded: str) -> None:
+    """Log what was started.
+
+    Args:
+        configuration: What the operator configured.
+        store: The database.
+        processes: How many workers and threads there are.
+        loaded: What was loaded.
+    """
     _LOG.info(
         "Treeclaim %s on %s, authentication %s, workers %s, %s",
         __version__,
-        services.store.engine.dialect.name,
+        store.engine.dialect.name,
         configuration.auth_strategy,
         processes,
-        _loaded(services),
+        loaded,
     )
-    _warn_of_threads(configuration.server_threads, _threads_of_server())
-    return Started(application_of(services, configuration), configuration)
 
 
 def _threads_of_server() -> int | None:
@@ -99,7 +103,7 @@ def _threads_of_server() -> int | None:
     return None
 
 
-def _warn_of_threads(configured: int, actual: int | None) -> None:
+def warn_of_threads(configured: int, actual: int | None) -> None:
     """Warn if the threads cannot be divided as docs/operate.md, "Admission", says."""
     if actual is not None and actual != configured:
         _LOG.warning(
@@ -124,11 +128,18 @@ def _loaded(services: Services) -> str:
     begin = perf_counter()
     try:
         with services.replica.current() as forest:
-            providers = len(forest)
+            return loaded_words(len(forest), perf_counter() - begin)
     except StoreUnavailableError:
         # It comes with the first request that finds the database.
-        return "providers not loaded: the database does not answer"
-    return f"{providers} providers loaded in {perf_counter() - begin:.2f} s"
+        return NOTHING_LOADED
+
+
+NOTHING_LOADED = "providers not loaded: the database does not answer"
+
+
+def loaded_words(providers: int, seconds: float) -> str:
+    """Say how many providers were loaded in which time."""
+    return f"{providers} providers loaded in {seconds:.2f} s"
 
 
 class _Lazy:

@@ -26,8 +26,11 @@ def metrics_of(folder, *options):
 
 
 @pytest.mark.slow
-def test_the_release_and_each_process_are_told(tmp_path):
-    with metrics_of(tmp_path, "--workers=2") as text:
+@pytest.mark.parametrize("workers", [1, 2])
+def test_the_release_and_each_process_are_told(tmp_path, workers):
+    # The first process, the listener, and the loader that several workers have.
+    processes = {1: 3, 2: 5}[workers]
+    with metrics_of(tmp_path, f"--workers={workers}") as text:
         assert re.search(
             rf'treeclaim_build_info{{python="3[^"]*",version="{re.escape(__version__)}"}} 1\.0',
             text(),
@@ -35,10 +38,11 @@ def test_the_release_and_each_process_are_told(tmp_path):
         resident = eventually(
             lambda: (
                 found
-                if len(found := re.findall(r"process_resident_memory_bytes{.*} (\S+)", text())) > 2
+                if len(found := re.findall(r"process_resident_memory_bytes{.*} (\S+)", text()))
+                == processes
                 else None
             ),
-            "both workers and the listener are told",
+            "all processes are told",
         )
         assert all(10e6 < float(value) < 10e9 for value in resident)
         for name in ("process_cpu_seconds_total", "process_open_fds", "process_threads"):

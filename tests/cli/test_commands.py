@@ -7,7 +7,7 @@ import sqlite3
 import httpx
 import pytest
 
-from tests.cli.processes import call
+from tests.cli.processes import call, run
 from tests.servers import command_environment, service_environment, serving
 
 
@@ -34,7 +34,7 @@ def test_db_sync_makes_the_schema_and_is_harmless_to_repeat(environment):
 def test_a_database_at_another_revision_is_refused_with_advice(environment, tmp_path):
     call(environment, "db", "sync")
     set_revision(tmp_path, "cafe00000000")
-    refused = call(environment, "serve")
+    refused = run(environment, "serve")
     assert refused.returncode == 1
     assert "cafe00000000" in refused.stderr
     assert "a082b8bb98d0" in refused.stderr
@@ -57,7 +57,7 @@ def test_db_check_says_by_its_exit_code_whether_a_database_can_be_taken_over(
 
 
 def test_serve_without_a_schema_says_what_to_do(environment):
-    refused = call(environment, "serve")
+    refused = run(environment, "serve")
     assert refused.returncode == 1
     assert "treeclaim db sync" in refused.stderr
 
@@ -83,7 +83,7 @@ def test_a_port_in_use_is_named(environment):
         taken.bind(("127.0.0.1", 0))
         taken.listen()
         port = str(taken.getsockname()[1])
-        refused = call(environment, "serve", "--port", port)
+        refused = run(environment, "serve", "--port", port)
     assert refused.returncode == 1
     assert port in refused.stderr
 

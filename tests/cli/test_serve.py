@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """How `treeclaim serve` listens, and what becomes of requests while its processes change."""
 
-import os
 import re
 import signal
 import socket
@@ -10,18 +9,20 @@ import stat
 import subprocess
 import threading
 import uuid
+from contextlib import suppress
 
 import httpx
 import psutil
 import pytest
 
 from bench.ports import free_port
-from tests.cli.processes import call
+from tests.cli.processes import call, run
 from tests.servers import TREECLAIM, eventually, running, service_environment, serving
 from treeclaim.cli import serve
 from treeclaim.cli.main import parser
-from treeclaim.server.processes import supervisor
+from treeclaim.server.processes import loader, supervisor
 from treeclaim.server.processes.listening import tls_context
+from treeclaim.server.processes.orders import Role, connected_sockets
 from treeclaim.server.settings import ServerSettings
 
 HEADERS = {"x-auth-token": "admin", "openstack-api-version": "placement 1.39"}
@@ -99,7 +100,22 @@ class Load:
 
 def workers_of(service):
     """The ids of the processes that answer."""
-    return {one.pid for one in psutil.Process(service.process.pid).children()}
+    return {one.pid for one in children_of(service, Role.WORKER)}
+
+
+def loaders_of(service):
+    """The loaders that run."""
+    return children_of(service, loader.NAME)
+
+
+def children_of(service, name):
+    """The children of the first process that have a name."""
+    found = []
+    for one in psutil.Process(service.process.pid).children():
+        with suppress(psutil.NoSuchProcess):
+            if one.name() == name and one.status() != psutil.STATUS_ZOMBIE:
+                found.append(one)
+    return found
 
 
 @pytest.mark.slow
@@ -212,10 +228,12 @@ def test_a_worker_that_dies_is_replaced_while_requests_wait(tls_service, trustin
 
 @pytest.mark.slow
 def test_nothing_is_left_of_a_service_that_was_killed(environment, tmp_path, url):
-    with serving(environment, tmp_path, url=url) as service:
-        (worker,) = workers_of(service)
+    with serving(environment, tmp_path, "--workers=2", url=url) as service:
+        eventually(lambda: len(workers_of(service)) == 2, "all workers run")
+        left = psutil.Process(service.process.pid).children(recursive=True)
+        assert len(left) == 3, "a loader and two workers"
         service.stop(signal.SIGKILL)
-        assert eventually(lambda: not psutil.pid_exists(worker), "the worker ends", seconds=120)
+        assert psutil.wait_procs(left, timeout=120)[1] == []
     with serving(environment, tmp_path, url=url):
         assert httpx.get(url, timeout=60).status_code == 200
 
@@ -329,7 +347,6 @@ def test_clients_without_a_certificate_are_refused_where_one_is_required(
     ("options", "told"),
     [
         (["--tls-certificate=/nowhere.pem"], "--tls-key"),
-        (["--tls-certificate=/nowhere.pem", "--tls-key=/nowhere.pem"], "No such file"),
         (["--unix-socket=/nowhere/placement.sock"], "folder"),
         (["--unix-socket=/etc/passwd"], "no socket"),
         (["--worker-lifetime=1"], "60"),
@@ -357,9 +374,12 @@ def test_a_key_may_be_of_the_old_kind_and_one_of_another_certificate_is_refused(
     old = tmp_path / "old.pem"
     openssl("rsa", "-traditional", "-in", certificate[1], "-out", old)
     wrong = tls_options((certificate[0], authority / "ca.key"))
-    refused = call(environment, "serve", f"--port={free_port()}", *wrong)
-    assert refused.returncode == 1
-    assert "certificate and key cannot be used" in refused.stderr
+    missing = tls_options((certificate[0], "/nowhere.pem"))
+    for options, told in ((wrong, "mismatch"), (missing, "No such file")):
+        refused = run(environment, "serve", f"--port={free_port()}", *options)
+        assert refused.returncode == 1
+        assert "certificate and key cannot be used" in refused.stderr
+        assert told in refused.stderr
     settings = serve._settings(
         parser("serve").parse_args(["serve", *tls_options((certificate[0], old))])
     )
@@ -380,24 +400,76 @@ def test_workers_that_are_killed_again_and_again_come_back(environment, tmp_path
         assert service.stop() == 0
 
 
-def test_a_worker_ends_by_itself_whose_first_process_died_before_it_began(tmp_path):
+def test_a_loader_ends_by_itself_whose_first_process_died_before_it_began(tmp_path):
     environment = service_environment(tmp_path)
-    ready, told = os.pipe()
+    ours, theirs = connected_sockets()
     settings = ServerSettings("127.0.0.1", 0, None, None, 1, 1, None, None, None, None, None)
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        command = [*TREECLAIM[:2], "treeclaim.server", settings.to_json()]
-        worker = subprocess.Popen(
-            [*command, str(listener.fileno()), str(told)],
+    with ours, theirs:
+        started = subprocess.Popen(
+            [*TREECLAIM[:2], "treeclaim.server", settings.to_json(), str(theirs.fileno())],
             env=environment,
             # Its end is there already, as if whoever held the other one had died.
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
-            pass_fds=(listener.fileno(), told),
+            pass_fds=(theirs.fileno(),),
         )
-        os.close(told)
-        os.close(ready)
-        worker.wait(timeout=120)
+        started.wait(timeout=120)
+
+
+@pytest.mark.slow
+def test_a_killed_loader_costs_nothing_but_another_one(environment, tmp_path, url):
+    with serving(environment, tmp_path, "--workers=2", url=url) as service:
+        eventually(lambda: len(workers_of(service)) == 2, "all workers run")
+        before = workers_of(service)
+        (killed,) = loaders_of(service)
+        killed.kill()
+        killed.wait(timeout=60)
+        assert workers_of(service) == before
+        assert httpx.get(url, timeout=60).status_code == 200
+        psutil.Process(min(before)).kill()
+        eventually(lambda: len(workers_of(service) - before) == 1, "another worker runs")
+        assert workers_of(service) & before == {max(before)}
+        assert len(loaders_of(service)) == 1
+        assert service.stop() == 0
+
+
+@pytest.mark.slow
+def test_a_worker_that_is_forked_after_changes_answers_with_them(environment, tmp_path, url):
+    with serving(environment, tmp_path, "--workers=2", url=url) as service:
+        eventually(lambda: len(workers_of(service)) == 2, "all workers run")
+        (loaded,) = loaders_of(service)
+        for name in ("first", "second"):
+            add_host(url, name)
+        before = workers_of(service)
+        for one in before:
+            psutil.Process(one).kill()
+        asked = f"{url}/allocation_candidates?resources=VCPU:1"
+        answer = httpx.get(asked, headers=HEADERS, timeout=60)
+        assert len(answer.json()["allocation_requests"]) == 2
+        assert not before & workers_of(service)
+        assert loaders_of(service) == [loaded]
+
+
+@pytest.mark.slow
+def test_all_workers_that_are_killed_while_a_reload_is_under_way_are_new_afterwards(
+    environment, tmp_path, url
+):
+    with serving(environment, tmp_path, "--workers=2", url=url) as service:
+        eventually(lambda: len(workers_of(service)) == 2, "all workers run")
+        (former,) = loaders_of(service)
+        before = workers_of(service)
+        service.send(signal.SIGHUP)
+        for one in before:
+            psutil.Process(one).kill()
+        eventually(lambda: former not in loaders_of(service), "the loader is new")
+        eventually(
+            lambda: service.log.read_text().count("runs as process") >= 4, "both were replaced"
+        )
+        eventually(lambda: len(workers_of(service)) == 2, "nobody is too many")
+        assert not before & workers_of(service)
+        assert httpx.get(url, timeout=60).status_code == 200
+        assert service.stop() == 0
 
 
 class FakeSystemd:
@@ -489,7 +561,7 @@ def test_a_worker_that_holds_too_much_memory_is_replaced(environment, tmp_path, 
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.0.2.1", "placement.example"])
 def test_who_believes_every_caller_serves_this_machine_alone(environment, host):
-    refused = call(environment, "serve", "--host", host, "--port", str(free_port()))
+    refused = run(environment, "serve", "--host", host, "--port", str(free_port()))
     assert refused.returncode == 1
     assert "--allow-noauth2" in refused.stderr
     assert host in refused.stderr
@@ -517,6 +589,6 @@ def test_who_believes_every_caller_may_be_told_to_serve_others(environment, tmp_
 def test_a_broken_policy_file_stops_the_start(environment, tmp_path):
     (tmp_path / "policy.yaml").write_text("\n'placement:usages': 'role:a andd role:b'\n")
     environment["OS_OSLO_POLICY__POLICY_FILE"] = str(tmp_path / "policy.yaml")
-    refused = call(environment, "serve", "--port", str(free_port()))
+    refused = run(environment, "serve", "--port", str(free_port()))
     assert refused.returncode == 1
     assert "policy.yaml, line 2" in refused.stderr

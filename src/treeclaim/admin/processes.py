@@ -3,14 +3,14 @@
 
 import os
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from treeclaim.metrics import FOLDER_VARIABLE
+from treeclaim.metrics_folder import FOLDER_VARIABLE
 
 _FILE = re.compile(r"gauge_live\w+_(\d+)\.db")
 _UTIME, _STIME, _THREADS, _RSS = 11, 12, 17, 21
@@ -35,6 +35,14 @@ class ProcessCollector(Collector):
     The names are those that Prometheus' own clients use for a single process.
     """
 
+    def __init__(self, others: Sequence[int] = ()) -> None:
+        """Begin.
+
+        Args:
+            others: Processes of the service that count nothing, and so have no files of metrics.
+        """
+        self._others = [str(pid) for pid in others]
+
     def collect(self) -> Iterable[Metric]:
         """Yield the metrics of all running processes."""
         cpu = CounterMetricFamily(
@@ -47,7 +55,7 @@ class ProcessCollector(Collector):
         descriptors = GaugeMetricFamily(
             "process_open_fds", "Open file descriptors.", labels=_LABELS
         )
-        for process in _processes():
+        for process in _processes(self._others):
             labels = [process.pid, _PROGRAM]
             cpu.add_metric(labels, process.cpu_seconds)
             memory.add_metric(labels, process.resident_bytes)
@@ -56,10 +64,11 @@ class ProcessCollector(Collector):
         return cpu, memory, threads, descriptors
 
 
-def _processes() -> Iterator[_Process]:
-    """Yield the running processes that have metrics in the common folder."""
+def _processes(others: Sequence[str]) -> Iterator[_Process]:
+    """Yield the running processes that have metrics in the common folder, and others."""
     names = (path.name for path in Path(os.environ[FOLDER_VARIABLE]).glob("gauge_live*.db"))
-    for pid in sorted({match[1] for name in names if (match := _FILE.fullmatch(name))}):
+    counting = {match[1] for name in names if (match := _FILE.fullmatch(name))}
+    for pid in sorted(counting.union(others)):
         try:
             yield _read(pid)
         except OSError:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from prometheus_client.multiprocess import mark_process_dead
 
-from treeclaim.metrics import FOLDER_VARIABLE
+from treeclaim.metrics_folder import FOLDER_VARIABLE
 
 _LIVING = re.compile(r"gauge_live\w+_(\d+)\.db")
 

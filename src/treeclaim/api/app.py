@@ -21,7 +21,7 @@ from treeclaim.api.protocol.policy.enforcement import Policy
 from treeclaim.api.protocol.policy.files import state_of
 from treeclaim.api.routes import OPERATIONS
 from treeclaim.config import Configuration
-from treeclaim.replica import Replica
+from treeclaim.replica import Picture, Replica
 from treeclaim.store import Store
 from treeclaim.store.database.connecting.engine import await_database
 from treeclaim.store.operations.catalogue import standard_names
@@ -53,8 +53,24 @@ def start_services(configuration: Configuration) -> Services:
         SchemaRevisionError: if the database's schema is not the one understood.
         StoreUnavailableError: if the database cannot be reached.
     """
-    policy = _policy(configuration.options)
-    store = Store(configuration.database, attempts=configuration.claim_attempts)
+    policy = policy_of(configuration.options)
+    store = store_of(configuration)
+    prepare_database(store, configuration)
+    return services_of(configuration, policy, store)
+
+
+def store_of(configuration: Configuration) -> Store:
+    """Return the configured database; nothing is connected yet."""
+    return Store(configuration.database, attempts=configuration.claim_attempts)
+
+
+def prepare_database(store: Store, configuration: Configuration) -> None:
+    """Wait for the database, and see to it that it has schema and standard names.
+
+    Raises:
+        SchemaRevisionError: if the database's schema is not the one understood.
+        StoreUnavailableError: if the database cannot be reached.
+    """
     await_database(
         store.engine, attempts=configuration.max_retries, pause=configuration.retry_interval
     )
@@ -62,9 +78,22 @@ def start_services(configuration: Configuration) -> Services:
         schema.sync(store.engine)
     schema.require_ready(store.engine)
     store.write(standard_names.sync_standard_names)
+
+
+def services_of(
+    configuration: Configuration, policy: Policy, store: Store, picture: Picture | None = None
+) -> Services:
+    """Return what handlers need, over a database that is prepared.
+
+    Args:
+        configuration: What the operator configured.
+        policy: Who may do what.
+        store: The database; no other process uses this object.
+        picture: The inventory, where it is loaded already.
+    """
     return Services(
         store=store,
-        replica=Replica(store, slow_places=max(configuration.server_threads // 4, 1)),
+        replica=Replica(store, max(configuration.server_threads // 4, 1), picture),
         policy=policy,
         search=configuration.search,
         hub=Hub(store),
@@ -83,8 +112,12 @@ def start_services(configuration: Configuration) -> Services:
     )
 
 
-def _policy(options: cfg.ConfigOpts) -> Policy:
-    """Load the policy from the operator's files; log rules in them that have no effect."""
+def policy_of(options: cfg.ConfigOpts) -> Policy:
+    """Load the policy from the operator's files; log rules in them that have no effect.
+
+    Raises:
+        PolicyFileError: if the policy files cannot be understood.
+    """
 
     def load() -> Enforcer:
         enforcer, findings = load_policy(options)

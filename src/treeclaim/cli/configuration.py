@@ -7,24 +7,6 @@ from treeclaim import config
 from treeclaim.cli.output import CommandError
 
 
-def add_config_options(command: argparse.ArgumentParser) -> None:
-    """Add the options that name configuration files."""
-    command.add_argument(
-        "--config-file",
-        action="append",
-        default=[],
-        metavar="PATH",
-        help="a configuration file; may be repeated, later ones win",
-    )
-    command.add_argument(
-        "--config-dir",
-        action="append",
-        default=[],
-        metavar="DIR",
-        help="a directory with more configuration files",
-    )
-
-
 def configuration_of(options: argparse.Namespace) -> config.Configuration:
     """Load the configuration that a command's options name."""
     try:

@@ -2,27 +2,14 @@
 """`treeclaim serve`: the service with a server of its own."""
 
 import argparse
-import signal
 import socket
 import stat
-import subprocess
-import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from treeclaim import logs
-from treeclaim.cli.configuration import add_config_options, configuration_of
+from treeclaim.cli.config_options import add_config_options
 from treeclaim.cli.output import PORT, CommandError, port, positive
-from treeclaim.cli.safety import ALLOW_NOAUTH2, require_authentication, require_policy
-from treeclaim.cli.service.stores import opened_store
-from treeclaim.config import Configuration
-from treeclaim.model.errors import SchemaRevisionError, StoreUnavailableError
-from treeclaim.server.processes.listening import tls_context
-from treeclaim.server.settings import ServerSettings
-from treeclaim.store.database.connecting.engine import await_database
-from treeclaim.store.schema import revisions as schema
+from treeclaim.server.settings import ALLOW_NOAUTH2, ServerSettings
 
 _THREADS = 32
 """Requests that a process handles at a time: half of them may be writes that wait for the database,
@@ -114,79 +101,17 @@ def run(options: argparse.Namespace) -> int:
     _check_numbers(options)
     if options.config_dir:
         raise CommandError("--config-dir is not possible here; name the files by --config-file")
-    configuration = configuration_of(options)
-    _require_usable(configuration, options)
     if options.unix_socket:
         _check_unix_socket(options.unix_socket)
-    else:
-        _check_address(options.host, options.port)
     _check_tls(options)
-    with _admin(configuration, options) as admin:
-        _serve(options, configuration, admin)
+    _serve(_settings(options))
     return 0
-
-
-def _require_usable(configuration: Configuration, options: argparse.Namespace) -> None:
-    """Find out what would make every worker fail, or open the service to others."""
-    require_policy(configuration)
-    if not options.unix_socket:
-        require_authentication(configuration, options.host, allowed=options.allow_noauth2)
-    _check_database(configuration)
-
-
-@contextmanager
-def _admin(
-    configuration: Configuration, options: argparse.Namespace
-) -> Iterator["subprocess.Popen[bytes] | None"]:
-    """Run the admin listener beside the workers; without it the service works as well."""
-    if configuration.admin is None:
-        yield None
-        return
-    files = [part for path in options.config_file for part in ("--config-file", path)]
-    command = [sys.executable, "-m", "treeclaim", "admin", "--until-input-ends", *files]
-    # Until the listener handles SIGHUP it must not die of one, which is inherited.
-    former = signal.signal(signal.SIGHUP, signal.SIG_IGN)
-    process = subprocess.Popen(command, stdin=subprocess.PIPE)  # noqa: S603 - ourselves
-    signal.signal(signal.SIGHUP, former)
-    try:
-        yield process
-    finally:
-        process.terminate()
-        process.wait()
 
 
 def _check_numbers(options: argparse.Namespace) -> None:
     lifetime = options.worker_lifetime
     if lifetime is not None and lifetime < _SHORTEST_LIFETIME:
         raise CommandError(f"--worker-lifetime is at least {_SHORTEST_LIFETIME} seconds")
-
-
-def _check_database(configuration: Configuration) -> None:
-    """Find out here what would make every worker fail, and sync the schema only once."""
-    with opened_store(configuration) as store:
-        try:
-            await_database(
-                store.engine,
-                attempts=configuration.max_retries,
-                pause=configuration.retry_interval,
-            )
-            if configuration.sync_on_startup:
-                schema.sync(store.engine)
-            schema.require_ready(store.engine)
-        except SchemaRevisionError as error:
-            raise CommandError(f"the database cannot be used: {error}") from error
-        except StoreUnavailableError as error:
-            raise CommandError(f"the database cannot be used: {error.for_operators}") from error
-
-
-def _check_address(host: str, number: int) -> None:
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    with socket.socket(family, socket.SOCK_STREAM) as probe:
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            probe.bind((host, number))
-        except OSError as error:
-            raise CommandError(f"cannot listen on {host}:{number}: {error.strerror}") from error
 
 
 def _check_unix_socket(path: Path) -> None:
@@ -207,37 +132,23 @@ def _check_unix_socket(path: Path) -> None:
 
 
 def _check_tls(options: argparse.Namespace) -> None:
-    """Find out here what would make every worker fail."""
     certificate, key, authority = options.tls_certificate, options.tls_key, options.tls_client_ca
     if certificate is None and key is None and authority is None:
         return
     if certificate is None or key is None:
         raise CommandError("TLS needs both --tls-certificate and --tls-key")
-    try:
-        tls_context(_settings(options))
-    except OSError as error:
-        raise CommandError(f"certificate and key cannot be used: {error}") from error
 
 
-def _serve(
-    options: argparse.Namespace,
-    configuration: Configuration,
-    admin: "subprocess.Popen[bytes] | None",
-) -> None:
+def _serve(settings: ServerSettings) -> None:
     # Importing the server takes a while, and no other command needs it.
-    from treeclaim.server.processes.supervisor import ReloadError, supervise  # noqa: PLC0415
+    from treeclaim.server.processes.listening import ListenError  # noqa: PLC0415
+    from treeclaim.server.processes.nursery import NoLoaderError  # noqa: PLC0415
+    from treeclaim.server.processes.supervisor import supervise  # noqa: PLC0415
 
-    def check() -> None:
-        try:
-            _require_usable(configuration_of(options), options)
-            _check_tls(options)
-        except CommandError as error:
-            raise ReloadError(str(error)) from error
-        if admin is not None:
-            admin.send_signal(signal.SIGHUP)
-
-    logs.set_up(configuration)
-    supervise(_settings(options), check)
+    try:
+        supervise(settings)
+    except (NoLoaderError, ListenError) as error:
+        raise CommandError(str(error)) from error
 
 
 def _settings(options: argparse.Namespace) -> ServerSettings:
@@ -254,6 +165,7 @@ def _settings(options: argparse.Namespace) -> ServerSettings:
         lifetime=options.worker_lifetime,
         memory=options.worker_max_memory,
         config_files=[str(Path(name).resolve()) for name in options.config_file],
+        allow_noauth2=options.allow_noauth2,
     )
 
 

@@ -7,7 +7,8 @@ lane for what is short, `slow` with `child`, `parent` and `wire` the one for wha
 """
 
 from treeclaim.replica.asking import Asked
+from treeclaim.replica.following import Picture
 from treeclaim.replica.questions import CandidateQuestion, ExplainQuestion
 from treeclaim.replica.replica import Replica
 
-__all__ = ["Asked", "CandidateQuestion", "ExplainQuestion", "Replica"]
+__all__ = ["Asked", "CandidateQuestion", "ExplainQuestion", "Picture", "Replica"]

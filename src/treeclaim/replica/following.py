@@ -5,6 +5,7 @@ import gc
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from time import monotonic, perf_counter
 
 from treeclaim import allocator, metrics
@@ -21,6 +22,14 @@ _LARGE_FOREST = 10_000
 _FAILED_MEANWHILE = "The database does not answer. Try again."
 
 
+@dataclass(frozen=True, slots=True)
+class Picture:
+    """A Forest with its position in the change feed; nothing in it belongs to a process."""
+
+    forest: Forest
+    cursor: Cursor
+
+
 class Follower:
     """A Forest that is brought up to date before each use, by one thread at a time.
 
@@ -30,13 +39,23 @@ class Follower:
             what holds now.
     """
 
-    def __init__(self, store: Store, *, is_worker: bool = True) -> None:
-        """Begin with an empty Forest; `is_worker` tells whether it counts in the workers' metrics."""
-        self.forest = Forest()
+    def __init__(
+        self, store: Store, picture: Picture | None = None, *, is_worker: bool = True
+    ) -> None:
+        """Begin with a Forest, or with an empty one.
+
+        Args:
+            store: What to follow.
+            picture: Taken by another process, or at another time, of the same database.
+            is_worker: Whether it counts in the workers' metrics.
+        """
+        self.forest = Forest() if picture is None else picture.forest
         self.version = 0
         self._store = store
         self._is_worker = is_worker
-        self._cursor: Cursor | None = None
+        self._cursor = None if picture is None else picture.cursor
+        if picture is not None and is_worker:
+            _tell_size(len(self.forest), picture.cursor)
         self._failed_at = 0.0
         self._looked_at = 0.0
 
@@ -82,6 +101,10 @@ class Follower:
             changes = changes_since(transaction, None)
         if self._cursor is None or changes.cursor.positions != self._cursor.positions:
             self._apply(changes, begin)
+
+    def picture(self) -> Picture:
+        """Return the Forest for other followers to begin with, once it has caught up."""
+        return Picture(self.forest, self.cursor)
 
     @property
     def cursor(self) -> Cursor:
@@ -135,6 +158,10 @@ def _count(changes: Changes, providers: int, seconds: float) -> None:
         metrics.FOREST_CHANGED.inc(
             len(changes.records) + len(changes.removed) + len(changes.usage)
         )
+    _tell_size(providers, changes.cursor)
+
+
+def _tell_size(providers: int, cursor: Cursor) -> None:
     worker = str(os.getpid())
     metrics.FOREST_PROVIDERS.labels(worker).set(providers)
-    metrics.FEED_POSITION.labels(worker).set(sum(changes.cursor.positions.values()))
+    metrics.FEED_POSITION.labels(worker).set(sum(cursor.positions.values()))

@@ -16,7 +16,7 @@ from treeclaim.model.errors import OverloadedError, SearchGivenUpError, SearchTo
 from treeclaim.replica.asking import LONGEST_WAIT, Asked, Question
 from treeclaim.replica.children.child import WHOLE_ANSWER
 from treeclaim.replica.children.parent import Child
-from treeclaim.replica.following import Follower
+from treeclaim.replica.following import Follower, Picture
 from treeclaim.replica.kept import KeptAnswer, KeptAnswers, LongQuestions
 from treeclaim.replica.lanes.fast import (
     FIRST_PATIENCE,
@@ -49,15 +49,18 @@ class Replica:
         listing: Texts of providers, to be used within `current` or `at_one_moment`.
     """
 
-    def __init__(self, store: Store, slow_places: int = _SLOW_PLACES) -> None:
-        """Begin with an empty Forest.
+    def __init__(
+        self, store: Store, slow_places: int = _SLOW_PLACES, picture: Picture | None = None
+    ) -> None:
+        """Begin with a Forest, or with an empty one.
 
         Args:
             store: What to follow.
             slow_places: Questions that may be in each part of the slow lane, waiting included.
+            picture: The Forest, where another process has loaded it.
         """
         self._store = store
-        self._follower = Follower(store)
+        self._follower = Follower(store, picture)
         self._turn = Gate(1)
         self._second_attempts = Gate(1)
         self._slow = SlowLane(slow_places)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A worker process; `treeclaim serve` starts it."""
+"""A loader process; `treeclaim serve` starts it, and it becomes workers."""
 
 import sys
 
-from treeclaim.server.processes.worker import main
+from treeclaim.server.processes.loader import main
 
 main(sys.argv[1:])

@@ -77,5 +77,13 @@ ARRIVAL_SECONDS = 1.0
 """How long a worker that stops waits for requests on connections that are open without one: they
 may be on their way, and it could not tell the client that they are not answered."""
 
+LOADER_SECONDS = 12 * 3600.0
+"""Age from which on no worker is forked from a loader any more: half of the time for which the change
+feed is kept, by which a worker learns what has changed since its loader has loaded."""
+
+BIRTH_SECONDS = 30.0
+"""How long a loader that has loaded may take to fork; it needs milliseconds, and on a machine without
+memory it is better replaced."""
+
 END_SECONDS = 5.0
 """How long a worker may take to end after its last answer before it is ended by force."""

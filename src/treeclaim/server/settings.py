@@ -5,6 +5,9 @@ import json
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
+ALLOW_NOAUTH2 = "--allow-noauth2"
+"""The switch by which somebody takes the responsibility for believing every caller."""
+
 
 @dataclass(frozen=True, slots=True)
 class ServerSettings:
@@ -23,6 +26,7 @@ class ServerSettings:
         lifetime: Seconds after which a worker is replaced, None for never.
         memory: MiB of resident memory above which a worker is replaced, None for never.
         config_files: Configuration files that were named; none for the usual ones.
+        allow_noauth2: Whether every caller may be believed on addresses that others reach.
     """
 
     host: str
@@ -37,9 +41,10 @@ class ServerSettings:
     lifetime: int | None
     memory: int | None
     config_files: list[str] = field(default_factory=list)
+    allow_noauth2: bool = False
 
     def to_json(self) -> str:
-        """Return a text for the command line of a worker."""
+        """Return a text for the command line of a loader."""
         return json.dumps(asdict(self))
 
     @classmethod

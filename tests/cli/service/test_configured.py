@@ -283,7 +283,7 @@ def test_all_wrong_values_are_told_at_once_and_unknown_options_beside_them(envir
         "[placement_database]/max_retries: invalid literal for int() with base 10: 'many'"
     )
     assert said[-1] == "The configuration cannot be used: 2 errors."
-    refused = call(environment, "serve", "--config-file", str(file))
+    refused = run(environment, "serve", "--config-file", str(file))
     assert "max_retries" in refused.stderr
     assert "search_seconds" in refused.stderr
     assert "LocationInfo" not in refused.stderr

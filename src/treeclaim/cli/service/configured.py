@@ -13,7 +13,8 @@ from oslo_config import cfg, generator
 from oslo_policy import generator as policy_generator
 
 from treeclaim.api.policy_rules import registered_enforcer
-from treeclaim.cli.configuration import add_config_options, configuration_of
+from treeclaim.cli.config_options import add_config_options
+from treeclaim.cli.configuration import configuration_of
 from treeclaim.cli.output import CommandError
 from treeclaim.cli.service.config_files import files_read, lines_of
 from treeclaim.cli.service.findings import (

@@ -9,7 +9,8 @@ from typing import Any
 import sqlalchemy as sa
 from rich.text import Text
 
-from treeclaim.cli.configuration import add_config_options, configuration_of
+from treeclaim.cli.config_options import add_config_options
+from treeclaim.cli.configuration import configuration_of
 from treeclaim.cli.output import CommandError, printer
 from treeclaim.cli.service import data_migrations
 from treeclaim.cli.service.stores import opened_store

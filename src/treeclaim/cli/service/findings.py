@@ -16,11 +16,11 @@ from sqlalchemy.exc import SQLAlchemyError
 from treeclaim.admin.flavors import FlavorFileError, flavors_in
 from treeclaim.api.policy_rules import load_policy
 from treeclaim.cli.service.config_files import DEFAULT, SettingLine
-from treeclaim.cli.service.stores import database_words
 from treeclaim.client.topology.document import Members, Problem, Scalar, Value, read_document
 from treeclaim.config import Configuration, OptionGroups
 from treeclaim.model.errors import PolicyFileError
 from treeclaim.store import Store
+from treeclaim.store.database.failures.wrong_urls import database_words
 
 _VARIABLE = re.compile("OS_([A-Z0-9_]+?)__([A-Z0-9_]+)")
 _REFERENCE = re.compile(r"\brule:([^\s()]+)")

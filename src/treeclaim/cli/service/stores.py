@@ -10,6 +10,7 @@ from treeclaim.cli.output import CommandError
 from treeclaim.config import Configuration
 from treeclaim.model.errors import SchemaRevisionError, StoreUnavailableError
 from treeclaim.store import Store
+from treeclaim.store.database.failures.wrong_urls import database_words
 
 _CONNECTION = "[placement_database]/connection"
 
@@ -37,13 +38,3 @@ def opened_store(configuration: Configuration) -> Iterator[Store]:
         raise CommandError(f"{_CONNECTION}: {database_words(error)}") from error
     finally:
         store.close()
-
-
-def database_words(error: Exception) -> str:
-    """Return the fault of a database URL, or of its driver, as a sentence."""
-    if isinstance(error, ImportError):
-        return f"the driver is not installed: {error}"
-    text = str(error).splitlines()[0]
-    if text.startswith("Can't load plugin"):
-        return f"there is no such kind of database ({text}); it is sqlite, postgresql or mysql"
-    return text

@@ -8,7 +8,8 @@ from oslo_config import cfg
 from oslo_upgradecheck import common_checks
 from oslo_upgradecheck.upgradecheck import Code, Result, UpgradeCommands
 
-from treeclaim.cli.configuration import add_config_options, configuration_of
+from treeclaim.cli.config_options import add_config_options
+from treeclaim.cli.configuration import configuration_of
 from treeclaim.cli.output import CommandError
 from treeclaim.cli.service.stores import opened_store
 from treeclaim.store import Store

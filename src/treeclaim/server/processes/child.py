@@ -3,15 +3,13 @@
 
 import asyncio
 import os
-import signal
 import socket
-import sys
-import time
-from contextlib import suppress
 from pathlib import Path
 
 from treeclaim.server.bounds import END_SECONDS, GRACE_SECONDS
-from treeclaim.server.settings import ServerSettings
+from treeclaim.server.processes.nursery import Nursery
+from treeclaim.server.processes.orders import Role
+from treeclaim.server.processes.reaper import Process
 
 _PAGE = os.sysconf("SC_PAGE_SIZE")
 _MIB = 1024 * 1024
@@ -26,25 +24,23 @@ class Worker:
         is_ready: Whether it answers requests.
     """
 
-    def __init__(self, process: asyncio.subprocess.Process, ready: int) -> None:
+    def __init__(self, process: Process, ready: int) -> None:
         self.pid = process.pid
-        self.born = time.monotonic()
+        self.born = process.born
         self.is_ready = False
         self._process = process
         self._ready = ready
 
     @classmethod
-    async def spawn(cls, settings: ServerSettings, listener: socket.socket) -> "Worker":
-        """Start a process that serves a listening socket."""
+    async def spawn(cls, nursery: Nursery, listener: socket.socket) -> "Worker":
+        """Start a process that serves a listening socket.
+
+        Raises:
+            NoLoaderError: if none can be started now.
+        """
         ready, told = os.pipe()
         try:
-            process = await asyncio.create_subprocess_exec(
-                sys.executable,
-                *("-m", "treeclaim.server", settings.to_json()),
-                *(str(listener.fileno()), str(told)),
-                stdin=asyncio.subprocess.PIPE,
-                pass_fds=(listener.fileno(), told),
-            )
+            process = await nursery.bear(Role.WORKER, listener.fileno(), told)
         except BaseException:
             os.close(ready)
             raise
@@ -72,17 +68,10 @@ class Worker:
 
     async def stop(self) -> None:
         """Let the process finish its requests and end; kill it if that takes too long."""
-        with suppress(ProcessLookupError):
-            self._process.send_signal(signal.SIGTERM)
-        try:
-            await asyncio.wait_for(self._process.wait(), GRACE_SECONDS + END_SECONDS)
-        except TimeoutError:
-            with suppress(ProcessLookupError):
-                self._process.kill()
-            await self._process.wait()
+        await self._process.stop(GRACE_SECONDS + END_SECONDS)
 
     def memory(self) -> float:
-        """Return MiB of resident memory; 0 where the system does not tell."""
+        """Return MiB of resident memory, shared pages too; 0 where the system does not tell."""
         try:
             pages = int(Path(f"/proc/{self.pid}/statm").read_text().split()[1])
         except (OSError, ValueError, IndexError):

@@ -11,6 +11,25 @@ from treeclaim.server.bounds import BACKLOG
 from treeclaim.server.settings import ServerSettings
 
 
+class ListenError(Exception):
+    """There is no listening at an address; the message names it, and says why."""
+
+
+def tcp_socket(host: str, port: int, backlog: int | None = None) -> socket.socket:
+    """Listen at a host and port.
+
+    Raises:
+        ListenError: if the address cannot be had.
+    """
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    try:
+        return socket.create_server((host, port), family=family, backlog=backlog)
+    except OSError as error:
+        # Python adds the address once more.
+        reason = (error.strerror or str(error)).partition(" (while ")[0]
+        raise ListenError(f"cannot listen on {host}:{port}: {reason}") from error
+
+
 def listening_socket(settings: ServerSettings) -> socket.socket:
     """Listen where the settings say; workers inherit the socket.
 
@@ -18,22 +37,27 @@ def listening_socket(settings: ServerSettings) -> socket.socket:
     refused or reset when a worker goes.
 
     Raises:
-        OSError: if the address cannot be had.
+        ListenError: if the address cannot be had.
     """
     if settings.unix_socket is None:
-        family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
-        return socket.create_server((settings.host, settings.port), family=family, backlog=BACKLOG)
+        return tcp_socket(settings.host, settings.port, BACKLOG)
+    try:
+        return _unix_socket(settings.unix_socket, settings.unix_socket_mode)
+    except OSError as error:
+        raise ListenError(f"cannot listen on {settings.unix_socket}: {error.strerror}") from error
+
+
+def _unix_socket(path: str, mode: int | None) -> socket.socket:
     listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-    mode = settings.unix_socket_mode
     # If a mode is given, no client may connect before it is set.
     before = os.umask(0o777) if mode is not None else None
     try:
-        listener.bind(settings.unix_socket)
+        listener.bind(path)
     finally:
         if before is not None:
             os.umask(before)
     if mode is not None:
-        Path(settings.unix_socket).chmod(mode)
+        Path(path).chmod(mode)
     listener.listen(BACKLOG)
     return listener
 

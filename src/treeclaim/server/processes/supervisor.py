@@ -3,19 +3,25 @@
 
 Each place of a worker is a task. A worker that ends is always replaced, after a pause that grows while
 workers die soon after their start. A worker is stopped only when its successor answers requests.
+
+It imports nothing of the service: a loader checks, loads and forks for it (`loader.py`).
 """
 
 import asyncio
 import logging
 import os
 import signal
-import threading
 import time
-from collections.abc import Callable
 from contextlib import suppress
 
+from treeclaim import logs
+from treeclaim.metrics_folder import provide_folder
+from treeclaim.server.bounds import END_SECONDS
 from treeclaim.server.processes.child import Worker
 from treeclaim.server.processes.listening import allow_most_files, listening_socket
+from treeclaim.server.processes.nursery import NoLoaderError, Nursery
+from treeclaim.server.processes.orders import Checked, Role
+from treeclaim.server.processes.reaper import Process, Reaper
 from treeclaim.server.processes.systemd import notify, reloading
 from treeclaim.server.settings import ServerSettings
 
@@ -34,38 +40,61 @@ _LOOK_SECONDS = 30.0
 """How often age and memory of the workers are looked at."""
 
 
-class ReloadError(Exception):
-    """New workers could not work; the message says why."""
-
-
 class Supervisor:
     """The places of workers."""
 
-    def __init__(self, settings: ServerSettings, check: Callable[[], None]) -> None:
-        """Describe the service; `check` raises `ReloadError` if new workers could not work."""
+    def __init__(self, settings: ServerSettings) -> None:
         self._settings = settings
-        self._check = check
-        self._listener = listening_socket(settings)
+        self._nursery = Nursery(settings, Reaper())
         self._workers: dict[int, Worker] = {}
+        places = range(1, settings.workers + 1)
+        self._turns = {place: asyncio.Lock() for place in places}
+        """Whoever fills a place has its turn, so that no worker is put over another one."""
+        self._ready = {place: asyncio.Event() for place in places}
+        self._admin: Process | None = None
         self._leaving: set[asyncio.Task[None]] = set()
         self._stop = asyncio.Event()
         self._reload = asyncio.Event()
-        self._turn = asyncio.Lock()
 
     async def run(self) -> None:
-        """Serve until SIGTERM or SIGINT."""
+        """Serve until SIGTERM or SIGINT.
+
+        Raises:
+            NoLoaderError: if the service cannot run; the message says why.
+            ListenError: if the address cannot be had.
+        """
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, self._stop.set)
         loop.add_signal_handler(signal.SIGHUP, self._reload.set)
-        places = range(1, self._settings.workers + 1)
-        ready = [asyncio.Event() for _ in places]
-        tasks = [
-            *(asyncio.create_task(self._keep(*pair)) for pair in zip(places, ready, strict=True)),
-            asyncio.create_task(self._announce(ready)),
-            asyncio.create_task(self._reload_when_told()),
-            asyncio.create_task(self._look_after()),
-        ]
+        try:
+            checked = await self._opened()
+            if checked is not None:
+                logs.set_up_by(checked.log_options, checked.program)
+                await self._serve(checked)
+        finally:
+            self._nursery.close()
+
+    async def _opened(self) -> Checked | None:
+        """Start the first loader; return what it has found out, None if told to stop meanwhile."""
+        opening = asyncio.create_task(self._nursery.open())
+        stopped = asyncio.create_task(self._until_stopped())
+        await asyncio.wait({opening, stopped}, return_when=asyncio.FIRST_COMPLETED)
+        if opening.done():
+            stopped.cancel()
+            return opening.result()
+        opening.cancel()
+        await asyncio.gather(opening, return_exceptions=True)
+        return None
+
+    async def _serve(self, checked: Checked) -> None:
+        self._listener = listening_socket(self._settings)
+        work = [self._keep(place) for place in self._turns]
+        if checked.has_admin:
+            # First, as a single worker lets the loader rest.
+            work.insert(0, self._keep_admin())
+        work += [self._announce(), self._reload_when_told(), self._look_after()]
+        tasks = [asyncio.create_task(each) for each in work]
         try:
             await self._watch(tasks)
         finally:
@@ -91,36 +120,72 @@ class Supervisor:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+        self._nursery.close()
         if self._settings.unix_socket:
             with suppress(FileNotFoundError):
                 os.unlink(self._settings.unix_socket)  # noqa: PTH108 - quick, nothing else runs
         await asyncio.gather(*(worker.stop() for worker in self._workers.values()), *self._leaving)
+        if self._admin is not None:
+            await self._admin.stop(END_SECONDS)
 
-    async def _keep(self, place: int, ready: asyncio.Event) -> None:
+    async def _keep(self, place: int) -> None:
         """Keep a worker in a place."""
         pause = 0.0
         while True:
-            worker = self._workers.get(place)
-            if worker is None:
-                worker = await Worker.spawn(self._settings, self._listener)
-                self._workers[place] = worker
-                if await worker.wait_until_ready():
-                    _LOG.info("Worker %s runs as process %s", place, worker.pid)
-                    ready.set()
-            code = await worker.wait()
-            if self._workers.get(place) is not worker:
-                continue
-            del self._workers[place]
-            if time.monotonic() - worker.born > _YOUNG:
-                pause = 0.0
-            _LOG.error(
-                "Worker %s ended (%s); the next one starts in %s s", place, _reason(code), pause
-            )
+            try:
+                worker = await self._worker_at(place)
+            except NoLoaderError as error:
+                _LOG.error("Worker %s cannot start (%s); again in %s s", place, error, pause)
+            else:
+                code = await worker.wait()
+                if self._workers.get(place) is not worker:
+                    continue
+                del self._workers[place]
+                if time.monotonic() - worker.born > _YOUNG:
+                    pause = 0.0
+                reason = _reason(code)
+                _LOG.error(
+                    "Worker %s ended (%s); the next one starts in %s s", place, reason, pause
+                )
             await asyncio.sleep(pause)
             pause = min(max(2 * pause, _FIRST_PAUSE), _LONGEST_PAUSE)
 
-    async def _announce(self, ready: list[asyncio.Event]) -> None:
-        for event in ready:
+    async def _worker_at(self, place: int) -> Worker:
+        """Return the worker in a place; start one if there is none, and wait until it is ready.
+
+        Raises:
+            NoLoaderError: if none can be started now.
+        """
+        async with self._turns[place]:
+            worker = self._workers.get(place)
+            if worker is not None:
+                return worker
+            worker = await Worker.spawn(self._nursery, self._listener)
+            self._workers[place] = worker
+        if await worker.wait_until_ready():
+            await self._note_ready(place, worker)
+        return worker
+
+    async def _note_ready(self, place: int, worker: Worker) -> None:
+        _LOG.info("Worker %s runs as process %s", place, worker.pid)
+        self._ready[place].set()
+        if self._settings.workers == 1:
+            # Nobody is left to share with: its own pages would be for nothing.
+            await self._nursery.rest()
+
+    async def _keep_admin(self) -> None:
+        """Run the admin listener beside the workers; without it the service works as well."""
+        try:
+            self._admin = await self._nursery.bear(Role.ADMIN)
+        except NoLoaderError as error:
+            _LOG.error("The admin listener cannot start (%s)", error)
+            return
+        code = await self._admin.wait()
+        if code:
+            _LOG.error("The admin listener ended (%s)", _reason(code))
+
+    async def _announce(self) -> None:
+        for event in self._ready.values():
             await event.wait()
         _LOG.info("Serving at %s", self._settings.where())
         notify(f"READY=1\nSTATUS=Serving at {self._settings.where()}")
@@ -131,19 +196,26 @@ class Supervisor:
             self._reload.clear()
             notify(reloading())
             try:
-                await _aside(self._check)
-            except ReloadError as error:
+                checked = await self._nursery.renew()
+            except NoLoaderError as error:
                 _LOG.error("Not reloaded: %s", error)
             else:
                 _LOG.info("Reloading")
-                for place in sorted(self._workers):
+                logs.set_up_by(checked.log_options, checked.program)
+                if self._admin is not None:
+                    self._admin.send(signal.SIGHUP)
+                for place in self._turns:
                     await self._replace(place)
             notify("READY=1")
 
     async def _replace(self, place: int) -> None:
         """Start another worker for a place; the old one goes when that one answers."""
-        async with self._turn:
-            successor = await Worker.spawn(self._settings, self._listener)
+        async with self._turns[place]:
+            try:
+                successor = await Worker.spawn(self._nursery, self._listener)
+            except NoLoaderError as error:
+                _LOG.error("Worker %s is not replaced: %s", place, error)
+                return
             try:
                 is_ready = await successor.wait_until_ready()
             except asyncio.CancelledError:
@@ -154,12 +226,12 @@ class Supervisor:
                 return
             former = self._workers.get(place)
             self._workers[place] = successor
-            _LOG.info("Worker %s runs as process %s", place, successor.pid)
-            if former is not None:
-                _LOG.info("Stopping old worker %s, process %s", place, former.pid)
-                leaving = asyncio.create_task(former.stop())
-                self._leaving.add(leaving)
-                leaving.add_done_callback(self._leaving.discard)
+        await self._note_ready(place, successor)
+        if former is not None:
+            _LOG.info("Stopping old worker %s, process %s", place, former.pid)
+            leaving = asyncio.create_task(former.stop())
+            self._leaving.add(leaving)
+            leaving.add_done_callback(self._leaving.discard)
 
     async def _look_after(self) -> None:
         """Replace workers that are too old or too large."""
@@ -175,46 +247,18 @@ class Supervisor:
                     await self._replace(place)
 
 
-async def _aside(function: Callable[[], None]) -> None:
-    """Run in a thread what may wait long for a database; signals are heard meanwhile.
-
-    The thread is a daemon, unlike those of asyncio: a stop does not wait for it.
-    """
-    loop = asyncio.get_running_loop()
-    done: asyncio.Future[None] = loop.create_future()
-
-    def tell(error: Exception | None) -> None:
-        if done.cancelled():
-            return
-        if error is None:
-            done.set_result(None)
-        else:
-            done.set_exception(error)
-
-    def run() -> None:
-        error: Exception | None = None
-        try:
-            function()
-        except Exception as raised:  # noqa: BLE001 - raised again in the loop
-            error = raised
-        # The loop is closed if the service stops meanwhile.
-        with suppress(RuntimeError):
-            loop.call_soon_threadsafe(tell, error)
-
-    threading.Thread(target=run, name="check", daemon=True).start()
-    await done
-
-
-def supervise(settings: ServerSettings, check: Callable[[], None]) -> None:
+def supervise(settings: ServerSettings) -> None:
     """Serve until SIGTERM or SIGINT; SIGHUP replaces the workers by new ones.
 
     Raises:
-        OSError: if the address cannot be had.
+        NoLoaderError: if the service cannot run; the message says why.
+        ListenError: if the address cannot be had.
     """
     allow_most_files()
+    provide_folder()
 
     async def run() -> None:
-        await Supervisor(settings, check).run()
+        await Supervisor(settings).run()
 
     asyncio.run(run())
 

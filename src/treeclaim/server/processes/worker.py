@@ -10,54 +10,88 @@ import os
 import signal
 import socket
 import threading
-from dataclasses import replace
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
+from treeclaim.api.app import application_of, services_of, store_of
+from treeclaim.api.protocol.policy.enforcement import Policy
+from treeclaim.config import Configuration
+from treeclaim.model.errors import StoreUnavailableError
+from treeclaim.replica import Picture
 from treeclaim.server.bounds import END_SECONDS, GRACE_SECONDS, SPARE_FILES, TLS_CONNECTIONS
 from treeclaim.server.front import Front
 from treeclaim.server.processes.listening import allow_most_files, tls_context
 from treeclaim.server.settings import ServerSettings
-from treeclaim.wsgi import CONFIG_FILES_VARIABLE, Started, start
 
-_THREADS_VARIABLE = "OS_TREECLAIM__SERVER_THREADS"
-"""Tells the application how many threads it is run in."""
+if TYPE_CHECKING:
+    from wsgiref.types import WSGIApplication
 
 
-def work(settings: ServerSettings, listener: socket.socket, ready: int) -> None:
+@dataclass(frozen=True, slots=True)
+class Groundwork:
+    """What a loader leaves to the processes that it forks; nothing in it belongs to a process.
+
+    Attributes:
+        settings: What the command line said.
+        configuration: What the operator configured.
+        policy: Who may do what.
+        picture: The inventory; None where the database was away.
+    """
+
+    settings: ServerSettings
+    configuration: Configuration
+    policy: Policy
+    picture: Picture | None
+
+
+def work(groundwork: Groundwork, listener: socket.socket, ready: int) -> None:
     """Answer requests until told to stop.
 
     Args:
-        settings: What the command line said.
+        groundwork: Code, configuration and inventory.
         listener: Where connections come.
         ready: File descriptor that gets a line as soon as requests are answered.
     """
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
     _watch_parent()
-    os.environ[CONFIG_FILES_VARIABLE] = os.pathsep.join(settings.config_files)
-    os.environ[_THREADS_VARIABLE] = str(settings.threads)
-    started = start(f"{settings.workers} x {settings.threads} threads", pages=True)
-    asyncio.run(_serve(settings, listener, ready, started))
+    application = _application(groundwork)
+    asyncio.run(_serve(groundwork, listener, ready, application))
     _end_soon(END_SECONDS)
 
 
+def _application(groundwork: Groundwork) -> "WSGIApplication":
+    configuration = groundwork.configuration
+    store = store_of(configuration)
+    services = services_of(configuration, groundwork.policy, store, groundwork.picture)
+    # What was committed since comes with the first request, if the database does not answer now.
+    with suppress(StoreUnavailableError), services.replica.current():
+        pass
+    return application_of(services, configuration)
+
+
 async def _serve(
-    settings: ServerSettings, listener: socket.socket, ready: int, started: Started
+    groundwork: Groundwork, listener: socket.socket, ready: int, application: "WSGIApplication"
 ) -> None:
+    settings = groundwork.settings
     tls = tls_context(settings)
-    limits = started.configuration.connections
+    limits = groundwork.configuration.connections
     most = min(
         limits.connections,
         allow_most_files() - SPARE_FILES,
         TLS_CONNECTIONS if tls else limits.connections,
     )
-    front = Front(
-        started.application, replace(limits, connections=max(most, 1)), settings.threads, tls
-    )
+    front = Front(application, replace(limits, connections=max(most, 1)), settings.threads, tls)
     stop = asyncio.Event()
     front.loop.add_signal_handler(signal.SIGTERM, stop.set)
-    front.listen(listener)
-    os.write(ready, b"ready\n")
+    try:
+        os.write(ready, b"ready\n")
+    except BrokenPipeError:
+        # The first process has not learned of this one, and has started another by now.
+        return
     os.close(ready)
+    front.listen(listener)
     await stop.wait()
     await front.stop()
 
@@ -80,9 +114,3 @@ def _end_soon(seconds: float) -> None:
     timer = threading.Timer(seconds, os._exit, (1,))
     timer.daemon = True
     timer.start()
-
-
-def main(arguments: list[str]) -> None:
-    """Run a worker, as the first process starts it: settings, and two file descriptors."""
-    text, listener, ready = arguments
-    work(ServerSettings.from_json(text), socket.socket(fileno=int(listener)), int(ready))

@@ -1,0 +1,28 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The folder in which all processes of a service keep what they count (`metrics.py`).
+
+It has a module of its own because the first process of `treeclaim serve` makes it, and counts nothing
+itself.
+"""
+
+import atexit
+import os
+import shutil
+import tempfile
+
+FOLDER_VARIABLE = "PROMETHEUS_MULTIPROC_DIR"
+
+
+def provide_folder() -> None:
+    """Make a temporary folder, unless the environment names one; children find it there."""
+    if os.environ.get(FOLDER_VARIABLE):
+        return
+    folder = tempfile.mkdtemp(prefix="treeclaim-metrics-")
+    os.environ[FOLDER_VARIABLE] = folder
+    owner = os.getpid()
+
+    def remove() -> None:
+        if os.getpid() == owner:
+            shutil.rmtree(folder, ignore_errors=True)
+
+    atexit.register(remove)

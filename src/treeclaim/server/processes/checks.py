@@ -1,0 +1,103 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a service is not started with, because every worker would fail, or it would be open to others."""
+
+import ipaddress
+from contextlib import closing
+from dataclasses import replace
+
+from sqlalchemy.exc import DBAPIError, SQLAlchemyError
+
+from treeclaim import config
+from treeclaim.api.app import policy_of, prepare_database, store_of
+from treeclaim.api.protocol.policy.enforcement import Policy
+from treeclaim.config import Configuration, ConfigurationError
+from treeclaim.model.errors import PolicyFileError, SchemaRevisionError, StoreUnavailableError
+from treeclaim.server.processes.listening import tls_context
+from treeclaim.server.settings import ALLOW_NOAUTH2, ServerSettings
+from treeclaim.store.database.failures.wrong_urls import database_words
+
+
+class UnusableError(Exception):
+    """The service cannot run like this; the message says why."""
+
+
+def configuration_of(settings: ServerSettings) -> Configuration:
+    """Read the configuration of the service.
+
+    Raises:
+        UnusableError: if an option is missing or impossible.
+    """
+    try:
+        configuration = config.load(config_files=settings.config_files)
+    except ConfigurationError as error:
+        raise UnusableError(str(error)) from error
+    pages = True if configuration.pages is None else configuration.pages
+    return replace(configuration, pages=pages, server_threads=settings.threads)
+
+
+def checked_policy(configuration: Configuration) -> Policy:
+    """Read the policy files.
+
+    Raises:
+        UnusableError: if one of them cannot be understood; names file and line.
+    """
+    try:
+        return policy_of(configuration.options)
+    except PolicyFileError as error:
+        raise UnusableError(f"[oslo_policy]/policy_file: {error}") from error
+
+
+def require_authentication(configuration: Configuration, settings: ServerSettings) -> None:
+    """Refuse to believe callers from other machines, unless that is explicitly allowed.
+
+    Raises:
+        UnusableError: where `[api]/auth_strategy` is noauth2, and the address is not loopback.
+    """
+    if configuration.auth_strategy != "noauth2" or settings.allow_noauth2:
+        return
+    if settings.unix_socket or _is_loopback(settings.host):
+        return
+    raise UnusableError(
+        "[api]/auth_strategy is noauth2, which believes every caller; it listens on addresses of "
+        f"this machine alone (127.0.0.1, ::1, localhost), not on {settings.host}. Use keystone, "
+        f"or {ALLOW_NOAUTH2} where no one else can reach that address."
+    )
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+def require_certificate(settings: ServerSettings) -> None:
+    """Read the files of TLS, if it is to be spoken.
+
+    Raises:
+        UnusableError: if certificate and key cannot be used.
+    """
+    try:
+        tls_context(settings)
+    except OSError as error:
+        raise UnusableError(f"certificate and key cannot be used: {error}") from error
+
+
+def require_database(configuration: Configuration) -> None:
+    """Wait for the database, and make its schema where an option says so; close it again.
+
+    Raises:
+        UnusableError: if there can be none, it cannot be reached, or has another schema.
+    """
+    try:
+        with closing(store_of(configuration)) as store:
+            prepare_database(store, configuration)
+    except DBAPIError as error:
+        raise UnusableError(f"the database: {error.orig}") from error
+    except (SQLAlchemyError, ImportError, ValueError) as error:
+        words = database_words(error)
+        raise UnusableError(f"[placement_database]/connection: {words}") from error
+    except SchemaRevisionError as error:
+        raise UnusableError(f"the database cannot be used: {error}") from error
+    except StoreUnavailableError as error:
+        raise UnusableError(f"the database cannot be used: {error.for_operators}") from error

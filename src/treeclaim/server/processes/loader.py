@@ -1,0 +1,272 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The loader: imports the service, loads the inventory, and forks the processes that use both.
+
+What is loaded before a fork is shared after it, page by page, until either side writes to it. So the
+workers of a machine hold the code and the inventory once between them.
+
+Nothing that belongs to one process may cross the fork. The loader closes its connections to the
+database before it forks, and has no other thread then, so no lock is held. What a process gets from
+it is the code, the configuration, the policy and a picture of the inventory; store, caches, threads
+and event loop it makes by itself. A worker learns by the change feed what was committed since the
+picture was taken.
+
+A forked process is not the loader's child: an intermediate process ends at once, and the first
+process, which has asked the kernel for orphans (`Reaper`), becomes its parent. So the loader may be
+killed at any time; workers stay, and the first process knows what becomes of them.
+"""
+
+import gc
+import logging
+import os
+import select
+import signal
+import socket
+import threading
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from functools import partial
+from pathlib import Path
+from time import monotonic, perf_counter
+
+from treeclaim import allocator, logs, metrics, wsgi
+from treeclaim.api.app import store_of
+from treeclaim.config import PROJECT
+from treeclaim.model.errors import StoreUnavailableError
+from treeclaim.replica import Picture
+from treeclaim.replica.following import Follower
+from treeclaim.server.processes import admin, worker
+from treeclaim.server.processes.checks import (
+    UnusableError,
+    checked_policy,
+    configuration_of,
+    require_authentication,
+    require_certificate,
+    require_database,
+)
+from treeclaim.server.processes.orders import (
+    Bear,
+    Born,
+    Checked,
+    Load,
+    Loaded,
+    LoadersEnd,
+    Refused,
+    Role,
+)
+from treeclaim.server.processes.worker import Groundwork
+from treeclaim.server.settings import ServerSettings
+
+_LOG = logging.getLogger(__name__)
+
+NAME = "treeclaim-load"
+"""What `ps` and `top` call it."""
+
+
+class CannotForkError(Exception):
+    """A process cannot be forked; the message says why."""
+
+
+_Life = Callable[[], None]
+"""What a forked process does."""
+
+
+def main(arguments: list[str]) -> None:
+    """Run a loader, or what becomes of a process that it forks.
+
+    Args:
+        arguments: The settings, and the file descriptor of the connection to the first process.
+    """
+    settings, orders = ServerSettings.from_json(arguments[0]), LoadersEnd(int(arguments[1]))
+    # What the first process makes of them counts.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    _be_called(NAME)
+    # Before the first thread, which would get an arena of its own.
+    allocator.keep_large_blocks()
+    allocator.collect_rarely()
+    try:
+        with _ending_with_first_process():
+            groundwork = _checked(settings)
+    except UnusableError as error:
+        orders.tell(Refused(str(error)))
+        return
+    except Exception as error:  # noqa: BLE001 - the first process tells it
+        _LOG.debug("It is not known why the service cannot run", exc_info=True)
+        orders.tell(Refused(f"unexpected {type(error).__name__}: {error}"))
+        return
+    configuration = groundwork.configuration
+    log_options = logs.options_of(configuration.options)
+    orders.tell(Checked(PROJECT, log_options, bool(configuration.admin)))
+    life = _follow(orders, groundwork)
+    if life is not None:
+        life()
+
+
+def _checked(settings: ServerSettings) -> Groundwork:
+    """Read the configuration, begin to log, and look whether the service can run.
+
+    Raises:
+        UnusableError: if it cannot.
+    """
+    configuration = configuration_of(settings)
+    try:
+        logs.set_up(configuration.options, PROJECT)
+    except Exception as error:  # the library has an error of its own, and files have theirs
+        raise UnusableError(f"logging cannot be set up: {error}") from error
+    policy = checked_policy(configuration)
+    require_authentication(configuration, settings)
+    require_certificate(settings)
+    require_database(configuration)
+    logs.tell_options(configuration.options)
+    return Groundwork(settings, configuration, policy, None)
+
+
+def _follow(orders: LoadersEnd, groundwork: Groundwork) -> _Life | None:
+    """Do what the first process says until it says no more; return the life of a forked process."""
+    is_loaded = False
+    first_process = os.getppid()
+    while (order := orders.next_order()) is not None:
+        match order:
+            case Load(), _:
+                if not is_loaded:
+                    groundwork, is_loaded = _loaded(groundwork), True
+                orders.tell(Loaded())
+            case Bear(role), descriptors:
+                try:
+                    pid = _fork()
+                except CannotForkError as error:
+                    orders.tell(Refused(str(error)))
+                    continue
+                if pid == 0:
+                    orders.close()
+                    return _life(Role(role), groundwork, descriptors, first_process)
+                for descriptor in descriptors:
+                    os.close(descriptor)
+                orders.tell(Born(pid))
+    return None
+
+
+def _loaded(groundwork: Groundwork) -> Groundwork:
+    """Load the inventory; without a database each worker does that by itself, when there is one."""
+    configuration, settings = groundwork.configuration, groundwork.settings
+    store = store_of(configuration)
+    picture: Picture | None = None
+    begin = perf_counter()
+    try:
+        with _ending_with_first_process():
+            follower = Follower(store, is_worker=False)
+            follower.catch_up(monotonic())
+        picture = follower.picture()
+        seconds = perf_counter() - begin
+        metrics.FOREST_LOAD_SECONDS.observe(seconds)
+        words = wsgi.loaded_words(len(picture.forest), seconds)
+    except StoreUnavailableError:
+        words = wsgi.NOTHING_LOADED
+    finally:
+        store.close()
+    processes = f"{settings.workers} x {settings.threads} threads"
+    wsgi.tell_start(configuration, store, processes, words)
+    wsgi.warn_of_threads(configuration.server_threads, None)
+    return Groundwork(settings, configuration, groundwork.policy, picture)
+
+
+def _fork() -> int:
+    """Fork a process that is not a child of this one; return its id, and 0 in that process.
+
+    Raises:
+        CannotForkError: if there can be no more processes, or another thread may hold a lock.
+    """
+    others = [thread.name for thread in threading.enumerate()][1:]
+    if others:
+        raise CannotForkError(f"a library has started threads: {', '.join(others)}")
+    # What there is by now is left alone by the garbage collector, which would write to each page.
+    gc.collect()
+    gc.freeze()
+    allocator.give_back()
+    told, tell = os.pipe()
+    try:
+        between = _forked()
+    except OSError as error:
+        os.close(told)
+        os.close(tell)
+        raise CannotForkError(f"no process can be started: {error.strerror}") from error
+    if between == 0:
+        _fork_and_end(tell)
+        os.close(told)
+        os.close(tell)
+        return 0
+    os.close(tell)
+    with os.fdopen(told, "rb") as reader:
+        text = reader.read()
+    os.waitpid(between, 0)
+    if not text:
+        raise CannotForkError("no process can be started")
+    return int(text)
+
+
+def _fork_and_end(tell: int) -> None:
+    """Fork once more, tell the number of that process, and end; return in that process only."""
+    code = 1
+    try:
+        pid = _forked()
+        if pid == 0:
+            return
+        os.write(tell, str(pid).encode())
+        code = 0
+    except OSError:
+        # That nothing is told says enough.
+        code = 1
+    os._exit(code)
+
+
+def _forked() -> int:
+    with warnings.catch_warnings():
+        # From Python 3.12 on; the threads of a library for arrays know of forks.
+        warnings.simplefilter("ignore", DeprecationWarning)
+        return os.fork()
+
+
+def _life(
+    role: Role, groundwork: Groundwork, descriptors: Sequence[int], first_process: int
+) -> _Life:
+    """Return what a forked process does."""
+    _be_called(role.value)
+    logs.write_requests_behind()
+    metrics.tell_build()
+    if role is Role.ADMIN:
+        return partial(admin.serve_beside_workers, groundwork.configuration, first_process)
+    listener, ready = descriptors
+    return partial(worker.work, groundwork, socket.socket(fileno=listener), ready)
+
+
+def _be_called(name: str) -> None:
+    """Set the name that `ps` and `top` show."""
+    with suppress(OSError):
+        Path("/proc/self/comm").write_text(name)
+
+
+@contextmanager
+def _ending_with_first_process() -> Iterator[None]:
+    """End at once in this block when the first process is gone, whatever this one waits for.
+
+    The first process holds the other end of the standard input, and never writes. The thread that
+    looks at it is gone at the end of the block.
+    """
+    over, end = os.pipe()
+
+    def watch() -> None:
+        poll = select.poll()
+        poll.register(0, select.POLLIN)
+        poll.register(over, select.POLLIN)
+        if any(descriptor == 0 for descriptor, _ in poll.poll()):
+            os._exit(1)
+
+    thread = threading.Thread(target=watch, name="first process")
+    thread.start()
+    try:
+        yield
+    finally:
+        os.close(end)
+        thread.join()
+        os.close(over)

@@ -1,0 +1,224 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Where processes come from: a loader, replaced when it is gone, too old, or told to be."""
+
+import asyncio
+import os
+import signal
+import socket
+import sys
+import time
+from contextlib import suppress
+
+from treeclaim.server.bounds import BIRTH_SECONDS, LOADER_SECONDS
+from treeclaim.server.processes.orders import (
+    MOST_BYTES,
+    Bear,
+    Born,
+    Checked,
+    Load,
+    Message,
+    Refused,
+    Role,
+    connected_sockets,
+    packed,
+    unpacked,
+)
+from treeclaim.server.processes.reaper import Process, Reaper
+from treeclaim.server.settings import ServerSettings
+
+_ORDERS = 3
+"""The file descriptor of the loader's end of the connection."""
+
+
+class NoLoaderError(Exception):
+    """No loader can be started, or it has ended; the message says why."""
+
+
+class Loader:
+    """A running loader, seen from the first process.
+
+    Attributes:
+        checked: What it has found out at its start.
+    """
+
+    def __init__(self, process: Process, connection: socket.socket, checked: Checked) -> None:
+        self.checked = checked
+        self._process = process
+        self._connection = connection
+        self._is_loaded = False
+
+    @classmethod
+    async def start(cls, settings: ServerSettings, reaper: Reaper, lifeline: int) -> "Loader":
+        """Start one, and wait until it has checked that the service can run.
+
+        Args:
+            settings: Of the service.
+            reaper: Notes its end.
+            lifeline: A pipe that ends with the first process; it becomes the standard input.
+
+        Raises:
+            NoLoaderError: if it refuses, or ends.
+        """
+        ours, theirs = connected_sockets()
+        ours.setblocking(False)
+        with theirs:
+            process = reaper.own(_spawned(settings, lifeline, theirs.fileno()))
+        try:
+            answer = await _answer(ours)
+        except BaseException:
+            ours.close()
+            process.send(signal.SIGKILL)
+            raise
+        if isinstance(answer, Checked):
+            return cls(process, ours, answer)
+        ours.close()
+        raise NoLoaderError(answer.why if isinstance(answer, Refused) else "it does not begin")
+
+    @property
+    def is_usable(self) -> bool:
+        """Tell whether it runs and is young enough."""
+        age = time.monotonic() - self._process.born
+        return not self._process.has_ended and age < LOADER_SECONDS
+
+    async def load(self) -> None:
+        """Let it load the inventory, if it has not yet.
+
+        Raises:
+            NoLoaderError: if it has ended.
+        """
+        if not self._is_loaded:
+            self._order(Load())
+            await _answer(self._connection)
+            self._is_loaded = True
+
+    async def bear(self, role: Role, *descriptors: int) -> int:
+        """Let it fork a process; return the number.
+
+        Raises:
+            NoLoaderError: if it has ended, or does not answer.
+        """
+        self._order(Bear(role), *descriptors)
+        try:
+            answer = await asyncio.wait_for(_answer(self._connection), BIRTH_SECONDS)
+        except TimeoutError as error:
+            raise NoLoaderError("the loader does not answer") from error
+        if isinstance(answer, Born):
+            return answer.pid
+        raise NoLoaderError(
+            answer.why if isinstance(answer, Refused) else "no process was started"
+        )
+
+    def _order(self, order: Message, *descriptors: int) -> None:
+        try:
+            socket.send_fds(self._connection, [packed(order)], descriptors)
+        except OSError as error:
+            raise NoLoaderError("the loader has ended") from error
+
+    def end(self) -> None:
+        """End it; what it has forked goes on."""
+        self._connection.close()
+        self._process.send(signal.SIGKILL)
+
+
+def _spawned(settings: ServerSettings, lifeline: int, orders: int) -> int:
+    """Start an interpreter for a loader; return its number."""
+    return os.posix_spawn(
+        sys.executable,
+        [sys.executable, "-m", "treeclaim.server", settings.to_json(), str(_ORDERS)],
+        os.environ,
+        file_actions=[
+            (os.POSIX_SPAWN_DUP2, lifeline, 0),
+            (os.POSIX_SPAWN_DUP2, orders, _ORDERS),
+        ],
+    )
+
+
+async def _answer(connection: socket.socket) -> Message:
+    data = b""
+    with suppress(ConnectionError):
+        data = await asyncio.get_running_loop().sock_recv(connection, MOST_BYTES)
+    if not data:
+        raise NoLoaderError("the loader has ended")
+    return unpacked(data)
+
+
+class Nursery:
+    """Bears processes by the loader of the time."""
+
+    def __init__(self, settings: ServerSettings, reaper: Reaper) -> None:
+        self._settings = settings
+        self._reaper = reaper
+        # All processes hold the one end, this one alone the other; nobody writes.
+        self._lifeline, self._held = os.pipe()
+        self._loader: Loader | None = None
+        self._turn = asyncio.Lock()
+
+    async def open(self) -> Checked:
+        """Start the first loader; return what it has found out.
+
+        Raises:
+            NoLoaderError: if it refuses.
+        """
+        self._loader = await self._started()
+        return self._loader.checked
+
+    async def renew(self) -> Checked:
+        """Replace the loader by one with new code, configuration and inventory.
+
+        The former one bears processes until then, and also if this fails.
+
+        Raises:
+            NoLoaderError: if the new one refuses, or ends.
+        """
+        loader = await self._started()
+        try:
+            await loader.load()
+        except BaseException:
+            loader.end()
+            raise
+        # A process that is being born comes from one of the two, not from a loader that ends meanwhile.
+        async with self._turn:
+            self.close()
+            self._loader = loader
+        return loader.checked
+
+    async def bear(self, role: Role, *descriptors: int) -> Process:
+        """Fork a process, one at a time.
+
+        Args:
+            role: What it is to be.
+            descriptors: What it is given.
+
+        Raises:
+            NoLoaderError: if there can be no loader now.
+        """
+        async with self._turn:
+            loader = await self._usable()
+            try:
+                await loader.load()
+                self._reaper.expect()
+                return self._reaper.adopt(await loader.bear(role, *descriptors))
+            except BaseException:
+                # Whoever was cancelled has left an answer that is not read.
+                self.close()
+                raise
+
+    async def _usable(self) -> Loader:
+        if self._loader is None or not self._loader.is_usable:
+            self.close()
+            self._loader = await self._started()
+        return self._loader
+
+    async def _started(self) -> Loader:
+        return await Loader.start(self._settings, self._reaper, self._lifeline)
+
+    async def rest(self) -> None:
+        """End the loader, when it has done what it was told; there will be another one if needed."""
+        async with self._turn:
+            self.close()
+
+    def close(self) -> None:
+        """End the loader at once."""
+        if self._loader is not None:
+            self._loader.end()
+            self._loader = None

@@ -1,0 +1,128 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the first process and a loader say to each other: messages over a pair of sockets.
+
+The loader begins with `Checked` or `Refused`. Then the first process gives orders, one at a time, and
+gets one answer to each: `Loaded` or `Born`. File descriptors travel with an order. The end of the
+connection is the end of either side.
+"""
+
+import json
+import os
+import socket
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from enum import StrEnum
+from typing import Any
+
+MOST_BYTES = 64 * 1024
+"""Longest message: that with all options of logging takes a few KB."""
+
+_MOST_DESCRIPTORS = 2
+
+
+class Role(StrEnum):
+    """What a forked process is to be; the words are the names of the processes."""
+
+    WORKER = "treeclaim-work"
+    ADMIN = "treeclaim-admin"
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """Order: load the inventory, if that is not done."""
+
+
+@dataclass(frozen=True, slots=True)
+class Bear:
+    """Order: fork a process.
+
+    A worker is given the listening socket, and the pipe to write to when it answers.
+    """
+
+    role: str
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """The configuration and the database can be used.
+
+    Attributes:
+        program: What log lines call the program.
+        log_options: The operator's options of logging, by name.
+        has_admin: Whether the admin listener is wanted.
+    """
+
+    program: str
+    log_options: Mapping[str, Any]
+    has_admin: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """They cannot; the loader ends."""
+
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """The inventory is loaded, or the database was away."""
+
+
+@dataclass(frozen=True, slots=True)
+class Born:
+    """A process was forked; its parent is the first process."""
+
+    pid: int
+
+
+Message = Load | Bear | Checked | Refused | Loaded | Born
+
+_KINDS: Mapping[str, type[Message]] = {
+    kind.__name__: kind for kind in (Load, Bear, Checked, Refused, Loaded, Born)
+}
+
+
+def packed(message: Message) -> bytes:
+    """Return a message as bytes."""
+    return json.dumps([type(message).__name__, asdict(message)]).encode()
+
+
+def unpacked(data: bytes) -> Message:
+    """Return the message that bytes are."""
+    kind, content = json.loads(data)
+    return _KINDS[kind](**content)
+
+
+def connected_sockets() -> tuple[socket.socket, socket.socket]:
+    """Return a pair of sockets that keep messages apart."""
+    return socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+
+
+class LoadersEnd:
+    """The loader's end of the connection."""
+
+    def __init__(self, descriptor: int) -> None:
+        self._socket = socket.socket(fileno=descriptor)
+
+    def tell(self, message: Message) -> None:
+        """Send a message; if the first process is gone, nothing."""
+        try:
+            self._socket.send(packed(message))
+        except OSError:
+            # The next order does not come; that ends the loader.
+            return
+
+    def next_order(self) -> tuple[Message, Sequence[int]] | None:
+        """Wait for an order; return it with its file descriptors, None if no more comes."""
+        try:
+            data, descriptors, _, _ = socket.recv_fds(self._socket, MOST_BYTES, _MOST_DESCRIPTORS)
+        except ConnectionError:
+            return None
+        for descriptor in descriptors:
+            os.set_inheritable(descriptor, False)
+        return (unpacked(data), descriptors) if data else None
+
+    def close(self) -> None:
+        """Close it, in a process that is not the loader."""
+        self._socket.close()

@@ -1,0 +1,70 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What workers of one machine share is held once."""
+
+import random
+import uuid
+
+import httpx
+import psutil
+import pytest
+
+from bench.worlds import BenchProvider, World
+from bench.worlds.bulk import write_world
+from tests.servers import eventually, service_environment, serving
+from tests.service import HEADERS
+
+PROVIDERS, COPIES = 1_000, 50
+SEARCHES = 100
+OWN_BYTES = 45_000_000
+"""What a worker may hold of its own, beyond a fifth of the first: its caches and connections, and the
+pages of what is shared that it has written to (the counts of references)."""
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(scope="module")
+def database(tmp_path_factory):
+    """A database with 50,000 hosts."""
+    numbers = random.Random(1)
+    hosts = tuple(
+        BenchProvider(
+            str(uuid.UUID(int=numbers.getrandbits(128))),
+            f"host{number}",
+            inventories={"VCPU": 64, "MEMORY_MB": 262_144, "DISK_GB": 2_000},
+        )
+        for number in range(PROVIDERS)
+    )
+    url = f"sqlite:///{tmp_path_factory.mktemp('world') / 'placement.db'}"
+    write_world(url, World("flat", hosts, "", (), copies=COPIES))
+    return url
+
+
+def memory_with(database, folder, workers):
+    """Bytes of all processes of a service that has been asked; shared ones count once (PSS)."""
+    environment = service_environment(folder, database)
+    with serving(environment, folder, f"--workers={workers}") as service:
+        eventually(
+            lambda: service.log.read_text().count("runs as process") == workers, "all workers run"
+        )
+        for number in range(SEARCHES):
+            # A connection each, so that all workers have their share.
+            answer = httpx.get(
+                f"{service.url}/allocation_candidates?resources=VCPU:1,MEMORY_MB:{number + 1}"
+                "&limit=100",
+                headers=HEADERS,
+                timeout=60,
+            )
+            assert len(answer.json()["allocation_requests"]) == 100
+        first = psutil.Process(service.process.pid)
+        family = [first, *first.children(recursive=True)]
+        return sum(one.memory_full_info().pss for one in family)
+
+
+def test_four_workers_hold_the_inventory_once(database, tmp_path):
+    folders = [tmp_path / "one", tmp_path / "four"]
+    for folder in folders:
+        folder.mkdir()
+    one = memory_with(database, folders[0], 1)
+    four = memory_with(database, folders[1], 4)
+    # The loader, which stays where there are several workers, counts as one.
+    assert four <= 1.2 * one + 4 * OWN_BYTES, (one / 1e6, four / 1e6)
