@@ -102,7 +102,7 @@ _WHOLE = ("followed-present", "known-stream", "names")
 _QUARTERED = {"claims-absent": _ABOUT_CONSUMERS}
 """Worlds of which each database tries every fourth of the pairs of some scripts."""
 
-_SHARES = 48
+_SHARES = 64
 """So many pairs of the others, of which each database tries one: a few minutes of one core, all in all.
 No pair is tried by both; `python -m tests.store.schedules` tries all of them."""
 

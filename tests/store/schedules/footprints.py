@@ -67,13 +67,18 @@ NOTHING = Footprint()
 EVERYTHING = Footprint(_WHOLE, _WHOLE | _FILE, _WHOLE, _WHOLE | _FILE)
 
 
-@lru_cache(maxsize=1 << 16)
+@lru_cache(maxsize=1 << 14)
 def dependent(one, other):
     """Whether the order of two statements of different sessions can make a difference.
 
     If it cannot, what one of them does and sees is the same before and after the other, and
     neither makes the other wait.
     """
+    return depends_on_some(one, other)
+
+
+def depends_on_some(one, other):
+    """The same of many statements together, whose footprints are too large to be remembered."""
     return (
         _overlap(one.reads, other.shows)
         or _overlap(one.shows, other.reads)

@@ -16,7 +16,7 @@ Two reductions cut it; `docs/decisions/0010-schedules-are-explored.md` says why 
 import heapq
 from itertools import count
 
-from tests.store.schedules.footprints import NOTHING, dependent
+from tests.store.schedules.footprints import depends_on_some
 from tests.store.schedules.orders import Histories, Order
 
 _NEVER = 1 << 30
@@ -68,11 +68,11 @@ class Frontier:
 
     def matters(self, session, footprint):
         """Whether others do what a statement of a session depends on, as far as is known."""
-        others = NOTHING
-        for number, one in enumerate(self.sessions):
-            if number != session:
-                others |= one.touched
-        return not self.reduced or dependent(footprint, others)
+        return not self.reduced or any(
+            depends_on_some(footprint, one.touched)
+            for number, one in enumerate(self.sessions)
+            if number != session
+        )
 
     def _taken_up(self):
         """Add what was put off wrongly; return whether there was any."""

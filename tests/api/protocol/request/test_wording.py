@@ -130,6 +130,8 @@ def test_no_pattern_lets_a_line_end_through(schema, text):
             for value, valid in ((fitting, True), (text.format(fitting), False)):
                 asked = value if "pattern" in checker.schema else {value: 1}
                 assert (checker.problem(asked, length=1) is None) is valid, (pattern, value)
+                words = WordingValidator(checker.schema, format_checker=FORMATS)
+                assert words.is_valid(asked) is valid, (pattern, value)
 
 
 EXAMPLES = ["1", "VCPU", "CUSTOM_A", UUID, "all"]

@@ -1,0 +1,58 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What errors quote is cut and escaped, so that a request does not decide how much is written."""
+
+import pytest
+
+from tests.service import client_of, make_application
+from treeclaim.api.protocol.texts import LONGEST_DETAIL, LONGEST_QUOTED, detail_of, quoted
+
+LONG = "x" * 20_000
+MOST = 3 * LONGEST_QUOTED
+"""Characters of an error that quotes two values, with its own words."""
+
+QUESTIONS = [
+    f"/allocation_candidates?resources={LONG}",
+    f"/allocation_candidates?resources=VCPU:{LONG}",
+    f"/allocation_candidates?resources=VCPU:1&required={LONG},,",
+    f"/allocation_candidates?resources=VCPU:1&member_of={LONG}",
+    f"/allocation_candidates?resources=VCPU:1&in_tree={LONG}",
+    f"/allocation_candidates?resources=VCPU:1&same_subtree=_{LONG}",
+    f"/resource_providers?member_of={LONG}",
+    f"/traits?associated={LONG}",
+    f"/traits?name={LONG}",
+    f"/traits/{LONG}",
+]
+
+LISTING = [
+    f"/allocation_candidates?resources={LONG}:1",
+    f"/allocation_candidates?resources=VCPU:1&required={LONG}",
+    f"/allocation_candidates?resources_{LONG}=VCPU:1",
+    f"/resource_providers?required={LONG}",
+]
+"""Errors that list names, or show the whole question beside the rule that it breaks."""
+
+
+@pytest.fixture(scope="module")
+def client(tmp_path_factory):
+    """A client of a service without providers."""
+    with client_of(make_application(tmp_path_factory.mktemp("service"))) as made:
+        yield made
+
+
+@pytest.mark.parametrize("question", QUESTIONS, ids=lambda text: text[:60])
+def test_an_error_that_quotes_a_long_value_is_short(client, question):
+    answer = client.get(question)
+    assert answer.status_code in {400, 404, 414}
+    assert len(answer.json()["errors"][0]["detail"]) < MOST
+
+
+@pytest.mark.parametrize(
+    ("shorten", "longest"), [(quoted, LONGEST_QUOTED), (detail_of, LONGEST_DETAIL)]
+)
+def test_what_is_cut_says_so_also_where_escapes_make_it_longer(shorten, longest):
+    assert shorten("y" * longest) == "y" * longest
+    for text in ("y" * (longest + 1), "\n" * longest, "\ud800" * longest):
+        cut = shorten(text)
+        assert len(cut) <= longest
+        assert cut.endswith("\N{HORIZONTAL ELLIPSIS}")
+        assert cut.isprintable()
