@@ -195,7 +195,9 @@ class Nursery:
         async with self._turn:
             loader = await self._usable()
             try:
-                await loader.load()
+                if role is Role.WORKER:
+                    # Liveness is told while a large inventory is loaded.
+                    await loader.load()
                 self._reaper.expect()
                 return self._reaper.adopt(await loader.bear(role, *descriptors))
             except BaseException:
