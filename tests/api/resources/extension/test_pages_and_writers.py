@@ -11,34 +11,42 @@ from tests.databases import KINDS
 
 PATH = "/treeclaim/providers"
 
+LONGEST_STEP = 120
+"""Seconds that a step of a writer may take on a busy machine."""
+
 
 @contextmanager
 def busy(*works):
-    """Let threads work, again and again, until the block ends; what fails in them fails here."""
-    over = threading.Event()
-    failures, done = [], []
+    """Let threads work, again and again, until the block ends; what fails in them fails here.
 
-    def run(work):
+    The block begins when each has worked once: on a quick machine it would be over before.
+    """
+    over = threading.Event()
+    failures = []
+
+    def run(work, begun):
+        step = 0
         try:
-            step = 0
             while not over.is_set():
                 work(step)
                 step += 1
+                begun.set()
         except Exception as error:  # noqa: BLE001 - told below
             failures.append(error)
-        done.append(step)
+            begun.set()
 
-    threads = [threading.Thread(target=run, args=(work,)) for work in works]
+    begun = [threading.Event() for _ in works]
+    threads = [threading.Thread(target=run, args=pair) for pair in zip(works, begun, strict=True)]
     for thread in threads:
         thread.start()
     try:
+        assert all(event.wait(LONGEST_STEP) for event in begun)
         yield
     finally:
         over.set()
         for thread in threads:
             thread.join()
     assert not failures
-    assert all(done)
 
 
 @pytest.fixture(params=KINDS)
