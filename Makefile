@@ -49,7 +49,7 @@ unexport PYTHONDONTWRITEBYTECODE
 # More processes than cores: many tests wait for servers. Files come in the order of tests/conftest.py,
 # the longest first.
 test: $(READY)  ## run the quick tests on SQLite, in less than three minutes on two cores; .ci/run runs all
-	TREECLAIM_PROPERTY_EXAMPLES=$${TREECLAIM_PROPERTY_EXAMPLES:-10} $(BIN)/pytest -n 3 --dist loadfile --no-loadscope-reorder $(TEST_OPTIONS)
+	TREECLAIM_PROPERTY_EXAMPLES=$${TREECLAIM_PROPERTY_EXAMPLES:-10} $(BIN)/pytest -n 4 --dist loadfile --no-loadscope-reorder $(TEST_OPTIONS)
 
 test-pythons: $(READY)  ## run the quick tests on every Python from 3.11 up that is installed
 	TREECLAIM_PROPERTY_EXAMPLES=$${TREECLAIM_PROPERTY_EXAMPLES:-20} tools/pythons.sh -n 2 --dist loadfile $(TEST_OPTIONS)

@@ -46,7 +46,8 @@ class Bench:
 
     def __init__(self, options: argparse.Namespace) -> None:
         self._options = options
-        self._console = Console()
+        # Wide enough for the tables where the output is no terminal.
+        self._console = Console(width=None if sys.stdout.isatty() else 180)
         self._rows: list[Row] = []
         self._smallest: dict[str, Row] = {}
         self._peer = None if options.no_peer else options.versus or PEER

@@ -69,7 +69,7 @@ def main() -> int:
     cases = {row.case for row in rows}
     known = [threshold for threshold in thresholds.read() if threshold.case in cases]
     peer = None if options.no_peer else PEER
-    return 0 if show(Console(), rows, OURS, peer, known) else 1
+    return 0 if show(Console(width=180), rows, OURS, peer, known) else 1
 
 
 def bulk(*, peer: bool) -> Iterator[Row]:
