@@ -27,7 +27,7 @@ from treeclaim.server.bounds import (
 from treeclaim.server.connection.connection import Connection
 from treeclaim.server.sharing.budget import Budget
 from treeclaim.server.sharing.pool import ThreadPool
-from treeclaim.server.sharing.table import ConnectionTable, Phase
+from treeclaim.server.sharing.table import ConnectionTable, Member, Phase
 from treeclaim.server.sharing.watchers import Watchers
 
 if TYPE_CHECKING:
@@ -64,8 +64,8 @@ class Front:
         self.limits = limits
         self.loop = asyncio.get_running_loop()
         self.table = ConnectionTable(limits.connections)
-        self.incoming: Budget[Connection] = Budget(INCOMING_BYTES, Connection.expire)
-        self.unsent: Budget[Connection] = Budget(UNSENT_BYTES, Connection.drop)
+        self.incoming: Budget[Member] = Budget(INCOMING_BYTES, lambda member: member.expire())
+        self.unsent: Budget[Member] = Budget(UNSENT_BYTES, lambda member: member.drop())
         self.pool = ThreadPool(threads, limits.waiting)
         self.watchers = Watchers(self.loop, limits.most_watchers)
         self.is_stopping = False
@@ -73,7 +73,7 @@ class Front:
         self.keep_alive_header = f"Keep-Alive: timeout={int(limits.keep_alive_seconds)}\r\n"
         self._tls = tls
         self._listener: socket.socket | None = None
-        self._opening: dict[Connection, asyncio.Task[Any]] = {}
+        self._opening: dict[Member, asyncio.Task[Any]] = {}
         """Connections that are not made yet; from then on they are in the table, never in both."""
         self._environment: dict[str, Any] = {}
         self._date = (0, "")
@@ -105,7 +105,7 @@ class Front:
             return self._environment | {"REMOTE_ADDR": peer[0], "REMOTE_PORT": str(peer[1])}
         return dict(self._environment)
 
-    def note_made(self, connection: Connection) -> None:
+    def note_made(self, connection: Member) -> None:
         """Enter a connection that is made into the table."""
         self._opening.pop(connection, None)
         self.table.add(connection)

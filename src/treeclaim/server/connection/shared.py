@@ -8,13 +8,11 @@ from typing import TYPE_CHECKING, Any, Protocol
 from treeclaim.config.connections import ConnectionLimits
 from treeclaim.server.sharing.budget import Budget
 from treeclaim.server.sharing.pool import ThreadPool
-from treeclaim.server.sharing.table import ConnectionTable, Phase
+from treeclaim.server.sharing.table import ConnectionTable, Member, Phase
 from treeclaim.server.sharing.watchers import Watchers
 
 if TYPE_CHECKING:
     from wsgiref.types import WSGIApplication
-
-    from treeclaim.server.connection.connection import Connection
 
 
 class Shared(Protocol):
@@ -38,8 +36,8 @@ class Shared(Protocol):
     limits: ConnectionLimits
     loop: asyncio.AbstractEventLoop
     table: ConnectionTable
-    incoming: "Budget[Connection]"
-    unsent: "Budget[Connection]"
+    incoming: Budget[Member]
+    unsent: Budget[Member]
     pool: ThreadPool
     watchers: Watchers
     is_stopping: bool
@@ -55,7 +53,7 @@ class Shared(Protocol):
     def environment_of(self, transport: asyncio.Transport) -> dict[str, Any]:
         """Return the part of the WSGI environment that all requests of a connection share."""
 
-    def note_made(self, connection: "Connection") -> None:
+    def note_made(self, connection: Member) -> None:
         """Enter a connection that is made into the table."""
 
     def note_closed(self) -> None:

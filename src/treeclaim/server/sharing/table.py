@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """All connections of a worker by phase: which are past their deadline, and which are closed first."""
 
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator
 from enum import Enum, auto
 from typing import Protocol
 
@@ -36,7 +36,7 @@ _GIVE_WAY = (Phase.OPENING, Phase.LINGERING, Phase.READING, Phase.IDLE, Phase.SE
 A connection that is being answered, or watches, is never closed for another."""
 
 
-class Member(Protocol):
+class Member(Hashable, Protocol):
     """A connection as the table knows it."""
 
     phase: Phase
