@@ -12,7 +12,7 @@ from queue import Empty, SimpleQueue
 from typing import Any
 
 from oslo_config import cfg
-from oslo_log import _options, log
+from oslo_log import log
 from oslo_log.formatters import JSONFormatter
 
 _REQUESTS = "treeclaim.requests"
@@ -45,8 +45,10 @@ def tell_options(options: cfg.ConfigOpts) -> None:
 
 def options_of(options: cfg.ConfigOpts) -> dict[str, Any]:
     """Return the values of all options of logging, for a process that reads no configuration."""
-    known = [option for _, some in _options.list_opts() for option in some]
-    return {one.dest: options[one.dest] for one in known if one.dest in options}
+    known = cfg.ConfigOpts()
+    built_in = set(known)
+    log.register_options(known)
+    return {name: options[name] for name in known if name in options and name not in built_in}
 
 
 def set_up_by(values: Mapping[str, Any], program: str) -> None:

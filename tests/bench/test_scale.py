@@ -96,11 +96,3 @@ def test_each_worker_holds_the_whole_inventory():
 def test_the_page_has_the_tables_of_what_was_measured():
     text = PAGE.read_text()
     assert page(text, read()) == text
-
-
-def test_what_was_measured_is_what_the_simulation_says_within_bounds():
-    """A model that is wrong by a factor is no model; the machine that measured was not quiet."""
-    for costs in read():
-        for rate in costs.rates:
-            found = pairs(costs, workers=rate.workers, cores=costs.cores)
-            assert rate.pairs_per_second / 3 < found < rate.pairs_per_second * 3, (costs, rate)

@@ -231,13 +231,15 @@ class Client:
         Raises:
             UnsupportedFeatureError: before anything is sent, if the server is too old.
         """
-        body: dict[str, Any] = {"requests": {name: str(one) for name, one in requests.items()}}
+        body: dict[str, Any] = {
+            "requests": {name: str(request) for name, request in requests.items()}
+        }
         if domains is not None:
             body["domains"] = domains if isinstance(domains, str) else list(domains)
         if limit is not None:
             body["limit"] = limit
         found = self._post("/treeclaim/capacity", body)["capacity"]
-        return {name: Capacity.read(one) for name, one in found.items()}
+        return {name: Capacity.read(request) for name, request in found.items()}
 
     def _post(self, path: str, body: Mapping[str, Any]) -> Any:
         self.versions.require(PLACING)

@@ -124,12 +124,12 @@ def _copy_providers(
     waiting = [pair for pair in pairs if provider_differences(*pair)]
     outcome.unchanged += len(pairs) - len(waiting)
     done = 0
-    for some in in_batches(waiting):
-        if written_in_bulk(target, some):
-            outcome.providers += len(some)
+    for batch in in_batches(waiting):
+        if written_in_bulk(target, batch):
+            outcome.providers += len(batch)
         else:
-            _copy_one_by_one(target, some, outcome)
-        done += len(some)
+            _copy_one_by_one(target, batch, outcome)
+        done += len(batch)
         progress("writing providers", done, len(waiting))
 
 

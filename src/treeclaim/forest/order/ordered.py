@@ -28,9 +28,9 @@ def in_order(problem: Problem, order: Order, scores: list[float]) -> Iterator[Ch
     """
     wanted = most_wanted(problem)
     if wanted:
-        for some in BestFirst(problem, scoring_of(problem, order)):
+        for candidates in BestFirst(problem, scoring_of(problem, order)):
             left = wanted - len(scores)
-            scores += some.score[:left].tolist()
-            yield some.chosen[:left]
+            scores += candidates.score[:left].tolist()
+            yield candidates.chosen[:left]
             if len(scores) >= wanted:
                 return

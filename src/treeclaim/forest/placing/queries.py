@@ -172,7 +172,7 @@ class Divided(Query):
             ordered: Iterable[SplitCandidate] = splits(found)
         else:
             scored = sorted(scored_splits(found, order), key=ScoredSplit.rank)
-            ordered = (each.candidate for each in scored)
+            ordered = (scored_candidate.candidate for scored_candidate in scored)
         for candidate in ordered:
             self.budget.check()
             yield self.made(found, candidate.chosen, candidate.parts)

@@ -42,7 +42,7 @@ def relate(
     plan = plan_of(request)
     found = [relations_of(forest, group, budget) for group in plan.groups]
     relations = tuple(found[slot.group][slot.part] for slot in plan.slots)
-    budget.hold(sum(relation.pairs.nbytes for some in found for relation in some))
+    budget.hold(sum(relation.pairs.nbytes for relations in found for relation in relations))
     plan = plan.without_disjoint(_disjoint(forest, plan, relations, budget))
     split = _split_relations(forest, plan)
     unsuffixed = [group.conditions for group in request.groups if group.suffix == NO_GROUP]
@@ -76,9 +76,9 @@ def _disjoint(
             for slot in constraint.slots:
                 budget.check()
                 mine = relations[slot].pairs
-                others = [it for it in pairs.values() if it is not mine]
+                others = [other for other in pairs.values() if other is not mine]
                 if counts[id(mine)] == 1 and not any(
-                    have_common_provider(forest, mine, it) for it in others
+                    have_common_provider(forest, mine, other) for other in others
                 ):
                     disjoint.add((slot, name))
     return frozenset(disjoint)

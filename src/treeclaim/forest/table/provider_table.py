@@ -126,7 +126,7 @@ class ProviderTable:
         named: dict[tuple[int, ...], tuple[str, ...]] = {}
         for numbers in grouped(rows, number, len(layout.provider)):
             if numbers not in named:
-                named[numbers] = tuple(ordered[each] for each in numbers)
+                named[numbers] = tuple(ordered[number] for number in numbers)
             self._aggregates.append(named[numbers])
         self._aggregate_rows.begin_with(ordered, number, rows)
 

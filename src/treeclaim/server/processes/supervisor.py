@@ -94,7 +94,7 @@ class Supervisor:
             # First, as a single worker lets the loader rest.
             work.insert(0, self._keep_admin())
         work += [self._announce(), self._reload_when_told(), self._look_after()]
-        tasks = [asyncio.create_task(each) for each in work]
+        tasks = [asyncio.create_task(coroutine) for coroutine in work]
         try:
             await self._watch(tasks)
         finally:

@@ -50,7 +50,7 @@ class CompiledStatement:
             text = self._text_for(connection.dialect, values)
             return connection.exec_driver_sql(text.sql, text.parameters(values))
         text = self._text_for(connection.dialect, values[0])
-        parameters = [text.parameters(each) for each in values]
+        parameters = [text.parameters(named) for named in values]
         if len(parameters) == 1:
             return connection.exec_driver_sql(text.sql, parameters[0])
         if text.array_sql is not None:

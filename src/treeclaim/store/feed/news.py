@@ -91,8 +91,8 @@ def roots_of(
 ) -> Mapping[str, AbstractSet[str]]:
     """Return the tree of each of some providers, by the uuid of its root; none of unknown ones."""
     found = dict.fromkeys(uuids, frozenset[str]())
-    for some in chunks(sorted(uuids)):
-        for row in transaction.rows(_PRESENT.where(resource_providers.c.uuid.in_(some))):
+    for chunk in chunks(sorted(uuids)):
+        for row in transaction.rows(_PRESENT.where(resource_providers.c.uuid.in_(chunk))):
             if row.uuid in found:
                 found[row.uuid] = frozenset((row.root,))
     return found
@@ -118,8 +118,8 @@ def _changes(
 
 def _present(transaction: ReadTransaction, ids: Iterable[int]) -> dict[int, Any]:
     found: dict[int, Any] = {}
-    for some in chunks(sorted(ids)):
-        rows = transaction.rows(_PRESENT.where(resource_providers.c.id.in_(some)))
+    for chunk in chunks(sorted(ids)):
+        rows = transaction.rows(_PRESENT.where(resource_providers.c.id.in_(chunk)))
         found |= {row.id: row for row in rows}
     return found
 

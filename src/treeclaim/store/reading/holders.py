@@ -42,11 +42,11 @@ def holders_among(transaction: ReadTransaction, uuids: Sequence[str]) -> dict[st
     """Return those of some consumers that hold something, all as they are at one moment."""
     held: dict[str, dict[str, dict[str, int]]] = {}
     recorded = {}
-    for some in chunks(uuids):
-        for consumer, provider, _, name, used in transaction.rows(HELD, uuids=some):
+    for chunk in chunks(uuids):
+        for consumer, provider, _, name, used in transaction.rows(HELD, uuids=chunk):
             amounts = held.setdefault(consumer, {}).setdefault(provider, {})
             amounts[name] = amounts.get(name, 0) + int(used)
-        for row in transaction.rows(_OWNED, uuids=some):
+        for row in transaction.rows(_OWNED, uuids=chunk):
             recorded[row.uuid] = row
     found = {}
     # Some collations find other spellings too.

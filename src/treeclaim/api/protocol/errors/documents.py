@@ -59,7 +59,7 @@ def error_body(
     detail = "\n\n".join(details)
     if kind == "application/json":
         every = zip((error, *error.others), details, strict=True)
-        documents = [_document(one, text, version, request_id) for one, text in every]
+        documents = [_document(error, text, version, request_id) for error, text in every]
         return ErrorBody(kind, orjson.dumps({"errors": documents}))
     status_line = f"{error.status.value} {error.status.phrase}"
     if kind == _PLAIN:

@@ -88,8 +88,8 @@ class Ledger:
         self._used: Usage = Counter()
         names = {allocation.class_id: allocation.resource_class for allocation in new}
         provider_ids = {allocation.provider.id for allocation in new}
-        for some in chunks(sorted(provider_ids)):
-            rows = transaction.rows(INVENTORIES, provider_ids=some, class_ids=sorted(names))
+        for chunk in chunks(sorted(provider_ids)):
+            rows = transaction.rows(INVENTORIES, provider_ids=chunk, class_ids=sorted(names))
             for provider_id, class_id, name, used, *inventory in rows:
                 if name != names[class_id]:
                     raise RetryTransactionError

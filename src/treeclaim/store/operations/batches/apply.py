@@ -107,8 +107,8 @@ def _create_names(transaction: WriteTransaction, entries: Sequence[BatchEntry]) 
 def _raise_generations(transaction: WriteTransaction, targets: Sequence[Target]) -> None:
     """Raise the generation of each provider whose parts are different now, by one."""
     raised = [target.row for target in targets if _PARTS & set(target.changed)]
-    for some in chunks(sorted(row.id for row in raised)):
-        transaction.execute(_RAISE_GENERATIONS, ids=some, at=transaction.now)
+    for chunk in chunks(sorted(row.id for row in raised)):
+        transaction.execute(_RAISE_GENERATIONS, ids=chunk, at=transaction.now)
     for row in raised:
         row.generation += 1
     transaction.touch_providers(row.id for row in raised)

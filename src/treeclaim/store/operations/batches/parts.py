@@ -66,9 +66,9 @@ def known_classes(
         return {}
     existing = {
         row.name
-        for some in chunks(sorted(named))
+        for chunk in chunks(sorted(named))
         for row in transaction.rows(
-            sa.select(resource_classes.c.name).where(resource_classes.c.name.in_(some))
+            sa.select(resource_classes.c.name).where(resource_classes.c.name.in_(chunk))
         )
     }
     problems += [
@@ -136,8 +136,8 @@ def _too_small(target: Target) -> list[Problem]:
 
 def _present(transaction: WriteTransaction, ids: Sequence[int]) -> dict[int, dict[int, Inventory]]:
     found: dict[int, dict[int, Inventory]] = defaultdict(dict)
-    for some in chunks(ids):
-        for provider_id, class_id, *amounts in transaction.rows(_PRESENT, ids=some):
+    for chunk in chunks(ids):
+        for provider_id, class_id, *amounts in transaction.rows(_PRESENT, ids=chunk):
             found[provider_id][class_id] = Inventory(*amounts)
     return found
 

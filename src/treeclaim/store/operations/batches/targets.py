@@ -84,8 +84,8 @@ def _holders(transaction: ReadTransaction, names: Sequence[str]) -> dict[str, st
     """Return the uuids of the providers that have some names, by name."""
     return {
         row.name: row.uuid
-        for some in chunks(sorted(set(names)))
-        for row in transaction.rows(_NAMED, names=some)
+        for chunk in chunks(sorted(set(names)))
+        for row in transaction.rows(_NAMED, names=chunk)
     }
 
 

@@ -136,7 +136,7 @@ def _entry(item: Mapping[str, Any]) -> BatchEntry:
         generation=None if generation is None else int(generation),
         inventories=None
         if inventories is None
-        else {name: inventory_of(one) for name, one in inventories.items()},
+        else {name: inventory_of(inventory) for name, inventory in inventories.items()},
         traits=item.get("traits"),
         aggregates=item.get("aggregates"),
     )
