@@ -235,7 +235,7 @@ def test_a_streamed_answer_arrives_whole_in_either_version():
     with running(streams) as server:
         for version in (b"1.1", b"1.0"):
             answer = server.ask(b"GET / HTTP/%b\r\nHost: a\r\n\r\n" % version)
-            assert answer.body == body
+            assert answer.body == b"".join(pieces)
         with server.connect() as client:
             for _ in range(3):
                 client.sendall(HELLO)
