@@ -17,7 +17,7 @@ from treeclaim.replica.asking import LONGEST_WAIT, Asked, Question
 from treeclaim.replica.children.child import WHOLE_ANSWER
 from treeclaim.replica.children.parent import Child
 from treeclaim.replica.following import Follower, Picture
-from treeclaim.replica.kept import KeptAnswer, KeptAnswers, LongQuestions
+from treeclaim.replica.kept import KeptAnswer, KeptAnswers, LongQuestions, Piece
 from treeclaim.replica.lanes.fast import (
     FIRST_PATIENCE,
     SECOND_PATIENCE,
@@ -129,8 +129,8 @@ class Replica:
         finally:
             turn.give()
 
-    def answer(self, question: Question, asked: Asked | None = None) -> Iterable[bytes]:
-        """Return the JSON body that answers a question, in one or more pieces.
+    def answer(self, question: Question, asked: Asked | None = None) -> Iterable[Piece]:
+        """Return the JSON body that answers a question, in one or more pieces; all of them in a list.
 
         A short answer is made at once, and kept until something changes. What takes longer is
         made by a child, from the Forest as it was when the question arrived. Whoever does not
@@ -151,7 +151,7 @@ class Replica:
         if isinstance(found, Stream):
             return found
         metrics.CANDIDATES.inc(found.candidates)
-        return [found.body]
+        return list(found.pieces)
 
     @contextmanager
     def _turn_of(self, asked: Asked) -> Iterator[None]:
@@ -227,7 +227,7 @@ class Replica:
                 size += len(piece)
                 if size > WHOLE_ANSWER:
                     raise AnswerTooLongError
-            return KeptAnswer(b"".join(parts), drawn.candidates)
+            return KeptAnswer.of(parts, drawn.candidates)
 
     # -- the slow lane ---------------------------------------------------------------------
 
