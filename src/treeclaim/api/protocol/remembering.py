@@ -26,17 +26,27 @@ def remembering_short(
     """
 
     def remembering(function: Callable[_Parameters, _Result]) -> Callable[_Parameters, _Result]:
-        remembered = lru_cache(entries)(function)
+        @lru_cache(entries)
+        def remembered(*arguments: _Parameters.args, **named: _Parameters.kwargs) -> _Result:
+            # Asked once for each entry, not each time: that took longer than what is remembered.
+            if length_of(arguments) > longest:
+                raise _TooLongError
+            return function(*arguments, **named)
 
         @wraps(function)
         def ask(*arguments: _Parameters.args, **named: _Parameters.kwargs) -> _Result:
-            if length_of(arguments) > longest:
+            try:
+                return remembered(*arguments, **named)  # type: ignore[arg-type]
+            except _TooLongError:
                 return function(*arguments, **named)
-            return remembered(*arguments, **named)  # type: ignore[arg-type]
 
         return ask
 
     return remembering
+
+
+class _TooLongError(Exception):
+    """Keeps a result from being remembered."""
 
 
 def length_of(value: object) -> int:
