@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from time import monotonic
 from typing import TypeVar
 
-from treeclaim import metrics
+from treeclaim import allocator, metrics
 from treeclaim.forest.bounds.budget import Budget
 from treeclaim.forest.listing.texts import ListingTexts
 from treeclaim.forest.table.forest import Forest
@@ -65,6 +65,7 @@ class Replica:
         self._second_attempts = Gate(1)
         self._slow = SlowLane(slow_places)
         self._answers = KeptAnswers()
+        self._is_settled = False
         self.listing = ListingTexts()
         self._long = LongQuestions()
 
@@ -202,7 +203,17 @@ class Replica:
                 return None
             if question.is_repeatable:
                 self._answers.keep(version, question.key, found)
+            self._settle()
             return found
+
+    def _settle(self) -> None:
+        """Give back what the first search needed to make columns that the next ones find.
+
+        With a million providers that is 45 MB, in each worker of those that share the Forest.
+        """
+        if not self._is_settled:
+            self._is_settled = True
+            allocator.give_back()
 
     def _worked_out(self, question: Question, budget: Budget) -> KeptAnswer:
         with metrics.phase("filter"):
