@@ -70,7 +70,7 @@ class ReadTransaction:
         for partition in self._run(statement, {}).partitions(_ROWS_PER_PARTITION):
             yield from partition
 
-    def row(self, statement: Executable | CompiledStatement, /, **values: Any) -> Any:
+    def row(self, statement: Executable, /, **values: Any) -> Any:
         """Return the first row of a query, None if there is none."""
         return self._run(statement, values).first()
 

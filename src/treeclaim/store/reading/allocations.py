@@ -77,10 +77,11 @@ def of_consumer(transaction: ReadTransaction, consumer_uuid: str) -> ConsumerAll
 
     Allocations of a consumer without a row, which old databases have, are left out.
     """
-    owner = transaction.row(_OWNER, consumer_uuid=consumer_uuid)
+    owners = transaction.rows(_OWNER, consumer_uuid=consumer_uuid)
     rows = transaction.rows(_OF_CONSUMER, consumer_uuid=consumer_uuid)
-    if owner is None or owner.uuid != consumer_uuid or not rows:
+    if not owners or owners[0].uuid != consumer_uuid or not rows:
         return None
+    owner = owners[0]
     generations = {row.uuid: row.generation or 0 for row in rows}
     resources: dict[str, dict[str, int]] = defaultdict(dict)
     for row in rows:
