@@ -95,11 +95,16 @@ class StreamPool:
 
         It comes back if the block ends well, or if the database says that it rolled back, as
         after a deadlock. After any other error nobody knows whether the transaction was
-        committed, so the stream is given up, and the next one takes its place.
+        committed, so the stream is given up, and the next one takes its place. If it cannot be
+        advanced, all idle ones are given up with it: they may have been closed with it too.
         """
         stream = self._take()
         try:
             yield stream
+        except RetryTransactionError:
+            with self._lock:
+                self._idle.clear()
+            raise
         except DBAPIError as error:
             if failure_of(error) in _ROLLED_BACK and not error.connection_invalidated:
                 self._give_back(stream)
@@ -120,8 +125,12 @@ class StreamPool:
 
 
 def append(transaction: WriteTransaction, stream: Stream) -> Stream:
-    """Append what a transaction touched; return the stream as it is after the commit."""
-    stream = _advanced(transaction, stream) or _created(transaction)
+    """Append what a transaction touched; return the stream as it is after the commit.
+
+    Raises:
+        RetryTransactionError: if the stream cannot be advanced; so may what follows.
+    """
+    stream = _created(transaction) if stream.id is None else _advanced(transaction, stream)
     touched = [
         (PROVIDER, provider_id, what)
         for provider_id, what in sorted(
@@ -130,7 +139,7 @@ def append(transaction: WriteTransaction, stream: Stream) -> Stream:
     ]
     if transaction.touched_catalogue:
         touched.append((CATALOGUE, 0, Touched(EVERYTHING)))
-    transaction.execute_each(
+    transaction.change_each(
         _INSERT,
         (
             {
@@ -151,24 +160,24 @@ def append(transaction: WriteTransaction, stream: Stream) -> Stream:
     return stream
 
 
-def _advanced(transaction: WriteTransaction, stream: Stream) -> Stream | None:
-    """Advance a stream; return None if that is impossible.
+def _advanced(transaction: WriteTransaction, stream: Stream) -> Stream:
+    """Advance a stream.
 
-    It has no row yet, was closed, or has another position than its owner knows. The last two may
-    also mean that the database was restored to an earlier state.
+    Raises:
+        RetryTransactionError: if it was closed, or has another position than its owner knows. Both
+            may also mean that the database was restored to an earlier state.
     """
-    if stream.id is None:
-        return None
     position = stream.position + 1
-    advanced = transaction.change(
+    transaction.change(
         _ADVANCE,
+        rows=1,
         stream=stream.id,
         known_as=stream.identity,
         old=stream.position,
         new=position,
         at=transaction.now,
     )
-    return Stream(stream.id, stream.identity, position) if advanced == 1 else None
+    return Stream(stream.id, stream.identity, position)
 
 
 def _created(transaction: WriteTransaction) -> Stream:

@@ -63,10 +63,12 @@ class Committer:
             transaction = WriteTransaction(connection, deadline)
             result = operation(transaction, *args, **kwargs)
             if not transaction.touched_providers and not transaction.touched_catalogue:
+                transaction.flush()
                 _commit(outcome)
                 return result
             with self._streams.lend() as stream:
                 advanced = feed.append(transaction, stream)
+                transaction.flush()
                 _commit(outcome)
                 if advanced.identity != stream.identity:
                     self.streams_taken += 1
