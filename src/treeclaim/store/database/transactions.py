@@ -133,13 +133,22 @@ class WriteTransaction(ReadTransaction):
         if sets:
             self.change_by(statement.ready_each(self.connection.dialect, sets))
 
-    def change_by(self, ready: Ready, rows: int | None = None) -> None:
-        """Execute, as `change` does, what is ready for the driver."""
+    def change_by(
+        self, ready: Ready, rows: int | None = None, otherwise: type[Exception] | None = None
+    ) -> None:
+        """Execute, as `change` does, what is ready for the driver.
+
+        Args:
+            ready: The statement.
+            rows: How many rows it has to change; None for any number.
+            otherwise: Raised if it changes another number, in place of `RetryTransactionError`.
+        """
         self._require_time()
+        later = _Later(ready, rows, otherwise or RetryTransactionError)
         if self._sends_together:
-            self._later.append(_Later(ready, rows))
+            self._later.append(later)
         else:
-            _require_rows(rows, send(self.connection, ready))
+            later.check(send(self.connection, ready))
 
     def flush(self) -> None:
         """Execute what was left for later: where one round trip takes several statements.
@@ -160,7 +169,7 @@ class WriteTransaction(ReadTransaction):
         else:
             sent = [send(self.connection, ready) for ready in every]
         for each, done in zip(later, sent, strict=False):
-            _require_rows(each.rows, done)
+            each.check(done)
         return sent[len(later) :]
 
     def _send(self, ready: Ready) -> Sent:
@@ -212,20 +221,20 @@ class WriteTransaction(ReadTransaction):
 
 @dataclass(frozen=True, slots=True)
 class _Later:
-    """A statement that is left for later, and how many rows it has to change."""
+    """A statement that is left for later, how many rows it has to change, and the error if not."""
 
     ready: Ready
     rows: int | None
+    otherwise: type[Exception]
 
+    def check(self, sent: Sent) -> None:
+        """Check how many rows were changed.
 
-def _require_rows(rows: int | None, sent: Sent) -> None:
-    """Check that a statement has changed as many rows as it has to.
-
-    Raises:
-        RetryTransactionError: if it has not.
-    """
-    if rows is not None and sent.rowcount != rows:
-        raise RetryTransactionError
+        Raises:
+            Exception: `otherwise`.
+        """
+        if self.rows is not None and sent.rowcount != self.rows:
+            raise self.otherwise
 
 
 class RetryTransactionError(Exception):

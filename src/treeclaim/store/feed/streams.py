@@ -81,6 +81,10 @@ class Stream:
     position: int = 0
 
 
+class LostStreamError(Exception):
+    """A stream cannot be advanced; the transaction has to run again with a new one."""
+
+
 class StreamPool:
     """The streams of one process: as many as it has concurrent transactions."""
 
@@ -101,7 +105,7 @@ class StreamPool:
         stream = self._take()
         try:
             yield stream
-        except RetryTransactionError:
+        except LostStreamError:
             with self._lock:
                 self._idle.clear()
             raise
@@ -128,7 +132,7 @@ def append(transaction: WriteTransaction, stream: Stream) -> Stream:
     """Append what a transaction touched; return the stream as it is after the commit.
 
     Raises:
-        RetryTransactionError: if the stream cannot be advanced; so may what follows.
+        LostStreamError: if the stream cannot be advanced; so may what follows.
     """
     stream = _created(transaction) if stream.id is None else _advanced(transaction, stream)
     touched = [
@@ -164,19 +168,19 @@ def _advanced(transaction: WriteTransaction, stream: Stream) -> Stream:
     """Advance a stream.
 
     Raises:
-        RetryTransactionError: if it was closed, or has another position than its owner knows. Both
-            may also mean that the database was restored to an earlier state.
+        LostStreamError: if it was closed, or has another position than its owner knows. Both may
+            also mean that the database was restored to an earlier state.
     """
     position = stream.position + 1
-    transaction.change(
-        _ADVANCE,
-        rows=1,
-        stream=stream.id,
-        known_as=stream.identity,
-        old=stream.position,
-        new=position,
-        at=transaction.now,
-    )
+    values = {
+        "stream": stream.id,
+        "known_as": stream.identity,
+        "old": stream.position,
+        "new": position,
+        "at": transaction.now,
+    }
+    ready = _ADVANCE.ready(transaction.connection.dialect, values)
+    transaction.change_by(ready, 1, LostStreamError)
     return Stream(stream.id, stream.identity, position)
 
 
