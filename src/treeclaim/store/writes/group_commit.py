@@ -126,7 +126,9 @@ class GroupCommit:
 def _write(
     transaction: WriteTransaction, requests: Sequence[ClaimRequest]
 ) -> list[TreeclaimError | None]:
-    session_timeouts.limit_lock_waits(transaction.connection, _LOCK_SECONDS)
+    limit = session_timeouts.limit_of_lock_waits(transaction.connection, _LOCK_SECONDS)
+    if limit is not None:
+        transaction.change_by(limit)
     return claims.write_group(transaction, requests)
 
 
