@@ -92,13 +92,18 @@ class Checker:
         # Asked for all errors, it would make them all before it gives the first one.
         try:
             self._quick.validate(value)
-        except jsonschema_rs.ValidationError as found:
-            error = found
-        path = "".join(f"[{step!r}]" for step in error.instance_path[:_PATH_SHOWN])
-        return (
-            f"{quoted(error.message)} Failed validating {str(error.schema_path[-1])!r} on "
-            f"instance{quoted(path)}"
-        )
+        except jsonschema_rs.ValidationError as error:
+            # Kept beyond this block it would keep this frame, and this frame the value.
+            return _words(error)
+        return "the value is not valid"
+
+
+def _words(error: jsonschema_rs.ValidationError) -> str:
+    path = "".join(f"[{step!r}]" for step in error.instance_path[:_PATH_SHOWN])
+    return (
+        f"{quoted(error.message)} Failed validating {str(error.schema_path[-1])!r} on "
+        f"instance{quoted(path)}"
+    )
 
 
 def _without_middle(message: str) -> str:
