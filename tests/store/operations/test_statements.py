@@ -118,7 +118,7 @@ def test_a_ready_statement_writes_times_as_sqlalchemy_reads_them(store):
     at = utc_now()
     with store.engine.begin() as connection:
         insert = CompiledStatement(sa.insert(projects).inline())
-        insert.execute(connection, {"external_id": "timed", "created_at": at})
+        insert.change(connection, {"external_id": "timed", "created_at": at})
         found = connection.execute(sa.select(projects.c.created_at)).scalar()
         # MariaDB keeps whole seconds.
         assert abs(found - at) < timedelta(seconds=1)
@@ -208,7 +208,7 @@ def test_a_claim_reads_no_inventories_but_those_of_its_providers(store):
     sa.event.listen(store.engine, "before_cursor_execute", note)
     with store.engine.begin() as connection:
         few = {"provider_ids": list(range(1, 9)), "class_ids": [0, 1, 2]}
-        INVENTORIES.execute(connection, few)
+        INVENTORIES.rows(connection, few)
     sa.event.remove(store.engine, "before_cursor_execute", note)
     ((look, values),) = seen
     with store.engine.begin() as connection:

@@ -8,17 +8,20 @@ what a list ends with is said again, which means the same to an `IN`. Values of 
 the driver: times are text on SQLite, which `seconds` of `transactions.py` reads too.
 """
 
+from collections import namedtuple
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from operator import itemgetter
 from typing import Any
 
 import sqlalchemy as sa
-from sqlalchemy import Executable
+from sqlalchemy import Executable, SelectBase
 from sqlalchemy.dialects.postgresql import ARRAY
-from sqlalchemy.engine import Connection, CursorResult, Dialect
+from sqlalchemy.engine import Connection, Dialect
 from sqlalchemy.sql import ClauseElement, Insert
 from sqlalchemy.sql.compiler import SQLCompiler
+
+from treeclaim.store.database.driver import send
 
 Values = Mapping[str, Any]
 """Values of parameters by name; a list for a parameter of an `IN`."""
@@ -38,25 +41,39 @@ class CompiledStatement:
         self._statement = statement
         self._texts: dict[tuple[object, ...], _Text] = {}
 
-    def execute(
-        self, connection: Connection, values: Values | Sequence[Values]
-    ) -> CursorResult[Any]:
-        """Execute the statement with some values, or once for each of several sets of values.
+    def rows(self, connection: Connection, values: Values) -> list[Any]:
+        """Return the rows of a query; their values are attributes by column name.
 
         Raises:
             DBAPIError: what the database would not do.
         """
-        if isinstance(values, Mapping):
-            text = self._text_for(connection.dialect, values)
-            return connection.exec_driver_sql(text.sql, text.parameters(values))
-        text = self._text_for(connection.dialect, values[0])
-        parameters = [text.parameters(named) for named in values]
+        text = self._text_for(connection.dialect, values)
+        return list(map(text.row, send(connection, text.sql, text.parameters(values)).rows))
+
+    def change(self, connection: Connection, values: Values) -> int:
+        """Execute a statement that writes; return how many rows it has changed.
+
+        Raises:
+            DBAPIError: as above.
+        """
+        text = self._text_for(connection.dialect, values)
+        return send(connection, text.sql, text.parameters(values)).rowcount
+
+    def change_each(self, connection: Connection, sets: Sequence[Values]) -> None:
+        """Execute a statement that writes once for each of some sets of values.
+
+        Raises:
+            DBAPIError: as above.
+        """
+        text = self._text_for(connection.dialect, sets[0])
+        parameters = [text.parameters(values) for values in sets]
         if len(parameters) == 1:
-            return connection.exec_driver_sql(text.sql, parameters[0])
-        if text.array_sql is not None:
+            send(connection, text.sql, parameters[0])
+        elif text.array_sql is not None:
             arrays = {name: [row[name] for row in parameters] for name in parameters[0]}
-            return connection.exec_driver_sql(text.array_sql, arrays)
-        return connection.exec_driver_sql(text.sql, parameters)
+            send(connection, text.array_sql, arrays)
+        else:
+            send(connection, text.sql, parameters, is_many=True)
 
     def _text_for(self, dialect: Dialect, values: Values) -> "_Text":
         """Return the SQL for these names of values and lengths of lists."""
@@ -83,6 +100,7 @@ class _Text:
 
     Attributes:
         sql: As the driver takes it.
+        row: Makes a row with names of what the driver returns.
         getters: How to get each parameter from the values, by the parameter's name.
         order: Names of the parameters, where the driver takes them by position.
         array_sql: For an INSERT on PostgreSQL, the same for many rows, with an array for each
@@ -90,6 +108,7 @@ class _Text:
     """
 
     sql: str
+    row: Callable[[Sequence[Any]], Any]
     getters: Mapping[str, _Getter]
     order: Sequence[str] | None
     array_sql: str | None
@@ -119,7 +138,18 @@ def _compile(statement: Executable, dialect: Dialect, values: Values) -> _Text:
         for position, parameter in enumerate(expanded.parameter_expansion[name]):
             getters[parameter] = _element(name, position)
     array_sql = _array_sql(statement, dialect, values)
-    return _Text(expanded.statement, getters, expanded.positiontup, array_sql)
+    return _Text(expanded.statement, _row(statement), getters, expanded.positiontup, array_sql)
+
+
+def _row(statement: ClauseElement) -> Callable[[Sequence[Any]], Any]:
+    """Return what makes rows with names of what the driver returns for a query."""
+    if not isinstance(statement, SelectBase):
+        return tuple
+    names = [str(column.key) for column in statement.selected_columns]
+    # The names are known only now.
+    row: Any = namedtuple("Row", names, rename=True)  # type: ignore[misc]  # noqa: PYI024
+    made: Callable[[Sequence[Any]], Any] = row._make
+    return made
 
 
 def _padded(values: Values) -> Values:

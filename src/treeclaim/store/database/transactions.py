@@ -39,23 +39,30 @@ class ReadTransaction:
         self._deadline = None
         session_timeouts.extend_timeouts(self.connection)
 
-    def _run(
-        self, statement: Executable | CompiledStatement, values: Values | Sequence[Values]
-    ) -> CursorResult[Any]:
+    def _run(self, statement: Executable, values: Values | Sequence[Values]) -> CursorResult[Any]:
         """Execute a statement, unless the deadline has passed.
 
         Raises:
             DeadlineError: if it has.
             DBAPIError: what the database would not do.
         """
+        self._require_time()
+        return self.connection.execute(statement, values)
+
+    def _require_time(self) -> None:
+        """Begin no statement after the deadline.
+
+        Raises:
+            DeadlineError: if it has passed.
+        """
         if self._deadline is not None and monotonic() > self._deadline:
             raise DeadlineError
-        if isinstance(statement, CompiledStatement):
-            return statement.execute(self.connection, values)
-        return self.connection.execute(statement, values)
 
     def rows(self, statement: Executable | CompiledStatement, /, **values: Any) -> list[Any]:
         """Return all rows of a query; their values are attributes by column name."""
+        if isinstance(statement, CompiledStatement):
+            self._require_time()
+            return statement.rows(self.connection, values)
         return list(self._run(statement, values).all())
 
     def each(self, statement: Executable) -> Iterator[Any]:
@@ -87,18 +94,26 @@ class WriteTransaction(ReadTransaction):
         self.touched_providers: dict[int, Touched] = {}
         self.touched_catalogue = False
 
-    def execute(
-        self, statement: Executable | CompiledStatement, /, **values: Any
-    ) -> CursorResult[Any]:
+    def execute(self, statement: Executable, /, **values: Any) -> CursorResult[Any]:
         """Execute a statement that writes."""
         return self._run(statement, values)
+
+    def change(self, statement: CompiledStatement, /, **values: Any) -> int:
+        """Execute a statement that writes; return how many rows it has changed."""
+        self._require_time()
+        return statement.change(self.connection, values)
 
     def execute_each(
         self, statement: Executable | CompiledStatement, values: Iterable[dict[str, Any]]
     ) -> None:
         """Execute a statement once for each set of values; nothing for none."""
         sets = list(values)
-        if sets:
+        if not sets:
+            return
+        if isinstance(statement, CompiledStatement):
+            self._require_time()
+            statement.change_each(self.connection, sets)
+        else:
             self._run(statement, sets)
 
     def touch_providers(

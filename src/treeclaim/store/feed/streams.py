@@ -160,7 +160,7 @@ def _advanced(transaction: WriteTransaction, stream: Stream) -> Stream | None:
     if stream.id is None:
         return None
     position = stream.position + 1
-    result = transaction.execute(
+    advanced = transaction.change(
         _ADVANCE,
         stream=stream.id,
         known_as=stream.identity,
@@ -168,7 +168,7 @@ def _advanced(transaction: WriteTransaction, stream: Stream) -> Stream | None:
         new=position,
         at=transaction.now,
     )
-    return Stream(stream.id, stream.identity, position) if result.rowcount == 1 else None
+    return Stream(stream.id, stream.identity, position) if advanced == 1 else None
 
 
 def _created(transaction: WriteTransaction) -> Stream:

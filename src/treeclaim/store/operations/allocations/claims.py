@@ -216,10 +216,10 @@ def _delete_allocations(
     count = len(current.of(uuids))
     if not count:
         return
-    deleted = transaction.execute(
+    deleted = transaction.change(
         _DELETE, uuids=sorted(uuid for uuid in uuids if uuid in current.by_consumer)
     )
-    if deleted.rowcount != count:
+    if deleted != count:
         raise RetryTransactionError
 
 

@@ -137,7 +137,7 @@ def lock_missing(transaction: WriteTransaction, uuids: Sequence[str]) -> None:
         return
     no_owner = {"project_id": 0, "user_id": 0, "generation": 0, "created_at": transaction.now}
     transaction.execute_each(_INSERT, ({"uuid": uuid, **no_owner} for uuid in sorted(uuids)))
-    transaction.execute(_DELETE, uuids=sorted(uuids))
+    transaction.change(_DELETE, uuids=sorted(uuids))
 
 
 def update(
@@ -166,7 +166,7 @@ def update(
         )
         rows[key].append(consumer.id)
     for (generation, project, user, type_id, following), consumer_ids in rows.items():
-        result = transaction.execute(
+        changed = transaction.change(
             _UPDATE,
             ids=sorted(consumer_ids),
             known=generation,
@@ -176,14 +176,14 @@ def update(
             next=following,
             at=transaction.now,
         )
-        if result.rowcount != len(consumer_ids):
+        if changed != len(consumer_ids):
             raise RetryTransactionError
 
 
 def delete(transaction: WriteTransaction, uuids: Collection[str]) -> None:
     """Delete the rows of consumers, if they have any."""
     if uuids:
-        transaction.execute(_DELETE, uuids=sorted(uuids))
+        transaction.change(_DELETE, uuids=sorted(uuids))
 
 
 class OwnerIds:

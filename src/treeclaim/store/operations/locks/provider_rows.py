@@ -128,14 +128,14 @@ def raise_generation(
     Raises:
         RetryTransactionError: if another transaction has raised it since the row was locked.
     """
-    result = transaction.execute(
+    changed = transaction.change(
         _RAISE_GENERATION,
         provider_id=provider.id,
         known=provider.generation,
         next=provider.generation + 1,
         at=transaction.now,
     )
-    if result.rowcount != 1:
+    if changed != 1:
         raise RetryTransactionError
     provider.generation += 1
     transaction.touch_providers([provider.id], parts)
@@ -169,10 +169,10 @@ def raise_generations(
     for (step, known), ids in sorted(rows.items()):
         values = {"ids": sorted(ids), "step": step, "at": transaction.now}
         if known is None:
-            result = transaction.execute(_RAISE_ALL, **values)
+            changed = transaction.change(_RAISE_ALL, **values)
         else:
-            result = transaction.execute(_RAISE_ALL_KNOWN, **values, known=known)
-        if result.rowcount != len(ids):
+            changed = transaction.change(_RAISE_ALL_KNOWN, **values, known=known)
+        if changed != len(ids):
             raise RetryTransactionError
 
 
