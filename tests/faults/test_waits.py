@@ -3,6 +3,8 @@
 
 import contextlib
 import logging
+import os
+import socket
 import subprocess
 import sys
 import threading
@@ -24,6 +26,7 @@ from tests.faults.harness.service import environment_of, eventually
 from tests.service import client_of, schema_on, start_on
 from treeclaim.model.errors import StoreUnavailableError
 from treeclaim.store import DatabaseSettings, Store
+from treeclaim.store.database.connecting.connections import autocommitting
 from treeclaim.store.database.connecting.engine import REFUSED, await_database
 from treeclaim.store.database.failures.outages import __name__ as outages_log
 from treeclaim.store.database.timeouts import SILENCE_MARGIN, Timeouts
@@ -188,6 +191,8 @@ def test_a_lock_that_somebody_outside_holds_costs_a_503_and_reads_go_on(place):
                 answer, seconds = one.result()
                 assert_unavailable(answer, place.through)
                 assert seconds < SLACK * (SHORT.write + SHORT.statement)
+        # Nothing of what was given up waits on in the database, where it would hold what it has.
+        eventually(lambda: not lock_waits(place.database))
         deletion = place.client().delete(f"/resource_providers/{place.hosts[0]}")
         assert_unavailable(deletion, place.through)
     assert place.claim(place.hosts[0]).status_code == 204
@@ -228,17 +233,51 @@ def test_a_process_that_stands_still_in_a_transaction_frees_what_it_holds(place)
     def stand_still(transaction):
         transaction.execute(row, uuid=place.hosts[0])
         frozen.set()
-        thawed.wait(120)
+        # Longer than anybody below waits: what is free before was not freed by this end.
+        thawed.wait(600)
         transaction.execute(row, uuid=place.hosts[0])
 
     with ThreadPoolExecutor() as pool:
         work = pool.submit(stuck.write, stand_still)
-        assert frozen.wait(60)
-        eventually(lambda: place.claim(place.hosts[0]).status_code == 204)
-        thawed.set()
+        try:
+            assert frozen.wait(60)
+            eventually(lambda: place.claim(place.hosts[0]).status_code == 204)
+        finally:
+            thawed.set()
         with pytest.raises(StoreUnavailableError):
             work.result()
     stuck.close()
+
+
+def line_of(connection):
+    """The socket of a connection of a driver."""
+    own = getattr(connection, "_sock", None)
+    number = connection.pgconn.socket if own is None else own.fileno()
+    return socket.socket(fileno=os.dup(number))
+
+
+def test_every_connection_notices_that_the_servers_machine_is_gone(store):
+    """Also one that is idle, and one whose statement is on its way: no RST comes from such a machine."""
+    with (
+        store.engine.connect() as first,
+        store._group_engine.connect() as second,
+        contextlib.closing(autocommitting(store.engine)) as third,
+    ):
+        pooled = [one.connection.dbapi_connection for one in (first, second)]
+        for connection in (*pooled, third):
+            with line_of(connection) as line:
+                kept, counted, between, unanswered = (
+                    line.getsockopt(socket.IPPROTO_TCP, getattr(socket, name))
+                    for name in (
+                        "TCP_KEEPIDLE",
+                        "TCP_KEEPCNT",
+                        "TCP_KEEPINTVL",
+                        "TCP_USER_TIMEOUT",
+                    )
+                )
+                assert line.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE)
+            assert kept + counted * between <= 2 * SHORT.tcp
+            assert unanswered == 1000 * SHORT.tcp
 
 
 def sleep_of(engine, seconds):

@@ -1,11 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
 """The server with the service behind it: connections are kept, and bytes of any kind are answered."""
 
+import gc
+import json
+import tracemalloc
+import uuid
+from contextlib import contextmanager
+
 import pytest
 
 from tests.server.early_answers import Case, KeptConnection, judge
 from tests.server.fronts import running
 from tests.server.fuzzing import attack
+from tests.servers import eventually
 from tests.service import HEADERS, make_application
 
 SEEDS = 400
@@ -49,3 +56,124 @@ def test_many_bytes_of_any_kind_are_answered_or_refused(server, caplog):
     attack(server.address, range(SEEDS, MANY))
     assert "Traceback" not in caplog.text
     assert server.ask().status == 200
+
+
+LONG = 200_000
+"""Bytes that a request brings."""
+
+BROUGHT = {
+    "roles": ("GET", "/resource_providers", {"X-Auth-Token": "somebody"}, "X-Roles"),
+    "a version": (
+        "GET",
+        "/resource_providers",
+        {"X-Auth-Token": "admin"},
+        "OpenStack-API-Version",
+    ),
+    "a path to nowhere": ("GET", "/nowhere", {}, "X-Anything"),
+    "a body": (
+        "PUT",
+        "/resource_providers/6f5a2c54-3c06-4a5b-a1b2-7e0ce0b8d601/traits",
+        HEADERS,
+        None,
+    ),
+    "an answer": ("GET", "/", {}, "X-Anything"),
+}
+REQUESTS = 40
+
+
+@pytest.mark.parametrize("kind", BROUGHT)
+def test_what_a_request_brings_goes_with_its_answer(server, kind):
+    """Not when the collector comes: a worker collects rarely, and bodies may have 16 MB."""
+    method, path, headers, name = BROUGHT[kind]
+    given = headers if name is None else headers | {name: "abcdefghij," * (LONG // 11)}
+    body = b'{"traits": ["%b"]}' % (b"x" * (LONG - 100)) if name is None else b"{}"
+    case = Case(method, path, given | {"Content-Type": "application/json"}, body)
+
+    def ask(connection, count):
+        for _ in range(count):
+            assert connection.ask(case).status < 500
+
+    with KeptConnection(server.address) as connection:
+        ask(connection, 5)
+        with uncollected() as grown:
+            ask(connection, REQUESTS)
+            # A few may be on their way; all of them are forty times as much.
+            assert grown() < REQUESTS * LONG / 4
+
+
+@pytest.mark.parametrize("amount", [1, 9])
+def test_what_a_claim_brings_goes_with_its_answer(server, amount):
+    """Whether it is refused, because the host has 8, or because its consumer is not new any more."""
+    host, consumer = str(uuid.uuid4()), str(uuid.uuid4())
+
+    def case(method, path, document):
+        version = {
+            "openstack-api-version": "placement 1.39, treeclaim latest",
+            "x-roles": "admin,service",
+        }
+        given = HEADERS | version | {"Content-Type": "application/json"}
+        return Case(method, path, given, json.dumps(document).encode())
+
+    claims = {
+        str(uuid.UUID(int=number)): {
+            "allocations": {host: {"resources": {"VCPU": amount}}},
+            "project_id": "p" * 200,
+            "user_id": "u",
+            "consumer_generation": None,
+            "consumer_type": "INSTANCE",
+        }
+        for number in range(200)
+    }
+    stock = {"resource_provider_generation": 0, "inventories": {"VCPU": {"total": 8}}}
+    with KeptConnection(server.address) as connection:
+        connection.ask(case("POST", "/resource_providers", {"name": host, "uuid": host}))
+        connection.ask(case("PUT", f"/resource_providers/{host}/inventories", stock))
+        small = claims[str(uuid.UUID(int=0))] | {"mappings": {f"_{'A' * 60}": [host] * 4_000}}
+        entries = [{"uuid": host, "generation": 99, "traits": [f"CUSTOM_{'A' * 200}"] * 400}]
+        reshaped = {"inventories": {host: stock}, "allocations": claims}
+        for asked in (
+            case("POST", "/allocations", claims),
+            case("PUT", f"/allocations/{consumer}", small),
+            case("POST", "/reshaper", reshaped),
+            case("POST", "/treeclaim/providers", {"providers": entries, "create_names": True}),
+        ):
+            connection.ask(asked)
+            with uncollected() as grown:
+                for _ in range(REQUESTS // 2):
+                    assert connection.ask(asked).status == 409
+                assert grown() < REQUESTS // 2 * len(asked.body) / 4
+
+
+def test_what_a_request_brings_goes_with_a_client_that_hangs_up(server):
+    body = b'{"traits": ["%b"]}' % (b"x" * (LONG - 100))
+    head = "PUT /resource_providers/6f5a2c54-3c06-4a5b-a1b2-7e0ce0b8d601/traits HTTP/1.1\r\n"
+    given = HEADERS | {"Content-Type": "application/json", "Content-Length": str(len(body))}
+    lines = "".join(f"{name}: {value}\r\n" for name, value in given.items())
+    data = f"{head}Host: a\r\n{lines}\r\n".encode() + body
+
+    def hang_up(count):
+        for _ in range(count):
+            with server.connect() as client:
+                client.sendall(data)
+        eventually(lambda: len(server.front.table) == 0, "all are forgotten")
+
+    hang_up(5)
+    with uncollected() as grown:
+        hang_up(REQUESTS)
+        # Those that a thread has not begun with are dropped when it comes to them.
+        eventually(lambda: grown() < REQUESTS * LONG / 4, "what they brought is free", seconds=60)
+
+
+@contextmanager
+def uncollected():
+    """Memory that has come in a block without the collector; yields a function that tells it."""
+    gc.collect()
+    gc.disable()
+    tracemalloc.start()
+    try:
+        before = tracemalloc.get_traced_memory()[0]
+        yield lambda: tracemalloc.get_traced_memory()[0] - before
+    finally:
+        tracemalloc.stop()
+        gc.enable()
+        gc.collect()

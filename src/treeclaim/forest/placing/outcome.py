@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What placing came to, as a document that passes from a child to its parent."""
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -40,7 +41,10 @@ class Outcome:
                     for placement in self.placed.values()
                 ],
                 "unplaced": self.unplaced,
-                "explanation": self.explanation,
+                # A text in the text: amounts in it may have more digits than this reader keeps.
+                "explanation": None
+                if self.explanation is None
+                else orjson.dumps(self.explanation).decode(),
             }
         )
 
@@ -62,5 +66,5 @@ class Outcome:
         return cls(
             {placement.consumer: placement for placement in placed},
             tuple(found["unplaced"]),
-            found["explanation"],
+            None if found["explanation"] is None else json.loads(found["explanation"]),
         )

@@ -48,7 +48,7 @@ class RequestReader:
     @property
     def held_bytes(self) -> int:
         """How much of an unfinished request is in memory."""
-        return len(self.data) + len(self._parser.body or b"")
+        return len(self.data) + len(self._parser.found.body or b"")
 
     def request(self) -> RequestHead | None:
         """Return the next request with its body in `wsgi.input`; None while it is incomplete.
@@ -84,11 +84,11 @@ class RequestReader:
 
     def _prepare_body(self, head: RequestHead) -> None:
         if head.is_chunked:
-            if self._parser.is_complete:
+            if self._parser.found.is_complete:
                 raise RefusedError(
                     HTTPStatus.BAD_REQUEST, "A request for an upgrade cannot be chunked."
                 )
-            self._parser.body = bytearray()
+            self._parser.found.body = bytearray()
         elif head.length > self._body_bytes:
             self.is_unread = True
         self.wants_continue = head.expects_continue and not self.data
@@ -111,16 +111,16 @@ class RequestReader:
         data = bytes(self.data)
         self.data.clear()
         self._parser.feed(data)
-        body = self._parser.body or bytearray()
+        body = self._parser.found.body or bytearray()
         if len(body) > self._body_bytes:
             self.is_unread = True
             body = body[: self._body_bytes + 1]
-        elif not self._parser.is_complete:
+        elif not self._parser.found.is_complete:
             return False
-        if self._parser.messages > 1:
+        if self._parser.found.messages > 1:
             # llhttp does not say at which byte the next request begins.
             self.is_unread = True
-        self._parser.body = None
+        self._parser.found.body = None
         head.environment["CONTENT_LENGTH"] = str(len(body))
         head.environment["wsgi.input"] = io.BytesIO(bytes(body))
         return True

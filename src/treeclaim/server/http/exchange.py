@@ -98,9 +98,11 @@ class Exchange:
         """Run the application, and make the answer or its first pieces."""
         waited = time.monotonic() - self._came
         if self._client.gone and waited > GONE_SECONDS:
+            self.close()
             self._client.post_abort()
             return
         if waited > WAITING_SECONDS:
+            self.close()
             self._client.post_refusal(
                 RefusedError(HTTPStatus.SERVICE_UNAVAILABLE, "Too many requests wait.")
             )
@@ -155,7 +157,11 @@ class Exchange:
         self._client.post_watch(data, watch)
 
     def close(self) -> None:
-        """Close the application's iterator, so that it releases what it holds for this answer."""
+        """Close the application's iterator, and release what was held for this answer.
+
+        What the request brought leads to this exchange and to its connection, and these lead to it;
+        and the collector, which frees such circles, comes rarely.
+        """
         close: Callable[[], None] | None = getattr(self._result, "close", None)
         self._result = self._pieces = None
         if self._watch is not None:
@@ -168,6 +174,7 @@ class Exchange:
                 close()
             except Exception:  # noqa: BLE001 - the connection goes on, or is broken off
                 _LOG.exception("The application failed at the end of an answer")
+        self._head.environment = {}
 
     def _start_response(
         self, status: str, headers: _Headers, exc_info: Any = None, /

@@ -63,10 +63,10 @@ def read_head(data: bytes, parser: HeadParser) -> RequestHead:
         parser.feed(b"POST " + rest)
     else:
         raise RefusedError(HTTPStatus.BAD_REQUEST, "The request line is not that of HTTP.")
-    if not parser.is_head_complete:
+    if not parser.found.is_head_complete:
         raise RefusedError(HTTPStatus.BAD_REQUEST, "The head of the request is not that of HTTP.")
     head = RequestHead(method.decode("ascii"))
-    _fill_target(head.environment, parser.target)
+    _fill_target(head.environment, parser.found.target)
     _fill_headers(head, parser)
     head.environment["REQUEST_METHOD"] = head.method
     return head
@@ -97,7 +97,7 @@ def _fill_headers(head: RequestHead, parser: HeadParser) -> None:
         )
     environment = head.environment
     environment["SERVER_PROTOCOL"] = f"HTTP/{version}"
-    for name, value in parser.headers:
+    for name, value in parser.found.headers:
         key = _KEYS.get(name) or _key_of(name)
         if key in environment:
             if key == "HTTP_HOST":

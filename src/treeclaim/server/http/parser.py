@@ -11,8 +11,17 @@ BAD_LENGTH = "content-length header must be an integer"
 """Contract page 00, section 4."""
 
 
-class HeadParser:
-    """Collects what llhttp finds in one request."""
+class Parsed:
+    """Collects what llhttp finds in one request.
+
+    Attributes:
+        target: The URL as sent.
+        headers: Names and values as sent.
+        is_head_complete: Whether the head is whole.
+        is_complete: Whether the request is whole.
+        messages: How many have begun; more than one where another follows a body of chunks.
+        body: Of the chunks so far; None where none are expected.
+    """
 
     def __init__(self) -> None:
         self.target = b""
@@ -21,27 +30,6 @@ class HeadParser:
         self.is_complete = False
         self.messages = 0
         self.body: bytearray | None = None
-        self._parser = httptools.HttpRequestParser(self)
-
-    @property
-    def version(self) -> str:
-        """The version of HTTP."""
-        return str(self._parser.get_http_version())
-
-    def feed(self, data: bytes) -> None:
-        """Parse some bytes.
-
-        Raises:
-            RefusedError: if they are no HTTP.
-        """
-        try:
-            self._parser.feed_data(data)
-        except httptools.HttpParserUpgrade:
-            # Nothing to upgrade to; the request is answered as if it had not asked (RFC 9110, 7.8).
-            self.is_complete = True
-        except httptools.HttpParserError as error:
-            text = BAD_LENGTH if "Content-Length" in str(error) else f"This is no HTTP: {error}"
-            raise RefusedError(HTTPStatus.BAD_REQUEST, text) from error
 
     def on_message_begin(self) -> None:
         """Count messages: what follows a body of chunks begins another one."""
@@ -68,3 +56,38 @@ class HeadParser:
     def on_message_complete(self) -> None:
         """Know that the request is whole."""
         self.is_complete = True
+
+
+class HeadParser:
+    """Parses one request.
+
+    llhttp's object leads to what it tells; if that led back, a request would stay in memory until
+    the collector of circles comes, which is rarely.
+
+    Attributes:
+        found: What was found so far.
+    """
+
+    def __init__(self) -> None:
+        self.found = Parsed()
+        self._parser = httptools.HttpRequestParser(self.found)
+
+    @property
+    def version(self) -> str:
+        """The version of HTTP."""
+        return str(self._parser.get_http_version())
+
+    def feed(self, data: bytes) -> None:
+        """Parse some bytes.
+
+        Raises:
+            RefusedError: if they are no HTTP.
+        """
+        try:
+            self._parser.feed_data(data)
+        except httptools.HttpParserUpgrade:
+            # Nothing to upgrade to; the request is answered as if it had not asked (RFC 9110, 7.8).
+            self.found.is_complete = True
+        except httptools.HttpParserError as error:
+            text = BAD_LENGTH if "Content-Length" in str(error) else f"This is no HTTP: {error}"
+            raise RefusedError(HTTPStatus.BAD_REQUEST, text) from error

@@ -217,7 +217,12 @@ class Groups(Generic[Request]):
         if member.fate is Fate.ALONE:
             self._alone(member)
         elif member.refusal is not None:
-            raise member.refusal
+            # What is raised leads to this frame, which must not lead to it.
+            refusal, member.refusal = member.refusal, None
+            try:
+                raise refusal
+            finally:
+                del refusal
 
     def _alone(self, member: Member[Request]) -> None:
         with self._noted([member]):

@@ -7,9 +7,8 @@ from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Any
 
-import orjson
-
 from treeclaim.api.protocol.errors import ApiError
+from treeclaim.api.protocol.json_bytes import json_bytes
 from treeclaim.api.protocol.negotiation.accept import best_match
 from treeclaim.api.protocol.texts import detail_of
 from treeclaim.model.microversions import Feature, Version
@@ -60,7 +59,7 @@ def error_body(
     if kind == "application/json":
         every = zip((error, *error.others), details, strict=True)
         documents = [_document(error, text, version, request_id) for error, text in every]
-        return ErrorBody(kind, orjson.dumps({"errors": documents}))
+        return ErrorBody(kind, json_bytes({"errors": documents}))
     status_line = f"{error.status.value} {error.status.phrase}"
     if kind == _PLAIN:
         return ErrorBody("text/plain; charset=UTF-8", f"{status_line}\n\n{detail}\n\n".encode())

@@ -1,14 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """A successful answer, and how it is written into the HTTP response."""
 
-import json
 from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Any, cast
 
 import falcon
-import orjson
 
+from treeclaim.api.protocol.json_bytes import json_bytes
 from treeclaim.api.protocol.negotiation.accept import JSON
 from treeclaim.api.protocol.operations.call import Call
 from treeclaim.api.protocol.texts import address_of
@@ -43,15 +42,6 @@ class Reply:
     content_type: str = JSON
 
 
-def written_json(body: Any) -> bytes:
-    """Write a body as JSON, with integers of any length."""
-    try:
-        return orjson.dumps(body)
-    except orjson.JSONEncodeError:
-        # It refuses more than 64 bits, which only explanations of impossible amounts have.
-        return json.dumps(body, separators=(",", ":")).encode("ascii")
-
-
 def write_reply(reply: Reply, call: Call, response: falcon.Response) -> None:
     """Put a reply into the HTTP response."""
     response.status = reply.status
@@ -66,7 +56,7 @@ def write_reply(reply: Reply, call: Call, response: falcon.Response) -> None:
         return
     response.content_type = reply.content_type
     if not reply.is_ready_made:
-        response.data = written_json(reply.body)
+        response.data = json_bytes(reply.body)
     elif isinstance(reply.body, list):
         _write_whole(reply.body, call, response)
     else:

@@ -37,6 +37,12 @@ _NO_BRACKETS = bytes(set(range(256)) - set(b"[]{}"))
 _STEPS = bytes.maketrans(b"[{]}", b"\x01\x01\xff\xff")
 """Of the depth at a bracket, as signed bytes."""
 
+_FRACTION = re.compile(rb"[:,\[]\s*-?[0-9]+[.eE]")
+"""A number with a fraction or an exponent, perhaps in a text; nearly all bodies have none."""
+
+_LARGEST_WHOLE = 2**63
+"""What is read as an integer is less; the validator in Rust takes 64 bits."""
+
 _PATH_SHOWN = 10
 """Steps into a value that a brief refusal names."""
 
@@ -86,13 +92,18 @@ class Checker:
         # Asked for all errors, it would make them all before it gives the first one.
         try:
             self._quick.validate(value)
-        except jsonschema_rs.ValidationError as found:
-            error = found
-        path = "".join(f"[{step!r}]" for step in error.instance_path[:_PATH_SHOWN])
-        return (
-            f"{quoted(error.message)} Failed validating {str(error.schema_path[-1])!r} on "
-            f"instance{quoted(path)}"
-        )
+        except jsonschema_rs.ValidationError as error:
+            # Kept beyond this block it would keep this frame, and this frame the value.
+            return _words(error)
+        return "the value is not valid"
+
+
+def _words(error: jsonschema_rs.ValidationError) -> str:
+    path = "".join(f"[{step!r}]" for step in error.instance_path[:_PATH_SHOWN])
+    return (
+        f"{quoted(error.message)} Failed validating {str(error.schema_path[-1])!r} on "
+        f"instance{quoted(path)}"
+    )
 
 
 def _without_middle(message: str) -> str:
@@ -113,9 +124,21 @@ def parsed_json(body: bytes) -> Any:
     if body.count(b"[") + body.count(b"{") > _DEEPEST and _depth_of(body) > _DEEPEST:
         raise bad_request("JSON does not validate: the value is nested too deeply")
     try:
-        return orjson.loads(body)
+        found = orjson.loads(body)
     except orjson.JSONDecodeError as error:
         raise bad_request(f"Malformed JSON: {error}") from error
+    return _with_integers(found) if _FRACTION.search(body) else found
+
+
+def _with_integers(value: Any) -> Any:
+    """Read `1.0` and `1e0` as 1: to a schema they are integers, to Python they are not."""
+    if isinstance(value, float):
+        return int(value) if value.is_integer() and abs(value) < _LARGEST_WHOLE else value
+    if isinstance(value, list):
+        return [_with_integers(item) for item in value]
+    if isinstance(value, dict):
+        return {name: _with_integers(item) for name, item in value.items()}
+    return value
 
 
 def _depth_of(body: bytes) -> int:

@@ -132,14 +132,14 @@ def judge(transaction: WriteTransaction, locked: LockedClaims) -> None:
         try:
             each.new = _new_allocations(transaction, each.request, locked)
         except TreeclaimError as error:
-            each.refusal = error
+            each.refuse(error)
     ledger = Ledger(transaction, [new for each in locked.accepted for new in each.new])
     for each in locked.accepted:
         before = locked.current.usage_of(each.request.consumer_uuids)
         try:
             ledger.accept(each.new, before, locked.class_ids)
         except TreeclaimError as error:
-            each.refusal = error
+            each.refuse(error)
 
 
 def require_providers(locked: LockedClaims, request: ClaimRequest) -> None:

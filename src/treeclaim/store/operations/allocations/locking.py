@@ -38,6 +38,10 @@ class LockedRequest:
     refusal: TreeclaimError | None = None
     new: Sequence[NewAllocation] = ()
 
+    def refuse(self, error: TreeclaimError) -> None:
+        """Note why it is refused, without the frames in which that was found."""
+        self.refusal = error.with_traceback(None)
+
 
 @dataclass(slots=True)
 class LockedClaims:
@@ -77,9 +81,17 @@ class LockedClaims:
         Raises:
             TreeclaimError: if there is any.
         """
-        for refusal in self.refusals:
-            if refusal is not None:
-                raise refusal
+        refusal = next((one for one in self.refusals if one is not None), None)
+        if refusal is None:
+            return
+        # A raised error leads to the frames on its way; if they led to the error, all that they hold
+        # would stay until the collector of circles comes.
+        for each in self.requests:
+            each.refusal = None
+        try:
+            raise refusal
+        finally:
+            del refusal
 
 
 def lock(
@@ -141,7 +153,7 @@ def _compare_generations(locked: LockedClaims) -> None:
         try:
             consumers.require_generations(claims, locked.consumers, locked.current)
         except TreeclaimError as error:
-            each.refusal = PlacedMeanwhileError() if each.request.is_placement else error
+            each.refuse(PlacedMeanwhileError() if each.request.is_placement else error)
 
 
 def _refuse_by_holdings(locked: LockedClaims) -> None:

@@ -1,0 +1,67 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The waits, and their limits in seconds, that the page about operation tells are those in force."""
+
+import re
+
+from tests.paths import ROOT
+from treeclaim.config import list_options
+from treeclaim.replica import asking
+from treeclaim.store.database import timeouts
+from treeclaim.store.database.timeouts import Timeouts
+from treeclaim.store.feed import probe
+from treeclaim.store.schema import revisions
+from treeclaim.store.writes import group_commit, groups
+
+PAGE = (ROOT / "docs" / "operate.md").read_text()
+
+WITHOUT_AN_OPTION = {
+    "in a transaction of several clients' claims": group_commit._LOCK_SECONDS,
+    "before a claim begins one beside it": groups.PATIENCE,
+    "for a byte of a server that is connected": Timeouts().silence,
+    "the same while everything is read": Timeouts().load_silence,
+    "for the answer whether anything is new": timeouts.PROBE_SECONDS,
+    "for another thread that asks that": probe.TURN_SECONDS,
+    "for the inventory in memory": asking.LONGEST_WAIT,
+    "for a connection of the pool": timeouts.POOL_SECONDS,
+    "for another process that makes the schema": revisions._LOCK_WAIT,
+}
+"""Waits whose limit no option of ours sets, by words of their row."""
+
+
+def rows(heading):
+    """The cells of the first table below a heading, without the first two lines."""
+    section = PAGE.split(f"\n## {heading}\n", 1)[1].split("\n## ", 1)[0]
+    lines = [line for line in section.splitlines() if line.startswith("| ")]
+    return [[cell.strip() for cell in line.strip("|").split(" | ")] for line in lines[2:]]
+
+
+def test_every_wait_is_told_with_the_limit_in_force():
+    told = {cells[0]: (cells[1], cells[2]) for cells in rows("Waits and their limits")}
+    options = {f"database_{name}_timeout" for name in Timeouts.__dataclass_fields__}
+    for wait, (seconds, setting) in told.items():
+        number = float(re.match(r"[0-9.]+", seconds)[0])
+        name = setting.strip("`")
+        if name in options:
+            options.remove(name)
+            assert number == getattr(Timeouts(), name[len("database_") : -len("_timeout")]), wait
+        else:
+            (limit,) = [limit for words, limit in WITHOUT_AN_OPTION.items() if words in wait]
+            assert number == limit, wait
+    assert options == set()
+    assert len(told) == len(Timeouts.__dataclass_fields__) + len(WITHOUT_AN_OPTION)
+
+
+def test_numbers_are_the_defaults_of_their_options():
+    told = dict(re.findall(r"^\| `(\[\w+\]/\w+)` \| (-?[0-9]+) \|", PAGE, re.MULTILINE))
+    defaults = {
+        f"[{group or 'DEFAULT'}]/{option.name}": option.default
+        for group, options in list_options()
+        for option in options
+    }
+    assert len(told) > 20
+    wrong = {
+        name: (number, defaults[name])
+        for name, number in told.items()
+        if name in defaults and defaults[name] is not None and int(number) != defaults[name]
+    }
+    assert wrong == {}

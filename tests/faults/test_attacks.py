@@ -1,0 +1,318 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Whatever some clients do to one worker with four threads, another client and a probe are answered.
+
+Each attack is a load that goes on until the others have been answered often enough; then it is looked
+at what the attackers got. How long anything takes is not judged. For the worst questions see
+`test_hostile_load`.
+"""
+
+import json
+import socket
+import sqlite3
+import threading
+import uuid
+from collections import Counter
+from collections.abc import Callable
+from contextlib import ExitStack, closing, contextmanager, suppress
+from dataclasses import dataclass, field
+
+import httpx
+import psutil
+import pytest
+
+from bench.hostile_load import Memory, endless, proportional_bytes, world
+from bench.ports import free_port
+from bench.worlds.bulk import write_world
+from tests.servers import eventually, service_environment, serving
+from treeclaim.server.processes.listening import allow_most_files
+
+pytestmark = pytest.mark.slow
+
+HEADERS = {"x-auth-token": "admin", "openstack-api-version": "placement 1.39, treeclaim 1.0"}
+CLIENT_SECONDS = 120
+"""Longer than the service lets anybody wait."""
+
+ATTACKERS = 8
+DEAF = 4
+"""As many as there are threads. Each has a child until it is given up, and few have one at a time."""
+
+ROUNDS = 10
+MEGABYTE = 1_000_000
+HOST = "10000000-0000-4000-8000-000000000001"
+HEADER_SECONDS = 5
+MOST_READ = 64 * MEGABYTE
+"""Of a streamed answer that nobody read: what both kernels held of it is less."""
+
+
+@dataclass
+class Place:
+    """A service, and what it listens on."""
+
+    url: str
+    admin: str
+    database: str
+    process: psutil.Process
+
+    @property
+    def address(self):
+        """Of the API."""
+        return (httpx.URL(self.url).host, httpx.URL(self.url).port)
+
+    def ports_of_clients(self):
+        """The ports of the clients that are connected to it."""
+        family = [self.process, *self.process.children(recursive=True)]
+        return {
+            one.raddr.port
+            for process in family
+            for one in process.net_connections("tcp")
+            if one.raddr and one.status == psutil.CONN_ESTABLISHED
+        }
+
+    def client(self, **headers):
+        """A client with full rights, unless headers say otherwise."""
+        return httpx.Client(base_url=self.url, headers=HEADERS | headers, timeout=CLIENT_SECONDS)
+
+
+@dataclass
+class Outcome:
+    """What attackers got: how often each status, or what became of their connection."""
+
+    seen: Counter = field(default_factory=Counter)
+    lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def note(self, what):
+        """Add an outcome."""
+        with self.lock:
+            self.seen[what] += 1
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory):
+    """One worker, four threads; silent clients are waited for shortly, so that the end is seen."""
+    folder = tmp_path_factory.mktemp("attacked")
+    some = world(200)
+    file = folder / "placement.db"
+    write_world(f"sqlite:///{file}", some)
+    admin = f"127.0.0.1:{free_port()}"
+    environment = service_environment(
+        folder,
+        OS_TREECLAIM__ADMIN_LISTEN=admin,
+        OS_TREECLAIM__HEADER_SECONDS=str(HEADER_SECONDS),
+        OS_TREECLAIM__BODY_SECONDS=str(HEADER_SECONDS),
+        OS_TREECLAIM__ANSWER_SECONDS=str(HEADER_SECONDS),
+    )
+    with serving(environment, folder, "--workers=1", "--threads=4") as server:
+        process = psutil.Process(server.process.pid)
+        place = Place(server.url, f"http://{admin}", str(file), process)
+        with place.client() as client:
+            made = client.post("/resource_providers", json={"name": "host", "uuid": HOST})
+            assert made.status_code == 200
+        others_are_answered(place)
+        yield place
+
+
+def others_are_answered(place, rounds=ROUNDS):
+    """Somebody else asks and searches, always something new, and a probe looks."""
+    with place.client() as client, httpx.Client(timeout=CLIENT_SECONDS) as probe:
+        for _ in range(rounds):
+            assert client.get("/").status_code == 200
+            amount = 1 + uuid.uuid4().int % 60
+            found = client.get(f"/allocation_candidates?resources=VCPU:{amount}&limit=5")
+            assert found.status_code == 200, found.text
+            assert len(found.json()["allocation_requests"]) == 5
+            assert probe.get(f"{place.admin}/live").status_code == 200
+
+
+# -- attacks: each a context that lasts as long as the attack, and yields what attackers got -----
+
+
+@contextmanager
+def repeated(place, ask):
+    """Some clients ask again and again until the end of the block."""
+    outcome, ended, begun = Outcome(), threading.Event(), threading.Semaphore(0)
+
+    def work():
+        with place.client() as client:
+            while not ended.is_set():
+                begun.release()
+                outcome.note(ask(client))
+
+    threads = [threading.Thread(target=work, daemon=True) for _ in range(ATTACKERS)]
+    for one in threads:
+        one.start()
+    for _ in threads:
+        assert begun.acquire(timeout=CLIENT_SECONDS)
+    try:
+        yield outcome
+    finally:
+        ended.set()
+    for one in threads:
+        one.join(2 * CLIENT_SECONDS)
+        assert not one.is_alive(), "an attacker never got an answer"
+
+
+def long_version(client):
+    """Somebody without a token sends a version that looks like markup."""
+    given = {"openstack-api-version": "placement " + "<a" * 190_000, "x-auth-token": ""}
+    return client.get("/nowhere", headers=given | {"accept": "text/html"}).status_code
+
+
+def objects_in_a_list(client):
+    """What has to be unique is many objects."""
+    body = json.dumps([{"a": number} for number in range(4_000)])
+    path = f"/resource_providers/{HOST}/aggregates"
+    given = {"content-type": "application/json", "openstack-api-version": "placement 1.18"}
+    return client.put(path, content=body, headers=given).status_code
+
+
+def long_list(client):
+    """A megabyte of uuids, the first of which comes again at the end."""
+    many = [str(uuid.UUID(int=number)) for number in range(25_000)]
+    body = {"aggregates": [*many, many[0]], "resource_provider_generation": 0}
+    return client.put(f"/resource_providers/{HOST}/aggregates", json=body).status_code
+
+
+def new_roles(client):
+    """Somebody without rights has other roles each time, and many."""
+    roles = {"x-roles": f"r{uuid.uuid4()}," + "ab," * 60_000, "x-auth-token": "somebody"}
+    return client.get("/resource_providers", headers=roles).status_code
+
+
+def requests(ask):
+    """The attack by one kind of request."""
+    return lambda place: repeated(place, ask)
+
+
+@contextmanager
+def connections(place, number, data, address=None, received=None):
+    """So many connections that send some bytes and then nothing; yields them."""
+    allow_most_files()
+    with ExitStack() as stack:
+        opened = []
+        for _ in range(number):
+            client = stack.enter_context(socket.socket())
+            if received is not None:
+                client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, received)
+            client.settimeout(CLIENT_SECONDS)
+            client.connect(address or place.address)
+            client.sendall(data)
+            opened.append(client)
+        yield opened
+
+
+def end_of(client, most):
+    """The first bytes of what a connection still gives until it is closed."""
+    found, size = b"", 0
+    with suppress(ConnectionResetError):
+        while data := client.recv(1 << 16):
+            found, size = found or data[:64], size + len(data)
+            assert size < most, "it goes on and on"
+    return found
+
+
+@contextmanager
+def ended_by_the_service(place, number, data, **how):
+    """Connections of which all are closed by the service in the end; yields how."""
+    outcome = Outcome()
+    with connections(place, number, data, **how) as opened:
+        yield outcome
+        for client in opened:
+            found = end_of(client, MEGABYTE)
+            outcome.note(int(found.split()[1]) if found else "closed")
+
+
+def silent(place):
+    """More connections than many servers have, without a byte."""
+    return ended_by_the_service(place, 1_100, b"")
+
+
+def slow_heads(place):
+    """Heads that are never finished."""
+    return ended_by_the_service(place, 100, b"GET / HTTP/1.1\r\nHost: a\r\nX-")
+
+
+def slow_bodies(place):
+    """Bodies that are never finished."""
+    head = "PUT /traits/CUSTOM_A HTTP/1.1\r\nHost: a\r\nX-Auth-Token: admin\r\n"
+    return ended_by_the_service(place, 100, f"{head}Content-Length: 1000\r\n\r\nbegin".encode())
+
+
+@contextmanager
+def deaf(place):
+    """Streamed answers without an end, of which nobody reads a byte."""
+    head = "".join(f"{name}: {value}\r\n" for name, value in HEADERS.items())
+    asked = f"GET {endless(1)} HTTP/1.1\r\nHost: a\r\n{head}\r\n".encode()
+    outcome = Outcome()
+    with connections(place, DEAF, asked, received=4096) as opened:
+        yield outcome
+        ports = {client.getsockname()[1] for client in opened}
+        # Whoever reads again before that is no attacker any more.
+        eventually(lambda: not ports & place.ports_of_clients(), "they are given up", 300)
+        for client in opened:
+            found = end_of(client, MOST_READ)
+            outcome.note(int(found.split()[1]) if found else "closed")
+
+
+def silent_at_the_probes(place):
+    """Connections to the listener of probes, without a byte."""
+    url = httpx.URL(place.admin)
+    return ended_by_the_service(place, 300, b"", address=(url.host, url.port))
+
+
+@contextmanager
+def locked(place):
+    """Somebody outside holds the database's lock while more clients write than there are threads."""
+    with closing(sqlite3.connect(place.database, isolation_level=None)) as holder:
+        holder.execute("BEGIN IMMEDIATE")
+        with repeated(place, write) as outcome:
+            eventually(lambda: outcome.seen[503] >= ATTACKERS, "writes are refused")
+            yield outcome
+            holder.rollback()
+
+
+def write(client):
+    """Make a provider; who is told to come again is told when."""
+    made = client.post("/resource_providers", json={"name": str(uuid.uuid4())})
+    assert made.status_code != 503 or int(made.headers["retry-after"]) > 0
+    return made.status_code
+
+
+@dataclass(frozen=True)
+class Attack:
+    """An attack.
+
+    Attributes:
+        begin: Returns its context.
+        outcomes: What attackers may get: clear refusals.
+        megabytes: How much larger the service may be meanwhile; children have a budget of their own.
+    """
+
+    begin: Callable
+    outcomes: frozenset
+    megabytes: int = 300
+
+
+ATTACKS = {
+    "a version header of markup": Attack(requests(long_version), frozenset({400, 406})),
+    "a list of objects": Attack(requests(objects_in_a_list), frozenset({400})),
+    "a long list with one uuid twice": Attack(requests(long_list), frozenset({400})),
+    "other roles each time": Attack(requests(new_roles), frozenset({403})),
+    "silent connections": Attack(silent, frozenset({"closed"})),
+    "slow heads": Attack(slow_heads, frozenset({408})),
+    "slow bodies": Attack(slow_bodies, frozenset({408})),
+    "answers that nobody reads": Attack(deaf, frozenset({200, 503, "closed"}), 900),
+    "silent connections of probes": Attack(silent_at_the_probes, frozenset({"closed"})),
+    "a lock that is held outside": Attack(locked, frozenset({503, 200})),
+}
+
+
+@pytest.mark.parametrize("attack", ATTACKS.values(), ids=ATTACKS)
+def test_others_are_answered_memory_is_bounded_and_attackers_are_refused(place, attack):
+    before = proportional_bytes(place.process)
+    with Memory(place.process) as memory:
+        with attack.begin(place) as outcome:
+            others_are_answered(place)
+        assert sum(outcome.seen.values()) > 0
+        assert set(outcome.seen) <= attack.outcomes, outcome.seen
+    assert memory.most - before < attack.megabytes * MEGABYTE
+    others_are_answered(place, rounds=1)

@@ -1,0 +1,48 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is installed from a package index is what was looked at: pinned, and known by its hash."""
+
+import re
+
+import pytest
+
+from tests.paths import ROOT
+
+LOCKS = sorted((ROOT / "requirements").glob("*.txt"))
+INSTALLING = [ROOT / "Makefile", ROOT / "deploy" / "Containerfile", ROOT / "tools" / "pythons.sh"]
+"""What installs the service, or what tests and builds it."""
+
+
+def entries(text):
+    """The requirements of a lock, each with the options behind it."""
+    joined = text.replace("\\\n", " ")
+    return [line for line in joined.splitlines() if line.strip() and not line.startswith("#")]
+
+
+@pytest.mark.parametrize("lock", LOCKS, ids=lambda path: path.name)
+def test_every_package_is_pinned_and_has_its_hashes(lock):
+    found = entries(lock.read_text())
+    assert found
+    for entry in found:
+        assert re.match(r"[\w.-]+(\[[\w,-]+\])?==[\w.!+]+ ", entry), entry
+        assert re.search(r" --hash=sha256:[0-9a-f]{64}( |$)", entry), entry
+
+
+def commands(text):
+    """The commands by which packages are installed or built."""
+    joined = text.replace("\\\n", " ").replace("$(INSTALL)", "pip install")
+    lines = [line for line in joined.splitlines() if not line.lstrip().startswith("#")]
+    parts = [part for line in lines for part in re.split(r"&&|;", line)]
+    return [part for part in parts if re.search(r"\bpip (install|wheel) .*(-r|\.)", part)]
+
+
+@pytest.mark.parametrize("path", INSTALLING, ids=lambda path: path.name)
+def test_nothing_is_installed_without_its_hash(path):
+    """A build of our own package needs an environment too, which would be filled from the index."""
+    found = [one for one in commands(path.read_text()) if ":=" not in one]
+    assert found
+    for command in found:
+        is_locked = "--require-hashes" in command and "--requirement" in command
+        is_own = "--no-deps" in command and (
+            "--no-build-isolation" in command or ".whl" in command
+        )
+        assert is_locked or is_own, command
