@@ -122,9 +122,10 @@ class Placer:
             while True:
                 self.budget.check()
                 fresh = np.array([not set(kind) <= named for kind in domains.kinds])
-                found = query.first(
-                    fresh[domains.kind], lambda trees: not set(domains.of(trees)) <= named
-                )
+                with self.budget.scope():
+                    found = query.first(
+                        fresh[domains.kind], lambda trees: not set(domains.of(trees)) <= named
+                    )
                 if found is None:
                     break
                 more = [domain for domain in domains.of(found.trees) if domain not in named]
@@ -230,9 +231,11 @@ class Placer:
         eligible = self.eligible_domains(number, rules)
         masks = [rule.mask(number, eligible) for rule in rules] or [self._everywhere]
         allowed = masks[0] if len(masks) == 1 else np.logical_and.reduce(masks)
-        return query.first(
-            allowed, lambda trees: all(rule.keeps(trees, eligible) for rule in rules)
-        )
+        # What is searched again for each consumer is not held together.
+        with self.budget.scope():
+            return query.first(
+                allowed, lambda trees: all(rule.keeps(trees, eligible) for rule in rules)
+            )
 
     # -- what there was when the call began ------------------------------------------------------
 
