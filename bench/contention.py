@@ -25,6 +25,7 @@ from rich.console import Console
 from rich.table import Table
 
 from bench import servers
+from bench.clients.candidates import drawn
 from bench.clients.connection import Connection
 from bench.clients.endpoint import median
 from bench.worlds import World, flat
@@ -56,13 +57,12 @@ class Client(Connection):
     def __init__(self, url: str, version: str = _HEADERS[_VERSION]) -> None:
         super().__init__(url, {**_HEADERS, _VERSION: version}, _TIMEOUT)
 
-    def ask(self, query: str) -> list[dict[str, Any]]:
-        """Return the candidates that a question finds."""
+    def ask(self, query: str, dice: random.Random) -> dict[str, Any]:
+        """Return what one of the candidates takes that a question finds."""
         status, body = self.get(f"/allocation_candidates?{query}&limit=1000")
         if status != HTTPStatus.OK:
             raise SystemExit(f"a search was answered with {status}: {body.decode()}")
-        found: list[dict[str, Any]] = orjson.loads(body)["allocation_requests"]
-        return found
+        return drawn(body, dice)
 
     def claim(self, allocations: Mapping[str, Any]) -> int:
         """Claim for a new consumer; return the status."""
@@ -149,7 +149,7 @@ def cases(world: World) -> dict[str, Step]:
         return client.claim({pool: {"resources": {"DISK_GB": 1}}})
 
     def search_then_claim(client: Client, _number: int) -> int:
-        return client.claim(dice.choice(client.ask(world.query))["allocations"])
+        return client.claim(client.ask(world.query, dice))
 
     return {
         f"claims on {len(hosts)} hosts": on_hosts,

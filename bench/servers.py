@@ -122,7 +122,15 @@ def _answers(url: str) -> bool:
 def memory_of(process: psutil.Process) -> int:
     """Return the bytes of a server with its children; what they share counts once (PSS)."""
     family = [process, *process.children(recursive=True)]
-    return int(sum(member.memory_full_info().pss for member in family))
+    return sum(_memory_alone(member) for member in family)
+
+
+def _memory_alone(process: psutil.Process) -> int:
+    """Return the bytes of a process; nothing of one that has ended meanwhile."""
+    try:
+        return int(process.memory_full_info().pss)
+    except psutil.NoSuchProcess:
+        return 0
 
 
 def new_folder() -> "tempfile.TemporaryDirectory[str]":

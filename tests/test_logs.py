@@ -4,6 +4,8 @@
 import logging
 import re
 import sys
+import threading
+from queue import SimpleQueue
 from urllib.parse import unquote_to_bytes
 
 import pytest
@@ -11,9 +13,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from oslo_log.formatters import ContextFormatter
 
+from tests.servers import eventually
 from treeclaim import config
 from treeclaim.api.middleware.layers import _target
-from treeclaim.logs import _OneLine, one_line
+from treeclaim.logs import RequestLine, _OneLine, _write, one_line
 
 HOSTILE = st.text(
     st.one_of(
@@ -78,3 +81,85 @@ def test_a_url_is_one_word_without_quotes_and_can_be_read_back(prefix, path, que
     written = _target({"SCRIPT_NAME": prefix, "PATH_INFO": path, "QUERY_STRING": query})
     assert re.fullmatch(r"[!#-~]*", written)
     assert unquote_to_bytes(written.split("?")[0]).decode("latin-1") == prefix + path
+
+
+class Sink(logging.StreamHandler):
+    """A handler that keeps what was written, write by write."""
+
+    def __init__(self, formatter, level=logging.NOTSET):
+        super().__init__(self)
+        self.level = level
+        self.writes = []
+        self.setFormatter(formatter)
+
+    def write(self, text):
+        self.writes.append(text)
+
+    def flush(self):
+        pass
+
+
+class Records(logging.Handler):
+    """A handler that keeps records, as one does that sends them elsewhere."""
+
+    def __init__(self):
+        super().__init__()
+        self.messages = []
+
+    def emit(self, record):
+        self.messages.append(record.getMessage())
+
+
+def told(number, context=None):
+    """The line of a request."""
+    known = {"request_id": f"req-{number}", "user": "me", "project": "here"} | (context or {})
+    return RequestLine("asked for %s", (f"/{number}",), lambda: known, {"status": "200"})
+
+
+@pytest.fixture
+def handlers(monkeypatch, formatter):
+    """The handlers of all messages: one that writes lines, one for errors, one for records."""
+    found = Sink(formatter), Sink(formatter, logging.ERROR), Records()
+    monkeypatch.setattr(logging.getLogger(), "handlers", list(found))
+    return found
+
+
+def test_lines_of_requests_are_written_together_as_each_would_be(handlers, formatter):
+    sink, errors, records = handlers
+    lines = [told(number, {"user": "a\nb"}) for number in range(3)]
+    waiting = SimpleQueue()
+    for line in (*lines, None):
+        waiting.put(line)
+    _write(waiting)
+    (written,) = sink.writes
+    assert written.splitlines() == [formatter.format(line.record()) for line in lines]
+    assert "[ req-0 a\\nb here" in written
+    assert errors.writes == []
+    assert records.messages == ["asked for /0", "asked for /1", "asked for /2"]
+
+
+def test_a_line_that_cannot_be_written_does_not_stop_the_others(handlers):
+    def fails():
+        raise ValueError("no caller")
+
+    waiting = SimpleQueue()
+    broken = RequestLine("asked for %s", ("/",), fails, {})
+    written = threading.Thread(target=_write, args=(waiting,))
+    written.start()
+    waiting.put(broken)
+    # Until the failure is told, what comes may be written with it.
+    eventually(lambda: handlers[0].writes, "the failure is told")
+    waiting.put(told(1))
+    waiting.put(None)
+    written.join()
+    assert "could not be written" in handlers[0].writes[0]
+    assert "asked for /1" in handlers[0].writes[-1]
+
+
+def test_a_record_tells_when_and_where_the_request_was(handlers):
+    line = told(1)
+    line.created -= 60
+    record = line.record()
+    assert record.created == line.created
+    assert record.threadName == threading.current_thread().name
+    assert record.extra == {"status": "200"}

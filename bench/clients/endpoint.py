@@ -76,7 +76,11 @@ class Endpoint:
 
     def claim(self, provider: str, amounts: dict[str, int]) -> bool:
         """Claim for a new consumer; tell whether it was taken."""
-        return self._claim({"allocations": {provider: {"resources": amounts}}})
+        return self.take({provider: {"resources": amounts}})
+
+    def take(self, allocations: dict[str, Any]) -> bool:
+        """Claim some allocations for a new consumer; tell whether they were taken."""
+        return self._claim({"allocations": allocations})
 
     def add_child(self, parent: str) -> str:
         """Create a provider below another one; return its uuid."""

@@ -9,8 +9,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 
-import orjson
-
+from bench.clients.candidates import drawn
 from bench.clients.endpoint import Endpoint
 from bench.worlds import World
 
@@ -46,8 +45,7 @@ def pairs(endpoint: Endpoint, world: World) -> Step:
     dice = random.Random(9)
 
     def step(_: int) -> bool:
-        found = orjson.loads(endpoint.ask(world.query, 1000).body)["allocation_requests"]
-        return endpoint.claim_candidate(dice.choice(found))
+        return endpoint.take(drawn(endpoint.ask(world.query, 1000).body, dice))
 
     return step
 

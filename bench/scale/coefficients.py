@@ -50,9 +50,10 @@ class Coefficients:
         claim: A claim, when one client claims.
         grouped_claim: A claim, when sixteen clients claim at once.
         commit_ms: What one client's claim waits for, beside all CPU time: the disk.
-        provider_bytes: Memory of a worker for each provider.
-        worker_bytes: Memory of a worker without providers.
-        service_bytes: Memory of the other processes of the service on a machine.
+        provider_bytes: Memory of a machine for each provider, however many workers share it.
+        copied_bytes: Memory of each worker beyond the first for each provider: what it does not share.
+        worker_bytes: Memory of each worker without providers.
+        service_bytes: Memory of the other processes of the service on a machine, and of shared code.
         load_seconds: Until a worker with a million providers is ready.
         rates: What was done with some numbers of workers.
         cores: Of the machine.
@@ -65,6 +66,7 @@ class Coefficients:
     grouped_claim: Cost
     commit_ms: float
     provider_bytes: float
+    copied_bytes: float
     worker_bytes: float
     service_bytes: float
     load_seconds: float

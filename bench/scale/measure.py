@@ -5,6 +5,7 @@ import itertools
 import os
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -29,6 +30,9 @@ _LIMIT = 1000
 _MOST_STEPS = 1_000_000
 _MILLISECONDS = 1000.0
 _WORKERS = (1, 2, 4, 8)
+_MORE_WORKERS = 3
+_CONNECTIONS_EACH = 8
+_QUESTIONS_EACH = 40
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,12 +128,7 @@ def coefficients(kind: str, sizes: Sizes) -> Coefficients:
         latency = (time.perf_counter() - begun) / (sizes.operations + 1) * _MILLISECONDS
         both = running.cost(pair, sizes.operations)
         grouped = running.cost_at_once(lambda: _claims_at_once(running, world, sizes.seconds))
-    small, large = _loaded(kind, 1), _loaded(kind, sizes.copies)
-    provider_bytes = bytes_each(large, small) or 0.0
-    workers = [_loaded(kind, 1, workers) for workers in (1, 3)]
-    worker_bytes = ((workers[1].resident_bytes or 0) - (workers[0].resident_bytes or 0)) / 2
-    more_seconds = ((large.median_ms or 0) - (small.median_ms or 0)) / _MILLISECONDS
-    more_providers = (large.providers or 0) - (small.providers or 0)
+    held = _memory(kind, sizes.copies)
     return Coefficients(
         database=kind,
         search=_with_answer(quiet, len(body)),
@@ -137,10 +136,11 @@ def coefficients(kind: str, sizes: Sizes) -> Coefficients:
         claim=alone,
         grouped_claim=grouped,
         commit_ms=max(latency - alone.api_ms - alone.database_ms - alone.client_ms, 0.0),
-        provider_bytes=provider_bytes,
-        worker_bytes=worker_bytes - provider_bytes * (small.providers or 0),
-        service_bytes=(workers[0].resident_bytes or 0) - worker_bytes,
-        load_seconds=more_seconds / max(more_providers, 1) * 1e6,
+        provider_bytes=held.provider,
+        copied_bytes=held.copied,
+        worker_bytes=held.worker,
+        service_bytes=held.service,
+        load_seconds=held.load_seconds,
         rates=tuple(_rate(kind, world, workers, sizes.seconds) for workers in _WORKERS),
         cores=os.cpu_count() or 1,
     )
@@ -161,10 +161,57 @@ def _rate(kind: str, world: World, workers: int, seconds: float) -> Rate:
     return Rate(workers, turn.completed_per_second)
 
 
+@dataclass(frozen=True, slots=True)
+class _Memory:
+    """What a service holds, in bytes, and how long it takes to load a million providers.
+
+    Attributes:
+        service: Beside the workers, and what all share without providers.
+        worker: Each worker without providers.
+        provider: For each provider, all workers together.
+        copied: For each provider, each worker beyond the first.
+        load_seconds: Of a million providers.
+    """
+
+    service: float
+    worker: float
+    provider: float
+    copied: float
+    load_seconds: float
+
+
+def _memory(kind: str, copies: int) -> _Memory:
+    """Measure a small and a large world, each held by one worker and by some more."""
+    (small, many_small), (large, many_large) = (
+        (_loaded(kind, size), _loaded(kind, size, _MORE_WORKERS)) for size in (1, copies)
+    )
+    worker = _each_more(small, many_small)
+    more_providers = max((large.providers or 0) - (small.providers or 0), 1)
+    more_seconds = ((large.median_ms or 0) - (small.median_ms or 0)) / _MILLISECONDS
+    provider = bytes_each(large, small) or 0.0
+    return _Memory(
+        service=(small.resident_bytes or 0) - worker - provider * (small.providers or 0),
+        worker=worker,
+        provider=provider,
+        copied=max((_each_more(large, many_large) - worker) / more_providers, 0.0),
+        load_seconds=more_seconds / more_providers * 1e6,
+    )
+
+
+def _each_more(one: Row, many: Row) -> float:
+    """Return the memory of each worker beyond the first."""
+    return ((many.resident_bytes or 0) - (one.resident_bytes or 0)) / (_MORE_WORKERS - 1)
+
+
 def _loaded(kind: str, copies: int, workers: int = 1) -> Row:
+    """Return the time of the first answer, and the memory when all workers have answered."""
     world = scaling(1_429, copies)
     with _running(kind, world, workers) as running:
-        return first_answer(running.endpoint, running.process, world)
+        row = first_answer(running.endpoint, running.process, world)
+        with ThreadPoolExecutor(workers * _CONNECTIONS_EACH) as clients:
+            questions = (world.question(number) for number in range(workers * _QUESTIONS_EACH))
+            list(clients.map(lambda question: running.endpoint.ask(question, _LIMIT), questions))
+        return replace(row, resident_bytes=servers.memory_of(running.process))
 
 
 @contextmanager

@@ -128,9 +128,10 @@ def capacity(costs: Coefficients, deployment: Deployment) -> tuple[float, str]:
 
 
 def memory(costs: Coefficients, deployment: Deployment) -> float:
-    """Return the bytes that the service needs on each machine."""
-    worker = costs.worker_bytes + deployment.providers * costs.provider_bytes
-    return costs.service_bytes + deployment.workers * worker
+    """Return the bytes that the service needs on each machine, whose workers share the inventory."""
+    copied = (deployment.workers - 1) * costs.copied_bytes
+    workers = deployment.workers * costs.worker_bytes
+    return costs.service_bytes + workers + deployment.providers * (costs.provider_bytes + copied)
 
 
 def load_seconds(costs: Coefficients, deployment: Deployment) -> float:

@@ -77,6 +77,7 @@ def _memory(measured: Sequence[Coefficients]) -> str:
             yield (
                 _NAMES[costs.database],
                 f"{costs.provider_bytes / 1000:.2f}",
+                f"{costs.copied_bytes / 1000:.3f}",
                 f"{costs.worker_bytes / 1e6:.0f}",
                 f"{costs.service_bytes / 1e6:.0f}",
                 f"{costs.load_seconds:.1f}",
@@ -85,13 +86,14 @@ def _memory(measured: Sequence[Coefficients]) -> str:
 
     head = (
         "",
-        "kB for each provider and worker",
+        "kB for each provider",
+        "kB more for each further worker",
         "MB for each worker",
         "MB beside the workers",
         "s to load a million",
         "ms that a commit waits",
     )
-    return "### What a worker holds\n\n" + _table(head, rows())
+    return "### What a machine holds\n\n" + _table(head, rows())
 
 
 def _simulated(measured: Sequence[Coefficients]) -> str:

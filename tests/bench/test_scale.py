@@ -20,6 +20,7 @@ COSTS = Coefficients(
     grouped_claim=replace(NOTHING, api_ms=1.0, round_trips=2.0),
     commit_ms=1.0,
     provider_bytes=500.0,
+    copied_bytes=20.0,
     worker_bytes=1e8,
     service_bytes=1e8,
     load_seconds=10.0,
@@ -89,8 +90,9 @@ def test_standbys_take_the_reads():
     assert 0 < with_standbys.standby < near.database
 
 
-def test_each_worker_holds_the_whole_inventory():
-    assert memory(COSTS, Deployment(1, 2, 10**6)) == 1e8 + 2 * (1e8 + 500 * 10**6)
+def test_the_workers_of_a_machine_share_the_inventory():
+    assert memory(COSTS, Deployment(1, 1, 10**6)) == 1e8 + 1e8 + 500 * 10**6
+    assert memory(COSTS, Deployment(1, 3, 10**6)) == 1e8 + 3e8 + (500 + 2 * 20) * 10**6
 
 
 def test_the_page_has_the_tables_of_what_was_measured():

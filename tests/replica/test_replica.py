@@ -7,6 +7,8 @@ import threading
 import uuid
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from tests.replica.scripted import Scripted
 from tests.replica.worlds import ONE, claim, plant, question
@@ -72,7 +74,7 @@ def test_kept_answers_take_a_bounded_number_of_bytes_however_small_they_are(monk
     monkeypatch.setattr(kept, "_MOST_BYTES", 100_000)
     answers = KeptAnswers()
     for number in range(1_000):
-        answers.keep(0, key_of(str(number)), KeptAnswer(b"", 0))
+        answers.keep(0, key_of(str(number)), KeptAnswer((b"",), 0))
     assert answers.nbytes <= 100_000
     assert len(answers._answers) <= 100_000 / kept._OVERHEAD
     assert answers.find(0, key_of("999")) is not None
@@ -87,7 +89,7 @@ def test_the_key_of_a_question_is_short_whatever_the_question_is():
 def test_an_answer_of_an_earlier_version_is_not_kept_for_a_later_one():
     answers = KeptAnswers()
     assert answers.find(2, key_of("a")) is None
-    answers.keep(1, key_of("a"), KeptAnswer(b"old", 0))
+    answers.keep(1, key_of("a"), KeptAnswer((b"old",), 0))
     assert answers.find(2, key_of("a")) is None
     assert answers.find(1, key_of("a")) is None
 
@@ -130,7 +132,19 @@ def test_a_long_answer_is_of_the_moment_when_it_was_asked_for(store, monkeypatch
         assert len(forest) == 19
     rest = b"".join(pieces)
     assert rest
-    assert begun + rest == expected
+    assert bytes(begun) + rest == expected
+
+
+@given(st.lists(st.integers(0, 3).map(lambda n: b"x" * n) | st.just(b"y" * 70_000), max_size=9))
+def test_a_kept_answer_is_what_was_written_without_copies_of_what_is_large(pieces):
+    large = [memoryview(piece) for piece in pieces]
+    answer = KeptAnswer.of(iter(large), 1)
+    assert b"".join(answer.pieces) == b"".join(pieces)
+    assert answer.size == sum(map(len, pieces))
+    kept = [piece for piece in answer.pieces if isinstance(piece, memoryview)]
+    assert kept == [piece for piece in large if len(piece) > 3]
+    small = sum(not isinstance(piece, memoryview) for piece in answer.pieces)
+    assert small <= len(kept) + 1
 
 
 class Watched(Forest):

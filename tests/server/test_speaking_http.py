@@ -308,3 +308,25 @@ def test_an_input_is_what_wsgi_says():
     with running(reads) as server:
         server.ask(asked("PUT / HTTP/1.1", "Host: a", "Content-Length: 4", body=b"a\nb\n"))
     assert found == [[b"a\n", b"b\n"]]
+
+
+@pytest.mark.parametrize("received", [None, 4096])
+def test_pieces_of_any_number_and_length_are_one_answer(received):
+    pieces = [b"[", memoryview(b"x" * 300_000), b"", *[b"%d," % number for number in range(3_000)]]
+    pieces += [memoryview(bytearray(b"y" * 100_000))[:-1], b"]"]
+    body = b"".join(map(bytes, pieces))
+    told = []
+
+    def application(environment, start_response):
+        told.append(environment["treeclaim.takes_pieces"])
+        start_response("200 OK", [("Content-Type", "text/plain")])
+        return pieces
+
+    with running(application) as server, server.connect(received) as client:
+        # One after the other on a connection: the second answer begins where the first ends.
+        for _ in range(2):
+            client.sendall(HELLO)
+            answer = receive(client)
+            assert answer.body == body
+            assert int(answer.headers["content-length"]) == len(body)
+    assert told == [True, True]

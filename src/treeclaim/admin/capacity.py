@@ -186,7 +186,7 @@ class Meter:
             child.end()
         if not isinstance(answer, KeptAnswer):
             raise TypeError("some numbers are no long answer")
-        told = orjson.loads(answer.body)["capacity"][name]
+        told = orjson.loads(b"".join(answer.pieces))["capacity"][name]
         if not told["complete"]:
             _LOG.warning("How many %r fit is not known: it takes more than %.1f s", name, seconds)
             return None

@@ -103,7 +103,11 @@ class Follower:
             self._apply(changes, begin)
 
     def picture(self) -> Picture:
-        """Return the Forest for other followers to begin with, once it has caught up."""
+        """Return the Forest for other followers to begin with, once it has caught up.
+
+        What every search needs is worked out before, so that forked processes share that too.
+        """
+        self.forest.prepare()
         return Picture(self.forest, self.cursor)
 
     @property

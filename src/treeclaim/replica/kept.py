@@ -4,7 +4,10 @@
 import threading
 import time
 from collections import OrderedDict
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
+from itertools import groupby
 
 _MOST_BYTES = 32_000_000
 """Bytes of all answers that are kept, with all that holds them: two of the longest that are made
@@ -20,17 +23,43 @@ _LONG_SECONDS = 60.0
 """For how long that is believed: claims and a lighter load may have made it short again."""
 
 
-@dataclass(frozen=True, slots=True)
+_LARGE_PIECE = 64 * 1024
+"""Bytes of a piece that is kept as it is; there are a few hundred of them at most."""
+
+Piece = bytes | memoryview
+"""A part of an answer."""
+
+
+@dataclass(frozen=True)
 class KeptAnswer:
     """An answer that holds until something changes.
 
     Attributes:
-        body: JSON.
+        pieces: JSON, when joined. Answers may have pieces in common: the summaries of a thousand
+            trees are the same until one of them changes.
         candidates: How many are in it.
     """
 
-    body: bytes
+    pieces: Sequence[Piece]
     candidates: int
+
+    @classmethod
+    def of(cls, pieces: Iterable[Piece], candidates: int) -> "KeptAnswer":
+        """Make it of pieces of any length, without a copy of those that are large."""
+        return cls(tuple(_few(pieces)), candidates)
+
+    @cached_property
+    def size(self) -> int:
+        """Return the bytes of the answer."""
+        return sum(map(len, self.pieces))
+
+
+def _few(pieces: Iterable[Piece]) -> Iterator[Piece]:
+    for is_large, some in groupby(pieces, lambda piece: len(piece) >= _LARGE_PIECE):
+        if is_large:
+            yield from some
+        else:
+            yield b"".join(some)
 
 
 class KeptAnswers:
@@ -64,7 +93,7 @@ class KeptAnswers:
 
     def keep(self, version: int, key: bytes | None, answer: KeptAnswer) -> None:
         """Keep an answer computed at a version of the Forest, if it still holds."""
-        size = len(answer.body) + _OVERHEAD
+        size = answer.size + _OVERHEAD
         if key is None or size > _MOST_BYTES // 2:
             return
         with self._lock:
@@ -75,7 +104,7 @@ class KeptAnswers:
             self._bytes += size
             while self._bytes > _MOST_BYTES:
                 _, oldest = self._answers.popitem(last=False)
-                self._bytes -= len(oldest.body) + _OVERHEAD
+                self._bytes -= oldest.size + _OVERHEAD
 
     def _forget_before(self, version: int) -> None:
         if version > self._version:

@@ -225,7 +225,7 @@ def test_texts_say_something_else_where_anything_but_a_name_of_an_id_differs(oth
 
 
 @pytest.mark.parametrize("place", SERVERS, indirect=True)
-def test_states_are_the_same_where_answers_and_contents_are(place):
+def test_states_are_the_same_where_answers_and_contents_are(place, monkeypatch):
     case = Case(place.kind, WORLDS["claims-absent"], ("put-null", "put-other"), preemptions=2)
     exploration = Exploration(place, case)
     states = []
@@ -233,7 +233,7 @@ def test_states_are_the_same_where_answers_and_contents_are(place):
         frontier = Frontier(place.sessions[:2], case.preemptions)
         watch = Watch(frontier, len(choices), None, exploration._observations(frontier))
         watch._observations._histories = HISTORIES
-        frontier.enter = lambda nodes, _spent: states.append(nodes[-1][0])
+        monkeypatch.setattr(frontier, "enter", lambda nodes, _spent: states.append(nodes[-1][0]))
         exploration._run(choices, watch)
     first, second, third = states
     assert first == second

@@ -15,11 +15,12 @@ from treeclaim.api.pipeline import OPERATION_KEY, VERSION_KEY
 from treeclaim.api.protocol.callers.caller import caller_of
 from treeclaim.api.protocol.callers.request_ids import HEADER, assign_request_id
 from treeclaim.api.protocol.remembering import remembering_short
+from treeclaim.logs import REQUESTS, RequestLine, tell_request
 
 if TYPE_CHECKING:
     from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
 
-_LOG = logging.getLogger("treeclaim.requests")
+_MESSAGE = '%s "%s %s" status: %s len: %s microversion: %s time: %.6f'
 
 _IN_PATHS = "/:@!$&'()*+,;=-._~"
 _IN_QUERIES = _IN_PATHS + "?%"
@@ -70,7 +71,7 @@ class RequestRecord:
             code = status.split(" ", 1)[0]
             seconds = perf_counter() - begin
             _count(environment, code, seconds)
-            if _LOG.isEnabledFor(logging.INFO):
+            if REQUESTS.isEnabledFor(logging.INFO):
                 _log(environment, code, headers, seconds)
             return start_response(status, headers, exc_info)
 
@@ -114,8 +115,7 @@ def _log(
 ) -> None:
     length = next((value for name, value in headers if name.lower() == "content-length"), "-")
     microversion = environment.get(VERSION_KEY, "-")
-    _LOG.info(
-        '%s "%s %s" status: %s len: %s microversion: %s time: %.6f',
+    arguments = (
         environment.get("REMOTE_ADDR") or "-",
         environment.get("REQUEST_METHOD", "-"),
         _target(environment),
@@ -123,8 +123,6 @@ def _log(
         length,
         microversion,
         seconds,
-        extra={
-            "caller": caller_of(environment),
-            "extra": {"status": code, "microversion": microversion, "seconds": round(seconds, 6)},
-        },
     )
+    extra = {"status": code, "microversion": microversion, "seconds": round(seconds, 6)}
+    tell_request(RequestLine(_MESSAGE, arguments, caller_of(environment).context, extra))

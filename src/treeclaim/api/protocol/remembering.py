@@ -4,35 +4,50 @@
 Parsing the same header for each request is slow, so the last results are kept. A client can send any
 number of values of any length; only results for short ones are kept, so that the number of entries
 times the longest bounds the memory.
+
+Every request asks a dozen of these caches, so a result that is there is found by one lookup, and
+lengths are counted only before a result is kept.
 """
 
+import threading
 from collections.abc import Callable
-from functools import lru_cache, wraps
-from typing import ParamSpec, TypeVar
+from functools import wraps
+from typing import TypeVar, TypeVarTuple
 
-_Parameters = ParamSpec("_Parameters")
+_Arguments = TypeVarTuple("_Arguments")
 _Result = TypeVar("_Result")
 
 
 def remembering_short(
     entries: int, longest: int
-) -> Callable[[Callable[_Parameters, _Result]], Callable[_Parameters, _Result]]:
+) -> Callable[[Callable[[*_Arguments], _Result]], Callable[[*_Arguments], _Result]]:
     """Cache the last results of a function, but only for short arguments.
 
     Args:
-        entries: How many results are kept.
-        longest: Characters of all texts among the positional arguments together; with more the
-            function is called each time.
+        entries: How many results are kept; the one that was kept first goes first.
+        longest: Characters of all texts among the arguments together; with more the function is
+            called each time.
     """
 
-    def remembering(function: Callable[_Parameters, _Result]) -> Callable[_Parameters, _Result]:
-        remembered = lru_cache(entries)(function)
+    def remembering(
+        function: Callable[[*_Arguments], _Result],
+    ) -> Callable[[*_Arguments], _Result]:
+        kept: dict[tuple[*_Arguments], _Result] = {}
+        guard = threading.Lock()
 
         @wraps(function)
-        def ask(*arguments: _Parameters.args, **named: _Parameters.kwargs) -> _Result:
-            if length_of(arguments) > longest:
-                return function(*arguments, **named)
-            return remembered(*arguments, **named)  # type: ignore[arg-type]
+        def ask(*arguments: *_Arguments) -> _Result:
+            try:
+                return kept[arguments]
+            except KeyError:
+                pass
+            result = function(*arguments)
+            if length_of(arguments) <= longest:
+                with guard:
+                    if len(kept) >= entries:
+                        del kept[next(iter(kept))]
+                    kept[arguments] = result
+            return result
 
         return ask
 

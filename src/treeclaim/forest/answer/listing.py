@@ -14,26 +14,6 @@ from treeclaim.model.request import ProviderQuery
 
 
 @dataclass(frozen=True, slots=True)
-class ProviderColumns:
-    """Some providers as clients see them, attribute by attribute.
-
-    Attributes:
-        uuid, root: Uuids, ASCII.
-        name: Names.
-        generation: Generations.
-        parent: Uuids, None for a root.
-        modified_at: Seconds since the epoch.
-    """
-
-    uuid: list[bytes]
-    name: list[str]
-    generation: list[int]
-    parent: list[bytes | None]
-    root: list[bytes]
-    modified_at: list[float]
-
-
-@dataclass(frozen=True, slots=True)
 class ProviderList:
     """Some providers, copied out of the Forest in the quickest way, to be written piece by piece.
 
@@ -41,7 +21,8 @@ class ProviderList:
         name: Names.
         uuid, parent, root: Uuids, `S36`; what stands for the parent of a root means nothing.
         is_root: Which have no parent.
-        generation, modified_at: As in `ProviderColumns`.
+        generation: Generations.
+        modified_at: Seconds since the epoch.
     """
 
     name: list[str]
@@ -61,17 +42,17 @@ class ProviderList:
         """Return when one of them changed last; None if there are none."""
         return float(self.modified_at.max()) if len(self) else None
 
-    def columns(self, first: int, end: int) -> ProviderColumns:
-        """Return some providers as clients see them."""
+    def part(self, first: int, end: int) -> "ProviderList":
+        """Return some of them."""
         some = slice(first, end)
-        parents = zip(self.parent[some].tolist(), self.is_root[some].tolist(), strict=True)
-        return ProviderColumns(
-            uuid=self.uuid[some].tolist(),
+        return ProviderList(
             name=self.name[some],
-            generation=self.generation[some].tolist(),
-            parent=[None if is_root else uuid for uuid, is_root in parents],
-            root=self.root[some].tolist(),
-            modified_at=self.modified_at[some].tolist(),
+            uuid=self.uuid[some],
+            parent=self.parent[some],
+            root=self.root[some],
+            is_root=self.is_root[some],
+            generation=self.generation[some],
+            modified_at=self.modified_at[some],
         )
 
 

@@ -235,6 +235,10 @@ class Forest(ProviderTable):
 
     # -- what searches ask -----------------------------------------------------------------
 
+    def prepare(self) -> None:
+        """Work out what the first search of all would have to."""
+        self._order = self.order
+
     @property
     def order(self) -> TreeOrder:
         """Return the canonical order of the living rows."""

@@ -72,7 +72,7 @@ class Child:
         if kind is Kind.PIECE:
             return content
         _, count = self._frame(self.time_left)
-        return KeptAnswer(content, COUNT.unpack(count)[0])
+        return KeptAnswer((content,), COUNT.unpack(count)[0])
 
     @property
     def time_left(self) -> float:

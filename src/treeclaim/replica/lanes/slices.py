@@ -65,4 +65,4 @@ def written(drawn: Drawn) -> KeptAnswer:
         size += len(piece)
         if size > MOST_BYTES:
             raise SearchTooLargeError(MOST_BYTES // 1_000_000)
-    return KeptAnswer(b"".join(parts), drawn.candidates)
+    return KeptAnswer.of(parts, drawn.candidates)

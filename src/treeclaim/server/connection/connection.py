@@ -10,6 +10,7 @@ import asyncio
 import logging
 import math
 import socket
+from collections.abc import Sequence
 from http import HTTPStatus
 from typing import Any, cast
 
@@ -246,14 +247,14 @@ class Connection(asyncio.Protocol):
         """Send a part of the answer."""
         self._front.call(self._send, data, is_last)
 
-    def post_whole(self, data: bytes) -> None:
+    def post_whole(self, pieces: Sequence[bytes | memoryview]) -> None:
         """Send a whole answer, from this thread as far as the kernel takes it at once.
 
         To leave that to the event loop would cost another switch of threads, which is half of the
         time of a small answer; so would telling the loop of it.
         """
-        sent = 0 if self._front.is_tls else self._writer.send_now(data)
-        if sent == len(data) and self._keeps_open:
+        sent = 0 if self._front.is_tls else self._writer.send_now(pieces)
+        if sent == sum(map(len, pieces)) and self._keeps_open:
             # The loop learns of it with the next data, or when it looks at deadlines. Either the
             # loop sees the flag, or this thread sees the data: both write first and look then.
             self.deadline = 0.0
@@ -261,7 +262,7 @@ class Connection(asyncio.Protocol):
             if self._reader.data or self.gone:
                 self._front.call(self._settle)
         else:
-            self._front.call(self._send, data[sent:] if sent else data, True)
+            self._front.call(self._send, b"".join(pieces)[sent:], True)
 
     def _settle(self) -> None:
         """Finish an answer that a thread has sent."""

@@ -4,10 +4,14 @@
 import asyncio
 import socket
 import threading
+from collections.abc import Sequence
 from contextlib import suppress
 
 from treeclaim.server.bounds import SLOWEST_BYTES
 from treeclaim.server.connection.kernel import unacknowledged
+
+_MOST_PIECES = 1_024
+"""That the kernel takes at once (IOV_MAX)."""
 
 
 class AnswerWriter:
@@ -40,16 +44,17 @@ class AnswerWriter:
         if data:
             self._transport.write(data)
 
-    def send_now(self, data: bytes) -> int:
+    def send_now(self, pieces: Sequence[bytes | memoryview]) -> int:
         """Send from the calling thread what the kernel takes at once; return how many bytes.
 
+        The kernel gathers the pieces, so that large ones need not be copied to be joined.
         Nobody else may write meanwhile. Not for TLS, whose state belongs to the loop.
         """
         with self._lock:
             if not self.is_lost:
                 # If the socket is full or broken, the loop finds out.
                 with suppress(OSError):
-                    return self._socket.send(data)
+                    return self._socket.sendmsg(pieces[:_MOST_PIECES])
         return 0
 
     def lose(self) -> None:

@@ -8,7 +8,7 @@ pieces of one answer may be made by several threads, never by two at a time.
 
 import logging
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -29,6 +29,9 @@ _LAST_CHUNK = b"0\r\n\r\n"
 ADOPT_KEY = "treeclaim.adopt"
 """Under which the application finds, in the WSGI environment, the function that takes a `Watch`."""
 
+PIECES_KEY = "treeclaim.takes_pieces"
+"""Where the application finds that it may return a list of memoryviews; they are sent as one answer."""
+
 _HOP_BY_HOP = frozenset(("connection", "keep-alive", "transfer-encoding", "upgrade", "trailer"))
 """Headers that are the server's to write."""
 
@@ -44,7 +47,7 @@ class Client(Protocol):
     def post(self, data: bytes, *, is_last: bool) -> None:
         """Send a part of the answer."""
 
-    def post_whole(self, data: bytes) -> None:
+    def post_whole(self, pieces: Sequence[bytes | memoryview]) -> None:
         """Send a whole answer."""
 
     def post_turn(self) -> None:
@@ -89,6 +92,7 @@ class Exchange:
         self._is_begun = False
         self._watch: Watch | None = None
         head.environment[ADOPT_KEY] = self._adopt
+        head.environment[PIECES_KEY] = True
 
     def run(self) -> None:
         """Run the application, and make the answer or its first pieces."""
@@ -106,7 +110,7 @@ class Exchange:
             if self._watch is not None and self._status.startswith("200"):
                 self._hand_over(self._watch)
             elif isinstance(self._result, list | tuple):
-                self._send_whole(b"".join([*self._early, *self._result]))
+                self._send_whole([*self._early, *self._result])
             else:
                 self._pieces = iter(self._result)
                 self._take_turn()
@@ -173,12 +177,14 @@ class Exchange:
         self._status, self._headers = status, headers
         return self._early.append
 
-    def _send_whole(self, body: bytes) -> None:
+    def _send_whole(self, pieces: Sequence[bytes | memoryview]) -> None:
         has_body = self._has_body()
-        length = None if self._has("content-length") or not has_body else len(body)
+        length = None
+        if has_body and not self._has("content-length"):
+            length = sum(map(len, pieces))
         head = self._head_bytes(length=length)
         self.close()
-        self._client.post_whole(head + body if has_body else head)
+        self._client.post_whole([head, *pieces] if has_body else [head])
 
     def _take_turn(self) -> None:
         """Send pieces until enough are on their way, or all are made."""

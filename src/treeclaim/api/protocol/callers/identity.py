@@ -105,19 +105,24 @@ _HEADERS = {
 """For each attribute of an identity the header it is read from, and what older ones are called."""
 
 _KEYS = tuple(tuple(f"HTTP_{name}" for name in names) for names in _HEADERS.values())
+_ALL_KEYS = tuple(key for keys in _KEYS for key in keys)
 
 
 def identity_of(environment: Mapping[str, Any]) -> Identity:
     """Read the identity from a WSGI environment."""
-    return _identity(tuple(_first(environment, keys) for keys in _KEYS))
+    return _identity(tuple(map(environment.get, _ALL_KEYS)))
 
 
-_identity = remembering_short(_REMEMBERED, _LONGEST_REMEMBERED)(Identity.of)
+@remembering_short(_REMEMBERED, _LONGEST_REMEMBERED)
+def _identity(found: tuple[Any, ...]) -> Identity:
+    """Read it from the values of `_ALL_KEYS`; of the names of one header the first one counts."""
+    given = dict(zip(_ALL_KEYS, found, strict=True))
+    return Identity.of(tuple(_first(given, keys) for keys in _KEYS))
 
 
-def _first(environment: Mapping[str, Any], keys: Sequence[str]) -> str | None:
+def _first(given: Mapping[str, Any], keys: Sequence[str]) -> str | None:
     for key in keys:
-        value = environment.get(key)
+        value = given[key]
         if value is not None:
             return str(value)
     return None

@@ -4,7 +4,7 @@
 import json
 from dataclasses import dataclass
 from http import HTTPStatus
-from typing import Any
+from typing import Any, cast
 
 import falcon
 import orjson
@@ -14,6 +14,10 @@ from treeclaim.api.protocol.operations.call import Call
 from treeclaim.api.protocol.texts import address_of
 from treeclaim.api.protocol.timestamps import http_date
 from treeclaim.model.microversions import Feature
+
+PIECES_KEY = "treeclaim.takes_pieces"
+"""Where a server says, in the WSGI environment, that it takes memoryviews too, and sends a list as it
+is. Others may want bytes, and send each piece by itself."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +30,8 @@ class Reply:
         location: Path of what was created, without the mount prefix.
         modified_at: For Last-Modified from 1.15: seconds since the epoch; None for no cache
             headers.
-        is_ready_made: True where the body is an iterable of bytes.
+        is_ready_made: True where the body is an iterable of bytes, or memoryviews. A list of them is
+            the whole answer, anything else is streamed.
         content_type: Of the body.
     """
 
@@ -62,7 +67,15 @@ def write_reply(reply: Reply, call: Call, response: falcon.Response) -> None:
     response.content_type = reply.content_type
     if not reply.is_ready_made:
         response.data = written_json(reply.body)
-    elif isinstance(reply.body, list) and len(reply.body) == 1:
-        response.data = reply.body[0]
+    elif isinstance(reply.body, list):
+        _write_whole(reply.body, call, response)
     else:
         response.stream = reply.body
+
+
+def _write_whole(pieces: list[bytes | memoryview], call: Call, response: falcon.Response) -> None:
+    """Leave the pieces of a whole answer to a server that takes them, or join them."""
+    if len(pieces) > 1 and call.request.env.get(PIECES_KEY):
+        response.set_stream(cast("Any", pieces), sum(map(len, pieces)))
+    else:
+        response.data = b"".join(pieces)

@@ -110,7 +110,7 @@ def insert(
     transaction: WriteTransaction, claims: Sequence[ConsumerClaim], ids: "OwnerIds"
 ) -> None:
     """Insert rows for the consumers of claims, which have none; this locks them."""
-    transaction.execute_each(
+    transaction.change_each(
         _INSERT,
         (
             {
@@ -136,8 +136,8 @@ def lock_missing(transaction: WriteTransaction, uuids: Sequence[str]) -> None:
     if not uuids:
         return
     no_owner = {"project_id": 0, "user_id": 0, "generation": 0, "created_at": transaction.now}
-    transaction.execute_each(_INSERT, ({"uuid": uuid, **no_owner} for uuid in sorted(uuids)))
-    transaction.execute(_DELETE, uuids=sorted(uuids))
+    transaction.change_each(_INSERT, ({"uuid": uuid, **no_owner} for uuid in sorted(uuids)))
+    transaction.change(_DELETE, uuids=sorted(uuids))
 
 
 def update(
@@ -166,8 +166,9 @@ def update(
         )
         rows[key].append(consumer.id)
     for (generation, project, user, type_id, following), consumer_ids in rows.items():
-        result = transaction.execute(
+        transaction.change(
             _UPDATE,
+            rows=len(consumer_ids),
             ids=sorted(consumer_ids),
             known=generation,
             project=project,
@@ -176,14 +177,12 @@ def update(
             next=following,
             at=transaction.now,
         )
-        if result.rowcount != len(consumer_ids):
-            raise RetryTransactionError
 
 
 def delete(transaction: WriteTransaction, uuids: Collection[str]) -> None:
     """Delete the rows of consumers, if they have any."""
     if uuids:
-        transaction.execute(_DELETE, uuids=sorted(uuids))
+        transaction.change(_DELETE, uuids=sorted(uuids))
 
 
 class OwnerIds:
@@ -231,7 +230,7 @@ def insert_incomplete(
         return
     ids = OwnerIds(transaction)
     project, user = ids.of(projects, project_id), ids.of(users, user_id)
-    transaction.execute_each(
+    transaction.change_each(
         _INSERT,
         (
             {

@@ -1,0 +1,84 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A list of providers is what each of them is by itself, whatever they are called."""
+
+import json
+import uuid
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from treeclaim.api.resources.providers import writing
+from treeclaim.forest.answer.listing import ProviderList
+from treeclaim.model.microversions import MAXIMUM, MINIMUM, Version
+from treeclaim.model.provider import Provider
+
+NAMES = st.text(st.characters(exclude_categories=["Cs"]) | st.sampled_from('",\\\0%'), max_size=8)
+UUIDS = st.uuids().map(str)
+PROVIDERS = st.lists(
+    st.builds(
+        Provider,
+        uuid=UUIDS,
+        name=NAMES,
+        generation=st.integers(0, 2**31 - 1),
+        parent_uuid=st.none() | UUIDS,
+        root_uuid=UUIDS,
+        modified_at=st.just(0.0),
+    ),
+    max_size=7,
+)
+VERSIONS = st.sampled_from([MINIMUM, Version(1, 1), Version(1, 10), Version(1, 14), MAXIMUM])
+PREFIXES = st.sampled_from(["", "/placement", "/100%b", '/a%%"\\\0b', "/ü"])
+
+
+def called(prefix, version):
+    """A call at a version, under a mount prefix."""
+    return SimpleNamespace(link=lambda path: f"{prefix}{path}", version=version)
+
+
+def listed(providers):
+    """The same as columns."""
+    column = {
+        name: np.array([getattr(one, name) or "" for one in providers], dtype="S36")
+        for name in ("uuid", "parent_uuid", "root_uuid")
+    }
+    return ProviderList(
+        name=[one.name for one in providers],
+        uuid=column["uuid"],
+        parent=column["parent_uuid"],
+        root=column["root_uuid"],
+        is_root=np.array([one.parent_uuid is None for one in providers], dtype=np.bool_),
+        generation=np.array([one.generation for one in providers], dtype=np.int64),
+        modified_at=np.zeros(len(providers)),
+    )
+
+
+def named(name):
+    """A provider with a name."""
+    return Provider(str(uuid.UUID(int=1)), name, 0, None, str(uuid.UUID(int=1)), 0.0)
+
+
+@pytest.fixture(autouse=True)
+def few_at_once(monkeypatch):
+    """Lists of some providers are written in several parts."""
+    monkeypatch.setattr(writing, "_AT_ONCE", 3)
+
+
+@given(PROVIDERS, VERSIONS, PREFIXES)
+@example([named('x",'), named(",")], MAXIMUM, "")
+@example([named("x\\"), named("")], MAXIMUM, "")
+def test_a_list_is_each_provider_by_itself(providers, version, prefix):
+    call = called(prefix, version)
+    written = b"".join(writing.provider_list_json(listed(providers), call))
+    alone = [writing.provider_json(one, call) for one in providers]
+    assert written == b'{"resource_providers":[' + b",".join(alone) + b"]}"
+    for one, text in zip(providers, alone, strict=True):
+        found = json.loads(text)
+        assert (found["uuid"], found["name"]) == (one.uuid, one.name)
+        assert found["generation"] == one.generation
+        assert {"rel": "self", "href": f"{prefix}/resource_providers/{one.uuid}"} in found["links"]
+        if version >= Version(1, 14):
+            assert found["parent_provider_uuid"] == one.parent_uuid
+            assert found["root_provider_uuid"] == one.root_uuid

@@ -1,0 +1,91 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The threads that run the application, and the queue before them."""
+
+import threading
+import weakref
+from functools import partial
+from queue import SimpleQueue
+
+from treeclaim.server.sharing.pool import ThreadPool
+
+SECONDS = 30
+"""For which a test waits at most; it fails then."""
+
+
+class Holding:
+    """A job that holds its thread until it is let go."""
+
+    def __init__(self):
+        self.begun = threading.Event()
+        self.ends = threading.Event()
+
+    def __call__(self):
+        self.begun.set()
+        assert self.ends.wait(SECONDS)
+
+
+def wait_for(others):
+    """A job that ends when as many run as the barrier wants."""
+    others.wait(SECONDS)
+
+
+def test_jobs_beyond_the_threads_wait_in_order_and_beyond_the_queue_are_refused():
+    pool = ThreadPool(2, most_waiting=3)
+    holding = [Holding(), Holding()]
+    for job in holding:
+        assert pool.offer(job)
+        assert job.begun.wait(SECONDS)
+    done = SimpleQueue()
+    assert [pool.offer(partial(done.put, number)) for number in range(3)] == [True] * 3
+    assert not pool.offer(lambda: done.put("one too many"))
+    pool.proceed(lambda: done.put("the rest of another"))
+    holding[0].ends.set()
+    assert [done.get(timeout=SECONDS) for _ in range(4)] == [0, 1, 2, "the rest of another"]
+    holding[1].ends.set()
+
+
+def test_as_many_jobs_run_at_once_as_there_are_threads():
+    pool = ThreadPool(8, most_waiting=0)
+    together = threading.Barrier(9)
+    left = 8
+    while left:
+        # A thread that has just begun may not be idle yet.
+        left -= pool.offer(partial(wait_for, together))
+    together.wait(SECONDS)
+
+
+def test_every_job_is_done_once_whoever_offers_it():
+    pool = ThreadPool(4, most_waiting=10_000)
+    done = SimpleQueue()
+    each = 500
+
+    def offer(first):
+        for number in range(first, first + each):
+            assert pool.offer(partial(done.put, number))
+
+    offering = [threading.Thread(target=offer, args=(each * n,)) for n in range(4)]
+    for thread in offering:
+        thread.start()
+    found = sorted(done.get(timeout=SECONDS) for _ in range(4 * each))
+    assert found == list(range(4 * each))
+    for thread in offering:
+        thread.join()
+
+
+def test_an_idle_thread_keeps_nothing_of_its_last_job():
+    pool = ThreadPool(1, most_waiting=1)
+    kept = []
+
+    class Job:
+        def __call__(self):
+            pass
+
+    job = Job()
+    kept.append(weakref.ref(job))
+    assert pool.offer(job)
+    del job
+    # There is one thread: when the second job runs, the first is over.
+    over = threading.Event()
+    pool.proceed(over.set)
+    assert over.wait(SECONDS)
+    assert kept[0]() is None
