@@ -73,6 +73,15 @@ def test_others_are_answered_while_children_compute(replica, store):
     assert all(isinstance(outcome[0], OverloadedError) for _, outcome in hard)
 
 
+def test_what_turns_out_to_be_long_in_the_worker_is_left_to_a_child(replica):
+    asked = Scripted(endless, b"nobody knew", is_hard=False)
+    thread, outcome = asked_in_thread(replica, asked, seconds=5)
+    eventually(children, "a child runs")
+    assert b"".join(replica.answer(question(key="short")))
+    thread.join(60)
+    assert isinstance(outcome[0], SearchGivenUpError)
+
+
 def test_a_child_reflects_what_was_committed_before_the_question(replica, store):
     """The Forest of the replica is of an earlier moment when the question comes."""
     plant(store, 100)
