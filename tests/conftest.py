@@ -52,8 +52,12 @@ LEFT_OUT = pytest.StashKey[int]()
 
 
 LONGEST = (
+    "test_unrecorded_consumers.py",
+    "test_providers_and_classes.py",
+    "test_absent_consumers.py",
+    "test_consumers_left_behind.py",
+    "test_present_consumers.py",
     "test_schedules.py",
-    "test_schedules_on_mariadb.py",
     "test_takeover.py",
     "test_openstack_command.py",
     "test_waits.py",

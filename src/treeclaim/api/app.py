@@ -21,7 +21,7 @@ from treeclaim.api.protocol.policy.enforcement import Policy
 from treeclaim.api.protocol.policy.files import state_of
 from treeclaim.api.routes import OPERATIONS
 from treeclaim.config import Configuration
-from treeclaim.replica import Picture, Replica
+from treeclaim.replica import Batches, Picture, Replica
 from treeclaim.store import Store
 from treeclaim.store.database.connecting.engine import await_database
 from treeclaim.store.operations.catalogue import standard_names
@@ -91,9 +91,11 @@ def services_of(
         store: The database; no other process uses this object.
         picture: The inventory, where it is loaded already.
     """
+    replica = Replica(store, max(configuration.server_threads // 4, 1), picture)
     return Services(
         store=store,
-        replica=Replica(store, max(configuration.server_threads // 4, 1), picture),
+        replica=replica,
+        batches=Batches(store, replica),
         policy=policy,
         search=configuration.search,
         hub=Hub(store),

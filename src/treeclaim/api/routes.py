@@ -60,11 +60,22 @@ def _pattern(path: str) -> re.Pattern[str]:
     return re.compile(re.sub(r"\\{(\w+)\\}", r"(?P<\1>[^/]+)", re.escape(path)), re.DOTALL)
 
 
-def _table() -> list[tuple[re.Pattern[str], dict[str, Operation]]]:
+_Table = dict[tuple[str, int], list[tuple[re.Pattern[str], dict[str, Operation]]]]
+"""Paths by their first name and their number of slashes: no variable has a slash in it."""
+
+
+def _place(path: str) -> tuple[str, int]:
+    return path.split("/", 2)[1] if path.startswith("/") else "", path.count("/")
+
+
+def _table() -> _Table:
     by_path: dict[str, dict[str, Operation]] = {}
     for operation in OPERATIONS:
         by_path.setdefault(operation.path, {})[operation.method] = operation
-    return [(_pattern(path), operations) for path, operations in by_path.items()]
+    table: _Table = {}
+    for path, operations in by_path.items():
+        table.setdefault(_place(path), []).append((_pattern(path), operations))
+    return table
 
 
 _ROUTES = _table()
@@ -72,8 +83,9 @@ _ROUTES = _table()
 
 def find(path: str) -> Route | None:
     """Find a path; no trailing slash is tolerated (contract page 00, section 1)."""
-    for pattern, operations in _ROUTES:
-        match = pattern.fullmatch(path or "/")
+    path = path or "/"
+    for pattern, operations in _ROUTES.get(_place(path), ()):
+        match = pattern.fullmatch(path)
         if match is not None:
             return Route(operations, match.groupdict())
     return None

@@ -34,7 +34,7 @@ from treeclaim.store.operations.allocations import placements as placement_write
 from treeclaim.store.operations.allocations.requests import ClaimRequest
 from treeclaim.store.writes.commit import Committer, UnknownOutcomeError
 from treeclaim.store.writes.group_commit import GroupCommit, group_settings
-from treeclaim.store.writes.groups import Groups, Member
+from treeclaim.store.writes.groups import Fate, Groups, Member, NotWrittenError
 from treeclaim.store.writes.retries import ATTEMPTS, Retries
 from treeclaim.store.writes.translation import Translator
 
@@ -173,6 +173,24 @@ class Store:
         except placement_writes.REFUSALS as error:
             raise placement_writes.PlacementRefusedError(claims[0].consumer_uuid) from error
 
+    def place_each(self, claims: Sequence[ConsumerClaim]) -> list[TreeclaimError | None]:
+        """Let new consumers of different calls hold what was found for them, each by itself.
+
+        Returns:
+            Why each claim was not written, None for those that are: a `NotWrittenError` for one
+            that may be written alone; else what `place` raises.
+        """
+        requests = [ClaimRequest([claim], is_placement=True) for claim in claims]
+        members = self._groups.submit_all(requests, self._deadline())
+        refusals = [
+            NotWrittenError() if member.fate is Fate.ALONE else member.refusal
+            for member in members
+        ]
+        if None in refusals:
+            self.outages.answered()
+            self._prune_if_due()
+        return refusals
+
     def delete_allocations(self, consumer_uuid: str) -> None:
         """Remove all allocations of a consumer (page 70, section 5); see `replace_allocations`.
 
@@ -186,7 +204,7 @@ class Store:
         self.outages.answered()
         self._prune_if_due()
 
-    def _write_alone(self, member: Member) -> None:
+    def _write_alone(self, member: Member[ClaimRequest]) -> None:
         request = member.request
         self._write_until(member.deadline, claim_writes.write_request, request)
 

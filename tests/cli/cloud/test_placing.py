@@ -78,3 +78,12 @@ def test_candidates_can_be_ordered(environment):
     assert done.returncode == 0, done.stderr
     scores = json.loads(done.stdout)["scores"]
     assert scores == sorted(scores, reverse=True)
+
+
+def test_ordered_candidates_are_shown_with_their_scores(environment):
+    plain = ["candidates", "resources=VGPU:1", "--order-by", "pack"]
+    scores = json.loads(call(environment, *plain, "--json").stdout)["scores"]
+    shown = call(environment, *plain).stdout
+    assert "score" in shown
+    assert all(f"{score:.6f}" in shown for score in scores)
+    assert "score" not in call(environment, "candidates", "resources=VGPU:1").stdout

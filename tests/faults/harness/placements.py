@@ -43,7 +43,8 @@ class Placing:
     def place(self):
         """Place some consumers on different hosts; repeat the same call while answers get lost."""
         amount = self.chance.randint(1, 7)
-        body = _body(amount, self.chance.randint(1, len(self.load.world.hosts)))
+        most = self.chance.choice([1, len(self.load.world.hosts)])
+        body = _body(amount, self.chance.randint(1, most))
         start = time.monotonic()
         repeated = False
         for number in range(REPEATS):
@@ -88,7 +89,9 @@ def _body(amount, count):
         "user_id": "user",
         "consumer_type": "INSTANCE",
     }
-    return {"requests": [request], "rules": [{"domains": "tree", "max_per_domain": 1}]}
+    # Without a rule, a single consumer is placed together with those of other calls.
+    rules = [{"domains": "tree", "max_per_domain": 1}] if count > 1 else []
+    return {"requests": [request], "rules": rules}
 
 
 def amounts_told(told):

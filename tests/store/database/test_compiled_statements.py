@@ -5,6 +5,7 @@ import pytest
 import sqlalchemy as sa
 
 from treeclaim.store.database.compiled import CompiledStatement
+from treeclaim.store.database.driver import send
 
 NUMBERS = sa.table("numbers", sa.column("number"))
 STATEMENT = (
@@ -33,6 +34,6 @@ def test_lists_of_any_length_mean_what_is_in_them(numbers):
     for length in [*range(18), 1000, 4095, 4096, 4097, 5000, 3, 2]:
         some = list(range(length))
         for others in ([], [1], [0, 2, 5]):
-            rows = statement.rows(numbers, {"some": some, "others": others})
-            found = [row.number for row in rows]
+            ready = statement.ready(numbers.dialect, {"some": some, "others": others})
+            found = [row.number for row in send(numbers, ready).rows]
             assert found == [number for number in some if number not in others], length

@@ -51,7 +51,8 @@ def write_at_random(url, seed, shared, ready, begin):
         elif action == "trait":
             store.write(trait_names.ensure, f"CUSTOM_{chance.randrange(40)}")
         elif action == "delete" and len(mine) > 1:
-            store.write(delete_leaf, mine)
+            store.write(delete_leaf, mine[-1])
+            mine.pop()
         elif action == "shared":
             store.write(several, shared, chance.random() / 100)
         elif action == "long":
@@ -75,12 +76,10 @@ def give_up(transaction, uuids):
     raise GaveUpError
 
 
-def delete_leaf(transaction, mine):
-    """Delete the newest provider if nobody is below it; the newest has no children."""
-    one = mine[-1]
-    inventories.delete_all(transaction, one)
-    providers.delete(transaction, one)
-    mine.pop()
+def delete_leaf(transaction, newest):
+    """Delete the newest provider; it has no children."""
+    inventories.delete_all(transaction, newest)
+    providers.delete(transaction, newest)
 
 
 def equal_to_fresh(store, forest):

@@ -2,6 +2,7 @@
 """Cursors as clients have them are at most 4 kB long, and good, however many streams there are."""
 
 import uuid
+from contextlib import closing
 from time import monotonic
 
 import pytest
@@ -11,6 +12,7 @@ from hypothesis import strategies as st
 
 from treeclaim.model.changes import Cursor
 from treeclaim.model.extension import cursor_text
+from treeclaim.store import DatabaseSettings, Store
 from treeclaim.store import store as store_module
 from treeclaim.store.feed import pruning
 from treeclaim.store.feed.news import news_since
@@ -85,6 +87,14 @@ def test_an_owner_whose_stream_was_closed_takes_another_one_and_is_heard(store, 
     written = write(store)
     assert told_since(store, text) == {written}
     assert open_streams(store) == 1
+
+
+def test_a_closed_stream_is_no_conflict_of_a_client_that_has_one_attempt(store, database_url):
+    with closing(Store(DatabaseSettings(database_url), attempts=1)) as other:
+        for _ in range(3):
+            write(other)
+            with store.engine.begin() as connection:
+                connection.execute(sa.delete(streams).where(streams.c.epoch.is_(None)))
 
 
 def test_a_cursor_of_more_streams_than_have_room_expires_at_once(store):

@@ -2,17 +2,22 @@
 """What goes to the database for a claim, and that nothing of it is left on the connection."""
 
 import uuid
+from contextlib import closing
 from datetime import timedelta
 
 import pytest
 import sqlalchemy as sa
 
+from bench.delay import watched
 from treeclaim.model.claim import ConsumerClaim
 from treeclaim.model.inventory import Inventory
+from treeclaim.store import DatabaseSettings, Store
 from treeclaim.store.database.compiled import CompiledStatement
+from treeclaim.store.database.driver import send
 from treeclaim.store.database.transactions import WriteTransaction, utc_now
 from treeclaim.store.operations.allocations import claims as allocations
 from treeclaim.store.operations.allocations.capacity import INVENTORIES
+from treeclaim.store.operations.allocations.requests import ClaimRequest
 from treeclaim.store.operations.providers import inventories, providers
 from treeclaim.store.reading import allocations as allocation_queries
 from treeclaim.store.schema.tables import consumers, projects
@@ -28,21 +33,25 @@ MOST_STATEMENTS_WITHOUT_A_RECORD = 10
 """Of a claim for a consumer that holds something and has no record, which is old data."""
 
 
+MOST_ROUND_TRIPS = {"postgresql": 6, "mysql": 9}
+"""Of such a claim, alone or in a group of eight, with BEGIN and COMMIT."""
+
+
 @pytest.fixture
 def hosts(store):
-    """The uuids of two hosts with eight units of VCPU each."""
+    """The uuids of two hosts with 200 units of VCPU each."""
     uuids = [str(uuid.uuid4()) for _ in range(2)]
     for one in uuids:
         store.write(providers.create, uuid=one, name=one, parent_uuid=None)
         store.write(
-            inventories.replace_all, one, 0, {"VCPU": Inventory(8)}, zero_capacity_allowed=False
+            inventories.replace_all, one, 0, {"VCPU": Inventory(200)}, zero_capacity_allowed=False
         )
     return uuids
 
 
-def claim(store, consumer, host, generation):
-    """Claim a unit of VCPU; the generation is None for a new consumer."""
-    wanted = ConsumerClaim(
+def claimed(consumer, host, generation):
+    """A claim of a unit of VCPU; the generation is None for a new consumer."""
+    return ConsumerClaim(
         consumer_uuid=consumer,
         allocations={host: {"VCPU": 1}},
         project_id="project",
@@ -50,7 +59,20 @@ def claim(store, consumer, host, generation):
         generation=generation,
         consumer_type="INSTANCE",
     )
-    store.write(allocations.replace, [wanted])
+
+
+def claim(store, consumer, host, generation):
+    """Claim a unit of VCPU."""
+    store.write(allocations.replace, [claimed(consumer, host, generation)])
+
+
+def together(store, requests):
+    """Write requests as one group, or one alone as it is written then."""
+    if len(requests) == 1:
+        store.replace_allocations(requests[0].claims)
+    else:
+        refusals = store.write(allocations.write_group, requests)
+        assert refusals == [None] * len(requests)
 
 
 def statements_of(store, action):
@@ -97,11 +119,26 @@ def test_a_claim_for_a_consumer_without_a_record_takes_little_more(store, hosts)
     assert len(seen) <= MOST_STATEMENTS_WITHOUT_A_RECORD, seen
 
 
+def test_a_claim_takes_few_round_trips_alone_and_in_a_group(store, hosts, database_url):
+    kind = store.engine.dialect.name
+    if kind == "sqlite":
+        pytest.skip("a file has no round trips")
+    with watched(database_url) as further, closing(Store(DatabaseSettings(further.url))) as other:
+        for size in (1, 8):
+            # Statements are prepared at their sixth execution, by round trips of their own.
+            for _ in range(12):
+                before = further.traffic()
+                claims = [claimed(str(uuid.uuid4()), hosts[0], None) for _ in range(size)]
+                requests = [ClaimRequest([one]) for one in claims]
+                together(other, requests)
+            assert further.traffic().since(before).round_trips <= MOST_ROUND_TRIPS[kind]
+
+
 def test_a_ready_statement_takes_lists_of_any_length(store):
     with store.engine.begin() as connection:
         transaction = WriteTransaction(connection)
         insert = CompiledStatement(sa.insert(projects).inline())
-        transaction.execute_each(
+        transaction.change_each(
             insert, ({"external_id": one, "created_at": transaction.now} for one in "abc")
         )
         find = CompiledStatement(
@@ -118,7 +155,10 @@ def test_a_ready_statement_writes_times_as_sqlalchemy_reads_them(store):
     at = utc_now()
     with store.engine.begin() as connection:
         insert = CompiledStatement(sa.insert(projects).inline())
-        insert.change(connection, {"external_id": "timed", "created_at": at})
+        send(
+            connection,
+            insert.ready(connection.dialect, {"external_id": "timed", "created_at": at}),
+        )
         found = connection.execute(sa.select(projects.c.created_at)).scalar()
         # MariaDB keeps whole seconds.
         assert abs(found - at) < timedelta(seconds=1)
@@ -208,7 +248,7 @@ def test_a_claim_reads_no_inventories_but_those_of_its_providers(store):
     sa.event.listen(store.engine, "before_cursor_execute", note)
     with store.engine.begin() as connection:
         few = {"provider_ids": list(range(1, 9)), "class_ids": [0, 1, 2]}
-        INVENTORIES.rows(connection, few)
+        send(connection, INVENTORIES.ready(connection.dialect, few))
     sa.event.remove(store.engine, "before_cursor_execute", note)
     ((look, values),) = seen
     with store.engine.begin() as connection:

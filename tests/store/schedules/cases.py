@@ -46,18 +46,6 @@ def pairs(database, world, preemptions=PREEMPTIONS):
     ]
 
 
-_ABOUT_CONSUMERS = (
-    "put-null",
-    "put-old",
-    "put-empty-null",
-    "post-exchange",
-    "move",
-    "delete",
-    "delete-and-refill",
-    "place-two",
-    "record-owners",
-)
-
 CRITICAL = (
     ("claims-absent", 2, "put-old", "post-exchange"),
     ("claims-absent", 1, "post-exchange", "born-and-gone"),
@@ -96,15 +84,8 @@ CRITICAL = (
 """Where what was found wrong once, or is feared most, would show: more than one preemption of two
 clients, or three clients. The first number is that of the preemptions."""
 
-_WHOLE = ("followed-present", "known-stream", "names")
-"""Worlds of which both databases try all pairs."""
-
-_QUARTERED = {"claims-absent": _ABOUT_CONSUMERS}
-"""Worlds of which each database tries every fourth of the pairs of some scripts."""
-
-_SHARES = 64
-"""So many pairs of the others, of which each database tries one: a few minutes of one core, all in all.
-No pair is tried by both; `python -m tests.store.schedules` tries all of them."""
+_QUICK = 6
+"""Of so many pairs the quick tests try one: some seconds of one core."""
 
 
 def critical(database):
@@ -116,30 +97,9 @@ def critical(database):
     ]
 
 
-def usual(database):
-    """The pairs that are tried at each run on a server, beside those of `critical`."""
-    first = ("postgresql", "mariadb").index(database)
-    found = [case for name in _WHOLE for case in pairs(database, WORLDS[name])]
-    for name, scripts in _QUARTERED.items():
-        some = [
-            case for case in pairs(database, WORLDS[name]) if set(case.scripts) <= set(scripts)
-        ]
-        found += some[first::4]
-    others = [
-        case
-        for name, world in WORLDS.items()
-        if name not in _WHOLE
-        for case in pairs(database, world)
-        if not set(case.scripts) <= set(_QUARTERED.get(name, ()))
-    ]
-    found += others[first * _SHARES // 2 :: _SHARES]
-    deepest = critical(database)
-    return [case for case in found if case not in deepest]
-
-
 def quick():
-    """Pairs for SQLite, where writers take turns: those with a reader or the pruner."""
-    return [
+    """Some pairs for SQLite, where writers take turns: those with a reader or the pruner."""
+    found = [
         case
         for name in (
             "claims-absent",
@@ -153,3 +113,4 @@ def quick():
         for case in pairs("sqlite", WORLDS[name])
         if {"read", "read-often", "prune"} & set(case.scripts)
     ]
+    return found[::_QUICK]

@@ -4,11 +4,19 @@
 from dataclasses import dataclass
 from itertools import permutations
 
+import pytest
+
+from tests.store.schedules.contents import renamed
 from tests.store.schedules.footprints import NOTHING
 from tests.store.schedules.frontier import Frontier, Watch
+from tests.store.schedules.observations import Observations
 from tests.store.schedules.pictures import Aftermath, Follower, aftermath
 from tests.store.schedules.schedule import Course, Scheduler
+from tests.store.schedules.scripts import written
 from treeclaim.store.writes import retries
+
+_OBSERVED = 2
+"""Sessions of a case whose states are told by what they observe."""
 
 
 @dataclass(frozen=True)
@@ -64,6 +72,7 @@ class Exploration:
         self._reduced = reduced
         self._filling = place.script(case.world)
         self._streams = case.world.streams
+        self._seen = {}
         self._start, self._tolerated = self._at_the_start()
         self.begun = 0
         self.count = 0
@@ -72,13 +81,21 @@ class Exploration:
     def outcomes(self):
         """Try the schedules; yield how each went, and what came of it."""
         sessions = self._place.sessions[: len(self._scripts)]
-        frontier = Frontier(sessions, self._preemptions, reduced=self._reduced)
-        for choices in frontier.beginnings():
+        alike = len(set(self._scripts)) == 1
+        frontier = Frontier(sessions, self._preemptions, reduced=self._reduced, alike=alike)
+        for choices, before in frontier.beginnings():
             self.begun += 1
-            course, outcome = self._run(choices, Watch(frontier, len(choices)))
+            watch = Watch(frontier, len(choices), before, self._observations(frontier))
+            course, outcome = self._run(choices, watch)
             if outcome is not None:
                 self.count += 1
                 yield course, outcome
+
+    def _observations(self, frontier):
+        """What tells states of two sessions; SQLite's driver does not let others see its answers."""
+        if not self._reduced or len(self._scripts) != _OBSERVED or self._place.kind == "sqlite":
+            return None
+        return Observations(frontier.observed, frontier.sessions, self._place)
 
     def failures(self):
         """Try the schedules; yield those that go wrong."""
@@ -114,9 +131,14 @@ class Exploration:
         return course, Outcome(course.results, self._aftermath(sessions))
 
     def _aftermath(self, sessions):
+        """Look at the database; what is there once more has been looked at."""
+        contents = self._place.contents()
+        key = contents.marked, renamed(contents.ids)
+        seen = self._seen.get(key)
+        if seen is None:
+            seen = self._seen[key] = aftermath(self._place.store, [Follower(self._start)])
         followers = [session.follower for session in sessions if session.follower is not None]
-        followers.append(Follower(self._start))
-        return aftermath(self._place.store, followers)
+        return seen.told_to(self._place.store, followers)
 
     # -- what may come of it -------------------------------------------------------------------
 
@@ -151,3 +173,12 @@ class Exploration:
         if all((one.results, one.after.picture) != alike for one in self.serial):
             reasons.append("no serial order ends like this")
         return tuple(reasons)
+
+
+def explore(place, cases):
+    """Explore some cases; fail with the script of the first schedule that goes wrong."""
+    for case in cases:
+        exploration = Exploration(place, case)
+        for failure in exploration.failures():
+            pytest.fail(written(case, failure), pytrace=False)
+        assert exploration.count

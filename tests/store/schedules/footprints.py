@@ -89,11 +89,22 @@ def depends_on_some(one, other):
 
 
 def _overlap(some, others):
-    return any(
-        table == other and (key is _ANY or other_key is _ANY or key == other_key)
-        for table, key in some
-        for other, other_key in others
-    )
+    if not some or not others:
+        return False
+    keys, other_keys = _keys_by_table(some), _keys_by_table(others)
+    for table in keys.keys() & other_keys.keys():
+        mine, theirs = keys[table], other_keys[table]
+        if _ANY in mine or _ANY in theirs or not mine.isdisjoint(theirs):
+            return True
+    return False
+
+
+@lru_cache(maxsize=1 << 14)
+def _keys_by_table(rows):
+    found = {}
+    for table, key in rows:
+        found.setdefault(table, set()).add(key)
+    return found
 
 
 @dataclass
@@ -144,6 +155,11 @@ class Transaction:
         frees = frozenset(self.locked)
         self.locked, self.written, self.has_snapshot = set(), set(), False
         return Footprint(shows=shows, frees=frees)
+
+
+def takes_snapshot(footprint):
+    """Whether a statement decides what all that follow in its transaction see."""
+    return footprint.reads == _WHOLE and not footprint.locks
 
 
 def query(sql):

@@ -2,7 +2,7 @@
 """What is in the database after a schedule, by names instead of ids, and what must hold of it."""
 
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import sqlalchemy as sa
 
@@ -19,6 +19,8 @@ from treeclaim.store.schema.tables import (
     resource_providers,
     users,
 )
+
+_STALE = "a reader of the feed does not know what is there"
 
 _ALLOCATIONS = (
     sa.select(
@@ -194,6 +196,13 @@ class Aftermath:
     overbooked: frozenset
     broken: tuple[str, ...]
 
+    def told_to(self, store, followers):
+        """The same, and broken too if a reader of the feed does not know what is there."""
+        there = self.picture.providers, self.picture.names
+        if _STALE in self.broken or all(one.look(store) == there for one in followers):
+            return self
+        return replace(self, broken=(*self.broken, _STALE))
+
 
 def aftermath(store, followers):
     """Look at the database after a schedule.
@@ -228,9 +237,7 @@ def aftermath(store, followers):
     )
     broken = [f"the row of {row.place} belongs to no {row.lost}" for row in orphans]
     broken += _broken_claims(rows, owners)
-    if any(follower.look(store) != fresh for follower in followers):
-        broken.append("a reader of the feed does not know what is there")
-    return Aftermath(picture, _overbooked(forest), tuple(broken))
+    return Aftermath(picture, _overbooked(forest), tuple(broken)).told_to(store, followers)
 
 
 def _broken_claims(rows, owners):

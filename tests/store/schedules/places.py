@@ -7,23 +7,23 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
+from typing import ClassVar
 
 import pymysql
 import sqlalchemy as sa
 from pymysql.constants import CLIENT
 from sqlalchemy.engine import make_url
 
-from tests.databases import empty_database
+from tests.databases import empty_database, server_of
+from tests.store.schedules.contents import FIRST_ID, numbers_in, query_of_all, text_of_rows
 from tests.store.schedules.sessions import BEGIN_WRITING, Session
 from treeclaim.store import DatabaseSettings, Store
+from treeclaim.store.database.connecting.connections import autocommitting
 from treeclaim.store.schema import revisions
 from treeclaim.store.schema.tables import own, placement
 
 SESSIONS = 3
 """Most sessions of a schedule."""
-
-FIRST_ID = 1000
-"""Sequences begin here, out of the way of the ids that worlds give."""
 
 _BETWEEN_LOOKS = 0.0005
 """Seconds."""
@@ -40,6 +40,7 @@ class Place:
         locks_until_the_end: Whether only the end or the failure of a transaction lets a lock go.
         store: For looking at what has come of a schedule.
         sessions: For schedules.
+        known: The ids that the world has that is there.
     """
 
     locks_until_the_end = False
@@ -49,6 +50,11 @@ class Place:
         url = self.tuned(make_url(url)).render_as_string(hide_password=False)
         self.store = Store(DatabaseSettings(url, sqlite_synchronous=False))
         revisions.sync(self.store.engine)
+        tables = [*placement.sorted_tables, *own.sorted_tables]
+        self._tables = [table for table in tables if not table.name.endswith("alembic_version")]
+        self._all_rows = query_of_all(kind, self._tables)
+        self._filled_with = None
+        self.known = frozenset()
         self.prepare()
         self._own_rows = self._rows_of_own_tables()
         self.sessions = [Session(f"s{number + 1}", url) for number in range(SESSIONS)]
@@ -69,16 +75,14 @@ class Place:
 
     def script(self, world):
         """The SQL that makes the database hold a world and nothing else."""
-        tables = [*placement.sorted_tables, *own.sorted_tables]
-        tables = [table for table in tables if not table.name.endswith("alembic_version")]
         # The epoch of the feed stays beside the streams of a world: without it readers load all.
         rows = {
             table.name: [*self._own_rows.get(table.name, ()), *world.rows.get(table.name, ())]
-            for table in tables
+            for table in self._tables
         }
-        statements = [sa.delete(table) for table in reversed(tables)]
+        statements = [sa.delete(table) for table in reversed(self._tables)]
         statements += [
-            self._insert(table, rows[table.name]) for table in tables if rows.get(table.name)
+            self._insert(table, rows[table.name]) for table in self._tables if rows.get(table.name)
         ]
         return ";\n".join(self._literal(statement) for statement in statements) + ";"
 
@@ -96,6 +100,20 @@ class Place:
 
     def fill(self, script):
         """Execute the script of a world."""
+        if script != self._filled_with:
+            self._filled_with, self.known = script, numbers_in(script)
+        self._execute(script)
+
+    def _execute(self, script):
+        """Execute a script in one transaction."""
+        raise NotImplementedError
+
+    def contents(self):
+        """All that is in the database, as one text."""
+        return text_of_rows(map(" ".join, self._ask(self._all_rows)), self.known)
+
+    def _ask(self, question):
+        """Return the rows of a query outside of all transactions."""
         raise NotImplementedError
 
     def may_advance(self, session):
@@ -122,8 +140,11 @@ class SqlitePlace(Place):
         )
         self._filler.execute("PRAGMA synchronous = OFF")
 
-    def fill(self, script):
+    def _execute(self, script):
         self._filler.executescript(f"BEGIN IMMEDIATE;\n{script}\nCOMMIT;")
+
+    def _ask(self, question):
+        return self._filler.execute(question).fetchall()
 
     def may_advance(self, session):
         return session.next_step != BEGIN_WRITING or not any(one.writing for one in self.sessions)
@@ -143,23 +164,29 @@ class PostgresqlPlace(Place):
 
     def tuned(self, url):
         # A deadlock is found by the one that comes to wait last: the others have looked already.
-        return url.update_query_dict(
-            {"options": "-c deadlock_timeout=1ms -c synchronous_commit=off"}
-        )
+        # A statement that is planned once for all costs half.
+        settings = {
+            "deadlock_timeout": "1ms",
+            "synchronous_commit": "off",
+            "plan_cache_mode": "force_generic_plan",
+            "jit": "off",
+        }
+        options = " ".join(f"-c {name}={value}" for name, value in settings.items())
+        folder = str(server_of(self.kind).folder)
+        return url.set(host=None).update_query_dict({"options": options, "host": folder})
 
     def prepare(self):
-        self._administrator = self.store.engine.execution_options(
-            isolation_level="AUTOCOMMIT"
-        ).connect()
+        self._administrator = autocommitting(self.store.engine)
+        self._administrator.silence = None
         sequences = self._ask("SELECT sequencename FROM pg_sequences WHERE schemaname = 'public'")
         for (sequence,) in sequences:
             self._ask(f"SELECT setval('{sequence}', {FIRST_ID})")
 
     def _ask(self, question):
-        return self._administrator.exec_driver_sql(question).fetchall()
+        return self._administrator.execute(question).fetchall()
 
-    def fill(self, script):
-        self._administrator.connection.dbapi_connection.execute(script)
+    def _execute(self, script):
+        self._administrator.execute(script)
 
     def waiting(self, sessions):
         rows = self._ask("SELECT pid FROM pg_locks WHERE NOT granted")
@@ -174,27 +201,44 @@ class PostgresqlPlace(Place):
 class MariadbPlace(Place):
     """MariaDB, whose monitor shows each moment; its tables of locks are a tenth of a second old."""
 
+    def tuned(self, url):
+        socket = str(server_of(self.kind).folder / "socket")
+        return url.set(host=None).update_query_dict({"unix_socket": socket})
+
     _WAITS = re.compile(r"LOCK WAIT .*?\nMariaDB thread id (\d+),", re.DOTALL)
     _LEFT = (
         "SELECT count FROM information_schema.innodb_metrics WHERE name = 'trx_rseg_history_len'"
     )
-    _PURGE_SECONDS = 5
+    _PURGE_SECONDS = 60
     """In which the server has always purged what a schedule left: some milliseconds of work."""
+
+    _SETTINGS: ClassVar = {
+        # A killed server loses nothing by it, only a machine without power does.
+        "innodb_flush_log_at_trx_commit": 2,
+        # There is little to purge, and it is waited for.
+        "innodb_purge_threads": 1,
+        "innodb_purge_rseg_truncate_frequency": 1,
+    }
 
     def prepare(self):
         self._administrator = self._connected()
         self._wakers = [self._connected() for _ in range(12)]
         self._waking = ThreadPoolExecutor(len(self._wakers))
-        self._flushing = self._ask("SELECT @@innodb_flush_log_at_trx_commit")[0][0]
-        # A killed server loses nothing by it, only a machine without power does.
-        self._ask("SET GLOBAL innodb_flush_log_at_trx_commit = 2")
+        self._usual = {name: self._ask(f"SELECT @@{name}")[0][0] for name in self._SETTINGS}
+        self._set(self._SETTINGS)
         self._ask("SET foreign_key_checks = 0")
+        for table in self._tables:
+            if table.autoincrement_column is not None:
+                self._ask(f"ALTER TABLE {table.name} AUTO_INCREMENT = {FIRST_ID}")
+
+    def _set(self, settings):
+        for name, value in settings.items():
+            self._ask(f"SET GLOBAL {name} = {value}")
 
     def _connected(self):
         url = self.store.engine.url
         return pymysql.connect(
-            host=url.host,
-            port=url.port,
+            unix_socket=url.query["unix_socket"],
             user=url.username,
             database=url.database,
             client_flag=CLIENT.MULTI_STATEMENTS,
@@ -209,7 +253,7 @@ class MariadbPlace(Place):
                 pass
             return rows
 
-    def fill(self, script):
+    def _execute(self, script):
         self._ask(f"BEGIN;\n{script}\nCOMMIT;")
         self._purge()
 
@@ -250,7 +294,7 @@ class MariadbPlace(Place):
         self._waking.shutdown()
         for waker in self._wakers:
             waker.close()
-        self._ask(f"SET GLOBAL innodb_flush_log_at_trx_commit = {self._flushing}")
+        self._set(self._usual)
         self._administrator.close()
         super().close()
 

@@ -5,16 +5,13 @@ import time
 from dataclasses import dataclass, field
 
 from tests.store.schedules.footprints import Footprint
-from tests.store.schedules.sessions import StuckError
+from tests.store.schedules.sessions import LIMIT, StuckError
 
 _USUAL = 0.004
 """Seconds in which nearly every statement that need not wait is done; then the locks are looked at."""
 
 _PAUSE = 0.001
 """Seconds between two looks at the server's locks."""
-
-_LIMIT = 20.0
-"""Seconds after which a schedule in which nothing moves is given up: no lock is waited for so long."""
 
 
 @dataclass(frozen=True)
@@ -130,7 +127,7 @@ class Scheduler:
 
     def _able(self):
         """Numbers of the sessions that can go on; if all wait, deadlock, the server ends that."""
-        deadline = time.monotonic() + _LIMIT
+        deadline = time.monotonic() + LIMIT
         while True:
             able = [
                 number
@@ -169,7 +166,7 @@ class Scheduler:
 
     def _done_or_waiting(self, session, usual=_USUAL):
         """True once its statement is done; False if it waits for a lock."""
-        deadline = time.monotonic() + _LIMIT
+        deadline = time.monotonic() + LIMIT
         if session.reported(usual):
             return True
         while not self._place.waiting([session]):

@@ -4,7 +4,10 @@
 import queue
 import threading
 from dataclasses import dataclass, replace
+from itertools import count
 
+import psycopg
+import pymysql
 import sqlalchemy as sa
 
 from tests.store.schedules.footprints import (
@@ -18,17 +21,23 @@ from tests.store.schedules.footprints import (
 )
 from tests.store.schedules.pictures import Follower
 from treeclaim.store import DatabaseSettings, Store
+from treeclaim.store.database.dialects.postgresql import BoundedConnection
+from treeclaim.store.database.timeouts import Timeouts
 from treeclaim.store.feed import streams
 
-_LIMIT = 20.0
-"""Seconds without any progress after which a session counts as stuck; statements take some ms."""
+LIMIT = 120.0
+"""Seconds without any progress after which a session counts as stuck. Statements take some ms; a
+machine that stands still for a while must not look like a lock."""
+
+PATIENT = Timeouts(lock=600, statement=600, load=600, write=600, idle=600)
+"""Nothing ends a wait but the scheduler: what a timeout ends is no schedule any more."""
 
 
 class StuckError(Exception):
     """A session neither goes on nor waits for a lock."""
 
 
-class AbandonedError(BaseException):
+class AbandonedError(Exception):
     """Ends the thread of a session whose schedule was given up."""
 
 
@@ -60,11 +69,12 @@ class Session:
         writing: Whether it holds SQLite's write lock.
         touched: The footprint of all that it did since that was emptied.
         follower: Its reader of the feed, if it was asked.
+        observed: What the database answered to it, as texts, in their order.
     """
 
     def __init__(self, name, url):
         self.name = name
-        self.store = Store(DatabaseSettings(url, sqlite_synchronous=False))
+        self.store = Store(DatabaseSettings(url, sqlite_synchronous=False, timeouts=PATIENT))
         self.backend = None
         self._thread = None
         self.touched = NOTHING
@@ -73,8 +83,12 @@ class Session:
         sa.event.listen(engine, "before_cursor_execute", self._statement)
         sa.event.listen(engine, "commit", lambda _: self._end(COMMIT))
         sa.event.listen(engine, "rollback", lambda _: self._end(ROLLBACK))
+        sa.event.listen(engine, "after_cursor_execute", self._executed)
+        sa.event.listen(engine, "checkout", _let_be_silent)
         sa.event.listen(engine, "handle_error", self._failure)
         self._stop_before_the_probe()
+        # A thread beside the schedule would write what no step of it does, once a minute.
+        setattr(self.store, "_prune_if_due", lambda: None)  # noqa: B010 - as for the probe
 
     def _begin_anew(self):
         self.next_step = None
@@ -82,6 +96,7 @@ class Session:
         self.failed = False
         self.results = None
         self.writing = False
+        self.observed = []
         self._transaction = Transaction()
         self._abandoned = False
         self._reports = queue.SimpleQueue()
@@ -93,7 +108,9 @@ class Session:
 
         def rows(sql, parameters=()):
             self._reach(sql, query(sql))
-            return ask(sql, parameters)
+            rows = ask(sql, parameters)
+            self.observed.append(repr(rows))
+            return rows
 
         setattr(self.store._probe, "rows", rows)  # noqa: B010 - no method is replaced by mypy's rules
 
@@ -119,8 +136,13 @@ class Session:
         """Run a script up to the first statement."""
         self._thread = threading.Thread(target=self._run, args=(script,), daemon=True)
         self._thread.start()
-        if not self.reported(_LIMIT):
+        if not self.reported(LIMIT):
             raise StuckError(self.name)
+
+    def taken(self):
+        """What was observed since this was asked last."""
+        observed, self.observed = self.observed, []
+        return observed
 
     def advance(self):
         """Execute the statement before which it stands; `reported` tells when that is done."""
@@ -155,7 +177,7 @@ class Session:
         """Give up the operations that are not done."""
         self._abandoned = True
         self._permits.release()
-        self._thread.join(timeout=_LIMIT)
+        self._thread.join(timeout=LIMIT)
 
     def close(self):
         """Close its connections."""
@@ -188,8 +210,15 @@ class Session:
     def _end(self, how):
         self._reach(how, self._transaction.end(committed=how == COMMIT))
 
-    def _failure(self, _context):
+    def _executed(self, connection, cursor, *_):
+        rows = _rows_of(cursor, connection.dialect.name)
+        # The same for nobody else if it cannot be told.
+        self.observed.append(f"unknown {self.name} {next(_UNKNOWN)}" if rows is None else rows)
+
+    def _failure(self, context):
         self.failed = True
+        error = context.original_exception
+        self.observed.append(f"{type(error).__name__}: {str(error).partition(chr(10))[0]}")
 
     def _reach(self, statement, footprint):
         self.touched |= footprint
@@ -208,6 +237,35 @@ def _reads_a_snapshot(connection):
     if connection.dialect.name == "postgresql":
         return options["isolation_level"] == "REPEATABLE READ"
     return not options.get("treeclaim_writing", False)
+
+
+def _let_be_silent(connection, *_):
+    """Let a session wait for as long as the scheduler does: to look at the time costs much, too."""
+    if isinstance(connection, BoundedConnection):
+        connection.silence = None
+
+
+_UNKNOWN = count()
+
+
+def _rows_of(cursor, dialect):
+    """What came of a statement, as a text, and it remains to be fetched; None if that cannot be told."""
+    if dialect == "postgresql" and type(cursor) is psycopg.Cursor:
+        result = cursor.pgresult
+        if result is None:
+            # Many rows were written, one by one.
+            return f"{cursor.rowcount}"
+        rows = [
+            tuple([result.get_value(row, column) for column in range(result.nfields)])
+            for row in range(result.ntuples)
+        ]
+        return f"{cursor.rowcount} {rows}"
+    if dialect == "mysql" and type(cursor) is pymysql.cursors.Cursor:
+        at = cursor.rownumber
+        answered = cursor.fetchall()
+        cursor.rownumber = at
+        return f"{cursor.rowcount} {cursor.lastrowid} {answered}"
+    return None
 
 
 def _backend(connection):

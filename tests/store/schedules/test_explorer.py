@@ -3,6 +3,7 @@
 
 import ast
 import importlib
+import threading
 from pathlib import Path
 
 import pytest
@@ -11,12 +12,14 @@ import sqlalchemy as sa
 import treeclaim
 from tests.store.schedules.cases import Case
 from tests.store.schedules.exploration import Exploration
+from tests.store.schedules.places import SESSIONS
 from tests.store.schedules.scripts import written
 from tests.store.schedules.world import World, script
 from tests.store.schedules.worlds import HOST, MINE, NEW, SPARE, WORLDS, claim, put, write
 from treeclaim.model.changes import UsageChange
 from treeclaim.store.operations.allocations import claims
 from treeclaim.store.schema.tables import resource_providers
+from treeclaim.store.store import PRUNING_THREAD
 from treeclaim.store.takeover import data_migrations
 
 _GENERATION = sa.select(resource_providers.c.generation).where(
@@ -108,6 +111,16 @@ def test_a_change_that_the_feed_is_not_told_of_is_found(place):
 def test_a_reader_that_is_told_what_cannot_be_is_a_finding(place):
     failure = next(Exploration(place, case_of(place, tell_what_cannot_be)).failures())
     assert "a reader of the feed does not know what is there" in failure.reasons
+
+
+@pytest.mark.parametrize("place", ["sqlite"], indirect=True)
+def test_no_schedule_prunes_because_the_time_has_come(place):
+    for session in place.sessions:
+        session.store._prune_at = 0.0
+    exploration = Exploration(place, case_of(place, count_up_silently))
+    exploration._run(())
+    assert not [one for one in threading.enumerate() if one.name == PRUNING_THREAD]
+    assert [session.store._prune_at for session in place.sessions] == [0.0] * SESSIONS
 
 
 def test_every_write_of_the_service_takes_part():

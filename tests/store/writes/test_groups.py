@@ -198,3 +198,61 @@ def test_what_a_stuck_transaction_names_is_in_no_group(database, monkeypatch):
         finish(pending)
     assert all(len(group) == 1 for group in database.committed)
     assert not database.groups._running
+
+
+def fates(database, *names):
+    """What becomes of requests that come together."""
+    requests = [claim(name) for name in names]
+    return [one.fate for one in database.groups.submit_all(requests, monotonic() + PATIENT)]
+
+
+def test_requests_that_come_together_are_one_group(database):
+    assert fates(database, "a", "b", "c") == [Fate.DONE] * 3
+    assert database.committed == [["a", "b", "c"]]
+
+
+def test_requests_that_come_together_join_the_next_group(database):
+    with ThreadPoolExecutor(4) as pool:
+        pending = held_up(database, pool, "a")
+        together = pool.submit(fates, database, "b", "c")
+        waiting(database, 3)
+        database.may_go_on.set()
+        finish(pending)
+        assert together.result(PATIENT) == [Fate.DONE] * 2
+    assert database.committed == [["first"], ["a", "b", "c"]]
+
+
+def test_requests_that_came_together_are_given_back_when_their_group_fails(database):
+    def divided(group):
+        leader, *others = group
+        leader.fate = Fate.ALONE
+        for member in others:
+            member.decide(Fate.ALONE)
+
+    database.fail = divided
+    assert fates(database, "a", "b", "c") == [Fate.ALONE] * 3
+    assert database.committed == []
+
+
+def test_a_group_that_breaks_leaves_none_of_those_that_came_together_without_a_leader(database):
+    def broken(group):
+        raise ZeroDivisionError
+
+    database.fail = broken
+    with pytest.raises(ZeroDivisionError):
+        fates(database, "a", "b", "c")
+    database.fail = None
+    database.submit("d")
+    assert database.committed == [["d"]]
+
+
+def test_requests_that_came_together_wait_for_no_transaction_that_hangs(database, monkeypatch):
+    monkeypatch.setattr(groups_module, "PATIENCE", 0.01)
+    with ThreadPoolExecutor(2) as pool:
+        pending = held_up(database, pool)
+        # The transaction names their host too: each is to wait for it by itself.
+        assert pool.submit(fates, database, "a", "b").result(PATIENT) == [Fate.ALONE] * 2
+        database.may_go_on.set()
+        finish(pending)
+    assert database.committed == [["first"]]
+    assert not database.groups._waiting

@@ -12,6 +12,7 @@ from treeclaim.forest.placing.scratch import Gift
 from treeclaim.forest.question.plan import Plan
 from treeclaim.forest.table.columns import Mask
 from treeclaim.forest.table.forest import Forest
+from treeclaim.model.extension.placing import Placement
 from treeclaim.model.request import NO_GROUP
 
 
@@ -101,6 +102,30 @@ class CandidateMaker:
         if self._sharing is None:
             return (int(self._tree[gifts[0][0]]),)
         return trees_of(self._forest, self._sharing, [position for position, _, _ in gifts])
+
+
+def placement_of(
+    forest: Forest, consumer: str, alternative: int, candidate: Candidate, dropped: Sequence[int]
+) -> Placement:
+    """Return the placement of a consumer by a candidate, with numbers of the soft rules dropped."""
+    told = candidate.told(forest)
+    return Placement(
+        consumer,
+        alternative,
+        told.allocations,
+        told.mappings,
+        tuple(sorted(dropped)),
+        roots_of(forest, candidate.trees),
+    )
+
+
+def roots_of(forest: Forest, trees: Sequence[int]) -> tuple[tuple[str, str], ...]:
+    """Return uuid and name of the root of each of some trees."""
+    order = forest.order
+    rows = [int(order.row[order.roots[tree]]) for tree in trees]
+    return tuple(
+        (forest.uuid_of(row), name) for row, name in zip(rows, forest.names(rows), strict=True)
+    )
 
 
 def no_trees(forest: Forest) -> Mask:

@@ -8,7 +8,7 @@ import numpy as np
 
 from treeclaim.forest.bounds.budget import Budget
 from treeclaim.forest.order.terms.counted import sharing_by_position
-from treeclaim.forest.placing.candidate import Candidate, trees_of
+from treeclaim.forest.placing.candidate import Candidate, placement_of, roots_of, trees_of
 from treeclaim.forest.placing.queries import Independent, Query, query_of
 from treeclaim.forest.placing.rules import RuleDomains, RuleState
 from treeclaim.forest.placing.scratch import Gift, Scratch
@@ -122,9 +122,10 @@ class Placer:
             while True:
                 self.budget.check()
                 fresh = np.array([not set(kind) <= named for kind in domains.kinds])
-                found = query.first(
-                    fresh[domains.kind], lambda trees: not set(domains.of(trees)) <= named
-                )
+                with self.budget.scope():
+                    found = query.first(
+                        fresh[domains.kind], lambda trees: not set(domains.of(trees)) <= named
+                    )
                 if found is None:
                     break
                 more = [domain for domain in domains.of(found.trees) if domain not in named]
@@ -193,7 +194,7 @@ class Placer:
             if found is None:
                 return None
             alternative, candidate, dropped = found
-            placement = self._placement(consumer, alternative, candidate, dropped)
+            placement = placement_of(self.forest, consumer, alternative, candidate, dropped)
             scratch.take(candidate.gifts)
             trees = candidate.trees
         for query in queries.values():
@@ -230,9 +231,11 @@ class Placer:
         eligible = self.eligible_domains(number, rules)
         masks = [rule.mask(number, eligible) for rule in rules] or [self._everywhere]
         allowed = masks[0] if len(masks) == 1 else np.logical_and.reduce(masks)
-        return query.first(
-            allowed, lambda trees: all(rule.keeps(trees, eligible) for rule in rules)
-        )
+        # What is searched again for each consumer is not held together.
+        with self.budget.scope():
+            return query.first(
+                allowed, lambda trees: all(rule.keeps(trees, eligible) for rule in rules)
+            )
 
     # -- what there was when the call began ------------------------------------------------------
 
@@ -282,7 +285,12 @@ class Placer:
         holder = self.holders[consumer]
         trees = self._trees_of(holder)
         return Placement(
-            consumer, holder.alternative, holder.allocations, None, (), self._roots(trees)
+            consumer,
+            holder.alternative,
+            holder.allocations,
+            None,
+            (),
+            roots_of(self.forest, trees),
         )
 
     def _take_fixed(self, scratch: Scratch, placement: Placement) -> tuple[int, ...]:
@@ -296,24 +304,3 @@ class Placer:
                 gifts += [(position, name, n) for name, n in amounts.items() if name in held]
         scratch.take(gifts)
         return self._trees_at(list(placement.allocations))
-
-    def _placement(
-        self, consumer: str, alternative: int, candidate: Candidate, dropped: tuple[int, ...]
-    ) -> Placement:
-        told = candidate.told(self.forest)
-        return Placement(
-            consumer,
-            alternative,
-            told.allocations,
-            told.mappings,
-            tuple(sorted(dropped)),
-            self._roots(candidate.trees),
-        )
-
-    def _roots(self, trees: Sequence[int]) -> tuple[tuple[str, str], ...]:
-        order = self.forest.order
-        rows = [int(order.row[order.roots[tree]]) for tree in trees]
-        return tuple(
-            (self.forest.uuid_of(row), name)
-            for row, name in zip(rows, self.forest.names(rows), strict=True)
-        )

@@ -22,13 +22,19 @@ from treeclaim.forest.solve.anchors import all_anchors
 from treeclaim.forest.solve.combine import combined_under
 from treeclaim.forest.solve.distinct import first_anchors
 from treeclaim.forest.solve.existence import matching_anchors
-from treeclaim.forest.solve.partial.blocks import Found
+from treeclaim.forest.solve.partial.blocks import Choices, Found
 from treeclaim.forest.solve.problem import Problem
 from treeclaim.forest.solve.relate import relate
 from treeclaim.forest.split.candidate import SplitCandidate
 from treeclaim.forest.split.splitting import Splitter
 from treeclaim.forest.table.columns import Mask, Rows
 from treeclaim.model.request import CandidateRequest, SearchOptions
+
+_BYTES_FOR_A_TREE = 200
+"""What a kept query takes for each tree: its own columns, and those of a search with its scores."""
+
+_BYTES_FOR_A_CANDIDATE = 1_500
+"""What a candidate takes that is kept as such, with some suffixed groups."""
 
 Keeps = Callable[[Sequence[int]], bool]
 """Tells whether a candidate with some trees may be taken."""
@@ -204,38 +210,52 @@ class Independent(Query):
         self._value = np.full(roots, -np.inf)
         """The score of each tree's first candidate; at first one that it does not exceed."""
         self._value[anchors] = 0 if self._scoring is None else self._scoring.ceilings(anchors)
-        self._best: dict[int, Candidate | Sequence[int]] = {}
+        self._best: dict[int, Candidate] = {}
         self._changed = np.zeros(roots, dtype=np.bool_)
         """Trees in which something was taken since they were looked at; they wait, with no value."""
+        self._possible = self._with_providers()
         self._simple = self._without_choice(anchors)
+
+    def _with_providers(self) -> Mask:
+        """Tell which trees would have a candidate if there were room."""
+        reached = [relation.pairs.reached for relation in self._begin.relations]
+        allowed = self._begin.allowed
+        possible: Mask = np.logical_and.reduce(reached if allowed is None else [*reached, allowed])
+        return possible
 
     def _without_choice(self, anchors: Rows) -> Mask:
         """Work out the trees in which there is one provider for each slot, all at once."""
-        simple = np.zeros(len(self._value), dtype=np.bool_)
-        if not self._begin.rules.are_free or not len(anchors):
-            return simple
-        some = anchors[
-            np.logical_and.reduce(
-                [
-                    np.diff(relation.pairs.starts)[anchors] == 1
-                    for relation in self._begin.relations
-                ]
-            )
-        ]
-        if not len(some):
-            return simple
-        chosen = np.stack(
+        if not self._begin.rules.are_free:
+            return np.zeros(len(self._value), dtype=np.bool_)
+        relations = self._begin.relations
+        counts = [np.diff(relation.pairs.starts) == 1 for relation in relations]
+        simple: Mask = np.logical_and.reduce([self._possible, *counts])
+        if self._scoring is not None:
+            some = anchors[simple[anchors]]
+            self._value[some] = self._scoring.scores(self._only(some))
+        return simple
+
+    def _only(self, trees: Rows) -> Choices:
+        """Return the only providers of some trees without a choice."""
+        return np.stack(
             [
-                relation.pairs.provider[relation.pairs.starts[some]]
+                relation.pairs.provider[relation.pairs.starts[trees]]
                 for relation in self._begin.relations
             ],
             axis=1,
         )
-        simple[some] = True
-        if self._scoring is not None:
-            self._value[some] = self._scoring.scores(chosen)
-        self._best = dict(zip(some.tolist(), chosen.tolist(), strict=True))
-        return simple
+
+    @property
+    def nbytes(self) -> int:
+        """Return the bytes that this takes, about, with what it was made from."""
+        return len(self._value) * _BYTES_FOR_A_TREE + len(self._best) * _BYTES_FOR_A_CANDIDATE
+
+    def renew(self, trees: Sequence[int]) -> None:
+        """Look at some trees again, in which there may be less room than there was, or more."""
+        for tree in trees:
+            if self._possible[tree]:
+                self._changed[tree] = True
+                self._value[tree] = -np.inf
 
     def note(self, trees: Sequence[int]) -> None:
         """Look at some trees again, in which something was taken."""
@@ -252,8 +272,8 @@ class Independent(Query):
             self.budget.check()
             self._look_at(changed)
         while (tree := self._best_of(allowed)) is not None:
-            if tree in self._best:
-                return self._made_of(tree)
+            if self._simple[tree] or tree in self._best:
+                return self._best_in(tree)
             self.budget.check()
             self._look_at(tree)
         return None
@@ -268,10 +288,11 @@ class Independent(Query):
             tree = int(values.argmax())
         return tree if allowed[tree] and self._value[tree] > -np.inf else None
 
-    def _made_of(self, tree: int) -> Candidate:
-        best = self._best[tree]
-        if not isinstance(best, Candidate):
-            best = self._best[tree] = self.made(self._begin, best)
+    def _best_in(self, tree: int) -> Candidate:
+        best = self._best.get(tree)
+        if best is None:
+            (only,) = self._only(np.array([tree], dtype=np.int64)).tolist()
+            best = self._best[tree] = self.made(self._begin, only)
         return best
 
     def _look_at(self, tree: int) -> None:
@@ -298,23 +319,17 @@ class Independent(Query):
             return
 
     def _judge_simple(self, tree: int) -> None:
-        candidate = self._made_of(tree)
-        if not self._has_room(candidate):
+        if not self._has_room(self._best_in(tree)):
             self._value[tree] = -np.inf
             return
-        chosen = [
-            relation.pairs.provider[relation.pairs.starts[tree]]
-            for relation in self._begin.relations
-        ]
-        row = np.array([chosen], dtype=np.int64)
-        self._value[tree] = 0 if self._scoring is None else self._scoring.scores(row)[0]
+        only = self._only(np.array([tree], dtype=np.int64))
+        self._value[tree] = 0 if self._scoring is None else self._scoring.scores(only)[0]
 
     def _has_room(self, candidate: Candidate) -> bool:
         forest = self.scratch.forest
         for position, name, amount in candidate.gifts:
             columns = forest.class_inventories(name)
-            slot = columns.index_of(int(forest.order.row[position]))
-            if int(columns.free.values[slot]) < amount:
+            if not columns.has_room(columns.index_of(int(forest.order.row[position])), amount):
                 return False
         return True
 

@@ -2,10 +2,11 @@
 """A Forest in which room is taken for consumers that are not written yet."""
 
 import copy
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 
+from treeclaim.forest.bounds import thresholds
 from treeclaim.forest.order.totals import ClassTotals, totals_of
 from treeclaim.forest.table.class_inventories import ClassInventories
 from treeclaim.forest.table.columns import Column
@@ -32,6 +33,10 @@ class Scratch:
         self._by_name: dict[str, ClassInventories] = {}
         """The columns that are written already, which are the scratch's own."""
         self._totals: dict[str, ClassTotals] = {}
+        self._taken: set[tuple[str, int]] = set()
+        """Class and index of the inventories that are written already."""
+        self._marks: dict[str, int] = {}
+        """Up to where the log of each class copied was followed."""
 
     @classmethod
     def emptied(cls, forest: Forest) -> "Scratch":
@@ -55,16 +60,73 @@ class Scratch:
         self.version += 1
         order = self.forest.order
         for position, name, amount in gifts:
-            columns = self._by_name.get(name)
-            if columns is None:
-                class_id = self.forest.catalogue.resource_classes[name].id
-                columns = self._by_name[name] = self._columns(class_id)
+            if name not in self._by_name:
+                self.own([name])
+            columns = self._by_name[name]
             index = columns.index_of(int(order.row[position]))
+            self._taken.add((name, index))
             columns.used.values[index] += amount
             columns.free.values[index] -= amount
             totals = self._totals.get(name)
             if totals is not None:
                 totals.take(position, int(order.tree[position]), amount)
+
+    def follow(self, forest: Forest) -> Sequence[int] | None:
+        """Let what is used be as in the Forest by now: nothing more is taken.
+
+        Args:
+            forest: That of the beginning, where nothing but what is used has changed since, and no
+                class is asked for that was not copied at once (`own`).
+
+        Returns:
+            The trees in which another amount is used than here; None if they are not known any
+            more, or many.
+        """
+        trees: set[int] = set()
+        for name, own in self._by_name.items():
+            there = forest.class_inventories(name)
+            changed = None if there.written is None else there.written.since(self._marks[name])
+            if changed is None or there.written is None:
+                return None
+            self._marks[name] = there.written.mark
+            mine = [index for of_class, index in self._taken if of_class == name]
+            indices = np.array([*changed, *mine], dtype=np.int64)
+            indices = indices[own.used.values[indices] != there.used.values[indices]]
+            if len(indices) > thresholds.FEW_TREES_WRITTEN:
+                return None
+            for index in set(indices.tolist()):
+                position = int(forest.order.position[there.row.values[index]])
+                trees.add(int(forest.order.tree[position]))
+                self._put(name, index, position, there)
+        self._taken.clear()
+        return sorted(trees)
+
+    def _put(self, name: str, index: int, position: int, there: ClassInventories) -> None:
+        own = self._by_name[name]
+        more = int(there.used.values[index]) - int(own.used.values[index])
+        own.used.values[index] = there.used.values[index]
+        own.free.values[index] = there.free.values[index]
+        totals = self._totals.get(name)
+        if totals is not None:
+            totals.take(position, int(self.forest.order.tree[position]), more)
+
+    @property
+    def nbytes(self) -> int:
+        """Return the bytes of what is its own."""
+        columns = sum(
+            own.used.values.nbytes + own.free.values.nbytes for own in self._by_name.values()
+        )
+        return columns + 3 * sum(totals.nbytes for totals in self._totals.values())
+
+    def own(self, names: Iterable[str]) -> None:
+        """Copy what is used of some existing classes now."""
+        for name in names:
+            if name not in self._by_name:
+                class_id = self.forest.catalogue.resource_classes[name].id
+                if class_id in self.forest.classes:
+                    written = self.forest.classes[class_id].written
+                    self._marks[name] = 0 if written is None else written.mark
+                    self._by_name[name] = self._columns(class_id)
 
     def totals(self, name: str) -> ClassTotals:
         """Return the totals of a class, which are kept true."""

@@ -71,6 +71,7 @@ class ClassInventories:
         "max_unit",
         "min_unit",
         "modified_at",
+        "refreshed",
         "reserved",
         "row",
         "step_size",
@@ -92,6 +93,8 @@ class ClassInventories:
         self.modified_at = Column(np.float64)
         self.written: ChangeLog | None = ChangeLog()
         """The indices that were written lately; None for a copy, which nobody follows."""
+        self.refreshed = 0
+        """How many of these writes may have changed more than what is used."""
         self._limits = _Limits()
 
     def __len__(self) -> int:
@@ -152,6 +155,7 @@ class ClassInventories:
         self.free.values[index] = _free(inventory, record.used)
         self.modified_at.values[index] = record.modified_at
         self._limits.note(inventory)
+        self.refreshed += 1
         if self.written is not None:
             self.written.note(index)
 
@@ -213,6 +217,14 @@ class ClassInventories:
             index = int(numbers[at])
             free = self.inventory(index).whole_capacity - int(self.used.values[index])
             fits[at] = free >= amount
+
+    def has_room(self, index: int, amount: int) -> bool:
+        """Tell for a single inventory what `fits` tells for many."""
+        return bool(
+            self.free.values[index] >= amount
+            and self.min_unit.values[index] <= amount <= self.max_unit.values[index]
+            and amount % int(self.step_size.values[index]) == 0
+        )
 
     def copied(self) -> "ClassInventories":
         """Return the same columns, of which some are to be replaced before they are written."""

@@ -4,6 +4,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from treeclaim.model.claim import ConsumerClaim
 from treeclaim.model.request import CandidateRequest
 
 
@@ -63,6 +64,11 @@ class Placing:
     partial: bool = False
     explain: bool = False
 
+    @property
+    def is_single(self) -> bool:
+        """Tell whether it places one consumer, by no rule."""
+        return not self.rules and [len(each.consumers) for each in self.requests] == [1]
+
 
 @dataclass(frozen=True, slots=True)
 class Holder:
@@ -98,3 +104,15 @@ class Placement:
     mappings: Mapping[str, list[str]] | None
     dropped: tuple[int, ...]
     roots: tuple[tuple[str, str], ...]
+
+
+def claim_of(request: PlacingRequest, placement: Placement) -> ConsumerClaim:
+    """Return the claim of a new consumer of a request for what was found for it."""
+    return ConsumerClaim(
+        consumer_uuid=placement.consumer,
+        allocations=placement.allocations,
+        project_id=request.project_id,
+        user_id=request.user_id,
+        generation=None,
+        consumer_type=request.consumer_type,
+    )

@@ -17,11 +17,11 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy import Executable, SelectBase
 from sqlalchemy.dialects.postgresql import ARRAY
-from sqlalchemy.engine import Connection, Dialect
+from sqlalchemy.engine import Dialect
 from sqlalchemy.sql import ClauseElement, Insert
 from sqlalchemy.sql.compiler import SQLCompiler
 
-from treeclaim.store.database.driver import send
+from treeclaim.store.database.driver import Ready
 
 Values = Mapping[str, Any]
 """Values of parameters by name; a list for a parameter of an `IN`."""
@@ -41,46 +41,28 @@ class CompiledStatement:
         self._statement = statement
         self._texts: dict[tuple[object, ...], _Text] = {}
 
-    def rows(self, connection: Connection, values: Values) -> list[Any]:
-        """Return the rows of a query; their values are attributes by column name.
+    def ready(self, dialect: Dialect, values: Values) -> Ready:
+        """Return the statement with some values, as a driver takes it."""
+        text = self._text_for(dialect, values)
+        return Ready(text.sql, text.parameters(values), text.row)
 
-        Raises:
-            DBAPIError: what the database would not do.
-        """
-        text = self._text_for(connection.dialect, values)
-        return list(map(text.row, send(connection, text.sql, text.parameters(values)).rows))
-
-    def change(self, connection: Connection, values: Values) -> int:
-        """Execute a statement that writes; return how many rows it has changed.
-
-        Raises:
-            DBAPIError: as above.
-        """
-        text = self._text_for(connection.dialect, values)
-        return send(connection, text.sql, text.parameters(values)).rowcount
-
-    def change_each(self, connection: Connection, sets: Sequence[Values]) -> None:
-        """Execute a statement that writes once for each of some sets of values.
-
-        Raises:
-            DBAPIError: as above.
-        """
-        text = self._text_for(connection.dialect, sets[0])
+    def ready_each(self, dialect: Dialect, sets: Sequence[Values]) -> Ready:
+        """Return the statement to be executed once for each of some sets of values."""
+        text = self._text_for(dialect, sets[0])
         parameters = [text.parameters(values) for values in sets]
         if len(parameters) == 1:
-            send(connection, text.sql, parameters[0])
-        elif text.array_sql is not None:
-            arrays = {name: [row[name] for row in parameters] for name in parameters[0]}
-            send(connection, text.array_sql, arrays)
-        else:
-            send(connection, text.sql, parameters, is_many=True)
+            return Ready(text.sql, parameters[0])
+        if text.array_sql is None:
+            return Ready(text.sql, parameters, is_many=True)
+        arrays = {name: [row[name] for row in parameters] for name in parameters[0]}
+        return Ready(text.array_sql, arrays)
 
     def _text_for(self, dialect: Dialect, values: Values) -> "_Text":
         """Return the SQL for these names of values and lengths of lists."""
-        lengths = (
-            _rounded(len(value)) if isinstance(value, list | tuple) else -1
+        lengths = [
+            _rounded(len(value)) if isinstance(value, (list, tuple)) else -1
             for value in values.values()
-        )
+        ]
         key = (dialect.name, dialect.driver, *values, *lengths)
         text = self._texts.get(key)
         if text is None:
@@ -101,23 +83,24 @@ class _Text:
     Attributes:
         sql: As the driver takes it.
         row: Makes a row with names of what the driver returns.
-        getters: How to get each parameter from the values, by the parameter's name.
-        order: Names of the parameters, where the driver takes them by position.
+        getters: How to get each parameter from the values.
+        names: Of the parameters, in that order; None where the driver takes them by position.
         array_sql: For an INSERT on PostgreSQL, the same for many rows, with an array for each
             parameter. The driver would send a statement for each row; MariaDB's joins them.
     """
 
     sql: str
     row: Callable[[Sequence[Any]], Any]
-    getters: Mapping[str, _Getter]
-    order: Sequence[str] | None
+    getters: Sequence[_Getter]
+    names: Sequence[str] | None
     array_sql: str | None
 
     def parameters(self, values: Values) -> Any:
         """Return the driver's parameters for some values."""
-        if self.order is None:
-            return {name: get(values) for name, get in self.getters.items()}
-        return tuple([self.getters[name](values) for name in self.order])
+        parameters = [get(values) for get in self.getters]
+        if self.names is None:
+            return tuple(parameters)
+        return dict(zip(self.names, parameters, strict=True))
 
 
 def _compile(statement: Executable, dialect: Dialect, values: Values) -> _Text:
@@ -138,7 +121,13 @@ def _compile(statement: Executable, dialect: Dialect, values: Values) -> _Text:
         for position, parameter in enumerate(expanded.parameter_expansion[name]):
             getters[parameter] = _element(name, position)
     array_sql = _array_sql(statement, dialect, values)
-    return _Text(expanded.statement, _row(statement), getters, expanded.positiontup, array_sql)
+    return _Text(
+        sql=expanded.statement,
+        row=_row(statement),
+        getters=[getters[name] for name in expanded.positiontup or getters],
+        names=None if dialect.positional else list(getters),
+        array_sql=array_sql,
+    )
 
 
 def _row(statement: ClauseElement) -> Callable[[Sequence[Any]], Any]:

@@ -4,13 +4,34 @@
 SQLAlchemy makes an execution context and a result of some dozen objects for each statement, whatever
 it is. For a claim that took longer than the database. Here the driver's own cursor executes, with
 what else SQLAlchemy would do: its events, and its errors, which know a connection that is lost.
+
+Each statement is a round trip. PostgreSQL's pipeline mode sends several at once, and reads their
+results afterwards; the server executes them one after the other, as if they had come so.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NoReturn
 
+import psycopg
 from sqlalchemy.engine import Connection
+
+
+@dataclass(frozen=True, slots=True)
+class Ready:
+    """SQL with its parameters.
+
+    Attributes:
+        sql: As the driver takes it.
+        parameters: As the driver takes them; a list of them for many.
+        row: Makes a row of what the driver returns for one.
+        is_many: Whether it is executed once for each of many sets of parameters.
+    """
+
+    sql: str
+    parameters: Any = ()
+    row: Callable[[Sequence[Any]], Any] = tuple
+    is_many: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,22 +39,29 @@ class Sent:
     """What a driver says of a statement.
 
     Attributes:
-        rows: Of a query, as the driver has them; empty for what is no query.
+        rows: Of a query; empty for what is no query.
         rowcount: How many rows were changed.
     """
 
-    rows: Sequence[Any]
+    rows: list[Any]
     rowcount: int
 
 
-def send(connection: Connection, sql: str, parameters: Any, *, is_many: bool = False) -> Sent:
-    """Execute a statement, or execute it once for each of many sets of parameters.
+def sends_together(connection: Connection) -> bool:
+    """Tell whether several statements take one round trip.
+
+    Not where somebody stops before each statement, as tests do that explore schedules.
+    """
+    is_able = connection.dialect.driver == "psycopg" and psycopg.Pipeline.is_supported()
+    return is_able and not any(True for _ in connection.dispatch.before_cursor_execute)
+
+
+def send(connection: Connection, ready: Ready) -> Sent:
+    """Execute a statement.
 
     Args:
         connection: In a transaction.
-        sql: As the driver takes it.
-        parameters: As the driver takes them; a list of them for many.
-        is_many: Whether there are many.
+        ready: The statement.
 
     Raises:
         DBAPIError: what the database would not do.
@@ -41,24 +69,51 @@ def send(connection: Connection, sql: str, parameters: Any, *, is_many: bool = F
     cursor = connection.connection.cursor()
     try:
         for note in connection.dispatch.before_cursor_execute:
-            note(connection, cursor, sql, parameters, None, is_many)
-        if is_many:
-            cursor.executemany(sql, parameters)
+            note(connection, cursor, ready.sql, ready.parameters, None, ready.is_many)
+        if ready.is_many:
+            cursor.executemany(ready.sql, ready.parameters)
         else:
-            _execute(connection, cursor, sql, parameters)
-        rows = cursor.fetchall() if cursor.description is not None else ()
-        sent = Sent(rows, cursor.rowcount)
-        cursor.close()
+            _execute(connection, cursor, ready)
+        return _sent(cursor, ready)
     except BaseException as error:  # noqa: BLE001 - it is raised again
-        # The library tells nobody else how it closes lost connections, and asks its listeners.
-        connection._handle_dbapi_exception(error, sql, parameters, cursor, None)  # noqa: SLF001
+        _fail(connection, cursor, ready, error)
+
+
+def send_together(connection: Connection, some: Sequence[Ready]) -> list[Sent]:
+    """Execute statements by one round trip, in their order.
+
+    Raises:
+        DBAPIError: what the database would not do; nothing after that was executed then.
+    """
+    driver: Any = connection.connection.dbapi_connection
+    cursors: list[Any] = []
+    try:
+        with driver.pipeline():
+            for ready in some:
+                cursors.append(driver.cursor())
+                _execute(connection, cursors[-1], ready)
+        return [_sent(cursor, ready) for cursor, ready in zip(cursors, some, strict=True)]
+    except BaseException as error:  # noqa: BLE001 - it is raised again
+        _fail(connection, cursors[-1] if cursors else None, some[0], error)
+
+
+def _execute(connection: Connection, cursor: Any, ready: Ready) -> None:
+    """Execute, unless somebody who listens does."""
+    listeners = connection.dialect.dispatch.do_execute
+    if not any(execute(cursor, ready.sql, ready.parameters, None) for execute in listeners):
+        cursor.execute(ready.sql, ready.parameters)
+
+
+def _sent(cursor: Any, ready: Ready) -> Sent:
+    rows = list(map(ready.row, cursor.fetchall())) if cursor.description is not None else []
+    sent = Sent(rows, cursor.rowcount)
+    cursor.close()
     return sent
 
 
-def _execute(connection: Connection, cursor: Any, sql: str, parameters: Any) -> None:
-    """Execute, unless somebody who listens does."""
-    if not any(
-        execute(cursor, sql, parameters, None)
-        for execute in connection.dialect.dispatch.do_execute
-    ):
-        cursor.execute(sql, parameters)
+def _fail(connection: Connection, cursor: Any, ready: Ready, error: BaseException) -> NoReturn:
+    """Raise an error as SQLAlchemy does, which closes lost connections and asks its listeners.
+
+    The library has no public way to be told of an error.
+    """
+    connection._handle_dbapi_exception(error, ready.sql, ready.parameters, cursor, None)  # noqa: SLF001

@@ -2,6 +2,7 @@
 """Transactions as operations see them: statements with a deadline, and what the feed is told."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from time import monotonic
 from typing import Any, TypeVar
@@ -13,6 +14,7 @@ from treeclaim.model.changes import UsageChange
 from treeclaim.model.extension.news import EVERYTHING, Part, Touched
 from treeclaim.store.database.compiled import CompiledStatement, Values
 from treeclaim.store.database.dialects import session_timeouts
+from treeclaim.store.database.driver import Ready, Sent, send, send_together, sends_together
 
 Item = TypeVar("Item")
 
@@ -62,8 +64,11 @@ class ReadTransaction:
         """Return all rows of a query; their values are attributes by column name."""
         if isinstance(statement, CompiledStatement):
             self._require_time()
-            return statement.rows(self.connection, values)
+            return self._send(statement.ready(self.connection.dialect, values)).rows
         return list(self._run(statement, values).all())
+
+    def _send(self, ready: Ready) -> Sent:
+        return send(self.connection, ready)
 
     def each(self, statement: Executable) -> Iterator[Any]:
         """Yield the rows of a query whose result is as large as the database."""
@@ -93,28 +98,86 @@ class WriteTransaction(ReadTransaction):
         self.now = utc_now()
         self.touched_providers: dict[int, Touched] = {}
         self.touched_catalogue = False
+        self._later: list[_Later] = []
+        self._sends_together = sends_together(connection)
 
     def execute(self, statement: Executable, /, **values: Any) -> CursorResult[Any]:
         """Execute a statement that writes."""
         return self._run(statement, values)
 
-    def change(self, statement: CompiledStatement, /, **values: Any) -> int:
-        """Execute a statement that writes; return how many rows it has changed."""
-        self._require_time()
-        return statement.change(self.connection, values)
-
-    def execute_each(
-        self, statement: Executable | CompiledStatement, values: Iterable[dict[str, Any]]
-    ) -> None:
+    def execute_each(self, statement: Executable, values: Iterable[dict[str, Any]]) -> None:
         """Execute a statement once for each set of values; nothing for none."""
         sets = list(values)
-        if not sets:
-            return
-        if isinstance(statement, CompiledStatement):
-            self._require_time()
-            statement.change_each(self.connection, sets)
-        else:
+        if sets:
             self._run(statement, sets)
+
+    def change(
+        self, statement: CompiledStatement, /, *, rows: int | None = None, **values: Any
+    ) -> None:
+        """Execute a statement that writes, now or together with what follows; see `flush`.
+
+        Args:
+            statement: The statement.
+            rows: How many rows it has to change; None for any number.
+            **values: Its values.
+
+        Raises:
+            RetryTransactionError: if it changes another number of rows; so may what follows.
+            DBAPIError: what the database would not do; so may what follows.
+        """
+        self.change_by(statement.ready(self.connection.dialect, values), rows)
+
+    def change_each(self, statement: CompiledStatement, values: Iterable[dict[str, Any]]) -> None:
+        """Execute a statement as `change` does, once for each set of values; nothing for none."""
+        sets = list(values)
+        if sets:
+            self.change_by(statement.ready_each(self.connection.dialect, sets))
+
+    def change_by(
+        self, ready: Ready, rows: int | None = None, otherwise: type[Exception] | None = None
+    ) -> None:
+        """Execute, as `change` does, what is ready for the driver.
+
+        Args:
+            ready: The statement.
+            rows: How many rows it has to change; None for any number.
+            otherwise: Raised if it changes another number, in place of `RetryTransactionError`.
+        """
+        self._require_time()
+        later = _Later(ready, rows, otherwise or RetryTransactionError)
+        if self._sends_together:
+            self._later.append(later)
+        else:
+            later.check(send(self.connection, ready))
+
+    def flush(self) -> None:
+        """Execute what was left for later: where one round trip takes several statements.
+
+        Whatever asks the database for something does so too, so that statements keep their order.
+
+        Raises:
+            RetryTransactionError, DBAPIError: as `change`.
+        """
+        self._flush_with(())
+
+    def _flush_with(self, queries: Sequence[Ready]) -> list[Sent]:
+        """Execute what was left for later, and queries after that; return what these found."""
+        later, self._later = self._later, []
+        every = [*(each.ready for each in later), *queries]
+        if len(every) > 1:
+            sent = send_together(self.connection, every)
+        else:
+            sent = [send(self.connection, ready) for ready in every]
+        for each, done in zip(later, sent, strict=False):
+            each.check(done)
+        return sent[len(later) :]
+
+    def _send(self, ready: Ready) -> Sent:
+        return self._flush_with([ready])[0]
+
+    def _run(self, statement: Executable, values: Values | Sequence[Values]) -> CursorResult[Any]:
+        self.flush()
+        return super()._run(statement, values)
 
     def touch_providers(
         self, ids: Iterable[int], parts: Part = EVERYTHING, *, tree: str | None = None
@@ -154,6 +217,24 @@ class WriteTransaction(ReadTransaction):
     def touch_catalogue(self) -> None:
         """Record for the feed that traits or resource classes have changed."""
         self.touched_catalogue = True
+
+
+@dataclass(frozen=True, slots=True)
+class _Later:
+    """A statement that is left for later, how many rows it has to change, and the error if not."""
+
+    ready: Ready
+    rows: int | None
+    otherwise: type[Exception]
+
+    def check(self, sent: Sent) -> None:
+        """Check how many rows were changed.
+
+        Raises:
+            Exception: `otherwise`.
+        """
+        if self.rows is not None and sent.rowcount != self.rows:
+            raise self.otherwise
 
 
 class RetryTransactionError(Exception):

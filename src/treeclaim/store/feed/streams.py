@@ -81,6 +81,10 @@ class Stream:
     position: int = 0
 
 
+class LostStreamError(Exception):
+    """A stream cannot be advanced; the transaction has to run again with a new one."""
+
+
 class StreamPool:
     """The streams of one process: as many as it has concurrent transactions."""
 
@@ -95,11 +99,16 @@ class StreamPool:
 
         It comes back if the block ends well, or if the database says that it rolled back, as
         after a deadlock. After any other error nobody knows whether the transaction was
-        committed, so the stream is given up, and the next one takes its place.
+        committed, so the stream is given up, and the next one takes its place. If it cannot be
+        advanced, all idle ones are given up with it: they may have been closed with it too.
         """
         stream = self._take()
         try:
             yield stream
+        except LostStreamError:
+            with self._lock:
+                self._idle.clear()
+            raise
         except DBAPIError as error:
             if failure_of(error) in _ROLLED_BACK and not error.connection_invalidated:
                 self._give_back(stream)
@@ -120,8 +129,12 @@ class StreamPool:
 
 
 def append(transaction: WriteTransaction, stream: Stream) -> Stream:
-    """Append what a transaction touched; return the stream as it is after the commit."""
-    stream = _advanced(transaction, stream) or _created(transaction)
+    """Append what a transaction touched; return the stream as it is after the commit.
+
+    Raises:
+        LostStreamError: if the stream cannot be advanced; so may what follows.
+    """
+    stream = _created(transaction) if stream.id is None else _advanced(transaction, stream)
     touched = [
         (PROVIDER, provider_id, what)
         for provider_id, what in sorted(
@@ -130,7 +143,7 @@ def append(transaction: WriteTransaction, stream: Stream) -> Stream:
     ]
     if transaction.touched_catalogue:
         touched.append((CATALOGUE, 0, Touched(EVERYTHING)))
-    transaction.execute_each(
+    transaction.change_each(
         _INSERT,
         (
             {
@@ -151,24 +164,24 @@ def append(transaction: WriteTransaction, stream: Stream) -> Stream:
     return stream
 
 
-def _advanced(transaction: WriteTransaction, stream: Stream) -> Stream | None:
-    """Advance a stream; return None if that is impossible.
+def _advanced(transaction: WriteTransaction, stream: Stream) -> Stream:
+    """Advance a stream.
 
-    It has no row yet, was closed, or has another position than its owner knows. The last two may
-    also mean that the database was restored to an earlier state.
+    Raises:
+        LostStreamError: if it was closed, or has another position than its owner knows. Both may
+            also mean that the database was restored to an earlier state.
     """
-    if stream.id is None:
-        return None
     position = stream.position + 1
-    advanced = transaction.change(
-        _ADVANCE,
-        stream=stream.id,
-        known_as=stream.identity,
-        old=stream.position,
-        new=position,
-        at=transaction.now,
-    )
-    return Stream(stream.id, stream.identity, position) if advanced == 1 else None
+    values = {
+        "stream": stream.id,
+        "known_as": stream.identity,
+        "old": stream.position,
+        "new": position,
+        "at": transaction.now,
+    }
+    ready = _ADVANCE.ready(transaction.connection.dialect, values)
+    transaction.change_by(ready, 1, LostStreamError)
+    return Stream(stream.id, stream.identity, position)
 
 
 def _created(transaction: WriteTransaction) -> Stream:

@@ -14,13 +14,14 @@ from treeclaim.model.claim import (
     ProviderAllocations,
 )
 from treeclaim.model.errors import ProviderNotFoundError
+from treeclaim.store.database.compiled import CompiledStatement
 from treeclaim.store.database.transactions import ReadTransaction, seconds
 from treeclaim.store.schema.tables import allocations, projects, resource_classes, users
 from treeclaim.store.schema.tables import consumer_types as types
 from treeclaim.store.schema.tables import consumers as consumer_rows
 from treeclaim.store.schema.tables import resource_providers as provider_table
 
-_OF_CONSUMER = (
+_OF_CONSUMER = CompiledStatement(
     sa.select(
         provider_table.c.uuid,
         provider_table.c.generation,
@@ -35,7 +36,7 @@ _OF_CONSUMER = (
     .where(allocations.c.consumer_id == sa.bindparam("consumer_uuid"))
     .order_by(allocations.c.id)
 )
-_OWNER = (
+_OWNER = CompiledStatement(
     sa.select(
         projects.c.external_id.label("project"),
         users.c.external_id.label("user"),
@@ -49,7 +50,7 @@ _OWNER = (
     .outerjoin(types, types.c.id == consumer_rows.c.consumer_type_id)
     .where(consumer_rows.c.uuid == sa.bindparam("consumer_uuid"))
 )
-_ON_PROVIDER = (
+_ON_PROVIDER = CompiledStatement(
     sa.select(
         provider_table.c.uuid,
         provider_table.c.generation.label("provider_generation"),
@@ -76,10 +77,11 @@ def of_consumer(transaction: ReadTransaction, consumer_uuid: str) -> ConsumerAll
 
     Allocations of a consumer without a row, which old databases have, are left out.
     """
-    owner = transaction.row(_OWNER, consumer_uuid=consumer_uuid)
+    owners = transaction.rows(_OWNER, consumer_uuid=consumer_uuid)
     rows = transaction.rows(_OF_CONSUMER, consumer_uuid=consumer_uuid)
-    if owner is None or owner.uuid != consumer_uuid or not rows:
+    if not owners or owners[0].uuid != consumer_uuid or not rows:
         return None
+    owner = owners[0]
     generations = {row.uuid: row.generation or 0 for row in rows}
     resources: dict[str, dict[str, int]] = defaultdict(dict)
     for row in rows:

@@ -2,6 +2,7 @@
 """One attempt of a write: a transaction, its part of the change feed, and the commit."""
 
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Concatenate, ParamSpec, TypeVar
 
 from sqlalchemy.engine import Engine, Transaction
@@ -45,7 +46,10 @@ class Committer:
         *args: Arguments.args,
         **kwargs: Arguments.kwargs,
     ) -> Result:
-        """Run an operation once, append its changes to the feed, and commit.
+        """Run an operation, append its changes to the feed, and commit.
+
+        It runs again if its stream of the feed was lost, which is known only afterwards. Whoever
+        loses one gives up all idle ones, so that soon a new one is taken.
 
         Args:
             deadline: On the monotonic clock; no statement begins later.
@@ -59,14 +63,28 @@ class Committer:
                 changed.
             TreeclaimError: what the operation raises; nothing was changed.
         """
+        while True:
+            with suppress(feed.LostStreamError):
+                return self._run_once(deadline, operation, *args, **kwargs)
+
+    def _run_once(
+        self,
+        deadline: float,
+        operation: Callable[Concatenate[WriteTransaction, Arguments], Result],
+        /,
+        *args: Arguments.args,
+        **kwargs: Arguments.kwargs,
+    ) -> Result:
         with connected(self._engine) as connection, connection.begin() as outcome:
             transaction = WriteTransaction(connection, deadline)
             result = operation(transaction, *args, **kwargs)
             if not transaction.touched_providers and not transaction.touched_catalogue:
+                transaction.flush()
                 _commit(outcome)
                 return result
             with self._streams.lend() as stream:
                 advanced = feed.append(transaction, stream)
+                transaction.flush()
                 _commit(outcome)
                 if advanced.identity != stream.identity:
                     self.streams_taken += 1

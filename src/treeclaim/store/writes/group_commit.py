@@ -74,7 +74,7 @@ class GroupCommit:
         self._write_first = write_first
         self._closing = closing
 
-    def run(self, group: Sequence[Member]) -> None:
+    def run(self, group: Sequence[Member[ClaimRequest]]) -> None:
         """Write a group, and decide the fates of its members; the first one is the leader.
 
         A conflict makes the whole group run again. Any other failure may be the fault of one
@@ -98,7 +98,7 @@ class GroupCommit:
         for member, refusal in zip(others, refusals[1:], strict=True):
             member.decide(Fate.DONE, refusal)
 
-    def _committed(self, group: Sequence[Member]) -> Sequence[TreeclaimError | None]:
+    def _committed(self, group: Sequence[Member[ClaimRequest]]) -> Sequence[TreeclaimError | None]:
         """Commit a group; return the refusals of its members.
 
         Raises:
@@ -126,11 +126,13 @@ class GroupCommit:
 def _write(
     transaction: WriteTransaction, requests: Sequence[ClaimRequest]
 ) -> list[TreeclaimError | None]:
-    session_timeouts.limit_lock_waits(transaction.connection, _LOCK_SECONDS)
+    limit = session_timeouts.limit_of_lock_waits(transaction.connection, _LOCK_SECONDS)
+    if limit is not None:
+        transaction.change_by(limit)
     return claims.write_group(transaction, requests)
 
 
-def _divide(group: Sequence[Member]) -> None:
+def _divide(group: Sequence[Member[ClaimRequest]]) -> None:
     """Let each member run alone, in its own thread."""
     leader, *others = group
     leader.fate = Fate.ALONE

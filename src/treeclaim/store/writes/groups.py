@@ -13,9 +13,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from enum import Enum
 from time import monotonic
+from typing import Generic, Protocol, TypeVar
 
 from treeclaim.model.errors import TreeclaimError
-from treeclaim.store.operations.allocations.requests import ClaimRequest
 
 MOST_REQUESTS = 64
 """Requests in one group. Its transaction takes some 20 ms then; half of the threads of a process
@@ -29,6 +29,27 @@ PATIENCE = 0.25
 """Seconds that a request waits for the transaction under way. One takes a tenth of that, so a
 longer one is stuck: it may wait for a lock of somebody else. The request then leads a transaction
 beside it, and nothing that the stuck one names is written in a group."""
+
+
+class Groupable(Protocol):
+    """A request that may share a transaction."""
+
+    @property
+    def consumer_uuids(self) -> list[str]:
+        """Return the consumers that it writes."""
+        ...
+
+    @property
+    def names(self) -> set[str]:
+        """Return the uuids of its consumers and of the providers that it names."""
+        ...
+
+
+Request = TypeVar("Request", bound=Groupable)
+
+
+class NotWrittenError(TreeclaimError):
+    """The group of a request has failed, for no fault of the request's own perhaps."""
 
 
 class Fate(Enum):
@@ -46,7 +67,7 @@ class Fate(Enum):
 
 
 @dataclass(slots=True, eq=False)
-class Member:
+class Member(Generic[Request]):
     """A request and its fate.
 
     Attributes:
@@ -57,7 +78,7 @@ class Member:
         decided: Released when its fate is decided, to LEADING, DONE or ALONE.
     """
 
-    request: ClaimRequest
+    request: Request
     deadline: float
     fate: Fate = Fate.WAITING
     refusal: TreeclaimError | None = None
@@ -69,8 +90,8 @@ class Member:
         self.decided.release()
 
 
-class Groups:
-    """The claims of one process that wait for a transaction; thread-safe.
+class Groups(Generic[Request]):
+    """The requests of one process that wait for a transaction; thread-safe.
 
     Args:
         run_group: Writes a group of at least two, the leader first, and decides the fates of all.
@@ -79,17 +100,17 @@ class Groups:
 
     def __init__(
         self,
-        run_group: Callable[[Sequence[Member]], None],
-        run_alone: Callable[[Member], None],
+        run_group: Callable[[Sequence[Member[Request]]], None],
+        run_alone: Callable[[Member[Request]], None],
     ) -> None:
         self._run_group = run_group
         self._run_alone = run_alone
         self._lock = threading.Lock()
-        self._waiting: deque[Member] = deque()
+        self._waiting: deque[Member[Request]] = deque()
         self._leaders = 0
-        self._running: dict[Member, tuple[float, set[str]]] = {}
+        self._running: dict[Member[Request], tuple[float, set[str]]] = {}
 
-    def submit(self, request: ClaimRequest, deadline: float) -> None:
+    def submit(self, request: Request, deadline: float) -> None:
         """Write a request, in a group or alone; return once it is committed.
 
         Args:
@@ -100,33 +121,62 @@ class Groups:
             TreeclaimError: if it is refused, or the database fails.
         """
         member = Member(request, deadline)
-        if len(request.claims) > MOST_CLAIMS:
+        if len(request.consumer_uuids) > MOST_CLAIMS:
             self._alone(member)
             return
-        if not self._may_lead(member):
-            self._await_fate(member)
+        if not self._may_lead([member]):
+            self._await_fate(member, PATIENCE)
         if member.fate is Fate.LEADING:
             self._lead(member)
-        else:
-            self._finish(member)
+        self._finish(member)
 
-    def _may_lead(self, member: Member) -> bool:
-        """Let a member lead if nobody does; else let it wait."""
-        member.decided.acquire()
+    def submit_all(self, requests: Sequence[Request], deadline: float) -> list[Member[Request]]:
+        """Write the requests of several clients, which came here together, each by itself.
+
+        Args:
+            requests: Small ones, of different consumers.
+            deadline: As for `submit`.
+
+        Returns:
+            What became of each. Nothing was written for those whose fate is ALONE: who waits for
+            one of them is not to wait for the others.
+        """
+        members = [Member(request, deadline) for request in requests]
+        self._may_lead(members)
+        end = monotonic() + PATIENCE
+        unexpected: BaseException | None = None
+        for member in members:
+            try:
+                if member.fate is not Fate.LEADING:
+                    self._await_fate(member, max(end - monotonic(), 0.0))
+                if member.fate is Fate.LEADING:
+                    self._lead(member, may_run_alone=len(members) == 1)
+            except TreeclaimError as error:
+                member.refusal = error
+            except BaseException as error:  # noqa: BLE001 - whoever is to lead must not be lost
+                unexpected = error
+        if unexpected is not None:
+            raise unexpected
+        return members
+
+    def _may_lead(self, members: Sequence[Member[Request]]) -> bool:
+        """Let the first of some members lead if nobody does; let the others wait."""
+        for member in members:
+            member.decided.acquire()
         with self._lock:
-            if self._leaders == 0:
+            leads = self._leaders == 0
+            if leads:
                 self._leaders = 1
-                member.fate = Fate.LEADING
-                return True
-            self._waiting.append(member)
-        return False
+                members[0].fate = Fate.LEADING
+            self._waiting.extend(members[1:] if leads else members)
+        return leads
 
-    def _await_fate(self, member: Member) -> None:
+    def _await_fate(self, member: Member[Request], seconds: float) -> None:
         """Wait until a fate is decided; lead beside others if no group takes the member in time.
 
         Once it is in a group its leader decides, within the timeouts of its transaction.
         """
-        if member.decided.acquire(timeout=PATIENCE):
+        if member.decided.acquire(timeout=seconds):
             return
         with self._lock:
             if member.fate is Fate.WAITING:
@@ -136,28 +186,29 @@ class Groups:
                 return
         member.decided.acquire()
 
-    def _lead(self, leader: Member) -> None:
+    def _lead(self, leader: Member[Request], *, may_run_alone: bool = True) -> None:
         """Run a group; then let the next one begin.
 
         Raises:
-            TreeclaimError: the leader's own refusal.
+            TreeclaimError: the leader's own refusal, if it was alone.
         """
         group = [leader, *self._taken(leader)]
         try:
-            if len(group) == 1:
+            if len(group) > 1:
+                with self._noted(group):
+                    self._run_group(group)
+            elif may_run_alone:
                 self._alone(leader)
-                return
-            with self._noted(group):
-                self._run_group(group)
+            else:
+                leader.fate = Fate.ALONE
         finally:
             self._pass_on()
             for member in group[1:]:
                 if member.fate is Fate.TAKEN:
                     # Whatever went wrong with the leader, the others do not share it.
                     member.decide(Fate.ALONE)
-        self._finish(leader)
 
-    def _finish(self, member: Member) -> None:
+    def _finish(self, member: Member[Request]) -> None:
         """Do what a member's fate says, in its own thread.
 
         Raises:
@@ -173,12 +224,12 @@ class Groups:
             finally:
                 del refusal
 
-    def _alone(self, member: Member) -> None:
+    def _alone(self, member: Member[Request]) -> None:
         with self._noted([member]):
             self._run_alone(member)
 
     @contextmanager
-    def _noted(self, group: Sequence[Member]) -> Iterator[None]:
+    def _noted(self, group: Sequence[Member[Request]]) -> Iterator[None]:
         """Record the names in a transaction while it is under way."""
         names = set[str]().union(*(member.request.names for member in group))
         with self._lock:
@@ -195,18 +246,18 @@ class Groups:
         stuck = (names for began, names in self._running.values() if began < before)
         return set[str]().union(*stuck)
 
-    def _taken(self, leader: Member) -> list[Member]:
+    def _taken(self, leader: Member[Request]) -> list[Member[Request]]:
         """Take waiting members, in order, that share no consumer with the group.
 
         What a stuck transaction names stays out of groups: it would make the others wait.
         """
-        taken: list[Member] = []
+        taken: list[Member[Request]] = []
         uuids = set(leader.request.consumer_uuids)
         with self._lock:
             stuck = self._stuck_names()
             if stuck and not stuck.isdisjoint(leader.request.names):
                 return []
-            left: deque[Member] = deque()
+            left: deque[Member[Request]] = deque()
             for member in self._waiting:
                 others = member.request.consumer_uuids
                 # A consumer whose earlier request waits must not be written by a later one first.

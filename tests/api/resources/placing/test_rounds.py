@@ -129,7 +129,7 @@ def test_after_so_many_rounds_it_is_given_up(tmp_path, meanwhile):
         create_hosts(client)
         waiting += [lambda: claim(rival, 0), lambda: claim(rival, 1)]
         (consumer,) = new(1)
-        answer = place(client, [consumer])
+        answer = place(client, [consumer], [{"domains": "tree", "max_per_domain": 1}])
         assert answer.status_code == 409, answer.text
         error = answer.json()["errors"][0]
         assert error["code"] == "placement.concurrent_update"

@@ -8,7 +8,7 @@ from typing import Any
 from treeclaim.api.admission import Admission
 from treeclaim.api.protocol.policy.enforcement import Policy
 from treeclaim.model.request import SearchOptions
-from treeclaim.replica import Replica
+from treeclaim.replica import Batches, Replica
 from treeclaim.store import Store
 from treeclaim.watching import Hub
 
@@ -40,6 +40,7 @@ class Services:
     Attributes:
         store: The database.
         replica: This worker's in-memory copy of it.
+        batches: Places single consumers, those together that come at the same time.
         hub: Tells watchers what changes in it.
         policy: Who may do what.
         search: The operator's options for searches.
@@ -51,6 +52,7 @@ class Services:
 
     store: Store
     replica: Replica
+    batches: Batches
     hub: Hub
     policy: Policy
     search: SearchOptions

@@ -12,7 +12,13 @@ from treeclaim.api.resources.candidates.handlers import asked_by
 from treeclaim.forest.placing.outcome import Outcome
 from treeclaim.model.claim import ConsumerClaim
 from treeclaim.model.errors import ConcurrentChangeError
-from treeclaim.model.extension.placing import Holder, Placement, Placing, PlacingRequest
+from treeclaim.model.extension.placing import (
+    Holder,
+    Placement,
+    Placing,
+    PlacingRequest,
+    claim_of,
+)
 from treeclaim.model.request import CandidateRequest
 from treeclaim.replica import Asked
 from treeclaim.replica.placing_questions import PlacingQuestion
@@ -32,6 +38,9 @@ def placed_by(call: Call, placing: Placing, *, is_dry: bool) -> Reply:
         SearchGivenUpError: if it takes longer than a search may.
         ConcurrentChangeError: if others were there first again and again.
     """
+    together = None if is_dry or not placing.is_single else _with_others(call, placing)
+    if together is not None:
+        return together
     asked = asked_by(call)
     fixed: Sequence[Placement] = ()
     for _ in range(call.services.limits.claim_attempts):
@@ -54,6 +63,15 @@ def placed_by(call: Call, placing: Placing, *, is_dry: bool) -> Reply:
             body = _document(placing, outcome, holders, is_dry=False)
             return Reply(HTTPStatus.CREATED, body=body)
     raise ConcurrentChangeError
+
+
+def _with_others(call: Call, placing: Placing) -> Reply | None:
+    """Place the single consumer of a call together with those of others that wait; None if not."""
+    placement = call.services.batches.place(placing.requests[0])
+    if placement is None:
+        return None
+    outcome = Outcome({placement.consumer: placement}, (), None)
+    return Reply(HTTPStatus.CREATED, body=_document(placing, outcome, {}, is_dry=False))
 
 
 def _found(
@@ -137,17 +155,7 @@ def _amounts(request: CandidateRequest) -> Counter[str]:
 
 def _claims(placing: Placing, new: Sequence[Placement]) -> list[ConsumerClaim]:
     wanted = {consumer: request for request in placing.requests for consumer in request.consumers}
-    return [
-        ConsumerClaim(
-            consumer_uuid=placement.consumer,
-            allocations=placement.allocations,
-            project_id=wanted[placement.consumer].project_id,
-            user_id=wanted[placement.consumer].user_id,
-            generation=None,
-            consumer_type=wanted[placement.consumer].consumer_type,
-        )
-        for placement in new
-    ]
+    return [claim_of(wanted[placement.consumer], placement) for placement in new]
 
 
 def _document(

@@ -27,7 +27,10 @@ def candidate_table(
     table = Table(
         title=Text(title), caption=Text(f"?{query}"), title_justify="left", caption_justify="left"
     )
+    scores = answer.get("scores")
     table.add_column("#", justify="right")
+    if scores:
+        table.add_column("score", justify="right")
     table.add_column("takes")
     table.add_column("groups")
     for number, candidate in enumerate(answer["allocation_requests"], 1):
@@ -39,7 +42,8 @@ def candidate_table(
             f"{suffix or '(unsuffixed)'} → {', '.join(names.get(uuid, uuid) for uuid in providers)}"
             for suffix, providers in candidate.get("mappings", {}).items()
         ]
-        table.add_row(str(number), Text("\n".join(taken)), Text("\n".join(groups)))
+        first = [str(number), *([f"{scores[number - 1]:.6f}"] if scores else [])]
+        table.add_row(*first, Text("\n".join(taken)), Text("\n".join(groups)))
     if not answer["allocation_requests"]:
         table.add_row("", "no candidate", "")
     return table

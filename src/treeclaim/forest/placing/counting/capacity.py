@@ -199,7 +199,11 @@ class _Counter:
         counts: Integers,
         at: int,
     ) -> None:
-        while (found := query.first(allowed, keeps or (lambda _: True))) is not None:
+        while True:
+            with self._budget.scope():
+                found = query.first(allowed, keeps or (lambda _: True))
+            if found is None:
+                return
             self._budget.check()
             times = 1 if self._request.order is not None else self._times(query.scratch, found)
             query.scratch.take([(position, name, times * n) for position, name, n in found.gifts])

@@ -9,6 +9,7 @@ import psycopg
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection, Engine
 
+from treeclaim.store.database.driver import Ready
 from treeclaim.store.database.timeouts import Timeouts
 
 _MILLISECONDS = 1000
@@ -111,9 +112,9 @@ def _settings(timeouts: Timeouts, *, local: bool) -> str:
     return f"SELECT {', '.join(calls)}"
 
 
-def limit_lock_waits(connection: Connection, seconds: int) -> None:
-    """Set the timeout of one lock, for the rest of a transaction."""
-    connection.exec_driver_sql(
+def limit_of_lock_waits(seconds: int) -> Ready:
+    """Return what sets the timeout of one lock, for the rest of a transaction."""
+    return Ready(
         "SELECT set_config('lock_timeout', %(timeout)s, true)",
         {"timeout": str(seconds * _MILLISECONDS)},
     )

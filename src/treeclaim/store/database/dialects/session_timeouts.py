@@ -6,6 +6,7 @@ from typing import Any
 from sqlalchemy.engine import Connection, Engine
 
 from treeclaim.store.database.dialects import mariadb_timeouts, postgresql
+from treeclaim.store.database.driver import Ready
 from treeclaim.store.database.timeouts import TIMEOUTS_OPTION, Timeouts
 
 
@@ -27,16 +28,14 @@ def extend_timeouts(connection: Connection) -> None:
         mariadb_timeouts.extend_timeouts(connection, timeouts)
 
 
-def limit_lock_waits(connection: Connection, seconds: int) -> None:
-    """Shorten the timeout of one lock, for the rest of a transaction on PostgreSQL.
+def limit_of_lock_waits(connection: Connection, seconds: int) -> Ready | None:
+    """Return what shortens the timeout of one lock, for the rest of a transaction on PostgreSQL.
 
     Elsewhere sessions have it from their start; but PgBouncer may share those of PostgreSQL.
-
-    Raises:
-        DBAPIError: as for any statement.
     """
-    if connection.dialect.name == "postgresql":
-        postgresql.limit_lock_waits(connection, min(seconds, timeouts_of(connection).lock))
+    if connection.dialect.name != "postgresql":
+        return None
+    return postgresql.limit_of_lock_waits(min(seconds, timeouts_of(connection).lock))
 
 
 def set_read_timeout(connection: Any, seconds: float) -> None:

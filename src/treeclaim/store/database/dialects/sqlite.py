@@ -10,7 +10,7 @@ from urllib.parse import quote, unquote, urlsplit
 import sqlalchemy as sa
 from sqlalchemy.engine import URL, Connection, Engine
 
-from treeclaim.store.database.driver import send
+from treeclaim.store.database.driver import Ready, send
 from treeclaim.store.database.timeouts import Timeouts
 
 _MILLISECONDS = 1000
@@ -50,7 +50,7 @@ def prepare(engine: Engine, timeouts: Timeouts, *, synchronous: bool) -> None:
     @sa.event.listens_for(engine, "begin")
     def _begun(connection: Connection) -> None:
         writing = connection.get_execution_options().get("treeclaim_writing", False)
-        send(connection, "BEGIN IMMEDIATE" if writing else "BEGIN", ())
+        send(connection, Ready("BEGIN IMMEDIATE" if writing else "BEGIN"))
 
 
 def _create_private(path: str) -> None:

@@ -23,7 +23,7 @@ from treeclaim.model.errors import (
     TreeclaimError,
 )
 from treeclaim.store.database.compiled import CompiledStatement
-from treeclaim.store.database.transactions import RetryTransactionError, WriteTransaction, seconds
+from treeclaim.store.database.transactions import WriteTransaction, seconds
 from treeclaim.store.operations.allocations import consumers
 from treeclaim.store.operations.allocations.capacity import Ledger, NewAllocation
 from treeclaim.store.operations.allocations.locking import LockedClaims, lock
@@ -214,17 +214,13 @@ def _delete_allocations(
         RetryTransactionError: if there are others by now, written without these locks.
     """
     count = len(current.of(uuids))
-    if not count:
-        return
-    deleted = transaction.change(
-        _DELETE, uuids=sorted(uuid for uuid in uuids if uuid in current.by_consumer)
-    )
-    if deleted != count:
-        raise RetryTransactionError
+    if count:
+        holding = sorted(uuid for uuid in uuids if uuid in current.by_consumer)
+        transaction.change(_DELETE, rows=count, uuids=holding)
 
 
 def _insert_allocations(transaction: WriteTransaction, new: Sequence[NewAllocation]) -> None:
-    transaction.execute_each(
+    transaction.change_each(
         _INSERT,
         (
             {

@@ -110,7 +110,7 @@ def insert(
     transaction: WriteTransaction, claims: Sequence[ConsumerClaim], ids: "OwnerIds"
 ) -> None:
     """Insert rows for the consumers of claims, which have none; this locks them."""
-    transaction.execute_each(
+    transaction.change_each(
         _INSERT,
         (
             {
@@ -136,7 +136,7 @@ def lock_missing(transaction: WriteTransaction, uuids: Sequence[str]) -> None:
     if not uuids:
         return
     no_owner = {"project_id": 0, "user_id": 0, "generation": 0, "created_at": transaction.now}
-    transaction.execute_each(_INSERT, ({"uuid": uuid, **no_owner} for uuid in sorted(uuids)))
+    transaction.change_each(_INSERT, ({"uuid": uuid, **no_owner} for uuid in sorted(uuids)))
     transaction.change(_DELETE, uuids=sorted(uuids))
 
 
@@ -166,8 +166,9 @@ def update(
         )
         rows[key].append(consumer.id)
     for (generation, project, user, type_id, following), consumer_ids in rows.items():
-        changed = transaction.change(
+        transaction.change(
             _UPDATE,
+            rows=len(consumer_ids),
             ids=sorted(consumer_ids),
             known=generation,
             project=project,
@@ -176,8 +177,6 @@ def update(
             next=following,
             at=transaction.now,
         )
-        if changed != len(consumer_ids):
-            raise RetryTransactionError
 
 
 def delete(transaction: WriteTransaction, uuids: Collection[str]) -> None:
@@ -231,7 +230,7 @@ def insert_incomplete(
         return
     ids = OwnerIds(transaction)
     project, user = ids.of(projects, project_id), ids.of(users, user_id)
-    transaction.execute_each(
+    transaction.change_each(
         _INSERT,
         (
             {

@@ -12,7 +12,7 @@ from treeclaim.model.errors import ProviderGenerationConflictError, ProviderNotF
 from treeclaim.model.extension.news import EVERYTHING, Part
 from treeclaim.store.database.compiled import CompiledStatement
 from treeclaim.store.database.dialects.mariadb import is_galera
-from treeclaim.store.database.transactions import RetryTransactionError, WriteTransaction
+from treeclaim.store.database.transactions import WriteTransaction
 from treeclaim.store.schema.tables import resource_providers
 
 _COLUMNS = sa.select(
@@ -128,15 +128,14 @@ def raise_generation(
     Raises:
         RetryTransactionError: if another transaction has raised it since the row was locked.
     """
-    changed = transaction.change(
+    transaction.change(
         _RAISE_GENERATION,
+        rows=1,
         provider_id=provider.id,
         known=provider.generation,
         next=provider.generation + 1,
         at=transaction.now,
     )
-    if changed != 1:
-        raise RetryTransactionError
     provider.generation += 1
     transaction.touch_providers([provider.id], parts)
     return provider.generation
@@ -169,11 +168,9 @@ def raise_generations(
     for (step, known), ids in sorted(rows.items()):
         values = {"ids": sorted(ids), "step": step, "at": transaction.now}
         if known is None:
-            changed = transaction.change(_RAISE_ALL, **values)
+            transaction.change(_RAISE_ALL, rows=len(ids), **values)
         else:
-            changed = transaction.change(_RAISE_ALL_KNOWN, **values, known=known)
-        if changed != len(ids):
-            raise RetryTransactionError
+            transaction.change(_RAISE_ALL_KNOWN, rows=len(ids), **values, known=known)
 
 
 def _provider(row: Any) -> LockedProvider:

@@ -1,0 +1,131 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Consumers of separate calls, placed one after the other in a picture that follows the Forest.
+
+Each is placed beside those before it, as if these were written already. What a search begins with
+takes much longer than to place a consumer. So it is done once for all that want the same, and kept
+as long as nothing changes but what is used: before the next consumers, what is used is compared with
+the Forest where either has changed, and only the trees that differ are looked at again. What was
+placed and then written differs in nothing.
+"""
+
+from collections.abc import Sequence
+from time import monotonic
+
+import numpy as np
+
+from treeclaim.forest.bounds.budget import Budget
+from treeclaim.forest.domains.filters import require_known_names
+from treeclaim.forest.placing.candidate import placement_of
+from treeclaim.forest.placing.queries import Independent, Query, query_of
+from treeclaim.forest.placing.scratch import Scratch
+from treeclaim.forest.table.forest import Forest
+from treeclaim.model.errors import TreeclaimError
+from treeclaim.model.extension.placing import Placement, PlacingRequest
+from treeclaim.model.request import CandidateRequest
+
+MOST_BYTES = 32_000_000
+"""Of a series that is kept: a dozen flavors on 13,000 hosts."""
+
+
+class OutOfTimeError(TreeclaimError):
+    """The time for which a series may be used is over."""
+
+
+class Series:
+    """Places consumers that no rule concerns."""
+
+    def __init__(self, forest: Forest, most_bytes: int) -> None:
+        """Begin with what is used now.
+
+        Args:
+            forest: Where to search; it is not changed.
+            most_bytes: What a search may hold.
+        """
+        self._forest = forest
+        self._end = 0.0
+        self._budget = Budget(None, most_bytes, interrupted=self._check)
+        self._scratch = Scratch(forest)
+        self._queries: dict[CandidateRequest, Query] = {}
+        self._everywhere = np.ones(len(forest.order.roots), dtype=np.bool_)
+        self._shape = forest.order, forest.catalogue
+        self._refreshed = _refreshed(forest)
+
+    def _check(self) -> None:
+        if monotonic() > self._end:
+            raise OutOfTimeError
+
+    def may_follow(self, forest: Forest) -> bool:
+        """Follow the Forest as it is now, if that is possible and worth it.
+
+        Returns:
+            Whether consumers can be placed now; else a new series is to be made.
+        """
+        order, catalogue = self._shape
+        if (
+            forest is not self._forest
+            or forest.order is not order
+            or forest.catalogue is not catalogue
+            or _refreshed(forest) != self._refreshed
+            or self.nbytes > MOST_BYTES
+        ):
+            return False
+        trees = self._scratch.follow(forest)
+        if trees is None:
+            return False
+        for query in self._queries.values():
+            if isinstance(query, Independent):
+                query.renew(trees)
+        return True
+
+    @property
+    def nbytes(self) -> int:
+        """Return the bytes that this takes, about."""
+        queries = (query for query in self._queries.values() if isinstance(query, Independent))
+        return self._scratch.nbytes + sum(query.nbytes for query in queries)
+
+    def place(self, request: PlacingRequest, end: float) -> Placement | None:
+        """Find a place for the single consumer of a call, and take the room.
+
+        Args:
+            request: What it wants.
+            end: When the time for that is over, of the monotonic clock.
+
+        Returns:
+            None if there is none beside those placed before.
+
+        Raises:
+            TraitsNotFoundError, ResourceClassNotFoundError: if it names what does not exist.
+            OutOfTimeError: if it takes too long.
+            SearchTooLargeError: if it holds too much.
+        """
+        self._end = end
+        for alternative in request.alternatives:
+            require_known_names(self._forest, alternative)
+        for number, alternative in enumerate(request.alternatives):
+            with self._budget.scope():
+                self._budget.check()
+                found = self._query(alternative).first(self._everywhere, _any_trees)
+            if found is not None:
+                self._scratch.take(found.gifts)
+                for query in self._queries.values():
+                    if isinstance(query, Independent):
+                        query.note(found.trees)
+                (consumer,) = request.consumers
+                return placement_of(self._forest, consumer, number, found, ())
+        return None
+
+    def _query(self, request: CandidateRequest) -> Query:
+        if request not in self._queries:
+            self._scratch.own(name for group in request.groups for name in group.resources)
+            self._queries[request] = query_of(self._scratch, request, self._budget)
+        return self._queries[request]
+
+
+def _refreshed(forest: Forest) -> int:
+    """Return how often more than what is used of an inventory may have changed."""
+    return sum(columns.refreshed for columns in forest.classes.values())
+
+
+def _any_trees(trees: Sequence[int]) -> bool:
+    del trees
+    return True

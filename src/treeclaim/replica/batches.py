@@ -1,0 +1,167 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Placements that wait at the same time are found in one picture and written in one transaction.
+
+A call that places a single consumer is a search and a claim. Claims that wait at the same time share
+a transaction (decision 0014), so that each costs a fraction of one; here the searches before them are
+shared too. Nobody waits for a batch to fill: whoever finds none under way leads one at once, and who
+comes meanwhile joins the next.
+
+The picture shows everything that was committed before the batch began, and each consumer is placed
+beside those before it. So what is written is what calls one after the other would have written. Who
+finds nothing is not refused here: the room may have been taken in the picture for one that is not
+written after all. Neither is who holds something already, nor whom another process was before. These,
+and what takes long, go the way of calls that are alone.
+"""
+
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass
+from time import monotonic
+
+from treeclaim.forest.placing.series import OutOfTimeError, Series
+from treeclaim.model.claim import ConsumerClaim
+from treeclaim.model.errors import (
+    ResourceClassNotFoundError,
+    SearchTooLargeError,
+    TraitsNotFoundError,
+    TreeclaimError,
+)
+from treeclaim.model.extension.placing import Placement, PlacingRequest, claim_of
+from treeclaim.replica.asking import DEFAULT_MEMORY
+from treeclaim.replica.kept import LongQuestions
+from treeclaim.replica.lanes.fast import FIRST_PATIENCE, SECOND_PATIENCE
+from treeclaim.replica.questions import are_hard
+from treeclaim.replica.replica import Replica
+from treeclaim.store import Store
+from treeclaim.store.operations.allocations.placements import REFUSALS
+from treeclaim.store.operations.allocations.requests import PlacedMeanwhileError
+from treeclaim.store.reading.holders import holders_among
+from treeclaim.store.writes.groups import Fate, Groups, Member, NotWrittenError
+
+_TRY_ALONE = (PlacedMeanwhileError, NotWrittenError, *REFUSALS)
+"""After which a call goes the way of calls that are alone."""
+
+
+@dataclass(slots=True, eq=False)
+class _Wanted:
+    """A call that waits.
+
+    Attributes:
+        request: What its single consumer wants.
+        placement: Where that is by now, None if it is nowhere.
+    """
+
+    request: PlacingRequest
+    placement: Placement | None = None
+
+    @property
+    def consumer_uuids(self) -> list[str]:
+        return list(self.request.consumers)
+
+    @property
+    def names(self) -> set[str]:
+        return set(self.request.consumers)
+
+    @property
+    def key(self) -> bytes:
+        """What stands for it among questions that take long."""
+        return b"%d" % hash(self.request.alternatives)
+
+
+class Batches:
+    """Places single consumers, those together that come at the same time; thread-safe."""
+
+    def __init__(self, store: Store, replica: Replica) -> None:
+        """Begin with nobody waiting."""
+        self._store = store
+        self._replica = replica
+        self._series: Series | None = None
+        self._long = LongQuestions()
+        self._groups: Groups[_Wanted] = Groups(self._run_group, self._run_alone)
+
+    def place(self, request: PlacingRequest) -> Placement | None:
+        """Find a place for a new consumer, and claim it.
+
+        Args:
+            request: That of a call which has one consumer and no rules.
+
+        Returns:
+            Where it is now; None if nothing was written, whatever the reason: the call is then to
+            be answered as if it had not been here.
+
+        Raises:
+            StoreUnavailableError: if the database does not answer; the outcome may be unknown.
+            OverloadedError: if the Forest was not free in time.
+        """
+        wanted = _Wanted(request)
+        if are_hard(request.alternatives) or self._long.knows(wanted.key):
+            return None
+        self._groups.submit(wanted, float("inf"))
+        return wanted.placement
+
+    def _run_alone(self, member: Member[_Wanted]) -> None:
+        (refusal,) = self._placed([member.request])
+        if refusal is not None:
+            raise refusal
+
+    def _run_group(self, group: Sequence[Member[_Wanted]]) -> None:
+        refusals: Sequence[TreeclaimError | None]
+        try:
+            refusals = self._placed([member.request for member in group])
+        except TreeclaimError as error:
+            # The database, or the Forest, has nothing for anybody.
+            refusals = [error] * len(group)
+        leader, *others = group
+        leader.fate, leader.refusal = Fate.DONE, refusals[0]
+        for member, refusal in zip(others, refusals[1:], strict=True):
+            member.decide(Fate.DONE, refusal)
+
+    def _placed(self, wanted: Sequence[_Wanted]) -> list[TreeclaimError | None]:
+        """Place some consumers; return what there is to raise for each."""
+        failures: dict[_Wanted, TreeclaimError] = {}
+        waiting = deque(self._new_ones(wanted))
+        while waiting:
+            found = self._found(waiting)
+            if not found:
+                continue
+            refusals = self._store.place_each([claim for _, claim in found])
+            for (each, _), refusal in zip(found, refusals, strict=True):
+                if refusal is not None:
+                    each.placement = None
+                    if not isinstance(refusal, _TRY_ALONE):
+                        failures[each] = refusal
+        return [failures.get(each) for each in wanted]
+
+    def _new_ones(self, wanted: Sequence[_Wanted]) -> Sequence[_Wanted]:
+        """Return those who hold nothing, as they would take room in the picture of the others."""
+        if len(wanted) == 1:
+            return wanted
+        uuids = sorted(uuid for each in wanted for uuid in each.consumer_uuids)
+        holders = self._store.read(holders_among, uuids)
+        return [each for each in wanted if holders.keys().isdisjoint(each.consumer_uuids)]
+
+    def _found(self, waiting: deque[_Wanted]) -> list[tuple[_Wanted, ConsumerClaim]]:
+        """Take those from a queue for whom there is time now; return claims of who found a place."""
+        found: list[tuple[_Wanted, ConsumerClaim]] = []
+        with self._replica.current() as forest:
+            series = self._series
+            if series is None or not series.may_follow(forest):
+                series = Series(forest, DEFAULT_MEMORY)
+            # What is given up in the middle is in no state to be kept.
+            self._series = None
+            begin = monotonic()
+            # The first may begin late: what a search begins with serves the others too.
+            while waiting and (not found or monotonic() < begin + FIRST_PATIENCE):
+                each = waiting.popleft()
+                try:
+                    each.placement = series.place(each.request, begin + SECOND_PATIENCE)
+                except (TraitsNotFoundError, ResourceClassNotFoundError):
+                    # The way of calls that are alone tells where in the call that name is.
+                    continue
+                except (OutOfTimeError, SearchTooLargeError):
+                    self._long.note(each.key)
+                    return found
+                if each.placement is not None:
+                    found.append((each, claim_of(each.request, each.placement)))
+            self._series = series
+        return found

@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is searched again for each consumer is held once, however many there are."""
+
+from tests.forest.building import complete, record
+from treeclaim.forest.bounds.budget import Budget
+from treeclaim.forest.placing.counting.capacity import Fitting, fitting
+from treeclaim.forest.placing.placer import Placer
+from treeclaim.forest.table.forest import Forest
+from treeclaim.model.extension.placing import Placing, PlacingRequest
+from treeclaim.model.request import CandidateRequest, RequestGroup
+
+HOSTS = 20
+ROOM = 8
+NODES = 2
+
+# Two nodes of a host can serve each group, so each consumer is searched for.
+REQUEST = CandidateRequest(
+    (RequestGroup("_A", {"MEMORY_MB": 1}), RequestGroup("_B", {"MEMORY_MB": 1}))
+)
+
+
+def forest(room=ROOM):
+    """Hosts with two nodes each."""
+    made = Forest()
+    records = []
+    for host in range(1, HOSTS + 1):
+        records.append(record(host, inventories={"DISK_GB": 1}))
+        records += [
+            record(100 * host + node, parent=host, root=host, inventories={"MEMORY_MB": room})
+            for node in range(NODES)
+        ]
+    made.apply(complete(records))
+    return made
+
+
+def held_at_most(consumers):
+    """The least memory that suffices to place so many, about."""
+    call = Placing((PlacingRequest((REQUEST,), consumers, "p", "u", "t"),), ())
+    budget = Watched()
+    attempt = Placer(forest(), call, {}, budget).placed()
+    assert not attempt.unplaced
+    return budget.most
+
+
+class Watched(Budget):
+    """A budget that knows how much was held at a time."""
+
+    def __init__(self):
+        super().__init__(None, None)
+        self.most = 0
+
+    def hold(self, nbytes):
+        super().hold(nbytes)
+        self.most = max(self.most, self._held)
+
+
+def test_consumers_one_after_the_other_hold_no_more_than_one():
+    few, many = (held_at_most(tuple(f"c{n}" for n in range(count))) for count in (2, 50))
+    assert many <= 2 * few
+
+
+def test_counting_by_placing_holds_no_more_for_more_consumers():
+    held = []
+    for room in (ROOM, 10 * ROOM):
+        budget = Watched()
+        found = fitting(forest(room), REQUEST, Fitting(None, 1), budget)
+        assert found["fits"] == HOSTS * room * NODES // 2
+        held.append(budget.most)
+    assert held[1] <= 1.1 * held[0]

@@ -1,0 +1,144 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Consumers that a kept series places get what a call that knows nothing yet would give them.
+
+TREECLAIM_PROPERTY_EXAMPLES=N in the environment tries N worlds instead of the usual number.
+"""
+
+import os
+from collections import Counter
+from dataclasses import replace
+from time import monotonic
+
+from hypothesis import HealthCheck, event, given, settings
+from hypothesis import strategies as st
+
+from tests.forest.building import BEGINNING
+from tests.properties.forest_adapter import (
+    candidate_request,
+    every_path,
+    forest_of,
+    lowered,
+    records_of,
+)
+from tests.properties.test_what_is_kept_follows_claims import (
+    differences_of_usage,
+    told,
+    written,
+)
+from tests.reference.strategies import clouds, easy_requests, ordered_requests
+from tests.reference.world import Group, Request, World, uuid_of
+from treeclaim.forest.bounds.budget import Budget
+from treeclaim.forest.placing.placer import Placer
+from treeclaim.forest.placing.series import MOST_BYTES, Series
+from treeclaim.model.changes import Changes, UsageChange
+from treeclaim.model.extension.placing import Placing, PlacingRequest
+
+WORLDS = int(os.environ.get("TREECLAIM_PROPERTY_EXAMPLES", "25"))
+ROUNDS = 5
+LONG = 3_600.0
+
+
+@st.composite
+def questions(draw):
+    """A world where much fits, and some requests."""
+    world = draw(clouds())
+    plain = st.sampled_from(["VCPU", "FPGA", "MEMORY_MB"]).map(
+        lambda name: Request((Group("_A", {name: 1}),), order=(("spread", (), 1),))
+    )
+    kinds = st.one_of(plain, easy_requests(world), ordered_requests(world))
+    asked = draw(st.lists(kinds, min_size=1, max_size=3))
+    return world, [candidate_request(replace(one, nested=True)) for one in asked]
+
+
+@every_path
+def test_a_series_that_is_kept_places_as_a_call_in_a_forest_that_was_never_asked(sizes):
+    @settings(
+        max_examples=WORLDS,
+        deadline=None,
+        suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
+    )
+    @given(questions(), st.data())
+    def check(question, data):
+        world, requests = question
+        kept = forest_of(world)
+        series = Series(kept, MOST_BYTES)
+        for _ in range(ROUNDS):
+            consumers = data.draw(st.lists(st.sampled_from(requests), max_size=4))
+            wanted = [
+                PlacingRequest((one,), (f"c{number}",), "p", "u", "t")
+                for number, one in enumerate(consumers)
+            ]
+            if series.may_follow(kept):
+                event("followed")
+            else:
+                event("made anew")
+                series = Series(kept, MOST_BYTES)
+            found = [series.place(one, monotonic() + LONG) for one in wanted]
+            assert found == placed(world, wanted), (str(world), consumers)
+            event("some placed" if any(found) else "none placed")
+            used = claimed(data, [one for one in found if one is not None])
+            used.update(released(data, world))
+            world = used_in(kept, world, used)
+            if data.draw(st.integers(0, 4)) == 0:
+                before = records_of(world)
+                world, changed = data.draw(written(world))
+                kept.apply(data.draw(told(before, records_of(world), changed)))
+
+    with lowered(sizes):
+        check()
+
+
+def placed(world, wanted):
+    """Where one call puts the same consumers, None for those that find nothing."""
+    call = Placing(tuple(wanted), (), partial=True)
+    outcome = Placer(forest_of(world), call, {}, Budget()).placed()
+    return [outcome.placed.get(one.consumers[0]) for one in wanted]
+
+
+def claimed(data, found):
+    """What is used by some of the placements, which are written."""
+    used = Counter()
+    for placement in found:
+        if data.draw(st.integers(0, 3)):
+            event("written")
+            for provider, amounts in placement.allocations.items():
+                for name, amount in amounts.items():
+                    used[provider, name] += amount
+    return used
+
+
+def released(data, world):
+    """What others claim, or give back, meanwhile: less than nothing is used then."""
+    used = Counter()
+    for _ in range(data.draw(st.integers(0, 2))):
+        provider = data.draw(st.sampled_from(world.providers))
+        name = data.draw(st.sampled_from(sorted(provider.stock)))
+        there = provider.stock[name]
+        used[uuid_of(provider.name), name] = (
+            data.draw(st.integers(0, max(there.total, there.used))) - there.used
+        )
+    return used
+
+
+def used_in(kept, world, used):
+    """Let more be used, or less, in a Forest and a world; return the world."""
+    providers = [
+        replace(
+            one,
+            stock={
+                name: replace(stock, used=max(stock.used + used[uuid_of(one.name), name], 0))
+                for name, stock in one.stock.items()
+            },
+        )
+        for one in world.providers
+    ]
+    after = World(tuple(providers))
+    usage = {}
+    for old, new in zip(records_of(world), records_of(after), strict=True):
+        more = differences_of_usage(old, new)
+        if any(more.values()):
+            usage[new.id] = UsageChange(more, 0, 0, 0.0)
+    kept.apply(
+        Changes(BEGINNING, complete=False, records=[], removed=[], catalogue=None, usage=usage)
+    )
+    return after

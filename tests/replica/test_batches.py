@@ -1,0 +1,156 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Placements that wait at the same time share a search and a transaction."""
+
+import threading
+import uuid
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from tests.replica.worlds import claim
+from treeclaim.model.claim import ConsumerClaim
+from treeclaim.model.errors import StoreUnavailableError
+from treeclaim.model.extension.placing import PlacingRequest
+from treeclaim.model.request import CandidateRequest, RequestGroup
+from treeclaim.replica import Batches, Replica
+from treeclaim.replica import batches as batches_module
+from treeclaim.store import Store
+from treeclaim.store.reading.holders import holders_among
+
+PATIENT = 60.0
+HOSTS = 20
+ROOM = 2
+"""Consumers of four VCPU that a host has room for."""
+
+
+@pytest.fixture
+def batches(store):
+    return Batches(store, Replica(store))
+
+
+def wanted(consumer=None, name="VCPU"):
+    group = RequestGroup("", {name: 4})
+    consumers = (consumer or str(uuid.uuid4()),)
+    return PlacingRequest((CandidateRequest((group,)),), consumers, "p", "u", "INSTANCE")
+
+
+class HeldUp:
+    """The store's transactions of placements, of which the first waits until it may go on."""
+
+    def __init__(self, monkeypatch):
+        self.sizes = []
+        self.busy, self.may_go_on = threading.Event(), threading.Event()
+        place_each = Store.place_each
+
+        def slowly(store, claims):
+            self.sizes.append(len(claims))
+            if len(self.sizes) == 1:
+                self.busy.set()
+                assert self.may_go_on.wait(PATIENT)
+            return place_each(store, claims)
+
+        monkeypatch.setattr(Store, "place_each", slowly)
+        monkeypatch.setattr("treeclaim.store.writes.groups.PATIENCE", PATIENT)
+        monkeypatch.setattr(batches_module, "FIRST_PATIENCE", PATIENT)
+        monkeypatch.setattr(batches_module, "SECOND_PATIENCE", PATIENT)
+
+    def place(self, batches, requests):
+        """Place the first, and while that is under way all others; return where they are."""
+        first, *others = requests
+        with ThreadPoolExecutor(len(requests)) as pool:
+            pending = [pool.submit(batches.place, first)]
+            assert self.busy.wait(PATIENT)
+            pending += [pool.submit(batches.place, one) for one in others]
+            while len(batches._groups._waiting) < len(others):
+                threading.Event().wait(0.001)
+            self.may_go_on.set()
+            return [one.result(PATIENT) for one in pending]
+
+
+@pytest.fixture
+def held_up(monkeypatch):
+    return HeldUp(monkeypatch)
+
+
+def hosts(placements):
+    return Counter(uuid for one in placements if one is not None for uuid in one.allocations)
+
+
+def test_those_that_come_meanwhile_are_placed_together_beside_each_other(store, batches, held_up):
+    requests = [wanted() for _ in range(HOSTS * ROOM + 1)]
+    found = held_up.place(batches, requests)
+    assert held_up.sizes == [1, HOSTS * ROOM - 1]
+    assert sorted(hosts(found).values()) == [ROOM] * HOSTS
+    assert [one is None for one in found].count(True) == 1
+    told = {one.consumer: one.allocations for one in found if one is not None}
+    held = store.read(holders_among, sorted(one for each in requests for one in each.consumers))
+    assert {consumer: one.allocations for consumer, one in held.items()} == told
+
+
+def test_who_holds_something_already_takes_no_room_from_the_others(store, batches, held_up):
+    old = wanted()
+    there = {str(uuid.UUID(int=1)): {"VCPU": 4}}
+    store.place([ConsumerClaim(old.consumers[0], there, "p", "u", None, "INSTANCE")])
+    found = held_up.place(batches, [wanted(), old, *(wanted() for _ in range(HOSTS * ROOM - 2))])
+    assert found[1] is None
+    assert None not in found[:1] + found[2:]
+
+
+def test_of_two_calls_for_one_consumer_at_once_one_places(batches, held_up):
+    twice = wanted()
+    found = held_up.place(batches, [wanted(), twice, twice, wanted()])
+    assert [one is None for one in found].count(True) == 1
+    assert None not in (found[0], found[3])
+
+
+def test_whom_others_were_before_is_told_so_and_nobody_else(store, batches, monkeypatch):
+    place_each = Store.place_each
+
+    def late(self, claims):
+        (host,) = claims[0].allocations
+        claim(store, uuid.UUID(host).int)
+        return place_each(self, claims)
+
+    monkeypatch.setattr(Store, "place_each", late)
+    assert batches.place(wanted()) is None
+    monkeypatch.undo()
+    assert batches.place(wanted()) is not None
+
+
+def test_a_name_that_does_not_exist_concerns_its_call_alone(batches, held_up):
+    found = held_up.place(batches, [wanted(), wanted(name="CUSTOM_NONE"), wanted()])
+    assert [one is None for one in found] == [False, True, False]
+
+
+def test_what_takes_long_is_not_tried_again_for_a_while(batches, monkeypatch):
+    monkeypatch.setattr(batches_module, "SECOND_PATIENCE", -1.0)
+    assert batches.place(wanted()) is None
+    monkeypatch.undo()
+    assert batches.place(wanted()) is None
+    batches._long.clear()
+    assert batches.place(wanted()) is not None
+
+
+def test_a_database_that_does_not_answer_is_told_to_all(batches, held_up, monkeypatch):
+    def silent(store, operation, *args):
+        raise StoreUnavailableError("it is away")
+
+    found = []
+
+    def place(request):
+        try:
+            found.append(batches.place(request))
+        except StoreUnavailableError as error:
+            found.append(error)
+
+    with ThreadPoolExecutor(3) as pool:
+        pool.submit(place, wanted())
+        assert held_up.busy.wait(PATIENT)
+        for number in (1, 2):
+            pool.submit(place, wanted())
+            while len(batches._groups._waiting) < number:
+                threading.Event().wait(0.001)
+        monkeypatch.setattr(Store, "read", silent)
+        held_up.may_go_on.set()
+    assert [isinstance(one, StoreUnavailableError) for one in found].count(True) == 2

@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Texts of what is in the database or comes from it, the same where only ids and times differ.
+
+Sequences give out other ids in each schedule, streams draw their identities at random, and the time
+goes on. So an id is replaced by a mark, and kept beside the text: two texts with ids say the same if
+a renaming of ids turns all of them into each other. Ids that a world gives are no such ids.
+"""
+
+import re
+from dataclasses import dataclass
+
+import sqlalchemy as sa
+
+FIRST_ID = 1000
+"""Sequences begin here, out of the way of the ids that worlds give; all amounts are less."""
+
+_NUMBER = re.compile(r"\d{4,}")
+_TIME = re.compile(r"datetime\.datetime\([^)]*\)|\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d[.\d]*")
+_MARK = "#"
+
+
+@dataclass(frozen=True)
+class Text:
+    """A text with marks instead of ids, and the ids in their order."""
+
+    marked: str
+    ids: tuple[str, ...]
+
+
+def text_of(raw, known):
+    """Mark the ids of a text, but those that are known, and all times."""
+    ids = []
+
+    def marked(match):
+        number = match[0]
+        if number in known:
+            return number
+        ids.append(number)
+        return _MARK
+
+    return Text(_NUMBER.sub(marked, _TIME.sub("time", raw)), tuple(ids))
+
+
+def numbers_in(raw):
+    """The ids that stand in a script."""
+    return frozenset(_NUMBER.findall(raw))
+
+
+def text_of_rows(rows, known):
+    """One text of many rows, in an order that ids have no part in, unless rows differ in them alone."""
+    texts = sorted((text_of(row, known) for row in rows), key=lambda one: (one.marked, one.ids))
+    return Text(
+        "\n".join(one.marked for one in texts), tuple(found for one in texts for found in one.ids)
+    )
+
+
+def renamed(ids):
+    """Ids by the order in which they come first."""
+    numbers = {}
+    return tuple([numbers.setdefault(one, len(numbers)) for one in ids])
+
+
+_ROW = {
+    "sqlite": "json_array({})",
+    "postgresql": "CAST(ROW({}) AS text)",
+    "mariadb": "JSON_ARRAY({})",
+}
+
+
+def query_of_all(kind, tables):
+    """One query for the rows of all tables as texts, without their times."""
+    queries = []
+    for table in tables:
+        columns = [one.name for one in table.c if not isinstance(one.type, sa.DateTime)]
+        row = _ROW[kind].format(", ".join(columns))
+        queries.append(f"SELECT '{table.name}', {row} FROM {table.name}")
+    return " UNION ALL ".join(queries)
