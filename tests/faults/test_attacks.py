@@ -33,6 +33,7 @@ CLIENT_SECONDS = 120
 """Longer than the service lets anybody wait."""
 
 ATTACKERS = 8
+ESTABLISHED = psutil.CONN_ESTABLISHED
 DEAF = 4
 """As many as there are threads. Each has a child until it is given up, and few have one at a time."""
 
@@ -60,13 +61,13 @@ class Place:
 
     def ports_of_clients(self):
         """The ports of the clients that are connected to it."""
-        family = [self.process, *self.process.children(recursive=True)]
-        return {
-            one.raddr.port
-            for process in family
-            for one in process.net_connections("tcp")
-            if one.raddr and one.status == psutil.CONN_ESTABLISHED
-        }
+        found = set()
+        for process in (self.process, *self.process.children(recursive=True)):
+            # Children end with their questions.
+            with suppress(psutil.NoSuchProcess):
+                connected = process.net_connections("tcp")
+                found |= {one.raddr.port for one in connected if one.status == ESTABLISHED}
+        return found
 
     def client(self, **headers):
         """A client with full rights, unless headers say otherwise."""

@@ -35,6 +35,7 @@ from treeclaim.model.request import (
     RequestGroup,
 )
 from treeclaim.replica import Asked
+from treeclaim.replica.asking import DEFAULT_MEMORY
 from treeclaim.replica.children import child
 from treeclaim.replica.children.wire import packed, unpacked
 
@@ -42,10 +43,11 @@ from treeclaim.replica.children.wire import packed, unpacked
 def test_a_question_that_takes_too_much_memory_is_refused(replica):
     def greedy(_forest, budget):
         held = []
-        while True:
+        # Four times as much as it may have, so that to be refused late is not enough.
+        while len(held) < 4 * DEFAULT_MEMORY // 10_000_000:
             budget.check()
             held.append(bytearray(10_000_000))
-        yield b""
+        yield b"{}"
 
     with pytest.raises(SearchTooLargeError):
         list(replica.answer(Scripted(greedy), Asked.now(60)))

@@ -73,6 +73,15 @@ def test_others_are_answered_while_children_compute(replica, store):
     assert all(isinstance(outcome[0], OverloadedError) for _, outcome in hard)
 
 
+def test_what_turns_out_to_be_long_in_the_worker_is_left_to_a_child(replica):
+    asked = Scripted(endless, b"nobody knew", is_hard=False)
+    thread, outcome = asked_in_thread(replica, asked, seconds=5)
+    eventually(children, "a child runs")
+    assert b"".join(replica.answer(question(key="short")))
+    thread.join(60)
+    assert isinstance(outcome[0], SearchGivenUpError)
+
+
 def test_a_child_reflects_what_was_committed_before_the_question(replica, store):
     """The Forest of the replica is of an earlier moment when the question comes."""
     plant(store, 100)
@@ -96,12 +105,23 @@ def test_an_answer_of_a_child_is_kept_until_something_changes(replica, store):
 @pytest.mark.parametrize(
     "script", [endless, deaf], ids=["that looks at the clock", "that does not"]
 )
-def test_a_question_is_given_up_when_its_time_is_over(replica, script):
+@pytest.mark.parametrize("seconds", [0.5, 2.0], ids=["in the brief part", "in the long part"])
+def test_a_question_is_given_up_when_its_time_is_over(replica, script, seconds):
     begin = time.monotonic()
     with pytest.raises(SearchGivenUpError) as refusal:
-        list(replica.answer(Scripted(script), Asked.now(0.5)))
-    assert 0.4 < time.monotonic() - begin < 10
-    assert refusal.value.seconds == 0.5
+        list(replica.answer(Scripted(script), Asked.now(seconds)))
+    assert seconds - 0.1 < time.monotonic() - begin < 20
+    assert refusal.value.seconds == seconds
+
+
+@pytest.mark.parametrize("seconds", [5, 30, 600])
+def test_a_child_that_does_not_look_at_the_clock_is_killed_a_tenth_late_at_most(replica, seconds):
+    with replica.current() as forest:
+        working = parent.Child(Scripted(deaf), forest, Asked.now(seconds))
+    try:
+        assert 0 < working.time_left <= 1.1 * seconds
+    finally:
+        working.end()
 
 
 def test_the_time_in_a_queue_counts(replica):
