@@ -284,7 +284,7 @@ class Attack:
 
     Attributes:
         begin: Returns its context.
-        outcomes: What attackers may get: clear refusals.
+        outcomes: What attackers get: clear refusals.
         megabytes: How much larger the service may be meanwhile; children have a budget of their own.
     """
 
@@ -313,7 +313,8 @@ def test_others_are_answered_memory_is_bounded_and_attackers_are_refused(place, 
     with Memory(place.process) as memory:
         with attack.begin(place) as outcome:
             others_are_answered(place)
-        assert sum(outcome.seen.values()) > 0
-        assert set(outcome.seen) <= attack.outcomes, outcome.seen
+        # On a slow machine some are told to come again later, but never all.
+        assert set(outcome.seen) & attack.outcomes, outcome.seen
+        assert set(outcome.seen) <= attack.outcomes | {503}, outcome.seen
     assert memory.most - before < attack.megabytes * MEGABYTE
     others_are_answered(place, rounds=1)
