@@ -50,7 +50,7 @@ class Sent:
 def sends_together(connection: Connection) -> bool:
     """Tell whether several statements take one round trip.
 
-    Not where somebody stops before each statement, as tests do that explore schedules.
+    Not where somebody listens to each statement, as tests do that explore schedules.
     """
     is_able = connection.dialect.driver == "psycopg" and psycopg.Pipeline.is_supported()
     return is_able and not any(True for _ in connection.dispatch.before_cursor_execute)
@@ -67,13 +67,15 @@ def send(connection: Connection, ready: Ready) -> Sent:
         DBAPIError: what the database would not do.
     """
     cursor = connection.connection.cursor()
+    for note in connection.dispatch.before_cursor_execute:
+        note(connection, cursor, ready.sql, ready.parameters, None, ready.is_many)
     try:
-        for note in connection.dispatch.before_cursor_execute:
-            note(connection, cursor, ready.sql, ready.parameters, None, ready.is_many)
         if ready.is_many:
             cursor.executemany(ready.sql, ready.parameters)
         else:
             _execute(connection, cursor, ready)
+        for note in connection.dispatch.after_cursor_execute:
+            note(connection, cursor, ready.sql, ready.parameters, None, ready.is_many)
         return _sent(cursor, ready)
     except BaseException as error:  # noqa: BLE001 - it is raised again
         _fail(connection, cursor, ready, error)
@@ -114,6 +116,11 @@ def _sent(cursor: Any, ready: Ready) -> Sent:
 def _fail(connection: Connection, cursor: Any, ready: Ready, error: BaseException) -> NoReturn:
     """Raise an error as SQLAlchemy does, which closes lost connections and asks its listeners.
 
-    The library has no public way to be told of an error.
+    The library has no public way to be told of an error. Without its context of a statement it takes
+    any for the database's, so what is neither that nor the end of the process is raised as it is.
     """
+    if isinstance(error, Exception) and not isinstance(
+        error, connection.dialect.loaded_dbapi.Error
+    ):
+        raise error
     connection._handle_dbapi_exception(error, ready.sql, ready.parameters, cursor, None)  # noqa: SLF001
