@@ -14,6 +14,7 @@ import httpx
 import psutil
 
 from bench.ports import free_port
+from treeclaim.server.processes.orders import Role
 
 HEADERS = {
     "x-auth-token": "admin",
@@ -71,12 +72,12 @@ class Service:
         self.log = log
 
     def workers(self):
-        """The processes that answer requests."""
+        """The processes that answer requests, without those that they fork for long questions."""
         found = []
         for one in psutil.Process(self.process.pid).children(recursive=True):
             # One that has just died is no worker.
             with suppress(psutil.NoSuchProcess):
-                if "resource_tracker" not in " ".join(one.cmdline()):
+                if one.name() == Role.WORKER and one.parent().name() != Role.WORKER:
                     found.append(one)
         return found
 
@@ -89,7 +90,7 @@ class Service:
 
 @contextmanager
 def running(database, folder, workers=4, threads=4, prefix=(), **environment):
-    """Run the service; yield it when it answers."""
+    """Run the service; yield it when it answers and has all its workers."""
     port = free_port()
     log = Path(folder) / f"service-{port}.log"
     command = [
@@ -112,6 +113,8 @@ def running(database, folder, workers=4, threads=4, prefix=(), **environment):
             if process.poll() is not None or time.monotonic() > deadline:
                 raise RuntimeError(log.read_text(errors="replace"))
             time.sleep(0.05)
+        # The first of them answers already while the others are born.
+        eventually(lambda: len(service.workers()) >= workers)
         yield service
     finally:
         process.send_signal(signal.SIGTERM)
