@@ -16,7 +16,8 @@ from treeclaim.model.microversions import MAXIMUM, MINIMUM, Version
 from treeclaim.model.provider import Provider
 
 NAMES = st.text(st.characters(exclude_categories=["Cs"]) | st.sampled_from('",\\\0%'), max_size=8)
-UUIDS = st.uuids().map(str)
+# Databases of long ago have uuids in other forms too.
+UUIDS = st.uuids().map(str) | st.uuids().map(lambda made: made.hex) | st.just("short")
 PROVIDERS = st.lists(
     st.builds(
         Provider,

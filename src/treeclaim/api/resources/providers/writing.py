@@ -149,6 +149,9 @@ def _filled(text: bytes, uuids: _Uuids) -> list[bytes]:
             np.ndarray((count,), kind, filled, offset, (len(text),))[:] = found
             offset = text.find(room, offset + kind.itemsize)
     texts: list[bytes] = np.frombuffer(filled, dtype=f"S{len(text)}").tolist()
+    if b"\0" in filled:
+        # numpy pads uuids with that; an old database may have shorter ones than the API makes.
+        return [text.replace(b"\0", b"") for text in texts]
     return texts
 
 
