@@ -1,0 +1,29 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Candidates are named by their uuids, whatever the length of those that an old database has."""
+
+import pytest
+
+from tests.forest.building import answer_of, forest_of, provider_uuid, record
+from treeclaim.model.request import CandidateRequest, RequestGroup
+
+OLD = ("short", "0" * 31 + "1", provider_uuid(3))
+
+
+@pytest.mark.parametrize("groups", [("",), ("1", "2")], ids=["alike", "of several patterns"])
+def test_candidates_have_the_uuids_that_the_database_has(groups):
+    records = [
+        record(number, None if number == 1 else 1, 1, {"VCPU": 8}, uuid=uuid)
+        for number, uuid in enumerate(OLD, 1)
+    ]
+    request = CandidateRequest(
+        tuple(RequestGroup(suffix=suffix, resources={"VCPU": 1}) for suffix in groups)
+    )
+    answer = answer_of(forest_of(records), request)
+    named = {uuid for one in answer["allocation_requests"] for uuid in one["allocations"]}
+    mapped = {
+        uuid
+        for one in answer["allocation_requests"]
+        for uuids in one["mappings"].values()
+        for uuid in uuids
+    }
+    assert named == mapped == set(answer["provider_summaries"]) == set(OLD)
