@@ -5,6 +5,7 @@ import atexit
 import os
 import pwd
 import shutil
+import signal
 import socket
 import subprocess
 import tempfile
@@ -71,6 +72,8 @@ class _Server:
     """A database that is there from the start, from which others are made."""
     drop = ""
     """The statement that removes a database, whatever is connected to it."""
+    end = signal.SIGTERM
+    """The signal that stops the server, whoever is connected."""
 
     def __init__(self):
         self.port = free_port()
@@ -138,8 +141,8 @@ class _Server:
     def stop(self):
         """End the server and take its folder away."""
         if self.process is not None:
-            self.process.terminate()
-            self.process.wait(timeout=30)
+            self.process.send_signal(self.end)
+            self.process.wait(timeout=60)
         shutil.rmtree(self.folder, ignore_errors=True)
 
     @contextmanager
@@ -163,6 +166,7 @@ class Postgresql(_Server):
     """PostgreSQL, the newest that is installed."""
 
     user = "postgres"
+    end = signal.SIGINT
     first_database = "postgres"
     drop = "DROP DATABASE {name} WITH (FORCE)"
 

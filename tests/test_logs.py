@@ -2,7 +2,9 @@
 """No client writes a line of the log, or the rest of one."""
 
 import logging
+import os
 import re
+import subprocess
 import sys
 import threading
 from queue import SimpleQueue
@@ -14,9 +16,9 @@ from hypothesis import strategies as st
 from oslo_log.formatters import ContextFormatter
 
 from tests.servers import eventually
-from treeclaim import config
+from treeclaim import config, logs
 from treeclaim.api.middleware.layers import _target
-from treeclaim.logs import RequestLine, _OneLine, _write, one_line
+from treeclaim.logs import _MOST_LINES, RequestLine, _OneLine, _write, one_line, tell_request
 
 HOSTILE = st.text(
     st.one_of(
@@ -163,3 +165,41 @@ def test_a_record_tells_when_and_where_the_request_was(handlers):
     assert record.created == line.created
     assert record.threadName == threading.current_thread().name
     assert record.extra == {"status": "200"}
+
+
+ENDS_WITHIN_A_LOG = """
+import logging, sys
+from treeclaim import config, logs
+
+options = config.load(config_files=[]).options
+logs.set_up(options, "treeclaim")
+logs.write_requests_behind()
+logs.tell_request(logs.RequestLine("asked for %s", ("/",), dict, {}))
+# As a handler of a signal does, that comes while this thread writes to the log.
+for handler in logging.getLogger().handlers:
+    handler.acquire()
+sys.exit(3)
+"""
+
+
+def test_a_process_ends_in_the_middle_of_its_log():
+    ended = subprocess.run(
+        [sys.executable, "-c", ENDS_WITHIN_A_LOG],
+        env=os.environ | {"OS_PLACEMENT_DATABASE__CONNECTION": "sqlite://"},
+        timeout=60,
+        check=False,
+        capture_output=True,
+    )
+    assert ended.returncode == 3, ended.stderr
+
+
+def test_clients_cannot_outrun_the_log(handlers, monkeypatch):
+    sink, _, _ = handlers
+    waiting = SimpleQueue()
+    monkeypatch.setattr(logs, "_behind", waiting)
+    for number in range(_MOST_LINES):
+        tell_request(told(number))
+    assert sink.writes == []
+    tell_request(told(_MOST_LINES))
+    assert waiting.qsize() == _MOST_LINES
+    assert f"asked for /{_MOST_LINES}" in "".join(sink.writes)

@@ -27,7 +27,10 @@ _GATHER = 0.1
 """Seconds in which lines gather before they are written."""
 
 _MOST_LINES = 1_000
-"""Lines that are written at once."""
+"""Lines that wait, and that are written at once. With the longest targets they take 64 MB."""
+
+_LONGEST_END = 5.0
+"""Seconds for which a process that ends waits until its lines are written."""
 
 _LOG = logging.getLogger(__name__)
 
@@ -152,9 +155,10 @@ _behind: SimpleQueue[RequestLine | None] | None = None
 
 
 def tell_request(line: RequestLine) -> None:
-    """Log the line of a request."""
-    if _behind is not None:
-        _behind.put(line)
+    """Log the line of a request; at once where too many wait, so that clients cannot outrun a log."""
+    behind = _behind
+    if behind is not None and behind.qsize() < _MOST_LINES:
+        behind.put(line)
     else:
         REQUESTS.handle(line.record())
 
@@ -171,11 +175,15 @@ def write_requests_behind() -> None:
     _behind = lines
 
     def write_the_rest() -> None:
-        """Write the remaining lines, and those of requests under way at once."""
+        """Write the remaining lines, and those of requests under way at once.
+
+        Not for ever: a server may end the process in a handler of a signal, and the thread that it
+        interrupts may hold the lock of the log.
+        """
         global _behind  # noqa: PLW0603 - see above
         _behind = None
         lines.put(None)
-        writer.join()
+        writer.join(_LONGEST_END)
 
     # Unlike atexit, this is done at the end of a process that a server made by multiprocessing too.
     Finalize(None, write_the_rest, exitpriority=0)

@@ -5,16 +5,24 @@ Or they fall silent, as if the machine behind had lost its power: nothing is cut
 """
 
 import contextlib
+import select
 import selectors
 import socket
 import threading
 
 
 class Proxy:
-    """Passes bytes between a port of its own and the first of some others that can be reached."""
+    """Passes bytes between a port of its own and the first of some others that can be reached.
+
+    Attributes:
+        cut_in: After how many more messages of clients the line of the next is cut; None for never.
+        is_heard: Whether the server still gets that message.
+    """
 
     def __init__(self, *targets):
         self.targets = targets
+        self.cut_in = None
+        self.is_heard = False
         self._lock = threading.Lock()
         self._pairs = set()
         self.refusing = False
@@ -76,20 +84,36 @@ class Proxy:
         with selectors.DefaultSelector() as selector, contextlib.suppress(OSError, ValueError):
             selector.register(inner, selectors.EVENT_READ, outer)
             selector.register(outer, selectors.EVENT_READ, inner)
-            while self._pass_once(selector):
+            while self._pass_once(selector, inner):
                 pass
         with self._lock:
             self._pairs.discard(pair)
         _close(pair)
 
-    def _pass_once(self, selector):
+    def _pass_once(self, selector, inner):
         for key, _ in selector.select():
             data = key.fileobj.recv(65536)
             if not data:
                 return False
             self._passing.wait()
+            is_last = key.fileobj is inner and self._is_the_last()
+            if is_last and not self.is_heard:
+                return False
             key.data.sendall(data)
+            if is_last:
+                # The server has done what it was told, and says so to nobody. It may still have to
+                # be told more before it answers.
+                select.select([key.data], [], [], 0.1)
+                return False
         return True
+
+    def _is_the_last(self):
+        """Whether the line of this message of a client is to be cut."""
+        with self._lock:
+            if self.cut_in is None:
+                return False
+            self.cut_in -= 1
+            return self.cut_in == -1
 
 
 def _close(pair):

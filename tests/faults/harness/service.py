@@ -89,6 +89,17 @@ class Service:
 
 
 @contextmanager
+def _shown_on_failure(log):
+    """Print what a service says of the failure of a block, for the report of the test."""
+    try:
+        yield
+    except BaseException:
+        lines = log.read_text(errors="replace").splitlines()
+        print(*(line for line in lines if " INFO " not in line), sep="\n")
+        raise
+
+
+@contextmanager
 def running(database, folder, workers=4, threads=4, prefix=(), **environment):
     """Run the service; yield it when it answers and has all its workers."""
     port = free_port()
@@ -115,7 +126,8 @@ def running(database, folder, workers=4, threads=4, prefix=(), **environment):
             time.sleep(0.05)
         # The first of them answers already while the others are born.
         eventually(lambda: len(service.workers()) >= workers)
-        yield service
+        with _shown_on_failure(log):
+            yield service
     finally:
         process.send_signal(signal.SIGTERM)
         try:

@@ -6,7 +6,7 @@ from contextlib import contextmanager, suppress
 from typing import Any
 
 from sqlalchemy.engine import Connection, Engine
-from sqlalchemy.exc import DBAPIError, OperationalError
+from sqlalchemy.exc import DBAPIError, OperationalError, ResourceClosedError
 
 
 @contextmanager
@@ -15,12 +15,13 @@ def connected(engine: Engine) -> Iterator[Connection]:
 
     Raises:
         DBAPIError: as for any statement. Errors of the driver itself, which SQLAlchemy passes on
-            while it sets the isolation level, are wrapped too: such a connection is lost.
+            while it sets the isolation level, are wrapped too: such a connection is lost. So is
+            the first one of an engine that is closed before SQLAlchemy has asked about the server.
     """
     errors = engine.dialect.loaded_dbapi.Error
     try:
         connection = engine.connect()
-    except errors as error:
+    except (errors, ResourceClosedError) as error:
         raise OperationalError(None, None, error, connection_invalidated=True) from error
     try:
         yield connection

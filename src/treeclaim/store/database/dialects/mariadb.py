@@ -70,9 +70,11 @@ def _skip_second_rollbacks(engine: Engine) -> None:
 
     @sa.event.listens_for(engine, "handle_error")
     def _failed(context: ExceptionContext) -> None:
-        if context.connection is not None and not context.connection.invalidated:
-            # The COMMIT may have failed.
-            context.connection.info[_ENDED] = False
+        connection = context.connection
+        # The COMMIT may have failed. Other errors need nothing, nor have all connections this record:
+        # the first one of an engine, which SQLAlchemy asks about the server, has none.
+        if connection is not None and connection.in_transaction() and not connection.invalidated:
+            connection.info[_ENDED] = False
 
     @sa.event.listens_for(engine, "reset")
     def _given_back(connection: Any, record: ConnectionPoolEntry, _state: Any) -> None:

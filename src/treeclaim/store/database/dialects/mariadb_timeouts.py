@@ -70,11 +70,15 @@ def set_read_timeout(connection: Any, seconds: float) -> None:
 
 
 def extend_timeouts(connection: Connection, timeouts: Timeouts) -> None:
-    """Set the timeouts of reading everything, for the rest of a transaction."""
+    """Set the timeouts of reading everything, for the rest of a transaction.
+
+    Raises:
+        DBAPIError: as for any statement.
+    """
     connection.info[_EXTENDED] = True
     driver: Any = connection.connection.dbapi_connection
     set_read_timeout(driver, timeouts.load_silence)
-    _set(driver, timeouts.extended())
+    connection.exec_driver_sql(_settings(driver, timeouts.extended()))
 
 
 def _set_keepalive(connection: Any, timeouts: Timeouts) -> None:
@@ -96,21 +100,26 @@ def _set_keepalive(connection: Any, timeouts: Timeouts) -> None:
 
 
 def _set(connection: Any, timeouts: Timeouts) -> None:
-    """Set the timeouts of the session that the server supports."""
+    """Set the timeouts of the session of a driver's connection."""
     cursor = connection.cursor()
     try:
-        if "mariadb" in str(connection.get_server_info()).lower():
-            own = {
-                "max_statement_time": timeouts.statement,
-                "idle_transaction_timeout": timeouts.idle,
-            }
-        else:
-            own = {"max_execution_time": timeouts.statement * _MILLISECONDS}
-        limits = {
-            "innodb_lock_wait_timeout": timeouts.lock,
-            "lock_wait_timeout": timeouts.lock,
-        } | own
-        settings = ", ".join(f"{name} = {value}" for name, value in limits.items())
-        cursor.execute(f"SET SESSION {settings}")
+        cursor.execute(_settings(connection, timeouts))
     finally:
         cursor.close()
+
+
+def _settings(connection: Any, timeouts: Timeouts) -> str:
+    """Return one statement that sets the timeouts which the server of a connection supports."""
+    if "mariadb" in str(connection.get_server_info()).lower():
+        own = {
+            "max_statement_time": timeouts.statement,
+            "idle_transaction_timeout": timeouts.idle,
+        }
+    else:
+        own = {"max_execution_time": timeouts.statement * _MILLISECONDS}
+    limits = {
+        "innodb_lock_wait_timeout": timeouts.lock,
+        "lock_wait_timeout": timeouts.lock,
+    } | own
+    settings = ", ".join(f"{name} = {value}" for name, value in limits.items())
+    return f"SET SESSION {settings}"

@@ -1,0 +1,129 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A connection may be lost at any message of any work, the first ones of a process included."""
+
+import uuid
+from contextlib import closing, suppress
+
+import pytest
+from sqlalchemy.engine import make_url
+
+from tests.databases import MissingServerError, server_of
+from tests.faults.harness.proxy import Proxy
+from treeclaim.model.claim import ConsumerClaim
+from treeclaim.model.errors import StoreUnavailableError
+from treeclaim.model.inventory import Inventory
+from treeclaim.replica import Replica
+from treeclaim.store import DatabaseSettings, Store
+from treeclaim.store.operations.catalogue import standard_names
+from treeclaim.store.operations.providers import inventories, providers
+from treeclaim.store.reading.holders import holders_among
+from treeclaim.store.schema import revisions as schema
+from treeclaim.store.writes.groups import NotWrittenError
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(scope="module", params=["postgresql", "mariadb"])
+def server(request):
+    """A server of databases."""
+    try:
+        return server_of(request.param)
+    except MissingServerError as missing:
+        pytest.skip(str(missing))
+
+
+@pytest.fixture(scope="module")
+def database(server, tmp_path_factory):
+    """A database with a host; and the host."""
+    host = str(uuid.uuid4())
+    with server.database(tmp_path_factory.mktemp("database")) as url:
+        with closing(Store(DatabaseSettings(url))) as store:
+            schema.sync(store.engine)
+            store.write(standard_names.sync_standard_names)
+            store.write(providers.create, uuid=host, name=host, parent_uuid=None)
+            stock = {"VCPU": Inventory(10_000)}
+            store.write(inventories.replace_all, host, 0, stock, zero_capacity_allowed=True)
+        yield url, host
+
+
+@pytest.fixture
+def proxy(server):
+    """A line to the server that can be cut."""
+    made = Proxy(server.port)
+    yield made
+    made.close()
+
+
+def _claims(host, count):
+    wanted = {host: {"VCPU": 1}}
+    return [
+        ConsumerClaim(str(uuid.uuid4()), wanted, "project", "user", None, "INSTANCE")
+        for _ in range(count)
+    ]
+
+
+def follow(store, host):
+    """Load everything, and look at the feed."""
+    replica = Replica(store)
+    for _ in range(2):
+        with replica.current() as forest:
+            assert forest.row_of(host) is not None
+
+
+def read(store, _host):
+    """Read in a transaction."""
+    assert store.read(holders_among, [str(uuid.uuid4())]) == {}
+
+
+def read_everything(store, _host):
+    """Read in a transaction that may take long."""
+
+    def ask(transaction):
+        transaction.extend_timeouts()
+        return holders_among(transaction, [str(uuid.uuid4())])
+
+    assert store.read(ask) == {}
+
+
+def write(store, _host):
+    """Write alone."""
+    name = str(uuid.uuid4())
+    store.write(providers.create, uuid=name, name=name, parent_uuid=None)
+
+
+def claim(store, host):
+    """Claim alone."""
+    store.replace_allocations(_claims(host, 1))
+
+
+def claim_together(store, host):
+    """Claim as several clients at once."""
+    wanted = _claims(host, 3)
+    for one, refusal in zip(wanted, store.place_each(wanted), strict=True):
+        if isinstance(refusal, NotWrittenError):
+            store.place([one])
+        elif refusal is not None:
+            raise refusal
+
+
+@pytest.mark.parametrize("is_heard", [False, True])
+@pytest.mark.parametrize("work", [follow, read, read_everything, write, claim, claim_together])
+def test_whatever_message_is_lost_the_work_is_done_or_the_client_is_told(
+    work, is_heard, database, proxy
+):
+    url, host = database
+    through = make_url(url).set(port=proxy.port).render_as_string(hide_password=False)
+    proxy.is_heard = is_heard
+    messages = 0
+    is_over = False
+    while not is_over:
+        with closing(Store(DatabaseSettings(through))) as store:
+            proxy.cut_in = messages
+            # Any other failure would be a 500.
+            with suppress(StoreUnavailableError):
+                work(store, host)
+            is_over = proxy.cut_in >= 0
+            proxy.cut_in = None
+            work(store, host)
+        messages += 1
+    assert messages > 5
