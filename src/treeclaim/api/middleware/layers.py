@@ -15,7 +15,7 @@ from treeclaim.api.pipeline import OPERATION_KEY, VERSION_KEY
 from treeclaim.api.protocol.callers.caller import caller_of
 from treeclaim.api.protocol.callers.request_ids import HEADER, assign_request_id
 from treeclaim.api.protocol.remembering import remembering_short
-from treeclaim.logs import REQUESTS, RequestLine, tell_request
+from treeclaim.request_lines import REQUESTS, RequestLine, tell_request
 
 if TYPE_CHECKING:
     from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
@@ -125,4 +125,7 @@ def _log(
         seconds,
     )
     extra = {"status": code, "microversion": microversion, "seconds": round(seconds, 6)}
-    tell_request(RequestLine(_MESSAGE, arguments, caller_of(environment).context, extra))
+    who = caller_of(environment)
+    tell_request(
+        RequestLine(_MESSAGE, arguments, who.logged, who.request_id, who.global_request_id, extra)
+    )

@@ -34,12 +34,15 @@ class Caller:
 
     def context(self) -> dict[str, Any]:
         """Return the caller as oslo.log's formatters want it."""
-        who = self.identity
-        logged = _logged(None, None) if who is None else _logged(who.user_id, who.project_id)
-        return logged | {
+        return self.logged() | {
             "request_id": self.request_id,
             "global_request_id": self.global_request_id,
         }
+
+    def logged(self) -> dict[str, Any]:
+        """Return the same without the ids of the request; nobody may change it."""
+        who = self.identity
+        return _logged(None, None) if who is None else _logged(who.user_id, who.project_id)
 
 
 @remembering_short(_REMEMBERED, _LONGEST_REMEMBERED)
