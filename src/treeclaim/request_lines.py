@@ -9,7 +9,6 @@ others itself (`_Form`). A format that it cannot learn is followed line by line.
 """
 
 import logging
-import os
 import threading
 import time
 from collections import defaultdict
@@ -227,9 +226,9 @@ def _form_of(line: RequestLine, formatter: logging.Formatter) -> _Form | None:
     early = formatter.format(marked.record())
     late = formatter.format(replace(marked, created=second + _LATEST).record())
     gaps = [(early.find(mark), len(mark), value) for mark, value in _OWN_VALUES.items()]
-    at = len(os.path.commonprefix([early, late]))
-    if early != late:
-        gaps.append((at, 3, lambda line: f"{int(line.milliseconds):03d}"))
+    differing = [at for at, pair in enumerate(zip(early, late, strict=False)) if len({*pair}) > 1]
+    if differing:
+        gaps.append((differing[0], 3, lambda line: f"{int(line.milliseconds):03d}"))
     form = _form_with(early, sorted((gap for gap in gaps if gap[0] >= 0), key=lambda gap: gap[0]))
     return form if _is_right(form, line, formatter) else None
 
