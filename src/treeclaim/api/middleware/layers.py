@@ -3,7 +3,7 @@
 
 import logging
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
@@ -11,6 +11,7 @@ from urllib.parse import quote
 from prometheus_client import Counter, Histogram
 
 from treeclaim import metrics
+from treeclaim.api.middleware.wsgi_types import Headers, Write
 from treeclaim.api.pipeline import OPERATION_KEY, VERSION_KEY
 from treeclaim.api.protocol.callers.caller import caller_of
 from treeclaim.api.protocol.callers.request_ids import HEADER, assign_request_id
@@ -45,9 +46,7 @@ class RequestIds:
         """Answer with the id."""
         request_id = assign_request_id(environment)
 
-        def start(
-            status: str, headers: list[tuple[str, str]], exc_info: Any = None, /
-        ) -> Callable[[bytes], object]:
+        def start(status: str, headers: Headers, exc_info: Any = None, /) -> Write:
             return start_response(status, [*headers, (HEADER, request_id)], exc_info)
 
         return self._application(environment, start)
@@ -65,9 +64,7 @@ class RequestRecord:
         """Answer, count and log."""
         begin = perf_counter()
 
-        def start(
-            status: str, headers: list[tuple[str, str]], exc_info: Any = None, /
-        ) -> Callable[[bytes], object]:
+        def start(status: str, headers: Headers, exc_info: Any = None, /) -> Write:
             code = status.split(" ", 1)[0]
             seconds = perf_counter() - begin
             _count(environment, code, seconds)
@@ -110,9 +107,7 @@ def _target(environment: "WSGIEnvironment") -> str:
     return target
 
 
-def _log(
-    environment: "WSGIEnvironment", code: str, headers: list[tuple[str, str]], seconds: float
-) -> None:
+def _log(environment: "WSGIEnvironment", code: str, headers: Headers, seconds: float) -> None:
     length = next((value for name, value in headers if name.lower() == "content-length"), "-")
     microversion = environment.get(VERSION_KEY, "-")
     arguments = (
