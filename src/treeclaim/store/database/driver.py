@@ -11,14 +11,13 @@ results afterwards; the server executes them one after the other, as if they had
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, NoReturn, Self
+from typing import Any, NamedTuple, NoReturn, Self
 
 import psycopg
 from sqlalchemy.engine import Connection
 
 
-@dataclass(frozen=True, slots=True)
-class Ready:
+class Ready(NamedTuple):
     """SQL with its parameters.
 
     Attributes:
@@ -34,8 +33,7 @@ class Ready:
     is_many: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Sent:
+class Sent(NamedTuple):
     """What a driver says of a statement.
 
     Attributes:

@@ -2,8 +2,7 @@
 """The caller of a request, as log lines show it."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from oslo_context.context import RequestContext
 
@@ -18,8 +17,7 @@ _REMEMBERED, _LONGEST_REMEMBERED = 1_024, 256
 """Callers, and characters of user and project: 256 KiB."""
 
 
-@dataclass(frozen=True, slots=True)
-class Caller:
+class Caller(NamedTuple):
     """The caller of a request.
 
     Attributes:
