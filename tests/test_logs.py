@@ -7,6 +7,7 @@ import re
 import subprocess
 import sys
 import threading
+from contextlib import contextmanager
 from queue import SimpleQueue
 from urllib.parse import unquote_to_bytes
 
@@ -16,9 +17,18 @@ from hypothesis import strategies as st
 from oslo_log.formatters import ContextFormatter
 
 from tests.servers import eventually
-from treeclaim import config, logs
+from treeclaim import config, request_lines
 from treeclaim.api.middleware.layers import _target
-from treeclaim.logs import _MOST_LINES, RequestLine, _OneLine, _write, one_line, tell_request
+from treeclaim.logs import OneLine, one_line
+from treeclaim.request_lines import (
+    _MOST_LINES,
+    _WORTH_A_FORM,
+    RequestLine,
+    _form_of,
+    _texts,
+    _write,
+    tell_request,
+)
 
 HOSTILE = st.text(
     st.one_of(
@@ -36,7 +46,7 @@ def formatter(tmp_path_factory):
     file = tmp_path_factory.mktemp("logs") / "placement.conf"
     file.write_text("[placement_database]\nconnection = sqlite://\n")
     options = config.load(config_files=[str(file)]).options
-    return _OneLine(
+    return OneLine(
         ContextFormatter(project="p", version="", config=options, datefmt="%Y-%m-%d %H:%M:%S")
     )
 
@@ -112,10 +122,11 @@ class Records(logging.Handler):
         self.messages.append(record.getMessage())
 
 
-def told(number, context=None):
+def told(number, caller=None, text="asked for %s"):
     """The line of a request."""
-    known = {"request_id": f"req-{number}", "user": "me", "project": "here"} | (context or {})
-    return RequestLine("asked for %s", (f"/{number}",), lambda: known, {"status": "200"})
+    known = {"user": "me", "project": "here"} | (caller or {})
+    arguments = (f"/{number}",) if "%" in text else ()
+    return RequestLine(text, arguments, lambda: known, f"req-{number}", None, {"status": "200"})
 
 
 @pytest.fixture
@@ -135,7 +146,7 @@ def test_lines_of_requests_are_written_together_as_each_would_be(handlers, forma
     _write(waiting)
     (written,) = sink.writes
     assert written.splitlines() == [formatter.format(line.record()) for line in lines]
-    assert "[ req-0 a\\nb here" in written
+    assert "[None req-0 a\\nb here" in written
     assert errors.writes == []
     assert records.messages == ["asked for /0", "asked for /1", "asked for /2"]
 
@@ -145,7 +156,7 @@ def test_a_line_that_cannot_be_written_does_not_stop_the_others(handlers):
         raise ValueError("no caller")
 
     waiting = SimpleQueue()
-    broken = RequestLine("asked for %s", ("/",), fails, {})
+    broken = RequestLine("asked for %s", ("/",), fails, "req-0", None, {})
     written = threading.Thread(target=_write, args=(waiting,))
     written.start()
     waiting.put(broken)
@@ -169,12 +180,14 @@ def test_a_record_tells_when_and_where_the_request_was(handlers):
 
 ENDS_WITHIN_A_LOG = """
 import logging, sys
-from treeclaim import config, logs
+from treeclaim import config, logs, request_lines
 
 options = config.load(config_files=[]).options
 logs.set_up(options, "treeclaim")
-logs.write_requests_behind()
-logs.tell_request(logs.RequestLine("asked for %s", ("/",), dict, {}))
+request_lines.write_behind()
+request_lines.tell_request(
+    request_lines.RequestLine("asked for %s", ("/",), dict, "req-1", None, {})
+)
 # As a handler of a signal does, that comes while this thread writes to the log.
 for handler in logging.getLogger().handlers:
     handler.acquire()
@@ -196,10 +209,73 @@ def test_a_process_ends_in_the_middle_of_its_log():
 def test_clients_cannot_outrun_the_log(handlers, monkeypatch):
     sink, _, _ = handlers
     waiting = SimpleQueue()
-    monkeypatch.setattr(logs, "_behind", waiting)
+    monkeypatch.setattr(request_lines, "_behind", waiting)
     for number in range(_MOST_LINES):
         tell_request(told(number))
     assert sink.writes == []
     tell_request(told(_MOST_LINES))
     assert waiting.qsize() == _MOST_LINES
     assert f"asked for /{_MOST_LINES}" in "".join(sink.writes)
+
+
+NOON = 1_800_000_000
+CALLERS = [
+    {"user": "me", "project": "here"},
+    {"user": "a\nb", "project": "\ue000message\ue000"},
+    {"user": "%(message)s", "user_identity": "%s"},
+]
+REQUESTS = st.tuples(
+    HOSTILE,
+    st.sampled_from(CALLERS),
+    st.sampled_from([None, "req-global", "\ue000id\ue000"]),
+    st.sampled_from([0.0, 0.0009999, 0.25, 0.9999, 1.5]),
+)
+
+
+def asked(text, caller, global_id, moment):
+    """The line of a request at some moment."""
+    line = RequestLine("%s", (text,), lambda: caller, f"req-{moment}", global_id, {"status": text})
+    line.created = NOON + moment
+    return line
+
+
+FORMATS = [
+    None,
+    "%(request_id)s %(message)s",
+    "%(asctime)s.%(msecs)03d %(message)s [%(request_id)s]",
+    "%(created)f %(message)s",
+    "%(isotime)s %(message)s",
+    "%(message).20s %(request_id)-60s %(global_request_id)s",
+    "%(message)s %(message)s",
+    "%(threadName)s %(extra)s %(message)s",
+    "no message at all",
+]
+
+
+@given(
+    st.lists(REQUESTS, max_size=6),
+    st.sampled_from(FORMATS),
+    st.sampled_from([1, _WORTH_A_FORM, 3 * _WORTH_A_FORM]),
+)
+def test_many_lines_are_what_the_formatter_writes_of_each(formatter, requests, form, copies):
+    lines = [asked(*request) for request in requests for _ in range(copies)]
+    with in_format(formatter, form):
+        assert _texts(lines, formatter) == [formatter.format(line.record()) for line in lines]
+
+
+@contextmanager
+def in_format(formatter, form):
+    """Let the operator have configured another format."""
+    options = formatter._inner.conf
+    if form is not None:
+        options.set_override("logging_context_format_string", form)
+    try:
+        yield
+    finally:
+        options.clear_override("logging_context_format_string")
+
+
+def test_the_usual_format_is_learned(formatter):
+    assert _form_of(asked("/", CALLERS[0], None, 0.5), formatter) is not None
+    with in_format(formatter, "%(created)f %(message)s"):
+        assert _form_of(asked("/", CALLERS[0], None, 0.5), formatter) is None

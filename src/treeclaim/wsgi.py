@@ -13,7 +13,7 @@ from importlib import import_module
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
-from treeclaim import __version__, allocator, config, logs
+from treeclaim import __version__, allocator, config, logs, request_lines
 from treeclaim.api.app import application_of, start_services
 from treeclaim.api.middleware.draining import Draining
 from treeclaim.api.protocol.operations.services import Services
@@ -60,7 +60,7 @@ def start() -> Started:
     """
     configuration = config.load()
     logs.set_up(configuration.options, config.PROJECT)
-    logs.write_requests_behind()
+    request_lines.write_behind()
     logs.tell_options(configuration.options)
     allocator.keep_large_blocks()
     allocator.collect_rarely()

@@ -63,7 +63,7 @@ class Admission:
             yield
             return
         end = time.monotonic() + LONGEST_WAIT
-        with self._kinds[kind].inside(end, is_gone), self._all.inside(end, is_gone):
+        with _Stay(self._kinds[kind], end, is_gone), _Stay(self._all, end, is_gone):
             yield
 
 
@@ -75,23 +75,21 @@ class _Class:
         self._got_on_at = time.monotonic()
         self._is_failing = False
 
-    @contextmanager
-    def inside(self, end: float, is_gone: Callable[[], bool] | None) -> Iterator[None]:
-        self._enter(end, is_gone)
-        try:
-            yield
-        except (OverloadedError, StoreUnavailableError):
+    def leave(self, error: BaseException | None) -> None:
+        """Give the thread back, and note whether the request got on."""
+        if isinstance(error, OverloadedError | StoreUnavailableError):
             self._is_failing = True
-            raise
-        except BaseException:
-            self._get_on()
-            raise
         else:
-            self._get_on()
-        finally:
-            self._gate.release()
+            self._got_on_at = time.monotonic()
+            self._is_failing = False
+        self._gate.release()
 
-    def _enter(self, end: float, is_gone: Callable[[], bool] | None) -> None:
+    def enter(self, end: float, is_gone: Callable[[], bool] | None) -> None:
+        """Take a thread, waiting for one if necessary.
+
+        Raises:
+            OverloadedError: if there is no room.
+        """
         if self._gate.acquire(0):
             if self._gate.inside == self._gate.most and not self._is_failing:
                 # All threads are taken: progress is measured from now on.
@@ -105,10 +103,23 @@ class _Class:
         if not self._gate.acquire(patience, gives_up):
             raise OverloadedError("service")
 
-    def _get_on(self) -> None:
-        self._got_on_at = time.monotonic()
-        self._is_failing = False
-
     @property
     def _is_stalled(self) -> bool:
         return time.monotonic() - self._got_on_at > STALLED_AFTER
+
+
+class _Stay:
+    """The stay of one request in a class; a generator in its place would cost twice as much."""
+
+    def __init__(self, stays_in: _Class, end: float, is_gone: Callable[[], bool] | None) -> None:
+        self._class = stays_in
+        self._end = end
+        self._is_gone = is_gone
+
+    def __enter__(self) -> None:
+        self._class.enter(self._end, self._is_gone)
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, _frames: object
+    ) -> None:
+        self._class.leave(error)

@@ -3,7 +3,7 @@
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from treeclaim.api.protocol.operations import Operation
 from treeclaim.api.resources.aggregates import operations as aggregates
@@ -36,8 +36,7 @@ OPERATIONS: tuple[Operation, ...] = (
 """All operations of the service; a new noun adds a line."""
 
 
-@dataclass(frozen=True, slots=True)
-class Route:
+class Route(NamedTuple):
     """A path that was found.
 
     Attributes:

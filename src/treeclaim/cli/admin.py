@@ -9,7 +9,7 @@ flavors again.
 import argparse
 from typing import Any
 
-from treeclaim import logs
+from treeclaim import logs, request_lines
 from treeclaim.cli.config_options import add_config_options
 from treeclaim.cli.configuration import configuration_of
 from treeclaim.cli.output import CommandError
@@ -30,7 +30,7 @@ def run(options: argparse.Namespace) -> int:
     """Serve until stopped."""
     configuration = configuration_of(options)
     logs.set_up(configuration.options, PROJECT)
-    logs.write_requests_behind()
+    request_lines.write_behind()
     logs.tell_options(configuration.options)
     try:
         with opened_store(configuration) as store:

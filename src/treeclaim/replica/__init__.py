@@ -9,7 +9,16 @@ lane for what is short, `slow` with `child`, `parent` and `wire` the one for wha
 from treeclaim.replica.asking import Asked
 from treeclaim.replica.batches import Batches
 from treeclaim.replica.following import Picture
+from treeclaim.replica.kept import KeptAnswer
 from treeclaim.replica.questions import CandidateQuestion, ExplainQuestion
 from treeclaim.replica.replica import Replica
 
-__all__ = ["Asked", "Batches", "CandidateQuestion", "ExplainQuestion", "Picture", "Replica"]
+__all__ = [
+    "Asked",
+    "Batches",
+    "CandidateQuestion",
+    "ExplainQuestion",
+    "KeptAnswer",
+    "Picture",
+    "Replica",
+]

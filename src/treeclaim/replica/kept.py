@@ -38,15 +38,20 @@ class KeptAnswer:
         pieces: JSON, when joined. Answers may have pieces in common: the summaries of a thousand
             trees are the same until one of them changes.
         candidates: How many are in it.
+        modified_at: When what it shows changed last, in seconds since the epoch; None where clients
+            are not told.
     """
 
     pieces: Sequence[Piece]
-    candidates: int
+    candidates: int = 0
+    modified_at: float | None = None
 
     @classmethod
-    def of(cls, pieces: Iterable[Piece], candidates: int) -> "KeptAnswer":
+    def of(
+        cls, pieces: Iterable[Piece], candidates: int = 0, modified_at: float | None = None
+    ) -> "KeptAnswer":
         """Make it of pieces of any length, without a copy of those that are large."""
-        return cls(tuple(_few(pieces)), candidates)
+        return cls(tuple(_few(pieces)), candidates, modified_at)
 
     @cached_property
     def size(self) -> int:

@@ -89,6 +89,25 @@ class Replica:
         """Return the Forest's position in the feed, within a block of `current`."""
         return self._follower.cursor
 
+    @property
+    def version(self) -> int:
+        """Return a number that changes with the Forest, within a block of `current`."""
+        return self._follower.version
+
+    def known(self, key: bytes) -> KeptAnswer | None:
+        """Return an answer that was kept and still holds, within a block of `current`."""
+        return self._answers.find(self._follower.version, key)
+
+    def keep(self, version: int, key: bytes, answer: KeptAnswer) -> None:
+        """Keep an answer until the Forest changes.
+
+        Args:
+            version: Of the Forest, when the answer was read from it.
+            key: Of the question, see `questions.key_of`.
+            answer: What would be answered again.
+        """
+        self._answers.keep(version, key, answer)
+
     def at_one_moment(
         self,
         of_forest: Callable[[Forest, Cursor], Found],

@@ -220,25 +220,55 @@ class Store:
         Raises:
             StoreUnavailableError: if the database does not answer.
         """
-        try:
-            return self._read_once(operation, *args, **kwargs)
-        except SQLAlchemyError as error:
-            if failure_of(error) not in {Failure.CONFLICT, Failure.LOST}:
-                raise self._translator.refused(error) from error
-        try:
-            return self._read_once(operation, *args, **kwargs)
-        except SQLAlchemyError as error:
-            raise self._translator.refused(error) from error
 
-    def _read_once(
+        def once() -> Result:
+            with connected(self._reading) as connection, connection.begin():
+                return operation(ReadTransaction(connection), *args, **kwargs)
+
+        return self._tried_twice(once)
+
+    def read_at_once(
         self,
         operation: Callable[Concatenate[ReadTransaction, Arguments], Result],
         /,
         *args: Arguments.args,
         **kwargs: Arguments.kwargs,
     ) -> Result:
-        with connected(self._reading) as connection, connection.begin():
-            result = operation(ReadTransaction(connection), *args, **kwargs)
+        """Run an operation that sends one compiled query, as `read` does.
+
+        On SQLite such a query is a transaction by itself, and sees one snapshot. To begin one around
+        it, and to end it, takes as long as the query.
+
+        Raises:
+            StoreUnavailableError: if the database does not answer.
+        """
+        if self.engine.dialect.name != "sqlite":
+            return self.read(operation, *args, **kwargs)
+
+        def once() -> Result:
+            with connected(self._reading) as connection:
+                return operation(ReadTransaction(connection), *args, **kwargs)
+
+        return self._tried_twice(once)
+
+    def _tried_twice(self, once: Callable[[], Result]) -> Result:
+        """Read, and read again if the connection is lost.
+
+        Raises:
+            StoreUnavailableError: if the database does not answer.
+        """
+        try:
+            result = once()
+        except SQLAlchemyError as error:
+            if failure_of(error) not in {Failure.CONFLICT, Failure.LOST}:
+                raise self._translator.refused(error) from error
+        else:
+            self.outages.answered()
+            return result
+        try:
+            result = once()
+        except SQLAlchemyError as error:
+            raise self._translator.refused(error) from error
         self.outages.answered()
         return result
 

@@ -2,6 +2,7 @@
 """The connection that looks at the feed: replaced once, and a failure that stays is told as such."""
 
 import pytest
+import sqlalchemy as sa
 
 from tests.databases import KINDS, empty_database
 from treeclaim.model.errors import StoreUnavailableError
@@ -32,3 +33,21 @@ def test_a_failure_that_stays_says_that_the_store_is_unavailable_and_no_sql(prob
         probe.rows("SELECT secret FROM nowhere")
     assert "nowhere" not in str(caught.value)
     assert probe.rows("SELECT 3") == [(3,)]
+
+
+def test_the_version_stays_until_another_connection_commits(probe):
+    before = probe.version()
+    if before is None:
+        pytest.skip("the database has no cheap number")
+    assert probe.version() == before
+    with probe._engine.begin() as connection:
+        connection.execute(sa.text("CREATE TABLE things (id INTEGER)"))
+    changed = probe.version()
+    assert changed != before
+    assert probe.version() == changed
+
+
+def test_versions_of_two_connections_are_never_the_same(probe):
+    before = probe.version()
+    probe._drop()
+    assert before is None or probe.version() != before

@@ -129,6 +129,7 @@ class Session:
         pool._idle += [replace(stream) for stream in known[:1]]
         self.store._committer._streams = pool
         self.store._looks._lately = tuple((stream.identity, stream.id) for stream in known)
+        self.store._looks._known = (None, {})
         self.follower = None
         self._start = changes
 

@@ -6,9 +6,11 @@ the next request, or closes the connection, which resets it and may lose the ans
 `treeclaim serve` reads bodies itself and does not need this layer; other servers do.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from time import monotonic
 from typing import TYPE_CHECKING, Any
+
+from treeclaim.api.middleware.wsgi_types import Headers, Write
 
 if TYPE_CHECKING:
     from wsgiref.types import InputStream, StartResponse, WSGIApplication, WSGIEnvironment
@@ -55,9 +57,7 @@ def _length_of(environment: "WSGIEnvironment") -> int:
 def _closing(start_response: "StartResponse") -> "StartResponse":
     """Announce in the answer that the connection closes after it."""
 
-    def start(
-        status: str, headers: list[tuple[str, str]], exc_info: Any = None, /
-    ) -> Callable[[bytes], object]:
+    def start(status: str, headers: Headers, exc_info: Any = None, /) -> Write:
         return start_response(status, [*headers, ("Connection", "close")], exc_info)
 
     return start

@@ -3,7 +3,7 @@
 
 import logging
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
@@ -11,11 +11,12 @@ from urllib.parse import quote
 from prometheus_client import Counter, Histogram
 
 from treeclaim import metrics
+from treeclaim.api.middleware.wsgi_types import Headers, Write
 from treeclaim.api.pipeline import OPERATION_KEY, VERSION_KEY
 from treeclaim.api.protocol.callers.caller import caller_of
 from treeclaim.api.protocol.callers.request_ids import HEADER, assign_request_id
 from treeclaim.api.protocol.remembering import remembering_short
-from treeclaim.logs import REQUESTS, RequestLine, tell_request
+from treeclaim.request_lines import REQUESTS, RequestLine, tell_request
 
 if TYPE_CHECKING:
     from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
@@ -45,9 +46,7 @@ class RequestIds:
         """Answer with the id."""
         request_id = assign_request_id(environment)
 
-        def start(
-            status: str, headers: list[tuple[str, str]], exc_info: Any = None, /
-        ) -> Callable[[bytes], object]:
+        def start(status: str, headers: Headers, exc_info: Any = None, /) -> Write:
             return start_response(status, [*headers, (HEADER, request_id)], exc_info)
 
         return self._application(environment, start)
@@ -65,9 +64,7 @@ class RequestRecord:
         """Answer, count and log."""
         begin = perf_counter()
 
-        def start(
-            status: str, headers: list[tuple[str, str]], exc_info: Any = None, /
-        ) -> Callable[[bytes], object]:
+        def start(status: str, headers: Headers, exc_info: Any = None, /) -> Write:
             code = status.split(" ", 1)[0]
             seconds = perf_counter() - begin
             _count(environment, code, seconds)
@@ -110,9 +107,7 @@ def _target(environment: "WSGIEnvironment") -> str:
     return target
 
 
-def _log(
-    environment: "WSGIEnvironment", code: str, headers: list[tuple[str, str]], seconds: float
-) -> None:
+def _log(environment: "WSGIEnvironment", code: str, headers: Headers, seconds: float) -> None:
     length = next((value for name, value in headers if name.lower() == "content-length"), "-")
     microversion = environment.get(VERSION_KEY, "-")
     arguments = (
@@ -125,4 +120,7 @@ def _log(
         seconds,
     )
     extra = {"status": code, "microversion": microversion, "seconds": round(seconds, 6)}
-    tell_request(RequestLine(_MESSAGE, arguments, caller_of(environment).context, extra))
+    who = caller_of(environment)
+    tell_request(
+        RequestLine(_MESSAGE, arguments, who.logged, who.request_id, who.global_request_id, extra)
+    )

@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Security headers on every answer, including those of other layers."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
+
+from treeclaim.api.middleware.wsgi_types import Headers, Write
 
 if TYPE_CHECKING:
     from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
@@ -24,9 +26,7 @@ class SafeHeaders:
     ) -> Iterable[bytes]:
         """Answer with the header."""
 
-        def start(
-            status: str, headers: list[tuple[str, str]], exc_info: Any = None, /
-        ) -> Callable[[bytes], object]:
+        def start(status: str, headers: Headers, exc_info: Any = None, /) -> Write:
             return start_response(status, [*headers, _NO_GUESSING], exc_info)
 
         return self._application(environment, start)

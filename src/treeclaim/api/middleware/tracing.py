@@ -6,7 +6,7 @@ exporter is configured by the OTEL_* environment variables of its specification.
 """
 
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from opentelemetry import propagate, trace
@@ -17,6 +17,7 @@ from opentelemetry.sdk.trace.export import BatchSpanProcessor
 from opentelemetry.trace import Span, SpanKind, StatusCode
 
 from treeclaim import metrics
+from treeclaim.api.middleware.wsgi_types import Headers, Write
 from treeclaim.api.pipeline import OPERATION_KEY, VERSION_KEY
 from treeclaim.api.protocol.callers.request_ids import request_id_of
 
@@ -52,9 +53,7 @@ class Tracing:
             method, context=propagate.extract(carrier), kind=SpanKind.SERVER
         ) as span:
 
-            def start(
-                status: str, headers: list[tuple[str, str]], exc_info: Any = None, /
-            ) -> Callable[[bytes], object]:
+            def start(status: str, headers: Headers, exc_info: Any = None, /) -> Write:
                 _describe(span, environment, method, int(status.split(" ", 1)[0]))
                 return start_response(status, headers, exc_info)
 

@@ -86,9 +86,10 @@ def matching_providers(forest: Forest, query: ProviderQuery) -> list[int]:
     if conditions.in_tree and not len(rows):
         return []
     filters.require_known_traits(forest, frozenset[str]().union(*conditions.required))
-    rows = filters.by_traits(forest, replace(conditions, forbidden=frozenset()), rows)
-    if conditions.required and not len(rows):
-        return []
+    if conditions.required:
+        rows = filters.by_traits(forest, replace(conditions, forbidden=frozenset()), rows)
+        if not len(rows):
+            return []
     filters.require_known_traits(forest, conditions.forbidden)
     rows = filters.without_forbidden_traits(forest, conditions, rows)
     rows = filters.members(forest, conditions, rows)

@@ -29,7 +29,7 @@ from functools import partial
 from pathlib import Path
 from time import monotonic, perf_counter
 
-from treeclaim import allocator, logs, metrics, wsgi
+from treeclaim import allocator, logs, metrics, request_lines, wsgi
 from treeclaim.api.app import store_of
 from treeclaim.config import PROJECT
 from treeclaim.model.errors import StoreUnavailableError
@@ -232,7 +232,7 @@ def _life(
 ) -> _Life:
     """Return what a forked process does."""
     _be_called(role.value)
-    logs.write_requests_behind()
+    request_lines.write_behind()
     metrics.tell_build()
     if role is Role.ADMIN:
         return partial(admin.serve_beside_workers, groundwork.configuration, first_process)

@@ -11,14 +11,13 @@ results afterwards; the server executes them one after the other, as if they had
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, NoReturn
+from typing import Any, NamedTuple, NoReturn, Self
 
 import psycopg
 from sqlalchemy.engine import Connection
 
 
-@dataclass(frozen=True, slots=True)
-class Ready:
+class Ready(NamedTuple):
     """SQL with its parameters.
 
     Attributes:
@@ -34,8 +33,7 @@ class Ready:
     is_many: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Sent:
+class Sent(NamedTuple):
     """What a driver says of a statement.
 
     Attributes:
@@ -47,41 +45,72 @@ class Sent:
     rowcount: int
 
 
-def sends_together(connection: Connection) -> bool:
+@dataclass(frozen=True, slots=True)
+class Listeners:
+    """Who is told of each statement of a connection.
+
+    To look them up takes SQLAlchemy as long as SQLite takes for a small statement, so a transaction
+    does that once.
+
+    Attributes:
+        before, after: Told before a statement is executed, and after.
+        executing: May execute it in place of the driver.
+    """
+
+    before: Sequence[Callable[..., Any]]
+    after: Sequence[Callable[..., Any]]
+    executing: Sequence[Callable[..., Any]]
+
+    @classmethod
+    def of(cls, connection: Connection) -> Self:
+        """Return those who listen now."""
+        told = connection.dispatch
+        return cls(
+            tuple(told.before_cursor_execute),
+            tuple(told.after_cursor_execute),
+            tuple(connection.dialect.dispatch.do_execute),
+        )
+
+
+def sends_together(connection: Connection, listeners: Listeners) -> bool:
     """Tell whether several statements take one round trip.
 
     Not where somebody listens to each statement, as tests do that explore schedules.
     """
     is_able = connection.dialect.driver == "psycopg" and psycopg.Pipeline.is_supported()
-    return is_able and not any(True for _ in connection.dispatch.before_cursor_execute)
+    return is_able and not listeners.before
 
 
-def send(connection: Connection, ready: Ready) -> Sent:
+def send(connection: Connection, ready: Ready, listeners: Listeners | None = None) -> Sent:
     """Execute a statement.
 
     Args:
-        connection: In a transaction.
+        connection: In a transaction, or for a single query.
         ready: The statement.
+        listeners: Of the connection, if they are known.
 
     Raises:
         DBAPIError: what the database would not do.
     """
+    told = listeners or Listeners.of(connection)
     cursor = connection.connection.cursor()
-    for note in connection.dispatch.before_cursor_execute:
+    for note in told.before:
         note(connection, cursor, ready.sql, ready.parameters, None, ready.is_many)
     try:
         if ready.is_many:
             cursor.executemany(ready.sql, ready.parameters)
         else:
-            _execute(connection, cursor, ready)
-        for note in connection.dispatch.after_cursor_execute:
+            _execute(cursor, ready, told)
+        for note in told.after:
             note(connection, cursor, ready.sql, ready.parameters, None, ready.is_many)
         return _sent(cursor, ready)
     except BaseException as error:  # noqa: BLE001 - it is raised again
         _fail(connection, cursor, ready, error)
 
 
-def send_together(connection: Connection, some: Sequence[Ready]) -> list[Sent]:
+def send_together(
+    connection: Connection, some: Sequence[Ready], listeners: Listeners
+) -> list[Sent]:
     """Execute statements by one round trip, in their order.
 
     Raises:
@@ -93,17 +122,18 @@ def send_together(connection: Connection, some: Sequence[Ready]) -> list[Sent]:
         with driver.pipeline():
             for ready in some:
                 cursors.append(driver.cursor())
-                _execute(connection, cursors[-1], ready)
+                _execute(cursors[-1], ready, listeners)
         return [_sent(cursor, ready) for cursor, ready in zip(cursors, some, strict=True)]
     except BaseException as error:  # noqa: BLE001 - it is raised again
         _fail(connection, cursors[-1] if cursors else None, some[0], error)
 
 
-def _execute(connection: Connection, cursor: Any, ready: Ready) -> None:
+def _execute(cursor: Any, ready: Ready, listeners: Listeners) -> None:
     """Execute, unless somebody who listens does."""
-    listeners = connection.dialect.dispatch.do_execute
-    if not any(execute(cursor, ready.sql, ready.parameters, None) for execute in listeners):
-        cursor.execute(ready.sql, ready.parameters)
+    for execute in listeners.executing:
+        if execute(cursor, ready.sql, ready.parameters, None):
+            return
+    cursor.execute(ready.sql, ready.parameters)
 
 
 def _sent(cursor: Any, ready: Ready) -> Sent:

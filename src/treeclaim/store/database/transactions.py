@@ -14,7 +14,14 @@ from treeclaim.model.changes import UsageChange
 from treeclaim.model.extension.news import EVERYTHING, Part, Touched
 from treeclaim.store.database.compiled import CompiledStatement, Values
 from treeclaim.store.database.dialects import session_timeouts
-from treeclaim.store.database.driver import Ready, Sent, send, send_together, sends_together
+from treeclaim.store.database.driver import (
+    Listeners,
+    Ready,
+    Sent,
+    send,
+    send_together,
+    sends_together,
+)
 
 Item = TypeVar("Item")
 
@@ -31,6 +38,7 @@ class ReadTransaction:
     def __init__(self, connection: Connection, deadline: float | None = None) -> None:
         self.connection = connection
         self._deadline = deadline
+        self._listeners = Listeners.of(connection)
 
     def extend_timeouts(self) -> None:
         """Lift the deadline and extend the timeouts, for the rest of a transaction that reads all.
@@ -68,7 +76,7 @@ class ReadTransaction:
         return list(self._run(statement, values).all())
 
     def _send(self, ready: Ready) -> Sent:
-        return send(self.connection, ready)
+        return send(self.connection, ready, self._listeners)
 
     def each(self, statement: Executable) -> Iterator[Any]:
         """Yield the rows of a query whose result is as large as the database."""
@@ -99,7 +107,7 @@ class WriteTransaction(ReadTransaction):
         self.touched_providers: dict[int, Touched] = {}
         self.touched_catalogue = False
         self._later: list[_Later] = []
-        self._sends_together = sends_together(connection)
+        self._sends_together = sends_together(connection, self._listeners)
 
     def execute(self, statement: Executable, /, **values: Any) -> CursorResult[Any]:
         """Execute a statement that writes."""
@@ -148,7 +156,7 @@ class WriteTransaction(ReadTransaction):
         if self._sends_together:
             self._later.append(later)
         else:
-            later.check(send(self.connection, ready))
+            later.check(super()._send(ready))
 
     def flush(self) -> None:
         """Execute what was left for later: where one round trip takes several statements.
@@ -165,9 +173,9 @@ class WriteTransaction(ReadTransaction):
         later, self._later = self._later, []
         every = [*(each.ready for each in later), *queries]
         if len(every) > 1:
-            sent = send_together(self.connection, every)
+            sent = send_together(self.connection, every, self._listeners)
         else:
-            sent = [send(self.connection, ready) for ready in every]
+            sent = [super(WriteTransaction, self)._send(ready) for ready in every]
         for each, done in zip(later, sent, strict=False):
             each.check(done)
         return sent[len(later) :]

@@ -7,6 +7,9 @@ rows are all there is and name nothing to load, the reader knows everything by t
 load, in a snapshot of its own (`unread.py`): a change of a tree's shape, a stream that it did not
 know or that had long been still, a pruning, a commit of very many rows.
 
+Where the database tells cheaply whether anything was committed since the last look, and nothing was,
+that look still holds.
+
 Which streams moved lately is remembered here, in one place for all readers of a process; it decides
 what a look costs, never what it tells.
 """
@@ -16,7 +19,7 @@ from collections.abc import Sequence
 from enum import Enum
 from typing import Any
 
-from treeclaim.model.changes import Changes, Cursor
+from treeclaim.model.changes import Changes, Cursor, Positions
 from treeclaim.store.feed.probe import Probe
 from treeclaim.store.feed.told import FeedRow, Told
 from treeclaim.store.feed.unread import StreamRow, has_gap, reached_by
@@ -62,6 +65,8 @@ class Looks:
         self._probe = probe
         self._pair = _PAIR.format(mark=mark)
         self._lately: tuple[tuple[int, int], ...] = ()
+        self._known: tuple[tuple[int, int] | None, Positions] = (None, {})
+        """How far all streams were at which version of the database."""
 
     def since(self, cursor: Cursor) -> Changes | More | None:
         """Return what was committed since a cursor; None if nothing was.
@@ -69,8 +74,14 @@ class Looks:
         Raises:
             StoreUnavailableError: if the database does not answer.
         """
+        # Whatever is committed from here on makes this version an old one, seen by the look or not.
+        version = self._probe.version()
+        if version is not None and self._known == (version, cursor.positions):
+            return None
         rows = self._probe.rows(*self._statement(cursor))
-        if cursor.positions == {row[2]: row[3] for row in rows if row[0] == _STREAM}:
+        positions = {row[2]: row[3] for row in rows if row[0] == _STREAM}
+        self._known = version, positions
+        if cursor.positions == positions:
             return None
         streams = [StreamRow(*row[1:7]) for row in rows if row[0] == _STREAM]
         told = [FeedRow(*row[:5], *row[7:]) for row in rows if row[0] != _STREAM]

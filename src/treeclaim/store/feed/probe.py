@@ -4,7 +4,7 @@
 import contextlib
 import os
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from time import monotonic
 from typing import Any
 
@@ -18,6 +18,10 @@ from treeclaim.store.database.dialects import session_timeouts
 from treeclaim.store.database.failures.kinds import Failure, cause_of, is_silence
 from treeclaim.store.database.failures.outages import Outages
 from treeclaim.store.database.timeouts import PROBE_SECONDS
+
+_DATA_VERSION = "PRAGMA data_version"
+"""On SQLite: a number that is another one as soon as another connection has committed, as this
+connection sees it. It costs a quarter of the smallest query about a table."""
 
 TURN_SECONDS = 2 * PROBE_SECONDS
 """That a thread waits for the connection. The thread before it needs one answer, or one connection
@@ -38,6 +42,7 @@ class Probe:
         self._lock = threading.Lock()
         self._failed_at = 0.0
         self._connection: Any = None
+        self._connections = 0
         self._process = os.getpid()
 
     def rows(self, sql: str, parameters: Sequence[int] = ()) -> list[tuple[Any, ...]]:
@@ -46,26 +51,55 @@ class Probe:
         Raises:
             StoreUnavailableError: if the database does not answer.
         """
-        errors = (self._engine.dialect.loaded_dbapi.Error, SQLAlchemyError)
-        with self._turn():
-            if self._process != os.getpid():
-                # A connection from before a fork belongs to the parent.
-                self._process, self._connection = os.getpid(), None
-            try:
-                return self._query(sql, parameters)
-            except errors as error:
-                self._drop()
-                # Another attempt would wait as long again.
-                if is_silence(error):
-                    raise self._failed(error) from error
-            try:
-                return self._query(sql, parameters)
-            except errors as error:
-                self._drop()
-                raise self._failed(error) from error
+        return self._answer(sql, parameters)[0]
 
-    @contextlib.contextmanager
-    def _turn(self) -> Iterator[None]:
+    def version(self) -> tuple[int, int] | None:
+        """Return what is the same as before only if nothing was committed meanwhile.
+
+        Returns:
+            Which connection it is, as numbers of two cannot be compared, and its number; None where
+            the database has no such number.
+
+        Raises:
+            StoreUnavailableError: if the database does not answer.
+        """
+        if self._engine.dialect.name != "sqlite":
+            return None
+        ((number,),), connection = self._answer(_DATA_VERSION, ())
+        return connection, number
+
+    def _answer(self, sql: str, parameters: Sequence[int]) -> tuple[list[tuple[Any, ...]], int]:
+        """Return the rows of a query, and the number of the connection that it was asked by.
+
+        Raises:
+            StoreUnavailableError: as `rows`.
+        """
+        self._take_turn()
+        try:
+            return self._asked_again(sql, parameters), self._connections
+        finally:
+            self._lock.release()
+
+    def _asked_again(self, sql: str, parameters: Sequence[int]) -> list[tuple[Any, ...]]:
+        """Return the rows of a query; ask once more if the connection was lost."""
+        if self._process != os.getpid():
+            # A connection from before a fork belongs to the parent.
+            self._process, self._connection = os.getpid(), None
+        errors = (self._engine.dialect.loaded_dbapi.Error, SQLAlchemyError)
+        try:
+            return self._query(sql, parameters)
+        except errors as error:
+            self._drop()
+            # Another attempt would wait as long again.
+            if is_silence(error):
+                raise self._failed(error) from error
+        try:
+            return self._query(sql, parameters)
+        except errors as error:
+            self._drop()
+            raise self._failed(error) from error
+
+    def _take_turn(self) -> None:
         """Admit one thread at a time; its failure also counts for those that waited meanwhile.
 
         Raises:
@@ -74,12 +108,9 @@ class Probe:
         began = monotonic()
         if not self._lock.acquire(timeout=TURN_SECONDS):
             raise StoreUnavailableError(Failure.SILENT.value)
-        try:
-            if self._failed_at > began:
-                raise StoreUnavailableError(Failure.SILENT.value)
-            yield
-        finally:
+        if self._failed_at > began:
             self._lock.release()
+            raise StoreUnavailableError(Failure.SILENT.value)
 
     def _failed(self, error: BaseException) -> StoreUnavailableError:
         self._failed_at = monotonic()
@@ -91,6 +122,7 @@ class Probe:
     def _query(self, sql: str, parameters: Sequence[int]) -> list[tuple[Any, ...]]:
         if self._connection is None:
             self._connection = autocommitting(self._engine)
+            self._connections += 1
             most = session_timeouts.timeouts_of(self._engine).silence
             session_timeouts.set_read_timeout(self._connection, min(PROBE_SECONDS, most))
         cursor = self._connection.cursor()

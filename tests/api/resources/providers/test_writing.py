@@ -75,6 +75,7 @@ def test_a_list_is_each_provider_by_itself(providers, version, prefix):
     written = b"".join(writing.provider_list_json(listed(providers), call))
     alone = [writing.provider_json(one, call) for one in providers]
     assert written == b'{"resource_providers":[' + b",".join(alone) + b"]}"
+    assert written == writing.few_providers_json(providers, call)
     for one, text in zip(providers, alone, strict=True):
         found = json.loads(text)
         assert (found["uuid"], found["name"]) == (one.uuid, one.name)

@@ -2,8 +2,7 @@
 """The caller of a request, as log lines show it."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from oslo_context.context import RequestContext
 
@@ -18,8 +17,7 @@ _REMEMBERED, _LONGEST_REMEMBERED = 1_024, 256
 """Callers, and characters of user and project: 256 KiB."""
 
 
-@dataclass(frozen=True, slots=True)
-class Caller:
+class Caller(NamedTuple):
     """The caller of a request.
 
     Attributes:
@@ -34,12 +32,15 @@ class Caller:
 
     def context(self) -> dict[str, Any]:
         """Return the caller as oslo.log's formatters want it."""
-        who = self.identity
-        logged = _logged(None, None) if who is None else _logged(who.user_id, who.project_id)
-        return logged | {
+        return self.logged() | {
             "request_id": self.request_id,
             "global_request_id": self.global_request_id,
         }
+
+    def logged(self) -> dict[str, Any]:
+        """Return the same without the ids of the request; nobody may change it."""
+        who = self.identity
+        return _logged(None, None) if who is None else _logged(who.user_id, who.project_id)
 
 
 @remembering_short(_REMEMBERED, _LONGEST_REMEMBERED)

@@ -2,9 +2,8 @@
 """A request on its way into a handler."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from http import HTTPStatus
-from typing import Any
+from typing import Any, NamedTuple
 
 import falcon
 
@@ -20,8 +19,7 @@ CLIENT_GONE_KEY = "treeclaim.client_gone"
 closed its connection."""
 
 
-@dataclass(frozen=True, slots=True)
-class Call:
+class Call(NamedTuple):
     """One request, past authentication and negotiation.
 
     Attributes:

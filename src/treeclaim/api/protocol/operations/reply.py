@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """A successful answer, and how it is written into the HTTP response."""
 
-from dataclasses import dataclass
 from http import HTTPStatus
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 import falcon
 
@@ -19,8 +18,7 @@ PIECES_KEY = "treeclaim.takes_pieces"
 is. Others may want bytes, and send each piece by itself."""
 
 
-@dataclass(frozen=True, slots=True)
-class Reply:
+class Reply(NamedTuple):
     """A successful answer.
 
     Attributes:

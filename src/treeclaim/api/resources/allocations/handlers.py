@@ -134,7 +134,7 @@ def list_provider_allocations(call: Call) -> Reply:
     """Show the allocations on a provider (section 6)."""
     provider_uuid = call.arguments["uuid"]
     try:
-        found = call.services.store.read(allocation_queries.of_provider, provider_uuid)
+        found = call.services.store.read_at_once(allocation_queries.of_provider, provider_uuid)
     except ProviderNotFoundError as error:
         raise ApiError(
             HTTPStatus.NOT_FOUND, f"Resource provider '{provider_uuid}' not found: {error}"

@@ -2,6 +2,7 @@
 """/resource_providers (contract page 20)."""
 
 import uuid
+from collections.abc import Iterable
 from http import HTTPStatus
 
 from treeclaim.api.protocol.errors import ApiError, api_error, bad_request
@@ -11,8 +12,14 @@ from treeclaim.api.protocol.request.validation import require_query
 from treeclaim.api.protocol.timestamps import now
 from treeclaim.api.resources.providers.rows import json_for_provider, require_row
 from treeclaim.api.resources.providers.schemas import QUERY
-from treeclaim.api.resources.providers.writing import path_of, provider_json, provider_list_json
+from treeclaim.api.resources.providers.writing import (
+    few_providers_json,
+    path_of,
+    provider_json,
+    provider_list_json,
+)
 from treeclaim.forest.answer.listing import matching_providers, provider_list
+from treeclaim.forest.table.forest import Forest
 from treeclaim.model.errors import (
     DuplicateProviderError,
     InvalidParentError,
@@ -22,27 +29,57 @@ from treeclaim.model.errors import (
 from treeclaim.model.microversions import Feature
 from treeclaim.model.names import normalised_uuid
 from treeclaim.model.request import ProviderConditions, ProviderQuery
+from treeclaim.replica import KeptAnswer
+from treeclaim.replica.questions import key_of
 from treeclaim.store.operations.providers import providers as store
+
+_FEW = 8
+"""Providers up to which a list is written one by one, and is not worth to be kept: a tree, or what a
+name finds. To write a longer one column by column is quicker."""
 
 
 def list_providers(call: Call) -> Reply:
     """List the providers that match all filters (section 2)."""
     query = _provider_query(call)
-    with call.services.replica.current() as forest:
-        try:
-            rows = matching_providers(forest, query)
-        except ResourceClassNotFoundError as error:
-            raise api_error(
-                error,
-                prefix="Invalid resource class in resources parameter: ",
-                status=HTTPStatus.BAD_REQUEST,
-            ) from error
-        found = provider_list(forest, rows)
-    return Reply(
-        body=provider_list_json(found, call),
-        modified_at=now() if found.newest is None else found.newest,
-        is_ready_made=True,
-    )
+    replica = call.services.replica
+    key = key_of("providers", call.link(""), str(call.version), call.request.query_string)
+    with replica.current() as forest:
+        known = replica.known(key)
+        if known is not None:
+            return _listed(list(known.pieces), known.modified_at)
+        version, rows = replica.version, _matching(forest, query)
+        is_short = len(rows) <= _FEW
+        few = [forest.provider(row) for row in rows] if is_short else []
+        many = None if is_short else provider_list(forest, rows)
+    if many is None:
+        newest = max((provider.modified_at for provider in few), default=None)
+        return _listed([few_providers_json(few, call)], newest)
+    body = provider_list_json(many, call)
+    if isinstance(body, list):
+        replica.keep(version, key, KeptAnswer.of(body, modified_at=many.newest))
+    return _listed(body, many.newest)
+
+
+def _matching(forest: Forest, query: ProviderQuery) -> list[int]:
+    """Return the rows of the providers that match.
+
+    Raises:
+        ApiError, TraitsNotFoundError: for unknown names (section 2.6).
+    """
+    try:
+        return matching_providers(forest, query)
+    except ResourceClassNotFoundError as error:
+        raise api_error(
+            error,
+            prefix="Invalid resource class in resources parameter: ",
+            status=HTTPStatus.BAD_REQUEST,
+        ) from error
+
+
+def _listed(body: Iterable[bytes | memoryview], newest: float | None) -> Reply:
+    """Return the answer with a list, of which a provider changed last at some time."""
+    modified_at = now() if newest is None else newest
+    return Reply(body=body, modified_at=modified_at, is_ready_made=True)
 
 
 def _provider_query(call: Call) -> ProviderQuery:
