@@ -179,6 +179,8 @@ class Forest(ProviderTable):
                 records[record.id] = record
                 texts[record.id] = self.summaries.known(row)
                 self._bury(row)
+                if record.id in reshaped or record.id in removed:
+                    self._forget_keys(row)
         records.update(reshaped)
         first = self.row_count
         self._append(
@@ -239,12 +241,15 @@ class Forest(ProviderTable):
     def _bury(self, row: int) -> None:
         self.bury(row)
         self._count -= 1
+        self._forget_summary(row)
+
+    def _forget_keys(self, row: int) -> None:
+        """Let nobody find a dead row; a provider that only gets another row is found there."""
         del self._row_by_id[int(self.id.values[row])]
         (name,) = self.names([row])
         for index, key in ((self._row_by_uuid, self.uuid_of(row)), (self._row_by_name, name)):
             if index.get(key) == row:
                 del index[key]
-        self._forget_summary(row)
 
     def _append(self, records: Iterable[ProviderRecord]) -> None:
         first = self.row_count
