@@ -16,7 +16,7 @@ CLASSES = {"ByteCache", "LRUCache", "TTLCache", "lru_cache", "remembering_short"
 KINDS = {"SummaryTexts", "ListingTexts", "KeptAnswers", "LongQuestions", "CompiledStatement", "Versioned"}
 """Classes that are caches of their own kind."""
 
-GENERIC = {"cache", "counts", "pairs"}
+GENERIC = {"cache", "candidates", "counts", "pairs"}
 """Attributes of the Forest, listed as `Forest.cache` and so on."""
 
 

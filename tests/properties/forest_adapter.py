@@ -207,6 +207,9 @@ LOWERED = {
     "FEWEST_DEAD_ROWS": 1,
     "FEW_TREES_WRITTEN": 1,
     "MOST_WRITES_KNOWN": 2,
+    "SPARE_EVERY": 1,
+    "SPARE_POSITIONS": 1,
+    "MOST_POSITIONS_MOVED": 4,
 }
 """Every size from which on a search takes another path, so low that small worlds take it."""
 

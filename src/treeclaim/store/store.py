@@ -26,9 +26,9 @@ from treeclaim.store.database.transactions import (
     utc_now,
 )
 from treeclaim.store.feed import pruning
-from treeclaim.store.feed.looks import Looks, More, mark_of
+from treeclaim.store.feed.looks import Looks, mark_of
 from treeclaim.store.feed.probe import Probe
-from treeclaim.store.feed.unread import POSITIONS_SQL, changes_since
+from treeclaim.store.feed.unread import POSITIONS_SQL, More, changes_since
 from treeclaim.store.operations.allocations import claims as claim_writes
 from treeclaim.store.operations.allocations import placements as placement_writes
 from treeclaim.store.operations.allocations.requests import ClaimRequest
@@ -281,11 +281,12 @@ class Store:
         Raises:
             StoreUnavailableError: if the database does not answer.
         """
-        if cursor is not None:
-            found = self._looks.since(cursor)
-            if found is not More.MORE:
-                return found
-        return self.read(changes_since, cursor)
+        if cursor is None:
+            return self.read(changes_since, None)
+        found = self._looks.since(cursor)
+        if isinstance(found, More):
+            return self.read(changes_since, cursor, found)
+        return found
 
     def positions(self) -> Positions:
         """Return the position of each stream of the change feed.

@@ -3,6 +3,7 @@
 
 from dataclasses import replace
 
+import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -15,14 +16,24 @@ from tests.forest.building import (
     record,
     wide_trees,
 )
+from tests.properties.forest_adapter import every_path, lowered
+from treeclaim.forest import search as search_module
 from treeclaim.forest.domains import relation
+from treeclaim.forest.table import forest as forest_module
 from treeclaim.forest.table.forest import Forest
-from treeclaim.forest.table.order import TreeOrder
+from treeclaim.forest.table.order import SPARE, TreeOrder
+from treeclaim.forest.table.texts.fragments import summary_fragment
 from treeclaim.model.changes import Changes
 from treeclaim.model.names import SHARING_TRAIT
-from treeclaim.model.request import CandidateRequest, ProviderConditions, RequestGroup
+from treeclaim.model.request import (
+    CandidateRequest,
+    ProviderConditions,
+    RequestGroup,
+    SubtreeList,
+)
 
 RACK = provider_uuid(1000)
+ANY = ProviderConditions()
 CONDITIONS = (
     ProviderConditions(),
     ProviderConditions(required=(frozenset({"CUSTOM_FAST"}),)),
@@ -106,16 +117,49 @@ class Cloud:
         if one is not None and all(it.parent_id != number for it in self.records.values()):
             self.tell(replace(one, parent_id=None, root_id=number))
 
+    def move(self, number, other):
+        """A leaf is below another provider of its tree."""
+        one, parent = self.records.get(number), self.records.get(other)
+        if one is None or parent is None or one.root_id != parent.root_id or number == other:
+            return
+        if one.parent_id is not None and all(
+            it.parent_id != number for it in self.records.values()
+        ):
+            self.tell(replace(one, parent_id=other))
+
+    def use(self, number, other):
+        """Some of what a provider has is taken, or given back."""
+        one = self.records.get(number)
+        if one is not None:
+            stock = tuple(replace(it, used=other % 5) for it in one.inventories)
+            self.tell(replace(one, inventories=stock))
+
     def ask(self, _number, _other):
         """Questions are asked, so that something is known of the shape as it is."""
         for group in GROUPS:
             relation.relations_of(self.forest, group)
 
 
+DEVICE = RequestGroup("_B", {"CUSTOM_DEVICE": 1})
+REQUESTS = tuple(
+    CandidateRequest(groups, root, lists, limit=limit)
+    for limit in (None, 1, 3)
+    for groups, root, lists in (
+        ((RequestGroup("", {"VCPU": 1, "CUSTOM_DEVICE": 1}),), ANY, ()),
+        ((RequestGroup("", {"VCPU": 1, "CUSTOM_DEVICE": 1}, CONDITIONS[1]),), ANY, ()),
+        ((RequestGroup("_A", {"DISK_GB": 3}), DEVICE), ANY, ()),
+        ((RequestGroup("_A", {"DISK_GB": 1}), DEVICE), ANY, (SubtreeList(("_A", "_B")),)),
+        ((RequestGroup("_A", {"VCPU": 1}), DEVICE), CONDITIONS[1], ()),
+    )
+)
+
 STORIES = st.lists(
     st.tuples(
         st.sampled_from(
-            ("create", "create", "delete", "change", "change", "share", "unparent", "ask", "ask")
+            (
+                *("create", "create", "delete", "change", "change", "use", "move"),
+                *("share", "unparent", "ask", "ask"),
+            )
         ),
         IDS,
         IDS,
@@ -124,32 +168,67 @@ STORIES = st.lists(
 )
 
 
-@settings(max_examples=60, deadline=None)
-@given(STORIES)
-def test_order_and_pairs_follow_changes_of_single_trees(story):
-    cloud = Cloud()
-    cloud.ask(0, 0)
-    for name, number, other in story:
-        getattr(cloud, name)(number, other)
-        order_is_right(cloud.forest)
-    fresh = forest_of(cloud.records.values())
-    for group in GROUPS:
-        followed = relation.relations_of(cloud.forest, group)
-        anew = relation.relations_of(fresh, group)
-        for one, other in zip(followed, anew, strict=True):
-            assert meaning(cloud.forest, one) == meaning(fresh, other)
+@every_path
+def test_order_and_pairs_follow_changes_of_single_trees(sizes):
+    @settings(max_examples=40, deadline=None)
+    @given(STORIES)
+    def check(story):
+        cloud = Cloud()
+        cloud.ask(0, 0)
+        for name, number, other in story:
+            getattr(cloud, name)(number, other)
+            order_is_right(cloud.forest)
+        fresh = forest_of(cloud.records.values())
+        for group in GROUPS:
+            followed = relation.relations_of(cloud.forest, group)
+            anew = relation.relations_of(fresh, group)
+            for one, other in zip(followed, anew, strict=True):
+                assert meaning(cloud.forest, one) == meaning(fresh, other)
+
+    with lowered(sizes):
+        check()
+
+
+@every_path
+def test_answers_follow_changes_of_single_trees(sizes):
+    @settings(max_examples=40, deadline=None)
+    @given(STORIES)
+    def check(story):
+        cloud = Cloud()
+        for name, number, other in story:
+            getattr(cloud, name)(number, other)
+            fresh = forest_of(cloud.records.values())
+            for request in REQUESTS:
+                assert body_of(cloud.forest, request) == body_of(fresh, request), request
+
+    with lowered(sizes):
+        check()
 
 
 def order_is_right(forest):
+    """What the columns say of living rows is what they would if they were made anew."""
     order = forest.order
     anew = TreeOrder.of(
         forest.id.values, forest.root.values, forest.end.values, forest.alive.values
     )
-    for name in ("row", "root", "end", "tree", "roots"):
-        assert getattr(order, name).tolist() == getattr(anew, name).tolist(), name
-    assert order.position[order.row].tolist() == list(range(len(order.row)))
+    assert told_by(order) == told_by(anew)
+    used = np.flatnonzero(order.row != SPARE)
+    assert order.position[order.row[used]].tolist() == used.tolist()
     assert len(order.position) == forest.row_count
+    assert {len(column) for column in (order.root, order.end, order.tree)} == {len(order.row)}
     assert anew.is_row_order or not order.is_row_order
+
+
+def told_by(order):
+    """An order, however many positions are spare."""
+    used = np.flatnonzero(order.row != SPARE)
+    return [
+        order.row[used].tolist(),
+        order.row[order.root[used]].tolist(),
+        (order.end[used] - used).tolist(),
+        order.tree[used].tolist(),
+        order.row[order.roots].tolist(),
+    ]
 
 
 def meaning(forest, found):
@@ -162,9 +241,9 @@ def meaning(forest, found):
     rows = order.row[pairs.provider]
     for of_class in stock.values():
         assert of_class == rows.tolist()
+    assert (np.diff(pairs.provider) > 0).all() or not pairs.is_local
     return (
         pairs.starts.tolist(),
-        pairs.provider.tolist(),
         forest.id.values[rows].tolist(),
         pairs.sharing.tolist(),
         pairs.is_local,
@@ -205,3 +284,76 @@ def test_a_provider_that_begins_to_share_concerns_all_trees():
     pool = record(2, None, 2, {"DISK_GB": 8}, (SHARING_TRAIT,), (RACK,))
     forest.apply(Changes(BEGINNING, complete=False, records=[pool], removed=[], catalogue=None))
     assert body_of(forest, request).count(b'"allocations"') == 1
+
+
+def test_a_tree_that_outgrows_the_room_near_it_is_where_it_belongs():
+    with lowered({"SPARE_EVERY": 4, "SPARE_POSITIONS": 2, "MOST_POSITIONS_MOVED": 16}):
+        cloud = Cloud()
+        for number in range(10, 80):
+            cloud.tell(record(number, 3 if number % 3 else 4, 3, {"VCPU": 1}))
+            order_is_right(cloud.forest)
+            cloud.ask(0, 0)
+        for number in range(79, 9, -1):
+            cloud.tell(removed=[number])
+            order_is_right(cloud.forest)
+
+
+def test_trees_behind_spare_positions_stay_where_they_are():
+    with lowered({"SPARE_EVERY": 16, "SPARE_POSITIONS": 4}):
+        forest = forest_of(wide_trees(50, 2))
+        roots = forest.order.roots.tolist()
+        for number in range(1000, 1004):
+            tell(forest, record(number, 4, 4, {"CUSTOM_DEVICE": 1}))
+        moved = [now - was for now, was in zip(forest.order.roots.tolist(), roots, strict=True)]
+        assert moved[0] == moved[1] == 0
+        assert 4 in moved[2:8]
+        assert not any(moved[8:])
+        tell(forest, removed=[1002])
+        assert forest.order.roots.tolist() == [
+            now + was for now, was in zip(moved, roots, strict=True)
+        ]
+
+
+def tell(forest, *records, removed=()):
+    """A Forest is told of one change."""
+    forest.apply(
+        Changes(BEGINNING, complete=False, records=records, removed=removed, catalogue=None)
+    )
+
+
+def test_a_provider_that_concerns_no_slot_costs_no_search(monkeypatch):
+    forest = forest_of(wide_trees(5, 2))
+    asked = CandidateRequest((RequestGroup("_A", {"CUSTOM_DEVICE": 1}),))
+    body_of(forest, asked)
+    tell(forest, record(1000, 4, 4))
+    monkeypatch.setattr(search_module, "combined", None)
+    monkeypatch.setattr(relation, "_pairs", None)
+    other = body_of(forest, asked)
+    monkeypatch.undo()
+    fresh = forest_of([*wide_trees(5, 2), record(1000, 4, 4)])
+    assert other == body_of(fresh, asked)
+
+
+def test_a_change_behind_the_trees_that_a_limit_takes_costs_no_search(monkeypatch):
+    forest = forest_of(wide_trees(5, 2))
+    asked = CandidateRequest((RequestGroup("_A", {"CUSTOM_DEVICE": 1}),), limit=3)
+    body_of(forest, asked)
+    tell(forest, record(1000, 7, 7, {"CUSTOM_DEVICE": 1}))
+    monkeypatch.setattr(search_module, "combined", None)
+    assert body_of(forest, asked).count(b'"allocations"') == 3
+
+
+def test_a_change_of_a_tree_leaves_the_texts_of_its_other_providers(monkeypatch):
+    forest = forest_of(wide_trees(5, 2))
+    asked = CandidateRequest((RequestGroup("_A", {"CUSTOM_DEVICE": 1}),))
+    body_of(forest, asked)
+    written = []
+
+    def noted(provider, *rest):
+        written.append(provider.name)
+        return summary_fragment(provider, *rest)
+
+    monkeypatch.setattr(forest_module, "summary_fragment", noted)
+    tell(forest, record(1000, 4, 4))
+    body_of(forest, asked)
+    assert written == ["provider 1000"]

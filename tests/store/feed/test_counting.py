@@ -148,6 +148,50 @@ def test_a_change_of_a_provider_is_loaded_once_though_it_was_claimed_from_too(st
     assert used_in(replica, hosts[0]) == {"VCPU": 3, "DISK_GB": 0}
 
 
+def child_of(other, provider):
+    """Let another process add a provider below one; return its uuid."""
+    child = str(uuid.uuid4())
+    other.write(providers.create, uuid=child, name=child, parent_uuid=provider)
+    return child
+
+
+def test_what_a_look_told_of_a_change_of_shape_is_not_asked_again(store, hosts, other):
+    reader = Reader(store)
+    for _ in range(2):
+        child_of(other, hosts[0])
+        reader.catch_up()
+    child_of(other, hosts[0])
+    with statements_of(store) as (by_probe, others):
+        reader.catch_up()
+    assert len(by_probe) == 1
+    assert "treeclaim_feed" in by_probe[0]
+    assert not any("treeclaim_feed" in statement for statement in others)
+    fresh = Forest()
+    fresh.apply(store.changes(None))
+    assert reader.forest.records() == fresh.records()
+
+
+def test_what_is_committed_after_a_look_is_counted_once(store, hosts, other, monkeypatch):
+    reader = Reader(store)
+    for _ in range(2):
+        child_of(other, hosts[0])
+        reader.catch_up()
+    child_of(other, hosts[0])
+    read = store.read
+
+    def claimed_first(operation, *rest):
+        monkeypatch.undo()
+        claim(other, str(uuid.uuid4()), hosts[0], VCPU=1)
+        return read(operation, *rest)
+
+    monkeypatch.setattr(store, "read", claimed_first)
+    for _ in range(2):
+        reader.catch_up()
+        fresh = Forest()
+        fresh.apply(store.changes(None))
+        assert reader.forest.records() == fresh.records()
+
+
 @pytest.mark.parametrize(
     ("module", "name"),
     [(looks, "_MOST_ROWS"), (looks, "_MOST_STREAMS"), (unread, "_MOST_COMMITS")],

@@ -106,13 +106,12 @@ class ByteCache:
                 _, (_, freed) = self._values.popitem(last=False)
                 self._bytes -= freed
 
-    def replace(self, key: Hashable, value: Sized) -> None:
-        """Keep the value of a key instead of the one that is known."""
+    def forget(self, key: Hashable) -> None:
+        """Forget the value of a key, if one is known."""
         with self._lock:
             known = self._values.pop(key, None)
             if known is not None:
                 self._bytes -= known[1]
-        self.keep(key, value)
 
     def get(self, key: Hashable, make: Callable[[], _Value]) -> _Value:
         """Return the value of a key, made now if it is not known."""

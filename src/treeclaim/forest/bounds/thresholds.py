@@ -112,3 +112,12 @@ them from further behind reads all."""
 
 FEWEST_DEAD_ROWS = 4096
 """Dead rows from which on all rows are written anew, if they are also as many as the living."""
+
+SPARE_EVERY = 256
+"""Positions after which some are spare, so that a tree can grow where it is."""
+
+SPARE_POSITIONS = 8
+"""So many then: three in a hundred, or a byte for each provider."""
+
+MOST_POSITIONS_MOVED = 2048
+"""Within how many positions of a tree room is looked for; if there is too little, all get new ones."""

@@ -16,7 +16,7 @@ import numpy as np
 from treeclaim.forest.table.class_inventories import Indices
 from treeclaim.forest.table.columns import Integers, Mask, Positions, Rows
 from treeclaim.forest.table.forest import Forest
-from treeclaim.forest.table.order import Splice
+from treeclaim.forest.table.splice import Splice
 
 _next_serial = count().__next__
 
@@ -34,7 +34,9 @@ class Pairs:
         sharing: Numbers of the pairs whose provider is a sharing one, ascending, int64.
         is_local: Whether each provider is in its anchor's tree.
         moment: Of the Forest, for which they hold.
-        serial: Stands for these pairs in keys of caches, which would otherwise keep them alive.
+        altered: The latest moments at which a tree got other pairs than those of the same providers.
+        serial: Stands for these pairs in keys of caches, which would otherwise keep them alive; the
+            same after they have followed changes of single trees.
     """
 
     starts: Integers
@@ -43,6 +45,7 @@ class Pairs:
     sharing: Integers
     is_local: bool
     moment: int
+    altered: frozenset[int] = frozenset()
     serial: int = field(default_factory=_next_serial)
 
     @cached_property
@@ -65,19 +68,21 @@ Serving = Callable[[Rows], tuple[Rows, Rows]]
 
 
 def followed(forest: Forest, pairs: Pairs, serving: Serving) -> Pairs | None:
-    """Return what has become of some pairs; None if they are to be found anew."""
-    if pairs.moment == forest.moment:
-        return pairs
+    """Return what has become of some pairs; None if they are to be found anew.
+
+    Their columns are written in place, so they are not to be used any more, whatever is returned.
+    """
     splices = forest.splices_since(pairs.moment)
     if splices is None or not pairs.is_local or len(pairs.sharing):
         return None
-    for splice in splices:
+    for moment, splice in enumerate(splices, pairs.moment + 1):
         rows = np.arange(splice.row, splice.row + splice.size)
         local, lent = serving(rows)
         if len(lent) or _have_sharing(forest, local):
             return None
-        pairs = _spliced(forest, pairs, splice, local)
-    return replace(pairs, moment=forest.moment, serial=_next_serial())
+        pairs = _spliced(forest, replace(pairs, moment=moment), splice, local)
+    altered = frozenset(moment for moment in pairs.altered if moment > forest.oldest_splice)
+    return replace(pairs, altered=altered)
 
 
 def _have_sharing(forest: Forest, rows: Rows) -> bool:
@@ -86,31 +91,35 @@ def _have_sharing(forest: Forest, rows: Rows) -> bool:
 
 
 def _spliced(forest: Forest, pairs: Pairs, splice: Splice, local: Rows) -> Pairs:
-    """Replace the pairs of one tree, whose rows may be dead by a later splice."""
+    """Replace the pairs of one tree, whose rows may be dead by a later splice.
+
+    Numbers of pairs change only where the tree has more or fewer of them, or is new or gone.
+    Otherwise its pairs are written where they were.
+    """
     first, end = pairs.provider.searchsorted([splice.first, splice.end]).tolist()
-    behind = pairs.provider[end:]
-    here = np.full(splice.trees_now, first)
-    starts_behind = pairs.starts[splice.tree + splice.trees_before :]
-    return replace(
-        pairs,
-        starts=np.concatenate(
-            [pairs.starts[: splice.tree], here, starts_behind + (len(local) - (end - first))]
-        ),
-        provider=np.concatenate(
-            [
-                pairs.provider[:first],
-                local - splice.row + splice.first,
-                behind + splice.shift if splice.shift else behind,
-            ]
-        ),
-        indices={
-            name: _spliced_indices(forest, name, indices, (first, end), local)
-            for name, indices in pairs.indices.items()
-        },
-    )
+    more = len(local) - (end - first)
+    position = local + (splice.first - splice.row)
+    altered = pairs.altered
+    if splice.kept is None or not np.array_equal(
+        splice.kept[pairs.provider[first:end] - splice.first], position
+    ):
+        altered |= {pairs.moment}
+    splice.move(pairs.provider)
+    provider = _replaced(pairs.provider, (first, end), position)
+    indices = {
+        name: _indices(forest, name, indices, (first, end), local)
+        for name, indices in pairs.indices.items()
+    }
+    starts = pairs.starts
+    if more or splice.trees_now != splice.trees_before:
+        behind = starts[splice.tree + splice.trees_before :]
+        starts = np.concatenate(
+            [starts[: splice.tree], np.full(splice.trees_now, first), behind + more]
+        )
+    return replace(pairs, starts=starts, provider=provider, indices=indices, altered=altered)
 
 
-def _spliced_indices(
+def _indices(
     forest: Forest, name: str, indices: Indices, replaced: tuple[int, int], local: Rows
 ) -> Indices:
     first, end = replaced
@@ -119,4 +128,13 @@ def _spliced_indices(
     if isinstance(indices, slice):
         indices = np.arange(indices.start, indices.stop)
     _, new = forest.class_inventories(name).indices_of(local)
-    return np.concatenate([indices[:first], new, indices[end:]])
+    return _replaced(indices, replaced, new)
+
+
+def _replaced(column: Integers, replaced: tuple[int, int], new: Integers) -> Integers:
+    """Replace a part of a column: in place, if the new one is as long."""
+    first, end = replaced
+    if len(new) == end - first:
+        column[first:end] = new
+        return column
+    return np.concatenate([column[:first], new, column[end:]])

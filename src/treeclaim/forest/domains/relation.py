@@ -177,11 +177,16 @@ def _cached_pairs(
 
     key = (kind, make, classes, conditions)
     known = forest.pairs.find(key)
-    pairs = followed(forest, known, serving) if isinstance(known, Pairs) else None
+    if not isinstance(known, Pairs):
+        known = None
+    elif known.moment == forest.moment:
+        return known
+    # They are written in place: should that fail half-way, nobody must find them.
+    forest.pairs.forget(key)
+    pairs = None if known is None else followed(forest, known, serving)
     if pairs is None:
         pairs = made()
-    if pairs is not known:
-        forest.pairs.replace(key, pairs)
+    forest.pairs.keep(key, pairs)
     return pairs
 
 

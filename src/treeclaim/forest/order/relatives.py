@@ -7,6 +7,7 @@ import numpy as np
 
 from treeclaim.forest.table.columns import Mask, Rows
 from treeclaim.forest.table.forest import Forest
+from treeclaim.forest.table.order import SPARE
 from treeclaim.forest.table.provider_table import NO_ROW
 
 
@@ -62,7 +63,8 @@ def relatives_of(forest: Forest) -> Relatives:
         order = forest.order
         rows = forest.parent.values[order.row]
         own = np.arange(len(order.row))
-        parent = np.where(rows == NO_ROW, own, order.position[rows])
+        has_parent = (order.row != SPARE) & (rows != NO_ROW)
+        parent = np.where(has_parent, order.position[rows], own)
         depth = np.zeros(len(own), dtype=np.int64)
         reached = own
         while (is_below := parent[reached] != reached).any():

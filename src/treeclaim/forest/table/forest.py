@@ -18,16 +18,19 @@ which depends on the data alone, so that every worker gives the same answer.
 
 import copy
 from collections import deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
+
+import numpy as np
 
 from treeclaim.forest.bounds import thresholds
 from treeclaim.forest.bounds.cache import ByteCache
 from treeclaim.forest.table.class_inventories import ClassInventories
-from treeclaim.forest.table.order import Splice, TreeOrder
+from treeclaim.forest.table.order import Genealogy, TreeOrder
 from treeclaim.forest.table.planting import plan_rows
 from treeclaim.forest.table.provider_table import NO_ROW, ProviderTable
 from treeclaim.forest.table.row_index import RowIndex
+from treeclaim.forest.table.splice import Splice
 from treeclaim.forest.table.texts.fragments import summary_fragment
 from treeclaim.forest.table.texts.inventory_view import InventoryView
 from treeclaim.forest.table.texts.summary_texts import SummaryTexts
@@ -44,6 +47,9 @@ _CACHE_BYTES_FOR_A_ROW = 60
 
 _COUNTS_BYTES = 32_000_000
 """Of the cache of counts: 24 bytes for each tree and request, so a hundred flavors on 13,000 hosts."""
+
+_CANDIDATES_BYTES = 8_000_000
+"""Of the candidates that follow changes of single trees: 16 bytes for each of a usual one."""
 
 _MOST_SPLICES = 16
 """Changes of single trees that are followed one by one; more cost as much as to begin anew."""
@@ -62,6 +68,8 @@ class Forest(ProviderTable):
             emptied by a change of the shape.
         pairs: Pairs of anchor and provider (`domains/relation.py`), which follow changes of single
             trees by splices.
+        candidates: What the last question of each kind found (`solve/candidate_cache.py`), which
+            follows changes of single trees too.
         moment: How many times the shape has changed.
     """
 
@@ -75,6 +83,7 @@ class Forest(ProviderTable):
         self.cache = ByteCache(_LEAST_CACHE_BYTES)
         self.counts = ByteCache(_COUNTS_BYTES)
         self.pairs = ByteCache(_LEAST_CACHE_BYTES)
+        self.candidates = ByteCache(_CANDIDATES_BYTES)
         self.moment = 0
         self._splices: deque[Splice] = deque(maxlen=_MOST_SPLICES)
         self._row_by_id = RowIndex(lambda row: int(self.id.values[row]))
@@ -109,6 +118,7 @@ class Forest(ProviderTable):
             self.cache.clear()
             self.counts.clear()
             self.pairs.clear()
+            self.candidates.clear()
         if changes.complete:
             self._clear()
         if changes.whole is not None:
@@ -162,29 +172,55 @@ class Forest(ProviderTable):
         roots -= {NO_ROW}
         order = self._order
         records: dict[int, ProviderRecord] = {}
+        texts: dict[int, bytes | None] = {}
         for root in roots:
             for row in range(root, int(self.end.values[root])):
                 record = self.record(row)
                 records[record.id] = record
+                texts[record.id] = self.summaries.known(row)
                 self._bury(row)
+                if record.id in reshaped or record.id in removed:
+                    self._forget_keys(row)
         records.update(reshaped)
         first = self.row_count
         self._append(
             record for provider_id, record in records.items() if provider_id not in removed
         )
         new = range(first, self.row_count)
+        self._put_texts(new, texts, reshaped.keys())
+        edited = None
         if order is not None and self._is_one_tree(roots, new):
-            splice = order.splice_of(next(iter(roots), None), self.id.values, new)
-            self._order = order.spliced(splice, self.end.values)
-            self._splices.append(splice)
-        else:
+            old_root = next(iter(roots), None)
+            table = Genealogy(self.id.values, self.parent.values, self.end.values)
+            edited = order.edited(old_root, table, new)
+        if edited is None:
             self._splices.clear()
+        else:
+            self._order, splice = edited
+            self._splices.append(splice)
+
+    def _put_texts(
+        self, new: range, texts: Mapping[int, bytes | None], reshaped: AbstractSet[int]
+    ) -> None:
+        """Keep the texts of the providers that, as their parents and roots, are the same as before."""
+        rows = np.arange(new.start, new.stop)
+        parents, roots = self.parent.values[rows], self.root.values[rows]
+        related = np.stack([rows, np.where(parents == NO_ROW, rows, parents), roots])
+        for row, ids in zip(new, self.id.values[related].T.tolist(), strict=True):
+            text = texts.get(ids[0])
+            if text is not None and reshaped.isdisjoint(ids):
+                self.summaries.put(row, text)
 
     def _is_one_tree(self, old_roots: AbstractSet[int], new: range) -> bool:
         """Tell whether old and new rows are those of one tree, by the id of its root."""
         new_roots = set(self.root.values[new.start : new.stop].tolist())
         ids = {int(self.id.values[root]) for root in old_roots | new_roots}
         return len(old_roots) <= 1 and len(new_roots) <= 1 and len(ids) == 1
+
+    @property
+    def oldest_splice(self) -> int:
+        """Return the moment before which no change of a single tree is known any more."""
+        return self.moment - len(self._splices)
 
     def splices_since(self, moment: int) -> Sequence[Splice] | None:
         """Return how the shape has changed since a moment; None if that is not known any more."""
@@ -205,12 +241,15 @@ class Forest(ProviderTable):
     def _bury(self, row: int) -> None:
         self.bury(row)
         self._count -= 1
+        self._forget_summary(row)
+
+    def _forget_keys(self, row: int) -> None:
+        """Let nobody find a dead row; a provider that only gets another row is found there."""
         del self._row_by_id[int(self.id.values[row])]
         (name,) = self.names([row])
         for index, key in ((self._row_by_uuid, self.uuid_of(row)), (self._row_by_name, name)):
             if index.get(key) == row:
                 del index[key]
-        self._forget_summary(row)
 
     def _append(self, records: Iterable[ProviderRecord]) -> None:
         first = self.row_count

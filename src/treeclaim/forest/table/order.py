@@ -1,75 +1,70 @@
 # SPDX-License-Identifier: Apache-2.0
 """The canonical order of providers: trees by the id of their root, each tree in pre-order.
 
-Rows depend on the history of one worker's Forest; positions depend on the data alone. A search works
-with positions from beginning to end, so that every worker gives its candidates in the same order
-(contract page 90, section 6), and turns them back into rows when it writes the answer.
+Rows depend on the history of one worker's Forest; the order of positions depends on the data alone. A
+search works with positions from beginning to end, so that every worker gives its candidates in the same
+order (contract page 90, section 6), and turns them back into rows when it writes the answer.
+
+The positions of a tree follow each other, but between trees some are spare. So a change of one tree is
+written into the columns where it is: what it needs more is taken from the next spare positions, and only
+the trees before these move. What it needs less becomes spare.
 """
 
-from dataclasses import dataclass
-from typing import Any
+from bisect import bisect_left
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from treeclaim.forest.table.columns import Integers, Positions, Rows, Trees
+from treeclaim.forest.bounds import thresholds
+from treeclaim.forest.table.columns import Column, Positions, Rows, Trees
+from treeclaim.forest.table.splice import Splice
+
+SPARE = -1
+"""Stands for the row of a position that no provider has; all its other values mean nothing."""
 
 _LAST = np.iinfo(np.int64).max
 
 
-@dataclass(frozen=True, slots=True)
-class Splice:
-    """A tree that was written again, made or taken away, in terms of positions.
+class Genealogy(NamedTuple):
+    """Columns of a Forest, all int64 by row.
 
     Attributes:
-        first, end: The positions that the tree had; they are equal where there was none.
-        row, size: First row and number of rows that it has now; size 0 where it is gone.
-        tree: Its number, or that of the tree behind it.
+        id: Ids of providers.
+        parent: Rows of direct parents, negative for none.
+        end: First row behind the subtree.
     """
 
-    first: int
-    end: int
-    row: int
-    size: int
-    tree: int
-
-    @property
-    def shift(self) -> int:
-        """Return how far all positions behind the tree move."""
-        return self.size - (self.end - self.first)
-
-    @property
-    def trees_before(self) -> int:
-        """Return how many trees there were: one or none."""
-        return int(self.end > self.first)
-
-    @property
-    def trees_now(self) -> int:
-        """Return how many trees there are instead: one or none."""
-        return int(self.size > 0)
+    id: npt.NDArray[Any]
+    parent: npt.NDArray[Any]
+    end: npt.NDArray[Any]
 
 
 @dataclass(frozen=True, slots=True)
 class TreeOrder:
     """Which position each living row has, and the trees in terms of positions.
 
+    The columns are written in place when a tree changes, and the order is another object then.
+
     Attributes:
-        row: Row by position, int64, shape (living,).
+        row: Row by position, or SPARE, int64, shape (positions,).
         position: Position by row, int64, shape (rows,); meaningless for dead rows.
-        root: Position of the tree's root by position, int64, shape (living,).
-        end: First position behind the subtree by position, int64, shape (living,).
-        tree: Number of the tree among all trees by position, int64, shape (living,).
-        roots: Places of the roots, ascending, int64.
+        root: Position of the tree's root by position, int64, shape (positions,).
+        end: First position behind the subtree by position, int64, shape (positions,).
+        tree: Number of the tree among all trees by position, int64, shape (positions,).
+        roots: Positions of the roots, ascending, int64.
         is_row_order: True where ascending rows have ascending positions.
     """
 
     row: Rows
-    position: Positions
     root: Positions
     end: Positions
     tree: Trees
     roots: Positions
     is_row_order: bool
+    _positions: Column
 
     @classmethod
     def of(
@@ -81,78 +76,151 @@ class TreeOrder:
     ) -> "TreeOrder":
         """Compute the order from the columns of a Forest (all int64, alive bool)."""
         root_ids = np.where(alive, ids[roots], _LAST)
-        by_tree = np.argsort(root_ids, kind="stable")
-        row = by_tree[: int(np.count_nonzero(alive))]
-        position = np.empty(len(ids), dtype=np.int64)
-        position[by_tree] = np.arange(len(ids))
-        sizes: Integers = ends[row] - row
-        root = position[roots[row]]
-        is_root = root == np.arange(len(row))
+        row = np.argsort(root_ids, kind="stable")[: int(np.count_nonzero(alive))]
+        is_root = roots[row] == row
+        tree = is_root.cumsum() - 1
+        first = np.flatnonzero(is_root)
+        moved = first // thresholds.SPARE_EVERY * thresholds.SPARE_POSITIONS
+        now = np.arange(len(row)) + moved[tree]
+        count = _with_spare(int(now[-1]) + 1) if len(now) else 0
+        positions = Column(np.int64)
+        positions.extend(np.zeros(len(ids), dtype=np.int64))
+        positions.values[row] = now
         return cls(
-            row=row,
-            position=position,
-            root=root,
-            end=np.arange(len(row)) + sizes,
-            tree=is_root.cumsum() - 1,
-            roots=np.flatnonzero(is_root),
+            row=_spread(count, now, row, SPARE),
+            root=_spread(count, now, (first + moved)[tree]),
+            end=_spread(count, now, now + ends[row] - row),
+            tree=_spread(count, now, tree),
+            roots=first + moved,
             is_row_order=bool((row[1:] > row[:-1]).all()),
+            _positions=positions,
         )
 
-    def splice_of(self, old_root: int | None, root_ids: npt.NDArray[Any], new: range) -> Splice:
-        """Say where a tree is and was.
+    @property
+    def position(self) -> Positions:
+        """Return the positions by row, int64, shape (rows,); see the class."""
+        return self._positions.values
+
+    def edited(
+        self, old_root: int | None, table: "Genealogy", new: range
+    ) -> "tuple[TreeOrder, Splice] | None":
+        """Write a change of one tree into the columns; None if there is no room near it.
+
+        This order is not to be used any more, whatever is returned.
 
         Args:
-            old_root: Row of the root that it had; None if it was not there.
-            root_ids: Id of the provider by row.
-            new: Its rows now.
+            old_root: Row of the root that the tree had; None if it was not there.
+            table: The rows.
+            new: Rows of the tree now, the last of the table; empty if it is gone.
+
+        Returns:
+            The order as it is now, and the change.
         """
+        first, end, tree = self._place_of(old_root, table.id, new)
+        stop = self._enough_room(end, len(new) - (end - first))
+        if stop is None:
+            return None
+        is_last = tree + int(end > first) == len(self.roots)
+        kept = _kept(table, self.row[first:end].tolist(), new, first)
+        moved = self._make_room(end, stop)
+        splice = Splice(first, end, new.start, len(new), tree, moved, kept)
+        self._write(splice, table.end)
+        roots = self.roots
+        if splice.trees_now != splice.trees_before:
+            self.tree[max(end, splice.behind) :] += splice.trees_now - splice.trees_before
+            parts = (
+                roots[:tree],
+                np.full(splice.trees_now, first),
+                roots[tree + splice.trees_before :],
+            )
+            roots = np.concatenate(parts)
+        return replace(self, roots=roots, is_row_order=self.is_row_order and is_last), splice
+
+    def _place_of(
+        self, old_root: int | None, ids: npt.NDArray[Any], new: range
+    ) -> tuple[int, int, int]:
+        """Return where a tree is, or belongs: its positions, and its number."""
         if old_root is not None:
             first = int(self.position[old_root])
-            return Splice(first, int(self.end[first]), new.start, len(new), int(self.tree[first]))
-        ids = root_ids[self.row[self.roots]]
-        tree = int(ids.searchsorted(root_ids[new.start]))
-        first = int(self.roots[tree]) if tree < len(self.roots) else len(self.row)
-        return Splice(first, first, new.start, len(new), tree)
-
-    def spliced(self, splice: Splice, ends: npt.NDArray[Any]) -> "TreeOrder":
-        """Return the order after a change of one tree, by moving what is behind it.
-
-        Args:
-            splice: The change. It has added its rows at the end of the table.
-            ends: First row behind the subtree, by row.
-        """
-        first, end, shift = splice.first, splice.end, splice.shift
-        rows = np.arange(splice.row, splice.row + splice.size)
-        row = np.concatenate([self.row[:first], rows, self.row[end:]])
-        position = np.concatenate([self.position, rows - splice.row + first])
-        if shift:
-            behind = self.row[end:]
-            position[behind] += shift
-        roots_now = np.full(splice.trees_now, first)
-        is_last = end == len(self.row)
-        return TreeOrder(
-            row=row,
-            position=position,
-            root=_replaced(self.root, splice, np.full(splice.size, first), shift),
-            end=_replaced(self.end, splice, ends[rows] - splice.row + first, shift),
-            tree=_replaced(
-                self.tree,
-                splice,
-                np.full(splice.size, splice.tree),
-                splice.trees_now - splice.trees_before,
-            ),
-            roots=np.concatenate(
-                [
-                    self.roots[: splice.tree],
-                    roots_now,
-                    self.roots[splice.tree + splice.trees_before :] + shift,
-                ]
-            ),
-            is_row_order=self.is_row_order and is_last,
+            return first, int(self.end[first]), int(self.tree[first])
+        tree = bisect_left(
+            range(len(self.roots)),
+            ids[new.start],
+            key=lambda tree: ids[self.row[self.roots[tree]]],
         )
+        first = int(self.end[self.roots[tree - 1]]) if tree else 0
+        return first, first, tree
+
+    def _enough_room(self, start: int, wanted: int) -> int | None:
+        """Return the least position up to which enough are spare; None if there is none near."""
+        if wanted <= 0:
+            return start
+        near = self.row[start : start + thresholds.MOST_POSITIONS_MOVED]
+        spare = np.flatnonzero(near == SPARE)
+        return None if len(spare) < wanted else start + int(spare[wanted - 1]) + 1
+
+    def _make_room(self, start: int, stop: int) -> Positions:
+        """Move the trees within a range to its end; return the new positions by the old ones."""
+        living = np.flatnonzero(self.row[start:stop] != SPARE)
+        moved = np.zeros(stop - start, dtype=np.int64)
+        now = np.arange(stop - len(living), stop)
+        moved[living] = now
+        living += start
+        by = now - living
+        rows, tree, root = self.row[living], self.tree[living], self.root[living] + by
+        self.end[now] = self.end[living] + by
+        self.row[start:stop] = SPARE
+        self.row[now], self.tree[now], self.root[now] = rows, tree, root
+        self.position[rows] = now
+        is_root = root == now
+        self.roots[tree[is_root]] = now[is_root]
+        return moved
+
+    def _write(self, splice: Splice, ends: npt.NDArray[Any]) -> None:
+        here = slice(splice.first, splice.behind)
+        rows = slice(splice.row, splice.row + splice.size)
+        self.row[splice.first : splice.end] = SPARE
+        self.row[here] = np.arange(rows.start, rows.stop)
+        self.root[here] = splice.first
+        self.end[here] = ends[rows] + (splice.first - splice.row)
+        self.tree[here] = splice.tree
+        self._positions.extend(np.arange(splice.first, splice.behind))
 
 
-def _replaced(column: Integers, splice: Splice, new: Integers, behind: int) -> Integers:
-    """Return a column by position with the values of one tree replaced, and those behind it raised."""
-    after = column[splice.end :]
-    return np.concatenate([column[: splice.first], new, after + behind if behind else after])
+def _with_spare(count: int) -> int:
+    """Return how many positions there are where so many are needed; new trees often come last."""
+    share = count * thresholds.SPARE_POSITIONS // thresholds.SPARE_EVERY
+    return count + max(thresholds.SPARE_POSITIONS, share)
+
+
+def _spread(count: int, at: Positions, values: Positions, otherwise: int = 0) -> Positions:
+    column = np.full(count, otherwise, dtype=np.int64)
+    column[at] = values
+    return column
+
+
+def _kept(table: Genealogy, old: Sequence[int], new: range, first: int) -> Positions | None:
+    """Return where the providers of a tree are now, by where they were; see `Splice`."""
+    if not old or not len(new):
+        return None
+    now = {
+        provider: (first + number, parent)
+        for number, (provider, parent) in enumerate(_with_parents(table, new))
+    }
+    kept = []
+    for provider, parent in _with_parents(table, old):
+        position, parent_now = now.get(provider, (SPARE, parent))
+        if parent_now != parent:
+            return None
+        kept.append(position)
+    return np.array(kept, dtype=np.int64)
+
+
+def _with_parents(table: Genealogy, rows: Sequence[int]) -> list[tuple[int, int | None]]:
+    """Return the ids of providers with those of their parents."""
+    parents = table.parent[rows].tolist()
+    ids = table.id[[*rows, *parents]].tolist()
+    return [
+        (provider, above if parent >= 0 else None)
+        for provider, above, parent in zip(ids, ids[len(rows) :], parents, strict=False)
+    ]

@@ -187,8 +187,9 @@ class ProviderTable:
                 rows[inventory.class_id].append(row)
                 records[inventory.class_id].append(inventory)
         for class_id, class_rows in rows.items():
-            columns = self.classes.setdefault(class_id, ClassInventories())
-            columns.extend(class_rows, records[class_id])
+            if class_id not in self.classes:
+                self.classes[class_id] = ClassInventories()
+            self.classes[class_id].extend(class_rows, records[class_id])
 
     def inventory_indices(self, row: int) -> list[tuple[int, int]]:
         """Return where a row's inventories are: class id and index, in order of class id."""

@@ -16,13 +16,12 @@ what a look costs, never what it tells.
 
 from collections import defaultdict
 from collections.abc import Sequence
-from enum import Enum
 from typing import Any
 
 from treeclaim.model.changes import Changes, Cursor, Positions
 from treeclaim.store.feed.probe import Probe
 from treeclaim.store.feed.told import FeedRow, Told
-from treeclaim.store.feed.unread import StreamRow, has_gap, reached_by
+from treeclaim.store.feed.unread import More, StreamRow, has_gap, reached_by
 
 _STREAM = "stream"
 """Stands for the kind in the rows that are streams."""
@@ -47,12 +46,6 @@ _MOST_ROWS = 1000
 """That one look reads: some hundred kilobytes."""
 
 
-class More(Enum):
-    """Says that there is news that one look does not tell."""
-
-    MORE = "more"
-
-
 class Looks:
     """Looks at the feed for the readers of one process; threads may share it.
 
@@ -69,7 +62,7 @@ class Looks:
         """How far all streams were at which version of the database."""
 
     def since(self, cursor: Cursor) -> Changes | More | None:
-        """Return what was committed since a cursor; None if nothing was.
+        """Return what was committed since a cursor, or that there is more; None if nothing was.
 
         Raises:
             StoreUnavailableError: if the database does not answer.
@@ -88,10 +81,10 @@ class Looks:
         moved = [row for row in streams if row.position > cursor.positions.get(row.identity, 0)]
         self._note(moved)
         if has_gap(streams, cursor) or not _is_all(told, moved, cursor):
-            return More.MORE
+            return More()
         found = Told.by(told)
         if found.is_unknown or found.catalogue or found.provider_ids:
-            return More.MORE
+            return More(reached_by(streams), found)
         return Changes(
             reached_by(streams),
             complete=False,

@@ -85,9 +85,30 @@ class StreamRow(NamedTuple):
     closed_in: int | None
 
 
-def changes_since(transaction: ReadTransaction, cursor: Cursor | None) -> Changes:
-    """Load what was committed since a cursor, or everything if that cannot be known."""
-    unread = unread_changes(transaction, cursor)
+@dataclass(frozen=True, slots=True)
+class More:
+    """Says that there is news that one look at the feed does not tell.
+
+    Attributes:
+        reached: How far the streams had come when it was told; None if it was not all told.
+        told: All that their rows tell since the cursor of the reader.
+    """
+
+    reached: Cursor | None = None
+    told: Told | None = None
+
+
+def changes_since(
+    transaction: ReadTransaction, cursor: Cursor | None, more: More | None = None
+) -> Changes:
+    """Load what was committed since a cursor, or everything if that cannot be known.
+
+    Args:
+        transaction: Of one snapshot.
+        cursor: How far the reader has come.
+        more: What a look since the same cursor has told.
+    """
+    unread = unread_changes(transaction, cursor, more)
     catalogue = loading.catalogue(transaction) if unread.catalogue else None
     if unread.complete:
         # It needs numpy, 14 MB of memory; processes without a Forest do without.
@@ -114,8 +135,13 @@ def changes_since(transaction: ReadTransaction, cursor: Cursor | None) -> Change
     )
 
 
-def unread_changes(transaction: ReadTransaction, cursor: Cursor | None) -> UnreadChanges:
-    """Return what was committed since a cursor, in the snapshot of a transaction."""
+def unread_changes(
+    transaction: ReadTransaction, cursor: Cursor | None, more: More | None = None
+) -> UnreadChanges:
+    """Return what was committed since a cursor, in the snapshot of a transaction.
+
+    A look has told the same if the streams have not moved since: the feed need not be asked again.
+    """
     rows = stream_rows(transaction)
     reached = reached_by(rows)
     everything = UnreadChanges(
@@ -123,8 +149,10 @@ def unread_changes(transaction: ReadTransaction, cursor: Cursor | None) -> Unrea
     )
     if cursor is None or has_gap(rows, cursor):
         return everything
-    commits = sum(max(row.position - cursor.positions.get(row.identity, 0), 0) for row in rows)
-    told = Told.by(_told_since(transaction, rows, cursor.positions, commits))
+    if more is not None and more.told is not None and more.reached == reached:
+        told = more.told
+    else:
+        told = Told.by(_told_since(transaction, rows, cursor.positions))
     if told.is_unknown:
         return everything
     return UnreadChanges(
@@ -137,8 +165,9 @@ def unread_changes(transaction: ReadTransaction, cursor: Cursor | None) -> Unrea
 
 
 def _told_since(
-    transaction: ReadTransaction, rows: Sequence[StreamRow], seen: Positions, commits: int
+    transaction: ReadTransaction, rows: Sequence[StreamRow], seen: Positions
 ) -> list[FeedRow]:
+    commits = sum(max(row.position - seen.get(row.identity, 0), 0) for row in rows)
     if commits > _MOST_COMMITS:
         return feed_since(transaction, rows, seen, _NAMED)
     moved = [row for row in rows if row.position > seen.get(row.identity, 0)]

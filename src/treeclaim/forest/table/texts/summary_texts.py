@@ -27,7 +27,8 @@ _LONGEST_KEPT = 16_000_000
 class SummaryTexts:
     """Texts of providers by row, and of trees by the row of the root.
 
-    A tree whose shape changes is in other rows then, so a change costs the texts of that tree alone.
+    A tree whose shape changes is in other rows then, so a change costs the text of that tree alone; those
+    of its providers may be put where these are now.
     """
 
     def __init__(self, write: Callable[[int], bytes]) -> None:
@@ -52,6 +53,16 @@ class SummaryTexts:
         self._trees.values[:] = None
         self._row_bytes = self._tree_bytes = 0
         self._last = None
+
+    def known(self, row: int) -> bytes | None:
+        """Return the text of a row, if it is known."""
+        text: bytes | None = self._rows.values[row]
+        return text
+
+    def put(self, row: int, text: bytes) -> None:
+        """Keep the text of a new row, which its provider had in another row."""
+        self._row_bytes += len(text)
+        self._rows.values[row] = text
 
     def extend(self, count: int) -> None:
         """Add rows at the end."""
