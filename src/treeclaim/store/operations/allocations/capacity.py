@@ -43,7 +43,8 @@ INVENTORIES = CompiledStatement(
     .where(
         inventories.c.resource_provider_id.in_(sa.bindparam("provider_ids", expanding=True)),
         _CLASS_ID.in_(sa.bindparam("class_ids", expanding=True)),
-    )
+    ),
+    is_packed=True,
 )
 
 
