@@ -25,6 +25,7 @@ NAMES = [
     "percent %s %(name)s",
     "line\nbreak\ttab\r",
     "naïve ☃",
+    "\x01\x08\x0b\x1a\x1f\x7f\u2028",
     "",
     "'); DROP TABLE projects; --",
 ]
@@ -141,7 +142,7 @@ def test_packed_rows_are_what_the_same_query_finds(store):
     )
     with store.engine.begin() as connection:
         transaction = ReadTransaction(connection)
-        for ids in (range(1, 12), [], [2], [99]):
+        for ids in (range(1, 1 + len(NAMES)), [], [2], [99]):
             wanted = [tuple(row) for row in transaction.rows(query, some=list(ids))]
             packed = CompiledStatement(query, is_packed=True)
             found = transaction.rows(packed, some=list(ids))
