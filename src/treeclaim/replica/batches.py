@@ -125,20 +125,20 @@ class Batches:
             if not found:
                 continue
             refusals = self._store.place_each([claim for _, claim in found])
-            for (each, _), refusal in zip(found, refusals, strict=True):
+            for (call, _), refusal in zip(found, refusals, strict=True):
                 if refusal is not None:
-                    each.placement = None
+                    call.placement = None
                     if not isinstance(refusal, _TRY_ALONE):
-                        failures[each] = refusal
-        return [failures.get(each) for each in wanted]
+                        failures[call] = refusal
+        return [failures.get(call) for call in wanted]
 
     def _new_ones(self, wanted: Sequence[_Wanted]) -> Sequence[_Wanted]:
         """Return those who hold nothing, as they would take room in the picture of the others."""
         if len(wanted) == 1:
             return wanted
-        uuids = sorted(uuid for each in wanted for uuid in each.consumer_uuids)
+        uuids = sorted(uuid for call in wanted for uuid in call.consumer_uuids)
         holders = self._store.read(holders_among, uuids)
-        return [each for each in wanted if holders.keys().isdisjoint(each.consumer_uuids)]
+        return [call for call in wanted if holders.keys().isdisjoint(call.consumer_uuids)]
 
     def _found(self, waiting: deque[_Wanted]) -> list[tuple[_Wanted, ConsumerClaim]]:
         """Take those from a queue for whom there is time now; return claims of who found a place."""
@@ -152,16 +152,16 @@ class Batches:
             begin = monotonic()
             # The first may begin late: what a search begins with serves the others too.
             while waiting and (not found or monotonic() < begin + FIRST_PATIENCE):
-                each = waiting.popleft()
+                call = waiting.popleft()
                 try:
-                    each.placement = series.place(each.request, begin + SECOND_PATIENCE)
+                    call.placement = series.place(call.request, begin + SECOND_PATIENCE)
                 except (TraitsNotFoundError, ResourceClassNotFoundError):
                     # The way of calls that are alone tells where in the call that name is.
                     continue
                 except (OutOfTimeError, SearchTooLargeError):
-                    self._long.note(each.key)
+                    self._long.note(call.key)
                     return found
-                if each.placement is not None:
-                    found.append((each, claim_of(each.request, each.placement)))
+                if call.placement is not None:
+                    found.append((call, claim_of(call.request, call.placement)))
             self._series = series
         return found

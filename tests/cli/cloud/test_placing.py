@@ -55,9 +55,36 @@ def test_what_has_no_place_fails_and_says_so(environment):
     done = call(environment, "place", "resources=VCPU:100000")
     assert done.returncode == 1
     assert "There is no place" in done.stderr
-    done = call(environment, "place", "resources=VCPU:1", "--spread", "racks")
+
+
+@pytest.mark.parametrize("racks", ["rack-1,rack-2", "rack-{n}", "rack-2, rack-{n}"])
+def test_consumers_are_spread_over_racks_by_their_names_in_the_topology(environment, racks):
+    command = ["place", "resources=VCPU:1", "--count", "4", "--dry-run", "--json"]
+    done = call(environment, *command, "--spread", racks)
+    assert done.returncode == 0, done.stderr
+    hosts = [one["root_providers"][0]["name"] for one in json.loads(done.stdout)["placements"]]
+    assert sorted(name.partition("-")[0] for name in hosts) == ["edge", "edge", "host", "host"]
+    together = call(environment, *command, "--together", racks)
+    hosts = [one["root_providers"][0]["name"] for one in json.loads(together.stdout)["placements"]]
+    assert len({name.partition("-")[0] for name in hosts}) == 1
+
+
+def test_how_many_fit_is_told_of_racks_by_their_names(environment):
+    done = call(environment, "fit", "resources=VCPU:1", "--by", "rack-{n}", "--json")
+    assert done.returncode == 0, done.stderr
+    assert len(json.loads(done.stdout)["request"]["domains"]) == 2
+
+
+@pytest.mark.parametrize(
+    "option", [["place", "--spread"], ["place", "--together"], ["fit", "--by"]]
+)
+@pytest.mark.parametrize("racks", ["racks", "rack-1,rack-9", "shelf-{n}", "rack-1,"])
+def test_what_names_no_aggregate_is_refused_with_what_to_write(environment, option, racks):
+    command, name = option
+    done = call(environment, command, "resources=VCPU:1", name, racks)
     assert done.returncode == 1
-    assert "aggregates" in done.stderr
+    assert f"no provider is in an aggregate {racks.removeprefix('rack-1,')!r}" in done.stderr
+    assert "rack-1,rack-2" in done.stderr
 
 
 def test_how_many_fit_is_shown_for_several_flavors(environment, tmp_path):

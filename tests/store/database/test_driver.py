@@ -53,7 +53,7 @@ def _raise(*_):
 
 def test_what_is_no_error_of_the_database_is_not_made_one(connection):
     with pytest.raises(OwnError):
-        send(connection, Ready("SELECT 1", row=_raise))
+        send(connection, Ready("SELECT 1", rows=_raise))
     sa.event.listen(connection, "before_cursor_execute", _raise)
     with pytest.raises(OwnError):
         send(connection, Ready("SELECT 1"))

@@ -319,10 +319,12 @@ class Independent(Query):
             return
 
     def _judge_simple(self, tree: int) -> None:
-        if not self._has_room(self._best_in(tree)):
+        best = self._best_in(tree)
+        if not self._has_room(best):
             self._value[tree] = -np.inf
             return
-        only = self._only(np.array([tree], dtype=np.int64))
+        # The providers of its slots, in their order.
+        only = np.array([[position for _, position in best.served]], dtype=np.int64)
         self._value[tree] = 0 if self._scoring is None else self._scoring.scores(only)[0]
 
     def _has_room(self, candidate: Candidate) -> bool:

@@ -67,7 +67,7 @@ class Placing:
     @property
     def is_single(self) -> bool:
         """Tell whether it places one consumer, by no rule."""
-        return not self.rules and [len(each.consumers) for each in self.requests] == [1]
+        return not self.rules and [len(request.consumers) for request in self.requests] == [1]
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,8 +8,9 @@ what a list ends with is said again, which means the same to an `IN`. Values of 
 the driver: times are text on SQLite, which `seconds` of `transactions.py` reads too.
 """
 
+import re
 from collections import namedtuple
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from operator import itemgetter
 from typing import Any
@@ -22,6 +23,7 @@ from sqlalchemy.sql import ClauseElement, Insert
 from sqlalchemy.sql.compiler import SQLCompiler
 
 from treeclaim.store.database.driver import Ready
+from treeclaim.store.database.packed import Packed, is_packed_for
 
 Values = Mapping[str, Any]
 """Values of parameters by name; a list for a parameter of an `IN`."""
@@ -35,27 +37,35 @@ of parameters."""
 
 
 class CompiledStatement:
-    """A statement whose SQL is kept after its first execution; threads may share it."""
+    """A statement whose SQL is kept after its first execution; threads may share it.
 
-    def __init__(self, statement: Executable) -> None:
+    Args:
+        statement: The statement.
+        is_packed: Whether it is a query for many rows, which come packed where the driver reads
+            them by itself; see `packed.py`.
+    """
+
+    def __init__(self, statement: Executable, *, is_packed: bool = False) -> None:
         self._statement = statement
+        self._is_packed = is_packed
         self._texts: dict[tuple[object, ...], _Text] = {}
 
     def ready(self, dialect: Dialect, values: Values) -> Ready:
         """Return the statement with some values, as a driver takes it."""
         text = self._text_for(dialect, values)
-        return Ready(text.sql, text.parameters(values), text.row)
+        return Ready(text.sql, text.parameters(values), text.rows)
 
     def ready_each(self, dialect: Dialect, sets: Sequence[Values]) -> Ready:
         """Return the statement to be executed once for each of some sets of values."""
         text = self._text_for(dialect, sets[0])
-        parameters = [text.parameters(values) for values in sets]
-        if len(parameters) == 1:
-            return Ready(text.sql, parameters[0])
-        if text.array_sql is None:
-            return Ready(text.sql, parameters, is_many=True)
-        arrays = {name: [row[name] for row in parameters] for name in parameters[0]}
-        return Ready(text.array_sql, arrays)
+        if len(sets) == 1:
+            return Ready(text.sql, text.parameters(sets[0]))
+        if text.array_sql is not None:
+            return Ready(text.array_sql, text.columns(sets, text.names or ()))
+        if text.inserts is not None:
+            columns = text.columns(sets, text.inserts.names)
+            return Ready(text.sql, columns, is_many=True, inserts=text.inserts.beginning)
+        return Ready(text.sql, [text.parameters(values) for values in sets], is_many=True)
 
     def _text_for(self, dialect: Dialect, values: Values) -> "_Text":
         """Return the SQL for these names of values and lengths of lists."""
@@ -66,7 +76,7 @@ class CompiledStatement:
         key = (dialect.name, dialect.driver, *values, *lengths)
         text = self._texts.get(key)
         if text is None:
-            text = _compile(self._statement, dialect, values)
+            text = _compile(self._statement, dialect, values, is_packed=self._is_packed)
             if len(self._texts) >= _MOST_TEXTS:
                 self._texts.clear()
             self._texts[key] = text
@@ -74,6 +84,15 @@ class CompiledStatement:
 
 
 _Getter = Callable[[Values], Any]
+_MakeRows = Callable[[Iterable[Sequence[Any]]], list[Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class _Inserts:
+    """How an INSERT begins, up to its first row, and the parameters in a row, in their order."""
+
+    beginning: str
+    names: Sequence[str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,18 +101,20 @@ class _Text:
 
     Attributes:
         sql: As the driver takes it.
-        row: Makes a row with names of what the driver returns.
+        rows: Makes rows with names of what the driver returns.
         getters: How to get each parameter from the values.
         names: Of the parameters, in that order; None where the driver takes them by position.
         array_sql: For an INSERT on PostgreSQL, the same for many rows, with an array for each
-            parameter. The driver would send a statement for each row; MariaDB's joins them.
+            parameter. The driver would send a statement for each row.
+        inserts: For an INSERT on MariaDB, its beginning; see `literals.py`.
     """
 
     sql: str
-    row: Callable[[Sequence[Any]], Any]
+    rows: _MakeRows
     getters: Sequence[_Getter]
     names: Sequence[str] | None
     array_sql: str | None
+    inserts: _Inserts | None
 
     def parameters(self, values: Values) -> Any:
         """Return the driver's parameters for some values."""
@@ -102,10 +123,19 @@ class _Text:
             return tuple(parameters)
         return dict(zip(self.names, parameters, strict=True))
 
+    def columns(self, sets: Sequence[Values], names: Sequence[str]) -> dict[str, list[Any]]:
+        """Return the values of some parameters, by their names, of many rows."""
+        getters = dict(zip(self.names or (), self.getters, strict=True))
+        return {name: list(map(getters[name], sets)) for name in names}
 
-def _compile(statement: Executable, dialect: Dialect, values: Values) -> _Text:
+
+def _compile(statement: Executable, dialect: Dialect, values: Values, *, is_packed: bool) -> _Text:
     if not isinstance(statement, ClauseElement):
         raise TypeError(statement)
+    rows = _rows(statement)
+    if is_packed and isinstance(statement, sa.Select) and is_packed_for(dialect):
+        packed = Packed(statement)
+        statement, rows = packed.statement, _unpacked(packed, rows)
     compiled = statement.compile(dialect=dialect, column_keys=list(values))
     if not isinstance(compiled, SQLCompiler):
         raise TypeError(statement)
@@ -123,22 +153,27 @@ def _compile(statement: Executable, dialect: Dialect, values: Values) -> _Text:
     array_sql = _array_sql(statement, dialect, values)
     return _Text(
         sql=expanded.statement,
-        row=_row(statement),
+        rows=rows,
         getters=[getters[name] for name in expanded.positiontup or getters],
         names=None if dialect.positional else list(getters),
         array_sql=array_sql,
+        inserts=_inserts(statement, dialect, expanded.statement),
     )
 
 
-def _row(statement: ClauseElement) -> Callable[[Sequence[Any]], Any]:
+def _unpacked(packed: Packed, make_rows: _MakeRows) -> _MakeRows:
+    return lambda found: make_rows(packed.values(found))
+
+
+def _rows(statement: ClauseElement) -> _MakeRows:
     """Return what makes rows with names of what the driver returns for a query."""
     if not isinstance(statement, SelectBase):
-        return tuple
+        return list
     names = [str(column.key) for column in statement.selected_columns]
     # The names are known only now.
     row: Any = namedtuple("Row", names, rename=True)  # type: ignore[misc]  # noqa: PYI024
-    made: Callable[[Sequence[Any]], Any] = row._make
-    return made
+    make: Callable[[Sequence[Any]], Any] = row._make
+    return lambda found: list(map(make, found))
 
 
 def _padded(values: Values) -> Values:
@@ -166,6 +201,18 @@ def _array_sql(statement: ClauseElement, dialect: Dialect, values: Values) -> st
     rows = sa.func.unnest(*arrays).table_valued(*names).render_derived()
     insert = sa.insert(statement.table).from_select(names, sa.select(*rows.c))
     return str(insert.compile(dialect=dialect))
+
+
+_VALUES = re.compile(r" VALUES \((?:%\(\w+\)s(?:, )?)+\)$")
+_MARK = re.compile(r"%\((\w+)\)s")
+
+
+def _inserts(statement: ClauseElement, dialect: Dialect, sql: str) -> _Inserts | None:
+    """Return how an INSERT of rows begins, where their values are written into it."""
+    values = _VALUES.search(sql)
+    if not isinstance(statement, Insert) or dialect.driver != "pymysql" or values is None:
+        return None
+    return _Inserts(f"{sql[: values.start()]} VALUES ", _MARK.findall(values[0]))
 
 
 def _constant(value: object) -> _Getter:

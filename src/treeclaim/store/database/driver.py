@@ -9,12 +9,14 @@ Each statement is a round trip. PostgreSQL's pipeline mode sends several at once
 results afterwards; the server executes them one after the other, as if they had come so.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, NoReturn, Self
 
 import psycopg
 from sqlalchemy.engine import Connection
+
+from treeclaim.store.database.literals import insert_rows
 
 
 class Ready(NamedTuple):
@@ -22,15 +24,18 @@ class Ready(NamedTuple):
 
     Attributes:
         sql: As the driver takes it.
-        parameters: As the driver takes them; a list of them for many.
-        row: Makes a row of what the driver returns for one.
+        parameters: As the driver takes them; a list of them for many, or, with `inserts`, the values
+            of each column by its name.
+        rows: Makes rows of all that the driver returns.
         is_many: Whether it is executed once for each of many sets of parameters.
+        inserts: How an INSERT of many rows begins, if their values are written into it here.
     """
 
     sql: str
     parameters: Any = ()
-    row: Callable[[Sequence[Any]], Any] = tuple
+    rows: Callable[[Iterable[Sequence[Any]]], list[Any]] = list
     is_many: bool = False
+    inserts: str | None = None
 
 
 class Sent(NamedTuple):
@@ -97,7 +102,9 @@ def send(connection: Connection, ready: Ready, listeners: Listeners | None = Non
     for note in told.before:
         note(connection, cursor, ready.sql, ready.parameters, None, ready.is_many)
     try:
-        if ready.is_many:
+        if ready.inserts is not None:
+            insert_rows(cursor, ready.inserts, list(ready.parameters.values()))
+        elif ready.is_many:
             cursor.executemany(ready.sql, ready.parameters)
         else:
             _execute(cursor, ready, told)
@@ -137,7 +144,7 @@ def _execute(cursor: Any, ready: Ready, listeners: Listeners) -> None:
 
 
 def _sent(cursor: Any, ready: Ready) -> Sent:
-    rows = list(map(ready.row, cursor.fetchall())) if cursor.description is not None else []
+    rows = ready.rows(cursor.fetchall()) if cursor.description is not None else []
     sent = Sent(rows, cursor.rowcount)
     cursor.close()
     return sent

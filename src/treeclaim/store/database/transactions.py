@@ -171,13 +171,13 @@ class WriteTransaction(ReadTransaction):
     def _flush_with(self, queries: Sequence[Ready]) -> list[Sent]:
         """Execute what was left for later, and queries after that; return what these found."""
         later, self._later = self._later, []
-        every = [*(each.ready for each in later), *queries]
+        every = [*(statement.ready for statement in later), *queries]
         if len(every) > 1:
             sent = send_together(self.connection, every, self._listeners)
         else:
             sent = [super(WriteTransaction, self)._send(ready) for ready in every]
-        for each, done in zip(later, sent, strict=False):
-            each.check(done)
+        for statement, done in zip(later, sent, strict=False):
+            statement.check(done)
         return sent[len(later) :]
 
     def _send(self, ready: Ready) -> Sent:

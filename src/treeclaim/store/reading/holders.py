@@ -41,16 +41,18 @@ class StoredHolder:
 def holders_among(transaction: ReadTransaction, uuids: Sequence[str]) -> dict[str, StoredHolder]:
     """Return those of some consumers that hold something, all as they are at one moment."""
     held: dict[str, dict[str, dict[str, int]]] = {}
-    recorded = {}
     for chunk in chunks(uuids):
         for consumer, provider, _, name, used in transaction.rows(HELD, uuids=chunk):
             amounts = held.setdefault(consumer, {}).setdefault(provider, {})
             amounts[name] = amounts.get(name, 0) + int(used)
-        for row in transaction.rows(_OWNED, uuids=chunk):
-            recorded[row.uuid] = row
-    found = {}
     # Some collations find other spellings too.
-    for uuid in held.keys() & set(uuids):
+    holding = sorted(held.keys() & set(uuids))
+    # Most calls place new consumers: there is nobody to ask for then.
+    recorded = {
+        row.uuid: row for chunk in chunks(holding) for row in transaction.rows(_OWNED, uuids=chunk)
+    }
+    found = {}
+    for uuid in holding:
         row = recorded.get(uuid)
         found[uuid] = StoredHolder(
             allocations=held[uuid],

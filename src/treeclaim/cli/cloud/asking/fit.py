@@ -19,11 +19,12 @@ from treeclaim.cli.cloud.asking.question import (
     is_asked,
     query_of_options,
 )
+from treeclaim.cli.cloud.domains import DOMAINS_HELP, domains_of
 from treeclaim.cli.cloud.endpoint import add_endpoint_options, client_of
 from treeclaim.cli.cloud.providers import with_uuids
 from treeclaim.cli.output import CommandError, positive, printer, reason_of
 from treeclaim.client import CandidateQuery, Client, Flavor, FlavorError, query_of
-from treeclaim.client.requests.placing import TREES, Capacity, Domains
+from treeclaim.client.requests.placing import Capacity
 
 _BAR = 30
 _PARTS = 20
@@ -50,9 +51,7 @@ def add_fit_options(command: argparse.ArgumentParser) -> None:
         metavar="FILE",
         help="several flavors in YAML or JSON: each name with vcpus, ram, disk and extra_specs",
     )
-    command.add_argument(
-        "--by", metavar="DOMAINS", help="tell of each too: 'tree', or uuids of aggregates"
-    )
+    command.add_argument("--by", metavar="DOMAINS", help=f"tell of each too: {DOMAINS_HELP}")
     command.add_argument(
         "--limit", type=positive, default=_PARTS, help=f"most of these to show ({_PARTS})"
     )
@@ -89,10 +88,12 @@ def requests_of(
 def counted(
     client: Client, requests: Mapping[str, CandidateQuery], options: argparse.Namespace
 ) -> dict[str, Capacity]:
-    """Return how many consumers of each request fit."""
-    domains: Domains | None = options.by
-    if domains is not None and domains != TREES:
-        domains = options.by.split(",")
+    """Return how many consumers of each request fit.
+
+    Raises:
+        CommandError: if there are no such parts to tell of.
+    """
+    domains = None if options.by is None else domains_of(client, options.by)
     asked = {name: with_uuids(client, query) for name, query in requests.items()}
     return client.capacity(asked, domains, options.limit)
 

@@ -14,14 +14,14 @@ from rich.text import Text
 from treeclaim.cli.cloud.asking.question import add_question_options, query_of_options
 from treeclaim.cli.cloud.asking.questions import ordered
 from treeclaim.cli.cloud.changing.claims import consumer_uuid
+from treeclaim.cli.cloud.domains import DOMAINS_HELP, domains_of
 from treeclaim.cli.cloud.endpoint import add_endpoint_options, client_of
 from treeclaim.cli.cloud.looking.tables import amounts_in_words
 from treeclaim.cli.cloud.progress import shown_waiting
 from treeclaim.cli.cloud.providers import with_uuids
-from treeclaim.cli.output import CommandError, positive, printer
+from treeclaim.cli.output import positive, printer
 from treeclaim.client import CandidateQuery, Client
 from treeclaim.client.requests.placing import (
-    TREES,
     Placed,
     PlacedConsumer,
     PlacingRequest,
@@ -60,10 +60,10 @@ def add_placing_options(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "--spread",
         metavar="DOMAINS",
-        help="keep domains balanced: 'tree', or uuids of aggregates, separated by commas",
+        help=f"keep domains balanced: {DOMAINS_HELP}",
     )
     command.add_argument("--most", type=positive, metavar="N", help="at most so many in one tree")
-    command.add_argument("--together", metavar="DOMAINS", help="all in one of these domains")
+    command.add_argument("--together", metavar="DOMAINS", help="all in one of such domains")
     command.add_argument("--partial", action="store_true", help="place what can be placed")
     command.add_argument("--dry-run", action="store_true", help="claim nothing")
     for name, usual in (("project", _UNKNOWN), ("user", _UNKNOWN), ("consumer-type", "INSTANCE")):
@@ -86,11 +86,11 @@ def placed(client: Client, query: CandidateQuery, options: argparse.Namespace) -
     """Place the consumers that a command's options name, and show that it takes its time.
 
     Raises:
-        CommandError: for what cannot be read.
+        CommandError: for what cannot be read, or names no aggregate.
     """
     consumers = [consumer_uuid(text) for text in options.consumer or ()]
     consumers = consumers or [str(uuid.uuid4()) for _ in range(options.count)]
-    rules = _rules(options)
+    rules = _rules(client, options)
     request = PlacingRequest(
         [with_uuids(client, ordered(query, options))],
         consumers,
@@ -102,24 +102,15 @@ def placed(client: Client, query: CandidateQuery, options: argparse.Namespace) -
         return client.place([request], rules, partial=options.partial, dry_run=options.dry_run)
 
 
-def _rules(options: argparse.Namespace) -> list[PlacingRule]:
+def _rules(client: Client, options: argparse.Namespace) -> list[PlacingRule]:
     rules = []
     if options.most is not None:
         rules.append(PlacingRule(max_per_domain=options.most))
     if options.spread is not None:
-        rules.append(PlacingRule(_domains(options.spread), max_skew=1))
+        rules.append(PlacingRule(domains_of(client, options.spread), max_skew=1))
     if options.together is not None:
-        rules.append(PlacingRule(_domains(options.together), same_domain=True))
+        rules.append(PlacingRule(domains_of(client, options.together), same_domain=True))
     return rules
-
-
-def _domains(text: str) -> str | list[str]:
-    if text == TREES:
-        return TREES
-    try:
-        return [str(uuid.UUID(part)) for part in text.split(",")]
-    except ValueError as error:
-        raise CommandError(f"domains are {TREES!r}, or uuids of aggregates: {text!r}") from error
 
 
 def sums(placement: PlacedConsumer) -> dict[str, int]:

@@ -49,6 +49,10 @@ class CountedTrees:
         self.are_own = all(relation.pairs.is_local for relation in relations)
         """Whether every provider is of its anchor's tree."""
 
+    def own(self, chosen: Choices) -> Rows:
+        """Return the only tree of each candidate, where all providers are of their anchor's tree."""
+        return self.tree[chosen[:, self._giving[0]]]
+
     def counted(self, chosen: Choices) -> tuple[Rows, Mask]:
         """Return the trees of each candidate.
 
@@ -56,7 +60,7 @@ class CountedTrees:
             Numbers of trees, shape (candidates, k), and which of them are meant; none is twice.
         """
         if self.are_own:
-            trees = self.tree[chosen[:, self._giving[:1]]]
+            trees = self.own(chosen)[:, None]
             return trees, np.ones(trees.shape, dtype=np.bool_)
         positions = chosen[:, self._giving]
         trees = self.tree[positions]

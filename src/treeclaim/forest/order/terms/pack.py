@@ -12,6 +12,7 @@ from treeclaim.forest.order.terms.options import greatest, least
 from treeclaim.forest.order.terms.term import TermValue
 from treeclaim.forest.order.totals import ClassTotals, Floats
 from treeclaim.forest.solve.partial.blocks import Choices
+from treeclaim.forest.table.columns import Rows
 
 
 class PackOfClass(TermValue):
@@ -41,17 +42,25 @@ class PackOfClass(TermValue):
     def exact(self, chosen: Choices) -> Floats:
         """Return the value of each complete candidate."""
         totals = self._totals
+        if self._trees.are_own:
+            return self._filled(self._trees.own(chosen))
         trees, meant = self._trees.counted(chosen)
         used = np.where(meant, totals.tree_used[trees], 0).sum(axis=1)
         capacity = np.where(meant, totals.tree_capacity[trees], 0).sum(axis=1)
-        if not self._trees.are_own:
-            positions = chosen[:, self._slots]
-            own = self._trees.tree[positions]
-            is_in = ((own[:, :, None] == trees[:, None, :]) & meant[:, None, :]).any(axis=2)
-            lent = first_of_each(positions, ~is_in)
-            used += np.where(lent, totals.used[positions], 0).sum(axis=1)
-            capacity += np.where(lent, totals.capacity[positions], 0).sum(axis=1)
+        positions = chosen[:, self._slots]
+        own = self._trees.tree[positions]
+        is_in = ((own[:, :, None] == trees[:, None, :]) & meant[:, None, :]).any(axis=2)
+        lent = first_of_each(positions, ~is_in)
+        used += np.where(lent, totals.used[positions], 0).sum(axis=1)
+        capacity += np.where(lent, totals.capacity[positions], 0).sum(axis=1)
         filled: Floats = np.minimum((used + self._amount) / capacity, 1)
+        return filled
+
+    def _filled(self, trees: Rows) -> Floats:
+        """Return how full some trees are that are the only one of their candidate."""
+        totals = self._totals
+        used = totals.tree_used[trees] + self._amount
+        filled: Floats = np.minimum(used / totals.tree_capacity[trees], 1)
         return filled
 
     def _options(self) -> tuple[Relation, Floats] | None:

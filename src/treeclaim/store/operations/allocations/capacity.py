@@ -27,8 +27,9 @@ from treeclaim.store.reading.inventory_columns import INVENTORY_COLUMNS, USED
 from treeclaim.store.schema.tables import inventories, resource_classes
 
 _CLASS_ID = inventories.c.resource_class_id + sa.literal_column("0")
-"""An expression, so that no index of classes is used: PostgreSQL, without statistics, would read all
-inventories of the classes by it instead of those of the providers."""
+"""An expression, so that no index of classes is used, neither to select by nor to join by: PostgreSQL,
+without statistics, and MariaDB, since there are few classes, would read all inventories of the classes
+by it instead of those of the providers."""
 
 INVENTORIES = CompiledStatement(
     sa.select(
@@ -38,11 +39,12 @@ INVENTORIES = CompiledStatement(
         USED,
         *INVENTORY_COLUMNS,
     )
-    .join(resource_classes, resource_classes.c.id == inventories.c.resource_class_id)
+    .select_from(inventories.join(resource_classes, resource_classes.c.id == _CLASS_ID))
     .where(
         inventories.c.resource_provider_id.in_(sa.bindparam("provider_ids", expanding=True)),
         _CLASS_ID.in_(sa.bindparam("class_ids", expanding=True)),
-    )
+    ),
+    is_packed=True,
 )
 
 

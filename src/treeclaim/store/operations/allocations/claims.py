@@ -128,18 +128,20 @@ def judge(transaction: WriteTransaction, locked: LockedClaims) -> None:
     Raises:
         RetryTransactionError: if a resource class has got another id since it was looked up.
     """
-    for each in locked.accepted:
+    for locked_request in locked.accepted:
         try:
-            each.new = _new_allocations(transaction, each.request, locked)
+            locked_request.new = _new_allocations(transaction, locked_request.request, locked)
         except TreeclaimError as error:
-            each.refuse(error)
-    ledger = Ledger(transaction, [new for each in locked.accepted for new in each.new])
-    for each in locked.accepted:
-        before = locked.current.usage_of(each.request.consumer_uuids)
+            locked_request.refuse(error)
+    ledger = Ledger(
+        transaction, [new for locked_request in locked.accepted for new in locked_request.new]
+    )
+    for locked_request in locked.accepted:
+        before = locked.current.usage_of(locked_request.request.consumer_uuids)
         try:
-            ledger.accept(each.new, before, locked.class_ids)
+            ledger.accept(locked_request.new, before, locked.class_ids)
         except TreeclaimError as error:
-            each.refuse(error)
+            locked_request.refuse(error)
 
 
 def require_providers(locked: LockedClaims, request: ClaimRequest) -> None:
@@ -185,11 +187,15 @@ def write_accepted(transaction: WriteTransaction, locked: LockedClaims) -> None:
     Raises:
         RetryTransactionError: if something locked was changed by others, who ignore the locks.
     """
-    claims = [claim for each in locked.accepted for claim in each.request.claims]
+    claims = [
+        claim for locked_request in locked.accepted for claim in locked_request.request.claims
+    ]
     uuids = [claim.consumer_uuid for claim in claims]
     _write_consumers(transaction, locked, claims)
     _delete_allocations(transaction, locked.current, uuids)
-    _insert_allocations(transaction, [new for each in locked.accepted for new in each.new])
+    _insert_allocations(
+        transaction, [new for locked_request in locked.accepted for new in locked_request.new]
+    )
     steps = _raise_generations(transaction, locked)
     _tell_readers(transaction, locked, uuids, steps)
 
@@ -243,11 +249,15 @@ def _raise_generations(transaction: WriteTransaction, locked: LockedClaims) -> M
     """
     ids = {provider.id for provider in locked.providers.values()}
     steps: Counter[int] = Counter()
-    for each in locked.accepted:
-        if each.request.is_release:
+    for locked_request in locked.accepted:
+        if locked_request.request.is_release:
             continue
-        emptied = [claim.consumer_uuid for claim in each.request.claims if not claim.allocations]
-        touched = {new.provider.id for new in each.new} | locked.current.providers_of(emptied)
+        emptied = [
+            claim.consumer_uuid for claim in locked_request.request.claims if not claim.allocations
+        ]
+        touched = {new.provider.id for new in locked_request.new} | locked.current.providers_of(
+            emptied
+        )
         steps.update(touched & ids)
     raise_generations(transaction, locked.providers.values(), steps)
     return steps
@@ -263,7 +273,7 @@ def _tell_readers(
     used: defaultdict[int, Counter[int]] = defaultdict(
         Counter, {provider_id: Counter() for provider_id in steps}
     )
-    for new in (new for each in locked.accepted for new in each.new):
+    for new in (new for locked_request in locked.accepted for new in locked_request.new):
         used[new.provider.id][new.class_id] += new.used
     for old in locked.current.of(uuids):
         used[old.provider_id][old.class_id] -= old.used

@@ -81,13 +81,13 @@ class LockedClaims:
         Raises:
             TreeclaimError: if there is any.
         """
-        refusal = next((one for one in self.refusals if one is not None), None)
+        refusal = next((refusal for refusal in self.refusals if refusal is not None), None)
         if refusal is None:
             return
         # A raised error leads to the frames on its way; if they led to the error, all that they hold
         # would stay until the collector of circles comes.
-        for each in self.requests:
-            each.refusal = None
+        for locked_request in self.requests:
+            locked_request.refusal = None
         try:
             raise refusal
         finally:
@@ -148,23 +148,25 @@ def _lock_known_consumers(
 
 def _compare_generations(locked: LockedClaims) -> None:
     """Refuse requests that know another generation of a consumer."""
-    for each in locked.requests:
-        claims = each.request.claims
+    for locked_request in locked.requests:
+        claims = locked_request.request.claims
         try:
             consumers.require_generations(claims, locked.consumers, locked.current)
         except TreeclaimError as error:
-            each.refuse(PlacedMeanwhileError() if each.request.is_placement else error)
+            locked_request.refuse(
+                PlacedMeanwhileError() if locked_request.request.is_placement else error
+            )
 
 
 def _refuse_by_holdings(locked: LockedClaims) -> None:
     """Refuse to release consumers that have no allocations, and to place others that have some."""
     holding = locked.current.by_consumer
-    for each in locked.accepted:
-        for uuid in each.request.consumer_uuids:
-            if each.request.is_release and uuid not in holding:
-                each.refusal = AllocationsNotFoundError(uuid)
-            elif each.request.is_placement and uuid in holding:
-                each.refusal = PlacedMeanwhileError()
+    for locked_request in locked.accepted:
+        for uuid in locked_request.request.consumer_uuids:
+            if locked_request.request.is_release and uuid not in holding:
+                locked_request.refusal = AllocationsNotFoundError(uuid)
+            elif locked_request.request.is_placement and uuid in holding:
+                locked_request.refusal = PlacedMeanwhileError()
 
 
 def _lock_new_consumers(transaction: WriteTransaction, locked: LockedClaims) -> None:
@@ -174,8 +176,8 @@ def _lock_new_consumers(transaction: WriteTransaction, locked: LockedClaims) -> 
     """
     missing = [
         claim
-        for each in locked.accepted
-        for claim in each.request.claims
+        for locked_request in locked.accepted
+        for claim in locked_request.request.claims
         if claim.consumer_uuid not in locked.consumers
     ]
     new = [claim for claim in missing if claim.allocations]
@@ -186,7 +188,11 @@ def _lock_new_consumers(transaction: WriteTransaction, locked: LockedClaims) -> 
     )
     if any(claim.consumer_uuid in locked.current.by_consumer for claim in missing):
         # Consumers without a row (old data) were not locked until one was inserted just now.
-        uuids = [uuid for each in locked.requests for uuid in each.request.consumer_uuids]
+        uuids = [
+            uuid
+            for locked_request in locked.requests
+            for uuid in locked_request.request.consumer_uuids
+        ]
         locked.current = current_allocations(transaction, uuids)
         _refuse_by_holdings(locked)
 
@@ -197,9 +203,9 @@ def _lock_providers(
     """Lock the providers of new allocations, and those whose generation a removal raises."""
     claims = [
         claim
-        for each in locked.accepted
-        if not each.request.is_release
-        for claim in each.request.claims
+        for locked_request in locked.accepted
+        if not locked_request.request.is_release
+        for claim in locked_request.request.claims
     ]
     named = {uuid for claim in claims for uuid in claim.allocations} | set(also)
     emptied = [claim.consumer_uuid for claim in claims if not claim.allocations]

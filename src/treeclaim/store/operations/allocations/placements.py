@@ -65,6 +65,6 @@ def place(transaction: WriteTransaction, claims: Sequence[ConsumerClaim]) -> Non
         if refusal is not None:
             raise PlacementRefusedError(claim.consumer_uuid) from refusal
     # Each provider's generation moves by one a call.
-    new = [allocation for each in locked.requests for allocation in each.new]
+    new = [allocation for locked_request in locked.requests for allocation in locked_request.new]
     locked.requests = [LockedRequest(ClaimRequest(claims), None, new)]
     write_accepted(transaction, locked)

@@ -32,7 +32,8 @@ _LOCK_IN_ORDER = CompiledStatement(
         )
     )
     .order_by(resource_providers.c.id)
-    .with_for_update()
+    .with_for_update(),
+    is_packed=True,
 )
 _RAISE_GENERATION = CompiledStatement(
     sa.update(resource_providers)

@@ -152,7 +152,7 @@ def _joined(page: _Taken) -> _Written:
 def _with_allocations(transaction: ReadTransaction, page: _Taken) -> _Written:
     held = holdings_of_many.of_providers(transaction, page.ids)
     texts = [
-        b'%b,"allocations":%b' % (text, orjson.dumps(held.get(one, {})))
-        for one, text in zip(page.ids, page.texts, strict=True)
+        b'%b,"allocations":%b' % (text, orjson.dumps(held.get(provider_id, {})))
+        for provider_id, text in zip(page.ids, page.texts, strict=True)
     ]
     return _joined(_Taken(page.ids, texts, page.cursor, page.next_after))
