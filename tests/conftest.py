@@ -64,6 +64,8 @@ LONGEST = (
     "test_serve.py",
     "test_galera.py",
     "test_recipes.py",
+    "test_lost_connections.py",
+    "test_candidates_match_the_definition.py",
 )
 """Files that take minutes; begun first, they do not keep a run waiting at its end."""
 

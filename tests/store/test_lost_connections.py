@@ -75,16 +75,6 @@ def read(store, _host):
     assert store.read(holders_among, [str(uuid.uuid4())]) == {}
 
 
-def read_everything(store, _host):
-    """Read in a transaction that may take long."""
-
-    def ask(transaction):
-        transaction.extend_timeouts()
-        return holders_among(transaction, [str(uuid.uuid4())])
-
-    assert store.read(ask) == {}
-
-
 def write(store, _host):
     """Write alone."""
     name = str(uuid.uuid4())
@@ -107,7 +97,7 @@ def claim_together(store, host):
 
 
 @pytest.mark.parametrize("is_heard", [False, True])
-@pytest.mark.parametrize("work", [follow, read, read_everything, write, claim, claim_together])
+@pytest.mark.parametrize("work", [follow, read, write, claim, claim_together])
 def test_whatever_message_is_lost_the_work_is_done_or_the_client_is_told(
     work, is_heard, database, proxy
 ):
