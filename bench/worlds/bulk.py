@@ -27,7 +27,22 @@ def write_world(database: str, world: World) -> None:
         _write(connection, world)
         for number in range(1, world.copies):
             _copy(connection, len(world.providers), number)
+        if connection.dialect.name == "postgresql":
+            _continue_ids(connection)
     store.close()
+
+
+def _continue_ids(connection: sa.Connection) -> None:
+    """Let PostgreSQL give ids behind those that were written: its sequences know nothing of them."""
+    for table in (
+        tables.resource_providers,
+        tables.placement_aggregates,
+        tables.projects,
+        tables.users,
+    ):
+        last = sa.select(sa.func.coalesce(sa.func.max(table.c.id), 1)).scalar_subquery()
+        sequence = sa.func.pg_get_serial_sequence(table.name, "id")
+        connection.execute(sa.select(sa.func.setval(sequence, last)))
 
 
 def _copy(connection: sa.Connection, count: int, number: int) -> None:
