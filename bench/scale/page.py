@@ -39,6 +39,10 @@ def _table(head: Sequence[str], rows: Iterator[Sequence[str]]) -> str:
     return "".join(f"| {' | '.join(line)} |\n" for line in lines)
 
 
+def _count(number: int, thing: str) -> str:
+    return f"{number} {thing}" if number == 1 else f"{number} {thing}s"
+
+
 def _costs(measured: Sequence[Coefficients]) -> str:
     kinds: dict[str, Callable[[Coefficients], Cost]] = {
         "a search": lambda costs: costs.search,
@@ -103,7 +107,7 @@ def _simulated(measured: Sequence[Coefficients]) -> str:
                 found = Cloud(costs, rate.workers, cores=costs.cores)
                 simulated = found.pairs_per_second(_SIMULATED_SECONDS)
                 yield (
-                    f"{rate.workers} workers, {_NAMES[costs.database]}",
+                    f"{_count(rate.workers, 'worker')}, {_NAMES[costs.database]}",
                     f"{rate.pairs_per_second:.0f}",
                     f"{simulated:.0f}",
                 )
@@ -125,7 +129,7 @@ def _capacities(measured: Sequence[Coefficients]) -> str:
                     deployment = Deployment(machines, _WORKERS_EACH, _PROVIDERS, standbys=standbys)
                     rate, part = capacity(costs, deployment)
                     yield (
-                        f"{machines} machines, {_NAMES[costs.database]}"
+                        f"{_count(machines, 'machine')}, {_NAMES[costs.database]}"
                         + (f", {standbys} standbys" if standbys else ""),
                         f"{rate:,.0f}",
                         f"{rate / 2:,.0f}",
