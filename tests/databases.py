@@ -104,7 +104,17 @@ class _Server:
 
     def run(self, *command):
         """Run one of the server's programs to its end, as the server's account."""
-        subprocess.run(command, check=True, capture_output=True, **self._identity())
+        done = subprocess.run(
+            command,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            encoding="utf-8",
+            errors="replace",
+            check=False,
+            **self._identity(),
+        )
+        if done.returncode != 0:
+            raise RuntimeError(f"{command[0]} ended with {done.returncode}:\n{done.stdout}")
 
     def spawn(self, *command):
         """Start the server, and wait until it answers."""
@@ -225,11 +235,20 @@ class Mariadb(_Server):
     drop = "DROP DATABASE {name}"
 
     def prepare(self):
-        """Make the data folder."""
+        """Make the data folder, and one for temporary files.
+
+        A server that starts removes all temporary tables of its temporary folder, those of another
+        server that works there too.
+        """
+        temporary = self.folder / "temporary"
+        temporary.mkdir()
+        if self.account:
+            shutil.chown(temporary, self.account)
         self.run(
             program_of("mariadb-install-db"),
             "--no-defaults",
             f"--datadir={self.folder / 'data'}",
+            f"--tmpdir={temporary}",
             "--auth-root-authentication-method=normal",
             "--skip-test-db",
         )
@@ -240,6 +259,7 @@ class Mariadb(_Server):
             program_of("mariadbd"),
             "--no-defaults",
             f"--datadir={self.folder / 'data'}",
+            f"--tmpdir={self.folder / 'temporary'}",
             f"--port={self.port}",
             "--bind-address=127.0.0.1",
             f"--socket={self.folder / 'socket'}",
