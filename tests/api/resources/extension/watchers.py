@@ -31,8 +31,13 @@ class Event:
         self.name = fields.get("event")
         self.data = json.loads(fields["data"]) if "data" in fields else None
 
+    @property
+    def is_comment(self):
+        """Whether it has nothing to tell: clients take note of an id, and no more."""
+        return self.data is None
 
-def events(response):
+
+def heard(response):
     """The events and comments of a stream, as they come."""
     lines = []
     for line in response.iter_lines():
@@ -70,13 +75,17 @@ class Place:
         return self.changes()["cursor"]
 
     @contextmanager
-    def stream(self, headers=None, **parameters):
-        """The events of a stream."""
+    def stream(self, headers=None, *, comments=False, **parameters):
+        """The events of a stream.
+
+        A comment comes whenever nothing else has for a while, which on a machine that stands still
+        is before any event: only who asks for comments gets them.
+        """
         wanted = EVENTS | (headers or {})
         with self.http.stream("GET", PATH, params=parameters, headers=wanted) as response:
             assert response.status_code == 200, response.read()
             assert response.headers["content-type"].startswith("text/event-stream")
-            yield events(response)
+            yield (one for one in heard(response) if comments or not one.is_comment)
 
     def write(self, method, path, body=None, status=None):
         """Make a write, which must succeed."""
