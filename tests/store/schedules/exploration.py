@@ -7,7 +7,7 @@ from itertools import permutations
 import pytest
 
 from tests.store.schedules.contents import renamed
-from tests.store.schedules.footprints import NOTHING
+from tests.store.schedules.footprints import Touched
 from tests.store.schedules.frontier import Frontier, Watch
 from tests.store.schedules.observations import Observations
 from tests.store.schedules.pictures import Aftermath, Follower, aftermath
@@ -44,6 +44,24 @@ class Failure:
     serial: tuple[Outcome, ...]
 
 
+class Beginning:
+    """A world before the schedules, and what has come of it in any of them.
+
+    Args:
+        store: Of a database that holds the world.
+
+    Attributes:
+        changes: What a reader knows then.
+        broken: What is broken then: old data may be.
+        seen: Aftermaths by the contents of the database.
+    """
+
+    def __init__(self, store):
+        self.changes = store.changes(None)
+        self.broken = aftermath(store, ()).broken
+        self.seen = {}
+
+
 def without_pauses(patch):
     """Let the store run a transaction again at once: what comes then is the scheduler's matter."""
     patch.setattr(retries, "_FIRST_PAUSE", 0.0)
@@ -62,7 +80,6 @@ class Exploration:
         begun: Schedules begun so far.
         count: Schedules among them that were run to their end and judged; the others came to where
             an earlier one had been.
-        serial: What comes of the serial orders.
     """
 
     def __init__(self, place, case, *, reduced=True):
@@ -72,15 +89,16 @@ class Exploration:
         self._reduced = reduced
         self._filling = place.script(case.world)
         self._streams = case.world.streams
-        self._seen = {}
-        self._start, self._tolerated = self._at_the_start()
+        self._beginning = place.beginning(self._filling, Beginning)
+        self._serial = {}
         self.begun = 0
         self.count = 0
-        self.serial = self._serial_outcomes()
 
     def outcomes(self):
         """Try the schedules; yield how each went, and what came of it."""
         sessions = self._place.sessions[: len(self._scripts)]
+        for session in sessions:
+            session.touched = Touched()
         alike = len(set(self._scripts)) == 1
         frontier = Frontier(sessions, self._preemptions, reduced=self._reduced, alike=alike)
         for choices, before in frontier.beginnings():
@@ -110,16 +128,13 @@ class Exploration:
         reasons = self._reasons(outcome)
         return Failure(course, outcome, reasons, self.serial) if reasons else None
 
-    def _at_the_start(self):
-        """What a reader knows before the schedules, and what is broken then: old data may be."""
-        self._place.fill(self._filling)
-        return self._place.store.changes(None), aftermath(self._place.store, ()).broken
-
     def _meet(self):
         self._place.fill(self._filling)
         sessions = self._place.sessions[: len(self._scripts)]
         for number, session in enumerate(sessions):
-            session.meet(self._start, [*self._streams[number:], *self._streams[:number]])
+            session.meet(
+                self._beginning.changes, [*self._streams[number:], *self._streams[:number]]
+            )
         return sessions
 
     def _run(self, choices, watch=None):
@@ -128,28 +143,48 @@ class Exploration:
         course = Scheduler(self._place, self._scripts).run(choices, watch)
         if course.results is None:
             return course, None
-        return course, Outcome(course.results, self._aftermath(sessions))
+        outcome = Outcome(course.results, self._aftermath(sessions))
+        if course.is_serial:
+            self._serial[self._order_of(course)] = outcome
+        return course, outcome
 
     def _aftermath(self, sessions):
         """Look at the database; what is there once more has been looked at."""
         contents = self._place.contents()
         key = contents.marked, renamed(contents.ids)
-        seen = self._seen.get(key)
+        seen = self._beginning.seen.get(key)
         if seen is None:
-            seen = self._seen[key] = aftermath(self._place.store, [Follower(self._start)])
+            follower = Follower(self._beginning.changes)
+            seen = self._beginning.seen[key] = aftermath(self._place.store, [follower])
         followers = [session.follower for session in sessions if session.follower is not None]
         return seen.told_to(self._place.store, followers)
 
     # -- what may come of it -------------------------------------------------------------------
 
-    def _serial_outcomes(self):
-        """Run the operations one after the other, in every order; note what they touch."""
-        for session in self._place.sessions:
-            session.touched = NOTHING
-        calls = [number for number, one in enumerate(self._scripts) for _ in one.operations]
-        return tuple(self._serial(order) for order in sorted(set(permutations(calls))))
+    @property
+    def serial(self):
+        """What comes of the serial orders."""
+        return tuple(self._serial_outcomes())
 
-    def _serial(self, order):
+    def _serial_outcomes(self):
+        """Yield what comes of each serial order; first of those that were among the schedules."""
+        yield from tuple(self._serial.values())
+        calls = [number for number, one in enumerate(self._scripts) for _ in one.operations]
+        for order in sorted(set(permutations(calls))):
+            if order not in self._serial:
+                self._serial[order] = self._in_order(order)
+                yield self._serial[order]
+
+    def _order_of(self, course):
+        """The order of calls in a schedule in which sessions came one after the other."""
+        first = list(dict.fromkeys(course.choices))
+        silent = [number for number in range(len(self._scripts)) if number not in first]
+        return tuple(
+            number for number in [*first, *silent] for _ in self._scripts[number].operations
+        )
+
+    def _in_order(self, order):
+        """Run the operations one after the other."""
         sessions = self._meet()
         results = [[] for _ in sessions]
         for number in order:
@@ -163,14 +198,15 @@ class Exploration:
         No conflict by concurrency is allowed to reach a client here: nobody meets others so often
         in a schedule of few preemptions that all attempts are used up.
         """
-        reasons = [one for one in outcome.after.broken if one not in self._tolerated]
-        expected = frozenset().union(*(one.after.overbooked for one in self.serial))
-        reasons += [
-            f"more is in use than there is of {name} on {provider}"
-            for provider, name in sorted(outcome.after.overbooked - expected)
-        ]
+        reasons = [one for one in outcome.after.broken if one not in self._beginning.broken]
+        if outcome.after.overbooked:
+            expected = frozenset().union(*(one.after.overbooked for one in self.serial))
+            reasons += [
+                f"more is in use than there is of {name} on {provider}"
+                for provider, name in sorted(outcome.after.overbooked - expected)
+            ]
         alike = (outcome.results, outcome.after.picture)
-        if all((one.results, one.after.picture) != alike for one in self.serial):
+        if all((one.results, one.after.picture) != alike for one in self._serial_outcomes()):
             reasons.append("no serial order ends like this")
         return tuple(reasons)
 

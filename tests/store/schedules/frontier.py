@@ -48,7 +48,12 @@ class Frontier:
     def beginnings(self):
         """Yield the choices to begin with, of which more may be added meanwhile."""
         yield (), None
+        tried = 0
         while self._pending or self._taken_up():
+            # All that the serial orders do is known before anybody is interrupted.
+            if self._pending[0][0] > tried:
+                tried = self._pending[0][0]
+                self._taken_up()
             spent, _, choices, node, before = heapq.heappop(self._pending)
             after = self._led_to.get(before)
             if self._spent.get(node, _NEVER) > spent and self._spent.get(after, _NEVER) > spent:
@@ -87,7 +92,7 @@ class Frontier:
     def matters(self, session, footprint):
         """Whether others do what a statement of a session depends on, as far as is known."""
         return not self.reduced or any(
-            depends_on_some(footprint, one.touched)
+            depends_on_some(footprint, one.touched.footprint)
             for number, one in enumerate(self.sessions)
             if number != session
         )

@@ -3,6 +3,7 @@
 
 import time
 from dataclasses import dataclass, field
+from itertools import groupby
 
 from tests.store.schedules.footprints import Footprint
 from tests.store.schedules.sessions import LIMIT, StuckError
@@ -77,6 +78,12 @@ class Course:
     def choices(self):
         """The sessions in the order in which they advanced."""
         return tuple(step.session for step in self.steps)
+
+    @property
+    def is_serial(self):
+        """Whether each session was done before the next one sent anything."""
+        turns = [session for session, _ in groupby(self.choices)]
+        return len(turns) == len(set(turns)) and not any(step.waited for step in self.steps)
 
 
 class Scheduler:
