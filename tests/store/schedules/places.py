@@ -53,6 +53,7 @@ class Place:
         tables = [*placement.sorted_tables, *own.sorted_tables]
         self._tables = [table for table in tables if not table.name.endswith("alembic_version")]
         self._all_rows = query_of_all(kind, self._tables)
+        self._scripts = {}
         self._filled_with = None
         self._beginnings = {}
         self.known = frozenset()
@@ -75,7 +76,12 @@ class Place:
             }
 
     def script(self, world):
-        """The SQL that makes the database hold a world and nothing else."""
+        """The SQL that makes the database hold a world, which does not change any more, and nothing else."""
+        if world not in self._scripts:
+            self._scripts[world] = self._script(world)
+        return self._scripts[world]
+
+    def _script(self, world):
         # The epoch of the feed stays beside the streams of a world: without it readers load all.
         rows = {
             table.name: [*self._own_rows.get(table.name, ()), *world.rows.get(table.name, ())]
