@@ -66,6 +66,12 @@ LONGEST = (
     "test_recipes.py",
     "test_lost_connections.py",
     "test_candidates_match_the_definition.py",
+    "test_nova_report_client.py",
+    "test_gabbits.py",
+    "test_worked_examples.py",
+    "test_readers_miss_nothing.py",
+    "test_attacks.py",
+    "test_kills.py",
 )
 """Files that take minutes; begun first, they do not keep a run waiting at its end."""
 

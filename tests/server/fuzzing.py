@@ -4,6 +4,7 @@
 import contextlib
 import random
 import socket
+from concurrent.futures import ThreadPoolExecutor
 
 _CALLER = b"Host: a\r\nX-Auth-Token: admin\r\nOpenStack-API-Version: placement 1.39\r\n"
 _JSON = b"Content-Type: application/json\r\n"
@@ -27,6 +28,9 @@ _PARTS = (
 )  # fmt: skip
 _ANSWER_SECONDS = 0.2
 """How long an answer is waited for: many of these are never finished, and so never answered."""
+
+_AT_ONCE = 8
+"""Clients that send at the same time; nearly always they wait."""
 
 
 def hostile(seed):
@@ -74,9 +78,14 @@ def attack(address, seeds, *, always_http=True):
         always_http: Whether everything that is answered is HTTP of version 1. Some servers answer a
             line without a version as HTTP/0.9 did, which had no head.
     """
-    for seed in seeds:
+
+    def attack_once(seed):
         answer = send(address, hostile(seed), seed)
         if answer and always_http:
             assert answer.startswith(b"HTTP/1."), (seed, answer[:100])
         assert b" 500 " not in answer[:40], (seed, hostile(seed), answer[:500])
         assert b"Traceback" not in answer, seed
+
+    with ThreadPoolExecutor(_AT_ONCE) as clients:
+        for _ in clients.map(attack_once, seeds):
+            pass

@@ -2,6 +2,7 @@
 """What the store promises whatever the database: clear errors, and upkeep without anybody."""
 
 import contextlib
+import queue
 import threading
 import uuid
 
@@ -69,15 +70,16 @@ def test_two_that_make_the_schema_one_after_the_other_agree(store):
 
 
 def test_the_feed_is_pruned_without_anybody_asking(store, monkeypatch):
-    pruned = []
-    monkeypatch.setattr(store, "prune", pruned.append)
+    pruned = queue.SimpleQueue()
+    monkeypatch.setattr(store, "prune", pruned.put)
     monkeypatch.setattr(store, "_prune_at", 0.0)
     create(store, "first")
     create(store, "second")
+    assert pruned.get(timeout=60) == store_module.KEEP
     for thread in threading.enumerate():
-        if thread.daemon and thread.name.startswith("Thread"):
-            thread.join(timeout=10)
-    assert pruned == [store_module.KEEP]
+        if thread.name == store_module.PRUNING_THREAD:
+            thread.join(timeout=60)
+    assert pruned.empty()
 
 
 def test_a_database_that_is_not_there_is_an_error_of_its_own(tmp_path):
