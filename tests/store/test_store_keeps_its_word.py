@@ -3,11 +3,11 @@
 
 import contextlib
 import queue
-import threading
 import uuid
 
 import pytest
 
+from tests.store.upkeep import wait_for_pruning
 from treeclaim.model.changes import Cursor
 from treeclaim.model.errors import (
     ConcurrentChangeError,
@@ -76,9 +76,7 @@ def test_the_feed_is_pruned_without_anybody_asking(store, monkeypatch):
     create(store, "first")
     create(store, "second")
     assert pruned.get(timeout=60) == store_module.KEEP
-    for thread in threading.enumerate():
-        if thread.name == store_module.PRUNING_THREAD:
-            thread.join(timeout=60)
+    wait_for_pruning()
     assert pruned.empty()
 
 

@@ -13,6 +13,7 @@ import sqlalchemy as sa
 from sqlalchemy.exc import IntegrityError, OperationalError
 
 from tests.databases import KINDS, empty_database
+from tests.store.upkeep import wait_for_pruning
 from treeclaim.replica import Replica
 from treeclaim.store import DatabaseSettings, Store
 from treeclaim.store import store as store_module
@@ -174,9 +175,7 @@ def test_a_write_is_not_failed_by_the_pruning_that_it_begins(store, database_url
         with busy.engine.begin() as connection:
             connection.exec_driver_sql("DROP TABLE treeclaim_feed")
         assert busy.write(lambda _: "done") == "done"
-        for thread in threading.enumerate():
-            if thread.name == store_module.PRUNING_THREAD:
-                thread.join()
+        wait_for_pruning()
 
 
 def test_a_write_is_not_failed_where_no_thread_can_be_started(store, database_url, monkeypatch):

@@ -8,7 +8,6 @@ a renaming of ids turns all of them into each other. Ids that a world gives are 
 
 import re
 from dataclasses import dataclass
-from functools import lru_cache
 
 import sqlalchemy as sa
 
@@ -28,7 +27,6 @@ class Text:
     ids: tuple[str, ...]
 
 
-@lru_cache(maxsize=1 << 12)
 def text_of(raw, known):
     """Mark the ids of a text, but those that are known, and all times."""
     ids = []

@@ -7,7 +7,7 @@ from itertools import permutations
 import pytest
 
 from tests.store.schedules.contents import renamed
-from tests.store.schedules.footprints import Touched
+from tests.store.schedules.footprints import NOTHING
 from tests.store.schedules.frontier import Frontier, Watch
 from tests.store.schedules.observations import Observations
 from tests.store.schedules.pictures import Aftermath, Follower, aftermath
@@ -48,15 +48,18 @@ class Beginning:
     """A world before the schedules, and what has come of it in any of them.
 
     Args:
-        store: Of a database that holds the world.
+        script: That makes a database hold the world.
+        store: Of a database that holds it.
 
     Attributes:
+        script: The same.
         changes: What a reader knows then.
         broken: What is broken then: old data may be.
         seen: Aftermaths by the contents of the database.
     """
 
-    def __init__(self, store):
+    def __init__(self, script, store):
+        self.script = script
         self.changes = store.changes(None)
         self.broken = aftermath(store, ()).broken
         self.seen = {}
@@ -87,9 +90,8 @@ class Exploration:
         self._scripts = case.clients
         self._preemptions = case.preemptions
         self._reduced = reduced
-        self._filling = place.script(case.world)
         self._streams = case.world.streams
-        self._beginning = place.beginning(self._filling, Beginning)
+        self._beginning = place.beginning(case.world, Beginning)
         self._serial = {}
         self.begun = 0
         self.count = 0
@@ -98,7 +100,7 @@ class Exploration:
         """Try the schedules; yield how each went, and what came of it."""
         sessions = self._place.sessions[: len(self._scripts)]
         for session in sessions:
-            session.touched = Touched()
+            session.touched = NOTHING
         alike = len(set(self._scripts)) == 1
         frontier = Frontier(sessions, self._preemptions, reduced=self._reduced, alike=alike)
         for choices, before in frontier.beginnings():
@@ -129,7 +131,7 @@ class Exploration:
         return Failure(course, outcome, reasons, self.serial) if reasons else None
 
     def _meet(self):
-        self._place.fill(self._filling)
+        self._place.fill(self._beginning.script)
         sessions = self._place.sessions[: len(self._scripts)]
         for number, session in enumerate(sessions):
             session.meet(

@@ -67,24 +67,6 @@ NOTHING = Footprint()
 EVERYTHING = Footprint(_WHOLE, _WHOLE | _FILE, _WHOLE, _WHOLE | _FILE)
 
 
-class Touched:
-    """What many statements have to do with others together.
-
-    Attributes:
-        footprint: Of all of them.
-    """
-
-    def __init__(self):
-        self.footprint = NOTHING
-        self._parts = set()
-
-    def add(self, footprint):
-        """Add a statement; nearly always such a one is among them."""
-        if footprint not in self._parts:
-            self._parts.add(footprint)
-            self.footprint |= footprint
-
-
 @lru_cache(maxsize=1 << 14)
 def dependent(one, other):
     """Whether the order of two statements of different sessions can make a difference.

@@ -92,7 +92,7 @@ class Frontier:
     def matters(self, session, footprint):
         """Whether others do what a statement of a session depends on, as far as is known."""
         return not self.reduced or any(
-            depends_on_some(footprint, one.touched.footprint)
+            depends_on_some(footprint, one.touched)
             for number, one in enumerate(self.sessions)
             if number != session
         )

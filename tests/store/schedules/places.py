@@ -53,7 +53,6 @@ class Place:
         tables = [*placement.sorted_tables, *own.sorted_tables]
         self._tables = [table for table in tables if not table.name.endswith("alembic_version")]
         self._all_rows = query_of_all(kind, self._tables)
-        self._scripts = {}
         self._filled_with = None
         self._beginnings = {}
         self.known = frozenset()
@@ -76,12 +75,7 @@ class Place:
             }
 
     def script(self, world):
-        """The SQL that makes the database hold a world, which does not change any more, and nothing else."""
-        if world not in self._scripts:
-            self._scripts[world] = self._script(world)
-        return self._scripts[world]
-
-    def _script(self, world):
+        """The SQL that makes the database hold a world and nothing else."""
         # The epoch of the feed stays beside the streams of a world: without it readers load all.
         rows = {
             table.name: [*self._own_rows.get(table.name, ()), *world.rows.get(table.name, ())]
@@ -112,12 +106,18 @@ class Place:
             self._keep(script)
         self._execute(script)
 
-    def beginning(self, script, look):
-        """What a look at the store finds when it holds no more than a world; each is looked at once."""
-        if script not in self._beginnings:
+    def beginning(self, world, look):
+        """What there is before all schedules of a world, which does not change any more.
+
+        Args:
+            world: That.
+            look: Makes it, once, of the script of the world and a store of the filled database.
+        """
+        if world not in self._beginnings:
+            script = self.script(world)
             self.fill(script)
-            self._beginnings[script] = look(self.store)
-        return self._beginnings[script]
+            self._beginnings[world] = look(script, self.store)
+        return self._beginnings[world]
 
     def _keep(self, script):
         """Prepare for a script that will be executed again and again."""

@@ -13,9 +13,9 @@ import sqlalchemy as sa
 from tests.store.schedules.footprints import (
     BEGIN_WRITING,
     COMMIT,
+    NOTHING,
     ROLLBACK,
     Footprint,
-    Touched,
     Transaction,
     query,
 )
@@ -67,7 +67,7 @@ class Session:
         results: Of its operations, once all are done.
         backend: The server's number of its connection.
         writing: Whether it holds SQLite's write lock.
-        touched: All that it did since that was emptied.
+        touched: The footprint of all that it did since that was emptied.
         follower: Its reader of the feed, if it was asked.
         observed: What the database answered to it, as texts, in their order.
     """
@@ -77,7 +77,7 @@ class Session:
         self.store = Store(DatabaseSettings(url, sqlite_synchronous=False, timeouts=PATIENT))
         self.backend = None
         self._thread = None
-        self.touched = Touched()
+        self.touched = NOTHING
         self._begin_anew()
         engine = self.store.engine
         sa.event.listen(engine, "before_cursor_execute", self._statement)
@@ -100,7 +100,7 @@ class Session:
         self._transaction = Transaction()
         self._abandoned = False
         self._reports = queue.SimpleQueue()
-        self._permits = queue.SimpleQueue()
+        self._permits = threading.Semaphore(0)
 
     def _stop_before_the_probe(self):
         """The probe asks beside SQLAlchemy, so none of its events tells of it."""
@@ -153,7 +153,7 @@ class Session:
             self.writing = False
         self.next_step = None
         self.failed = False
-        self._permits.put(None)
+        self._permits.release()
 
     def reported(self, seconds=0.0):
         """Whether it has come to its next statement, or to its end, within some time."""
@@ -177,7 +177,7 @@ class Session:
     def abandon(self):
         """Give up the operations that are not done."""
         self._abandoned = True
-        self._permits.put(None)
+        self._permits.release()
         self._thread.join(timeout=LIMIT)
 
     def close(self):
@@ -222,12 +222,12 @@ class Session:
         self.observed.append(f"{type(error).__name__}: {str(error).partition(chr(10))[0]}")
 
     def _reach(self, statement, footprint):
-        self.touched.add(footprint)
+        self.touched |= footprint
         if threading.current_thread() is not self._thread:
             return
         if not self._abandoned:
             self._reports.put(Ahead(statement, footprint))
-            self._permits.get()
+            self._permits.acquire()
         if self._abandoned and statement not in {COMMIT, ROLLBACK}:
             raise AbandonedError
 
