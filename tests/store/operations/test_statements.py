@@ -9,6 +9,7 @@ import pytest
 import sqlalchemy as sa
 
 from bench.delay import watched
+from tests.servers import eventually
 from treeclaim.model.claim import ConsumerClaim
 from treeclaim.model.inventory import Inventory
 from treeclaim.store import DatabaseSettings, Store
@@ -35,6 +36,21 @@ MOST_STATEMENTS_WITHOUT_A_RECORD = 10
 
 MOST_ROUND_TRIPS = {"postgresql": 6, "mysql": 9}
 """Of such a claim, alone or in a group of eight, with BEGIN and COMMIT."""
+
+
+MANY = 5000
+
+MANY_ROWS = f"""
+INSERT INTO consumers (uuid, project_id, user_id, generation)
+SELECT 'other ' || number, 1, 1, 1 FROM generate_series(1, {MANY}) number;
+INSERT INTO allocations (consumer_id, resource_provider_id, resource_class_id, used)
+SELECT uuid, 999, 0, 1 FROM consumers WHERE length(uuid) < 36;
+INSERT INTO treeclaim_feed (stream_id, position, kind, object_id, created_at)
+SELECT 1, -number, 'provider', 999, now() FROM generate_series(1, {MANY}) number
+"""
+"""What others have written on PostgreSQL; the rows of the feed are older than what readers know."""
+
+PLANNED = ("allocations", "consumers", "inventories", "resource_providers", "treeclaim_feed")
 
 
 @pytest.fixture
@@ -227,6 +243,55 @@ def test_a_claim_finds_its_names_whatever_the_collation_of_their_tables(store, h
     claim(store, consumer, hosts[0], None)
     claim(store, consumer, hosts[1], 1)
     assert store.read(allocation_queries.of_consumer, consumer).project_id == "project"
+
+
+def rows_read_whole(store):
+    """How many rows PostgreSQL has read of all tables by reading them whole, by table.
+
+    A server process tells them at its end.
+    """
+    others = (
+        "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND pid <> %s"
+    )
+    with store.engine.connect() as connection:
+        own = connection.exec_driver_sql("SELECT pg_backend_pid()").scalar()
+        eventually(
+            lambda: connection.exec_driver_sql(others, (own,)).scalar() == 0,
+            "the other sessions have not ended",
+        )
+        counted = connection.exec_driver_sql(
+            "SELECT relname, seq_tup_read FROM pg_stat_user_tables"
+        ).all()
+    return dict(tuple(row) for row in counted)
+
+
+def test_what_was_empty_when_statements_were_planned_is_not_read_whole_later(
+    store, hosts, database_url
+):
+    """By claims in groups, and by a reader that follows them."""
+    if store.engine.dialect.name != "postgresql":
+        pytest.skip("sessions of PostgreSQL keep their plans")
+    store.engine.dispose()
+    with closing(Store(DatabaseSettings(database_url))) as other:
+
+        def claim_and_follow(host):
+            cursor = other.changes(None).cursor
+            # The driver prepares what it has sent five times, and the server keeps a plan then that
+            # it has made five times.
+            for _ in range(12):
+                claims = [claimed(str(uuid.uuid4()), host, None) for _ in range(16)]
+                together(other, [ClaimRequest([one]) for one in claims])
+                cursor = other.changes(cursor).cursor
+
+        claim_and_follow(hosts[0])
+        with store.engine.begin() as connection:
+            for statement in MANY_ROWS.split(";"):
+                connection.exec_driver_sql(statement)
+        claim_and_follow(hosts[1])
+    store.engine.dispose()
+    read = rows_read_whole(store)
+    # What inserts the others reads those that it has inserted before once.
+    assert {name: read[name] for name in PLANNED if read[name] > 2 * MANY} == {}
 
 
 @pytest.mark.slow

@@ -13,7 +13,7 @@ from sqlalchemy.engine import Connection, CursorResult
 from treeclaim.model.changes import UsageChange
 from treeclaim.model.extension.news import EVERYTHING, Part, Touched
 from treeclaim.store.database.compiled import CompiledStatement, Values
-from treeclaim.store.database.dialects import session_timeouts
+from treeclaim.store.database.dialects import postgresql, session_timeouts
 from treeclaim.store.database.driver import (
     Listeners,
     Ready,
@@ -108,6 +108,9 @@ class WriteTransaction(ReadTransaction):
         self.touched_catalogue = False
         self._later: list[_Later] = []
         self._sends_together = sends_together(connection, self._listeners)
+        if self._sends_together:
+            # By no round trip of its own: it goes with the first statement.
+            self.change_by(postgresql.read_by_index(local=True))
 
     def execute(self, statement: Executable, /, **values: Any) -> CursorResult[Any]:
         """Execute a statement that writes."""

@@ -8,6 +8,8 @@ from typing import Any
 from sqlalchemy.engine import Connection, Engine
 from sqlalchemy.exc import DBAPIError, OperationalError, ResourceClosedError
 
+from treeclaim.store.database.dialects import postgresql
+
 
 @contextmanager
 def connected(engine: Engine) -> Iterator[Connection]:
@@ -50,7 +52,7 @@ def reading(engine: Engine) -> Engine:
 
 
 def autocommitting(engine: Engine) -> Any:
-    """Return a connection of the driver, outside of the pool and in autocommit mode.
+    """Return a connection of the driver for small queries, out of the pool and in autocommit mode.
 
     Raises:
         The driver's own errors.
@@ -63,6 +65,7 @@ def autocommitting(engine: Engine) -> Any:
     connection: Any = pooled.dbapi_connection
     if engine.dialect.name == "postgresql":
         connection.autocommit = True
+        connection.execute(postgresql.read_by_index(local=False).sql)
     elif engine.dialect.name == "mysql":
         connection.autocommit(True)
         # All tables of one statement as they were at one moment.
