@@ -26,7 +26,7 @@ from treeclaim.store.database.transactions import (
     utc_now,
 )
 from treeclaim.store.feed import pruning
-from treeclaim.store.feed.looks import Looks, mark_of
+from treeclaim.store.feed.looks import Looks
 from treeclaim.store.feed.probe import Probe
 from treeclaim.store.feed.unread import POSITIONS_SQL, More, changes_since
 from treeclaim.store.operations.allocations import claims as claim_writes
@@ -76,7 +76,7 @@ class Store:
         self.outages = Outages()
         self._translator = Translator(self.outages, settings.timeouts.write)
         self._probe = Probe(self.engine, self.outages)
-        self._looks = Looks(self._probe, mark_of(self.engine.dialect.paramstyle))
+        self._looks = Looks(self._probe, self.engine.dialect)
         self._closing = threading.Event()
         self._prune_at = monotonic() + _PRUNE_INTERVAL
         self._group_engine = make_engine(group_settings(settings))
@@ -275,8 +275,8 @@ class Store:
     def changes(self, cursor: Cursor | None) -> Changes | None:
         """Return the changes committed since a cursor; None if there are none.
 
-        If nothing is new, or nothing but claims, this costs one query over a few small rows.
-        Everything else is read in one snapshot. So each transaction is seen whole or not at all.
+        If nothing is new, or nothing but claims, this costs one query over a few small rows, and one
+        more if a few providers have changed otherwise. Everything else is read in one snapshot. So each transaction is seen whole or not at all.
 
         Raises:
             StoreUnavailableError: if the database does not answer.

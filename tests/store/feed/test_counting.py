@@ -74,14 +74,19 @@ def used_in(replica, provider):
         }
 
 
+def knows_all(store, reader):
+    """Compare what a reader knows with what a full load shows."""
+    fresh = Forest()
+    fresh.apply(store.changes(None))
+    assert reader.forest.records() == fresh.records()
+
+
 def follows_by_one_statement(store, reader):
     """Let a reader catch up: one statement of the probe has to tell all that a full load would."""
     with statements_of(store) as (by_probe, others):
         reader.catch_up()
     assert (len(by_probe), others) == (1, [])
-    fresh = Forest()
-    fresh.apply(store.changes(None))
-    assert reader.forest.records() == fresh.records()
+    knows_all(store, reader)
 
 
 def test_following_claims_takes_one_statement(store, hosts, other):
@@ -155,28 +160,69 @@ def child_of(other, provider):
     return child
 
 
-def test_what_a_look_told_of_a_change_of_shape_is_not_asked_again(store, hosts, other):
+def reader_of_shapes(store, other, provider):
+    """A reader that has followed changes of a tree's shape, and one such change that is news to it."""
     reader = Reader(store)
     for _ in range(2):
-        child_of(other, hosts[0])
+        child_of(other, provider)
         reader.catch_up()
-    child_of(other, hosts[0])
+    child_of(other, provider)
+    return reader
+
+
+def test_following_a_change_of_shape_takes_two_statements(store, hosts, other):
+    reader = reader_of_shapes(store, other, hosts[0])
     with statements_of(store) as (by_probe, others):
         reader.catch_up()
-    assert len(by_probe) == 1
-    assert "treeclaim_feed" in by_probe[0]
+    assert others == []
+    assert ["treeclaim_feed" in statement for statement in by_probe] == [True, False]
+    knows_all(store, reader)
+
+
+def test_following_the_end_of_a_provider_takes_two_statements(store, hosts, other):
+    reader = Reader(store)
+    reader.catch_up()
+    children = [child_of(other, hosts[0]) for _ in range(2)]
+    for child in children:
+        reader.catch_up()
+        other.write(providers.delete, child)
+        with statements_of(store) as (by_probe, others):
+            reader.catch_up()
+        knows_all(store, reader)
+    assert (len(by_probe), others) == (2, [])
+
+
+def test_what_a_look_told_is_not_asked_again_where_much_is_loaded(
+    store, hosts, other, monkeypatch
+):
+    monkeypatch.setattr(looks, "_MOST_PROVIDERS", 0)
+    reader = reader_of_shapes(store, other, hosts[0])
+    with statements_of(store) as (by_probe, others):
+        reader.catch_up()
+    assert ["treeclaim_feed" in statement for statement in by_probe] == [True]
     assert not any("treeclaim_feed" in statement for statement in others)
-    fresh = Forest()
-    fresh.apply(store.changes(None))
-    assert reader.forest.records() == fresh.records()
+    knows_all(store, reader)
 
 
 def test_what_is_committed_after_a_look_is_counted_once(store, hosts, other, monkeypatch):
-    reader = Reader(store)
+    reader = reader_of_shapes(store, other, hosts[0])
+    ask = store._probe.rows
+
+    def claimed_first(sql, parameters=()):
+        if "treeclaim_feed" not in sql:
+            monkeypatch.undo()
+            claim(other, str(uuid.uuid4()), hosts[0], VCPU=1)
+        return ask(sql, parameters)
+
+    monkeypatch.setattr(store._probe, "rows", claimed_first)
     for _ in range(2):
-        child_of(other, hosts[0])
         reader.catch_up()
-    child_of(other, hosts[0])
+        knows_all(store, reader)
+
+
+def test_what_is_committed_before_much_is_loaded_is_counted_once(store, hosts, other, monkeypatch):
+    monkeypatch.setattr(looks, "_MOST_PROVIDERS", 0)
+    reader = reader_of_shapes(store, other, hosts[0])
     read = store.read
 
     def claimed_first(operation, *rest):
@@ -187,14 +233,17 @@ def test_what_is_committed_after_a_look_is_counted_once(store, hosts, other, mon
     monkeypatch.setattr(store, "read", claimed_first)
     for _ in range(2):
         reader.catch_up()
-        fresh = Forest()
-        fresh.apply(store.changes(None))
-        assert reader.forest.records() == fresh.records()
+        knows_all(store, reader)
 
 
 @pytest.mark.parametrize(
     ("module", "name"),
-    [(looks, "_MOST_ROWS"), (looks, "_MOST_STREAMS"), (unread, "_MOST_COMMITS")],
+    [
+        (looks, "_MOST_ROWS"),
+        (looks, "_MOST_STREAMS"),
+        (looks, "_MOST_PROVIDERS"),
+        (unread, "_MOST_COMMITS"),
+    ],
 )
 def test_a_reader_that_is_far_behind_knows_the_same(
     store, hosts, other, database_url, monkeypatch, module, name
@@ -203,14 +252,13 @@ def test_a_reader_that_is_far_behind_knows_the_same(
     reader = Reader(store)
     reader.catch_up()
     with closing(Store(DatabaseSettings(database_url))) as third:
-        for round_of_claims in range(4):
+        for times in range(4):
             for writer in (other, third, store):
-                for _ in range(round_of_claims):
+                for _ in range(times):
                     claim(writer, str(uuid.uuid4()), hosts[0], VCPU=1)
+                    child_of(writer, hosts[1])
             reader.catch_up()
-            fresh = Forest()
-            fresh.apply(store.changes(None))
-            assert reader.forest.records() == fresh.records()
+            knows_all(store, reader)
 
 
 def test_a_generation_that_was_raised_beside_the_feed_makes_a_worker_load_everything(

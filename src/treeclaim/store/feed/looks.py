@@ -3,9 +3,13 @@
 
 It reads the positions of all streams, and the rows after the positions that the reader has seen of
 those streams that moved lately. As one statement sees one snapshot, both belong together. If these
-rows are all there is and name nothing to load, the reader knows everything by them. Else it has to
-load, in a snapshot of its own (`unread.py`): a change of a tree's shape, a stream that it did not
-know or that had long been still, a pruning, a commit of very many rows.
+rows are all there is and name nothing to load, the reader knows everything by them.
+
+If they name a few providers, one more statement loads these, with the positions of all streams once
+more. If those are still the same, what it loaded belongs to them. Else the reader loads in a
+snapshot of its own (`unread.py`): so it does too for a change of the catalogue or of very many
+providers, a stream that it did not know or that had long been still, a pruning, a commit of very
+many rows.
 
 Where the database tells cheaply whether anything was committed since the last look, and nothing was,
 that look still holds.
@@ -16,12 +20,18 @@ what a look costs, never what it tells.
 
 from collections import defaultdict
 from collections.abc import Sequence
-from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy.engine import Dialect
 
 from treeclaim.model.changes import Changes, Cursor, Positions
+from treeclaim.model.provider import ProviderRecord
+from treeclaim.store.database.compiled import CompiledStatement
 from treeclaim.store.feed.probe import Probe
 from treeclaim.store.feed.told import FeedRow, Told
 from treeclaim.store.feed.unread import More, StreamRow, has_gap, reached_by
+from treeclaim.store.reading.loading import IDS, PARTS, Part, records_of
+from treeclaim.store.schema import tables
 
 _STREAM = "stream"
 """Stands for the kind in the rows that are streams."""
@@ -39,6 +49,26 @@ _PAIR = "(stream_id = {mark} AND position > {mark})"
 _NO_STREAM = (0, 0)
 """No stream has this id, and only what has not been committed this position."""
 
+_STREAM_PART = 9
+_LOAD = CompiledStatement(
+    sa.union_all(
+        *PARTS,
+        Part.query(
+            _STREAM_PART,
+            tables.streams.c.id,
+            sa.func.coalesce(tables.streams.c.identity, tables.streams.c.id),
+            tables.streams.c.position,
+            tables.streams.c.pruned_to,
+            tables.streams.c.epoch,
+            tables.streams.c.closed_in,
+        ),
+    )
+)
+"""Everything about some providers, and the positions of all streams in the same snapshot."""
+
+_MOST_PROVIDERS = 64
+"""That one statement loads, while other threads wait for the connection: a tree and its like."""
+
 _MOST_STREAMS = 16
 """Whose rows are read with their positions: about what the workers of two machines have."""
 
@@ -51,12 +81,13 @@ class Looks:
 
     Args:
         probe: The connection.
-        mark: What stands for a parameter in a statement of its driver.
+        dialect: Of its database.
     """
 
-    def __init__(self, probe: Probe, mark: str) -> None:
+    def __init__(self, probe: Probe, dialect: Dialect) -> None:
         self._probe = probe
-        self._pair = _PAIR.format(mark=mark)
+        self._dialect = dialect
+        self._pair = _PAIR.format(mark="?" if dialect.paramstyle == "qmark" else "%s")
         self._lately: tuple[tuple[int, int], ...] = ()
         self._known: tuple[tuple[int, int] | None, Positions] = (None, {})
         """How far all streams were at which version of the database."""
@@ -83,15 +114,34 @@ class Looks:
         if has_gap(streams, cursor) or not _is_all(told, moved, cursor):
             return More()
         found = Told.by(told)
-        if found.is_unknown or found.catalogue or found.provider_ids:
-            return More(reached_by(streams), found)
+        reached = reached_by(streams)
+        if found.is_unknown or found.catalogue:
+            return More(reached, found)
+        return self._loaded(reached, found) or More(reached, found)
+
+    def _loaded(self, reached: Cursor, told: Told) -> Changes | None:
+        """Load the providers that were told of; None for too many, or if more was committed since.
+
+        Raises:
+            StoreUnavailableError: if the database does not answer.
+        """
+        records: Sequence[ProviderRecord] = ()
+        if len(told.provider_ids) > _MOST_PROVIDERS:
+            return None
+        if told.provider_ids:
+            load = _LOAD.ready(self._dialect, {IDS: sorted(told.provider_ids)})
+            rows = load.rows(self._probe.rows(load.sql, load.parameters))
+            streams = [StreamRow(*row[1:7]) for row in rows if row.kind == _STREAM_PART]
+            if reached_by(streams) != reached:
+                return None
+            records = records_of(rows)
         return Changes(
-            reached_by(streams),
+            reached,
             complete=False,
-            records=(),
-            removed=(),
+            records=records,
+            removed=sorted(told.provider_ids - {record.id for record in records}),
             catalogue=None,
-            usage=found.usage,
+            usage=told.usage,
         )
 
     def _statement(self, cursor: Cursor) -> tuple[str, Sequence[int]]:
@@ -132,8 +182,3 @@ def _is_all(told: Sequence[FeedRow], moved: Sequence[StreamRow], cursor: Cursor)
         and len(commits[row.id]) == row.position - cursor.positions[row.identity]
         for row in moved
     )
-
-
-def mark_of(paramstyle: Any) -> str:
-    """Return what stands for a parameter in the statements of a driver."""
-    return "?" if paramstyle == "qmark" else "%s"

@@ -4,7 +4,6 @@
 import contextlib
 import os
 import threading
-from collections.abc import Sequence
 from time import monotonic
 from typing import Any
 
@@ -45,8 +44,12 @@ class Probe:
         self._connections = 0
         self._process = os.getpid()
 
-    def rows(self, sql: str, parameters: Sequence[int] = ()) -> list[tuple[Any, ...]]:
+    def rows(self, sql: str, parameters: Any = ()) -> list[tuple[Any, ...]]:
         """Return the rows of a query, as the driver has them; replace a lost connection once.
+
+        Args:
+            sql: As the driver takes it.
+            parameters: As the driver takes them.
 
         Raises:
             StoreUnavailableError: if the database does not answer.
@@ -68,7 +71,7 @@ class Probe:
         ((number,),), connection = self._answer(_DATA_VERSION, ())
         return connection, number
 
-    def _answer(self, sql: str, parameters: Sequence[int]) -> tuple[list[tuple[Any, ...]], int]:
+    def _answer(self, sql: str, parameters: Any) -> tuple[list[tuple[Any, ...]], int]:
         """Return the rows of a query, and the number of the connection that it was asked by.
 
         Raises:
@@ -80,7 +83,7 @@ class Probe:
         finally:
             self._lock.release()
 
-    def _asked_again(self, sql: str, parameters: Sequence[int]) -> list[tuple[Any, ...]]:
+    def _asked_again(self, sql: str, parameters: Any) -> list[tuple[Any, ...]]:
         """Return the rows of a query; ask once more if the connection was lost."""
         if self._process != os.getpid():
             # A connection from before a fork belongs to the parent.
@@ -119,7 +122,7 @@ class Probe:
         self._outages.failed(trouble.value, cause_of(error))
         return StoreUnavailableError(trouble.value, cause=cause_of(error))
 
-    def _query(self, sql: str, parameters: Sequence[int]) -> list[tuple[Any, ...]]:
+    def _query(self, sql: str, parameters: Any) -> list[tuple[Any, ...]]:
         if self._connection is None:
             self._connection = autocommitting(self._engine)
             self._connections += 1

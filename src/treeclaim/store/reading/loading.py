@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Loads providers as records for a Forest, by a few set-based queries."""
+"""Loads providers as records for a Forest, by one query for all parts of many."""
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping
-from typing import Any
+from collections.abc import Collection, Iterable, Sequence
+from operator import attrgetter
+from typing import Any, NamedTuple
 
 import sqlalchemy as sa
 
@@ -13,6 +14,7 @@ from treeclaim.model.provider import InventoryRecord, ProviderRecord
 from treeclaim.store.database.compiled import CompiledStatement
 from treeclaim.store.database.transactions import ReadTransaction, chunks, seconds
 from treeclaim.store.reading.inventory_columns import INVENTORY_COLUMNS, USED
+from treeclaim.store.schema.mixed_collations import PlainText
 from treeclaim.store.schema.tables import (
     inventories,
     placement_aggregates,
@@ -23,60 +25,106 @@ from treeclaim.store.schema.tables import (
     traits,
 )
 
-_IDS = "ids"
+IDS = "ids"
+"""The parameter of `PARTS`: the ids of providers."""
 
-_PROVIDERS = sa.select(
-    resource_providers.c.id,
-    resource_providers.c.uuid,
-    resource_providers.c.name,
-    resource_providers.c.generation,
-    resource_providers.c.parent_provider_id,
-    resource_providers.c.root_provider_id,
-    resource_providers.c.updated_at,
-    resource_providers.c.created_at,
-)
-_INVENTORIES = sa.select(
-    inventories.c.resource_provider_id,
-    inventories.c.resource_class_id,
-    *INVENTORY_COLUMNS,
-    inventories.c.updated_at,
-    inventories.c.created_at,
-).order_by(inventories.c.resource_class_id)
+_INVENTORY, _PROVIDER, _TRAIT, _AGGREGATE = range(4)
+_NOTHING = sa.null()
+
+
+class Part(NamedTuple):
+    """A row of a query that finds everything about some providers; what it has depends on its kind.
+
+    The first of the numbers of those kinds that are declared here is the id of a provider.
+    """
+
+    kind: Any
+    a: Any
+    b: Any = _NOTHING
+    c: Any = _NOTHING
+    d: Any = _NOTHING
+    e: Any = _NOTHING
+    f: Any = _NOTHING
+    g: Any = _NOTHING
+    h: Any = _NOTHING
+    ratio: Any = _NOTHING
+    uuid: Any = _NOTHING
+    name: Any = _NOTHING
+    updated_at: Any = _NOTHING
+    created_at: Any = _NOTHING
+
+    @classmethod
+    def query(cls, kind: int, *numbers: Any, **others: Any) -> sa.Select[Any]:
+        """Return a query for rows of a kind.
+
+        Args:
+            kind: Not one of those that are declared here, if others are to be added to `PARTS`.
+            *numbers: Columns of whole numbers.
+            **others: Columns by their names here.
+        """
+        columns = cls(sa.literal_column(str(kind)), *numbers, **others)._asdict()
+        return sa.select(*(column.label(name) for name, column in columns.items()))
 
 
 def _of(statement: sa.Select[Any], column: sa.Column[Any]) -> sa.Select[Any]:
-    return statement.where(column.in_(sa.bindparam(_IDS, expanding=True)))
+    return statement.where(column.in_(sa.bindparam(IDS, expanding=True)))
 
 
-_SOME_PROVIDERS = CompiledStatement(_of(_PROVIDERS, resource_providers.c.id))
-_SOME_INVENTORIES = CompiledStatement(
-    _of(_INVENTORIES.add_columns(USED), inventories.c.resource_provider_id)
-)
-_SOME_TRAITS_AND_AGGREGATES = CompiledStatement(
-    sa.union_all(
-        _of(
-            sa.select(
-                resource_provider_traits.c.resource_provider_id,
-                resource_provider_traits.c.trait_id,
-                sa.null().label("uuid"),
-            ),
+_TOTAL, _RESERVED, _LEAST, _MOST, _STEP, _RATIO = INVENTORY_COLUMNS
+PARTS = (
+    # PostgreSQL takes the types of the first two.
+    _of(
+        Part.query(
+            _INVENTORY,
+            inventories.c.resource_provider_id,
+            inventories.c.resource_class_id,
+            *(_TOTAL, _RESERVED, _LEAST, _MOST, _STEP),
+            USED,
+            ratio=_RATIO,
+            uuid=sa.cast(sa.null(), sa.String(36)),
+            name=sa.cast(sa.null(), sa.String(200)),
+            updated_at=inventories.c.updated_at,
+            created_at=inventories.c.created_at,
+        ),
+        inventories.c.resource_provider_id,
+    ),
+    _of(
+        Part.query(
+            _PROVIDER,
+            resource_providers.c.id,
+            resource_providers.c.generation,
+            resource_providers.c.parent_provider_id,
+            resource_providers.c.root_provider_id,
+            uuid=PlainText(resource_providers.c.uuid),
+            name=PlainText(resource_providers.c.name),
+            updated_at=resource_providers.c.updated_at,
+            created_at=resource_providers.c.created_at,
+        ),
+        resource_providers.c.id,
+    ),
+    _of(
+        Part.query(
+            _TRAIT,
             resource_provider_traits.c.resource_provider_id,
+            resource_provider_traits.c.trait_id,
         ),
-        _of(
-            sa.select(
-                resource_provider_aggregates.c.resource_provider_id,
-                sa.literal_column("0"),
-                placement_aggregates.c.uuid,
-            ).join(
-                placement_aggregates,
-                placement_aggregates.c.id == resource_provider_aggregates.c.aggregate_id,
-            ),
+        resource_provider_traits.c.resource_provider_id,
+    ),
+    _of(
+        Part.query(
+            _AGGREGATE,
             resource_provider_aggregates.c.resource_provider_id,
+            uuid=PlainText(placement_aggregates.c.uuid),
+        ).join(
+            placement_aggregates,
+            placement_aggregates.c.id == resource_provider_aggregates.c.aggregate_id,
         ),
-    )
+        resource_provider_aggregates.c.resource_provider_id,
+    ),
 )
-"""Rows of traits without a uuid, and rows of aggregates with one."""
+"""Queries for all about the providers of some ids, to be asked as one: each is a round trip."""
 
+_SOME = CompiledStatement(sa.union_all(*PARTS))
 _TRAIT_NAMES = sa.select(traits.c.id, traits.c.name, traits.c.updated_at, traits.c.created_at)
 _CLASS_NAMES = sa.select(
     resource_classes.c.id,
@@ -104,61 +152,50 @@ def some_providers(
     """Load those of the given providers that exist."""
     found: list[ProviderRecord] = []
     for ids in chunks(sorted(provider_ids)):
-        providers = transaction.rows(_SOME_PROVIDERS, ids=ids)
-        rows = transaction.rows(_SOME_INVENTORIES, ids=ids)
-        inventories_of = _inventories((row[:-1], row.used) for row in rows)
-        parts = transaction.rows(_SOME_TRAITS_AND_AGGREGATES, ids=ids)
-        traits_of = _grouped(
-            (provider_id, trait) for provider_id, trait, uuid in parts if uuid is None
-        )
-        aggregates = _grouped(
-            (provider_id, uuid) for provider_id, _, uuid in parts if uuid is not None
-        )
-        found.extend(_records(providers, inventories_of, traits_of, aggregates))
+        found += records_of(transaction.rows(_SOME, **{IDS: ids}))
     return found
 
 
-def _grouped(pairs: Iterable[Any]) -> Mapping[int, list[Any]]:
-    """Group values by provider id."""
-    found: dict[int, list[Any]] = defaultdict(list)
-    for provider_id, value in pairs:
-        found[provider_id].append(value)
-    return found
+def records_of(rows: Iterable[Any]) -> list[ProviderRecord]:
+    """Return the providers of which rows of `PARTS` tell; rows of other kinds are left out."""
+    parts: dict[tuple[int, int], list[Any]] = defaultdict(list)
+    provider_rows = []
+    for row in rows:
+        if row.kind == _PROVIDER:
+            provider_rows.append(row)
+        else:
+            parts[row.kind, row.a].append(row)
+    return [
+        _record(row, parts[_INVENTORY, row.a], parts[_TRAIT, row.a], parts[_AGGREGATE, row.a])
+        for row in provider_rows
+    ]
 
 
-def _records(
-    provider_rows: Iterable[Any],
-    inventories_of: Mapping[int, list[InventoryRecord]],
-    trait_ids: Mapping[int, list[int]],
-    aggregates: Mapping[int, list[str]],
-) -> Iterator[ProviderRecord]:
-    for row in provider_rows:
-        yield ProviderRecord(
-            id=row.id,
-            uuid=row.uuid,
-            name=row.name or "",
-            generation=row.generation or 0,
-            parent_id=row.parent_provider_id,
-            root_id=row.id if row.root_provider_id is None else row.root_provider_id,
-            modified_at=seconds(row.updated_at, row.created_at),
-            inventories=tuple(inventories_of.get(row.id, ())),
-            trait_ids=tuple(sorted(trait_ids.get(row.id, ()))),
-            # Databases sort text in different ways; the order must not depend on it.
-            aggregates=tuple(sorted(aggregates.get(row.id, ()))),
-        )
+def _record(
+    row: Any,
+    inventory_rows: Sequence[Any],
+    trait_rows: Sequence[Any],
+    aggregate_rows: Sequence[Any],
+) -> ProviderRecord:
+    """Return the provider of a row; databases sort in different ways, so its parts are sorted here."""
+    return ProviderRecord(
+        id=row.a,
+        uuid=row.uuid,
+        name=row.name or "",
+        generation=row.b or 0,
+        parent_id=row.c,
+        root_id=row.a if row.d is None else row.d,
+        modified_at=seconds(row.updated_at, row.created_at),
+        inventories=tuple(map(_inventory, sorted(inventory_rows, key=attrgetter("b")))),
+        trait_ids=tuple(sorted(part.b for part in trait_rows)),
+        aggregates=tuple(sorted(part.uuid for part in aggregate_rows)),
+    )
 
 
-def _inventories(rows: Iterable[tuple[Any, Any]]) -> dict[int, list[InventoryRecord]]:
-    """Make records of inventories with their usage, by provider id."""
-    inventories_of: dict[int, list[InventoryRecord]] = defaultdict(list)
-    for row, used in rows:
-        provider_id, class_id, total, reserved, least, most, step, ratio, updated, created = row
-        inventories_of[provider_id].append(
-            InventoryRecord(
-                class_id=class_id,
-                inventory=Inventory(total, reserved, least, most, step, ratio),
-                used=int(used),
-                modified_at=seconds(updated, created),
-            )
-        )
-    return inventories_of
+def _inventory(row: Any) -> InventoryRecord:
+    return InventoryRecord(
+        class_id=row.b,
+        inventory=Inventory(row.c, row.d, row.e, row.f, row.g, row.ratio),
+        used=int(row.h),
+        modified_at=seconds(row.updated_at, row.created_at),
+    )
