@@ -44,8 +44,8 @@ LOAD_SILENCE = 120
 and the others follow at once."""
 
 PROBE_SECONDS = 10
-"""For the query whether anything is new. It reads a few small rows and waits for no lock, so an
-answer that takes longer will not come."""
+"""For the query whether anything is new, and that for a few changed providers. They read some rows and
+wait for no lock, so an answer that takes longer will not come."""
 
 UNFAIR = 3
 """How many times longer a writer waits on SQLite, whose writers do not queue up: each polls ten

@@ -30,23 +30,28 @@ IDS = "ids"
 
 _INVENTORY, _PROVIDER, _TRAIT, _AGGREGATE = range(4)
 _NOTHING = sa.null()
+_class_or_trait = attrgetter("n1")
 
 
 class Part(NamedTuple):
-    """A row of a query that finds everything about some providers; what it has depends on its kind.
+    """A row of a query for all parts of some providers; what its numbers mean depends on its kind.
 
-    The first of the numbers of those kinds that are declared here is the id of a provider.
+    Attributes:
+        kind: One of those above, or another one's own.
+        id: Of the provider, in the kinds above.
+        n1, n2, n3, n4, n5, n6, n7: Whole numbers.
+        ratio, uuid, name, updated_at, created_at: What they say.
     """
 
     kind: Any
-    a: Any
-    b: Any = _NOTHING
-    c: Any = _NOTHING
-    d: Any = _NOTHING
-    e: Any = _NOTHING
-    f: Any = _NOTHING
-    g: Any = _NOTHING
-    h: Any = _NOTHING
+    id: Any
+    n1: Any = _NOTHING
+    n2: Any = _NOTHING
+    n3: Any = _NOTHING
+    n4: Any = _NOTHING
+    n5: Any = _NOTHING
+    n6: Any = _NOTHING
+    n7: Any = _NOTHING
     ratio: Any = _NOTHING
     uuid: Any = _NOTHING
     name: Any = _NOTHING
@@ -58,9 +63,9 @@ class Part(NamedTuple):
         """Return a query for rows of a kind.
 
         Args:
-            kind: Not one of those that are declared here, if others are to be added to `PARTS`.
-            *numbers: Columns of whole numbers.
-            **others: Columns by their names here.
+            kind: Not one of those above, for rows beside `PARTS`.
+            *numbers: The columns of `id` and of the whole numbers.
+            **others: Other columns by their names.
         """
         columns = cls(sa.literal_column(str(kind)), *numbers, **others)._asdict()
         return sa.select(*(column.label(name) for name, column in columns.items()))
@@ -122,7 +127,7 @@ PARTS = (
         resource_provider_aggregates.c.resource_provider_id,
     ),
 )
-"""Queries for all about the providers of some ids, to be asked as one: each is a round trip."""
+"""Queries for all about the providers of some ids, to be asked as one, by one round trip."""
 
 _SOME = CompiledStatement(sa.union_all(*PARTS))
 _TRAIT_NAMES = sa.select(traits.c.id, traits.c.name, traits.c.updated_at, traits.c.created_at)
@@ -164,9 +169,9 @@ def records_of(rows: Iterable[Any]) -> list[ProviderRecord]:
         if row.kind == _PROVIDER:
             provider_rows.append(row)
         else:
-            parts[row.kind, row.a].append(row)
+            parts[row.kind, row.id].append(row)
     return [
-        _record(row, parts[_INVENTORY, row.a], parts[_TRAIT, row.a], parts[_AGGREGATE, row.a])
+        _record(row, parts[_INVENTORY, row.id], parts[_TRAIT, row.id], parts[_AGGREGATE, row.id])
         for row in provider_rows
     ]
 
@@ -178,24 +183,26 @@ def _record(
     aggregate_rows: Sequence[Any],
 ) -> ProviderRecord:
     """Return the provider of a row; databases sort in different ways, so its parts are sorted here."""
+    _, provider_id, generation, parent_id, root_id, *_ = row
     return ProviderRecord(
-        id=row.a,
+        id=provider_id,
         uuid=row.uuid,
         name=row.name or "",
-        generation=row.b or 0,
-        parent_id=row.c,
-        root_id=row.a if row.d is None else row.d,
+        generation=generation or 0,
+        parent_id=parent_id,
+        root_id=provider_id if root_id is None else root_id,
         modified_at=seconds(row.updated_at, row.created_at),
-        inventories=tuple(map(_inventory, sorted(inventory_rows, key=attrgetter("b")))),
-        trait_ids=tuple(sorted(part.b for part in trait_rows)),
+        inventories=tuple(map(_inventory, sorted(inventory_rows, key=_class_or_trait))),
+        trait_ids=tuple(sorted(map(_class_or_trait, trait_rows))),
         aggregates=tuple(sorted(part.uuid for part in aggregate_rows)),
     )
 
 
 def _inventory(row: Any) -> InventoryRecord:
+    _, _, class_id, total, reserved, least, most, step, used, ratio, *_ = row
     return InventoryRecord(
-        class_id=row.b,
-        inventory=Inventory(row.c, row.d, row.e, row.f, row.g, row.ratio),
-        used=int(row.h),
+        class_id=class_id,
+        inventory=Inventory(total, reserved, least, most, step, ratio),
+        used=int(used),
         modified_at=seconds(row.updated_at, row.created_at),
     )
