@@ -4,6 +4,7 @@
 import uuid
 from contextlib import closing
 from datetime import timedelta
+from functools import partial
 
 import pytest
 import sqlalchemy as sa
@@ -34,9 +35,17 @@ MOST_STATEMENTS_WITHOUT_A_RECORD = 10
 """Of a claim for a consumer that holds something and has no record, which is old data."""
 
 
-MOST_ROUND_TRIPS = {"postgresql": 6, "mysql": 9}
-"""Of such a claim, alone or in a group of eight, with BEGIN and COMMIT."""
-
+MOST_ROUND_TRIPS = {
+    "claim": {"postgresql": 6, "mysql": 9},
+    "group of eight": {"postgresql": 6, "mysql": 9},
+    "move": {"postgresql": 7, "mysql": 11},
+    "release": {"postgresql": 5, "mysql": 7},
+    "batch of eight": {"postgresql": 6, "mysql": 9},
+    "nothing new": {"postgresql": 1, "mysql": 1},
+    "following a claim": {"postgresql": 1, "mysql": 1},
+    "following a change of shape": {"postgresql": 2, "mysql": 2},
+}
+"""Of each operation on each database, with BEGIN and COMMIT; claims are of one unit on one provider."""
 
 MANY = 5000
 
@@ -135,19 +144,82 @@ def test_a_claim_for_a_consumer_without_a_record_takes_little_more(store, hosts)
     assert len(seen) <= MOST_STATEMENTS_WITHOUT_A_RECORD, seen
 
 
-def test_a_claim_takes_few_round_trips_alone_and_in_a_group(store, hosts, database_url):
+class Operations:
+    """What a store does, by the names of `MOST_ROUND_TRIPS`, for itself or after another's write.
+
+    Args:
+        store: Its round trips are counted.
+        others: Makes what is there before, and writes what is followed.
+        hosts: Two providers with room.
+    """
+
+    def __init__(self, store, others, hosts):
+        self.store, self.others, self.hosts = store, others, hosts
+        self.cursor = store.changes(None).cursor
+
+    def prepared(self, name):
+        """Prepare an operation once more, and return it."""
+        return getattr(self, name.replace(" ", "_"))()
+
+    def consumers(self, count):
+        return [str(uuid.uuid4()) for _ in range(count)]
+
+    def claims(self, count):
+        return [claimed(one, self.hosts[0], None) for one in self.consumers(count)]
+
+    def known(self):
+        """A consumer that holds something on the first host."""
+        (claim_of_it,) = self.claims(1)
+        self.others.replace_allocations([claim_of_it])
+        return claim_of_it.consumer_uuid
+
+    def claim(self):
+        return partial(self.store.replace_allocations, self.claims(1))
+
+    def group_of_eight(self):
+        return partial(together, self.store, [ClaimRequest([one]) for one in self.claims(8)])
+
+    def move(self):
+        return partial(self.store.replace_allocations, [claimed(self.known(), self.hosts[1], 1)])
+
+    def release(self):
+        return partial(self.store.delete_allocations, self.known())
+
+    def batch_of_eight(self):
+        return partial(self.store.place, self.claims(8))
+
+    def follow(self):
+        changes = self.store.changes(self.cursor)
+        if changes is not None:
+            self.cursor = changes.cursor
+
+    def nothing_new(self):
+        self.follow()
+        return self.follow
+
+    def following_a_claim(self):
+        self.known()
+        return self.follow
+
+    def following_a_change_of_shape(self):
+        (child,) = self.consumers(1)
+        self.others.write(providers.create, uuid=child, name=child, parent_uuid=self.hosts[0])
+        return self.follow
+
+
+@pytest.mark.parametrize("name", MOST_ROUND_TRIPS)
+def test_an_operation_takes_few_round_trips(store, hosts, database_url, name):
     kind = store.engine.dialect.name
     if kind == "sqlite":
         pytest.skip("a file has no round trips")
     with watched(database_url) as further, closing(Store(DatabaseSettings(further.url))) as other:
-        for size in (1, 8):
-            # Statements are prepared at their sixth execution, by round trips of their own.
-            for _ in range(12):
-                before = further.traffic()
-                claims = [claimed(str(uuid.uuid4()), hosts[0], None) for _ in range(size)]
-                requests = [ClaimRequest([one]) for one in claims]
-                together(other, requests)
-            assert further.traffic().since(before).round_trips <= MOST_ROUND_TRIPS[kind]
+        operations = Operations(other, store, hosts)
+        # Statements are prepared at their sixth execution, by round trips of their own.
+        for _ in range(12):
+            operate = operations.prepared(name)
+            before = further.traffic()
+            operate()
+        assert further.traffic().since(before).round_trips <= MOST_ROUND_TRIPS[name][kind]
 
 
 def test_a_ready_statement_takes_lists_of_any_length(store):
