@@ -337,6 +337,7 @@ def rows_read_whole(store):
     return dict(tuple(row) for row in counted)
 
 
+@pytest.mark.slow
 def test_what_was_empty_when_statements_were_planned_is_not_read_whole_later(
     store, hosts, database_url
 ):

@@ -30,7 +30,7 @@ from treeclaim.store.database.compiled import CompiledStatement
 from treeclaim.store.feed.probe import Probe
 from treeclaim.store.feed.told import FeedRow, Told
 from treeclaim.store.feed.unread import More, StreamRow, has_gap, reached_by
-from treeclaim.store.reading.loading import IDS, PARTS, Part, records_of
+from treeclaim.store.reading.loading import IDS, PARTS, PartRow, records_of
 from treeclaim.store.schema import tables
 
 _STREAM = "stream"
@@ -53,7 +53,7 @@ _STREAM_PART = 9
 _LOAD = CompiledStatement(
     sa.union_all(
         *PARTS,
-        Part.query(
+        PartRow.query(
             _STREAM_PART,
             tables.streams.c.id,
             sa.func.coalesce(tables.streams.c.identity, tables.streams.c.id),

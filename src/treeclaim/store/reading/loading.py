@@ -33,7 +33,7 @@ _NOTHING = sa.null()
 _class_or_trait = attrgetter("n1")
 
 
-class Part(NamedTuple):
+class PartRow(NamedTuple):
     """A row of a query for all parts of some providers; what its numbers mean depends on its kind.
 
     Attributes:
@@ -79,7 +79,7 @@ _TOTAL, _RESERVED, _LEAST, _MOST, _STEP, _RATIO = INVENTORY_COLUMNS
 PARTS = (
     # PostgreSQL takes the types of the first two.
     _of(
-        Part.query(
+        PartRow.query(
             _INVENTORY,
             inventories.c.resource_provider_id,
             inventories.c.resource_class_id,
@@ -94,7 +94,7 @@ PARTS = (
         inventories.c.resource_provider_id,
     ),
     _of(
-        Part.query(
+        PartRow.query(
             _PROVIDER,
             resource_providers.c.id,
             resource_providers.c.generation,
@@ -108,7 +108,7 @@ PARTS = (
         resource_providers.c.id,
     ),
     _of(
-        Part.query(
+        PartRow.query(
             _TRAIT,
             resource_provider_traits.c.resource_provider_id,
             resource_provider_traits.c.trait_id,
@@ -116,7 +116,7 @@ PARTS = (
         resource_provider_traits.c.resource_provider_id,
     ),
     _of(
-        Part.query(
+        PartRow.query(
             _AGGREGATE,
             resource_provider_aggregates.c.resource_provider_id,
             uuid=PlainText(placement_aggregates.c.uuid),
