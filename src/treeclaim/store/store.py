@@ -276,7 +276,8 @@ class Store:
         """Return the changes committed since a cursor; None if there are none.
 
         If nothing is new, or nothing but claims, this costs one query over a few small rows, and one
-        more if a few providers have changed otherwise. Everything else is read in one snapshot. So each transaction is seen whole or not at all.
+        more if a few providers have changed otherwise. Everything else is read in one snapshot. So
+        each transaction is seen whole or not at all.
 
         Raises:
             StoreUnavailableError: if the database does not answer.

@@ -162,9 +162,11 @@ class Operations:
         return getattr(self, name.replace(" ", "_"))()
 
     def consumers(self, count):
+        """Uuids of new consumers."""
         return [str(uuid.uuid4()) for _ in range(count)]
 
     def claims(self, count):
+        """Claims of new consumers on the first host."""
         return [claimed(one, self.hosts[0], None) for one in self.consumers(count)]
 
     def known(self):
@@ -189,6 +191,7 @@ class Operations:
         return partial(self.store.place, self.claims(8))
 
     def follow(self):
+        """Learn what was committed since this was last asked."""
         changes = self.store.changes(self.cursor)
         if changes is not None:
             self.cursor = changes.cursor

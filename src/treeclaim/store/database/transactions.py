@@ -110,7 +110,7 @@ class WriteTransaction(ReadTransaction):
         self._sends_together = sends_together(connection, self._listeners)
         if self._sends_together:
             # By no round trip of its own: it goes with the first statement.
-            self.change_by(postgresql.read_by_index(local=True))
+            self.change_by(postgresql.TRANSACTION_BY_INDEX)
 
     def execute(self, statement: Executable, /, **values: Any) -> CursorResult[Any]:
         """Execute a statement that writes."""

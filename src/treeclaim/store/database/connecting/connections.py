@@ -65,7 +65,7 @@ def autocommitting(engine: Engine) -> Any:
     connection: Any = pooled.dbapi_connection
     if engine.dialect.name == "postgresql":
         connection.autocommit = True
-        connection.execute(postgresql.read_by_index(local=False).sql)
+        connection.execute(postgresql.SESSION_BY_INDEX)
     elif engine.dialect.name == "mysql":
         connection.autocommit(True)
         # All tables of one statement as they were at one moment.

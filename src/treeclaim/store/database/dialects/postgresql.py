@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """PostgreSQL: timeouts of its sessions, and a client that detects a silent server."""
 
-from collections.abc import Generator
+from collections.abc import Generator, Mapping
 from time import monotonic
 from typing import Any
 
@@ -105,27 +105,32 @@ def _settings(timeouts: Timeouts, *, local: bool) -> str:
         "lock_timeout": timeouts.lock,
         "idle_in_transaction_session_timeout": timeouts.idle,
     }
+    return _set_config(
+        {name: seconds * _MILLISECONDS for name, seconds in limits.items()}, local=local
+    )
+
+
+def _set_config(values: Mapping[str, object], *, local: bool) -> str:
+    """Return one statement that sets options, for the session or for the transaction."""
     calls = (
-        f"set_config('{name}', '{seconds * _MILLISECONDS}', {str(local).lower()})"
-        for name, seconds in limits.items()
+        f"set_config('{name}', '{value}', {str(local).lower()})" for name, value in values.items()
     )
     return f"SELECT {', '.join(calls)}"
 
 
-def read_by_index(*, local: bool) -> Ready:
-    """Return what has rows read by an index wherever there is one.
+_BY_INDEX = {"enable_seqscan": "off", "jit": "off"}
+"""Has rows read by an index wherever there is one.
 
-    A session keeps the plan of a statement until somebody analyses its tables. What was planned while a
-    table was empty reads all of it, however large it has become: in a new cloud, or a restored one, each
-    claim took longer than the one before. What has no index seems so dear then that the server would
-    compile its plan first, which takes longer than the statement.
+A session keeps the plan of a statement until somebody analyses its tables. What was planned while a
+table was empty reads all of it, however large it has become: in a new cloud, or a restored one, each
+claim took longer than the one before. What has no index seems so dear then that the server would
+compile its plan first, which takes longer than the statement."""
 
-    Args:
-        local: For the rest of a transaction; else of the session.
-    """
-    settings = ("enable_seqscan", "jit")
-    calls = (f"set_config('{name}', 'off', {str(local).lower()})" for name in settings)
-    return Ready(f"SELECT {', '.join(calls)}")
+SESSION_BY_INDEX = _set_config(_BY_INDEX, local=False)
+"""For all statements of a session."""
+
+TRANSACTION_BY_INDEX = Ready(_set_config(_BY_INDEX, local=True))
+"""For the rest of a transaction."""
 
 
 def limit_of_lock_waits(seconds: int) -> Ready:
