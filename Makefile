@@ -12,7 +12,7 @@ INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 help:  ## show what can be made
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | sort
 
-# Packages come from the locks alone; the stamps make a second run do nothing.
+# Packages come from the locks alone, which are whole: pip resolves nothing anew. The stamps make a second run do nothing.
 $(RUNTIME): requirements/runtime.txt requirements/build.txt pyproject.toml
 	@$(PYTHON) -c "import sys; sys.exit(sys.version_info < (3, 11))" 2>/dev/null || { \
 	    found=$$($(PYTHON) --version 2>/dev/null) || found="not there"; \
@@ -20,13 +20,14 @@ $(RUNTIME): requirements/runtime.txt requirements/build.txt pyproject.toml
 	    echo "Name another interpreter: make $(or $(MAKECMDGOALS),demo) PYTHON=python3.12"; exit 1; }
 	@echo "Installing the packages that the service needs into $(VENV) ..."
 	@$(PYTHON) -m venv $(VENV)
-	@$(INSTALL) --require-hashes --requirement requirements/build.txt --requirement requirements/runtime.txt
+	@$(INSTALL) --no-deps --require-hashes --requirement requirements/build.txt --requirement requirements/runtime.txt
 	@$(INSTALL) --no-deps --no-build-isolation --editable .
 	@touch $@
 
 $(READY): $(RUNTIME) requirements/dev.txt
 	@echo "Installing the packages that tests and checks need into $(VENV) ..."
-	@$(INSTALL) --require-hashes --requirement requirements/dev.txt
+	@$(INSTALL) --no-deps --require-hashes --requirement requirements/dev.txt
+	@$(BIN)/python -m pip check --disable-pip-version-check
 	@touch $@
 
 install: $(READY)  ## create .venv with everything

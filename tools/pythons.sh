@@ -30,7 +30,7 @@ for version in 3.11 3.12 3.13 3.14; do
     folder=build/python-$version
     if [ ! -e "$folder/ready" ] || [ requirements/dev.txt -nt "$folder/ready" ]; then
         "$uv" venv --quiet --clear --python "$python" "$folder"
-        "$uv" pip install --quiet --python "$folder/bin/python" --require-hashes \
+        "$uv" pip install --quiet --python "$folder/bin/python" --no-deps --require-hashes \
             --requirement requirements/build.txt --requirement requirements/dev.txt
         "$uv" pip install --quiet --python "$folder/bin/python" --no-deps --no-build-isolation --editable .
         touch "$folder/ready"

@@ -37,12 +37,15 @@ def commands(text):
 
 @pytest.mark.parametrize("path", INSTALLING, ids=lambda path: path.name)
 def test_nothing_is_installed_without_its_hash(path):
-    """A build of our own package needs an environment too, which would be filled from the index."""
+    """A build of our own package needs an environment too, which would be filled from the index.
+
+    A lock names all packages. Without `--no-deps` pip resolves them again and may choose a newer
+    release of a package that is asked for with an extra, which has no hash.
+    """
     found = [one for one in commands(path.read_text()) if ":=" not in one]
     assert found
     for command in found:
+        assert "--no-deps" in command, command
         is_locked = "--require-hashes" in command and "--requirement" in command
-        is_own = "--no-deps" in command and (
-            "--no-build-isolation" in command or ".whl" in command
-        )
+        is_own = "--no-build-isolation" in command or ".whl" in command
         assert is_locked or is_own, command
