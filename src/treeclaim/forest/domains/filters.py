@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Which providers meet the conditions of one request group.
 
-Each function narrows a list of ascending rows, and does nothing where its condition is not set.
+Each function narrows a list of rows in any order, keeps that order, and does nothing where its
+condition is not set.
 
 A name in a condition that is in no catalogue is the caller's error; `require_known_names` finds
 it before anything is searched.
 """
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable
 
 import numpy as np
 
@@ -141,15 +142,13 @@ def in_named_subtree(forest: Forest, conditions: ProviderConditions, rows: Rows)
     return _below(forest, [row for row in named if row is not None], rows)
 
 
-def _below(forest: Forest, heads: Sequence[int], rows: Rows) -> Rows:
-    # A subtree is an interval of rows, and rows ascend.
-    some = [
-        rows[np.searchsorted(rows, head) : np.searchsorted(rows, forest.end.values[head])]
-        for head in heads
-    ]
-    if len(some) == 1:
-        return some[0]
-    return np.unique(np.concatenate([rows[:0], *some]))
+def _below(forest: Forest, heads: Iterable[int], rows: Rows) -> Rows:
+    # A subtree is an interval of rows. Which rows there are is told by a mask: to look for the
+    # interval's ends among them would demand that they ascend.
+    wanted = np.zeros(forest.row_count, dtype=np.bool_)
+    for head in heads:
+        wanted[head : forest.end.values[head]] = True
+    return rows[wanted[rows]]
 
 
 def meeting(forest: Forest, conditions: ProviderConditions, rows: Rows) -> Rows:

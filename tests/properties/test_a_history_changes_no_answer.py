@@ -1,0 +1,290 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A worker that has followed any writes answers, byte for byte, as one that has just started.
+
+Every operation that reads is asked, with every parameter that the description of the API has: a
+parameter that is added fails here until it has values.
+
+TREECLAIM_PROPERTY_EXAMPLES=N in the environment tries N histories instead of the usual number.
+"""
+
+import json
+import os
+import random
+import re
+from collections import Counter
+from urllib.parse import quote
+from uuid import UUID
+
+import pytest
+
+from tests.api.raw import send
+from tests.service import schema_on, start_on
+from treeclaim.api.description.openapi import description
+from treeclaim.api.routes import OPERATIONS
+
+HISTORIES = max(int(os.environ.get("TREECLAIM_PROPERTY_EXAMPLES", "25")) // 20, 2)
+ROUNDS = 6
+WRITES_EACH = 5
+QUESTIONS_EACH = 60
+VERSION = "1.39, treeclaim latest"
+
+PROVIDERS = [str(UUID(int=10 + number)) for number in range(9)]
+AGGREGATES = [str(UUID(int=100 + number)) for number in range(3)]
+CONSUMERS = [str(UUID(int=1000 + number)) for number in range(4)]
+TRAITS = ["CUSTOM_A", "CUSTOM_B", "MISC_SHARES_VIA_AGGREGATE"]
+CLASSES = ["VCPU", "MEMORY_MB"]
+SUFFIXES = ["", "1", "_B"]
+
+DESCRIBED = description(OPERATIONS)["paths"]
+READS = [path for path, methods in DESCRIBED.items() if "get" in methods]
+GROUPED = ("resources", "required", "member_of", "in_tree", "in_subtree", "preferred")
+
+
+def uuids(draw):
+    some = draw.sample(PROVIDERS, draw.randint(1, 3))
+    return f"in:{','.join(some)}" if len(some) > 1 else some[0]
+
+
+def aggregates(draw):
+    return draw.choice(["", "!"]) + f"in:{','.join(draw.sample(AGGREGATES, draw.randint(1, 2)))}"
+
+
+def traits(draw):
+    name = draw.choice(TRAITS)
+    return draw.choice([name, f"!{name}", f"in:{','.join(TRAITS[:2])}"])
+
+
+def amounts(draw):
+    some = draw.sample(CLASSES, draw.randint(1, 2))
+    return ",".join(f"{name}:{draw.randint(1, 3)}" for name in some)
+
+
+VALUES = {
+    "associated": lambda draw: draw.choice(["true", "false"]),
+    "by": lambda draw: draw.choice(["tree", "aggregate", "trait"]),
+    "can_split": lambda draw: draw.choice(CLASSES),
+    "consumer": lambda draw: draw.choice(CONSUMERS),
+    "consumer_type": lambda draw: draw.choice(["INSTANCE", "MIGRATION", "all"]),
+    "group_policy": lambda draw: draw.choice(["none", "isolate"]),
+    "in_subtree": uuids,
+    "in_tree": uuids,
+    "include": lambda draw: draw.choice(["inventories,traits", "aggregates,usages"]),
+    "isolate": lambda draw: "1,_B",
+    "kind": lambda draw: draw.choice(["over_capacity", "unused_trait,empty_tree"]),
+    "limit": lambda draw: str(draw.choice([1, 2, 3, 5, 100])),
+    "marker": lambda draw: "bm9uc2Vuc2U",
+    "member_of": aggregates,
+    "name": lambda draw: draw.choice(["p0", "p1", "in:CUSTOM_A,CUSTOM_B", "startswith:CUSTOM"]),
+    "nearest": lambda draw: str(draw.randint(1, 3)),
+    "order_by": lambda draw: draw.choice(
+        ["pack", "spread", "pack_providers", "spread_providers:VCPU", "near:1:_B", "shuffle:x"]
+    ),
+    "preferred": lambda draw: f"{draw.choice(['', '!'])}CUSTOM_A,CUSTOM_B*3",
+    "project_id": lambda draw: "project",
+    "provider": lambda draw: draw.choice(PROVIDERS),
+    "required": traits,
+    "resource_class": lambda draw: draw.choice(["VCPU", "in:VCPU,MEMORY_MB"]),
+    "resources": amounts,
+    "root_in_tree": lambda draw: draw.choice(["", "!"]) + uuids(draw),
+    "root_member_of": aggregates,
+    "root_required": lambda draw: draw.choice(["", "!"]) + draw.choice(TRAITS),
+    "same_subtree": lambda draw: "1,_B",
+    "since": lambda draw: "now",
+    "split_policy": lambda draw: draw.choice(["minimal", "even"]),
+    "tree": lambda draw: draw.choice(PROVIDERS),
+    "user_id": lambda draw: "user",
+    "uuid": lambda draw: draw.choice(PROVIDERS),
+    "wait": lambda draw: "0",
+}
+"""Values of each parameter of a query."""
+
+SEARCHING = ("/allocation_candidates", "/allocation_candidates/explain")
+
+
+def parameters(path):
+    """The names of the parameters of an operation that reads."""
+    # The description of the search has those of the standard; the extension's are explained too.
+    described = DESCRIBED[SEARCHING[1] if path == SEARCHING[0] else path]["get"]["parameters"]
+    names = []
+    for one in described:
+        if one["in"] == "query":
+            names += one["schema"].get("properties", {one["name"]: None})
+    not_of_the_search = ("tree", "nearest") if path == SEARCHING[0] else ()
+    return [name for name in names if name not in not_of_the_search]
+
+
+def searched(draw, names):
+    """A query of the search in which each group asks for something."""
+    suffixes = [suffix for suffix in SUFFIXES if draw.random() < 0.6] or [draw.choice(SUFFIXES)]
+    pairs = [("resources" + suffix, amounts(draw)) for suffix in suffixes]
+    if len(suffixes) > 1:
+        pairs.append(("group_policy", VALUES["group_policy"](draw)))
+    others = [name for name in names if name not in ("resources", "group_policy")]
+    for name in draw.sample(others, draw.randint(0, 3)):
+        needs_both = name in ("same_subtree", "isolate")
+        if needs_both and not {"1", "_B"} <= set(suffixes):
+            continue
+        suffix = draw.choice(suffixes) if name in GROUPED else ""
+        value = VALUES[name](draw)
+        if "near" in value and not {"1", "_B"} <= set(suffixes):
+            value = "pack"
+        if name == "can_split" and "" not in suffixes:
+            continue
+        pairs.append((name + suffix, value))
+    return "&".join(f"{name}={quote(value, safe=',:*!')}" for name, value in pairs)
+
+
+def questions(draw):
+    """Method, path, query and body of a question."""
+    kind = draw.random()
+    names = parameters(SEARCHING[0])
+    if kind < 0.5:
+        path = draw.choice(SEARCHING)
+        return "GET", path, searched(draw, parameters(path)), None
+    if kind < 0.7:
+        query = searched(draw, names)
+        bodies = {
+            "/treeclaim/candidates": {"alternatives": [query, searched(draw, names)]},
+            "/treeclaim/capacity": {
+                "requests": {"a": re.sub(r"limit=\d+", "limit=1", query)},
+                "domains": draw.choice(["tree", AGGREGATES]),
+            },
+            "/treeclaim/placements": {
+                "requests": [
+                    {
+                        "alternatives": [query],
+                        "consumers": [str(UUID(int=5000 + number)) for number in range(3)],
+                        "project_id": "project",
+                        "user_id": "user",
+                        "consumer_type": "INSTANCE",
+                    }
+                ],
+                "rules": draw.choice([[], [{"domains": "tree", "max_per_domain": 1}]]),
+                "dry_run": True,
+                "explain": True,
+            },
+        }
+        path = draw.choice(sorted(bodies))
+        return "POST", path, "", json.dumps(bodies[path]).encode()
+    path = draw.choice(READS)
+    while path in SEARCHING:
+        path = draw.choice(READS)
+    has = parameters(path)
+    some = draw.sample(has, draw.randint(0, min(len(has), 2)))
+    query = "&".join(f"{name}={quote(VALUES[name](draw), safe=',:*!')}" for name in some)
+    path = path.replace("{uuid}", draw.choice(PROVIDERS)).replace(
+        "{consumer_uuid}", draw.choice(CONSUMERS)
+    )
+    path = path.replace("{resource_class}", draw.choice(CLASSES))
+    name = draw.choice(TRAITS if path.startswith("/traits") else CLASSES)
+    return "GET", path.replace("{name}", name), query, None
+
+
+def write(draw, service):
+    """Write something; what the service refuses changes nothing."""
+    provider = draw.choice(PROVIDERS)
+    at = f"/resource_providers/{provider}"
+    known = send(service, "GET", at)
+    if known.status == 404 or draw.random() < 0.08:
+        name = f"p{PROVIDERS.index(provider)}"
+        body = {"name": name, "uuid": provider}
+        if draw.random() < 0.6:
+            body["parent_provider_uuid"] = draw.choice(PROVIDERS)
+        call(service, "POST", "/resource_providers", body)
+        put_inventories(draw, service, at, 0)
+        return
+    generation = known.json()["generation"]
+    kind = draw.choice(
+        ["inventories", "traits", "aggregates", "parent", "delete", "claim", "claim"]
+    )
+    if kind == "inventories":
+        put_inventories(draw, service, at, generation)
+    elif kind == "traits":
+        body = {
+            "traits": draw.sample(TRAITS, draw.randint(0, 2)),
+            "resource_provider_generation": generation,
+        }
+        call(service, "PUT", f"{at}/traits", body)
+    elif kind == "aggregates":
+        body = {
+            "aggregates": draw.sample(AGGREGATES, draw.randint(0, 2)),
+            "resource_provider_generation": generation,
+        }
+        call(service, "PUT", f"{at}/aggregates", body)
+    elif kind == "parent":
+        body = {
+            "name": f"p{PROVIDERS.index(provider)}",
+            "parent_provider_uuid": draw.choice([None, *PROVIDERS]),
+        }
+        call(service, "PUT", at, body)
+    elif kind == "delete":
+        call(service, "DELETE", at, None)
+    else:
+        claim(draw, service, provider)
+
+
+def put_inventories(draw, service, at, generation):
+    """Replace the inventories of a provider."""
+    stock = {name: {"total": draw.randint(1, 9)} for name in CLASSES if draw.random() < 0.8}
+    body = {"inventories": stock, "resource_provider_generation": generation}
+    call(service, "PUT", f"{at}/inventories", body)
+
+
+def claim(draw, service, provider):
+    """Claim some of a provider for a consumer, or give up what it has."""
+    consumer = draw.choice(CONSUMERS)
+    held = send(service, "GET", f"/allocations/{consumer}").json()
+    amount = {"resources": {draw.choice(CLASSES): draw.randint(1, 3)}}
+    body = {
+        "allocations": {} if draw.random() < 0.2 else {provider: amount},
+        "project_id": "project",
+        "user_id": "user",
+        "consumer_generation": held.get("consumer_generation"),
+        "consumer_type": "INSTANCE",
+    }
+    call(service, "PUT", f"/allocations/{consumer}", body)
+
+
+def call(service, method, path, body):
+    content = None if body is None else json.dumps(body).encode()
+    answer = send(service, method, path, body=content, version=VERSION)
+    assert answer.status < 500, (method, path, body, answer)
+
+
+def asked(service, question):
+    method, path, query, body = question
+    answer = send(service, method, path, query=query.encode(), body=body, version=VERSION)
+    return answer.status, re.sub(rb"req-[0-9a-f-]{36}", b"request", answer.body)
+
+
+@pytest.mark.parametrize("seed", range(HISTORIES))
+def test_a_worker_with_a_history_answers_as_a_new_one(seed, tmp_path):
+    draw = random.Random(seed)
+    url = f"sqlite:///{tmp_path}/placement.db"
+    schema_on(url)
+    seen = Counter()
+    with start_on(url, tmp_path) as old:
+        for name in TRAITS[:2]:
+            call(old, "PUT", f"/traits/{name}", None)
+        for _ in range(3 * len(PROVIDERS)):
+            write(draw, old)
+        for _ in range(ROUNDS):
+            # Asked before the writes too, so that what is kept must follow them.
+            some = [questions(draw) for _ in range(QUESTIONS_EACH)]
+            for question in some:
+                asked(old, question)
+            for _ in range(WRITES_EACH):
+                write(draw, old)
+            with start_on(url, tmp_path) as new:
+                for question in some:
+                    known, fresh = asked(old, question), asked(new, question)
+                    assert known == fresh, question
+                    seen[known[0]] += 1
+    assert seen[200] > 0.6 * sum(seen.values()), seen
+
+
+def test_every_parameter_has_values():
+    """A parameter that nobody gave values for would not be asked for."""
+    for path in READS:
+        for name in parameters(path):
+            assert VALUES[name](random.Random(0))
