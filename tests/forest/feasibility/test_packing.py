@@ -131,7 +131,7 @@ def test_an_easy_question_to_many_different_places_is_answered():
 def test_what_is_too_much_to_find_out_is_given_up_in_time():
     # Sixty sizes, and hardly any room to spare: beyond what is judged exactly.
     amounts = [200 + (number * 7919) % 700 for number in range(60)]
-    forest = forest_of(wide_trees(2, 34, 1000))
+    forest = forest_of(wide_trees(2, 33, 1000))
     begin = time.process_time()
     with pytest.raises(SearchGivenUpError):
         answer_of(forest, question(amounts), SearchOptions(seconds=SECONDS))

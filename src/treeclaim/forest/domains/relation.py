@@ -12,7 +12,6 @@ caches them, and a question only compares its amounts with what is free.
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 
@@ -36,11 +35,6 @@ class Relation:
 
     pairs: Pairs
     fits: Mask | None
-
-    @cached_property
-    def size(self) -> int:
-        """Return the number of pairs meant."""
-        return len(self.pairs.provider) if self.fits is None else int(np.count_nonzero(self.fits))
 
     @property
     def providers(self) -> Positions:

@@ -87,27 +87,32 @@ class _Steps:
 
 
 _steps = ByteCache(_STEPS_BYTES, lambda _: 0)
-"""The steps of plans by plan and order of the slots, which the state of the cloud chooses."""
+"""The steps of plans by plan and the slot to fill first."""
 
 
-def steps_of(plan: Plan, sizes: Sequence[int]) -> tuple[Step, ...]:
+def steps_of(plan: Plan, first: int | None = None) -> tuple[Step, ...]:
     """Put heads and slots into an order that prunes early, with what each must look at.
 
     Each head comes before those slots of its list that are not filled yet; the slots that are
-    in no list come last. Among slots that could come next, those with fewest options are
-    first.
+    in no list come last. Among slots that could come next, those that ask for most are first.
+
+    That is the canonical order of candidates (contract page 90, section 6). It follows from the
+    request alone: not from what is free, nor from other trees. So candidates that were found
+    before, trees that are counted by themselves, and searches after claims agree.
 
     Args:
         plan: What is asked.
-        sizes: How many providers may take each slot.
+        first: A slot to fill before all others, where the order of candidates does not matter.
     """
-    # The steps depend on the order of the sizes alone.
-    order = tuple(sorted(range(len(sizes)), key=lambda slot: (sizes[slot], slot)))
-    return _steps.get((plan, order), lambda: _Steps(_planned(plan, sizes), plan)).steps
+    return _steps.get((plan, first), lambda: _Steps(_planned(plan, first), plan)).steps
 
 
-def _planned(plan: Plan, sizes: Sequence[int]) -> tuple[Step, ...]:
-    planner = _Planner(plan, sizes)
+def _planned(plan: Plan, first: int | None) -> tuple[Step, ...]:
+    by_demand = sorted(range(len(plan.slots)), key=lambda slot: _demand(plan, slot), reverse=True)
+    ranks = {slot: rank for rank, slot in enumerate(by_demand)}
+    if first is not None:
+        ranks[first] = -1
+    planner = _Planner(plan, ranks)
     for subtree, members in enumerate(plan.lists):
         planner.guess_head(subtree)
         planner.fill(members)
@@ -115,13 +120,26 @@ def _planned(plan: Plan, sizes: Sequence[int]) -> tuple[Step, ...]:
     return tuple(planner.steps)
 
 
+def _demand(plan: Plan, slot: int) -> tuple[int, int, int, int]:
+    """Return how much a slot asks for: the more, the fewer providers are likely to serve it."""
+    wanted = plan.slots[slot]
+    conditions = plan.groups[wanted.group].conditions
+    trees = bool(conditions.in_tree) + bool(conditions.in_subtree)
+    return (
+        len(conditions.required) + len(conditions.member_of) + trees,
+        len(wanted.resources),
+        max(wanted.resources.values(), default=0),
+        -slot,
+    )
+
+
 class _Planner:
     """Appends steps; knows what is filled and guessed so far."""
 
-    def __init__(self, plan: Plan, sizes: Sequence[int]) -> None:
+    def __init__(self, plan: Plan, ranks: Mapping[int, int]) -> None:
         self.steps: list[Step] = []
         self._slots = plan.slots
-        self._sizes = sizes
+        self._ranks = ranks
         self._lists = plan.lists
         self._outside = plan.outside
         self._suffixed = [slot.suffix != NO_GROUP for slot in plan.slots]
@@ -153,7 +171,7 @@ class _Planner:
 
     def fill(self, slots: Iterable[int]) -> None:
         unfilled = [slot for slot in slots if slot not in self._filled]
-        for slot in sorted(unfilled, key=lambda slot: (self._sizes[slot], slot)):
+        for slot in sorted(unfilled, key=self._ranks.__getitem__):
             earlier = tuple(self._filled)
             self._filled.append(slot)
             self.steps.append(self._step(slot, earlier))

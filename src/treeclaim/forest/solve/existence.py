@@ -35,10 +35,8 @@ def witnesses(problem: Problem, slot: int, relation: Relation, known: Mask) -> I
             whoever is in a candidate that it was given.
     """
     relations = (*problem.relations[:slot], relation, *problem.relations[slot + 1 :])
-    sizes = [related.size for related in relations]
     # The slot is filled first, so that what is known is dropped at once.
-    sizes[slot] = 0
-    rules = replace(problem.rules, steps=steps_of(problem.plan, sizes))
+    rules = replace(problem.rules, steps=steps_of(problem.plan, first=slot))
     narrowed = replace(problem, relations=relations, rules=rules)
     stage = stage_of(narrowed, all_anchors(narrowed))
 

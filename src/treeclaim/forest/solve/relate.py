@@ -53,7 +53,7 @@ def relate(
         relations=relations,
         split_relations=split,
         allowed=anchors_allowed(forest, request.root, unsuffixed[0] if unsuffixed else None),
-        rules=_rules(forest, plan, relations),
+        rules=_rules(forest, plan),
         budget=budget,
     )
 
@@ -93,12 +93,12 @@ def _split_relations(forest: Forest, plan: Plan) -> tuple[Relation, ...]:
     )
 
 
-def _rules(forest: Forest, plan: Plan, relations: Sequence[Relation]) -> Rules:
+def _rules(forest: Forest, plan: Plan) -> Rules:
     order = forest.order
     # Where something is split, the unsuffixed group is not whole before that is done.
     required = () if plan.split else plan.required
     return Rules(
-        steps=steps_of(plan, [relation.size for relation in relations]),
+        steps=steps_of(plan),
         lists=plan.lists,
         unsuffixed=plan.unsuffixed,
         required=tuple(with_any_trait_by_position(forest, names) for names in required),

@@ -1,0 +1,146 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One call, separate calls, a kept series, searches with claims, and counting agree.
+
+The worlds are hosts with NUMA nodes that are partly used, the requests have several groups: where
+the order of candidates moved with what is free, these came to different places and numbers.
+
+TREECLAIM_PROPERTY_EXAMPLES=N in the environment tries N worlds instead of the usual number.
+"""
+
+import os
+from time import monotonic
+
+from hypothesis import HealthCheck, event, given, settings
+from hypothesis import strategies as st
+
+from tests.properties.forest_adapter import Found, ask, candidate_request, forest_of
+from tests.reference.placing import taken
+from tests.reference.strategies import AGGREGATES, TRAITS
+from tests.reference.world import Group, Provider, Request, Stock, World, uuid_of
+from treeclaim.forest.bounds.budget import Budget
+from treeclaim.forest.placing.counting.capacity import Fitting, fitting
+from treeclaim.forest.placing.placer import Placer
+from treeclaim.forest.placing.series import MOST_BYTES, Series
+from treeclaim.model.extension.placing import Placing, PlacingRequest
+
+WORLDS = int(os.environ.get("TREECLAIM_PROPERTY_EXAMPLES", "25")) * 4
+MOST = 40
+LONG = 3_600.0
+
+
+@st.composite
+def hosts(draw):
+    """Hosts with NUMA nodes of different sizes, some of them used, perhaps beside a pool."""
+    providers = []
+
+    def stock(most):
+        total = draw(st.integers(2, most))
+        return Stock(total=total, used=draw(st.sampled_from([0, 0, 0, 1, 2])))
+
+    for number in range(draw(st.integers(1, 3))):
+        racks = frozenset(draw(st.sets(st.sampled_from(AGGREGATES), max_size=1)))
+        host = f"h{number}"
+        providers.append(Provider(host, None, {"DISK_GB": stock(8)}, aggregates=racks))
+        for node in range(draw(st.integers(1, 2)) + 1):
+            traits = frozenset(draw(st.sets(st.sampled_from(TRAITS[:2]), max_size=1)))
+            names = {"VCPU": stock(6), "MEMORY_MB": stock(8)}
+            providers.append(Provider(f"{host}n{node}", host, names, traits))
+    return World(tuple(providers))
+
+
+@st.composite
+def servers(draw):
+    """A request of two or three groups, each of one NUMA node."""
+    groups = []
+    for suffix in ("_A", "_B", "_C")[: draw(st.integers(2, 3))]:
+        names = draw(
+            st.sampled_from([("VCPU",), ("VCPU", "MEMORY_MB"), ("MEMORY_MB",), ("VCPU",)])
+        )
+        resources = {name: draw(st.integers(1, 4)) for name in names}
+        wants = draw(st.sampled_from([(), (), (), (frozenset(TRAITS[:1]),)]))
+        groups.append(Group(suffix, resources, required=wants))
+    suffixes = frozenset(group.suffix for group in groups)
+    if draw(st.booleans()):
+        groups.insert(0, Group("", {"DISK_GB": draw(st.integers(1, 2))}))
+    order = draw(
+        st.sampled_from(
+            [(), (), (), (), (("spread", (), 1),), (("pack_providers", ("VCPU",), 1),)]
+        )
+    )
+    return Request(
+        tuple(groups), isolated=draw(st.sampled_from([suffixes, frozenset()])), order=order
+    )
+
+
+@settings(
+    max_examples=WORLDS,
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
+)
+@given(hosts(), servers())
+def test_every_way_of_placing_and_counting_comes_to_the_same(world, request):
+    wanted = candidate_request(request)
+    searched = list(by_searches(world, request))
+    event("some fit" if searched else "none fits")
+    assert by_one_call(world, wanted) == searched
+    assert list(by_separate_calls(world, wanted)) == searched
+    assert list(by_a_series(world, wanted)) == searched
+    found = fitting(forest_of(world), wanted, Fitting((), 100), Budget())
+    assert found["complete"]
+    assert found["fits"] == len(searched)
+    # Each host is counted by itself; searched by itself it gives as many.
+    alone = {host: len(list(by_searches(only(world, host), request))) for host in roots(world)}
+    assert {one["name"]: one["fits"] for one in found["domains"]} == {
+        host: count for host, count in alone.items() if count
+    }
+
+
+def by_searches(world, request):
+    """What a client gets that searches for the first candidate and claims it, until none is there."""
+    while found := Found(world, ask(forest_of(world), request, limit=1)).listed:
+        yield found[0][0]
+        world = taken(world, found[0][0])
+
+
+def by_one_call(world, request):
+    """What one call for more consumers than fit places."""
+    names = tuple(f"c{number}" for number in range(MOST))
+    call = Placing((PlacingRequest((request,), names, "p", "u", "t"),), (), partial=True)
+    placed = Placer(forest_of(world), call, {}, Budget()).placed().placed
+    return [in_names(world, placed[name]) for name in names if name in placed]
+
+
+def by_separate_calls(world, request):
+    """What calls for a single consumer place, each after the one before was written."""
+    call = Placing((PlacingRequest((request,), ("c",), "p", "u", "t"),), (), partial=True)
+    while placed := Placer(forest_of(world), call, {}, Budget()).placed().placed:
+        found = in_names(world, placed["c"])
+        yield found
+        world = taken(world, found)
+
+
+def by_a_series(world, request):
+    """What calls get whose consumers wait at the same time."""
+    series = Series(forest_of(world), MOST_BYTES)
+    wanted = PlacingRequest((request,), ("c",), "p", "u", "t")
+    while found := series.place(wanted, monotonic() + LONG):
+        yield in_names(world, found)
+
+
+def in_names(world, placement):
+    """What a placement takes, with names of providers."""
+    names = {uuid_of(one.name): one.name for one in world.providers}
+    return frozenset(
+        (names[provider], name, amount)
+        for provider, some in placement.allocations.items()
+        for name, amount in some.items()
+    )
+
+
+def roots(world):
+    return [one.name for one in world.providers if one.parent is None]
+
+
+def only(world, host):
+    """The world without the other hosts."""
+    return World(tuple(one for one in world.providers if host in (one.name, one.parent)))
