@@ -7,6 +7,7 @@ TREECLAIM_PROPERTY_EXAMPLES=N in the environment tries N worlds instead of the u
 import os
 from dataclasses import replace
 
+import pytest
 from hypothesis import HealthCheck, event, given, settings
 from hypothesis import strategies as st
 
@@ -19,9 +20,11 @@ from tests.reference.strategies import (
     extended_requests,
     ordered_requests,
     requests,
+    requests_of_a_pool,
     worlds,
+    worlds_with_a_pool,
 )
-from tests.reference.world import World, uuid_of
+from tests.reference.world import Group, Provider, Request, Stock, World, uuid_of
 from treeclaim.forest.bounds.budget import Budget
 from treeclaim.forest.placing.counting.capacity import Fitting, fitting
 
@@ -31,6 +34,8 @@ MOST = 30
 
 @st.composite
 def questions(draw):
+    if draw(st.integers(0, 3)) == 0:
+        return draw(worlds_with_a_pool()), draw(requests_of_a_pool())
     world = draw(worlds())
     kinds = st.one_of(requests(world), extended_requests(world), ordered_requests(world))
     return world, replace(draw(kinds), nested=True)
@@ -43,14 +48,29 @@ def questions(draw):
 )
 @given(questions(), st.sampled_from([None, "tree", AGGREGATES]))
 def test_so_many_fit_as_can_be_placed_one_after_the_other(question, domains):
-    world, request = question
+    for what in compare(*question, domains):
+        event(what)
+
+
+@pytest.mark.parametrize("domains", ["tree", ("A",), ("B",)])
+def test_a_pool_that_gives_all_counts_where_it_is_though_its_anchor_is_elsewhere(domains):
+    host = Provider("h", None, {"VCPU": Stock(1)}, aggregates=frozenset({"A"}))
+    disk = {"DISK_GB": Stock(5)}
+    pool = Provider("pool", None, disk, frozenset({SHARING}), frozenset({"A", "B"}))
+    groups = (Group("_D", {"DISK_GB": 1}), Group("_R", forbidden=frozenset({SHARING})))
+    request = Request(groups, same_subtree=((("_R",), ()),))
+    assert list(compare(World((host, pool)), request, domains)) == ["some fit"]
+
+
+def compare(world, request, domains):
+    """Compare with the reference; yield what kind of comparison it was."""
     try:
         expected = count(world, request)
         empty = count(emptied(world), request)
         parts = {} if domains is None else parts_of(world, request, domains)
     except TooManyError:
         return
-    event("some fit" if expected else "none fits")
+    yield "some fit" if expected else "none fits"
     asked = Fitting(
         None if domains is None else () if domains == "tree" else tuple(map(uuid_of, domains)),
         100,
@@ -61,7 +81,7 @@ def test_so_many_fit_as_can_be_placed_one_after_the_other(question, domains):
     assert found["complete"]
     assert found["at_most"] >= expected, where
     if is_exact(world, request):
-        event("exact")
+        yield "exact"
         assert found["at_most"] == expected, where
     assert {one["uuid"]: one["fits"] for one in found.get("domains", [])} == {
         uuid_of(domain): fits for domain, fits in parts.items() if fits

@@ -28,8 +28,10 @@ from tests.reference.strategies import (
     extended_requests,
     ordered_requests,
     requests,
+    requests_of_a_pool,
     seldom,
     worlds,
+    worlds_with_a_pool,
 )
 from tests.reference.world import uuid_of
 from treeclaim.forest.bounds.budget import Budget
@@ -67,11 +69,15 @@ def rules(draw, count):
 
 
 @st.composite
-def calls(draw, world):
+def calls(draw, world, kinds=None):
     """A call, and what some of its consumers hold already."""
-    kinds = st.one_of(
-        easy_requests(world), ordered_requests(world), requests(world), extended_requests(world)
-    ).map(lambda request: replace(request, nested=True))
+    if kinds is None:
+        kinds = st.one_of(
+            easy_requests(world),
+            ordered_requests(world),
+            requests(world),
+            extended_requests(world),
+        ).map(lambda request: replace(request, nested=True))
     count = draw(st.integers(1, 2))
     wanted = []
     for number in range(count):
@@ -98,6 +104,9 @@ def calls(draw, world):
 
 @st.composite
 def questions(draw):
+    if draw(st.integers(0, 3)) == 0:
+        world = draw(worlds_with_a_pool())
+        return world, draw(calls(world, requests_of_a_pool()))
     world = draw(st.one_of(worlds(), clouds()))
     return world, draw(calls(world))
 

@@ -294,3 +294,29 @@ def easy_requests(draw, world):
         isolated=frozenset(),
         can_split=frozenset(),
     )
+
+
+@st.composite
+def worlds_with_a_pool(draw):
+    """Hosts in racks, and a pool that shares its disk with some of them."""
+    hosts = [
+        Provider(
+            f"h{number}", None, {"VCPU": Stock(total=draw(st.integers(1, 3)))}, aggregates=racks
+        )
+        for number, racks in enumerate(
+            draw(st.lists(st.frozensets(st.sampled_from(AGGREGATES)), min_size=1, max_size=3))
+        )
+    ]
+    shared = draw(st.frozensets(st.sampled_from(AGGREGATES), min_size=1, max_size=2))
+    disk = {"DISK_GB": Stock(total=draw(st.integers(2, 6)))}
+    return World((*hosts, Provider("pool", None, disk, frozenset({SHARING}), shared)))
+
+
+@st.composite
+def requests_of_a_pool(draw):
+    """A request for which the host gives nothing, or only has to be there."""
+    groups = [Group(draw(st.sampled_from(["", "_D"])), {"DISK_GB": draw(st.integers(1, 2))})]
+    if draw(st.booleans()):
+        groups.append(Group("_V", {"VCPU": 1}))
+    host = Group("_R", forbidden=frozenset({SHARING}) if draw(st.booleans()) else frozenset())
+    return Request((*groups, host), same_subtree=((("_R",), ()),))

@@ -73,3 +73,27 @@ def test_more_claims_than_are_remembered_make_all_be_counted_anew(forest, monkey
         claim(forest, h1=used, h2=10 - used)
     assert fits(forest) == ([2, 2, 5], 9, 9, 15)
     assert fullest(forest) == [1, 2, 3]
+
+
+def test_counts_that_were_equal_part_again_when_a_claim_goes():
+    """While nothing fits all three counts are the same; they are not the same array."""
+    request = CandidateRequest(
+        (RequestGroup("_A", {"VCPU": 2}), RequestGroup("_B", {"VCPU": 3})),
+        isolated=frozenset({"_A", "_B"}),
+    )
+
+    def nodes(used):
+        return [
+            record(1),
+            record(2, 1, 1, inventories={"VCPU": (7, used)}),
+            record(3, 1, 1, inventories={"VCPU": (3, used)}),
+        ]
+
+    forest = Forest()
+    forest.apply(complete(nodes(3)))
+    counted = fitting(forest, request, Fitting(None, 10), Budget())
+    assert (counted["fits"], counted["at_most"]) == (0, 0)
+    told = Changes(BEGINNING, complete=False, records=nodes(0), removed=(), catalogue=None)
+    forest.apply(told)
+    counted = fitting(forest, request, Fitting(None, 10), Budget())
+    assert (counted["fits"], counted["at_most"]) == (1, 2)

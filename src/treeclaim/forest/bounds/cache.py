@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The one cache of the Forest: least recently used, bounded in bytes.
+"""The one cache of the Forest: least recently used, bounded in bytes, and nothing in it changes.
 
+Arrays of a value that is kept are read-only, for whoever made it and whoever finds it. So who would
+write into what others are given fails at once (`ValueError` of numpy) instead of changing answers.
 `docs/caches.md` lists every cache of the service.
 """
 
@@ -10,6 +12,8 @@ import threading
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from typing import Any, Protocol, TypeVar, cast
+
+import numpy as np
 
 
 class Sized(Protocol):
@@ -58,6 +62,29 @@ def _sizes_of(parts: Iterable[object]) -> int:
     return sum(map(size_of, filter(None, parts)))
 
 
+def _let_write(value: object, *, may_write: bool) -> None:
+    """Allow or forbid writing into the arrays of a value: itself, or within immutable containers.
+
+    What a value merely refers to, as an object that can change, is not its own and is left as it is.
+    """
+    if isinstance(value, np.ndarray):
+        value.flags.writeable = may_write
+    elif isinstance(value, tuple):
+        for part in value:
+            _let_write(part, may_write=may_write)
+    elif isinstance(value, Mapping):
+        for part in value.values():
+            _let_write(part, may_write=may_write)
+    elif _is_frozen(type(value)):
+        for field in dataclasses.fields(cast("Any", value)):
+            _let_write(getattr(value, field.name), may_write=may_write)
+
+
+def _is_frozen(kind: type) -> bool:
+    parameters = getattr(kind, "__dataclass_params__", None)
+    return parameters is not None and bool(parameters.frozen)
+
+
 class ByteCache:
     """Values by what they depend on; the least recently used go first.
 
@@ -95,7 +122,8 @@ class ByteCache:
         return found[0]
 
     def keep(self, key: Hashable, value: Sized) -> None:
-        """Keep the value of a key, if none is known."""
+        """Keep the value of a key, if none is known; its arrays are read-only from now on."""
+        _let_write(value, may_write=False)
         nbytes = value.nbytes + self._key_bytes(key) + _OVERHEAD
         with self._lock:
             if key in self._values:
@@ -106,12 +134,18 @@ class ByteCache:
                 _, (_, freed) = self._values.popitem(last=False)
                 self._bytes -= freed
 
-    def forget(self, key: Hashable) -> None:
-        """Forget the value of a key, if one is known."""
+    def take(self, key: Hashable) -> Sized | None:
+        """Return the value of a key, None if it is not known, and forget it.
+
+        The caller alone has it now, and may write into its arrays.
+        """
         with self._lock:
             known = self._values.pop(key, None)
-            if known is not None:
-                self._bytes -= known[1]
+            if known is None:
+                return None
+            self._bytes -= known[1]
+        _let_write(known[0], may_write=True)
+        return known[0]
 
     def get(self, key: Hashable, make: Callable[[], _Value]) -> _Value:
         """Return the value of a key, made now if it is not known."""

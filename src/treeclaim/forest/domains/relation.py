@@ -171,13 +171,11 @@ def _cached_pairs(
 
     key = (kind, make, classes, conditions)
     known = forest.pairs.find(key)
-    if not isinstance(known, Pairs):
-        known = None
-    elif known.moment == forest.moment:
+    if isinstance(known, Pairs) and known.moment == forest.moment:
         return known
     # They are written in place: should that fail half-way, nobody must find them.
-    forest.pairs.forget(key)
-    pairs = None if known is None else followed(forest, known, serving)
+    taken = forest.pairs.take(key)
+    pairs = followed(forest, taken, serving) if isinstance(taken, Pairs) else None
     if pairs is None:
         pairs = made()
     forest.pairs.keep(key, pairs)

@@ -70,6 +70,7 @@ def relatives_of(forest: Forest) -> Relatives:
         while (is_below := parent[reached] != reached).any():
             depth += is_below
             reached = parent[reached]
-        return Relatives(parent, depth, order.root, order.end)
+        # The order goes on being written; only what is kept here may not be written into.
+        return Relatives(parent, depth, order.root[:], order.end[:])
 
     return forest.cache.get("relatives", made)

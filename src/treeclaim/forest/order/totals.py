@@ -108,10 +108,26 @@ class ClassTotals:
             tree_capacity=self.tree_capacity.copy(),
         )
 
+    def read_only(self) -> "ClassTotals":
+        """Return the same as it is seen by others: nothing can be written into it."""
+        return replace(
+            self,
+            some_used=_read_only(self.some_used),
+            some_capacity=_read_only(self.some_capacity),
+            tree_used=_read_only(self.tree_used),
+            tree_capacity=_read_only(self.tree_capacity),
+        )
+
     def take(self, position: int, tree: int, amount: int) -> None:
         """Note that more is used of a provider."""
         self.used[position] += amount
         self.tree_used[tree] += amount
+
+
+def _read_only(values: Floats) -> Floats:
+    view = values.view()
+    view.flags.writeable = False
+    return view
 
 
 def class_positions(forest: Forest, name: str) -> tuple[Rows, Rows, Rows]:
@@ -177,7 +193,7 @@ def totals_of(forest: Forest, name: str) -> ClassTotals:
         log = columns.written
         kept = _Kept(columns, log, log.mark, _read(forest, name, columns))
         forest.cache.keep(key, kept)
-    return replace(kept.totals)
+    return kept.totals.read_only()
 
 
 def _read(forest: Forest, name: str, columns: ClassInventories) -> ClassTotals:

@@ -140,7 +140,7 @@ class Entangled(Query):
         """Return the first candidate that may be taken."""
         found = self.searched()
         anchors = None
-        if not all(relation.has_sharing for relation in found.relations):
+        if not found.may_leave_anchors:
             # Every candidate has the tree of its anchor, and no other.
             anchors = all_anchors(found)
             anchors = anchors[allowed[anchors]]
@@ -157,9 +157,7 @@ class Entangled(Query):
     def matching(self) -> Mask | None:
         """Tell which trees have a candidate, if no other than these are in candidates."""
         found = self.searched()
-        if all(relation.has_sharing for relation in found.relations):
-            return None
-        return _mask_of(found)
+        return None if found.may_leave_anchors else _mask_of(found)
 
 
 class Divided(Query):

@@ -60,7 +60,7 @@ def _known(problem: Problem, kind: Hashable) -> KnownCandidates | None:
 
 def _keep_last(problem: Problem, kind: Hashable, found: KnownCandidates) -> None:
     if can_follow(problem):
-        problem.forest.candidates.forget(kind)
+        problem.forest.candidates.take(kind)
         problem.forest.candidates.keep(kind, found)
 
 

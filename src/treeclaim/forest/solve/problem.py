@@ -2,6 +2,7 @@
 """A request related to a Forest: what all later stages of the search work on."""
 
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from treeclaim.forest.bounds import thresholds
 from treeclaim.forest.bounds.budget import Budget
@@ -39,6 +40,20 @@ class Problem:
     allowed: Mask | None = field(repr=False)
     rules: Rules = field(repr=False)
     budget: Budget = field(repr=False)
+
+    @cached_property
+    def giving(self) -> tuple[int, ...]:
+        """Return the slots whose provider gives something: these say which trees a candidate has."""
+        return tuple(slot for slot, want in enumerate(self.plan.slots) if want.resources)
+
+    @property
+    def may_leave_anchors(self) -> bool:
+        """Tell whether some candidate may have another tree than its anchor's.
+
+        The trees of a candidate are those of the providers that give it something, of sharing ones
+        only if all of them are (page 98, section 1). Whoever gives nothing does not count.
+        """
+        return all(self.relations[slot].has_sharing for slot in self.giving)
 
     @property
     def wanted(self) -> int | None:

@@ -1,14 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a candidate is said to use: its trees, and what its slots take of a class."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from treeclaim.forest.domains.filters import with_any_trait_by_position
-from treeclaim.forest.domains.relation import Relation
 from treeclaim.forest.solve.partial.blocks import Choices
+from treeclaim.forest.solve.problem import Problem
 from treeclaim.forest.table.columns import Mask, Rows
 from treeclaim.forest.table.forest import Forest
 from treeclaim.model.names import SHARING_TRAIT
@@ -30,23 +29,14 @@ class Taken:
 class CountedTrees:
     """Which trees each candidate is said to use: those of sharing providers only if all are."""
 
-    def __init__(
-        self, tree: Rows, sharing: Mask, giving: Sequence[int], relations: Sequence[Relation]
-    ) -> None:
-        """Take what a search has.
-
-        Args:
-            tree: Number of the tree by position.
-            sharing: Who is a sharing provider, by position.
-            giving: Slots whose provider gives something.
-            relations: Who may take each of them.
-        """
-        self.tree = tree
-        self._sharing = sharing
-        self._giving = list(giving)
-        self.may_be_shared = all(relation.has_sharing for relation in relations)
+    def __init__(self, problem: Problem) -> None:
+        """Take what a search has."""
+        self.tree = problem.forest.order.tree
+        self._sharing = sharing_by_position(problem.forest)
+        self._giving = list(problem.giving)
+        self.may_be_shared = problem.may_leave_anchors
         """Whether a candidate may consist of sharing providers alone."""
-        self.are_own = all(relation.pairs.is_local for relation in relations)
+        self.are_own = all(problem.relations[slot].pairs.is_local for slot in problem.giving)
         """Whether every provider is of its anchor's tree."""
 
     def own(self, chosen: Choices) -> Rows:

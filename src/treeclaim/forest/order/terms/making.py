@@ -8,7 +8,7 @@ import numpy as np
 from treeclaim.forest.domains.filters import with_any_trait_by_position
 from treeclaim.forest.order.relatives import relatives_of
 from treeclaim.forest.order.terms.combination import Inverse, Sum
-from treeclaim.forest.order.terms.counted import CountedTrees, Taken, sharing_by_position
+from treeclaim.forest.order.terms.counted import CountedTrees, Taken
 from treeclaim.forest.order.terms.near import Near
 from treeclaim.forest.order.terms.pack import PackOfClass
 from treeclaim.forest.order.terms.pack_providers import PackProvidersOfClass
@@ -47,13 +47,7 @@ class _Maker:
         for slot, want in enumerate(plan.slots):
             for name, amount in want.resources.items():
                 self._taken.setdefault(name, []).append(Taken(slot, amount))
-        giving = [slot for slot, want in enumerate(plan.slots) if want.resources]
-        self._trees = CountedTrees(
-            forest.order.tree,
-            sharing_by_position(forest),
-            giving,
-            [relations[slot] for slot in giving],
-        )
+        self._trees = CountedTrees(problem)
         self._totals: dict[str, ClassTotals] = {}
 
     def value(self) -> TermValue:

@@ -7,7 +7,7 @@ next time only the trees written since are counted anew, in a small Forest of th
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -40,11 +40,20 @@ class TreeCounts:
         """Return the memory that they take."""
         return self.fits.nbytes + self.at_most.nbytes + self.when_empty.nbytes
 
-    def put(self, trees: Trees, others: "TreeCounts") -> None:
-        """Put the numbers of some trees, counted elsewhere, in the place of theirs."""
-        self.fits[trees] = others.fits
-        self.at_most[trees] = others.at_most
-        self.when_empty[trees] = others.when_empty
+    def with_others(self, trees: Trees, others: "TreeCounts") -> "TreeCounts":
+        """Return the counts where some trees have numbers that were counted elsewhere."""
+        return replace(
+            self,
+            fits=_replaced(self.fits, trees, others.fits),
+            at_most=_replaced(self.at_most, trees, others.at_most),
+            when_empty=_replaced(self.when_empty, trees, others.when_empty),
+        )
+
+
+def _replaced(counts: Integers, trees: Trees, others: Integers) -> Integers:
+    changed = counts.copy()
+    changed[trees] = others
+    return changed
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +69,7 @@ class _Mark:
     moment: int
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False)
 class _Kept:
     """Counts that were right at some moment.
 
@@ -91,23 +100,24 @@ def remembered(forest: Forest, request: CandidateRequest, count: Count) -> TreeC
     """
     kept = forest.counts.find(request)
     marks = _marks(forest, request)
-    if isinstance(kept, _Kept):
-        trees = _written_since(forest, kept.marks)
-        if trees is not None and len(trees):
-            some = count(alone(forest, trees))
-            if some is None or not some.is_complete:
-                return count(forest)
-            kept.counts.put(trees, some)
-        if trees is not None:
-            kept.marks = marks
-            return kept.counts
-    counts = count(forest)
+    counts = _followed(forest, kept, count) if isinstance(kept, _Kept) else None
+    if counts is None:
+        counts = count(forest)
     if counts is not None and counts.is_complete:
-        if isinstance(kept, _Kept):
-            kept.counts, kept.marks = counts, marks
-        else:
-            forest.counts.keep(request, _Kept(counts, marks))
+        forest.counts.take(request)
+        forest.counts.keep(request, _Kept(counts, marks))
     return counts
+
+
+def _followed(forest: Forest, kept: _Kept, count: Count) -> TreeCounts | None:
+    """Return what has become of some counts; None if all is to be counted anew."""
+    trees = _written_since(forest, kept.marks)
+    if trees is None or not len(trees):
+        return None if trees is None else kept.counts
+    some = count(alone(forest, trees))
+    if some is None or not some.is_complete:
+        return None
+    return kept.counts.with_others(trees, some)
 
 
 def _marks(forest: Forest, request: CandidateRequest) -> Sequence[_Mark]:
