@@ -48,7 +48,8 @@ def questions(draw):
 )
 @given(questions(), st.sampled_from([None, "tree", AGGREGATES]))
 def test_so_many_fit_as_can_be_placed_one_after_the_other(question, domains):
-    for what in compare(*question, domains):
+    world, request = question
+    for what in compare(world, request, domains):
         event(what)
 
 

@@ -64,10 +64,13 @@ class Arrays:
 def test_nobody_writes_into_what_is_kept_but_who_took_it_away():
     kept = ByteCache(MOST)
     made = kept.get("key", lambda: Arrays(*_arrays()))
-    for array in (*made.all, *kept.find("key").all):
+    found = kept.find("key")
+    assert found is made
+    for array in made.all:
         with pytest.raises(ValueError, match="read-only"):
             array[0] = 1
-    for array in kept.take("key").all:
+    assert kept.take("key") is made
+    for array in made.all:
         array[0] = 1
 
 
