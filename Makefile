@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 .DEFAULT_GOAL := help
-.PHONY: help install demo demo-keep serve test test-pythons coverage mutants lint audit format docs pictures screenshots bench bench-full lock openapi man release clean
+.PHONY: help install demo demo-keep serve test test-all test-pythons coverage mutants lint audit format docs pictures screenshots bench bench-full lock openapi man release clean
 
 PYTHON ?= python3
 VENV := .venv
@@ -51,6 +51,11 @@ unexport PYTHONDONTWRITEBYTECODE
 # the longest first.
 test: $(READY)  ## run the quick tests on SQLite, in less than three minutes on two cores; .ci/run runs all
 	TREECLAIM_PROPERTY_EXAMPLES=$${TREECLAIM_PROPERTY_EXAMPLES:-10} $(BIN)/pytest -n 4 --dist loadfile --no-loadscope-reorder $(TEST_OPTIONS)
+
+# All pairs of writes were explored then, and are recorded so: runs of CI need not explore all again.
+test-all: $(READY)  ## run all tests on all databases, and all pairs of writes, which .ci/run may leave out
+	TREECLAIM_PAIRS=all $(MAKE) test TEST_OPTIONS=--databases=all
+	$(BIN)/python -m tests.store.schedules.explored record
 
 test-pythons: $(READY)  ## run the quick tests on every Python from 3.11 up that is installed
 	TREECLAIM_PROPERTY_EXAMPLES=$${TREECLAIM_PROPERTY_EXAMPLES:-20} tools/pythons.sh -n 2 --dist loadfile $(TEST_OPTIONS)

@@ -4,6 +4,7 @@
 import gc
 import os
 import signal
+from pathlib import Path
 
 import hypothesis
 import pytest
@@ -11,6 +12,7 @@ import pytest
 from tests.databases import KINDS
 from tests.extent import Extent
 from tests.service import client_of, make_application
+from tests.store.schedules import explored
 
 # What is judged automatically tries the same examples each time; people's runs try new ones.
 # No example has a deadline: how long it takes says more of the machine than of the service.
@@ -48,7 +50,10 @@ def pytest_configure(config):
 
 
 LEFT_OUT = pytest.StashKey[int]()
-"""How many tests a run does not make, which is said at its end."""
+"""How many tests a quick run does not make, which is said at its end."""
+
+PAIRS_LEFT_OUT = pytest.StashKey[int]()
+"""How many explorations of pairs of writes a run of all does not make, which is said too."""
 
 
 LONGEST = (
@@ -120,6 +125,7 @@ def pytest_collection_modifyitems(config, items):
         )
     )
     if Extent.everything:
+        leave_out_explored_pairs(config, items)
         return
     kept, left_out = [], []
     for item in items:
@@ -127,6 +133,15 @@ def pytest_collection_modifyitems(config, items):
     config.stash[LEFT_OUT] = len(left_out)
     config.hook.pytest_deselected(items=left_out)
     items[:] = kept
+
+
+def leave_out_explored_pairs(config, items):
+    """Leave out most pairs of writes while nothing that takes part in them has changed."""
+    pairs = Path(explored.__file__).parent / "pairs"
+    dropped = explored.left_out([item.nodeid for item in items if item.path.parent == pairs])
+    config.stash[PAIRS_LEFT_OUT] = len(dropped)
+    config.hook.pytest_deselected(items=[item for item in items if item.nodeid in dropped])
+    items[:] = [item for item in items if item.nodeid not in dropped]
 
 
 def is_left_out(item):
@@ -140,12 +155,15 @@ def pytest_sessionfinish(session):
     """Let the first process of a run in several know."""
     if hasattr(session.config, "workeroutput"):
         session.config.workeroutput["left_out"] = session.config.stash.get(LEFT_OUT, 0)
+        session.config.workeroutput["pairs"] = session.config.stash.get(PAIRS_LEFT_OUT, 0)
 
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_testnodedown(node):
     """Take what one of several processes knows; all have collected the same tests."""
-    node.config.stash[LEFT_OUT] = getattr(node, "workeroutput", {}).get("left_out", 0)
+    told = getattr(node, "workeroutput", {})
+    node.config.stash[LEFT_OUT] = told.get("left_out", 0)
+    node.config.stash[PAIRS_LEFT_OUT] = told.get("pairs", 0)
 
 
 def pytest_terminal_summary(terminalreporter, config):
@@ -155,6 +173,11 @@ def pytest_terminal_summary(terminalreporter, config):
             f"NOT RUN: {left_out} tests that are slow, or need PostgreSQL, MariaDB, Keystone or another "
             "web server, and the requests at the edges of each schema. "
             "All: make test TEST_OPTIONS=--databases=all; .ci/run installs what they need."
+        )
+    if pairs := config.stash.get(PAIRS_LEFT_OUT, 0):
+        terminalreporter.write_line(
+            f"NOT RUN: {pairs} explorations of pairs of writes. All were explored with this store, so "
+            f"one of {explored.SHARE} was explored again, another for each commit. All: make test-all."
         )
 
 
