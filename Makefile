@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 .DEFAULT_GOAL := help
-.PHONY: help install demo demo-keep serve test test-all test-pythons coverage mutants lint audit format docs pictures screenshots bench bench-full lock openapi man release clean
+.PHONY: help install demo demo-keep serve test test-all test-pythons coverage mutants lint audit format docs pictures screenshots bench bench-full lock generated man release clean
 
 PYTHON ?= python3
 VENV := .venv
@@ -109,8 +109,8 @@ lock: $(READY)  ## pin all packages anew, with their hashes
 	$(COMPILE) pyproject.toml --output-file requirements/runtime.txt
 	$(COMPILE) pyproject.toml --extra dev --output-file requirements/dev.txt
 
-openapi: $(READY)  ## write docs/openapi.json anew
-	$(BIN)/python -c 'import json; from treeclaim.api.description.openapi import description; from treeclaim.api.routes import OPERATIONS; print(json.dumps(description(OPERATIONS), indent=1))' > docs/openapi.json
+generated: $(READY)  ## write anew what follows from declarations: docs/openapi.json, parameters of the pages
+	$(BIN)/python -m tools.generated
 
 man: $(RUNTIME)  ## write man pages of all commands to build/man
 	$(BIN)/python -m treeclaim.cli.manual build/man

@@ -49,6 +49,8 @@ def test_what_is_not_asked_for_is_left_out():
             {"can_split": "VCPU", "split_policy": "even"},
         ),
         ({"in_subtree_A": "x", "isolate": "_A", "root_member_of": "y"}, {"isolate": "_A"}),
+        ({"order_by": "pack", "limit": "3"}, {"order_by": "pack", "limit": "3"}),
+        ({"preferred_A": "CUSTOM_A", "root_in_tree": "!x"}, {"preferred_A": "CUSTOM_A"}),
     ],
     ids=str,
 )

@@ -5,6 +5,7 @@ import json
 import os
 import threading
 import uuid
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -14,6 +15,7 @@ from tests.replica.scripted import Scripted
 from tests.replica.worlds import ONE, claim, plant, question
 from treeclaim.forest.table.forest import Forest
 from treeclaim.model.errors import TreeclaimError
+from treeclaim.model.microversions import MAXIMUM, NEWEST
 from treeclaim.model.request import CandidateRequest, RequestGroup
 from treeclaim.replica import Replica, kept
 from treeclaim.replica import replica as replica_module
@@ -74,24 +76,29 @@ def test_kept_answers_take_a_bounded_number_of_bytes_however_small_they_are(monk
     monkeypatch.setattr(kept, "_MOST_BYTES", 100_000)
     answers = KeptAnswers()
     for number in range(1_000):
-        answers.keep(0, key_of(str(number)), KeptAnswer((b"",), 0))
+        answers.keep(0, key_of(str(number), NEWEST), KeptAnswer((b"",), 0))
     assert answers.nbytes <= 100_000
     assert len(answers._answers) <= 100_000 / kept._OVERHEAD
-    assert answers.find(0, key_of("999")) is not None
-    assert answers.find(0, key_of("0")) is None
+    assert answers.find(0, key_of("999", NEWEST)) is not None
+    assert answers.find(0, key_of("0", NEWEST)) is None
 
 
 def test_the_key_of_a_question_is_short_whatever_the_question_is():
-    assert len(key_of("candidates", "x" * 65_536)) == 16
-    assert key_of("a", "bc") != key_of("ab", "c")
+    assert len(key_of("candidates", NEWEST, "x" * 65_536)) == 16
+    assert key_of("a", NEWEST, "b", "cd") != key_of("a", NEWEST, "bc", "d")
+
+
+def test_each_version_of_the_extension_has_answers_of_its_own():
+    versions = [replace(MAXIMUM, extension=minor) for minor in (-1, 0, 1)]
+    assert len({key_of("candidates", version, "resources=VCPU:1") for version in versions}) == 3
 
 
 def test_an_answer_of_an_earlier_version_is_not_kept_for_a_later_one():
     answers = KeptAnswers()
-    assert answers.find(2, key_of("a")) is None
-    answers.keep(1, key_of("a"), KeptAnswer((b"old",), 0))
-    assert answers.find(2, key_of("a")) is None
-    assert answers.find(1, key_of("a")) is None
+    assert answers.find(2, key_of("a", NEWEST)) is None
+    answers.keep(1, key_of("a", NEWEST), KeptAnswer((b"old",), 0))
+    assert answers.find(2, key_of("a", NEWEST)) is None
+    assert answers.find(1, key_of("a", NEWEST)) is None
 
 
 def test_an_answer_too_long_for_the_worker_is_begun_there_once(store, monkeypatch):

@@ -5,6 +5,7 @@ import uuid
 
 from treeclaim.model.claim import ConsumerClaim
 from treeclaim.model.inventory import Inventory
+from treeclaim.model.microversions import NEWEST
 from treeclaim.model.request import BodyForm, CandidateRequest, RequestGroup, SearchOptions
 from treeclaim.replica import CandidateQuestion
 from treeclaim.replica.questions import key_of
@@ -20,7 +21,7 @@ ONE = CandidateRequest((RequestGroup("", {"VCPU": 1}),))
 
 def question(request=ONE, key="one", **options):
     """A question, known by a key."""
-    return CandidateQuestion(request, SearchOptions(**options), BodyForm(), key_of(key))
+    return CandidateQuestion(request, SearchOptions(**options), BodyForm(), key_of(key, NEWEST))
 
 
 def store_of(folder, hosts):

@@ -155,6 +155,12 @@ class Version:
         """Tell whether a feature is there at this version."""
         return self.minor >= feature
 
+    def brings(self, feature: Feature | ExtensionFeature) -> bool:
+        """Tell whether a feature, of the Placement API or of the extension, is there."""
+        if isinstance(feature, ExtensionFeature):
+            return self.has_extension(feature)
+        return self.has(feature)
+
 
 MINIMUM = Version(_MAJOR, 0)
 """The first microversion."""

@@ -13,6 +13,7 @@ from treeclaim.forest.explain.explain import Focus, explained
 from treeclaim.forest.search import search
 from treeclaim.forest.table.forest import Forest
 from treeclaim.model.errors import ProviderNotFoundError
+from treeclaim.model.microversions import Version
 from treeclaim.model.request import BodyForm, CandidateRequest, SearchOptions
 
 _FEW_GROUPS = 32
@@ -24,9 +25,15 @@ _DIGEST_BYTES = 16
 """Of the key of a question: two that differ do not meet by chance, and it takes no memory."""
 
 
-def key_of(*parts: str) -> bytes:
-    """Return a short key of a question's text, whatever its length."""
-    text = "\0".join(parts).encode("utf-8", "surrogateescape")
+def key_of(kind: str, version: Version, *parts: str) -> bytes:
+    """Return a short key of a question, whatever its length.
+
+    Args:
+        kind: What is asked.
+        version: At which it is answered; the extension's counts, too.
+        parts: All else that the answer depends on.
+    """
+    text = "\0".join((kind, version.header, *parts)).encode("utf-8", "surrogateescape")
     return hashlib.blake2b(text, digest_size=_DIGEST_BYTES).digest()
 
 

@@ -45,9 +45,8 @@ def _meaning(path):
     """A module without its comments, docstrings and form."""
     tree = ast.parse(path.read_text())
     for node in ast.walk(tree):
-        body = getattr(node, "body", None)
-        if isinstance(body, list):
-            node.body = [part for part in body if not _is_text(part)]
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef):
+            node.body = [part for part in node.body if not _is_text(part)]
     return ast.dump(tree)
 
 

@@ -12,7 +12,7 @@ from treeclaim.api.protocol.request.wording import Schema
 SEGMENT: Schema = text("[^/]+")
 """A segment of a path, which has no other form (contract page 00, section 1)."""
 
-SUFFIXED = (
+_SUFFIXED = (
     "With a suffix, as in `{name}_COMPUTE`, it is of a request group of its own; a suffix is up to "
     "64 letters, digits, dashes and underscores."
 )
@@ -28,6 +28,13 @@ def query_form(operation: Operation, name: str, checked_by: Schema) -> Schema:
     """Return the form of a parameter: its schema, unless the operation declares a closer form."""
     form: Schema = operation.forms.query.get(name) or described(checked_by)
     return form
+
+
+def told(operation: Operation, name: str, *, is_suffixed: bool) -> str:
+    """Return what is said of a parameter: its line of help, and that it may have a suffix."""
+    line = operation.forms.help.get(name, "")
+    sentence = f"{line[0].upper()}{line[1:]}." if line else ""
+    return " ".join(filter(None, (sentence, _SUFFIXED.format(name=name) * is_suffixed)))
 
 
 def body_form(operation: Operation, checked_by: Schema) -> Schema:

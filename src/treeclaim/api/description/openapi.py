@@ -122,7 +122,8 @@ def _query_parameters(operation: Operation) -> list[Schema]:
     described: list[Schema] = []
     for name, checked_by in (schema.get("properties", {}) | suffixed).items():
         parameter: Schema = {"name": name, "in": "query", "required": name in required}
-        if name in suffixed:
-            parameter["description"] = forms.SUFFIXED.format(name=name)
+        told = forms.told(operation, name, is_suffixed=name in suffixed)
+        if told:
+            parameter["description"] = told
         described.append(parameter | {"schema": forms.query_form(operation, name, checked_by)})
     return described

@@ -9,6 +9,7 @@ from treeclaim.cli.output import CommandError
 from treeclaim.client import CandidateQuery, Client
 from treeclaim.client.parallel import in_parallel
 from treeclaim.model.microversions import Feature
+from treeclaim.model.query_parameters import Grammar, parameter_named
 
 Row = dict[str, Any]
 """A provider as a list of them has it."""
@@ -16,8 +17,6 @@ Row = dict[str, Any]
 _MOST_TREES = 20
 """Trees whose providers are listed one tree after the other; of more, all are listed at once. One
 list of everything costs as much as some hundred providers' trees."""
-
-_NAMED_PARAMETERS = ("in_tree", "in_subtree", "root_in_tree")
 
 
 def is_uuid(text: str) -> bool:
@@ -64,9 +63,11 @@ def with_uuids(client: Client, query: CandidateQuery) -> CandidateQuery:
 
 
 def _value(client: Client, name: str, text: str) -> str:
-    if not name.startswith(_NAMED_PARAMETERS):
+    parameter = parameter_named(name)
+    if parameter is None or not parameter.newest_grammar.names_providers:
         return text
-    sign = "!" if name == "root_in_tree" and text.startswith("!") else ""
+    may_exclude = parameter.newest_grammar is Grammar.TREES_OR_NOT
+    sign = "!" if may_exclude and text.startswith("!") else ""
     text = text.removeprefix(sign)
     begin = "in:" if text.startswith("in:") else ""
     parts = text.removeprefix(begin).split(",") if begin else [text]

@@ -7,21 +7,18 @@ from dataclasses import dataclass, field
 
 from treeclaim.client.errors import FlavorError
 from treeclaim.client.requests.queries import CandidateQuery
+from treeclaim.model.query_parameters import QUERY_PARAMETERS
 
 _SUFFIX = r"((?:[1-9][0-9]*|_[a-zA-Z0-9_-]{1,63})?)"
-_KEY = re.compile(rf"(resources|trait){_SUFFIX}:([A-Z0-9_]+)")
-_LOOKS_LIKE_KEY = re.compile(r"(resources|trait)[^:]*:")
-_GROUPED = re.compile(rf"(member_of|in_tree|in_subtree){_SUFFIX}")
-_LOOKS_GROUPED = re.compile(r"(member_of|in_tree|in_subtree)([0-9_].*)?")
-_WHOLE = (
-    "group_policy",
-    "same_subtree",
-    "root_required",
-    "root_member_of",
-    "isolate",
-    "can_split",
-    "split_policy",
+_ITEMS = "|".join(each.flavor_items for each in QUERY_PARAMETERS if each.flavor_items)
+_KEY = re.compile(rf"({_ITEMS}){_SUFFIX}:([A-Z0-9_]+)")
+_LOOKS_LIKE_KEY = re.compile(rf"({_ITEMS})[^:]*:")
+_NAMES = "|".join(
+    each.name for each in QUERY_PARAMETERS if each.of_group and not each.flavor_items
 )
+_GROUPED = re.compile(rf"({_NAMES}){_SUFFIX}")
+_LOOKS_GROUPED = re.compile(rf"({_NAMES})([0-9_].*)?")
+_WHOLE = frozenset(each.name for each in QUERY_PARAMETERS if not each.of_group)
 _OWN = {"vcpus": "VCPU", "ram": "MEMORY_MB", "disk": "DISK_GB"}
 
 

@@ -23,8 +23,8 @@ from schemathesis.specs.openapi.checks import (
 )
 
 from tests.extent import Extent
-from tests.paths import ROOT
 from tests.service import HEADERS, client_of, make_application
+from tools import generated
 from treeclaim.api.description.openapi import description
 from treeclaim.api.routes import OPERATIONS
 
@@ -219,9 +219,8 @@ def test_a_request_needs_no_version_and_is_of_the_first_one_then(fresh_service):
 
 
 def test_the_description_in_the_docs_is_the_present_one():
-    page = ROOT / "docs" / "openapi.json"
-    assert json.loads(page.read_text()) == json.loads(json.dumps(description(OPERATIONS))), (
-        "write it anew with `make openapi`"
+    assert generated.OPENAPI.read_text() == generated.openapi(), (
+        "write it anew with `make generated`"
     )
 
 

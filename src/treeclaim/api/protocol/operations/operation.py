@@ -46,6 +46,7 @@ class Forms:
     Attributes:
         path: Of variables of the path that are looked at before what they name is looked for.
         query: Of parameters of the query.
+        help: What parameters of the query say, in a line for people.
         required_query: Parameters without which a query is refused, beyond those that its schema
             requires.
         body: Returns the described body from a copy of its schema.
@@ -53,6 +54,7 @@ class Forms:
 
     path: Mapping[str, Schema] = field(default_factory=dict)
     query: Mapping[str, Schema] = field(default_factory=dict)
+    help: Mapping[str, str] = field(default_factory=dict)
     required_query: frozenset[str] = frozenset()
     body: Callable[[Schema], Schema] | None = None
 

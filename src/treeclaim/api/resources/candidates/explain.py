@@ -38,7 +38,7 @@ def explain_candidates(call: Call) -> Reply:
     """Tell why a request for candidates finds what it finds."""
     request, focus = _asked(call.request.query_string, call.version)
     require_few_groups(request, call.services.limits)
-    key = key_of("explain", str(call.version), call.request.query_string)
+    key = key_of("explain", call.version, call.request.query_string)
     try:
         with refusing_unknown_names():
             body = call.services.replica.answer(

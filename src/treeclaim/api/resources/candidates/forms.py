@@ -4,45 +4,53 @@
 from treeclaim.api.protocol.operations import Forms
 from treeclaim.api.protocol.request.patterns import ANY_UUID, MEMBER_OF, UUID, listed, text
 from treeclaim.api.protocol.request.wording import Schema
+from treeclaim.model.microversions import Feature
+from treeclaim.model.query_parameters import QUERY_PARAMETERS, Grammar
 
-_AMOUNT = "[A-Z0-9_]+:[1-9][0-9]*"
+_CLASS = "[A-Z0-9_]+"
 _TRAIT = "[A-Z0-9_]+"
 _SIGNED_TRAITS = f"!?{_TRAIT}(,!?{_TRAIT})*"
 _SUFFIX = "[a-zA-Z0-9_-]{1,64}"
-_SUFFIXES = listed(_SUFFIX)
-_UUIDS: Schema = text(f"({UUID}|in:{listed(UUID)})")
+
+_FORMS: dict[Grammar, Schema] = {
+    Grammar.AMOUNTS: text(listed(f"{_CLASS}:[1-9][0-9]*")),
+    Grammar.TRAITS: text(_SIGNED_TRAITS),
+    Grammar.TRAITS_OR_ANY: text(f"(in:{listed(_TRAIT)}|{_SIGNED_TRAITS})"),
+    Grammar.PREFERENCES: text(listed(rf"!?{_TRAIT}(\*[1-9][0-9]?)?")),
+    Grammar.AGGREGATES: MEMBER_OF,
+    Grammar.TREE: ANY_UUID,
+    Grammar.TREES: text(f"({UUID}|in:{listed(UUID)})"),
+    Grammar.TREES_OR_NOT: MEMBER_OF,
+    Grammar.CLASSES: text(listed(_CLASS)),
+    Grammar.SUFFIXES: text(listed(_SUFFIX)),
+    Grammar.SUFFIXES_OR_NOT: text(listed(f"!?{_SUFFIX}")),
+    Grammar.TERMS: text(listed(r"(pack|spread)(_providers)?(\*[1-9][0-9]?)?")),
+}
+"""By grammar; the schemas themselves have those of numbers and choices."""
 
 _SEARCH: dict[str, Schema] = {
-    "resources": text(listed(_AMOUNT)),
-    "required": text(f"(in:{listed(_TRAIT)}|{_SIGNED_TRAITS})"),
-    "member_of": MEMBER_OF,
-    "in_tree": ANY_UUID,
-    "root_required": text(_SIGNED_TRAITS),
-    "same_subtree": text(_SUFFIXES),
+    parameter.name: _FORMS[parameter.grammar]
+    for parameter in QUERY_PARAMETERS
+    if isinstance(parameter.since, Feature) and parameter.grammar in _FORMS
 }
 
-_EXTENSION: dict[str, Schema] = {
-    "in_tree": _UUIDS,
-    "in_subtree": _UUIDS,
-    "root_required": _SEARCH["required"],
-    "root_member_of": MEMBER_OF,
-    "same_subtree": text(listed(f"!?{_SUFFIX}")),
-    "isolate": text(_SUFFIXES),
-    "can_split": text(listed("[A-Z0-9_]+")),
-    "order_by": text(listed(r"(pack|spread)(_providers)?(\*[1-9][0-9]?)?")),
-    "preferred": text(listed(rf"!?{_TRAIT}(\*[1-9][0-9]?)?")),
-    "root_in_tree": MEMBER_OF,
+_EXTENDED_SEARCH: dict[str, Schema] = {
+    parameter.name: _FORMS[parameter.newest_grammar]
+    for parameter in QUERY_PARAMETERS
+    if parameter.newest_grammar in _FORMS
 }
-"""What the extension reads differently, or in addition."""
 
 _REQUIRED = frozenset({"resources"})
 """A search needs one `resources`, and those with a suffix are not described as parameters."""
 
-SEARCH = Forms(query=_SEARCH, required_query=_REQUIRED)
+_HELP = {parameter.name: parameter.help for parameter in QUERY_PARAMETERS}
+
+SEARCH = Forms(query=_SEARCH, help=_HELP, required_query=_REQUIRED)
 """Of a search."""
 
 EXPLANATION = Forms(
-    query=_SEARCH | _EXTENSION | {"nearest": text("([0-4]?[0-9]|50)"), "tree": ANY_UUID},
+    query=_EXTENDED_SEARCH | {"nearest": text("([0-4]?[0-9]|50)"), "tree": ANY_UUID},
+    help=_HELP,
     required_query=_REQUIRED,
 )
 """Of an explanation."""

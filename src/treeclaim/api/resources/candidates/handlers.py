@@ -33,7 +33,7 @@ def list_candidates(call: Call) -> Reply:
     require_few_groups(request, call.services.limits)
     form = _form(call.version)
     services = call.services
-    key = key_of("candidates", str(call.version), call.request.query_string)
+    key = key_of("candidates", call.version, call.request.query_string)
     question = CandidateQuestion(request, services.search, form, key)
     with refusing_unknown_names():
         body = services.replica.answer(question, asked_by(call))

@@ -12,9 +12,9 @@ from treeclaim.api.protocol.errors import ApiError, bad_request
 from treeclaim.api.protocol.request import parameters
 from treeclaim.api.protocol.texts import quoted
 from treeclaim.model.extension.order import MOST_CANDIDATES, Order, Preference, Term, TermName
+from treeclaim.model.query_parameters import Repeated, parameter_named
 from treeclaim.model.request import NO_GROUP
 
-_ONCE = re.compile(r"order_by|root_in_tree|preferred.*", re.DOTALL)
 _MOST_TERMS = 16
 _MOST_WEIGHT = 1_000
 _WEIGHT = re.compile(r"[1-9][0-9]{0,3}")
@@ -31,7 +31,8 @@ _OF_CLASSES = frozenset(
 def require_once(values: Values) -> None:
     """Refuse parameters that stand there twice."""
     for name, given in values.items():
-        if len(given) > 1 and _ONCE.fullmatch(name):
+        parameter = parameter_named(name)
+        if len(given) > 1 and parameter is not None and parameter.repeated is Repeated.REFUSED:
             raise bad_request(
                 f"Query parameter {quoted(name)!r} may be specified only once.",
                 errors.DUPLICATE_KEY,

@@ -4,7 +4,6 @@
 What the extension reads differently is in `extension_parameters`.
 """
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
@@ -17,6 +16,7 @@ from treeclaim.api.resources.candidates import extension_parameters as extension
 from treeclaim.api.resources.candidates import order_parameters as ordering
 from treeclaim.model.extension.order import Preference
 from treeclaim.model.microversions import Feature, Version
+from treeclaim.model.query_parameters import split_name
 from treeclaim.model.request import (
     NO_GROUP,
     CandidateRequest,
@@ -25,9 +25,6 @@ from treeclaim.model.request import (
     SubtreeList,
 )
 
-_GROUPED = re.compile(
-    r"(resources|required|member_of|in_tree|in_subtree|preferred)(.*)", re.DOTALL
-)
 _MOST_LIMIT_DIGITS = 18
 """Digits of a limit that make a difference: more candidates are in no answer."""
 
@@ -35,6 +32,7 @@ NO_LIMIT = 10**_MOST_LIMIT_DIGITS
 """The limit that stands for all greater ones; it fits into 64 bits."""
 
 _FIRST_COUNTS = ("limit", "group_policy")
+"""Placement checks all values of these, and takes the first (contract page 90, note N5)."""
 
 
 @dataclass(slots=True)
@@ -167,10 +165,9 @@ def _groups(
     """Step C: the parameters of the groups, in the order of the query."""
     groups: dict[str, _Group] = {}
     for name, value in pairs:
-        match = _GROUPED.fullmatch(name)
-        if match is None:
+        kind, suffix = split_name(name)
+        if suffix is None:
             continue
-        kind, suffix = match.groups()
         group = groups.setdefault(suffix, _Group())
         if kind == "resources":
             group.resources = parameters.resources(value)

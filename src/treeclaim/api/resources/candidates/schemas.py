@@ -4,7 +4,8 @@
 from treeclaim.api.protocol.operations import Versioned
 from treeclaim.api.protocol.request.schemas import STRING, record
 from treeclaim.api.protocol.request.wording import Schema
-from treeclaim.model.microversions import ExtensionFeature, Feature, Version
+from treeclaim.model.microversions import Feature, Version
+from treeclaim.model.query_parameters import QUERY_PARAMETERS, Grammar, QueryParameter
 
 
 def candidate_query(version: Version) -> Schema:
@@ -25,49 +26,36 @@ def candidate_query(version: Version) -> Schema:
 
 def _scalars(version: Version) -> dict[str, Schema]:
     """Return the parameters that belong to no request group."""
-    scalars: dict[str, Schema] = {}
-    for feature, name, schema in (
-        (Feature.CANDIDATE_LIMIT, "limit", {"type": "string", "pattern": "^[1-9][0-9]*$"}),
-        (Feature.GRANULAR_GROUPS, "group_policy", {"type": "string", "enum": ["none", "isolate"]}),
-        (Feature.ROOT_REQUIRED, "root_required", STRING),
-        (Feature.SAME_SUBTREE, "same_subtree", STRING),
-    ):
-        if version.has(feature):
-            scalars[name] = schema
-    if version.extended:
-        scalars |= {
-            "root_member_of": STRING,
-            "isolate": STRING,
-            "can_split": STRING,
-            "split_policy": {"type": "string", "enum": ["pack", "even"]},
-        }
-    if version.has_extension(ExtensionFeature.ORDER_AND_REPORTS):
-        scalars |= {"order_by": STRING, "root_in_tree": STRING}
-    return scalars
+    return {
+        parameter.name: _checked(parameter)
+        for parameter in QUERY_PARAMETERS
+        if not parameter.of_group and version.brings(parameter.since)
+    }
+
+
+def _checked(parameter: QueryParameter) -> Schema:
+    """Return what the schema checks of a value; what else is wrong with it, its reader says."""
+    if parameter.grammar is Grammar.NUMBER:
+        return {"type": "string", "pattern": "^[1-9][0-9]*$"}
+    if parameter.grammar is Grammar.CHOICE:
+        return {"type": "string", "enum": list(parameter.choices)}
+    return STRING
 
 
 def _grouped(version: Version) -> list[str]:
-    """Return the parameters of a request group."""
-    grouped = ["resources"]
-    if version.extended:
-        grouped.append("in_subtree")
-    if version.has_extension(ExtensionFeature.ORDER_AND_REPORTS):
-        grouped.append("preferred")
-    for feature, name in (
-        (Feature.CANDIDATE_TRAITS, "required"),
-        (Feature.CANDIDATE_MEMBER_OF, "member_of"),
-        (Feature.CANDIDATE_IN_TREE, "in_tree"),
-    ):
-        if version.has(feature):
-            grouped.append(name)
-    return grouped
+    """Return the names of the parameters of a request group."""
+    return [
+        parameter.name
+        for parameter in QUERY_PARAMETERS
+        if parameter.of_group and version.brings(parameter.since)
+    ]
 
 
 def explain_query(version: Version) -> Schema:
     """Return the schema of GET /allocation_candidates/explain: two parameters more."""
     schema = candidate_query(version)
-    own = {"nearest": {"type": "string", "pattern": "^[0-9]{1,2}$"}, "tree": STRING}
-    return schema | {"properties": schema.get("properties", {}) | own}
+    besides = {"nearest": {"type": "string", "pattern": "^[0-9]{1,2}$"}, "tree": STRING}
+    return schema | {"properties": schema.get("properties", {}) | besides}
 
 
 QUERY = Versioned(candidate_query)

@@ -26,7 +26,7 @@ def find_alternatives(call: Call) -> Reply:
         for number, query in enumerate(given)
     }
     question = AlternativesQuestion(
-        requests, call.services.search, key_of("alternatives", call.version.header, *given)
+        requests, call.services.search, key_of("alternatives", call.version, *given)
     )
     with refusing_queries():
         body = call.services.replica.answer(question, asked_by(call))

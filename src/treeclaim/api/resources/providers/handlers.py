@@ -42,7 +42,7 @@ def list_providers(call: Call) -> Reply:
     """List the providers that match all filters (section 2)."""
     query = _provider_query(call)
     replica = call.services.replica
-    key = key_of("providers", call.link(""), str(call.version), call.request.query_string)
+    key = key_of("providers", call.version, call.link(""), call.request.query_string)
     with replica.current() as forest:
         known = replica.known(key)
         if known is not None:

@@ -18,8 +18,8 @@ from treeclaim.cli.cloud.asking.server_flavor import query_of_server_flavor
 from treeclaim.cli.cloud.compute import compute_of
 from treeclaim.cli.output import CommandError, reason_of
 from treeclaim.client import CandidateQuery, Flavor, FlavorError, query_of
-from treeclaim.client.requests.queries import PARAMETERS, is_parameter
 from treeclaim.client.spelling import unknown_word
+from treeclaim.model.query_parameters import BY_NAME, QUERY_PARAMETERS, parameter_named
 
 _SIZES = ("vcpus", "ram", "disk")
 _SPECS = ("extra_specs", "properties")
@@ -46,8 +46,8 @@ _OTHERS = (
 )
 """Members that flavors have besides, and that say nothing to Placement."""
 
-_KINDS = ("resources", "trait")
-_OWN_SPEC = re.compile(r"(resources|trait)([0-9_][^:]*)?:.*", re.DOTALL)
+_KINDS = tuple(each.flavor_items for each in QUERY_PARAMETERS if each.flavor_items)
+_OWN_SPEC = re.compile(rf"({'|'.join(_KINDS)})([0-9_][^:]*)?:.*", re.DOTALL)
 _SIMILAR = 0.8
 """Least similarity of a word to a known one, from 0 to 1, to suggest that; `hw` is not `trait`."""
 
@@ -114,11 +114,11 @@ def query_of_options(
             sizes[name] = value
         elif _OWN_SPEC.fullmatch(name):
             specs[name] = value
-        elif is_parameter(name):
+        elif parameter_named(name) is not None:
             # Typed after --flavor, and meant for the question.
             given.append((name, value))
         else:
-            raise CommandError(f"--flavor: {_unknown(name, (*_SIZES, *_KINDS, *PARAMETERS))}")
+            raise CommandError(f"--flavor: {_unknown(name, (*_SIZES, *_KINDS, *BY_NAME))}")
     try:
         amounts = {name: _amount(name, value) for name, value in sizes.items()}
         parameters = query_of(Flavor(**amounts, extra_specs=specs)).parameters
@@ -150,9 +150,9 @@ def _pair(text: str) -> tuple[str, str]:
 
 
 def _parameter(name: str, value: str) -> tuple[str, str]:
-    if not is_parameter(name):
+    if parameter_named(name) is None:
         hint = "; sizes of a flavor come after --flavor" if name in _SIZES else ""
-        raise CommandError(f"{_unknown(name, PARAMETERS)}{hint}")
+        raise CommandError(f"{_unknown(name, BY_NAME)}{hint}")
     return name, value
 
 
@@ -190,9 +190,9 @@ def _read(file: Path) -> tuple[dict[str, Any], dict[str, Any]]:
 
 def _check_spec(file: Path, name: str) -> None:
     """Refuse an extra spec that is a misspelt one of ours; those of others are left alone."""
-    if _OWN_SPEC.fullmatch(name) or is_parameter(name):
+    if _OWN_SPEC.fullmatch(name) or parameter_named(name) is not None:
         return
     begin, colon, _ = name.partition(":")
-    known = _KINDS if colon else PARAMETERS
+    known = _KINDS if colon else BY_NAME
     if difflib.get_close_matches(re.split("[0-9_]", begin)[0], known, 1, _SIMILAR):
-        raise CommandError(f"{file}: extra spec {_unknown(name, (*_KINDS, *PARAMETERS))}")
+        raise CommandError(f"{file}: extra spec {_unknown(name, (*_KINDS, *BY_NAME))}")

@@ -1,21 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 /** The form for a question: groups, and what holds for all of them. */
 
+import { PARAMETERS } from "../model/parameters.js";
 import { PLACES, TraitRule, WHOLE, freeSuffix, newGroup } from "../model/query.js";
 import { html } from "./html.js";
 
-const CHOICES = { group_policy: ["none", "isolate"], split_policy: ["pack", "even"] };
-
-const HELP = {
-  same_subtree: "suffixes of groups that must be below one provider: _CPU,_GPU",
-  isolate: "suffixes of groups that share no provider",
-  root_required: "traits of the root; ! for forbidden",
-  root_member_of: "aggregates of the root",
-  root_in_tree: "uuid of a host to use, ! to leave out",
-  can_split: "classes that several providers may give together",
-  order_by: "pack, spread, preferred, near:_A:_B, shuffle:SEED …",
-  limit: "most candidates",
-};
+const choicesOf = (name) => (Object.hasOwn(PARAMETERS, name) ? PARAMETERS[name].choices : undefined);
+const helpOf = (name) => (Object.hasOwn(PARAMETERS, name) ? PARAMETERS[name].help : "");
 
 /**
  * @param {object} request As `readQuery` gives it.
@@ -43,7 +34,7 @@ export function QueryForm({ request, names, onChange }) {
         onChange=${(next) => onChange({ ...request, others: replaced(others, index, [name, next]) })}
         onRemove=${() => onChange({ ...request, others: without(others, index) })} />`)}
       <select class="adder" aria-label="Add a condition for all groups" value=""
-        onChange=${(event) => { onChange({ ...request, whole: [...whole, [event.target.value, CHOICES[event.target.value]?.[0] ?? ""]] }); event.target.value = ""; }}>
+        onChange=${(event) => { onChange({ ...request, whole: [...whole, [event.target.value, choicesOf(event.target.value)?.[0] ?? ""]] }); event.target.value = ""; }}>
         <option value="">Add a condition …</option>
         ${Object.entries(WHOLE).filter(([name, again]) => again || !whole.some(([used]) => used === name))
           .map(([name]) => html`<option key=${name} value=${name}>${name}</option>`)}
@@ -55,10 +46,10 @@ export function QueryForm({ request, names, onChange }) {
 function WholeField({ name, value, onChange, onRemove }) {
   return html`<div class="field">
     <label><span class="mono">${name}</span>
-      ${CHOICES[name]
+      ${choicesOf(name)
         ? html`<select value=${value} onChange=${(event) => onChange(event.target.value)}>
-            ${CHOICES[name].map((choice) => html`<option key=${choice} value=${choice}>${choice}</option>`)}</select>`
-        : html`<input value=${value} placeholder=${HELP[name] ?? ""} spellcheck=${false} onInput=${(event) => onChange(event.target.value)} />`}
+            ${choicesOf(name).map((choice) => html`<option key=${choice} value=${choice}>${choice}</option>`)}</select>`
+        : html`<input value=${value} placeholder=${helpOf(name)} spellcheck=${false} onInput=${(event) => onChange(event.target.value)} />`}
     </label><${Remove} what=${name} onRemove=${onRemove} /></div>`;
 }
 

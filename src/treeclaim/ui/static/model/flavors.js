@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Flavors to questions, as the package's client does it (contract page 97, section 4). */
 
+import { PARAMETERS } from "./parameters.js";
 import { encoded } from "./query.js";
 
 const SUFFIX = "((?:[1-9][0-9]*|_[a-zA-Z0-9_-]{1,63})?)";
-const KEY = new RegExp(`^(resources|trait)${SUFFIX}:([A-Z0-9_]+)$`);
-const LOOKS_LIKE_KEY = /^(resources|trait)[^:]*:/;
-const GROUPED = new RegExp(`^(member_of|in_tree|in_subtree|preferred)${SUFFIX}$`);
-const LOOKS_GROUPED = /^(member_of|in_tree|in_subtree|preferred)([0-9_].*)?$/;
-const WHOLE = new Set([
-  "group_policy", "same_subtree", "root_required", "root_member_of", "isolate", "can_split", "split_policy",
-  "order_by", "root_in_tree",
-]);
+const namesOf = (wanted) => Object.entries(PARAMETERS).filter(([, parameter]) => wanted(parameter)).map(([name]) => name);
+const ITEMS = Object.values(PARAMETERS).map(({ flavorItems }) => flavorItems).filter(Boolean).join("|");
+const KEY = new RegExp(`^(${ITEMS})${SUFFIX}:([A-Z0-9_]+)$`);
+const LOOKS_LIKE_KEY = new RegExp(`^(${ITEMS})[^:]*:`);
+const NAMES = namesOf(({ ofGroup, flavorItems }) => ofGroup && !flavorItems).join("|");
+const GROUPED = new RegExp(`^(${NAMES})${SUFFIX}$`);
+const LOOKS_GROUPED = new RegExp(`^(${NAMES})([0-9_].*)?$`);
+const WHOLE = new Set(namesOf(({ ofGroup }) => !ofGroup));
 const OWN = { vcpus: "VCPU", ram: "MEMORY_MB", disk: "DISK_GB" };
 
 /** A flavor that cannot be read; the message names the key or the line. */

@@ -4,21 +4,25 @@
  * written again. What the form does not know is kept as it is.
  */
 
-const GROUPED = /^(resources|required|member_of|in_tree|in_subtree|preferred)([0-9_].*)?$/s;
+import { PARAMETERS } from "./parameters.js";
+
+const OF_GROUP = Object.keys(PARAMETERS).filter((name) => PARAMETERS[name].ofGroup).sort().reverse();
+const GROUPED = new RegExp(`^(${OF_GROUP.join("|")})([0-9_].*)?$`, "s");
 
 /** Parameters of a whole request that the form has fields for; those with `true` may come again. */
-export const WHOLE = Object.freeze({
-  same_subtree: true, group_policy: false, isolate: true, root_required: true, root_member_of: true,
-  root_in_tree: false, can_split: false, split_policy: false, order_by: false, limit: false,
-});
+export const WHOLE = Object.freeze(Object.fromEntries(
+  Object.entries(PARAMETERS).filter(([, { ofGroup }]) => !ofGroup).map(([name, { again }]) => [name, again])));
 
 /** What a trait of a group may be. */
 export const TraitRule = Object.freeze({
   REQUIRED: "required", FORBIDDEN: "forbidden", ANY: "any of", PREFERRED: "preferred",
 });
 
+/** Parameters that are read into the amounts and traits of a group. */
+const READ = new Set(["resources", "required", "preferred"]);
+
 /** Other conditions of a group. */
-export const PLACES = ["member_of", "in_tree", "in_subtree"];
+export const PLACES = Object.keys(PARAMETERS).filter((name) => PARAMETERS[name].ofGroup && !READ.has(name));
 
 export const newGroup = (suffix) => ({ suffix, resources: [], traits: [], places: [] });
 
@@ -36,7 +40,7 @@ export function readQuery(text) {
     if (base) {
       if (!groups.has(suffix)) groups.set(suffix, newGroup(suffix));
       readInto(groups.get(suffix), base, value);
-    } else if (name in WHOLE) {
+    } else if (Object.hasOwn(WHOLE, name)) {
       request.whole.push([name, value]);
     } else {
       request.others.push([name, value]);

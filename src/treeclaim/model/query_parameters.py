@@ -1,0 +1,261 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The parameters of a query for allocation candidates, each declared once.
+
+Schemas, the API description, the client's queries, flavors, the command line and the pages follow
+from this table (contract page 90, section 1; page 97, section 2; page 98, section 2). What a
+parameter *means* is where it is read: `treeclaim.api.resources.candidates`.
+"""
+
+import re
+from dataclasses import dataclass
+from enum import Enum, auto
+
+from treeclaim.model.microversions import ExtensionFeature, Feature
+
+Since = Feature | ExtensionFeature
+"""What brought a parameter, or a form of its values."""
+
+
+class Grammar(Enum):
+    """How a value is written."""
+
+    AMOUNTS = auto()
+    """`CLASS:AMOUNT,…`."""
+    TRAITS = auto()
+    """`TRAIT,!TRAIT,…`."""
+    TRAITS_OR_ANY = auto()
+    """`TRAIT,!TRAIT,…`, or `in:TRAIT,…`."""
+    PREFERENCES = auto()
+    """`TRAIT[*WEIGHT],!TRAIT,…`."""
+    AGGREGATES = auto()
+    """`UUID` or `in:UUID,…`, after an optional `!`."""
+    TREE = auto()
+    """The uuid of a provider."""
+    TREES = auto()
+    """`UUID` or `in:UUID,…`, of providers."""
+    TREES_OR_NOT = auto()
+    """The same after an optional `!`."""
+    CLASSES = auto()
+    """`CLASS,…`."""
+    SUFFIXES = auto()
+    """`SUFFIX,…`."""
+    SUFFIXES_OR_NOT = auto()
+    """`SUFFIX,!SUFFIX,…`."""
+    TERMS = auto()
+    """`NAME[:ARGUMENT…][*WEIGHT],…`."""
+    CHOICE = auto()
+    """One of some words."""
+    NUMBER = auto()
+    """A positive number."""
+
+    @property
+    def names_providers(self) -> bool:
+        """Tell whether a value has uuids of providers, for which people may write names."""
+        return self in (Grammar.TREE, Grammar.TREES, Grammar.TREES_OR_NOT)
+
+
+class Repeated(Enum):
+    """What it means that a parameter stands in a query more than once."""
+
+    REFUSED = auto()
+    FIRST_COUNTS = auto()
+    ALL_COUNT = auto()
+
+
+@dataclass(frozen=True, slots=True)
+class LaterForm:
+    """A form of a value that came later than its parameter.
+
+    Attributes:
+        since: What brought it.
+        begins: What a value of this form matches from its beginning, as a regular expression.
+        words: The form in words, after the parameter's name; "" to show the value itself.
+    """
+
+    since: Since
+    begins: str
+    words: str = ""
+
+    def has(self, value: str) -> bool:
+        """Tell whether a value is of this form."""
+        return re.match(self.begins, value, re.DOTALL) is not None
+
+
+@dataclass(frozen=True, slots=True)
+class QueryParameter:
+    """A parameter of a query for allocation candidates.
+
+    Attributes:
+        name: Without a suffix.
+        since: What brought it.
+        grammar: How its value is written at the newest microversion.
+        help: What it says, in a line for people.
+        of_group: Whether it belongs to a request group, so that its name may have a suffix.
+        repeated: What it means that it comes again.
+        extended_grammar: How the extension writes its value; None for the same.
+        choices: The words that are values, for `Grammar.CHOICE`.
+        later_forms: Forms of values that came later.
+        flavor_items: Of a flavor: an extra spec is one item of a value, as in `resources1:VGPU=1`,
+            with this word before the suffix; None where the extra spec has the parameter's name.
+    """
+
+    name: str
+    since: Since
+    grammar: Grammar
+    help: str
+    of_group: bool = False
+    repeated: Repeated = Repeated.ALL_COUNT
+    extended_grammar: Grammar | None = None
+    choices: tuple[str, ...] = ()
+    later_forms: tuple[LaterForm, ...] = ()
+    flavor_items: str | None = None
+
+    @property
+    def newest_grammar(self) -> Grammar:
+        """Return how its value is written with the extension."""
+        return self.extended_grammar or self.grammar
+
+
+_CONSTRAINTS = ExtensionFeature.MORE_CONSTRAINTS
+_ORDER = ExtensionFeature.ORDER_AND_REPORTS
+_FORBIDDEN_TRAIT = LaterForm(Feature.FORBIDDEN_TRAITS, ".*!", "with a forbidden trait")
+_ANY_OF_SEVERAL = LaterForm(_CONSTRAINTS, "in:")
+
+QUERY_PARAMETERS = (
+    QueryParameter(
+        "resources",
+        Feature.ALLOCATION_CANDIDATES,
+        Grammar.AMOUNTS,
+        "how much of which classes",
+        of_group=True,
+        flavor_items="resources",
+    ),
+    QueryParameter(
+        "required",
+        Feature.CANDIDATE_TRAITS,
+        Grammar.TRAITS_OR_ANY,
+        "traits that a provider has; ! for forbidden",
+        of_group=True,
+        later_forms=(
+            _FORBIDDEN_TRAIT,
+            LaterForm(Feature.ANY_TRAITS, "in:", "with any of several traits"),
+        ),
+        flavor_items="trait",
+    ),
+    QueryParameter(
+        "member_of",
+        Feature.CANDIDATE_MEMBER_OF,
+        Grammar.AGGREGATES,
+        "aggregates that a provider is in; ! for forbidden",
+        of_group=True,
+        later_forms=(LaterForm(Feature.FORBIDDEN_AGGREGATES, "!", "with a forbidden aggregate"),),
+    ),
+    QueryParameter(
+        "in_tree",
+        Feature.CANDIDATE_IN_TREE,
+        Grammar.TREE,
+        "uuid of a provider of the tree to use",
+        of_group=True,
+        extended_grammar=Grammar.TREES,
+        later_forms=(_ANY_OF_SEVERAL,),
+    ),
+    QueryParameter(
+        "in_subtree",
+        _CONSTRAINTS,
+        Grammar.TREES,
+        "uuid of a provider: that one, or any below",
+        of_group=True,
+    ),
+    QueryParameter(
+        "preferred",
+        _ORDER,
+        Grammar.PREFERENCES,
+        "traits that a provider had better have; ! to avoid",
+        of_group=True,
+        repeated=Repeated.REFUSED,
+    ),
+    QueryParameter(
+        "limit",
+        Feature.CANDIDATE_LIMIT,
+        Grammar.NUMBER,
+        "most candidates",
+        repeated=Repeated.FIRST_COUNTS,
+    ),
+    QueryParameter(
+        "group_policy",
+        Feature.GRANULAR_GROUPS,
+        Grammar.CHOICE,
+        "whether groups may share a provider",
+        repeated=Repeated.FIRST_COUNTS,
+        choices=("none", "isolate"),
+    ),
+    QueryParameter(
+        "root_required",
+        Feature.ROOT_REQUIRED,
+        Grammar.TRAITS,
+        "traits of the root; ! for forbidden",
+        extended_grammar=Grammar.TRAITS_OR_ANY,
+        later_forms=(_FORBIDDEN_TRAIT, _ANY_OF_SEVERAL),
+    ),
+    QueryParameter(
+        "same_subtree",
+        Feature.SAME_SUBTREE,
+        Grammar.SUFFIXES,
+        "suffixes of groups that must be below one provider: _CPU,_GPU",
+        extended_grammar=Grammar.SUFFIXES_OR_NOT,
+        later_forms=(LaterForm(_CONSTRAINTS, ".*!"),),
+    ),
+    QueryParameter("root_member_of", _CONSTRAINTS, Grammar.AGGREGATES, "aggregates of the root"),
+    QueryParameter(
+        "isolate", _CONSTRAINTS, Grammar.SUFFIXES, "suffixes of groups that share no provider"
+    ),
+    QueryParameter(
+        "can_split",
+        _CONSTRAINTS,
+        Grammar.CLASSES,
+        "classes that several providers may give together",
+    ),
+    QueryParameter(
+        "split_policy",
+        _CONSTRAINTS,
+        Grammar.CHOICE,
+        "how an amount is divided over providers",
+        repeated=Repeated.FIRST_COUNTS,
+        choices=("pack", "even"),
+    ),
+    QueryParameter(
+        "order_by",
+        _ORDER,
+        Grammar.TERMS,
+        "pack, spread, preferred, near:_A:_B, shuffle:SEED …",
+        repeated=Repeated.REFUSED,
+    ),
+    QueryParameter(
+        "root_in_tree",
+        _ORDER,
+        Grammar.TREES_OR_NOT,
+        "uuid of a host to use; ! to leave out",
+        repeated=Repeated.REFUSED,
+    ),
+)
+"""All parameters; those of groups first."""
+
+BY_NAME = {parameter.name: parameter for parameter in QUERY_PARAMETERS}
+"""The parameters by their names without suffix."""
+
+_GROUPED = re.compile(
+    f"({'|'.join(sorted((each.name for each in QUERY_PARAMETERS if each.of_group), reverse=True))})"
+    "(.*)",
+    re.DOTALL,
+)
+
+
+def split_name(name: str) -> tuple[str, str | None]:
+    """Return a parameter's name without its suffix, and the suffix; None where it can have none."""
+    match = _GROUPED.fullmatch(name)
+    return (name, None) if match is None else (match[1], match[2])
+
+
+def parameter_named(name: str) -> QueryParameter | None:
+    """Return the parameter with a name, which may have a suffix; None if there is none."""
+    return BY_NAME.get(split_name(name)[0])

@@ -1,0 +1,58 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Writes what follows from declarations: `python -m tools.generated`.
+
+`docs/openapi.json` describes the operations; `ui/static/model/parameters.js` has the parameters of
+a query for the pages, which are served without a build step.
+"""
+
+import json
+
+from tests.paths import ROOT
+from treeclaim.api.description.openapi import description
+from treeclaim.api.routes import OPERATIONS
+from treeclaim.model.query_parameters import QUERY_PARAMETERS, Grammar, QueryParameter, Repeated
+
+OPENAPI = ROOT / "docs" / "openapi.json"
+PARAMETERS = ROOT / "src" / "treeclaim" / "ui" / "static" / "model" / "parameters.js"
+
+_HEAD = """\
+// SPDX-License-Identifier: Apache-2.0
+/**
+ * Parameters of a query for candidates, written by `make generated` from
+ * treeclaim/model/query_parameters.py.
+ *
+ * `ofGroup`: the name may have a suffix. `again`: it may come more than once. `flavorItems`: the word
+ * before the suffix of an extra spec that is one item of a value.
+ */
+"""
+
+
+def openapi() -> str:
+    """Return the text of the description of the API."""
+    return f"{json.dumps(description(OPERATIONS), indent=1)}\n"
+
+
+def parameters() -> str:
+    """Return the text of the module of parameters."""
+    rows = "".join(
+        f"  {parameter.name}: {json.dumps(_row(parameter), ensure_ascii=False)},\n"
+        for parameter in QUERY_PARAMETERS
+    )
+    return f"{_HEAD}export const PARAMETERS = Object.freeze({{\n{rows}}});\n"
+
+
+def _row(parameter: QueryParameter) -> dict[str, object]:
+    row: dict[str, object] = {
+        "ofGroup": parameter.of_group,
+        "again": parameter.repeated is Repeated.ALL_COUNT,
+        "flavorItems": parameter.flavor_items,
+        "help": parameter.help,
+    }
+    if parameter.grammar is Grammar.CHOICE:
+        row["choices"] = parameter.choices
+    return row
+
+
+if __name__ == "__main__":
+    OPENAPI.write_text(openapi())
+    PARAMETERS.write_text(parameters())
