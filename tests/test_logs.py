@@ -19,7 +19,7 @@ from oslo_log.formatters import ContextFormatter
 from tests.servers import eventually
 from treeclaim import config, request_lines
 from treeclaim.api.middleware.layers import _target
-from treeclaim.logs import OneLine, one_line
+from treeclaim.logs import LOG_FILE, OneLine, one_line
 from treeclaim.request_lines import (
     _MOST_LINES,
     _WORTH_A_FORM,
@@ -204,6 +204,29 @@ def test_a_process_ends_in_the_middle_of_its_log():
         capture_output=True,
     )
     assert ended.returncode == 3, ended.stderr
+
+
+WRITES_A_LOG = """
+import logging
+from treeclaim import config, logs
+
+logs.set_up(config.load(config_files=[]).options, "treeclaim")
+logging.getLogger("treeclaim").warning("a line")
+"""
+
+
+def test_a_folder_of_logs_gets_one_file_whatever_a_process_was_begun_with(tmp_path):
+    (tmp_path / "begun.py").write_text(WRITES_A_LOG)
+    environment = os.environ | {
+        "OS_PLACEMENT_DATABASE__CONNECTION": "sqlite://",
+        "OS_DEFAULT__LOG_DIR": str(tmp_path / "log"),
+    }
+    (tmp_path / "log").mkdir()
+    for begun in (["-c", WRITES_A_LOG], ["begun.py"], ["-m", "begun"]):
+        subprocess.run(
+            [sys.executable, *begun], env=environment, cwd=tmp_path, timeout=60, check=True
+        )
+    assert [path.name for path in (tmp_path / "log").iterdir()] == [LOG_FILE]
 
 
 def test_clients_cannot_outrun_the_log(handlers, monkeypatch):

@@ -11,6 +11,9 @@ from oslo_config import cfg
 from oslo_log import log
 from oslo_log.formatters import JSONFormatter
 
+LOG_FILE = "placement-api.log"
+"""The file in `log_dir`, where `log_file` names none."""
+
 _CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 """Control characters, ends of lines and paragraphs of Unicode, what changes the direction of
 writing, and halves of pairs, which no file can hold."""
@@ -19,8 +22,12 @@ writing, and halves of pairs, which no file can hold."""
 def set_up(options: cfg.ConfigOpts, program: str) -> None:
     """Start logging as the operator's options say, each line when it is told.
 
+    With `log_dir` and no `log_file` all processes write to one file of the name that the Placement
+    service's packages use; oslo.log would name it by the script that a process was begun with.
+
     No thread is started, so a process may fork after this; see `request_lines.write_behind`.
     """
+    options.set_default("log_file", LOG_FILE if options.log_dir else None)
     log.setup(options, program)
     for handler in logging.getLogger().handlers:
         if handler.formatter is not None and not isinstance(handler.formatter, JSONFormatter):

@@ -76,6 +76,12 @@ def test_systemd_understands_the_unit(tmp_path):
     assert "treeclaim.service" not in judged.stderr
 
 
+def test_the_unit_may_write_where_stock_files_have_logs_and_state():
+    unit = (DEPLOY / "treeclaim.service").read_text()
+    for folders in ("LogsDirectory", "StateDirectory"):
+        assert "placement" in re.search(rf"^{folders}=(.*)$", unit, re.MULTILINE)[1].split()
+
+
 def test_compose_refers_to_what_exists():
     compose = yaml.safe_load((DEPLOY / "compose.yaml").read_text())
     service = compose["services"]["treeclaim"]

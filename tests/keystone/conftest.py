@@ -6,7 +6,7 @@ import pytest
 
 from bench.ports import free_port
 from tests.keystone.keystone_server import Keystone
-from tests.keystone.service import behind
+from tests.keystone.service import behind, memcached_server
 
 
 @pytest.fixture(scope="session")
@@ -28,10 +28,17 @@ def keystone(tmp_path_factory, service_url):
 
 
 @pytest.fixture(scope="session")
-def service(tmp_path_factory, keystone, service_url):
+def memcached():
+    """Where a memcached listens that keeps tokens, as the installation guides have it."""
+    with memcached_server() as (_, address):
+        yield address
+
+
+@pytest.fixture(scope="session")
+def service(tmp_path_factory, keystone, service_url, memcached):
     """A Treeclaim that asks this Keystone, as a server process."""
     folder = tmp_path_factory.mktemp("treeclaim")
-    with behind(keystone, folder, service_url) as server:
+    with behind(keystone, folder, service_url, memcached) as server:
         yield server
 
 

@@ -7,7 +7,7 @@ import httpx
 import pytest
 
 from bench.ports import free_port
-from tests.keystone.service import behind
+from tests.keystone.service import behind, memcached_server, stats_of
 from tests.servers import eventually
 
 pytestmark = pytest.mark.slow
@@ -173,3 +173,20 @@ def test_the_service_starts_while_keystone_is_down(keystone, tmp_path):
     finally:
         keystone.stop()
         keystone.start()
+
+
+def test_validated_tokens_are_kept_in_memcached_and_its_end_refuses_nobody(keystone, tmp_path):
+    url = f"http://127.0.0.1:{free_port()}"
+    with (
+        memcached_server() as (process, address),
+        behind(keystone, tmp_path, url, address),
+        httpx.Client(base_url=url, timeout=60) as client,
+    ):
+        headers = with_token(keystone.token("admin", "admin"))
+        assert client.get("/resource_providers", headers=headers).status_code == 200
+        assert int(stats_of(address)["curr_items"]) >= 1
+        process.kill()
+        process.wait()
+        assert client.get("/resource_providers", headers=headers).status_code == 200
+        refused = client.get("/resource_providers", headers=with_token("nonsense"))
+        assert refused.status_code == 401

@@ -8,7 +8,9 @@ from oslo_config import cfg
 from tests.cli.processes import call, run
 from tests.servers import usual_environment
 from treeclaim import config
+from treeclaim.api.policy_rules import load_policy
 from treeclaim.config import list_options
+from treeclaim.model.errors import PolicyFileError
 
 
 @pytest.fixture
@@ -295,3 +297,79 @@ def test_an_undefined_rule_is_told_once(environment, tmp_path):
     file.write_text(f"[oslo_policy]\npolicy_file = {tmp_path / 'policy.yaml'}\n")
     checked = call(environment, "config", "check", "--config-file", str(file))
     assert checked.stderr.count("nosuch") == 1
+
+
+POLICY_TEXTS = (
+    "words",
+    "- a list",
+    "null",
+    '"placement:usages":',
+    '"placement:usages": 5',
+    '"placement:usages": [1]',
+    '"placement:usages": [[]]',
+    '"placement:usages": {"role": "admin"}',
+    '"placement:usages": !!python/object:os.system x',
+    '"placement:usages": "role:admin or ("',
+    '"placement:usages": "role:%(project"',
+    '"placement:usages": "rule:nobody"',
+    '"placement:usages": "rule:placement:usages"',
+    '"placement:usages": "@"\n"placement:usages": "!"',
+    "a: b: c",
+    "<<: [1]",
+    "\x00",
+)
+
+
+@pytest.mark.parametrize("place", ["policy.yaml", "policy.d/10-more.yaml"])
+@pytest.mark.parametrize("text", POLICY_TEXTS, ids=range(len(POLICY_TEXTS)))
+def test_the_check_refuses_the_policy_files_that_the_service_refuses(
+    environment, tmp_path, capfd, text, place
+):
+    file = tmp_path / place
+    file.parent.mkdir(exist_ok=True)
+    file.write_text(text)
+    configured = tmp_path / "placement.conf"
+    configured.write_text("[placement_database]\nconnection = sqlite:///x.db\n")
+    try:
+        load_policy(config.load(config_files=[str(configured)]).options)
+        is_refused = False
+    except PolicyFileError:
+        is_refused = True
+    lines, code = check_of(environment)
+    assert (code == 1) == is_refused, lines
+    assert any(line.startswith("error") for line in lines) == is_refused
+    assert "Traceback" not in "".join((*lines, *capfd.readouterr()))
+
+
+KEYSTONE = """\
+[api]
+auth_strategy = keystone
+[keystone_authtoken]
+auth_type = password
+memcached_servers = 127.0.0.1:1
+"""
+ADDRESS = "auth_url = http://127.0.0.1:1/v3\nusername = placement\npassword = hidden"
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ("", "auth_url"),
+        (f"{ADDRESS}\nmemcache_security_strategy = MAC", "memcache_secret_key must be defined"),
+        (f"{ADDRESS}\nmemcache_sasl_enabled = true", "No module named 'bmemcached'"),
+    ],
+)
+def test_what_no_token_can_be_validated_with_is_an_error(environment, tmp_path, options, said):
+    environment.pop("OS_API__AUTH_STRATEGY", None)
+    (tmp_path / "placement.conf").write_text(f"{KEYSTONE}{options}\n")
+    lines, code = check_of(environment)
+    assert code == 1
+    assert any(said in line for line in lines if line.startswith("error"))
+
+
+def test_a_memcached_that_does_not_answer_is_a_warning(environment, tmp_path):
+    environment.pop("OS_API__AUTH_STRATEGY", None)
+    (tmp_path / "placement.conf").write_text(f"{KEYSTONE}{ADDRESS}\n")
+    lines, code = check_of(environment)
+    assert code == 0, lines
+    assert "127.0.0.1:1 does not answer" in the_line(lines, "warning /")

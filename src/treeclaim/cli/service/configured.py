@@ -20,6 +20,7 @@ from treeclaim.cli.service.config_files import files_read, lines_of
 from treeclaim.cli.service.findings import (
     Finding,
     Places,
+    authentication,
     database,
     flavors,
     known_names,
@@ -105,6 +106,7 @@ def _check(options: argparse.Namespace) -> int:
             *unknown_options(lines, known_names(all_options(keystone))),
             *missing_files(configuration.options, places),
             *database(configuration, places),
+            *authentication(configuration, places),
             *flavors(configuration, places),
             *policy(registered_enforcer(configuration.options), configuration.options, places),
         ]

@@ -5,7 +5,7 @@ import difflib
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,9 @@ from sqlalchemy.engine import make_url
 from sqlalchemy.exc import SQLAlchemyError
 
 from treeclaim.admin.flavors import FlavorFileError, flavors_in
+from treeclaim.api.middleware import token_cache
 from treeclaim.api.policy_rules import load_policy
+from treeclaim.api.protocol.policy.files import files_of
 from treeclaim.cli.service.config_files import DEFAULT, SettingLine
 from treeclaim.client.topology.document import Members, Problem, Scalar, Value, read_document
 from treeclaim.config import Configuration, OptionGroups
@@ -127,6 +129,24 @@ def missing_files(options: Any, places: Places) -> Iterator[Finding]:
             yield Finding(True, place, f"{name}: {folder} cannot be written by this user")
 
 
+def authentication(configuration: Configuration, places: Places) -> Iterator[Finding]:
+    """Find out whether tokens can be validated, and kept where the options say."""
+    if configuration.auth_strategy != "keystone":
+        return
+    place = places.place("keystone_authtoken", "memcached_servers") or "[keystone_authtoken]"
+    fault = token_cache.fault_of(configuration.options)
+    if fault is not None:
+        yield Finding(True, place, fault)
+        return
+    for server in token_cache.silent_servers(configuration.options):
+        yield Finding(
+            False,
+            place,
+            f"memcached_servers: {server} does not answer; while it is away each worker keeps no "
+            "tokens there and asks Keystone",
+        )
+
+
 def flavors(configuration: Configuration, places: Places) -> Iterator[Finding]:
     """Find out whether the metrics of flavors can be had."""
     given = configuration.options.treeclaim
@@ -168,25 +188,37 @@ def database(configuration: Configuration, places: Places) -> Iterator[Finding]:
 
 
 def policy(enforcer: oslo_policy.Enforcer, options: Any, places: Places) -> Iterator[Finding]:
-    """Find rules in the policy file that no operation uses, and references to undefined rules."""
-    named = str(options.oslo_policy.policy_file)
-    file = named if Path(named).is_file() else options.find_file(named)
-    if file is None:
-        return
-    problems: list[Problem] = []
-    document = read_document(Path(file).read_text(encoding="utf-8", errors="replace"), problems)
-    yield from (Finding(True, f"{file}:{problem.line}", problem.text) for problem in problems)
-    found = (
-        list(_policy_rules(enforcer, document, str(file))) if isinstance(document, Members) else []
-    )
-    yield from found
+    """Find what is wrong in the policy files; an error is what the service itself refuses.
+
+    Rules that no operation uses, and what is given twice, are warnings.
+    """
     try:
         load_policy(options)
+        refused = None
     except PolicyFileError as error:
-        # What is told already, with its line, is not told again.
-        if not problems and not any(finding.is_error for finding in found):
-            place = places.place("oslo_policy", "policy_file") or str(file)
-            yield Finding(True, place, f"policy_file: {error}")
+        refused = str(error)
+    found = [
+        replace(finding, is_error=finding.is_error and refused is not None)
+        for file in files_of(options)
+        for finding in _policy_file(enforcer, file)
+    ]
+    yield from found
+    # What is told already, with its line, is not told again.
+    if refused is not None and not any(finding.is_error for finding in found):
+        place = places.place("oslo_policy", "policy_file") or "[oslo_policy]/policy_file"
+        yield Finding(True, place, f"policy_file: {refused}")
+
+
+def _policy_file(enforcer: oslo_policy.Enforcer, file: Path) -> Iterator[Finding]:
+    problems: list[Problem] = []
+    try:
+        document = read_document(file.read_text(encoding="utf-8", errors="replace"), problems)
+    except OSError:
+        # The service refuses it, and says so.
+        return
+    yield from (Finding(True, f"{file}:{problem.line}", problem.text) for problem in problems)
+    if isinstance(document, Members):
+        yield from _policy_rules(enforcer, document, str(file))
 
 
 def _policy_rules(

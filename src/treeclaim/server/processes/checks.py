@@ -9,6 +9,7 @@ from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
 from treeclaim import config
 from treeclaim.api.app import policy_of, prepare_database, store_of
+from treeclaim.api.middleware import token_cache
 from treeclaim.api.protocol.policy.enforcement import Policy
 from treeclaim.config import Configuration, ConfigurationError
 from treeclaim.model.errors import PolicyFileError, SchemaRevisionError, StoreUnavailableError
@@ -51,8 +52,13 @@ def require_authentication(configuration: Configuration, settings: ServerSetting
     """Refuse to believe callers from other machines, unless that is explicitly allowed.
 
     Raises:
-        UnusableError: where `[api]/auth_strategy` is noauth2, and the address is not loopback.
+        UnusableError: where `[api]/auth_strategy` is noauth2, and the address is not loopback; or
+            tokens cannot be kept as `[keystone_authtoken]` says.
     """
+    if configuration.auth_strategy == "keystone":
+        fault = token_cache.fault_of(configuration.options)
+        if fault is not None:
+            raise UnusableError(f"[keystone_authtoken]: {fault}")
     if configuration.auth_strategy != "noauth2" or settings.allow_noauth2:
         return
     if settings.unix_socket or _is_loopback(settings.host):

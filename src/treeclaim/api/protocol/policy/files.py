@@ -5,6 +5,7 @@ oslo.policy treats a rule that it cannot parse as "never" and logs that; here it
 and line. Rules are parsed by the public interface of oslo.policy.
 """
 
+import logging
 import re
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
@@ -20,6 +21,9 @@ from treeclaim.model.errors import PolicyFileError
 _WORDS = re.compile(r"[^\s()]+")
 _NEVER = "!"
 """The rule that nobody satisfies."""
+
+_EXAMPLE = {"project_id": "p", "user_id": "u"}
+"""What a rule is checked against (contract page 05, section 2)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +55,7 @@ class _FileRule:
 def state_of(configuration: cfg.ConfigOpts) -> tuple[tuple[str, int, int, int], ...]:
     """Return a value that changes when a policy file appears, changes or disappears."""
     found = []
-    for path in _files(configuration):
+    for path in files_of(configuration):
         try:
             known = path.stat()
         except OSError:
@@ -69,7 +73,7 @@ def enforcer_of(
         PolicyFileError: if a file cannot be read or understood, refers to a rule that there is not,
             or rules refer to each other in a circle.
     """
-    rules = [rule for path in _files(configuration) for rule in _rules_of(path)]
+    rules = [rule for path in files_of(configuration) for rule in _rules_of(path)]
     names = {default.name for default in defaults}
     default = configuration.oslo_policy.policy_default_rule
     if default not in {rule.name for rule in rules}:
@@ -89,7 +93,7 @@ def enforcer_of(
     return enforcer, Findings(tuple(_unknown(rules, {*names, default})))
 
 
-def _files(configuration: cfg.ConfigOpts) -> list[Path]:
+def files_of(configuration: cfg.ConfigOpts) -> list[Path]:
     """Return the files that oslo.policy reads, in its order."""
     options = configuration.oslo_policy
     found = []
@@ -126,27 +130,45 @@ def _rules_of(path: Path) -> Iterator[_FileRule]:
 
 
 def _check_of(node: yaml.Node, place: str) -> object:
-    """Parse a rule; refuse text that is no rule."""
-    text = yaml.serialize(node)
-    value = yaml.safe_load(text)
-    if value is None:
-        value = ""
-    if not isinstance(value, str | list):
-        raise PolicyFileError(f"{place}: {value!r} is no rule")
-    check = _parsed(value)
-    words = _WORDS.findall(value) if isinstance(value, str) else _flat(value)
+    """Parse a rule; refuse what is no rule."""
+    try:
+        value = yaml.SafeLoader("").construct_document(node)
+        check = _parsed("" if value is None else value)
+    except (yaml.YAMLError, TypeError, ValueError, AttributeError) as error:
+        raise PolicyFileError(f"{place}: this cannot be understood as a rule") from error
+    if not isinstance(value, str | list | None):
+        raise PolicyFileError(f"{place}: {value!r} is not a rule")
+    words = _flat(value) if isinstance(value, list) else _WORDS.findall(value or "")
     nevers = sum(str(part) == _NEVER for part in _inside(check))
-    if nevers != words.count(_NEVER):
+    if nevers != words.count(_NEVER) or not all(map(_can_be_filled, _inside(check))):
         raise PolicyFileError(f"{place}: {value!r} cannot be understood as a rule")
     return check
+
+
+def _can_be_filled(check: object) -> bool:
+    """Tell whether values can be put into a check as `%(project_id)s`, which is done at each request."""
+    try:
+        str(getattr(check, "match", "")) % _EXAMPLE
+    except (TypeError, ValueError):
+        return False
+    except KeyError:
+        # Of a value that a request has not, the check does not hold.
+        return True
+    return True
 
 
 def _parsed(rule: Any) -> object:
     """Return what oslo.policy makes of a text, or of nested lists, which its types leave out.
 
-    It makes "never" of what it cannot parse.
+    It makes "never" of what it cannot parse, and logs a traceback, which is left out: who calls
+    refuses such a rule with its place.
     """
-    return oslo_policy.Rules.from_dict({"rule": rule})["rule"]
+    logger = logging.getLogger("oslo_policy._parser")
+    was_disabled, logger.disabled = logger.disabled, True
+    try:
+        return oslo_policy.Rules.from_dict({"rule": rule})["rule"]
+    finally:
+        logger.disabled = was_disabled
 
 
 def _flat(value: object) -> list[str]:
