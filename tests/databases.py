@@ -70,6 +70,8 @@ class _Server:
     """Account to run as where the tests run as root, which servers refuse."""
     first_database = ""
     """A database that is there from the start, from which others are made."""
+    create = "CREATE DATABASE {name}"
+    """The statement that makes a database."""
     drop = ""
     """The statement that removes a database, whatever is connected to it."""
     end = signal.SIGTERM
@@ -137,10 +139,14 @@ class _Server:
             "extra_groups": [],
         }
 
+    def administered(self):
+        """The URL by which the server is administered."""
+        return self.url(self.first_database)
+
     def answers(self):
         """Whether it takes a connection."""
         try:
-            engine = sa.create_engine(self.url(self.first_database))
+            engine = sa.create_engine(self.administered())
             with engine.connect():
                 return True
         except sa.exc.DBAPIError:
@@ -159,32 +165,54 @@ class _Server:
     def database(self, _folder):
         """Yield the URL of a new, empty database."""
         name = f"test_{uuid.uuid4().hex[:12]}"
-        self._administer(f"CREATE DATABASE {name}")
+        self._administer(self.create.format(name=name))
         try:
             yield self.url(name)
         finally:
             self._administer(self.drop.format(name=name))
 
     def _administer(self, statement):
-        engine = sa.create_engine(self.url(self.first_database), isolation_level="AUTOCOMMIT")
+        engine = sa.create_engine(self.administered(), isolation_level="AUTOCOMMIT")
         with engine.connect() as connection:
             connection.exec_driver_sql(statement)
         engine.dispose()
 
 
+POSTGRESQL_SETTINGS = {
+    "array_nulls": "off",
+    "bytea_output": "escape",
+    "client_encoding": "LATIN1",
+    "datestyle": "German, DMY",
+    "extra_float_digits": "-3",
+    "intervalstyle": "sql_standard",
+    "standard_conforming_strings": "off",
+    "timezone": "Pacific/Kiritimati",
+    "transform_null_equals": "on",
+}
+MARIADB_SETTINGS = {
+    "character-set-server": "latin1",
+    "default-time-zone": "+13:00",
+    "sql-mode": "ANSI_QUOTES,EMPTY_STRING_IS_NULL,HIGH_NOT_PRECEDENCE,IGNORE_SPACE,"
+    "NO_BACKSLASH_ESCAPES,NO_UNSIGNED_SUBTRACTION,ONLY_FULL_GROUP_BY,PIPES_AS_CONCAT",
+}
+"""As unlike the usual ones as they may be: what the service takes for granted it has to say."""
+
+
 class Postgresql(_Server):
-    """PostgreSQL, the newest that is installed."""
+    """PostgreSQL, the newest that is installed, made as under LANG=C."""
 
     user = "postgres"
     end = signal.SIGINT
     first_database = "postgres"
+    create = "CREATE DATABASE {name} ENCODING 'UTF8' TEMPLATE template0"
     drop = "DROP DATABASE {name} WITH (FORCE)"
 
     def prepare(self):
         """Make the data folder."""
         programs = newest_postgresql()
         data = str(self.folder / "data")
-        self.run(str(programs / "initdb"), "-D", data, "-U", "postgres", "-A", "trust")
+        initdb = (str(programs / "initdb"), "-D", data, "-U", "postgres", "-A", "trust")
+        self.run(*initdb, "--encoding=SQL_ASCII", "--no-locale")
 
     def start(self, *options):
         """Start it, with more options of its own."""
@@ -200,12 +228,17 @@ class Postgresql(_Server):
             f"unix_socket_directories={self.folder}",
             "-c",
             "max_connections=200",
+            *(part for pair in POSTGRESQL_SETTINGS.items() for part in ("-c", "=".join(pair))),
             *options,
         )
 
     def url(self, name):
         """The URL of a database in it."""
         return f"postgresql+psycopg://postgres@127.0.0.1:{self.port}/{name}"
+
+    def administered(self):
+        """Its first database is in SQL_ASCII, and does not say how its texts are encoded."""
+        return f"{self.url(self.first_database)}?client_encoding=utf8"
 
 
 class Standby(Postgresql):
@@ -266,6 +299,7 @@ class Mariadb(_Server):
             f"--pid-file={self.folder / 'pid'}",
             "--max-connections=300",
             "--innodb-lock-wait-timeout=5",
+            *(f"--{name}={value}" for name, value in MARIADB_SETTINGS.items()),
             *options,
         )
 

@@ -14,7 +14,7 @@ from sqlalchemy.exc import DBAPIError
 
 from treeclaim.model.errors import StoreUnavailableError
 from treeclaim.store.database.connecting.connections import connected
-from treeclaim.store.database.dialects import mariadb, mariadb_timeouts, postgresql, sqlite
+from treeclaim.store.database.dialects import mariadb, postgresql, sqlite
 from treeclaim.store.database.failures.incomparable_text import match_nothing_by_incomparable_text
 from treeclaim.store.database.failures.kinds import (
     cause_of,
@@ -41,7 +41,8 @@ class DatabaseSettings:
         sqlite_synchronous: False trades durability for speed on SQLite.
         connection_recycle_time: Seconds after which a connection is replaced.
         max_pool_size, max_overflow, pool_timeout: Of the connection pool; None for the default.
-        mysql_sql_mode: SQL mode of MariaDB and MySQL sessions; empty leaves the server's.
+        mysql_sql_mode: SQL mode of MariaDB and MySQL sessions, empty for the server's; without
+            modes in which statements would mean something else, and strict in any case.
         connection_debug: Above 0 logs SQL statements, above 50 results too.
         timeouts: Of all waiting for the database.
     """
@@ -131,7 +132,7 @@ def make_read_only_engine(settings: DatabaseSettings) -> Engine:
         postgresql.prepare(engine, extended)
         return engine
     engine = sa.create_engine(url)
-    mariadb_timeouts.prepare(engine, extended)
+    mariadb.prepare_sessions(engine, settings.mysql_sql_mode, extended)
     mariadb.only_read(engine)
     return engine
 

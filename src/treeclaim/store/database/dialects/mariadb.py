@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""MariaDB and MySQL: isolation levels, Galera's causal reads, and fewer round trips."""
+"""MariaDB and MySQL: settings of sessions, Galera's causal reads, and fewer round trips."""
 
 from typing import Any
 
@@ -20,21 +20,50 @@ _ENDED = "treeclaim_ended"
 """Key in a connection's `info`: whether its last transaction was committed or rolled back."""
 
 
+_UNDERSTOOD = {
+    "ERROR_FOR_DIVISION_BY_ZERO",
+    "NO_AUTO_CREATE_USER",
+    "NO_ENGINE_SUBSTITUTION",
+    "NO_ZERO_DATE",
+    "NO_ZERO_IN_DATE",
+    "STRICT_ALL_TABLES",
+    "STRICT_TRANS_TABLES",
+    "TRADITIONAL",
+}
+"""SQL modes under which statements mean the same; an operator's others are left out. So are those
+that give quotes, backslashes or operators another meaning."""
+
+_STRICT = "STRICT_ALL_TABLES"
+"""Without it, the server would cut off what a column cannot hold, and store the rest."""
+
+_ASSUMED = {
+    "autocommit": "0",
+    "completion_type": "NO_CHAIN",
+    "foreign_key_checks": "1",
+    "sql_auto_is_null": "0",
+    "sql_big_selects": "1",
+    "sql_quote_show_create": "1",
+    "sql_safe_updates": "0",
+    "sql_select_limit": "18446744073709551615",
+    "time_zone": "'+00:00'",
+    "unique_checks": "1",
+}
+"""What statements, driver and SQLAlchemy take for granted; a server may be set otherwise."""
+
+
 def prepare(engine: Engine, sql_mode: str, timeouts: Timeouts) -> None:
     """Set up each connection, and how transactions begin and end.
 
     Args:
         engine: Its pool must not reset connections by itself.
-        sql_mode: Of the sessions; empty leaves the server's.
+        sql_mode: Of the sessions; empty for the server's.
         timeouts: Of all waiting.
     """
-    mariadb_timeouts.prepare(engine, timeouts)
+    prepare_sessions(engine, sql_mode, timeouts)
 
     @sa.event.listens_for(engine, "connect")
     def _connected(connection: Any, record: ConnectionPoolEntry) -> None:
         cursor = connection.cursor()
-        if sql_mode:
-            cursor.execute("SET SESSION sql_mode = %s", (sql_mode,))
         cursor.execute("SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED")
         record.info[_GALERA] = _wait_for_other_nodes(cursor)
         cursor.close()
@@ -46,6 +75,39 @@ def prepare(engine: Engine, sql_mode: str, timeouts: Timeouts) -> None:
             connection.exec_driver_sql("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
 
     _skip_second_rollbacks(engine)
+
+
+def prepare_sessions(engine: Engine, sql_mode: str, timeouts: Timeouts) -> None:
+    """Say to each session what statements and driver take for granted, and set its timeouts.
+
+    Args:
+        engine: Of the connections.
+        sql_mode: As the operator wants it; empty for the server's.
+        timeouts: Of all waiting.
+    """
+
+    # Before SQLAlchemy asks the server about itself, its quotes among others.
+    @sa.event.listens_for(engine, "connect", insert=True)
+    def _connected(connection: Any, _record: Any) -> None:
+        cursor = connection.cursor()
+        cursor.execute(f"SET NAMES utf8mb4, {_assumed(_mode(cursor, sql_mode))}")
+        cursor.close()
+
+    mariadb_timeouts.prepare(engine, timeouts)
+
+
+def _mode(cursor: Any, wanted: str) -> str:
+    """Return the SQL mode of a session: what is wanted, as far as statements understand it."""
+    if not wanted:
+        cursor.execute("SELECT @@sql_mode")
+        (wanted,) = cursor.fetchone()
+    named = {name.strip().upper() for name in wanted.split(",")}
+    return ",".join(sorted(named & _UNDERSTOOD | {_STRICT}))
+
+
+def _assumed(mode: str) -> str:
+    settings = _ASSUMED | {"sql_mode": f"'{mode}'"}
+    return ", ".join(f"SESSION {name} = {value}" for name, value in settings.items())
 
 
 def _skip_second_rollbacks(engine: Engine) -> None:

@@ -18,9 +18,9 @@ _PROBES = 2
 _EXTENDED = "treeclaim_extended"
 """Key in a connection's `info`: whether its session has the timeouts of reading everything."""
 
-_NARROW = {"utf8", "utf8mb3"}
-"""Character sets of the protocol without characters beyond the basic plane. Such text would arrive
-truncated, and match other names; in utf8mb4 the server compares it right."""
+_CHARSET = "utf8mb4"
+"""Of the protocol, whatever the URL says. In others, text beyond the basic plane would arrive
+truncated, and match other names; in this one the server compares it right."""
 
 
 def prepare(engine: Engine, timeouts: Timeouts) -> None:
@@ -30,10 +30,10 @@ def prepare(engine: Engine, timeouts: Timeouts) -> None:
     def _connecting(
         dialect: Any, _record: Any, given: Any, parameters: dict[str, Any]
     ) -> Any | None:
+        parameters["charset"] = _CHARSET
+        parameters.pop("collation", None)
         if dialect.driver != "pymysql":
             return None
-        if parameters.get("charset") in _NARROW:
-            parameters["charset"] = "utf8mb4"
         # Authentication waits for answers too, so the socket has the connect timeout at first.
         own = {
             "connect_timeout": timeouts.connect,
@@ -45,7 +45,7 @@ def prepare(engine: Engine, timeouts: Timeouts) -> None:
 
         return pymysql.connect(*given, **(own | parameters))
 
-    @sa.event.listens_for(engine, "connect")
+    @sa.event.listens_for(engine, "connect", insert=True)
     def _connected(connection: Any, _record: Any) -> None:
         set_read_timeout(connection, timeouts.silence)
         _set_keepalive(connection, timeouts)

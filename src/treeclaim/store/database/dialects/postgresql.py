@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""PostgreSQL: timeouts of its sessions, and a client that detects a silent server."""
+"""PostgreSQL: settings of its sessions, and a client that detects a silent server."""
 
 from collections.abc import Generator, Mapping
 from time import monotonic
@@ -64,22 +64,24 @@ class BoundedConnection(psycopg.Connection[Any]):
 
 
 def prepare(engine: Engine, timeouts: Timeouts) -> None:
-    """Set the timeouts of an engine's connections.
+    """Say to each session what statements and driver take for granted, and set its timeouts.
 
-    They are set after the start of a session: PgBouncer refuses startup options.
+    That is said after the start of a session: PgBouncer refuses startup options.
     """
     own = _parameters(timeouts)
+    settings = _set_config(_ASSUMED | _limits(timeouts), local=False)
 
     @sa.event.listens_for(engine, "do_connect")
     def _connecting(_dialect: Any, _record: Any, given: Any, parameters: dict[str, Any]) -> Any:
-        # Options of the URL take precedence.
-        return BoundedConnection.connect(*given, **(own | parameters))
+        # Options of the URL take precedence, but for what the driver has to know.
+        return BoundedConnection.connect(*given, **(own | parameters | _DRIVER))
 
-    @sa.event.listens_for(engine, "connect")
+    # Before SQLAlchemy asks the server about itself.
+    @sa.event.listens_for(engine, "connect", insert=True)
     def _connected(connection: Any, _record: Any) -> None:
         connection.silence = timeouts.silence
         connection.autocommit = True
-        connection.execute(_settings(timeouts, local=False))
+        connection.execute(settings)
         connection.autocommit = False
 
     @sa.event.listens_for(engine, "checkout")
@@ -98,19 +100,35 @@ def _parameters(timeouts: Timeouts) -> dict[str, Any]:
     }
 
 
-def _settings(timeouts: Timeouts, *, local: bool) -> str:
-    """Return one statement that sets all timeouts, for the session or for the transaction."""
+_DRIVER = {"client_encoding": "UTF8"}
+"""A database in SQL_ASCII, which initdb makes under LANG=C, names no encoding, and the driver would
+give bytes in place of text."""
+
+_ASSUMED = {
+    "client_encoding": "UTF8",
+    "standard_conforming_strings": "on",
+    "DateStyle": "ISO, YMD",
+    "TimeZone": "UTC",
+    # All digits of a ratio.
+    "extra_float_digits": "3",
+    # Lists of values may have some that are missing.
+    "array_nulls": "on",
+    "transform_null_equals": "off",
+}
+"""What statements and driver take for granted; a server, a database or a user may say otherwise."""
+
+
+def _limits(timeouts: Timeouts) -> dict[str, str]:
+    """Return the settings that limit all waiting."""
     limits = {
         "statement_timeout": timeouts.statement,
         "lock_timeout": timeouts.lock,
         "idle_in_transaction_session_timeout": timeouts.idle,
     }
-    return _set_config(
-        {name: seconds * _MILLISECONDS for name, seconds in limits.items()}, local=local
-    )
+    return {name: str(seconds * _MILLISECONDS) for name, seconds in limits.items()}
 
 
-def _set_config(values: Mapping[str, object], *, local: bool) -> str:
+def _set_config(values: Mapping[str, str], *, local: bool) -> str:
     """Return one statement that sets options, for the session or for the transaction."""
     calls = (
         f"set_config('{name}', '{value}', {str(local).lower()})" for name, value in values.items()
@@ -143,6 +161,6 @@ def limit_of_lock_waits(seconds: int) -> Ready:
 
 def extend_timeouts(connection: Connection, timeouts: Timeouts) -> None:
     """Set the timeouts of reading everything, for the rest of a transaction."""
-    connection.exec_driver_sql(_settings(timeouts.extended(), local=True))
+    connection.exec_driver_sql(_set_config(_limits(timeouts.extended()), local=True))
     driver: Any = connection.connection.dbapi_connection
     driver.silence = timeouts.load_silence

@@ -1,0 +1,208 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Servers, databases and files that are set in unusual ways: the service answers as on any other.
+
+The servers that all tests share are set as unlike the usual ones as their other tests bear it
+(`tests/databases.py`); here is what more there is.
+"""
+
+import sqlite3
+from contextlib import contextmanager
+
+import pytest
+import sqlalchemy as sa
+
+from tests.api.resources.extension.clouds import EXTENDED
+from tests.databases import MissingServerError, server_of
+from tests.service import client_of, make_application, schema_on, start_on
+from treeclaim.store import DatabaseSettings, Store
+from treeclaim.store.database.connecting.engine import make_engine
+from treeclaim.store.takeover.check import check
+from treeclaim.store.takeover.findings import Level
+
+HOST = "11111111-0000-4000-8000-000000000001"
+NODE = "11111111-0000-4000-8000-000000000002"
+CONSUMER = "22222222-0000-4000-8000-000000000001"
+NAME = "gastgeber \u00fc\u4e2d \\n '\"%s"
+RATIOS = {"mariadb": 1.5}
+"""Where the column holds few digits."""
+LEAST_RATIO = 1.0000000000000002
+"""Above 1: it needs all digits."""
+
+UNUSUAL_VARIABLES = {
+    "completion_type": "CHAIN",
+    "foreign_key_checks": "0",
+    "sql_auto_is_null": "1",
+    "sql_quote_show_create": "0",
+    "sql_safe_updates": "1",
+    "sql_select_limit": "1",
+    "unique_checks": "0",
+}
+
+
+@contextmanager
+def sql_ascii(_folder):
+    """A database as initdb makes them under LANG=C."""
+    server = server_of("postgresql")
+    server.create, usual = "CREATE DATABASE {name}", server.create
+    try:
+        with server.database(None) as url:
+            yield url
+    finally:
+        server.create = usual
+
+
+@contextmanager
+def unusual_variables(_folder):
+    """A database of a MariaDB whose sessions begin with unusual variables."""
+    server = server_of("mariadb")
+    with server.database(None) as url:
+        engine = sa.create_engine(server.administered(), isolation_level="AUTOCOMMIT")
+        with engine.connect() as connection:
+            for name, value in UNUSUAL_VARIABLES.items():
+                connection.exec_driver_sql(f"SET GLOBAL {name} = {value}")
+            try:
+                yield url
+            finally:
+                for name in UNUSUAL_VARIABLES:
+                    connection.exec_driver_sql(f"SET GLOBAL {name} = DEFAULT")
+        engine.dispose()
+
+
+@contextmanager
+def narrow_protocol(_folder):
+    """A URL that asks for a character set in which most text cannot be written."""
+    with server_of("mariadb").database(None) as url:
+        yield url.replace("charset=utf8", "charset=latin1")
+
+
+@contextmanager
+def wide_file(folder):
+    """A file in UTF-16 that has another journal."""
+    path = folder / "wide.db"
+    made = sqlite3.connect(path)
+    made.execute("PRAGMA encoding = 'UTF-16'")
+    made.execute("PRAGMA journal_mode = DELETE")
+    made.execute("CREATE TABLE others (id INTEGER)")
+    made.close()
+    yield f"sqlite:///{path}"
+
+
+ODD = {
+    "sqlite": (wide_file,),
+    "postgresql": (sql_ascii,),
+    "mariadb": (unusual_variables, narrow_protocol),
+}
+
+
+@pytest.mark.parametrize(
+    ("kind", "make"), [(kind, make) for kind, makers in ODD.items() for make in makers]
+)
+def test_an_oddly_set_database_gives_the_answers_of_any_other(kind, make, tmp_path):
+    usual = client_of(make_application(tmp_path), **EXTENDED)
+    ratio = RATIOS.get(kind, LEAST_RATIO)
+    expected = answers(usual, ratio)
+    assert {status for status, _ in expected} == {200, 204, 400, 409}
+    try:
+        with make(tmp_path) as url:
+            schema_on(url)
+            # Once more: what is there is looked at.
+            schema_on(url)
+            with start_on(url, tmp_path) as application:
+                assert answers(client_of(application, **EXTENDED), ratio) == expected
+            with start_on(url, tmp_path) as application:
+                assert reads(client_of(application, **EXTENDED)) == reads(usual)
+            assert worst(url) <= Level.WARNING
+    except MissingServerError as missing:
+        pytest.skip(str(missing))
+
+
+def worst(url):
+    """The gravest of what a check finds."""
+    return max(finding.level for finding in check(DatabaseSettings(url)))
+
+
+def answers(client, ratio):
+    """What a service answers to writes of all kinds, and to reads after that."""
+    entries = [
+        {
+            "uuid": HOST,
+            "name": NAME,
+            "inventories": {
+                "VCPU": {"total": 7, "allocation_ratio": ratio, "reserved": 1},
+                "CUSTOM_X": {"total": 3},
+            },
+            "traits": ["CUSTOM_FAST"],
+            "aggregates": [NODE],
+        },
+        {"uuid": NODE, "name": "node", "parent_provider_uuid": HOST},
+    ]
+    claim = {
+        "allocations": {HOST: {"resources": {"VCPU": 2}}},
+        "consumer_generation": None,
+        "project_id": NAME,
+        "user_id": "person",
+        "consumer_type": "INSTANCE",
+    }
+    written = [
+        client.post("/treeclaim/providers", json={"create_names": True, "providers": entries}),
+        client.put(f"/allocations/{CONSUMER}", json=claim),
+        client.put(f"/allocations/{CONSUMER}", json=claim),
+        client.put(f"/resource_providers/{NODE}", json={"name": NAME}),
+        client.put(f"/resource_providers/{NODE}", json={"name": f"{NAME} 2"}),
+        client.delete(f"/resource_providers/{HOST}"),
+        client.put(f"/resource_providers/{NODE}", json={"name": "n" * 201}),
+    ]
+    return [(answer.status_code, body(answer)) for answer in written] + reads(client)
+
+
+def reads(client):
+    """What a service answers to reads."""
+    paths = (
+        "/resource_providers",
+        f"/resource_providers/{HOST}/inventories",
+        f"/resource_providers/{HOST}/traits",
+        f"/resource_providers/{HOST}/aggregates",
+        f"/allocations/{CONSUMER}",
+        "/allocation_candidates?resources=VCPU:1",
+        "/traits?name=startswith:CUSTOM",
+    )
+    found = [client.get(path) for path in paths]
+    found.append(client.get("/usages", params={"project_id": NAME}))
+    found.append(client.get("/resource_providers", params={"name": NAME}))
+    return [(answer.status_code, body(answer)) for answer in found]
+
+
+def body(answer):
+    """The document of an answer, without what differs each time."""
+    document = answer.json() if answer.content else None
+    for error in (document or {}).get("errors", ()):
+        error.pop("request_id")
+    return document
+
+
+@pytest.mark.parametrize(
+    ("wanted", "kept"),
+    [
+        ("TRADITIONAL", {"TRADITIONAL", "STRICT_ALL_TABLES", "NO_ZERO_DATE"}),
+        ("ANSI_QUOTES,NO_ZERO_DATE", {"STRICT_ALL_TABLES", "NO_ZERO_DATE"}),
+        ("", {"STRICT_ALL_TABLES"}),
+    ],
+)
+@pytest.mark.parametrize("kind", ["mariadb"])
+def test_modes_in_which_statements_mean_something_else_are_left_out(kind, wanted, kept, tmp_path):
+    with server_of(kind).database(tmp_path) as url:
+        engine = make_engine(DatabaseSettings(url, mysql_sql_mode=wanted))
+        with engine.connect() as connection:
+            modes = set(connection.exec_driver_sql("SELECT @@sql_mode").scalar().split(","))
+        engine.dispose()
+    assert kept <= modes
+    assert not modes & {"ANSI_QUOTES", "PIPES_AS_CONCAT", "NO_BACKSLASH_ESCAPES"}
+
+
+@pytest.mark.parametrize("kind", ["postgresql"])
+def test_the_url_cannot_make_the_driver_read_bytes(kind, tmp_path):
+    with server_of(kind).database(tmp_path) as url:
+        schema_on(f"{url}?client_encoding=SQL_ASCII")
+        store = Store(DatabaseSettings(f"{url}?client_encoding=SQL_ASCII"))
+        assert store.positions()
+        store.close()
