@@ -241,6 +241,48 @@ class Postgresql(_Server):
         return f"{self.url(self.first_database)}?client_encoding=utf8"
 
 
+class Pgbouncer(_Server):
+    """A pooler in front of a PostgreSQL server, with few sessions of it."""
+
+    user = "postgres"
+    first_database = "postgres"
+
+    def __init__(self, server, mode):
+        self._server = server
+        self._mode = mode
+        super().__init__()
+
+    def prepare(self):
+        """Write its configuration."""
+        users = self.folder / "users"
+        users.write_text('"postgres" ""\n')
+        (self.folder / "configuration").write_text(
+            f"""[databases]
+* = host=127.0.0.1 port={self._server.port}
+[pgbouncer]
+listen_addr = 127.0.0.1
+listen_port = {self.port}
+unix_socket_dir =
+auth_type = trust
+auth_file = {users}
+pool_mode = {self._mode}
+default_pool_size = {4 if self._mode == "transaction" else 60}
+"""
+        )
+
+    def start(self):
+        """Start it, and wait until it passes on what it is asked."""
+        self.spawn(pgbouncer_program(), str(self.folder / "configuration"))
+
+    def url(self, name):
+        """The URL of a database behind it."""
+        return f"postgresql+psycopg://postgres@127.0.0.1:{self.port}/{name}"
+
+    def administered(self):
+        """As the server behind it."""
+        return f"{self.url(self.first_database)}?client_encoding=utf8"
+
+
 class Standby(Postgresql):
     """A copy of a PostgreSQL server that follows it."""
 
@@ -389,6 +431,14 @@ def newest_postgresql():
     if not found:
         raise MissingServerError("PostgreSQL is not installed: apt-get install postgresql")
     return found[-1].parent
+
+
+def pgbouncer_program():
+    """The path of PgBouncer."""
+    found = shutil.which("pgbouncer", path=os.environ["PATH"] + ":/usr/sbin")
+    if found is None:
+        raise MissingServerError("PgBouncer is not installed: apt-get install pgbouncer")
+    return found
 
 
 def program_of(name):

@@ -21,9 +21,11 @@ from treeclaim.api.protocol.policy.enforcement import Policy
 from treeclaim.api.protocol.policy.files import state_of
 from treeclaim.api.routes import OPERATIONS
 from treeclaim.config import Configuration
+from treeclaim.model.errors import TreeclaimError
 from treeclaim.replica import Batches, Picture, Replica
 from treeclaim.store import Store
 from treeclaim.store.database.connecting.engine import await_database
+from treeclaim.store.database.connecting.pooling import require_own_sessions
 from treeclaim.store.operations.catalogue import standard_names
 from treeclaim.store.schema import revisions as schema
 from treeclaim.ui.serving import Pages
@@ -55,7 +57,11 @@ def start_services(configuration: Configuration) -> Services:
     """
     policy = policy_of(configuration.options)
     store = store_of(configuration)
-    prepare_database(store, configuration)
+    try:
+        prepare_database(store, configuration)
+    except TreeclaimError:
+        store.close()
+        raise
     return services_of(configuration, policy, store)
 
 
@@ -74,6 +80,7 @@ def prepare_database(store: Store, configuration: Configuration) -> None:
     await_database(
         store.engine, attempts=configuration.max_retries, pause=configuration.retry_interval
     )
+    require_own_sessions(configuration.database)
     if configuration.sync_on_startup:
         schema.sync(store.engine)
     schema.require_ready(store.engine)

@@ -143,6 +143,13 @@ _WAITS = (
 )
 _TREECLAIM = (
     *_WAITS,
+    cfg.BoolOpt(
+        "database_transaction_pooling",
+        default=False,
+        help="A pooler lends sessions of PostgreSQL for single transactions, as PgBouncer does with "
+        "pool_mode = transaction: prepare no statements, and say in each transaction what sessions "
+        "are told elsewhere.",
+    ),
     cfg.StrOpt(
         "admin_listen",
         default="127.0.0.1:8779",

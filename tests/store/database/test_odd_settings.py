@@ -19,6 +19,8 @@ from treeclaim.store.database.connecting.engine import make_engine
 from treeclaim.store.takeover.check import check
 from treeclaim.store.takeover.findings import Level
 
+pytestmark = pytest.mark.slow
+
 HOST = "11111111-0000-4000-8000-000000000001"
 NODE = "11111111-0000-4000-8000-000000000002"
 CONSUMER = "22222222-0000-4000-8000-000000000001"

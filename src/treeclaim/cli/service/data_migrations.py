@@ -13,6 +13,7 @@ from prettytable import PrettyTable
 from treeclaim.config import Configuration
 from treeclaim.model.errors import TreeclaimError
 from treeclaim.store import Store
+from treeclaim.store.database.connecting.pooling import require_own_sessions
 from treeclaim.store.schema import revisions as schema
 from treeclaim.store.takeover.data_migrations import MIGRATIONS, Migrated, Migration, Owner
 
@@ -72,6 +73,7 @@ def run(store: Store, configuration: Configuration, options: argparse.Namespace)
     if limit is not None and limit < 1:
         print("Must supply a positive value for max_count")
         return _WRONG_COUNT
+    require_own_sessions(configuration.database)
     schema.require_ready(store.engine)
     owner = Owner(configuration.incomplete_project_id, configuration.incomplete_user_id)
     running = _Run(store, owner)

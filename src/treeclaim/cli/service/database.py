@@ -17,6 +17,7 @@ from treeclaim.cli.service.stores import opened_store
 from treeclaim.config import Configuration
 from treeclaim.store import Store
 from treeclaim.store.database.connecting.engine import await_database
+from treeclaim.store.database.connecting.pooling import require_own_sessions
 from treeclaim.store.operations.catalogue import standard_names
 from treeclaim.store.schema import revisions as schema
 from treeclaim.store.schema.tables import PLACEMENT_REVISION, alembic_version, placement
@@ -105,6 +106,7 @@ def _sync(store: Store, configuration: Configuration, _options: argparse.Namespa
     await_database(
         store.engine, attempts=configuration.max_retries, pause=configuration.retry_interval
     )
+    require_own_sessions(configuration.database)
     schema.sync(store.engine)
     store.write(standard_names.sync_standard_names)
 
@@ -132,7 +134,8 @@ def _stamp(store: Store, _configuration: Configuration, options: argparse.Namesp
     schema.stamp(store.engine, options.version)
 
 
-def _prune(store: Store, _configuration: Configuration, options: argparse.Namespace) -> None:
+def _prune(store: Store, configuration: Configuration, options: argparse.Namespace) -> None:
+    require_own_sessions(configuration.database)
     schema.require_ready(store.engine)
     deleted = store.prune(timedelta(hours=options.keep_hours))
     print(f"{deleted} rows of the change feed deleted")

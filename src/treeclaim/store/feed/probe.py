@@ -12,7 +12,7 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from treeclaim import metrics
 from treeclaim.model.errors import StoreUnavailableError
-from treeclaim.store.database.connecting.connections import autocommitting
+from treeclaim.store.database.connecting.connections import ask, autocommitting
 from treeclaim.store.database.dialects import session_timeouts
 from treeclaim.store.database.failures.kinds import Failure, cause_of, is_silence
 from treeclaim.store.database.failures.outages import Outages
@@ -128,12 +128,7 @@ class Probe:
             self._connections += 1
             most = session_timeouts.timeouts_of(self._engine).silence
             session_timeouts.set_read_timeout(self._connection, min(PROBE_SECONDS, most))
-        cursor = self._connection.cursor()
-        try:
-            cursor.execute(sql, parameters)
-            found = list(cursor.fetchall())
-        finally:
-            cursor.close()
+        found = ask(self._connection, sql, parameters)
         self._outages.answered()
         return found
 

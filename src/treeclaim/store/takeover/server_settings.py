@@ -9,6 +9,12 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from treeclaim.store.database.connecting.engine import DatabaseSettings
+from treeclaim.store.database.connecting.pooling import (
+    ADVICE,
+    OPTION,
+    SHARED,
+    is_lent_by_transaction,
+)
 from treeclaim.store.takeover.findings import Finding, failed, passed, warned
 
 _ISOLATION_LEVELS = {"READ COMMITTED", "REPEATABLE READ", "SERIALIZABLE"}
@@ -16,6 +22,7 @@ _DURABILITY = "durability"
 _WRITING = "writing"
 _ISOLATION = "isolation"
 _GALERA = "galera"
+_SESSIONS = "sessions"
 
 _POSTGRESQL_SETTINGS = (
     "default_transaction_isolation",
@@ -52,6 +59,7 @@ def findings(connection: Connection, settings: DatabaseSettings) -> Iterator[Fin
         )
     elif kind == "postgresql":
         yield from of_postgresql(_postgresql_settings(connection))
+        yield _sessions(settings)
     else:
         yield from of_mysql(_mysql_settings(connection))
 
@@ -110,6 +118,19 @@ def of_postgresql(values: Mapping[str, str]) -> Iterator[Finding]:
     else:
         yield passed(_WRITING, "the server takes writes")
     yield _isolation(values.get("default_transaction_isolation"))
+
+
+def _sessions(settings: DatabaseSettings) -> Finding:
+    """Look whether a pooler is in between that lends sessions for single transactions."""
+    if settings.transaction_pooling:
+        return passed(_SESSIONS, f"{OPTION}: nothing is left in a session")
+    if is_lent_by_transaction(settings):
+        return failed(
+            _SESSIONS,
+            f"{SHARED[0].lower()}{SHARED[1:]}: statements would meet those of others",
+            ADVICE,
+        )
+    return passed(_SESSIONS, "each connection has one of its own")
 
 
 def of_mysql(values: Mapping[str, str]) -> Iterator[Finding]:

@@ -64,8 +64,7 @@ def autocommitting(engine: Engine) -> Any:
     pooled.detach()
     connection: Any = pooled.dbapi_connection
     if engine.dialect.name == "postgresql":
-        connection.autocommit = True
-        connection.execute(postgresql.SESSION_BY_INDEX)
+        postgresql.make_autocommitting(connection)
     elif engine.dialect.name == "mysql":
         connection.autocommit(True)
         # All tables of one statement as they were at one moment.
@@ -73,3 +72,18 @@ def autocommitting(engine: Engine) -> Any:
         cursor.execute("SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ")
         cursor.close()
     return connection
+
+
+def ask(connection: Any, sql: str, parameters: Any) -> list[tuple[Any, ...]]:
+    """Return the rows of a query, asked by a connection of `autocommitting`.
+
+    Raises:
+        The driver's own errors.
+    """
+    cursor = connection.cursor()
+    try:
+        with postgresql.settings_of_query(connection):
+            cursor.execute(sql, parameters)
+        return list(cursor.fetchall())
+    finally:
+        cursor.close()

@@ -43,6 +43,7 @@ class DatabaseSettings:
         max_pool_size, max_overflow, pool_timeout: Of the connection pool; None for the default.
         mysql_sql_mode: SQL mode of MariaDB and MySQL sessions, empty for the server's; without
             modes in which statements would mean something else, and strict in any case.
+        transaction_pooling: Whether a pooler lends sessions of PostgreSQL for one transaction only.
         connection_debug: Above 0 logs SQL statements, above 50 results too.
         timeouts: Of all waiting for the database.
     """
@@ -54,6 +55,7 @@ class DatabaseSettings:
     max_overflow: int | None = None
     pool_timeout: int | None = None
     mysql_sql_mode: str = "TRADITIONAL"
+    transaction_pooling: bool = False
     connection_debug: int = 0
     timeouts: Timeouts = field(default_factory=Timeouts)
 
@@ -83,7 +85,9 @@ def make_engine(settings: DatabaseSettings) -> Engine:
     elif engine.dialect.name == "mysql":
         mariadb.prepare(engine, settings.mysql_sql_mode, settings.timeouts)
     else:
-        postgresql.prepare(engine, settings.timeouts)
+        postgresql.prepare(
+            engine, settings.timeouts, transaction_pooling=settings.transaction_pooling
+        )
     match_nothing_by_incomparable_text(engine)
     sa.event.listen(engine, "handle_error", invalidate_unfit)
     return engine
@@ -129,7 +133,7 @@ def make_read_only_engine(settings: DatabaseSettings) -> Engine:
     extended = settings.timeouts.extended()
     if url.get_backend_name() == "postgresql":
         engine = sa.create_engine(url, execution_options={"postgresql_readonly": True})
-        postgresql.prepare(engine, extended)
+        postgresql.prepare(engine, extended, transaction_pooling=settings.transaction_pooling)
         return engine
     engine = sa.create_engine(url)
     mariadb.prepare_sessions(engine, settings.mysql_sql_mode, extended)

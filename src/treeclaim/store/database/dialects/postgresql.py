@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """PostgreSQL: settings of its sessions, and a client that detects a silent server."""
 
-from collections.abc import Generator, Mapping
+from collections.abc import Generator, Iterator, Mapping
+from contextlib import contextmanager
 from time import monotonic
 from typing import Any
 
@@ -29,9 +30,12 @@ class BoundedConnection(psycopg.Connection[Any]):
 
     Attributes:
         silence: Seconds without a byte until it is closed; None for no limit.
+        each_query: Settings for each query outside of a transaction, where the next one may meet
+            another session; None where a session has them from its start.
     """
 
     silence: float | None = None
+    each_query: str | None = None
 
     def wait(self, gen: Any, *args: Any, **options: Any) -> Any:
         """Wait for an answer.
@@ -63,26 +67,43 @@ class BoundedConnection(psycopg.Connection[Any]):
             return end.value
 
 
-def prepare(engine: Engine, timeouts: Timeouts) -> None:
+def prepare(engine: Engine, timeouts: Timeouts, *, transaction_pooling: bool = False) -> None:
     """Say to each session what statements and driver take for granted, and set its timeouts.
 
     That is said after the start of a session: PgBouncer refuses startup options.
+
+    Args:
+        engine: Of the connections.
+        timeouts: Of all waiting.
+        transaction_pooling: Whether a pooler lends a session for one transaction only. Then each
+            transaction is told for itself, and no statement is prepared: the next one would look for
+            it in another session, or find that of somebody else.
     """
     own = _parameters(timeouts)
-    settings = _set_config(_ASSUMED | _limits(timeouts), local=False)
+    settings = _ASSUMED | _limits(timeouts)
+    of_session = _REPORTED if transaction_pooling else _REPORTED | settings
+    forced = _DRIVER | ({"prepare_threshold": None} if transaction_pooling else {})
 
     @sa.event.listens_for(engine, "do_connect")
     def _connecting(_dialect: Any, _record: Any, given: Any, parameters: dict[str, Any]) -> Any:
         # Options of the URL take precedence, but for what the driver has to know.
-        return BoundedConnection.connect(*given, **(own | parameters | _DRIVER))
+        return BoundedConnection.connect(*given, **(own | parameters | forced))
 
     # Before SQLAlchemy asks the server about itself.
     @sa.event.listens_for(engine, "connect", insert=True)
     def _connected(connection: Any, _record: Any) -> None:
         connection.silence = timeouts.silence
         connection.autocommit = True
-        connection.execute(settings)
+        connection.execute(_set_config(of_session, local=False))
         connection.autocommit = False
+        if transaction_pooling:
+            connection.each_query = _set_config(settings | _BY_INDEX, local=True)
+
+    if transaction_pooling:
+
+        @sa.event.listens_for(engine, "begin")
+        def _begun(connection: Connection) -> None:
+            connection.exec_driver_sql(_set_config(settings, local=True))
 
     @sa.event.listens_for(engine, "checkout")
     def _lent(connection: Any, _record: Any, _proxy: Any) -> None:
@@ -104,18 +125,23 @@ _DRIVER = {"client_encoding": "UTF8"}
 """A database in SQL_ASCII, which initdb makes under LANG=C, names no encoding, and the driver would
 give bytes in place of text."""
 
-_ASSUMED = {
+_REPORTED = {
     "client_encoding": "UTF8",
     "standard_conforming_strings": "on",
     "DateStyle": "ISO, YMD",
     "TimeZone": "UTC",
+}
+"""What the driver takes for granted too. The server reports their changes, so a pooler knows them, and
+sets them again in each session that it lends."""
+
+_ASSUMED = {
     # All digits of a ratio.
     "extra_float_digits": "3",
     # Lists of values may have some that are missing.
     "array_nulls": "on",
     "transform_null_equals": "off",
 }
-"""What statements and driver take for granted; a server, a database or a user may say otherwise."""
+"""What statements take for granted besides; a server, a database or a user may say otherwise."""
 
 
 def _limits(timeouts: Timeouts) -> dict[str, str]:
@@ -144,11 +170,37 @@ table was empty reads all of it, however large it has become: in a new cloud, or
 claim took longer than the one before. What has no index seems so dear then that the server would
 compile its plan first, which takes longer than the statement."""
 
-SESSION_BY_INDEX = _set_config(_BY_INDEX, local=False)
-"""For all statements of a session."""
-
 TRANSACTION_BY_INDEX = Ready(_set_config(_BY_INDEX, local=True))
 """For the rest of a transaction."""
+
+
+def make_autocommitting(connection: BoundedConnection) -> None:
+    """Let each query of a connection be a transaction, and read by indexes.
+
+    Raises:
+        Error: of the driver.
+    """
+    connection.autocommit = True
+    if connection.each_query is None:
+        connection.execute(_set_config(_BY_INDEX, local=False))
+
+
+@contextmanager
+def settings_of_query(connection: Any) -> Iterator[None]:
+    """Execute a query in the block, of a connection that commits each, under its settings.
+
+    Raises:
+        Error: of the driver.
+    """
+    said = connection.each_query if isinstance(connection, BoundedConnection) else None
+    if said is None:
+        yield
+        return
+    # What is sent together is one transaction, in one round trip.
+    together = psycopg.Pipeline.is_supported()
+    with connection.pipeline() if together else connection.transaction():
+        connection.execute(said)
+        yield
 
 
 def limit_of_lock_waits(seconds: int) -> Ready:
