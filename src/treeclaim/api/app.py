@@ -82,7 +82,9 @@ def prepare_database(store: Store, configuration: Configuration) -> None:
     )
     require_own_sessions(configuration.database)
     if configuration.sync_on_startup:
-        schema.sync(store.engine)
+        later = schema.sync(store.engine)
+        if later is not None:
+            _LOG.info("Nothing to sync: a later release made the tables (revision %s)", later)
     schema.require_ready(store.engine)
     store.write(standard_names.sync_standard_names)
 

@@ -107,7 +107,13 @@ def _sync(store: Store, configuration: Configuration, _options: argparse.Namespa
         store.engine, attempts=configuration.max_retries, pause=configuration.retry_interval
     )
     require_own_sessions(configuration.database)
-    schema.sync(store.engine)
+    later = schema.sync(store.engine)
+    if later is not None:
+        print(
+            f"A later release of Treeclaim made its tables in this database (revision {later}), and "
+            "says that this one can use them. Nothing was changed."
+        )
+        return
     store.write(standard_names.sync_standard_names)
 
 

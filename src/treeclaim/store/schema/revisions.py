@@ -4,7 +4,7 @@
 import logging
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection, Engine
@@ -14,6 +14,7 @@ from treeclaim.model.errors import SchemaRevisionError, StoreUnavailableError
 from treeclaim.store.database.connecting.connections import connected, writing
 from treeclaim.store.database.dialects.session_timeouts import extend_timeouts
 from treeclaim.store.database.failures.kinds import Failure, failure_of, unavailable
+from treeclaim.store.schema import later_releases
 from treeclaim.store.schema.tables import (
     PLACEMENT_REVISION,
     alembic_version,
@@ -25,9 +26,6 @@ from treeclaim.store.schema.tables import (
 if TYPE_CHECKING:
     from alembic.config import Config
 
-OWN_VERSION_TABLE = "treeclaim_alembic_version"
-"""The table with the revision of Treeclaim's own tables, beside Placement's `alembic_version`."""
-
 _LOCK_NUMBER = 0x7472_6565
 _LOCK_NAME = "treeclaim schema "
 _LONGEST_LOCK_NAME = 64
@@ -35,11 +33,16 @@ _LOCK_WAIT = 60
 """Seconds that one process waits while another one makes the schema."""
 
 
-def sync(engine: Engine) -> None:
+def sync(engine: Engine) -> str | None:
     """Bring the schema to the newest revision; idempotent, and safe if two processes do it at once.
 
+    Returns:
+        The revision of the own tables if a later release made them, and says that this one can use
+        them: nothing was changed then. Else None.
+
     Raises:
-        SchemaRevisionError: if the Placement tables are at another revision.
+        SchemaRevisionError: if the Placement tables are at another revision, or the own tables at a
+            later one that this release cannot use.
         StoreUnavailableError: if the database does not answer.
     """
     try:
@@ -53,8 +56,11 @@ def sync(engine: Engine) -> None:
                 connection.execute(sa.insert(alembic_version), {"version_num": PLACEMENT_REVISION})
             else:
                 _require_known(found)
-            _migrate(connection)
+            later = later_releases.later_revision(connection)
+            if later is None:
+                _migrate(connection)
             connection.commit()
+            return later
     except SQLAlchemyError as error:
         raise unavailable(error) from error
 
@@ -106,7 +112,8 @@ def _require_known(found: str) -> None:
 
 
 def _require_own(connection: Connection) -> None:
-    """Require all columns that this release uses; extra ones do no harm."""
+    """Require all columns that this release uses; extra ones do no harm, if they say so."""
+    later_releases.later_revision(connection)
     inspector = sa.inspect(connection)
     for table in own.sorted_tables:
         if not inspector.has_table(table.name):
@@ -143,10 +150,13 @@ def _migrate(connection: Connection) -> None:
     logging.getLogger("alembic.runtime.plugins").setLevel(logging.WARNING)
     # Ten megabytes that a running service does without.
     from alembic import command  # noqa: PLC0415
+    from alembic.script import ScriptDirectory  # noqa: PLC0415
 
     configuration = own_migrations()
     configuration.attributes["connection"] = connection
     command.upgrade(configuration, "head")
+    newest: Any = ScriptDirectory.from_config(configuration).get_revision("head")
+    later_releases.record(connection, newest.module.usable_from)
 
 
 def own_migrations() -> "Config":

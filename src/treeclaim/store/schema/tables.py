@@ -29,6 +29,9 @@ from sqlalchemy import (
 PLACEMENT_REVISION = "a082b8bb98d0"
 """The only revision of the Placement schema that this program understands."""
 
+OWN_REVISIONS = ("0001", "0002", "0003", "0004")
+"""All revisions of Treeclaim's own tables that this release knows, in their order; see `migrations`."""
+
 placement = MetaData()
 """The tables of the Placement service."""
 

@@ -5,13 +5,24 @@ from collections.abc import Iterator, Mapping
 from collections.abc import Set as AbstractSet
 
 import sqlalchemy as sa
-from alembic.script import ScriptDirectory
 from sqlalchemy.engine import Connection
 
-from treeclaim.store.schema.revisions import OWN_VERSION_TABLE, own_migrations
-from treeclaim.store.schema.tables import PLACEMENT_REVISION, alembic_version, own, placement
+from treeclaim.model.errors import SchemaRevisionError
+from treeclaim.store.schema.later_releases import (
+    OWN_VERSION_TABLE,
+    later_revision,
+    own_revision,
+)
+from treeclaim.store.schema.tables import (
+    OWN_REVISIONS,
+    PLACEMENT_REVISION,
+    alembic_version,
+    own,
+    placement,
+)
 from treeclaim.store.takeover.findings import Finding, failed, passed, warned
 
+_OWN = "own tables"
 _SYNC = "Run 'treeclaim db sync'."
 
 
@@ -73,19 +84,17 @@ def _revision(connection: Connection) -> Finding:
 
 def _own_tables(connection: Connection, present: AbstractSet[str]) -> Finding:
     if OWN_VERSION_TABLE not in present:
-        return passed("own tables", "not there yet; 'treeclaim db sync' makes them")
-    found = connection.execute(
-        sa.select(sa.column("version_num")).select_from(sa.table(OWN_VERSION_TABLE))
-    ).scalar()
-    scripts = ScriptDirectory.from_config(own_migrations())
-    known = {script.revision for script in scripts.walk_revisions()}
-    missing = [name for name in own.tables if name not in present]
-    if found not in known:
-        return failed(
-            "own tables",
-            f"at revision {found}, which this program does not know",
-            "Use the release of Treeclaim that made them, or a newer one.",
+        return passed(_OWN, "not there yet; 'treeclaim db sync' makes them")
+    try:
+        later = later_revision(connection)
+    except SchemaRevisionError as error:
+        return failed(_OWN, str(error), "")
+    if later is not None:
+        return passed(
+            _OWN, f"at revision {later} of a later release, which says that this one can use them"
         )
-    if missing or found != scripts.get_current_head():
-        return warned("own tables", "not of the newest revision", _SYNC)
-    return passed("own tables", f"at the newest revision, {found}")
+    missing = [name for name in own.tables if name not in present]
+    found = own_revision(connection)
+    if missing or found != OWN_REVISIONS[-1]:
+        return warned(_OWN, "not of the newest revision", _SYNC)
+    return passed(_OWN, f"at the newest revision, {found}")

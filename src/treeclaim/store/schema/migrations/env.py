@@ -3,7 +3,7 @@
 
 from alembic import context
 
-from treeclaim.store.schema.revisions import OWN_VERSION_TABLE
+from treeclaim.store.schema.later_releases import OWN_VERSION_TABLE
 from treeclaim.store.schema.tables import own
 
 context.configure(

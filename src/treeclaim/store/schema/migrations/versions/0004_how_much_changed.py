@@ -9,6 +9,9 @@ down_revision = "0003"
 branch_labels = None
 depends_on = None
 
+usable_from = "0001"
+"""The oldest revision whose programs can use the tables as they are at this one."""
+
 _FEED = "treeclaim_feed"
 _AMOUNTS = "amounts"
 

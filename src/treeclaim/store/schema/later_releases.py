@@ -1,0 +1,67 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Whether this release can use the own tables as a later one made them.
+
+Each release records with its tables the oldest revision whose programs can use them: the
+`usable_from` of its newest migration. A release that does not know the revision which it finds looks
+there whether it knows that one.
+"""
+
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection
+
+from treeclaim.model.errors import SchemaRevisionError
+from treeclaim.store.schema.tables import OWN_REVISIONS
+
+OWN_VERSION_TABLE = "treeclaim_alembic_version"
+"""The table with the revision of Treeclaim's own tables, beside Placement's `alembic_version`."""
+
+_versions = sa.Table(OWN_VERSION_TABLE, sa.MetaData(), sa.Column("version_num", sa.String(32)))
+
+_compatibility = sa.Table(
+    "treeclaim_compatibility",
+    sa.MetaData(),
+    sa.Column("usable_from", sa.String(32), primary_key=True),
+    mysql_engine="InnoDB",
+    mysql_charset="utf8mb3",
+)
+
+
+def own_revision(connection: Connection) -> str | None:
+    """Return the revision of the own tables, None if there is none."""
+    return _first(connection, _versions)
+
+
+def later_revision(connection: Connection) -> str | None:
+    """Return the revision of the own tables if a later release made them, else None.
+
+    Raises:
+        SchemaRevisionError: if that release does not say that this one can use them.
+    """
+    found = own_revision(connection)
+    if found is None or found in OWN_REVISIONS:
+        return None
+    usable_from = _first(connection, _compatibility)
+    if usable_from in OWN_REVISIONS:
+        return found
+    needed = "" if usable_from is None else f", and can be used from revision {usable_from} on"
+    raise SchemaRevisionError(
+        f"Treeclaim's own tables were made by a later release: they are at revision {found}"
+        f"{needed}; this release knows {OWN_REVISIONS[-1]} at most. Nothing was changed. Use that "
+        "release or a later one, or restore a backup from before it."
+    )
+
+
+def record(connection: Connection, usable_from: str) -> None:
+    """Record the oldest revision whose programs can use the own tables."""
+    _compatibility.create(connection, checkfirst=True)
+    if _first(connection, _compatibility) != usable_from:
+        connection.execute(sa.delete(_compatibility))
+        connection.execute(sa.insert(_compatibility), {"usable_from": usable_from})
+
+
+def _first(connection: Connection, table: sa.Table) -> str | None:
+    """Return the first value of a table, None if there is none, or no such table."""
+    if not sa.inspect(connection).has_table(table.name):
+        return None
+    found = connection.execute(sa.select(table)).scalar()
+    return None if found is None else str(found)
