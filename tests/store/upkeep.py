@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What stores do besides, in threads of their own."""
+"""What stores do besides, in threads of their own, and the time that they go by."""
 
 import threading
+from datetime import UTC, datetime
 
 from treeclaim.store.store import PRUNING_THREAD
 
@@ -12,3 +13,8 @@ def wait_for_pruning():
         if thread.name == PRUNING_THREAD:
             thread.join(timeout=60)
             assert not thread.is_alive()
+
+
+def utc_now():
+    """The present time as the tables hold it: naive UTC."""
+    return datetime.now(UTC).replace(tzinfo=None)

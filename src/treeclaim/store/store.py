@@ -23,7 +23,6 @@ from treeclaim.store.database.transactions import (
     ReadTransaction,
     RetryTransactionError,
     WriteTransaction,
-    utc_now,
 )
 from treeclaim.store.feed import pruning
 from treeclaim.store.feed.looks import Looks
@@ -300,13 +299,16 @@ class Store:
     def prune(self, keep: timedelta) -> int:
         """Delete rows of the change feed that are older than `keep`; return how many.
 
+        Their age is that by the database's clock.
+
         Many short transactions do it, so that no writer waits for long.
 
         Raises:
             ConcurrentChangeError, StoreUnavailableError: as `write`; rows deleted so far stay
                 deleted.
         """
-        before = utc_now() - keep
+        now = self.read(lambda transaction: transaction.now)
+        before = now - keep
         deleted = 0
         for stream_id in self.read(pruning.streams_with_rows):
             batch = pruning.ROWS_PER_TRANSACTION
@@ -314,7 +316,7 @@ class Store:
                 batch = self.write(pruning.delete_oldest, stream_id, before)
                 deleted += batch
         self.write(pruning.remove_closed, before)
-        self.write(pruning.close_unused, utc_now() - min(keep, pruning.CLOSE_AFTER))
+        self.write(pruning.close_unused, now - min(keep, pruning.CLOSE_AFTER))
         return deleted
 
     def _prune_if_due(self) -> None:

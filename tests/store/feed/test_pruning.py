@@ -13,11 +13,10 @@ import sqlalchemy as sa
 from sqlalchemy.exc import IntegrityError, OperationalError
 
 from tests.databases import KINDS, empty_database
-from tests.store.upkeep import wait_for_pruning
+from tests.store.upkeep import utc_now, wait_for_pruning
 from treeclaim.replica import Replica
 from treeclaim.store import DatabaseSettings, Store
 from treeclaim.store import store as store_module
-from treeclaim.store.database.transactions import utc_now
 from treeclaim.store.feed import pruning
 from treeclaim.store.feed.streams import StreamPool
 from treeclaim.store.operations.providers import inventories, providers

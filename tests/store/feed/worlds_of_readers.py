@@ -8,13 +8,13 @@ from datetime import timedelta
 
 import sqlalchemy as sa
 
+from tests.store.upkeep import utc_now
 from treeclaim.forest.table.forest import Forest
 from treeclaim.model.claim import ConsumerClaim
 from treeclaim.model.errors import TreeclaimError
 from treeclaim.model.extension.news import Part
 from treeclaim.model.inventory import Inventory
 from treeclaim.store import DatabaseSettings, Store
-from treeclaim.store.database.transactions import utc_now
 from treeclaim.store.operations.allocations import claims
 from treeclaim.store.operations.catalogue import resource_classes
 from treeclaim.store.operations.catalogue import traits as trait_names

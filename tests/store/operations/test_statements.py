@@ -11,12 +11,13 @@ import sqlalchemy as sa
 
 from bench.delay import watched
 from tests.servers import eventually
+from tests.store.upkeep import utc_now
 from treeclaim.model.claim import ConsumerClaim
 from treeclaim.model.inventory import Inventory
 from treeclaim.store import DatabaseSettings, Store
 from treeclaim.store.database.compiled import CompiledStatement
 from treeclaim.store.database.driver import send
-from treeclaim.store.database.transactions import WriteTransaction, utc_now
+from treeclaim.store.database.transactions import WriteTransaction
 from treeclaim.store.operations.allocations import claims as allocations
 from treeclaim.store.operations.allocations.capacity import INVENTORIES
 from treeclaim.store.operations.allocations.requests import ClaimRequest

@@ -6,7 +6,7 @@ from datetime import timedelta
 import sqlalchemy as sa
 
 from treeclaim.model.extension.audit import Findings, Living
-from treeclaim.store.database.transactions import ReadTransaction, utc_now
+from treeclaim.store.database.transactions import ReadTransaction
 from treeclaim.store.reading.holdings_of_many import UNKNOWN_TYPE
 from treeclaim.store.schema.tables import allocations, consumer_types, consumers
 
@@ -28,7 +28,7 @@ _HOLDERS = (
 
 def orphaned(transaction: ReadTransaction, limit: int, living: Living) -> Findings:
     """Find consumers of listed types that are not listed and got nothing for some time."""
-    before = utc_now() - timedelta(seconds=living.older_than)
+    before = transaction.now - timedelta(seconds=living.older_than)
     found = []
     for row in transaction.each(_HOLDERS):
         listed = living.uuids.get(row.type or UNKNOWN_TYPE)

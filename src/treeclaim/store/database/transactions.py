@@ -12,6 +12,7 @@ from sqlalchemy.engine import Connection, CursorResult
 
 from treeclaim.model.changes import UsageChange
 from treeclaim.model.extension.news import EVERYTHING, Part, Touched
+from treeclaim.store.database.clock import now_of
 from treeclaim.store.database.compiled import CompiledStatement, Values
 from treeclaim.store.database.dialects import postgresql, session_timeouts
 from treeclaim.store.database.driver import (
@@ -33,10 +34,16 @@ IDS_PER_STATEMENT = 500
 
 
 class ReadTransaction:
-    """A transaction that reads."""
+    """A transaction that reads.
+
+    Attributes:
+        now: Time of the transaction by the database's clock, naive UTC; ages of what is stored, and
+            times that are stored, are by it alone.
+    """
 
     def __init__(self, connection: Connection, deadline: float | None = None) -> None:
         self.connection = connection
+        self.now = now_of(connection)
         self._deadline = deadline
         self._listeners = Listeners.of(connection)
 
@@ -96,14 +103,12 @@ class WriteTransaction(ReadTransaction):
     """A transaction that writes, and records what readers of the change feed must reload.
 
     Attributes:
-        now: Time of the transaction, naive UTC, for `created_at` and `updated_at`.
         touched_providers: What it did to providers, by id: all whose image in a Forest has changed.
         touched_catalogue: True if a trait or resource class was created, deleted or renamed.
     """
 
     def __init__(self, connection: Connection, deadline: float | None = None) -> None:
         super().__init__(connection, deadline)
-        self.now = utc_now()
         self.touched_providers: dict[int, Touched] = {}
         self.touched_catalogue = False
         self._later: list[_Later] = []
@@ -268,11 +273,6 @@ class PrerequisiteError(Exception):
 
 class DeadlineError(Exception):
     """The deadline of a transaction has passed; none of its statements begins any more."""
-
-
-def utc_now() -> datetime:
-    """Return the present time as the tables hold it: naive UTC."""
-    return datetime.now(UTC).replace(tzinfo=None)
 
 
 def seconds(*times: datetime | str | None) -> float:

@@ -7,6 +7,7 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection, Engine, ExceptionContext
 from sqlalchemy.pool import ConnectionPoolEntry
 
+from treeclaim.store.database.clock import set_clock
 from treeclaim.store.database.dialects import mariadb_timeouts
 from treeclaim.store.database.timeouts import Timeouts
 
@@ -19,6 +20,8 @@ _GALERA_SYNC_WAIT = 7
 _ENDED = "treeclaim_ended"
 """Key in a connection's `info`: whether its last transaction was committed or rolled back."""
 
+
+_MICROSECONDS = "TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))"
 
 _UNDERSTOOD = {
     "ERROR_FOR_DIVISION_BY_ZERO",
@@ -88,19 +91,19 @@ def prepare_sessions(engine: Engine, sql_mode: str, timeouts: Timeouts) -> None:
 
     # Before SQLAlchemy asks the server about itself, its quotes among others.
     @sa.event.listens_for(engine, "connect", insert=True)
-    def _connected(connection: Any, _record: Any) -> None:
+    def _connected(connection: Any, record: ConnectionPoolEntry) -> None:
         cursor = connection.cursor()
-        cursor.execute(f"SET NAMES utf8mb4, {_assumed(_mode(cursor, sql_mode))}")
+        cursor.execute(f"SELECT @@sql_mode, {_MICROSECONDS}")
+        servers, told = cursor.fetchone()
+        set_clock(record, told / 1_000_000)
+        cursor.execute(f"SET NAMES utf8mb4, {_assumed(_mode(sql_mode or servers))}")
         cursor.close()
 
     mariadb_timeouts.prepare(engine, timeouts)
 
 
-def _mode(cursor: Any, wanted: str) -> str:
-    """Return the SQL mode of a session: what is wanted, as far as statements understand it."""
-    if not wanted:
-        cursor.execute("SELECT @@sql_mode")
-        (wanted,) = cursor.fetchone()
+def _mode(wanted: str) -> str:
+    """Return an SQL mode as far as statements understand it."""
     named = {name.strip().upper() for name in wanted.split(",")}
     return ",".join(sorted(named & _UNDERSTOOD | {_STRICT}))
 

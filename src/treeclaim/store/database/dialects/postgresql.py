@@ -9,7 +9,9 @@ from typing import Any
 import psycopg
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection, Engine
+from sqlalchemy.pool import ConnectionPoolEntry
 
+from treeclaim.store.database.clock import set_clock
 from treeclaim.store.database.driver import Ready
 from treeclaim.store.database.timeouts import Timeouts
 
@@ -91,10 +93,11 @@ def prepare(engine: Engine, timeouts: Timeouts, *, transaction_pooling: bool = F
 
     # Before SQLAlchemy asks the server about itself.
     @sa.event.listens_for(engine, "connect", insert=True)
-    def _connected(connection: Any, _record: Any) -> None:
+    def _connected(connection: Any, record: ConnectionPoolEntry) -> None:
         connection.silence = timeouts.silence
         connection.autocommit = True
-        connection.execute(_set_config(of_session, local=False))
+        said = connection.execute(f"{_set_config(of_session, local=False)}, {_SECONDS}")
+        set_clock(record, said.fetchone()[-1])
         connection.autocommit = False
         if transaction_pooling:
             connection.each_query = _set_config(settings | _BY_INDEX, local=True)
@@ -124,6 +127,8 @@ def _parameters(timeouts: Timeouts) -> dict[str, Any]:
 _DRIVER = {"client_encoding": "UTF8"}
 """A database in SQL_ASCII, which initdb makes under LANG=C, names no encoding, and the driver would
 give bytes in place of text."""
+
+_SECONDS = "CAST(extract(epoch FROM clock_timestamp()) AS TEXT)"
 
 _REPORTED = {
     "client_encoding": "UTF8",

@@ -1,0 +1,111 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The clock of one machine decides nothing for the others: ages are by the database's clock."""
+
+import json
+import re
+import shutil
+import subprocess
+import sys
+import uuid
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+import sqlalchemy as sa
+
+import treeclaim.store
+from tests.databases import empty_database
+from tests.service import schema_on
+from tests.store.upkeep import utc_now
+from treeclaim.model.claim import ConsumerClaim
+from treeclaim.model.inventory import Inventory
+from treeclaim.store import DatabaseSettings, Store
+from treeclaim.store.operations.providers import inventories, providers
+from treeclaim.store.schema.tables import feed, resource_providers, streams
+
+MACHINE = """
+import json, sys, uuid
+from treeclaim.model.extension.audit import Living
+from treeclaim.store import DatabaseSettings, Store
+from treeclaim.store.audit.orphans import orphaned
+from treeclaim.store.operations.providers import providers
+from treeclaim.store.store import KEEP
+
+store = Store(DatabaseSettings(sys.argv[1]))
+name = str(uuid.uuid4())
+store.write(providers.create, uuid=name, name=name, parent_uuid=None)
+living = Living({"INSTANCE": frozenset()}, older_than=3600)
+found = store.read(orphaned, 10, living)
+print(json.dumps({"pruned": store.prune(KEEP), "orphaned": found.count}))
+store.close()
+"""
+"""What a worker does on a machine: it writes, looks for orphans, and prunes."""
+
+WALL_CLOCK = re.compile(r"datetime\.(?:now|utcnow|today)\(|time\.time\(|func\.(?:now|current_)")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["postgresql", "mariadb"])
+@pytest.mark.parametrize("shift", ["+30h", "-30h"])
+def test_a_machine_whose_clock_is_off_prunes_closes_and_finds_nothing_young(kind, shift, tmp_path):
+    if shutil.which("faketime") is None:
+        pytest.skip("not installed: apt-get install faketime")
+    with empty_database(kind, tmp_path) as url:
+        schema_on(url)
+        store = Store(DatabaseSettings(url))
+        host = new_provider(store)
+        cursor = store.changes(None).cursor
+        store.write(providers.update, host, name="another name")
+        hold(store, host)
+        there = rows(store, feed)
+        assert on_a_machine(shift, url) == {"pruned": 0, "orphaned": 0}
+        assert on_a_machine("+0h", url) == {"pruned": 0, "orphaned": 0}
+        assert there <= rows(store, feed)
+        assert not any(row.closed_in for row in rows(store, streams))
+        assert not store.changes(cursor).complete
+        hour = timedelta(hours=1)
+        assert all(abs(row.created_at - utc_now()) < hour for row in rows(store, feed))
+        assert all(
+            abs(row.created_at - utc_now()) < hour for row in rows(store, resource_providers)
+        )
+        store.close()
+
+
+def on_a_machine(shift, url):
+    """What a worker found on a machine whose clock is off."""
+    command = ["faketime", "-f", shift, sys.executable, "-c", MACHINE, url]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=120)
+    return json.loads(done.stdout)
+
+
+def new_provider(store):
+    """Create a provider; return its uuid."""
+    name = str(uuid.uuid4())
+    store.write(providers.create, uuid=name, name=name, parent_uuid=None)
+    return name
+
+
+def hold(store, host):
+    """Let a consumer hold something of a provider."""
+    stock = Inventory(total=1, reserved=0, min_unit=1, max_unit=1, step_size=1, allocation_ratio=1)
+    store.write(inventories.replace_all, host, 0, {"VCPU": stock}, zero_capacity_allowed=True)
+    held = {host: {"VCPU": 1}}
+    consumer = str(uuid.uuid4())
+    store.replace_allocations([ConsumerClaim(consumer, held, "p", "u", None, "INSTANCE")])
+
+
+def rows(store, table):
+    """All rows of a table."""
+    with store.engine.connect() as connection:
+        return set(connection.execute(sa.select(table)))
+
+
+def test_nothing_in_the_store_asks_the_clock_of_its_machine():
+    folder = Path(treeclaim.store.__file__).parent
+    asking = [
+        path.relative_to(folder).as_posix()
+        for path in sorted(folder.rglob("*.py"))
+        if WALL_CLOCK.search(path.read_text())
+    ]
+    # There for SQLite, whose server is the machine.
+    assert asking == ["database/clock.py"]
