@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Watching: one reader of the change feed in each worker, for all who watch (decision 0015).
 
-`texts` writes answers and events, `log` keeps the latest news, `hub` reads the feed, and `watches`
-are those who wait for news.
+`texts` writes answers and events, `log` keeps the latest news, `channels` knows who watches what, `hub`
+reads the feed, and `watches` are those who wait for news.
 """
 
 from treeclaim.watching.hub import Hub
-from treeclaim.watching.texts import document, event
-from treeclaim.watching.watches import LongPoll, Stream, Trees, Watch
+from treeclaim.watching.texts import Message
+from treeclaim.watching.watches import LongPoll, Stream, Watch
 
-__all__ = ["Hub", "LongPoll", "Stream", "Trees", "Watch", "document", "event"]
+__all__ = ["Hub", "LongPoll", "Message", "Stream", "Watch"]

@@ -3,103 +3,225 @@
 
 import logging
 import threading
-from collections.abc import Callable
-from typing import Protocol
+import time
+from collections import deque
+from collections.abc import Iterator, Mapping
+from collections.abc import Set as AbstractSet
+from contextlib import contextmanager
 
 from treeclaim.model.changes import Cursor
-from treeclaim.model.errors import StoreUnavailableError
+from treeclaim.model.errors import OverloadedError, StoreUnavailableError
+from treeclaim.model.extension.cursor_text import written
+from treeclaim.model.extension.news import News, ProviderChange
+from treeclaim.rounds import Rounds
 from treeclaim.store import Store
-from treeclaim.store.feed.news import news_since
+from treeclaim.store.database.transactions import ReadTransaction
+from treeclaim.store.feed.news import members_of, news_since
 from treeclaim.store.feed.unread import present_cursor
-from treeclaim.watching.log import Log
+from treeclaim.watching.channels import Channel, Index, Listener
+from treeclaim.watching.texts import Message
 
 _LOG = logging.getLogger(__name__)
+
+Moves = Mapping[str, AbstractSet[str]]
+"""Named providers that have another tree now, with the former one and the new one."""
 
 LOOK_SECONDS = 0.4
 """Seconds between two looks at the feed: a write appears within a second, with the time that reading
 and sending take. A look is the small query of every read."""
 
+_LONGEST_WAIT = 30.0
+"""Seconds that anybody waits for the end of a look: as long as for any turn."""
 
-class Waiting(Protocol):
-    """A watcher that waits for news.
-
-    Attributes:
-        wake: Called from another thread when there is some; None before it can be.
-    """
-
-    wake: Callable[[], None] | None
+_MOST_CHANGES = 200_000
+"""Changes in the logs of all channels: some 60 MB, if all watchers stop reading at once."""
 
 
 class Hub:
     """Reads the feed while any watcher waits, and wakes them; thread-safe.
 
     Attributes:
-        log: The latest news. It is replaced, never changed, so no lock is needed to read it.
+        reached: The cursor, as text, up to which all channels have been told; it is replaced after
+            their logs are.
     """
 
     def __init__(self, store: Store, look_seconds: float = LOOK_SECONDS) -> None:
-        self.log = Log()
+        self.reached = ""
         self._store = store
         self._look_seconds = look_seconds
         self._lock = threading.Lock()
-        self._waiting: dict[Waiting, None] = {}
+        self._index = Index()
+        self._waiting: dict[Listener, Channel] = {}
+        self._left: deque[Channel] = deque()
         self._cursor: Cursor | None = None
-        self._pause = threading.Event()
-
-    def join(self, waiting: Waiting) -> int:
-        """Begin to wait; the log has everything committed from now on, from the returned number on.
-
-        Raises:
-            StoreUnavailableError: if the database does not answer.
-        """
-        with self._lock:
-            if self._cursor is None:
-                self._cursor = self._store.read(present_cursor)
-                self.log = self.log.broken()
-                threading.Thread(target=self._look_on, name="watching", daemon=True).start()
-            else:
-                # So that nobody is told of what was committed before he came.
-                self._look()
-            self._waiting[waiting] = None
-            return self.log.end
-
-    def leave(self, waiting: Waiting) -> None:
-        """Stop waiting; never blocks, so the event loop may call it."""
-        self._waiting.pop(waiting, None)
+        self._rounds = Rounds(self._round, self._begin, "reading the change feed for watchers")
 
     @property
     def waiting(self) -> int:
         """Return how many wait."""
         return len(self._waiting)
 
+    @property
+    def is_looking(self) -> bool:
+        """Tell whether a thread reads the feed; if not, there was none to be had."""
+        return self._rounds.is_under_way
+
+    def wake(self) -> None:
+        """Read the feed from now on; never blocks, so the event loop may call it."""
+        self._rounds.wake()
+
+    def join(self, listener: Listener) -> Channel:
+        """Begin to wait; the channel of everything has all that is committed from now on.
+
+        Raises:
+            StoreUnavailableError: if the database does not answer.
+            OverloadedError: if others held the feed for too long.
+        """
+        with self._locked():
+            if self._cursor is None:
+                self._cursor = self._store.read(present_cursor)
+                self.reached = written(self._cursor)
+            else:
+                # So that nobody is told of what was committed before he came.
+                self._look()
+            channel = self._index.everything
+            self._seat(listener, channel)
+        self.wake()
+        return channel
+
+    def narrow(
+        self, listener: Listener, roots: Mapping[str, str | None]
+    ) -> tuple[Channel, Message | None, int] | None:
+        """Let one who has joined hear of some trees only.
+
+        Args:
+            listener: The one.
+            roots: The root of each provider by which a tree is named, as of a moment after it had
+                joined; None for unknown ones.
+
+        Returns:
+            Its channel, what was new for it since it joined, and the bytes that it took; None if it
+            has to begin again, because one of the providers moved meanwhile.
+
+        Raises:
+            OverloadedError: if too many trees are watched, or others held the feed for too long.
+        """
+        with self._locked():
+            everything = self._index.everything
+            missed = None
+            if listener.next < everything.log.first:
+                return None
+            if listener.next < everything.log.end:
+                news = everything.log.since(listener.next).news
+                if any(
+                    news.changes[uuid].root != roots[uuid]
+                    for uuid in roots.keys() & news.changes.keys()
+                ):
+                    return None
+                missed = news.within(roots)
+            channel, taken = self._index.channel(roots)
+            everything.listeners.pop(listener, None)
+            self._seat(listener, channel)
+        if missed is None or missed.is_empty:
+            return channel, None, taken
+        return channel, Message(missed), taken
+
+    def _seat(self, listener: Listener, channel: Channel) -> None:
+        listener.next, listener.reached = channel.log.end, self.reached
+        channel.listeners[listener] = None
+        self._waiting[listener] = channel
+
+    def leave(self, listener: Listener) -> None:
+        """Stop waiting; never blocks, so the event loop may call it."""
+        channel = self._waiting.pop(listener, None)
+        if channel is not None:
+            channel.listeners.pop(listener, None)
+            self._left.append(channel)
+
+    @contextmanager
+    def _locked(self) -> Iterator[None]:
+        if not self._lock.acquire(timeout=_LONGEST_WAIT):
+            raise OverloadedError("change feed")
+        try:
+            self._forget_those_left()
+            yield
+        finally:
+            self._lock.release()
+
+    def _forget_those_left(self) -> None:
+        """Forget the channels that the last listener has left."""
+        for _ in range(len(self._left)):
+            channel = self._left.popleft()
+            if channel.named is not None and not channel.listeners:
+                self._index.discard(channel)
+
+    def _begin(self) -> None:
+        threading.Thread(target=self._look_on, name="watching", daemon=True).start()
+
     def _look_on(self) -> None:
         """Read the feed until no watcher waits."""
-        while True:
-            self._pause.wait(self._look_seconds)
-            try:
-                with self._lock:
-                    if not self._waiting:
-                        self._cursor = None
-                        return
-                    self._look()
-            except StoreUnavailableError:
-                # It has been logged; the watchers are told nothing, and nothing is lost.
-                continue
-            except Exception:  # noqa: BLE001 - the next look may succeed, and others watch on
-                _LOG.exception("The change feed could not be read for watchers")
+        self._rounds.run(lambda: time.sleep(self._look_seconds))
+
+    def _round(self) -> bool:
+        """Read the feed once; return whether anybody waits for more."""
+        try:
+            with self._locked():
+                if not self._waiting:
+                    self._cursor = None
+                    return False
+                self._look()
+        except StoreUnavailableError:
+            # It has been logged; the watchers are told nothing, and nothing is lost.
+            return True
+        return True
 
     def _look(self) -> None:
         cursor = self._cursor
         if cursor is None or self._store.positions() == cursor.positions:
             return
-        news = self._store.read(news_since, cursor)
-        if news is None:
+        found = self._store.read(self._news, cursor)
+        if found is None:
             # A restored database, or a row of another release: each must hear it by itself.
             self._cursor = self._store.read(present_cursor)
-            self.log = self.log.broken()
+            for channel in self._index.channels:
+                channel.log = channel.log.broken()
+            told = self._index.channels
         else:
-            self._cursor = news.cursor
-            self.log = self.log.extended(news)
-        for wake in {waiting.wake for waiting in list(self._waiting)}:
-            if wake is not None:
-                wake()
+            told = self._tell(*found)
+            self._cursor = found[0].cursor
+        self.reached = written(self._cursor)
+        for channel in told:
+            channel.wake()
+
+    def _news(
+        self, transaction: ReadTransaction, cursor: Cursor
+    ) -> tuple[News, Moves, dict[str, ProviderChange]] | None:
+        """Return what is new, which named providers moved, and who is in their trees, at one moment."""
+        news = news_since(transaction, cursor)
+        if news is None:
+            return None
+        moves = self._index.moves(news)
+        trees = set[str]().union(*moves.values())
+        return news, moves, members_of(transaction, trees)
+
+    def _tell(self, news: News, moves: Moves, members: dict[str, ProviderChange]) -> list[Channel]:
+        """Add news to the logs that they belong to; return whose."""
+        text = written(news.cursor)
+        told = self._index.divided(news, moves, members)
+        if not news.is_empty:
+            told[self._index.everything] = news
+        for channel, part in told.items():
+            channel.tell(Message(part, text))
+        self._index.follow(news, moves)
+        self._drop_too_much()
+        return list(told)
+
+    def _drop_too_much(self) -> None:
+        """Drop what was not taken in time where all logs together hold too much."""
+        channels = self._index.channels
+        held = sum(channel.log.changes for channel in channels)
+        while held > _MOST_CHANGES:
+            longest = max(channels, key=lambda channel: channel.log.changes)
+            held -= longest.log.changes
+            # Whoever has been told of all is told of what comes, the others begin again.
+            longest.log = longest.log.emptied()

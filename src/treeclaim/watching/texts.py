@@ -10,9 +10,44 @@ from treeclaim.model.extension import cursor_text
 from treeclaim.model.extension.news import News, Part, ProviderChange
 
 
-def document(news: News) -> bytes:
-    """Write news as JSON."""
-    return _document(news, cursor_text.written(news.cursor))
+class Message:
+    """News, and the texts that tell it, which are made once for all who get it.
+
+    Attributes:
+        news: What is told.
+        cursor: The text of its cursor.
+    """
+
+    __slots__ = ("_document", "_event", "cursor", "news")
+
+    def __init__(self, news: News, cursor: str | None = None) -> None:
+        self.news = news
+        self.cursor = cursor_text.written(news.cursor) if cursor is None else cursor
+        self._document: bytes | None = None
+        self._event: bytes | None = None
+
+    @property
+    def document(self) -> bytes:
+        """Return the news as JSON."""
+        if self._document is None:
+            changes = [_change(uuid, change) for uuid, change in self.news.changes.items()]
+            self._document = orjson.dumps(
+                {"changes": changes, "catalogue": self.news.catalogue, "cursor": self.cursor}
+            )
+        return self._document
+
+    @property
+    def event(self) -> bytes:
+        """Return the news as a server-sent event."""
+        if self._event is None:
+            cursor = self.cursor.encode("ascii")
+            self._event = b"id: %b\nevent: changes\ndata: %b\n\n" % (cursor, self.document)
+        return self._event
+
+    @property
+    def nbytes(self) -> int:
+        """Return the bytes of the texts that were made."""
+        return len(self._document or b"") + len(self._event or b"")
 
 
 def nothing_since(cursor: str) -> bytes:
@@ -20,28 +55,16 @@ def nothing_since(cursor: str) -> bytes:
     return orjson.dumps({"changes": [], "catalogue": False, "cursor": cursor})
 
 
-def event(news: News) -> bytes:
-    """Write news as a server-sent event."""
-    cursor = cursor_text.written(news.cursor)
-    text = _document(news, cursor)
-    return b"id: %b\nevent: changes\ndata: %b\n\n" % (cursor.encode("ascii"), text)
-
-
-def comment(news: News | None) -> bytes:
+def comment(cursor: str | None) -> bytes:
     """Write a comment that keeps the connection alive.
 
     Args:
-        news: What was passed over since the last event, which nobody needs to be told; the cursor
-            behind it is sent, so that a stream that has little to tell does not fall behind.
+        cursor: Behind what was passed over since the last event, which nobody needs to be told; it
+            is sent, so that a stream that has little to tell does not fall behind.
     """
-    if news is None:
+    if cursor is None:
         return b":\n\n"
-    return b":\nid: %b\n\n" % cursor_text.written(news.cursor).encode("ascii")
-
-
-def _document(news: News, cursor: str) -> bytes:
-    changes = [_change(uuid, change) for uuid, change in news.changes.items()]
-    return orjson.dumps({"changes": changes, "catalogue": news.catalogue, "cursor": cursor})
+    return b":\nid: %b\n\n" % cursor.encode("ascii")
 
 
 def _change(uuid: str, change: ProviderChange) -> dict[str, Any]:

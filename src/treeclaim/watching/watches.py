@@ -1,23 +1,25 @@
 # SPDX-License-Identifier: Apache-2.0
 """Watchers: what is sent to each, and when.
 
-A server's event loop asks them, so nothing here waits, takes a lock or asks the database.
+A server's event loop asks them, so nothing here waits or asks the database.
 """
 
 from collections.abc import Callable, Mapping
-from collections.abc import Set as AbstractSet
 from time import monotonic
 
-from treeclaim.model.extension.news import News
 from treeclaim.watching import texts
 from treeclaim.watching.hub import Hub
 from treeclaim.watching.log import Log
+from treeclaim.watching.texts import Message
 
 COMMENT_SECONDS = 15.0
 """Between two comments of a stream (contract page 99, section 4)."""
 
-Trees = Mapping[str, AbstractSet[str]]
-"""The trees that somebody watches, by the providers that were named."""
+RETRY_SECONDS = 1.0
+"""After which a watch that nobody reads the feed for asks for that again."""
+
+_WATCH_BYTES = 1_000
+"""That a watch takes with its place among the others, beside what it names."""
 
 
 class Watch:
@@ -25,8 +27,11 @@ class Watch:
 
     Attributes:
         wake: What the server wants to be called when there may be something to send.
+        nbytes: Bytes that it holds while it waits; what several name is counted where it came first.
         is_over: Whether nothing more will come.
         due: When `take` is to be called in any case, of the monotonic clock.
+        next: Number of the first entry of its channel's log that it has not been told.
+        reached: The cursor that the client has, or the hub had when this began to wait.
     """
 
     def __init__(self, hub: Hub, ends: float) -> None:
@@ -38,18 +43,46 @@ class Watch:
 
         Raises:
             StoreUnavailableError: if the database does not answer.
+            OverloadedError: if others held the feed for too long.
         """
-        self.wake: Callable[[], None] | None = None
+        self.wake: Callable[[], object] | None = None
+        self.nbytes = _WATCH_BYTES
         self.is_over = False
         self.due = ends
-        self.trees: Trees | None = None
+        self.next = 0
+        self.reached = ""
         self._hub = hub
         self._ends = ends
-        self._next = hub.join(self)
+        self._missed: Message | None = None
+        self._has_to_begin_again = False
+        self._channel = hub.join(self)
+
+    def narrow(self, roots: Mapping[str, str | None]) -> None:
+        """Watch some trees only, before anything is taken.
+
+        Args:
+            roots: The root of each provider by which a tree is named, as of a moment after this
+                began to wait; None for unknown ones.
+
+        Raises:
+            OverloadedError: if too many trees are watched, or others held the feed for too long.
+        """
+        found = self._hub.narrow(self, roots)
+        if found is None:
+            self._has_to_begin_again = True
+        else:
+            self._channel, self._missed, taken = found
+            self.nbytes += taken
 
     def take(self) -> bytes | None:
         """Return the data to send now, once; None if there is none."""
-        raise NotImplementedError
+        if not self._hub.is_looking:
+            self._hub.wake()
+        piece = self._taken()
+        self.due = self._due()
+        if not self._hub.is_looking:
+            self.due = min(self.due, monotonic() + RETRY_SECONDS)
+        return piece
 
     def finish(self) -> bytes | None:
         """Return the final data before the server stops."""
@@ -59,20 +92,25 @@ class Watch:
         """Stop waiting."""
         self._hub.leave(self)
 
-    def _news(self, log: Log) -> News:
-        """Return the news, once; there must be some."""
-        news = log.since(self._next)
-        self._next = log.end
-        if self.trees is None:
-            return news
-        found = news.within(self.trees)
-        self.trees = {named: roots | _came_to(named, news) for named, roots in self.trees.items()}
-        return found
+    def _taken(self) -> bytes | None:
+        raise NotImplementedError
 
+    def _due(self) -> float:
+        return self._ends
 
-def _came_to(named: str, news: News) -> AbstractSet[str]:
-    change = news.changes.get(named)
-    return frozenset() if change is None or change.trees is None else change.trees
+    def _is_behind(self, log: Log) -> bool:
+        """Tell whether it has missed something; its next request is told, by the usual way."""
+        return self._has_to_begin_again or self.next < log.first
+
+    def _news(self, log: Log) -> Message | None:
+        """Return the news, once, if there is some."""
+        missed, self._missed = self._missed, None
+        if missed is not None:
+            return missed
+        if self.next == log.end:
+            return None
+        number, self.next = self.next, log.end
+        return log.since(number)
 
 
 class Stream(Watch):
@@ -80,47 +118,38 @@ class Stream(Watch):
 
     def __init__(self, hub: Hub, ends: float) -> None:
         super().__init__(hub, ends)
-        self._passed_over: News | None = None
         self._plan()
-
-    def take(self) -> bytes | None:
-        """Return the next event, or a comment when one is due."""
-        log = self._hub.log
-        if self._next < log.first or monotonic() >= self._ends:
-            self.is_over = True
-            return None
-        piece = self._event(log) if self._next < log.end else None
-        if piece is None and monotonic() >= self._comment_due:
-            piece = texts.comment(self._passed_over)
-            self._passed_over = None
-        if piece is not None:
-            self._plan()
-        return piece
 
     def finish(self) -> bytes | None:
         """End the stream: the client comes again, with the cursor of the last event."""
         self.is_over = True
         return None
 
-    def _event(self, log: Log) -> bytes | None:
-        if self.trees is not None:
-            news = self._news(log)
-            written = b"" if news.is_empty else texts.event(news)
-        else:
-            news, written = self._shared(log)
-        self._passed_over = news if news.is_empty else None
-        return written or None
-
-    def _shared(self, log: Log) -> tuple[News, bytes]:
-        number, self._next = self._next, log.end
-        if number not in log.written:
-            news = log.since(number)
-            log.written[number] = (news, b"" if news.is_empty else texts.event(news))
-        return log.written[number]
+    def _taken(self) -> bytes | None:
+        """Return the next event, or a comment when one is due."""
+        # Before the log: then all is told up to there, if there is nothing in the log.
+        reached = self._hub.reached
+        log = self._channel.log
+        if self._is_behind(log) or monotonic() >= self._ends:
+            return self.finish()
+        piece = None
+        news = self._news(log)
+        if news is not None:
+            self.reached = news.cursor
+            piece = news.event
+        elif monotonic() >= self._comment_due:
+            piece = texts.comment(None if reached == self.reached else reached)
+            self.reached = reached
+        if piece is not None:
+            self._plan()
+        return piece
 
     def _plan(self) -> None:
         self._comment_due = monotonic() + COMMENT_SECONDS
-        self.due = min(self._ends, self._comment_due)
+        self.due = self._due()
+
+    def _due(self) -> float:
+        return min(self._ends, self._comment_due)
 
 
 class LongPoll(Watch):
@@ -129,29 +158,28 @@ class LongPoll(Watch):
     def __init__(self, hub: Hub, ends: float, cursor: str) -> None:
         """Begin to wait for news after a cursor."""
         super().__init__(hub, ends)
-        self._cursor = cursor
-        self._latest: News | None = None
-
-    def take(self) -> bytes | None:
-        """Return the answer, once there is one."""
-        log = self._hub.log
-        if self._next < log.first:
-            # The next request is told why, by the usual way.
-            return self._nothing()
-        if self._next < log.end:
-            self._latest = self._news(log)
-            if not self._latest.is_empty:
-                self.is_over = True
-                return texts.document(self._latest)
-        return self.finish() if monotonic() >= self._ends else None
+        self._last = cursor
 
     def finish(self) -> bytes | None:
-        """Answer that there is nothing new."""
-        if self._latest is None:
+        """Answer with what there is."""
+        self._ends = 0.0
+        return self._taken()
+
+    def _taken(self) -> bytes | None:
+        """Return the answer, once there is one."""
+        # Before the log, as above.
+        reached = self._hub.reached
+        log = self._channel.log
+        if self._is_behind(log):
             return self._nothing()
-        self.is_over = True
-        return texts.document(self._latest)
+        news = self._news(log)
+        if news is not None:
+            self.is_over = True
+            return news.document
+        if reached != self.reached:
+            self._last = reached
+        return self._nothing() if monotonic() >= self._ends else None
 
     def _nothing(self) -> bytes:
         self.is_over = True
-        return texts.nothing_since(self._cursor)
+        return texts.nothing_since(self._last)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """News for watchers: which providers changed, and which parts (contract page 99, section 4)."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from enum import IntFlag
@@ -50,11 +50,13 @@ class ProviderChange:
         generation: As it is now; None if the provider is gone.
         parts: What changed, at least.
         trees: Uuids of the roots that it has and had; None where that is not known.
+        root: Uuid of the root that it has now; None if the provider is gone.
     """
 
     generation: int | None
     parts: Part
     trees: AbstractSet[str] | None
+    root: str | None
 
     def after(self, earlier: "ProviderChange") -> "ProviderChange":
         """Return the two changes of one provider as one."""
@@ -63,7 +65,13 @@ class ProviderChange:
             self.generation,
             self.parts | earlier.parts,
             None if unknown else (self.trees or frozenset()) | (earlier.trees or frozenset()),
+            self.root,
         )
+
+    @property
+    def may_be_a_move(self) -> bool:
+        """Tell whether it may have come from another tree, from nowhere, or gone."""
+        return self.parts == EVERYTHING or self.trees != {self.root}
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,28 +93,40 @@ class News:
         """Tell whether there is no news."""
         return not self.changes and not self.catalogue
 
-    def after(self, earlier: "News") -> "News":
-        """Return earlier news and this as one."""
-        folded = dict(earlier.changes)
-        for uuid, change in self.changes.items():
-            known = folded.get(uuid)
-            folded[uuid] = change if known is None else change.after(known)
-        return News(self.cursor, folded, self.catalogue or earlier.catalogue)
+    @classmethod
+    def as_one(cls, several: Sequence["News"]) -> "News":
+        """Return news that follow each other as one; there must be some."""
+        folded = dict(several[0].changes)
+        for news in several[1:]:
+            for uuid, change in news.changes.items():
+                known = folded.get(uuid)
+                folded[uuid] = change if known is None else change.after(known)
+        return cls(several[-1].cursor, folded, any(news.catalogue for news in several))
 
-    def within(self, roots: Mapping[str, AbstractSet[str]]) -> "News":
-        """Return the part about some trees.
+    def within(self, roots: Mapping[str, str | None]) -> "News":
+        """Return the changes in some trees.
+
+        Those who were there all along, while the tree itself became another one because the provider
+        that stands for it moved, have not changed: `treeclaim.store.feed.news` adds them.
 
         Args:
-            roots: The trees of each provider by which they were named.
+            roots: The tree of each provider by which it is named, by the uuid of its root; None for
+                a provider that does not exist.
         """
-        wanted = set(roots).union(*roots.values())
-        for named in roots:
-            moved = self.changes.get(named)
-            if moved is not None and moved.trees is not None:
-                wanted |= moved.trees
+        wanted = set(roots).union(root for root in roots.values() if root is not None)
+        for named in roots.keys() & self.changes.keys():
+            wanted |= self.changes[named].trees or frozenset()
         kept = {
             uuid: change
             for uuid, change in self.changes.items()
             if change.trees is None or uuid in wanted or not wanted.isdisjoint(change.trees)
         }
         return News(self.cursor, kept, self.catalogue)
+
+    def beside(self, members: Mapping[str, ProviderChange]) -> "News":
+        """Return this with providers for which another tree became theirs, or the other way round."""
+        told = dict(self.changes)
+        for uuid, member in members.items():
+            change = told.get(uuid)
+            told[uuid] = member if change is None else change.after(member)
+        return News(self.cursor, told, self.catalogue)

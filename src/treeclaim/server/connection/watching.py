@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """An answer that continues with the news of a watch, as seen by its connection."""
 
+from functools import partial
+
 from treeclaim.server.http.exchange import Exchange
 from treeclaim.server.sharing.watchers import Watch, Watcher, Watchers
 
@@ -16,7 +18,7 @@ class Watching:
         self._watcher = watcher
         self._watch = watch
         self._exchange = exchange
-        watch.wake = watchers.wake
+        watch.wake = partial(watchers.wake, watcher)
         watchers.add(watcher)
 
     @property

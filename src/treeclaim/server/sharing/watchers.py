@@ -2,13 +2,19 @@
 """The connections that watch: how many there may be, and who looks after them when there is news."""
 
 import asyncio
+import logging
 import threading
-from collections.abc import Sequence
+from collections import OrderedDict
+from time import thread_time
 from typing import Protocol
 
-_AT_ONCE = 50
-"""Watchers that are looked after in one turn of the event loop: a millisecond, for each of which the
-loop has to write to a socket."""
+from treeclaim.rounds import Rounds
+
+_LOG = logging.getLogger(__name__)
+
+_TURN_SECONDS = 0.005
+"""Of processor time that watchers take of one turn of the event loop, before other clients have
+theirs: half of what a turn may take, as the last of them may need some more."""
 
 
 class Watch(Protocol):
@@ -18,11 +24,13 @@ class Watch(Protocol):
 
     Attributes:
         wake: Set by the server; called when there may be something to send.
+        nbytes: Bytes that it holds while it waits.
         is_over: Whether nothing more will come.
         due: When `take` is to be called in any case, of the monotonic clock.
     """
 
     wake: object
+    nbytes: int
     is_over: bool
     due: float
 
@@ -46,6 +54,10 @@ class Watcher(Protocol):
         """Send pending data."""
         ...
 
+    def drop(self) -> None:
+        """Close at once."""
+        ...
+
 
 class Watchers:
     """Those of one worker. Threads call `reserve`, `release` and `wake`, the event loop the rest."""
@@ -56,7 +68,8 @@ class Watchers:
         self._lock = threading.Lock()
         self._reserved = 0
         self._members: dict[Watcher, None] = {}
-        self._is_awake = False
+        self._woken: OrderedDict[Watcher, None] = OrderedDict()
+        self._rounds = Rounds(self._attend_some, self._begin, "attending to watchers")
 
     def __len__(self) -> int:
         """Return how many there are."""
@@ -83,27 +96,37 @@ class Watchers:
         """Look after it no more."""
         self._members.pop(watcher, None)
 
-    def wake(self) -> None:
-        """Attend to all watches soon."""
-        # A loop that has been closed has no watchers.
-        if not self._loop.is_closed():
-            self._loop.call_soon_threadsafe(self._begin)
+    def wake(self, watcher: Watcher) -> None:
+        """Attend to a watcher soon, after those who were woken before."""
+        with self._lock:
+            self._woken[watcher] = None
+        self._rounds.wake()
 
     def attend_all(self) -> None:
-        """Attend to all watches now."""
-        for watcher in list(self._members):
-            watcher.attend()
+        """Attend to all watchers soon."""
+        for watcher in self._members:
+            self.wake(watcher)
 
     def _begin(self) -> None:
-        if not self._is_awake:
-            self._is_awake = True
-            self._attend(list(self._members), 0)
+        # A loop that has been closed has no watchers.
+        if not self._loop.is_closed():
+            self._loop.call_soon_threadsafe(self._turn)
 
-    def _attend(self, watchers: Sequence[Watcher], first: int) -> None:
+    def _turn(self) -> None:
+        self._rounds.turn(lambda: self._loop.call_soon(self._turn))
+
+    def _attend_some(self) -> bool:
         """Look after some, and leave the rest to the next turn of the loop, after other clients."""
-        for watcher in watchers[first : first + _AT_ONCE]:
-            watcher.attend()
-        if first + _AT_ONCE < len(watchers):
-            self._loop.call_soon(self._attend, watchers, first + _AT_ONCE)
-        else:
-            self._is_awake = False
+        end = thread_time() + _TURN_SECONDS
+        while thread_time() < end:
+            with self._lock:
+                if not self._woken:
+                    return False
+                watcher, _ = self._woken.popitem(last=False)
+            try:
+                watcher.attend()
+            except Exception:  # noqa: BLE001 - it is the trouble of this one alone
+                # It comes again with its cursor; the others are to hear their news.
+                _LOG.exception("Dropped a watcher")
+                watcher.drop()
+        return True

@@ -43,6 +43,9 @@ _PROVIDER = sa.select(resource_providers.c.id).where(
 _BY_UUID = sa.select(resource_providers.c.id, resource_providers.c.uuid).where(
     resource_providers.c.uuid == sa.bindparam("uuid")
 )
+_UUID = sa.select(resource_providers.c.uuid).where(
+    resource_providers.c.id == sa.bindparam("provider_id")
+)
 _PARENT = sa.select(
     resource_providers.c.parent_provider_id, resource_providers.c.root_provider_id
 ).where(resource_providers.c.id == sa.bindparam("provider_id"))
@@ -155,8 +158,9 @@ def _set_root(transaction: WriteTransaction, item: Mapping[str, Any]) -> Repaire
         return Repaired(RepairResult.REFUSED, "Its parents end nowhere: see broken_parent.")
     if way[row.id][1] == top:
         return _GONE
+    left = transaction.row(_UUID, provider_id=way[row.id][1])
     set_root(transaction, {row.id}, top)
-    transaction.touch_providers([row.id])
+    transaction.touch_providers([row.id], tree=None if left is None else left.uuid)
     return _DONE
 
 

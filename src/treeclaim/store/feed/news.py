@@ -6,7 +6,6 @@ the feed itself has those of providers that are gone, and the roots that were le
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from collections.abc import Set as AbstractSet
 from typing import Any
 
 import sqlalchemy as sa
@@ -59,6 +58,46 @@ def news_since(transaction: ReadTransaction, since: Cursor | WrittenCursor) -> N
     return News(reached_by(rows), changes, any(row.kind == CATALOGUE for row in told))
 
 
+def news_within(transaction: ReadTransaction, news: News, roots: Mapping[str, str | None]) -> News:
+    """Return the part of some news that is about the trees of some providers.
+
+    Where one of these may have moved, all is told of the trees that it was and is in: the former have
+    left, and the latter have come, though nobody touched them.
+
+    Args:
+        transaction: Of the snapshot in which the news were read.
+        news: All of them.
+        roots: What `roots_of` says of these providers.
+    """
+    moved = [
+        change
+        for uuid in roots.keys() & news.changes.keys()
+        if (change := news.changes[uuid]).may_be_a_move
+    ]
+    trees: set[str] = set()
+    for change in moved:
+        trees |= change.trees or frozenset()
+        trees |= frozenset() if change.root is None else {change.root}
+    return news.within(roots).beside(members_of(transaction, trees))
+
+
+def members_of(transaction: ReadTransaction, trees: Collection[str]) -> dict[str, ProviderChange]:
+    """Return all providers of some trees, as providers that have another tree.
+
+    Args:
+        transaction: The one that reads.
+        trees: Uuids of their roots; those that do not exist have no providers.
+    """
+    found: dict[str, ProviderChange] = {}
+    for chunk in chunks(sorted(trees)):
+        for row in transaction.rows(_PRESENT.where(_ROOTS.c.uuid.in_(chunk))):
+            if row.root in trees:
+                found[row.uuid] = ProviderChange(
+                    row.generation, Part.PROVIDER, frozenset((row.root,)), row.root
+                )
+    return found
+
+
 def resolved(rows: Sequence[StreamRow], written: WrittenCursor) -> Cursor | None:
     """Return the cursor that a text means; None if its streams cannot be told from others.
 
@@ -86,15 +125,13 @@ def resolved(rows: Sequence[StreamRow], written: WrittenCursor) -> Cursor | None
     return Cursor(positions, written.epoch, frozenset(finished))
 
 
-def roots_of(
-    transaction: ReadTransaction, uuids: Collection[str]
-) -> Mapping[str, AbstractSet[str]]:
-    """Return the tree of each of some providers, by the uuid of its root; none of unknown ones."""
-    found = dict.fromkeys(uuids, frozenset[str]())
+def roots_of(transaction: ReadTransaction, uuids: Collection[str]) -> dict[str, str | None]:
+    """Return the tree of each of some providers, by the uuid of its root; None for unknown ones."""
+    found: dict[str, str | None] = dict.fromkeys(uuids)
     for chunk in chunks(sorted(uuids)):
         for row in transaction.rows(_PRESENT.where(resource_providers.c.uuid.in_(chunk))):
             if row.uuid in found:
-                found[row.uuid] = frozenset((row.root,))
+                found[row.uuid] = row.root
     return found
 
 
@@ -105,15 +142,24 @@ def _changes(
     by_id: dict[int, list[Any]] = {}
     for row in told:
         by_id.setdefault(row.object_id, []).append(row)
-    found = {row.uuid: _gone(row, by_id) for row in told if row.uuid is not None}
+    found: dict[str, ProviderChange] = {}
+    for row in told:
+        if row.uuid is not None:
+            _add(found, row.uuid, _gone(row, by_id))
     present = _present(transaction, by_id)
     for provider_id, of_provider in by_id.items():
         provider = present.get(provider_id)
         if provider is not None:
-            found[provider.uuid] = _changed(provider, of_provider)
+            _add(found, provider.uuid, _changed(provider, of_provider))
         elif any(row.format is None for row in of_provider):
             return None
     return found
+
+
+def _add(found: dict[str, ProviderChange], uuid: str, change: ProviderChange) -> None:
+    """Note a change, beside what became of earlier providers of that uuid."""
+    earlier = found.get(uuid)
+    found[uuid] = change if earlier is None else change.after(earlier)
 
 
 def _present(transaction: ReadTransaction, ids: Iterable[int]) -> dict[int, Any]:
@@ -126,7 +172,7 @@ def _present(transaction: ReadTransaction, ids: Iterable[int]) -> dict[int, Any]
 
 def _gone(deletion: Any, by_id: Mapping[int, Sequence[Any]]) -> ProviderChange:
     left = {row.tree for row in by_id[deletion.object_id] if row.tree is not None}
-    return ProviderChange(None, EVERYTHING, frozenset(left | {deletion.uuid}))
+    return ProviderChange(None, EVERYTHING, frozenset(left | {deletion.uuid}), None)
 
 
 def _changed(provider: Any, told: Sequence[Any]) -> ProviderChange:
@@ -134,6 +180,6 @@ def _changed(provider: Any, told: Sequence[Any]) -> ProviderChange:
     for row in told:
         parts |= EVERYTHING if row.format is None else Part(row.parts)
     if any(row.format is None for row in told):
-        return ProviderChange(provider.generation, parts, None)
+        return ProviderChange(provider.generation, parts, None, provider.root)
     trees = {provider.root} | {row.tree for row in told if row.tree is not None}
-    return ProviderChange(provider.generation, parts, frozenset(trees))
+    return ProviderChange(provider.generation, parts, frozenset(trees), provider.root)

@@ -11,6 +11,10 @@ from tests.api.resources.extension.clouds import EXTENDED, uuid_of
 from tests.api.resources.extension.watchers import EVENTS, PATH, place_on
 from tests.databases import KINDS
 from tests.service import HEADERS, client_of, services_on
+from treeclaim.api.protocol.errors import ApiError
+from treeclaim.api.protocol.request.validation import require_query
+from treeclaim.api.resources.extension.changes import schemas
+from treeclaim.model.microversions import Version
 
 ALL = ["provider", "inventories", "traits", "aggregates", "allocations"]
 
@@ -136,9 +140,12 @@ def test_only_what_was_or_is_in_a_tree_is_told(place, name):
     cursor = place.cursor
     place.move(f"{name} child", f"{name} 1")
     place.stock(roots[2])
-    for tree in (roots[0], roots[1], child):
-        told = what(place.changes(since=cursor, in_tree=tree))
-        assert told == {child: ["provider"], grandchild: ["provider"]}
+    moved = {child: ["provider"], grandchild: ["provider"]}
+    for tree in (roots[0], roots[1]):
+        assert what(place.changes(since=cursor, in_tree=tree)) == moved
+    # The tree of the child is another one: all of the former has left, all of this one has come.
+    both = moved | {root: ["provider"] for root in roots[:2]}
+    assert what(place.changes(since=cursor, in_tree=child)) == both
     place.write("DELETE", f"/resource_providers/{grandchild}")
     for tree in (roots[0], roots[1], child, grandchild):
         assert what(place.changes(since=cursor, in_tree=tree))[grandchild] == "deleted"
@@ -291,6 +298,15 @@ def test_a_server_that_cannot_hold_watchers_does_not_wait_and_sends_no_events(tm
         assert client.get(PATH, headers=headers | EVENTS).status_code == 406
         both = headers | {"accept": "text/event-stream, application/json;q=0.1"}
         assert client.get(PATH, headers=both).headers["content-type"] == "application/json"
+
+
+def test_more_trees_than_may_be_named_are_refused():
+    # No client of Python sends a query as long as that.
+    schema = schemas.QUERY.at(Version(1, 39))
+    trees = [uuid_of(f"tree {number}") for number in range(schemas.MOST_TREES + 1)]
+    require_query(schema, {"in_tree": f"in:{','.join(trees[1:])}"})
+    with pytest.raises(ApiError, match="too long"):
+        require_query(schema, {"in_tree": f"in:{','.join(trees)}"})
 
 
 def test_more_watchers_than_there_may_be_are_told_to_come_later(tmp_path):

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """GET /treeclaim/changes (contract page 99, section 4; decision 0015)."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
 from http import HTTPStatus
@@ -20,9 +20,9 @@ from treeclaim.model.extension import cursor_text
 from treeclaim.model.extension.cursor_text import UnreadableCursorError, WrittenCursor
 from treeclaim.model.extension.news import News
 from treeclaim.store.database.transactions import ReadTransaction
-from treeclaim.store.feed.news import news_since, roots_of
+from treeclaim.store.feed.news import news_since, news_within, roots_of
 from treeclaim.store.feed.unread import present_cursor
-from treeclaim.watching import LongPoll, Stream, Trees, Watch, document, event
+from treeclaim.watching import LongPoll, Message, Stream, Watch
 
 ADOPT_KEY = "treeclaim.adopt"
 """Where a server that can hold watchers leaves, in the WSGI environment, a function that takes a
@@ -60,11 +60,11 @@ class _Found:
 
     Attributes:
         news: What is new since the cursor; None if that cannot be known any more.
-        trees: The trees that were asked for; None for all.
+        roots: The root of each provider by which a tree was asked for; None for all trees.
     """
 
     news: News | None
-    trees: Trees | None
+    roots: Mapping[str, str | None] | None
 
 
 def list_changes(call: Call) -> Reply:
@@ -85,8 +85,9 @@ def list_changes(call: Call) -> Reply:
             )
         is_answered = not asked.is_stream and not found.news.is_empty
         if watch is None or asked.adopt is None or is_answered:
-            return _whole(document(found.news))
-        watch.trees = found.trees
+            return _whole(Message(found.news).document)
+        if found.roots is not None:
+            watch.narrow(found.roots)
         if not asked.adopt(watch):
             raise OverloadedError(_WATCHERS)
         unless_adopted.pop_all()
@@ -149,8 +150,8 @@ def _found(transaction: ReadTransaction, asked: _Asked) -> _Found:
         news = news_since(transaction, asked.since)
     if news is None or not asked.trees:
         return _Found(news, None)
-    trees = roots_of(transaction, asked.trees)
-    return _Found(news.within(trees), trees)
+    roots = roots_of(transaction, asked.trees)
+    return _Found(news_within(transaction, news, roots), roots)
 
 
 def _whole(body: bytes) -> Reply:
@@ -159,4 +160,4 @@ def _whole(body: bytes) -> Reply:
 
 def _opening(asked: _Asked, news: News) -> bytes:
     """Return how a stream begins: what is new, or where the client is; else a sign of life."""
-    return b":\n\n" if news.is_empty and asked.since is not None else event(news)
+    return b":\n\n" if news.is_empty and asked.since is not None else Message(news).event

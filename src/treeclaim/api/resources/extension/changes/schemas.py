@@ -13,6 +13,9 @@ PATH = "/treeclaim/changes"
 LONGEST_WAIT = 60
 """Seconds (contract page 99, section 4)."""
 
+MOST_TREES = 2_000
+"""Uuids of `in_tree`: as many as have room in the longest head of a request, and some more."""
+
 
 def query(_version: Version) -> Schema:
     """Return the schema of the query."""
@@ -20,7 +23,7 @@ def query(_version: Version) -> Schema:
         {},
         {
             "since": {"type": "string", "maxLength": cursor_text.LONGEST},
-            "in_tree": filters.UUIDS,
+            "in_tree": filters.UUIDS | {"maxLength": len("in:") + 37 * MOST_TREES - 1},
             "wait": {"type": "string", "pattern": "^([0-9]|[1-5][0-9]|60)$"},
         },
     )

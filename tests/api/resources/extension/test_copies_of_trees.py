@@ -1,0 +1,143 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Copies of some trees, by list and watch, equal a full read, whatever moves in or out."""
+
+import json
+import random
+import threading
+
+import pytest
+
+from tests.api.resources.extension.clouds import uuid_of
+from tests.api.resources.extension.watchers import PATH, SECONDS, place_on
+from tests.databases import KINDS
+from tests.servers import eventually
+from treeclaim.client import Client, follow
+from treeclaim.client import watching as client_watching
+
+NAMES = [f"provider {number}" for number in range(8)]
+WATCHED = [
+    ["provider 0"],
+    ["provider 1"],
+    ["provider 5"],
+    ["provider 2", "provider 6"],
+    ["nobody", "provider 7"],
+]
+
+
+@pytest.fixture(scope="module", params=KINDS)
+def place(request, tmp_path_factory):
+    """A service with watchers, on each database."""
+    with place_on(request.param, tmp_path_factory.mktemp("trees")) as place:
+        yield place
+
+
+class Cloud:
+    """Some providers that are made, moved, changed and deleted at random."""
+
+    def __init__(self, place, seed):
+        """Make the first ones."""
+        self._place = place
+        self._random = random.Random(seed)
+        for name in NAMES[:6]:
+            self.write(name, 1)
+
+    def act(self):
+        """Do one thing; what the service refuses is left."""
+        name = self._random.choice(NAMES)
+        self.write(name, self._random.randrange(8))
+
+    def write(self, name, what):
+        """Delete, change or move a provider; make it if it is not there."""
+        http, path = self._place.http, f"/resource_providers/{uuid_of(name)}"
+        shown = http.get(path)
+        parent = self._random.choice([None, *map(uuid_of, NAMES)])
+        if shown.status_code == 404:
+            body = {"name": name, "uuid": uuid_of(name), "parent_provider_uuid": parent}
+            http.post("/resource_providers", json=body)
+        elif what == 0:
+            http.delete(path)
+        elif what == 1:
+            self._place.stock(uuid_of(name), self._random.randrange(1, 100))
+        else:
+            http.put(path, json={"name": name, "parent_provider_uuid": parent})
+
+
+class Copy:
+    """A copy that asks for what changed, from time to time.
+
+    Attributes:
+        providers: By uuid.
+    """
+
+    def __init__(self, client, named):
+        """List."""
+        self._client = client
+        self._filters = {"in_tree": f"in:{','.join(map(uuid_of, named))}"}
+        self.providers, self._cursor = self.listed()
+
+    def listed(self):
+        """A full read, and its cursor."""
+        return client_watching._listed(self._client, self._filters)
+
+    def ask(self):
+        """Take in what changed."""
+        found = client_watching._got(self._client, PATH, {"since": self._cursor} | self._filters)
+        self.take_in(found)
+
+    def take_in(self, document):
+        """Read again what is told to have changed."""
+        changes = client_watching.Changes.of(document)
+        client_watching._take_in(self._client, self._filters, self.providers, changes)
+        self._cursor = changes.cursor
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_copy_of_trees_that_asks_now_and_then_equals_a_full_read(place, seed):
+    cloud, choice = Cloud(place, seed), random.Random(seed)
+    with Client(str(place.http.base_url), token="admin") as client:
+        copies = [Copy(client, named) for named in WATCHED]
+        for _ in range(12):
+            for _ in range(choice.choice((1, 1, 2, 5))):
+                cloud.act()
+            for copy in copies:
+                if choice.random() < 0.6:
+                    copy.ask()
+                    assert copy.providers == copy.listed()[0]
+
+
+def test_copies_of_trees_that_are_followed_equal_a_full_read(place):
+    cloud = Cloud(place, 7)
+    latest, is_over = {}, threading.Event()
+
+    def keep(number):
+        with Client(str(place.http.base_url), token="admin") as client:
+            trees = [uuid_of(name) for name in WATCHED[number]]
+            for providers in follow(client, in_tree=trees):
+                latest[number] = json.dumps(providers, sort_keys=True)
+                if is_over.is_set():
+                    return
+
+    threads = [
+        threading.Thread(target=keep, args=(number,), daemon=True)
+        for number in range(len(WATCHED))
+    ]
+    for thread in threads:
+        thread.start()
+    eventually(lambda: len(latest) == len(WATCHED), "all have listed", SECONDS)
+    with Client(str(place.http.base_url), token="admin") as client:
+        copies = [Copy(client, named) for named in WATCHED]
+        for _ in range(4):
+            for _ in range(8):
+                cloud.act()
+            for number, copy in enumerate(copies):
+                expected = json.dumps(copy.listed()[0], sort_keys=True)
+                eventually(
+                    lambda number=number, expected=expected: latest[number] == expected,
+                    "an equal copy",
+                    SECONDS,
+                )
+        is_over.set()
+        for name in NAMES:
+            cloud.write(name, 1)
+    for thread in threads:
+        thread.join(SECONDS)

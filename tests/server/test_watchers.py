@@ -1,0 +1,129 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Who looks after the connections that watch: each that is woken, and others between them."""
+
+import asyncio
+from time import thread_time
+
+from treeclaim.server.sharing.watchers import Watchers
+
+MANY = 1_000
+
+
+class Member:
+    """A connection that watches.
+
+    Attributes:
+        times: How often it was attended to.
+        is_dropped: Whether it was closed.
+    """
+
+    def __init__(self, watchers, act=None):
+        """Watch; do something each time."""
+        self.times = 0
+        self.is_dropped = False
+        self._act = act
+        watchers.add(self)
+
+    def attend(self):
+        """Count."""
+        self.times += 1
+        if self._act is not None:
+            self._act(self)
+
+    def drop(self):
+        """Close."""
+        self.is_dropped = True
+
+
+async def settled(members, times):
+    """Give the loop turns until each has been attended to so often."""
+    for _ in range(10 * MANY):
+        if all(member.times >= times for member in members):
+            return
+        await asyncio.sleep(0)
+
+
+def wake_all(watchers, members):
+    """Wake all, as news does."""
+    for member in members:
+        watchers.wake(member)
+
+
+def test_a_wake_in_the_middle_of_a_round_reaches_all():
+    async def scene():
+        watchers = Watchers(asyncio.get_running_loop(), MANY)
+        news, heard = 1, {}
+
+        def hear(member):
+            nonlocal news
+            heard[member] = news
+            if member is late and member.times == 1:
+                news = 2
+                wake_all(watchers, members)
+
+        members = [Member(watchers, hear) for _ in range(MANY)]
+        late = members[MANY * 9 // 10]
+        wake_all(watchers, members)
+        await settled(members, 1)
+        await settled(members[:1], 2)
+        for _ in range(MANY):
+            await asyncio.sleep(0)
+        assert set(heard.values()) == {2}
+
+    asyncio.run(scene())
+
+
+def test_one_that_fails_is_dropped_and_the_others_hear_of_this_and_the_next():
+    def fail(_member):
+        raise ValueError
+
+    async def scene():
+        watchers = Watchers(asyncio.get_running_loop(), MANY)
+        members = [Member(watchers) for _ in range(120)]
+        broken = Member(watchers, fail)
+        everybody = [*members[:60], broken, *members[60:]]
+        for times in (1, 2):
+            wake_all(watchers, everybody)
+            await settled(members, times)
+            assert {member.times for member in members} == {times}
+        assert broken.is_dropped
+
+    asyncio.run(scene())
+
+
+def work_for_a_millisecond(_member):
+    """Take processor time."""
+    end = thread_time() + 0.001
+    while thread_time() < end:
+        pass
+
+
+def test_a_turn_of_the_loop_ends_after_some_milliseconds_of_work_for_watchers():
+    async def scene():
+        watchers = Watchers(asyncio.get_running_loop(), MANY)
+        members = [Member(watchers, work_for_a_millisecond) for _ in range(100)]
+        wake_all(watchers, members)
+        done = []
+        while not done or done[-1] < len(members):
+            await asyncio.sleep(0)
+            done.append(sum(member.times for member in members))
+        in_a_turn = [after - before for before, after in zip([0, *done], done, strict=False)]
+        # A millisecond each, and five for all.
+        assert max(in_a_turn) <= 6
+
+    asyncio.run(scene())
+
+
+def test_one_that_is_woken_without_a_pause_keeps_nobody_waiting():
+    async def scene():
+        watchers = Watchers(asyncio.get_running_loop(), MANY)
+        restless = Member(watchers, watchers.wake)
+        others = [Member(watchers) for _ in range(100)]
+        watchers.wake(restless)
+        wake_all(watchers, others)
+        await settled(others, 1)
+        assert {member.times for member in others} == {1}
+        # The loop has other things to do all along, and gets them done.
+        await asyncio.sleep(0)
+
+    asyncio.run(scene())
