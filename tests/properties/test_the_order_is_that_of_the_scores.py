@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from tests.properties.forest_adapter import Found, ask, every_path, forest_of, lowered
 from tests.reference.candidates import Reference
 from tests.reference.scores import Scores
-from tests.reference.strategies import clouds, easy_requests, ordered_requests, worlds
+from tests.reference.strategies import clouds, easy_requests, ordered_requests, rivals, worlds
 
 WORLDS = int(os.environ.get("TREECLAIM_PROPERTY_EXAMPLES", "25"))
 REQUESTS_EACH = 4
@@ -25,6 +25,9 @@ NEARLY_HALF = 1e-3
 
 @st.composite
 def questions(draw):
+    if draw(st.integers(0, 2)) == 0:
+        world, request = draw(rivals())
+        return world, [request]
     if draw(st.booleans()):
         world = draw(clouds())
         return world, [draw(easy_requests(world)) for _ in range(REQUESTS_EACH)]

@@ -297,6 +297,33 @@ def easy_requests(draw, world):
 
 
 @st.composite
+def rivals(draw):
+    """A host or two with unlike devices, and an ordered request of groups that compete for them."""
+    providers = []
+    for number in range(draw(st.integers(1, 2))):
+        root = f"h{number}"
+        providers.append(Provider(root, None, {"VCPU": Stock(total=8)}))
+        for child in range(draw(st.integers(2, 4))):
+            total = draw(st.integers(1, 8))
+            stock = Stock(total=total, used=draw(st.integers(0, total)))
+            traits = frozenset(draw(st.sets(st.sampled_from(TRAITS), max_size=1)))
+            providers.append(Provider(f"{root}d{child}", root, {"FPGA": stock}, traits))
+    world = World(tuple(providers))
+    groups = tuple(
+        Group(f"_{number}", {"FPGA": draw(st.sampled_from([1, 1, 2]))})
+        for number in range(draw(st.integers(2, 4)))
+    )
+    suffixes = [group.suffix for group in groups]
+    isolated = draw(st.sampled_from([frozenset(), frozenset(suffixes), frozenset(suffixes[:2])]))
+    preferred = tuple((suffix, "CUSTOM_FAST", draw(st.booleans()), 1) for suffix in suffixes)
+    request = Request(groups, isolated=isolated, preferred=preferred)
+    terms = draw(st.lists(terms_for(request), min_size=1, max_size=2))
+    if not any(name == "preferred" for name, _, _ in terms):
+        terms.append(("preferred", (), 1))
+    return world, replace(request, order=tuple(terms))
+
+
+@st.composite
 def worlds_with_a_pool(draw):
     """Hosts in racks, and a pool that shares its disk with some of them."""
     hosts = [

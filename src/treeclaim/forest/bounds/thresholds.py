@@ -43,6 +43,24 @@ BEST_PAIRS = 256
 """Pairs of a partial candidate and an option that are looked at together where candidates are drawn
 by their scores: it takes hardly longer than to look at one."""
 
+LOOSE_CANDIDATES = 256
+"""Partial candidates that are looked at in a tree before its bounds are made closer, which takes as
+long as to look at some hundred more."""
+
+LOOSE_FOR_EACH = 16
+"""So many more for each candidate that was found."""
+
+CLOSE_CANDIDATES = 1024
+"""Partial candidates that are looked at in a tree before each that stands first is judged alone, as
+closely as possible."""
+
+FEW_CLOSE_TREES = 16
+"""After so many trees with closer bounds all others get them at once."""
+
+MOST_RIVAL_WORTHS = 2**19
+"""What slots and providers may be worth to each other, as numbers that are written down together:
+four megabytes. With more, each slot is given the best of its options, as if it were alone."""
+
 # -- how many fit --------------------------------------------------------------------------------
 
 FEW_TREES_WRITTEN = 64

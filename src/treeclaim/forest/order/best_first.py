@@ -11,7 +11,7 @@ cannot come first, but for what is looked at together with the first for the sak
 
 import heapq
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import count
 from typing import NamedTuple
 
@@ -28,6 +28,12 @@ from treeclaim.forest.solve.partial.combiner import Combiner
 from treeclaim.forest.solve.problem import Problem
 from treeclaim.forest.solve.stage import stage_of
 from treeclaim.forest.table.columns import Mask, Rows
+
+_NEVER = 2**60
+"""More partial candidates than are ever looked at."""
+
+_SELDOM = 16
+"""Where to judge single ones closely changed nothing for long, it is tried once in so many times."""
 
 
 class Scored(NamedTuple):
@@ -54,6 +60,7 @@ class _Waiting:
         block: Partial or complete candidates.
         stage: Where the partial ones grow, and numbers of the anchors of its indices.
         depth: Steps that were taken.
+        is_close: Which rows have closer bounds; None if none has.
     """
 
     bound: Floats
@@ -61,16 +68,18 @@ class _Waiting:
     block: Block
     stage: "_Ready"
     depth: int
+    is_close: Mask | None
 
     @property
     def first(self) -> tuple[float, tuple[int, ...]]:
         """Return what the queue is ordered by."""
         return -float(self.bound[0]), tuple(self.key[0].tolist())
 
-    def rest(self, start: int) -> "_Waiting":
-        """Return the rows from one on."""
-        block = self.block.part(slice(start, None))
-        return _Waiting(self.bound[start:], self.key[start:], block, self.stage, self.depth)
+    def part(self, rows: slice) -> "_Waiting":
+        """Return a range of the rows."""
+        is_close = None if self.is_close is None else self.is_close[rows]
+        block = self.block.part(rows)
+        return _Waiting(self.bound[rows], self.key[rows], block, self.stage, self.depth, is_close)
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,10 +125,16 @@ class _Ready:
     Attributes:
         anchors: Their numbers, by index.
         combiner: Extends partial candidates.
+        looked_at: How many partial candidates of each were looked at, by index.
     """
 
     anchors: Rows
     combiner: Combiner
+    looked_at: Rows
+
+    def note(self, indices: Rows) -> None:
+        """Count partial candidates that were looked at, each with the index of its anchor."""
+        self.looked_at[:] += np.bincount(indices, minlength=len(self.anchors))
 
 
 class BestFirst:
@@ -141,6 +156,7 @@ class BestFirst:
         self._number = count()
         self._size = thresholds.FIRST_BEST_TREES
         self._dead_ends = 0
+        self._closeness = _Closeness(scoring)
         some = all_anchors(problem) if anchors is None else anchors
         self._push(_Unseen(scoring.ceilings(some), some))
 
@@ -154,7 +170,7 @@ class BestFirst:
                 if isinstance(waiting, _Unseen):
                     self._make_ready(waiting)
                 elif waiting.depth < len(self._steps):
-                    self._extend(waiting)
+                    self._go_on(waiting)
                 else:
                     yield self._emit(waiting)
 
@@ -172,10 +188,37 @@ class BestFirst:
         if not len(live):
             return
         self._problem.budget.hold(stage.nbytes)
-        ready = _Ready(anchors, stage.combiner)
+        ready = _Ready(anchors, stage.combiner, np.zeros(len(anchors), dtype=np.int64))
         rules = self._problem.rules
         block = Block.empty(live, len(self._problem.relations), len(rules.lists))
         self._push_sorted(block, ready, 0)
+
+    def _go_on(self, waiting: _Waiting) -> None:
+        """Extend the partial candidates that stand first, or bound them closer."""
+        looked_at = int(waiting.stage.looked_at[waiting.block.anchor[0]])
+        is_close = waiting.is_close is not None and waiting.is_close[0]
+        if self._closeness.is_for_each(looked_at):
+            self._judge_first(waiting)
+        elif is_close or not self._closeness.is_for_tree(looked_at):
+            self._extend(waiting)
+        else:
+            self._problem.budget.hold(-waiting.block.nbytes)
+            self._push_sorted(waiting.block, waiting.stage, waiting.depth)
+
+    def _judge_first(self, waiting: _Waiting) -> None:
+        """Extend the first of some partial candidates alone, unless another one comes before it."""
+        first, others = waiting.part(slice(1)), waiting.part(slice(1, None))
+        self._problem.budget.hold(-waiting.block.nbytes)
+        self._push_counted(others)
+        partial = self._partial(first.block, first.stage, first.depth)
+        bound = self._scoring.closest_bound(partial)
+        is_less = bound < first.bound[0]
+        self._closeness.note_judged(is_less=is_less)
+        if is_less:
+            self._push_counted(replace(first, bound=np.array([bound])))
+        else:
+            self._problem.budget.hold(first.block.nbytes)
+            self._extend(first)
 
     def _extend(self, waiting: _Waiting) -> None:
         """Take one step with the partial candidates that stand first."""
@@ -184,7 +227,10 @@ class BestFirst:
             waiting.depth, waiting.block, thresholds.BEST_PAIRS, closely=closely
         )
         self._problem.budget.hold(-waiting.block.nbytes)
-        self._push_counted(waiting.rest(taken))
+        if self._closeness.is_possible:
+            waiting.stage.note(grown.anchor)
+        if taken < len(waiting.bound):
+            self._push_counted(waiting.part(slice(taken, None)))
         if len(grown):
             self._push_sorted(grown, waiting.stage, waiting.depth + 1)
         else:
@@ -197,21 +243,38 @@ class BestFirst:
 
     def _push_sorted(self, block: Block, ready: _Ready, depth: int) -> None:
         """Let partial or complete candidates wait at their places in the queue."""
-        anchor = ready.anchors[block.anchor]
+        is_close = None
         if depth == len(self._steps):
             self._dead_ends = 0
-            if self._first_anchors is not None:
-                are_first = self._first_anchors.are_first(Found(anchor, block.chosen))
-                if not are_first.all():
-                    block = block.take(np.flatnonzero(are_first))
-                    anchor = ready.anchors[block.anchor]
+            block = self._distinct(block, ready)
             bound = self._scoring.scores(block.chosen)
         else:
-            filled = frozenset(step.slot for step in self._steps[:depth] if step.slot is not None)
-            bound = self._scoring.bounds(Partial(anchor, block.chosen, filled))
-        key = self._key(anchor, block, depth)
+            partial = self._partial(block, ready, depth)
+            bound = self._scoring.bounds(partial)
+            is_close = self._closeness.of_trees(ready.looked_at[block.anchor], partial.anchor)
+            if is_close is not None:
+                bound[is_close] = self._scoring.closer_bounds(partial.part(is_close))
+        key = self._key(ready.anchors[block.anchor], block, depth)
         order = np.lexsort((*key.T[::-1], -bound))
-        self._push_counted(_Waiting(bound[order], key[order], block.take(order), ready, depth))
+        if is_close is not None:
+            # What can become no candidate comes last.
+            order = order[: np.count_nonzero(bound > -np.inf)]
+            is_close = is_close[order]
+        self._push_counted(
+            _Waiting(bound[order], key[order], block.take(order), ready, depth, is_close)
+        )
+
+    def _partial(self, block: Block, ready: _Ready, depth: int) -> Partial:
+        filled = frozenset(step.slot for step in self._steps[:depth] if step.slot is not None)
+        return Partial(ready.anchors[block.anchor], block.chosen, filled)
+
+    def _distinct(self, block: Block, ready: _Ready) -> Block:
+        """Leave out complete candidates that an earlier anchor has too."""
+        if self._first_anchors is None:
+            return block
+        found = Found(ready.anchors[block.anchor], block.chosen)
+        are_first = self._first_anchors.are_first(found)
+        return block if are_first.all() else block.take(np.flatnonzero(are_first))
 
     def _key(self, anchor: Rows, block: Block, depth: int) -> Choices:
         """Return where candidates stand in the usual order: anchor, then step by step."""
@@ -230,8 +293,61 @@ class BestFirst:
         if self._queue:
             end = _before(waiting, self._queue[0][:2])
         self._problem.budget.hold(-block.nbytes)
-        self._push_counted(waiting.rest(end))
+        self._closeness.note_found(end)
+        if end < len(waiting.bound):
+            self._push_counted(waiting.part(slice(end, None)))
         return Scored(waiting.key[:end, 0], block.chosen[:end], waiting.bound[:end])
+
+
+class _Closeness:
+    """Decides where it is worth it to bound partial candidates closer: where many were looked at."""
+
+    def __init__(self, scoring: Scoring) -> None:
+        # Where there are no closer bounds, nothing is ever too much.
+        self.is_possible = scoring.has_closer_bounds
+        self._most = thresholds.LOOSE_CANDIDATES if self.is_possible else _NEVER
+        self._most_in_trees = thresholds.CLOSE_CANDIDATES if self.is_possible else _NEVER
+        self._trees: set[int] = set()
+        self._in_vain = 0
+
+    def of_trees(self, looked_at: Rows, anchors: Rows) -> Mask | None:
+        """Tell which partial candidates to bound by what their trees offer; None for none.
+
+        Args:
+            looked_at: How many of its tree were looked at, for each.
+            anchors: Numbers of the trees.
+        """
+        if self._most >= _NEVER:
+            return None
+        are_many: Mask = looked_at > self._most
+        if not are_many.any():
+            return None
+        self._trees.update(anchors[are_many].tolist())
+        if len(self._trees) > thresholds.FEW_CLOSE_TREES:
+            self._most = -_NEVER
+        return are_many
+
+    def note_found(self, count: int) -> None:
+        """Note candidates that were found: so much more may be looked at."""
+        self._most += count * thresholds.LOOSE_FOR_EACH
+        self._most_in_trees += count * thresholds.LOOSE_FOR_EACH
+
+    def is_for_tree(self, looked_at: int) -> bool:
+        """Tell the same for a single one."""
+        return looked_at > self._most
+
+    def is_for_each(self, looked_at: int) -> bool:
+        """Tell whether each is to be judged alone, as that did not help enough."""
+        if looked_at <= self._most_in_trees:
+            return False
+        if self._in_vain > thresholds.PATIENCE:
+            self._in_vain += 1
+            return not self._in_vain % _SELDOM
+        return True
+
+    def note_judged(self, *, is_less: bool) -> None:
+        """Note whether to judge one alone has changed anything."""
+        self._in_vain = 0 if is_less else self._in_vain + 1
 
 
 def _before(waiting: _Waiting, top: tuple[float, tuple[int, ...]]) -> int:

@@ -6,43 +6,60 @@ from functools import partial
 
 import numpy as np
 
+from treeclaim.forest.order.rivals import NOTHING, RivalBounds
+from treeclaim.forest.order.terms.combination import Sum, Units, without_units
 from treeclaim.forest.order.terms.making import value_of
-from treeclaim.forest.order.terms.term import Partial, TermValue
+from treeclaim.forest.order.terms.term import Partial
 from treeclaim.forest.order.totals import ClassTotals, Floats, totals_of
 from treeclaim.forest.solve.partial.blocks import Choices
 from treeclaim.forest.solve.problem import Problem
 from treeclaim.forest.table.columns import Rows
 from treeclaim.model.extension.order import DECIMALS, Order
 
-_NOISE = 2e-15
-"""Added to ceilings before they are rounded: sums of sixteen terms differ by less when they are
-added in another order, and a ceiling must not be below a score."""
 
-
-def rounded(scores: Floats) -> Floats:
+def score_of(value: Units) -> Floats:
     """Return scores as they are shown and compared."""
-    found: Floats = np.round(scores, DECIMALS)
+    found: Floats = np.round(without_units(value), DECIMALS)
     return found
 
 
 class Scoring:
-    """Scores of the candidates of one search, which splits nothing."""
+    """Scores of the candidates of one search, which splits nothing.
 
-    def __init__(self, value: TermValue) -> None:
-        """Take the weighted mean of all terms."""
+    No bound is below what it bounds, and one that is attained is equal to it: see `Sum`.
+    """
+
+    def __init__(self, value: Sum, rivals: RivalBounds) -> None:
+        """Take the weighted mean of all terms, and its bounds where slots compete."""
         self._value = value
+        self._rivals = rivals
 
     def scores(self, chosen: Choices) -> Floats:
         """Return the score of each complete candidate."""
-        return rounded(self._value.exact(chosen))
+        return score_of(self._value.exact(chosen))
 
     def ceilings(self, anchors: Rows) -> Floats:
         """Return for some anchors, by number, a score that no candidate of theirs exceeds."""
-        return rounded(self._value.ceiling[anchors] + _NOISE)
+        return score_of(self._value.ceiling[anchors])
 
     def bounds(self, partial: Partial) -> Floats:
         """Return for partial candidates a score that nothing they may become exceeds."""
-        return rounded(self._value.bound(partial) + _NOISE)
+        return score_of(self._value.bound(partial))
+
+    @property
+    def has_closer_bounds(self) -> bool:
+        """Tell whether there are other bounds than the quick ones."""
+        return self._rivals.are_any
+
+    def closer_bounds(self, partial: Partial) -> Floats:
+        """Return the same, at more expense, as if no provider served everybody; -inf for none."""
+        bound = self._rivals.bound(partial)
+        return np.where(bound == NOTHING, -np.inf, score_of(bound))
+
+    def closest_bound(self, partial: Partial) -> float:
+        """Return the same for a single partial candidate, at still more expense."""
+        bound = self._rivals.closest(partial)
+        return -np.inf if bound == NOTHING else float(score_of(np.array(bound)))
 
 
 def scoring_of(
@@ -55,4 +72,6 @@ def scoring_of(
         order: How they are ordered.
         totals: What is used of a class, where somebody keeps count of it.
     """
-    return Scoring(value_of(problem, order, totals or partial(totals_of, problem.forest)))
+    read = totals or partial(totals_of, problem.forest)
+    value = value_of(problem, order, read)
+    return Scoring(value, RivalBounds(problem, value, read))

@@ -1,67 +1,102 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Terms that are made of others: sums, and one minus a term."""
+"""Sums of values, in whole units: no order of adding changes them.
 
-import operator
-from collections.abc import Iterable, Sequence
-from functools import cached_property, reduce
+Candidates that are alike but for the order of their providers have the same score then, to the last
+bit, and a bound that is attained is no higher than the score. In binary fractions the sums would
+differ in the last place, and where that decides how a score is rounded, a bound would stay above all
+that it is for.
+"""
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
 
 from treeclaim.forest.order.terms.term import Partial, TermValue
 from treeclaim.forest.order.totals import Floats
 from treeclaim.forest.solve.partial.blocks import Choices
 
+Units = npt.NDArray[np.int64]
+"""Scores or parts of them, times 2⁶⁰. More digits than a value has, and still the sum of all parts
+of a score fits: the factors of the terms sum to 1."""
 
-class Inverse(TermValue):
-    """One minus a value, which must know its least values too."""
+_ONE = 2.0**60
 
-    def __init__(self, value: TermValue) -> None:
-        """Take the value."""
-        self._value = value
 
-    def exact(self, chosen: Choices) -> Floats:
-        """Return one minus the value."""
-        return 1 - self._value.exact(chosen)
+def units(values: Floats, factor: float = 1.0) -> Units:
+    """Return values, times a factor, in whole units."""
+    found: Units = np.rint(values * (factor * _ONE)).astype(np.int64)
+    return found
+
+
+def without_units(sums: Units) -> Floats:
+    """Return sums as fractions again."""
+    found: Floats = sums / _ONE
+    return found
+
+
+@dataclass(frozen=True, eq=False)
+class Weighted:
+    """A value times a factor, which may be negative: then the value must know its least values.
+
+    Attributes:
+        factor: The factor.
+        value: The value.
+    """
+
+    factor: float
+    value: TermValue
+
+    def exact(self, chosen: Choices) -> Units:
+        """Return the part for each complete candidate."""
+        return units(self.value.exact(chosen), self.factor)
 
     @cached_property
-    def ceiling(self) -> Floats:
-        """Return one minus the least value under each root."""
-        return 1 - self._value.floor
+    def ceiling(self) -> Units:
+        """Return the most that it is under each root."""
+        value = self.value
+        return units(value.ceiling if self.factor > 0 else value.floor, self.factor)
 
-    def bound(self, partial: Partial) -> Floats:
-        """Return one minus the least value."""
-        return 1 - self._value.least(partial)
+    def bound(self, partial: Partial) -> Units:
+        """Return the most that it may become."""
+        value = self.value
+        most = value.bound(partial) if self.factor > 0 else value.least(partial)
+        return units(most, self.factor)
 
 
-class Sum(TermValue):
-    """Several values, each times a factor that is not negative."""
+class Sum:
+    """Several parts, and a constant."""
 
-    def __init__(self, parts: Sequence[tuple[float, TermValue]]) -> None:
-        """Take the factors and values, at least one."""
-        self._parts = parts
+    def __init__(self, parts: Sequence[Weighted], constant: float) -> None:
+        """Take the parts, at least one, and what is added to them."""
+        self.parts = parts
+        self._constant = int(units(np.array(constant)))
 
-    def exact(self, chosen: Choices) -> Floats:
+    def exact(self, chosen: Choices) -> Units:
         """Return the sum for each complete candidate."""
-        return summed(factor * part.exact(chosen) for factor, part in self._parts)
+        return self._with_constant([part.exact(chosen) for part in self.parts])
 
     @cached_property
-    def ceiling(self) -> Floats:
-        """Return the sum of the greatest values."""
-        return summed(factor * part.ceiling for factor, part in self._parts)
+    def ceiling(self) -> Units:
+        """Return the most that it is under each root."""
+        return self._with_constant([part.ceiling for part in self.parts])
 
-    @cached_property
-    def floor(self) -> Floats:
-        """Return the sum of the least values."""
-        return summed(factor * part.floor for factor, part in self._parts)
+    def bound(self, partial: Partial, without: Collection[int] = ()) -> Units:
+        """Return the most that it may become.
 
-    def bound(self, partial: Partial) -> Floats:
-        """Return the sum of the greatest values."""
-        return summed(factor * part.bound(partial) for factor, part in self._parts)
+        Args:
+            partial: Partial candidates.
+            without: Numbers of parts that are left out.
+        """
+        counted = [
+            part.bound(partial) for number, part in enumerate(self.parts) if number not in without
+        ]
+        return self._with_constant(counted or [np.zeros(len(partial), dtype=np.int64)])
 
-    def least(self, partial: Partial) -> Floats:
-        """Return the sum of the least values."""
-        return summed(factor * part.least(partial) for factor, part in self._parts)
-
-
-def summed(parts: Iterable[Floats]) -> Floats:
-    """Return the sum of some values, at least one."""
-    total: Floats = reduce(operator.add, parts)
-    return total
+    def _with_constant(self, values: Sequence[Units]) -> Units:
+        total = values[0] + self._constant
+        for value in values[1:]:
+            total += value
+        return total

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a candidate is said to use: its trees, and what its slots take of a class."""
 
+from collections.abc import Collection
 from dataclasses import dataclass
 
 import numpy as np
@@ -38,6 +39,10 @@ class CountedTrees:
         """Whether a candidate may consist of sharing providers alone."""
         self.are_own = all(problem.relations[slot].pairs.is_local for slot in problem.giving)
         """Whether every provider is of its anchor's tree."""
+
+    def are_known(self, filled: Collection[int]) -> bool:
+        """Tell whether the trees of partial candidates in which some slots are filled are known."""
+        return set(self._giving) <= set(filled)
 
     def own(self, chosen: Choices) -> Rows:
         """Return the only tree of each candidate, where all providers are of their anchor's tree."""

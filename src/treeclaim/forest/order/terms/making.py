@@ -7,20 +7,27 @@ import numpy as np
 
 from treeclaim.forest.domains.filters import with_any_trait_by_position
 from treeclaim.forest.order.relatives import relatives_of
-from treeclaim.forest.order.terms.combination import Inverse, Sum
+from treeclaim.forest.order.terms.combination import Sum, Weighted
 from treeclaim.forest.order.terms.counted import CountedTrees, Taken
 from treeclaim.forest.order.terms.near import Near
 from treeclaim.forest.order.terms.pack import PackOfClass
-from treeclaim.forest.order.terms.pack_providers import PackProvidersOfClass
+from treeclaim.forest.order.terms.pack_providers import PackProvidersOfSlot
 from treeclaim.forest.order.terms.preferred import PreferredOfGroup, PreferredOfSlot
 from treeclaim.forest.order.terms.shuffle import Shuffle, tree_numbers, tree_ranks
 from treeclaim.forest.order.terms.term import TermValue
 from treeclaim.forest.order.totals import ClassTotals
 from treeclaim.forest.solve.problem import Problem
-from treeclaim.model.extension.order import Order, Preference, Term, TermName
+from treeclaim.model.extension.order import Order, Preference, TermName
+
+_OPPOSITE = {
+    TermName.SPREAD: TermName.PACK,
+    TermName.SPREAD_PROVIDERS: TermName.PACK_PROVIDERS,
+    TermName.FAR: TermName.NEAR,
+}
+"""Terms that are one minus another."""
 
 
-def value_of(problem: Problem, order: Order, totals: Callable[[str], ClassTotals]) -> TermValue:
+def value_of(problem: Problem, order: Order, totals: Callable[[str], ClassTotals]) -> Sum:
     """Return the weighted mean of the terms of an order.
 
     Args:
@@ -47,72 +54,93 @@ class _Maker:
         for slot, want in enumerate(plan.slots):
             for name, amount in want.resources.items():
                 self._taken.setdefault(name, []).append(Taken(slot, amount))
+        self._apart = {
+            frozenset((step.slot, other))
+            for step in problem.rules.steps
+            for other in step.differs
+            if step.slot is not None
+        }
         self._trees = CountedTrees(problem)
         self._totals: dict[str, ClassTotals] = {}
 
-    def value(self) -> TermValue:
+    def value(self) -> Sum:
         """Return the weighted mean of all."""
         total = sum(term.weight for term in self._order.terms)
-        return Sum([(term.weight / total, self._term(term)) for term in self._order.terms])
+        constant = 0.0
+        parts: list[Weighted] = []
+        for term in self._order.terms:
+            factor = term.weight / total
+            name = _OPPOSITE.get(term.name, term.name)
+            if name is not term.name:
+                constant += factor
+                factor = -factor
+            values = self._values(name, term.arguments)
+            parts += [Weighted(factor * share, value) for share, value in values]
+        return Sum(parts, constant)
 
-    def _term(self, term: Term) -> TermValue:
-        makers: Mapping[TermName, Callable[[Sequence[str]], TermValue]] = {
+    def _values(
+        self, name: TermName, arguments: Sequence[str]
+    ) -> Sequence[tuple[float, TermValue]]:
+        """Return the values whose sum a term is, each with its share of it."""
+        makers: Mapping[TermName, Callable[[Sequence[str]], Sequence[tuple[float, TermValue]]]] = {
             TermName.PACK: self._pack,
-            TermName.SPREAD: lambda classes: Inverse(self._pack(classes)),
             TermName.PACK_PROVIDERS: self._pack_providers,
-            TermName.SPREAD_PROVIDERS: lambda classes: Inverse(self._pack_providers(classes)),
             TermName.NEAR: self._near,
-            TermName.FAR: lambda suffixes: Inverse(self._near(suffixes)),
             TermName.PREFERRED: lambda _: self._preferred(),
-            TermName.SHUFFLE: lambda seed: self._shuffle(seed[0]),
+            TermName.SHUFFLE: self._shuffle,
         }
-        return makers[term.name](term.arguments)
+        return makers[name](arguments)
 
     def _totals_of(self, name: str) -> ClassTotals:
         if name not in self._totals:
             self._totals[name] = self._read_totals(name)
         return self._totals[name]
 
-    def _pack(self, classes: Sequence[str]) -> TermValue:
+    def _pack(self, classes: Sequence[str]) -> Sequence[tuple[float, TermValue]]:
         named = list(dict.fromkeys(classes)) or list(self._taken)
-        return Sum(
-            [
-                (
-                    1 / len(named),
-                    PackOfClass(
-                        self._trees, self._totals_of(name), self._taken[name], self._relations
-                    ),
-                )
-                for name in named
-            ]
-        )
+        return [
+            (
+                1 / len(named),
+                PackOfClass(
+                    self._trees, self._totals_of(name), self._taken[name], self._relations
+                ),
+            )
+            for name in named
+        ]
 
-    def _pack_providers(self, classes: Sequence[str]) -> TermValue:
+    def _pack_providers(self, classes: Sequence[str]) -> Sequence[tuple[float, TermValue]]:
         named = list(dict.fromkeys(classes)) or list(self._taken)
-        slots = sum(len(self._taken[name]) for name in named)
-        return Sum(
-            [
-                (
-                    1 / slots,
-                    PackProvidersOfClass(
-                        self._totals_of(name), self._taken[name], self._relations
-                    ),
-                )
-                for name in named
-            ]
-        )
+        slots = [(name, part) for name in named for part in self._taken[name]]
+        return [
+            (
+                1 / len(slots),
+                PackProvidersOfSlot(
+                    name, self._totals_of(name), part, self._beside(name, part), self._relations
+                ),
+            )
+            for name, part in slots
+        ]
 
-    def _near(self, suffixes: Sequence[str]) -> TermValue:
+    def _beside(self, name: str, part: Taken) -> list[Taken]:
+        """Return what other slots take of a class that may have the same provider as one."""
+        return [
+            other
+            for other in self._taken[name]
+            if other is not part and frozenset((part.slot, other.slot)) not in self._apart
+        ]
+
+    def _near(self, suffixes: Sequence[str]) -> Sequence[tuple[float, TermValue]]:
         slots = [slot for slot, want in enumerate(self._plan.slots) if want.suffix in suffixes]
-        return Near(
+        near = Near(
             relatives_of(self._forest),
             slots,
             self._relations,
             self._forest.order.roots,
             self._forest.cache,
         )
+        return [(1.0, near)]
 
-    def _preferred(self) -> TermValue:
+    def _preferred(self) -> Sequence[tuple[float, TermValue]]:
         preferences = self._order.preferences
         total = sum(preference.weight for preference in preferences)
         parts: list[tuple[float, TermValue]] = []
@@ -120,7 +148,7 @@ class _Maker:
         for suffix in suffixes:
             mine = [preference for preference in preferences if preference.suffix == suffix]
             parts += [(1 / total, part) for part in self._preferred_of(suffix, mine)]
-        return Sum(parts)
+        return parts
 
     def _preferred_of(self, suffix: str, mine: Sequence[Preference]) -> list[TermValue]:
         slots = [slot for slot, want in enumerate(self._plan.slots) if want.suffix == suffix]
@@ -143,5 +171,6 @@ class _Maker:
             worth += np.where(mask == preference.is_wanted, float(preference.weight), 0.0)
         return [PreferredOfSlot(slots[0], self._relations[slots[0]], worth)]
 
-    def _shuffle(self, seed: str) -> TermValue:
-        return Shuffle(self._trees, tree_numbers(self._forest, seed), tree_ranks(self._forest))
+    def _shuffle(self, arguments: Sequence[str]) -> Sequence[tuple[float, TermValue]]:
+        numbers, ranks = tree_numbers(self._forest, arguments[0]), tree_ranks(self._forest)
+        return [(1.0, Shuffle(self._trees, numbers, ranks))]

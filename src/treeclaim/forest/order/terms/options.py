@@ -8,7 +8,7 @@ from treeclaim.forest.order.totals import Floats
 
 
 def greatest(relation: Relation, values: Floats) -> Floats:
-    """Return the greatest value of the options under each root; -inf where there is none.
+    """Return the greatest value of the options under each root; 0 where there is none.
 
     Args:
         relation: Who may take a slot.
@@ -17,13 +17,14 @@ def greatest(relation: Relation, values: Floats) -> Floats:
     if relation.fits is not None:
         values = np.where(relation.fits, values, -np.inf)
     starts = relation.pairs.starts
-    found = np.full(len(starts) - 1, -np.inf)
+    found = np.zeros(len(starts) - 1)
     if len(values):
         has = relation.pairs.reached
         found[has] = np.maximum.reduceat(values, starts[:-1][has])
+        found[np.isneginf(found)] = 0
     return found
 
 
 def least(relation: Relation, values: Floats) -> Floats:
-    """Return the least value of the options under each root; inf where there is none."""
+    """Return the least value of the options under each root; 0 where there is none."""
     return -greatest(relation, -values)

@@ -9,10 +9,10 @@ import numpy as np
 from treeclaim.forest.domains.relation import Relation
 from treeclaim.forest.order.terms.counted import CountedTrees, Taken, first_of_each
 from treeclaim.forest.order.terms.options import greatest, least
-from treeclaim.forest.order.terms.term import TermValue
+from treeclaim.forest.order.terms.term import Partial, TermValue
 from treeclaim.forest.order.totals import ClassTotals, Floats
 from treeclaim.forest.solve.partial.blocks import Choices
-from treeclaim.forest.table.columns import Rows
+from treeclaim.forest.table.columns import Mask, Rows
 
 
 class PackOfClass(TermValue):
@@ -41,13 +41,21 @@ class PackOfClass(TermValue):
 
     def exact(self, chosen: Choices) -> Floats:
         """Return the value of each complete candidate."""
-        totals = self._totals
         if self._trees.are_own:
             return self._filled(self._trees.own(chosen))
-        trees, meant = self._trees.counted(chosen)
+        return self._filled_by(*self._trees.counted(chosen), chosen[:, self._slots])
+
+    def _filled_by(self, trees: Choices, meant: Mask, positions: Choices) -> Floats:
+        """Return how full the trees of candidates and what is lent to them are.
+
+        Args:
+            trees: Numbers of trees, shape (candidates, k).
+            meant: Which of them are those of the candidate, none twice.
+            positions: Who serves the slots that take the class.
+        """
+        totals = self._totals
         used = np.where(meant, totals.tree_used[trees], 0).sum(axis=1)
         capacity = np.where(meant, totals.tree_capacity[trees], 0).sum(axis=1)
-        positions = chosen[:, self._slots]
         own = self._trees.tree[positions]
         is_in = ((own[:, :, None] == trees[:, None, :]) & meant[:, None, :]).any(axis=2)
         lent = first_of_each(positions, ~is_in)
@@ -94,6 +102,27 @@ class PackOfClass(TermValue):
             return self._of_trees()
         options = self._options()
         return np.zeros(len(self._totals.tree_used)) if options is None else least(*options)
+
+    def bound(self, partial: Partial) -> Floats:
+        """Return the greatest value: the value, where who gives of the class is known."""
+        known = self._known(partial)
+        return self.ceiling[partial.anchor] if known is None else known
+
+    def least(self, partial: Partial) -> Floats:
+        """Return the least value: the value, where who gives of the class is known."""
+        known = self._known(partial)
+        return self.floor[partial.anchor] if known is None else known
+
+    def _known(self, partial: Partial) -> Floats | None:
+        """Return the value if no slot that is not filled yet can change it."""
+        if self._trees.are_own or not partial.filled.issuperset(self._slots):
+            return None
+        if not self._trees.may_be_shared:
+            # Somebody of the anchor's own tree gives something, so it is the only one.
+            trees = partial.anchor[:, None]
+            meant = np.ones(trees.shape, dtype=np.bool_)
+            return self._filled_by(trees, meant, partial.chosen[:, self._slots])
+        return self.exact(partial.chosen) if self._trees.are_known(partial.filled) else None
 
     def _of_trees(self) -> Floats:
         totals = self._totals

@@ -8,33 +8,39 @@ import numpy as np
 
 from treeclaim.forest.domains.relation import Relation
 from treeclaim.forest.order.terms.options import greatest
-from treeclaim.forest.order.terms.term import Partial, TermValue
+from treeclaim.forest.order.terms.term import Partial, TermValue, ValueOfSlot
 from treeclaim.forest.order.totals import Floats
 from treeclaim.forest.solve.partial.blocks import Choices
-from treeclaim.forest.table.columns import Mask
+from treeclaim.forest.table.columns import Mask, Rows
 
 
-class PreferredOfSlot(TermValue):
+class PreferredOfSlot(ValueOfSlot):
     """Weights of the preferences of a group with one slot, as one number for each position."""
 
     def __init__(self, slot: int, relation: Relation, worth: Floats) -> None:
         """Take the weights that hold, by position of the provider."""
-        self._slot = slot
-        self._relation = relation
+        self.slot = slot
+        self.relation = relation
         self._worth = worth
 
     def exact(self, chosen: Choices) -> Floats:
         """Return the weight that holds for each complete candidate."""
-        return self._worth[chosen[:, self._slot]]
+        return self._worth[chosen[:, self.slot]]
+
+    def most(self, positions: Rows) -> Floats:
+        """Return the weight that holds for some options."""
+        return self._worth[positions]
+
+    fewest = most
 
     @cached_property
     def ceiling(self) -> Floats:
         """Return the greatest weight under each root."""
-        return greatest(self._relation, self._worth[self._relation.pairs.provider])
+        return greatest(self.relation, self.most(self.relation.pairs.provider))
 
     def bound(self, partial: Partial) -> Floats:
         """Return the greatest weight."""
-        if self._slot in partial.filled:
+        if self.slot in partial.filled:
             return self.exact(partial.chosen)
         return self.ceiling[partial.anchor]
 

@@ -8,7 +8,7 @@ from functools import cached_property
 import numpy as np
 
 from treeclaim.forest.order.terms.counted import CountedTrees
-from treeclaim.forest.order.terms.term import TermValue
+from treeclaim.forest.order.terms.term import Partial, TermValue
 from treeclaim.forest.order.totals import Floats
 from treeclaim.forest.solve.partial.blocks import Choices
 from treeclaim.forest.table.columns import Rows
@@ -42,6 +42,12 @@ class Shuffle(TermValue):
     def ceiling(self) -> Floats:
         """Return the number of each tree, unless others may serve alone."""
         return np.ones(len(self._numbers)) if self._trees.may_be_shared else self._numbers
+
+    def bound(self, partial: Partial) -> Floats:
+        """Return the number of the tree, where it is known, else the greatest there may be."""
+        if self._trees.may_be_shared and self._trees.are_known(partial.filled):
+            return self.exact(partial.chosen)
+        return self.ceiling[partial.anchor]
 
 
 @dataclass(frozen=True, slots=True)

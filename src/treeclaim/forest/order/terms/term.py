@@ -10,9 +10,10 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from functools import cached_property
 
+from treeclaim.forest.domains.relation import Relation
 from treeclaim.forest.order.totals import Floats
 from treeclaim.forest.solve.partial.blocks import Choices
-from treeclaim.forest.table.columns import Rows
+from treeclaim.forest.table.columns import Mask, Rows
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +33,10 @@ class Partial:
     def __len__(self) -> int:
         """Return how many there are."""
         return len(self.anchor)
+
+    def part(self, some: Mask) -> "Partial":
+        """Return some of them."""
+        return Partial(self.anchor[some], self.chosen[some], self.filled)
 
 
 class TermValue(ABC):
@@ -58,3 +63,23 @@ class TermValue(ABC):
     def least(self, partial: Partial) -> Floats:
         """Return the least value of what each partial candidate may become."""
         return self.floor[partial.anchor]
+
+
+class ValueOfSlot(TermValue):
+    """A value that each option of a slot has, whatever else is chosen, or at most and at least.
+
+    Attributes:
+        slot: The slot.
+        relation: Who may take it.
+    """
+
+    slot: int
+    relation: Relation
+
+    @abstractmethod
+    def most(self, positions: Rows) -> Floats:
+        """Return the greatest value of some options, by position."""
+
+    @abstractmethod
+    def fewest(self, positions: Rows) -> Floats:
+        """Return the least value of some options, by position."""
