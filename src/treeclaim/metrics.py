@@ -37,6 +37,11 @@ REQUEST_SECONDS = Histogram(
     ["method", "route"],
     buckets=_FAST,
 )
+TOKEN_SECONDS = Histogram(
+    "treeclaim_token_seconds",
+    "Time of looking a token up at the identity service; requests wait for it, threads do not.",
+    buckets=_FAST,
+)
 SEARCH_SECONDS = Histogram(
     "treeclaim_search_seconds",
     "Time of a search for candidates by phase: feed (catching up with the database), filter "

@@ -33,6 +33,8 @@ class Kind(Enum):
     """The Forest, or the database to read from."""
     WRITE = "writing"
     """Locks in the database."""
+    LOOKUP = "look-up"
+    """The identity service; and there it waits already, so that nobody waits for a thread to do so."""
 
 
 class Admission:
@@ -46,7 +48,12 @@ class Admission:
         """
         both = max(threads - 1, 1)
         self._all = _Class(both)
-        self._kinds = {Kind.WRITE: _Class(max(threads // 2, 1)), Kind.READ: _Class(both)}
+        half = max(threads // 2, 1)
+        self._kinds = {
+            Kind.WRITE: _Class(half),
+            Kind.READ: _Class(both),
+            Kind.LOOKUP: _Class(half),
+        }
 
     @contextmanager
     def admitted(self, kind: Kind, is_gone: Callable[[], bool] | None = None) -> Iterator[None]:
@@ -62,7 +69,7 @@ class Admission:
         if kind is Kind.FREE:
             yield
             return
-        end = time.monotonic() + LONGEST_WAIT
+        end = time.monotonic() + (0.0 if kind is Kind.LOOKUP else LONGEST_WAIT)
         with _Stay(self._kinds[kind], end, is_gone), _Stay(self._all, end, is_gone):
             yield
 

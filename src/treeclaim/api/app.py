@@ -141,7 +141,7 @@ def policy_of(options: cfg.ConfigOpts) -> Policy:
 
 def application_of(services: Services, configuration: Configuration) -> "WSGIApplication":
     """Return the WSGI application over services that are ready."""
-    return _layered(_pipeline(services), configuration)
+    return _layered(_pipeline(services), configuration, services.admission)
 
 
 def _pipeline(services: Services) -> "WSGIApplication":
@@ -152,7 +152,9 @@ def _pipeline(services: Services) -> "WSGIApplication":
     return application
 
 
-def _layered(application: "WSGIApplication", configuration: Configuration) -> "WSGIApplication":
+def _layered(
+    application: "WSGIApplication", configuration: Configuration, admission: Admission
+) -> "WSGIApplication":
     """Wrap the layers around the pipeline; the last layer sees a request first."""
     if configuration.auth_strategy == "noauth2":
         _LOG.warning(
@@ -161,7 +163,7 @@ def _layered(application: "WSGIApplication", configuration: Configuration) -> "W
         )
         application = NoAuthentication(application)
     else:
-        application = KeystoneAuthentication(application, configuration.options)
+        application = KeystoneAuthentication(application, configuration, admission)
     if configuration.cors_enabled:
         application = cors.CORS(application, configuration.options)
     if configuration.pages:

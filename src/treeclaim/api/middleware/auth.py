@@ -2,15 +2,20 @@
 """Authentication: WSGI layers that set the identity headers (contract page 05, section 1)."""
 
 from collections.abc import Iterable
+from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
 
 import orjson
-from keystonemiddleware import auth_token
-from oslo_config import cfg
 
+from treeclaim.api.admission import Admission
+from treeclaim.api.middleware.lookups import Lookups
+from treeclaim.api.middleware.tokens import TokenGuard, TokenWaiting
 from treeclaim.api.protocol.callers.caller import IDENTITY_KEY
 from treeclaim.api.protocol.callers.identity import identity_of
 from treeclaim.api.protocol.callers.request_ids import request_id_of
+from treeclaim.api.protocol.errors import ApiError, api_error
+from treeclaim.config import Configuration
+from treeclaim.model.errors import OverloadedError
 
 if TYPE_CHECKING:
     from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
@@ -55,11 +60,15 @@ class NoAuthentication:
 class KeystoneAuthentication:
     """The strategy `keystone`: tokens are validated by keystonemiddleware."""
 
-    def __init__(self, application: "WSGIApplication", configuration: cfg.ConfigOpts) -> None:
+    def __init__(
+        self, application: "WSGIApplication", configuration: Configuration, admission: Admission
+    ) -> None:
         self._application = application
-        self._guarded = auth_token.AuthProtocol(  # type: ignore[no-untyped-call]
-            _RequireUser(application), {"oslo_config_config": configuration}
+        waiting = TokenWaiting(
+            Lookups(max(configuration.server_threads // 2, 1), configuration.connections.waiting),
+            admission,
         )
+        self._guarded = TokenGuard(_RequireUser(application), configuration.options, waiting)
 
     def __call__(
         self, environment: "WSGIEnvironment", start_response: "StartResponse"
@@ -67,7 +76,10 @@ class KeystoneAuthentication:
         """Let the version document through, and everything else with a valid token."""
         if _is_open(environment, empty_too=True):
             return self._application(environment, start_response)
-        answer: Iterable[bytes] = self._guarded(environment, start_response)
+        try:
+            answer: Iterable[bytes] = self._guarded(environment, start_response)
+        except OverloadedError as error:
+            return _refused(api_error(error), environment, start_response)
         return answer
 
 
@@ -106,13 +118,23 @@ def unauthorized(
     environment: "WSGIEnvironment", start_response: "StartResponse"
 ) -> Iterable[bytes]:
     """Answer 401."""
-    error: dict[str, Any] = {
-        "status": 401,
-        "title": "Unauthorized",
-        "detail": "The request needs a valid token in the header X-Auth-Token.",
+    detail = "The request needs a valid token in the header X-Auth-Token."
+    return _refused(ApiError(HTTPStatus.UNAUTHORIZED, detail), environment, start_response)
+
+
+def _refused(
+    error: ApiError, environment: "WSGIEnvironment", start_response: "StartResponse"
+) -> Iterable[bytes]:
+    """Answer as JSON: what the client accepts, and in which version, is not looked at before."""
+    told: dict[str, Any] = {
+        "status": error.status.value,
+        "title": error.status.phrase,
+        "detail": error.detail,
         "request_id": request_id_of(environment),
     }
-    body = orjson.dumps({"errors": [error]})
+    body = orjson.dumps({"errors": [told]})
     headers = [("Content-Type", "application/json"), ("Content-Length", str(len(body)))]
-    start_response("401 Unauthorized", headers)
+    start_response(
+        f"{error.status.value} {error.status.phrase}", [*headers, *error.headers.items()]
+    )
     return [body]

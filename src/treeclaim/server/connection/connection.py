@@ -10,7 +10,7 @@ import asyncio
 import logging
 import math
 import socket
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from http import HTTPStatus
 from typing import Any, cast
 
@@ -36,8 +36,8 @@ _BEFORE_ANSWER = (Phase.OPENING, Phase.READING, Phase.IDLE)
 class Connection(asyncio.Protocol):
     """A client's connection.
 
-    Everything runs in the event loop except `is_gone`, `closing_headers` and the methods named
-    `post...`, which threads call.
+    Everything runs in the event loop except `is_gone`, `closing_headers`, `proceed` and the methods
+    named `post...`, which threads call.
 
     Attributes:
         phase: What the connection waits for; the table of connections sets it.
@@ -274,6 +274,10 @@ class Connection(asyncio.Protocol):
     def post_turn(self) -> None:
         """Make the next pieces when the client has taken these."""
         self._front.call(self._end_turn)
+
+    def proceed(self, job: Callable[[], None]) -> None:
+        """Go on with a request that was begun, in a thread."""
+        self._front.pool.proceed(job)
 
     def post_refusal(self, error: RefusedError) -> None:
         """Answer without the application."""

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from treeclaim.server.bounds import GONE_SECONDS, STREAM_BYTES, WAITING_SECONDS
 from treeclaim.server.http.head import RequestHead
+from treeclaim.server.http.parking import PARKING_KEY, ParkedError, Parking
 from treeclaim.server.http.refusals import RefusedError
 from treeclaim.server.sharing.watchers import Watch, Watchers
 
@@ -66,6 +67,9 @@ class Client(Protocol):
     def post_abort(self) -> None:
         """Break the connection off: the answer cannot be finished."""
 
+    def proceed(self, job: Callable[[], None]) -> None:
+        """Go on with a request that was begun, in a thread."""
+
 
 class Exchange:
     """One request, until its answer is made."""
@@ -93,6 +97,7 @@ class Exchange:
         self._watch: Watch | None = None
         head.environment[ADOPT_KEY] = self._adopt
         head.environment[PIECES_KEY] = True
+        head.environment[PARKING_KEY] = Parking(lambda: client.proceed(self.run))
 
     def run(self) -> None:
         """Run the application, and make the answer or its first pieces."""
@@ -108,7 +113,9 @@ class Exchange:
             )
             return
         try:
-            self._result = self._application(self._head.environment, self._start_response)
+            # Its layers change what they are given, and it may begin anew.
+            environment = self._head.environment.copy()
+            self._result = self._application(environment, self._start_response)
             if self._watch is not None and self._status.startswith("200"):
                 self._hand_over(self._watch)
             elif isinstance(self._result, list | tuple):
@@ -116,6 +123,9 @@ class Exchange:
             else:
                 self._pieces = iter(self._result)
                 self._take_turn()
+        except ParkedError:
+            # This runs again, perhaps in another thread by now.
+            return
         except Exception:  # noqa: BLE001 - the connection goes on, or is broken off
             _LOG.exception("The application failed")
             self._fail()

@@ -1,0 +1,171 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Validation of tokens by keystonemiddleware, with its waits in the right place.
+
+The library asks Keystone in the thread of the request. Here that is left to a few threads (`Lookups`),
+and the request waits without one where its server offers a place for that (`PARKING_KEY`).
+"""
+
+import threading
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass
+from time import monotonic
+from typing import TYPE_CHECKING, Any, cast
+
+from keystonemiddleware import auth_token
+from oslo_config import cfg
+
+from treeclaim.api.admission import Admission, Kind
+from treeclaim.api.middleware.lookups import LONGEST_WAIT, Lookup, Lookups
+from treeclaim.forest.bounds.cache import ByteCache
+
+if TYPE_CHECKING:
+    from wsgiref.types import WSGIApplication, WSGIEnvironment
+
+PARKING_KEY = "treeclaim.parking"
+"""Under which a server offers a place to wait without a thread: `go_on()` has the request begin anew,
+from any thread; `kept` is a dictionary that outlives that; `leave()` ends this run by an exception."""
+
+_CLIENT_GONE_KEY = "treeclaim.client_gone"
+
+_CACHE_KEY = "treeclaim.tokens"
+"""Under which the library finds its cache, by its option `cache`."""
+
+_MOST_BYTES = 32 * 1024 * 1024
+"""Memory of known tokens: some thousand, as each has the whole catalogue."""
+
+_TIMEOUT = 10.0
+"""Seconds that Keystone has for a step of its answer, where `http_connect_timeout` does not say it."""
+
+
+class TokenWaiting:
+    """How a request waits for what Keystone says."""
+
+    def __init__(self, lookups: Lookups, admission: Admission) -> None:
+        self._lookups = lookups
+        self._admission = admission
+
+    def answer(self, environment: "WSGIEnvironment", key: Hashable, ask: Callable[[], Any]) -> Any:
+        """Return the answer to a question, or leave until it is there.
+
+        Raises:
+            OverloadedError: if it does not come in time, or too many wait.
+            Exception: whatever the question raises; and that by which a request is parked.
+        """
+        parking = environment.get(PARKING_KEY)
+        is_gone = environment.get(_CLIENT_GONE_KEY)
+        if parking is None:
+            return self._answer_here(key, ask, is_gone)
+        known: Lookup | None = parking.kept.get(key)
+        if known is not None:
+            return known.result()
+
+        def go_on(lookup: Lookup) -> None:
+            parking.kept[key] = lookup
+            parking.go_on()
+
+        self._lookups.wait_for(key, ask, go_on, is_gone)
+        return parking.leave()
+
+    def _answer_here(
+        self, key: Hashable, ask: Callable[[], Any], is_gone: Callable[[], bool] | None
+    ) -> Any:
+        """Wait in this thread, if enough others are left."""
+        over = threading.Event()
+        found: list[Lookup] = []
+
+        def go_on(lookup: Lookup) -> None:
+            found.append(lookup)
+            over.set()
+
+        with self._admission.admitted(Kind.LOOKUP):
+            self._lookups.wait_for(key, ask, go_on, is_gone)
+            over.wait(2 * LONGEST_WAIT)
+        return found[0].result()
+
+
+class TokenGuard(auth_token.AuthProtocol):
+    """keystonemiddleware's filter, asking Keystone by way of `TokenWaiting`."""
+
+    def __init__(
+        self, application: "WSGIApplication", options: cfg.ConfigOpts, waiting: TokenWaiting
+    ) -> None:
+        self._waiting = waiting
+        self._here = threading.local()
+        self._tokens = _KnownTokens()
+        settings = {"oslo_config_config": options, "cache": _CACHE_KEY}
+        super().__init__(application, settings)  # type: ignore[no-untyped-call]
+
+    def process_request(self, request: Any) -> Any:
+        """Validate the tokens of a request; see the library."""
+        self._here.environment = request.environ
+        if not self._option("memcached_servers"):
+            # The library's own memory is one for each thread, has no bound, and is walked each time.
+            request.environ[_CACHE_KEY] = self._tokens
+        return super().process_request(request)  # type: ignore[no-untyped-call]
+
+    def _option(self, name: str) -> Any:
+        return self._conf.get(name)  # type: ignore[no-untyped-call]
+
+    def _create_session(self, **more: Any) -> Any:
+        more.setdefault("timeout", self._option("http_connect_timeout") or _TIMEOUT)
+        return super()._create_session(**more)  # type: ignore[no-untyped-call]
+
+    def _create_identity_server(self) -> "_SharedIdentityServer":
+        inner = super()._create_identity_server()  # type: ignore[no-untyped-call]
+        return _SharedIdentityServer(inner, self._answer)
+
+    def _answer(self, key: Hashable, ask: Callable[[], Any]) -> Any:
+        return self._waiting.answer(self._here.environment, key, ask)
+
+
+class _SharedIdentityServer:
+    """The library's object for Keystone; each of its waits is left to somebody else."""
+
+    def __init__(self, inner: Any, answer: Callable[[Hashable, Callable[[], Any]], Any]) -> None:
+        self._inner = inner
+        self._answer = answer
+
+    def verify_token(self, user_token: str, *, allow_expired: bool = False) -> Any:
+        """Return what Keystone knows of a token; errors are those of the library."""
+        return self._answer(
+            (user_token, allow_expired),
+            lambda: self._inner.verify_token(user_token, allow_expired=allow_expired),
+        )
+
+    @property
+    def www_authenticate_uri(self) -> Any:
+        """Where Keystone says that tokens are to be had."""
+        return self._answer("uri", lambda: self._inner.www_authenticate_uri)
+
+    def invalidate(self) -> Any:
+        """Forget where Keystone is."""
+        return self._inner.invalidate()
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    data: bytes
+    end: float
+
+    @property
+    def nbytes(self) -> int:
+        return len(self.data)
+
+
+class _KnownTokens:
+    """The tokens that this process knows, as the library wants its caches."""
+
+    def __init__(self) -> None:
+        self._kept = ByteCache(_MOST_BYTES)
+
+    def get(self, key: str) -> bytes | None:
+        """Return what is known under a key."""
+        known = cast("_Known | None", self._kept.find(key))
+        if known is None or monotonic() >= known.end:
+            return None
+        return known.data
+
+    def set(self, key: str, value: bytes, time: int = 0) -> None:
+        """Keep something for some seconds."""
+        self._kept.take(key)
+        self._kept.keep(key, _Known(value, monotonic() + time))
