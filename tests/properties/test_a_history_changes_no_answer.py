@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """A worker that has followed any writes answers, byte for byte, as one that has just started.
 
-Every operation that reads is asked, with every parameter that the description of the API has: a
-parameter that is added fails here until it has values.
+Every operation that reads is asked, with every parameter and every member of a body that the
+description of the API has: what is added there fails here until it has values.
 
 TREECLAIM_PROPERTY_EXAMPLES=N in the environment tries N histories instead of the usual number.
 """
@@ -134,38 +134,84 @@ def searched(draw, names):
     return "&".join(f"{name}={quote(value, safe=',:*!')}" for name, value in pairs)
 
 
+def alternatives(draw):
+    """The body of a question for the first query that has a candidate."""
+    names = parameters(SEARCHING[0])
+    return {"alternatives": [searched(draw, names) for _ in range(draw.randint(1, 2))]}
+
+
+def capacity(draw):
+    """The body of a question for how many fit."""
+    queries = {name: searched(draw, parameters(SEARCHING[0])) for name in "ab"}
+    return {"requests": queries, **chosen(draw, {"domains": domains(draw), "limit": 2})}
+
+
+def domains(draw):
+    return draw.choice(["tree", AGGREGATES])
+
+
+def placements(draw):
+    """The body of a call that places consumers, and writes nothing."""
+    count = draw.randint(1, 2)
+    requests = [
+        {
+            "alternatives": alternatives(draw)["alternatives"],
+            "consumers": [str(UUID(int=5000 + 10 * at + number)) for number in range(3)],
+            "project_id": "project",
+            "user_id": "user",
+            "consumer_type": "INSTANCE",
+        }
+        for at in range(count)
+    ]
+    if draw.random() < 0.2:
+        # Who may hold something already.
+        requests[0]["consumers"].append(draw.choice(CONSUMERS))
+    rules = [rule(draw, count) for _ in range(draw.randint(0, 2))]
+    if sum("same_domain" in one for one in rules) > 1:
+        del rules[1:]
+    partial = draw.random() < 0.5 and not any("same_domain" in one for one in rules)
+    flags = {"dry_run": True, "explain": draw.random() < 0.5, "partial": partial}
+    return {"requests": requests, "rules": rules, **flags}
+
+
+def rule(draw, count):
+    name, value = draw.choice([("max_per_domain", 1), ("max_skew", 1), ("same_domain", True)])
+    others = [one for one in CONSUMERS if draw.random() < 0.5]
+    more = {"with": others, "requests": [draw.randrange(count)]}
+    if name != "same_domain":
+        more["soft"] = True
+    return {"domains": domains(draw), name: value, **chosen(draw, more)}
+
+
+def chosen(draw, members):
+    """Some members of a body."""
+    return {name: value for name, value in members.items() if draw.random() < 0.5}
+
+
+BODIES = {
+    "/treeclaim/audit": lambda draw: {
+        "living": {"INSTANCE": draw.sample(CONSUMERS, 2)},
+        **chosen(draw, {"older_than": 0}),
+    },
+    "/treeclaim/candidates": alternatives,
+    "/treeclaim/capacity": capacity,
+    "/treeclaim/placements": placements,
+}
+"""Bodies of each POST that changes nothing."""
+
+DRY_RUNS_IN_THE_DATABASE = {"/treeclaim/providers", "/treeclaim/audit/repairs"}
+"""What these would write is told by the database: nothing of it is kept by a worker."""
+
+
 def questions(draw):
     """Method, path, query and body of a question."""
     kind = draw.random()
-    names = parameters(SEARCHING[0])
-    if kind < 0.5:
+    if kind < 0.4:
         path = draw.choice(SEARCHING)
         return "GET", path, searched(draw, parameters(path)), None
     if kind < 0.7:
-        query = searched(draw, names)
-        bodies = {
-            "/treeclaim/candidates": {"alternatives": [query, searched(draw, names)]},
-            "/treeclaim/capacity": {
-                "requests": {"a": re.sub(r"limit=\d+", "limit=1", query)},
-                "domains": draw.choice(["tree", AGGREGATES]),
-            },
-            "/treeclaim/placements": {
-                "requests": [
-                    {
-                        "alternatives": [query],
-                        "consumers": [str(UUID(int=5000 + number)) for number in range(3)],
-                        "project_id": "project",
-                        "user_id": "user",
-                        "consumer_type": "INSTANCE",
-                    }
-                ],
-                "rules": draw.choice([[], [{"domains": "tree", "max_per_domain": 1}]]),
-                "dry_run": True,
-                "explain": True,
-            },
-        }
-        path = draw.choice(sorted(bodies))
-        return "POST", path, "", json.dumps(bodies[path]).encode()
+        path = draw.choice(sorted(BODIES))
+        return "POST", path, "", json.dumps(BODIES[path](draw)).encode()
     path = draw.choice(READS)
     while path in SEARCHING:
         path = draw.choice(READS)
@@ -276,15 +322,75 @@ def test_a_worker_with_a_history_answers_as_a_new_one(seed, tmp_path):
             for _ in range(WRITES_EACH):
                 write(draw, old)
             with start_on(url, tmp_path) as new:
-                for question in some:
+                while some:
+                    question = some.pop()
                     known, fresh = asked(old, question), asked(new, question)
                     assert known == fresh, question
                     seen[known[0]] += 1
+                    some += next_page(question, known[1])
     assert seen[200] > 0.6 * sum(seen.values()), seen
+
+
+def next_page(question, answer):
+    """The question for the page behind an answer, if there is one."""
+    method, path, _, body = question
+    link = re.search(rb'"rel": ?"next", ?"href": ?"[^"?]*[?]([^"]*)"', answer)
+    return [(method, path, link[1].decode(), body)] if link else []
 
 
 def test_every_parameter_has_values():
     """A parameter that nobody gave values for would not be asked for."""
+    draw = random.Random(0)
+    seen = set()
+    for _ in range(4_000):
+        _, path, query, _ = questions(draw)
+        for pair in filter(None, query.split("&")):
+            seen.add((path, pair.partition("=")[0]))
+    missing = {
+        (path, name)
+        for path in READS
+        for name in parameters(path)
+        if "{" not in path and not any((path, name + suffix) in seen for suffix in SUFFIXES)
+    }
+    assert not missing
     for path in READS:
         for name in parameters(path):
-            assert VALUES[name](random.Random(0))
+            assert VALUES[name](draw)
+
+
+def test_every_member_of_a_body_has_values():
+    """A POST that changes nothing, or can be told to, is asked with all that it understands."""
+    bodies = {}
+    for operation in OPERATIONS:
+        described = DESCRIBED[operation.path][operation.method.lower()].get("requestBody")
+        if operation.method == "POST" and described:
+            names = members(described["content"]["application/json"]["schema"])
+            reads = operation.only_reads or (operation.policy or "").endswith(":list")
+            if reads or "dry_run" in names:
+                bodies[operation.path] = names
+    assert BODIES.keys() == bodies.keys() - DRY_RUNS_IN_THE_DATABASE
+    draw = random.Random(0)
+    for path, made in BODIES.items():
+        used = set().union(*(keys_of(made(draw)) for _ in range(200)))
+        assert bodies[path] <= used, (path, bodies[path] - used)
+
+
+def members(schema):
+    """The names of all members that a schema has, at any depth."""
+    if isinstance(schema, list):
+        return set().union(*map(members, schema))
+    if not isinstance(schema, dict):
+        return set()
+    names = (
+        set(schema.get("properties", {})) if isinstance(schema.get("properties"), dict) else set()
+    )
+    return names.union(*map(members, schema.values()))
+
+
+def keys_of(document):
+    """The keys of all objects in a document."""
+    if isinstance(document, list):
+        return set().union(*map(keys_of, document))
+    if not isinstance(document, dict):
+        return set()
+    return set(document).union(*map(keys_of, document.values()))

@@ -2,15 +2,21 @@
 """The one cache of the Forest stays within its bytes, keys included, and forgets what is used least."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, is_dataclass, replace
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.properties.forest_adapter import ask, candidate_request, forest_of
+from tests.reference.world import Group, Provider, Request, Stock, World
 from treeclaim.forest.bounds import cache
+from treeclaim.forest.bounds.budget import Budget
 from treeclaim.forest.bounds.cache import ByteCache, size_of
+from treeclaim.forest.explain.explain import Focus, explained
+from treeclaim.forest.order import totals
+from treeclaim.forest.placing.counting.capacity import Fitting, fitting
 
 MOST = 20_000
 
@@ -76,3 +82,51 @@ def test_nobody_writes_into_what_is_kept_but_who_took_it_away():
 
 def _arrays():
     return np.zeros(2), (np.zeros(2), np.zeros(2)), {"name": np.zeros(2)}
+
+
+def test_what_a_forest_keeps_cannot_be_written_whatever_was_asked():
+    """Not even what a value works out later, and hands out from then on."""
+    node = Group("_A", {"VCPU": 1}, required=(frozenset({"CUSTOM_GPU"}),))
+    request = Request((node, Group("_B", {"VCPU": 1})), isolated=frozenset({"_A", "_B"}))
+    world = World(
+        tuple(
+            provider
+            for host in range(2)
+            for provider in (
+                Provider(f"h{host}"),
+                Provider(f"n{host}", f"h{host}", {"VCPU": Stock(4)}, frozenset({"CUSTOM_GPU"})),
+                Provider(f"m{host}", f"h{host}", {"VCPU": Stock(4)}),
+            )
+        )
+    )
+    forest = forest_of(world)
+    for order in ((), (("pack", (), 1), ("near", ("_A", "_B"), 1))):
+        asked = replace(request, order=order)
+        ask(forest, asked)
+        fitting(forest, candidate_request(asked), Fitting((), 10), Budget())
+        explained(forest, candidate_request(asked), Focus())
+    arrays = [
+        found
+        for kept in (forest.cache, forest.pairs, forest.counts, forest.candidates)
+        for value, _ in kept._values.values()
+        # Sums that follow what is written are handed out as views that cannot be written.
+        if type(value) is not totals._Kept
+        for found in arrays_in(value)
+    ]
+    assert len(arrays) > 20
+    assert not [array for array in arrays if array.flags.writeable]
+
+
+def arrays_in(value):
+    """All arrays that belong to a value, those that were worked out when asked for included."""
+    if isinstance(value, np.ndarray):
+        yield value
+    elif isinstance(value, Mapping):
+        yield from arrays_in(tuple(value.values()))
+    elif isinstance(value, tuple | list):
+        for part in value:
+            yield from arrays_in(part)
+    elif is_dataclass(value):
+        names = {one.name for one in fields(value)} | getattr(value, "__dict__", {}).keys()
+        for name in names:
+            yield from arrays_in(getattr(value, name))

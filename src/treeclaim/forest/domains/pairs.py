@@ -14,7 +14,7 @@ from itertools import count
 import numpy as np
 
 from treeclaim.forest.table.class_inventories import Indices
-from treeclaim.forest.table.columns import Integers, Mask, Positions, Rows
+from treeclaim.forest.table.columns import Integers, Mask, Positions, Rows, read_only
 from treeclaim.forest.table.forest import Forest
 from treeclaim.forest.table.splice import Splice
 
@@ -60,7 +60,7 @@ class Pairs:
     def reached(self) -> Mask:
         """Tell for each root whether it has any pair, shape (roots,)."""
         reached: Mask = self.starts[1:] > self.starts[:-1]
-        return reached
+        return read_only(reached)
 
 
 Serving = Callable[[Rows], tuple[Rows, Rows]]

@@ -13,7 +13,7 @@ from treeclaim.forest.solve.existence import matching_anchors
 from treeclaim.forest.solve.problem import Problem
 from treeclaim.forest.solve.relate import relate
 from treeclaim.forest.split.splitting import Splitter
-from treeclaim.forest.table.columns import Mask, Positions
+from treeclaim.forest.table.columns import Mask, Positions, read_only
 from treeclaim.forest.table.forest import Forest
 from treeclaim.model.reasons import Reason
 from treeclaim.model.request import NO_GROUP, CandidateRequest, SearchOptions
@@ -65,7 +65,7 @@ class MatchingTrees:
             mask = np.isin(self.forest.order.roots, found)
             # In the set of what is known its key, too, grows with the request.
             self._budget.hold(mask.nbytes + _GROUP_BYTES * len(asked.groups))
-            self._known[essence] = mask
+            self._known[essence] = read_only(mask)
         return self._known[essence]
 
     def could_match(self, kept: Collection[Constraint]) -> bool:

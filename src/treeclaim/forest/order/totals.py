@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from treeclaim.forest.table.change_log import ChangeLog
 from treeclaim.forest.table.class_inventories import ClassInventories
-from treeclaim.forest.table.columns import Rows
+from treeclaim.forest.table.columns import Rows, read_only
 from treeclaim.forest.table.forest import Forest
 
 _EXACT = 2.0**52
@@ -112,22 +112,16 @@ class ClassTotals:
         """Return the same as it is seen by others: nothing can be written into it."""
         return replace(
             self,
-            some_used=_read_only(self.some_used),
-            some_capacity=_read_only(self.some_capacity),
-            tree_used=_read_only(self.tree_used),
-            tree_capacity=_read_only(self.tree_capacity),
+            some_used=read_only(self.some_used),
+            some_capacity=read_only(self.some_capacity),
+            tree_used=read_only(self.tree_used),
+            tree_capacity=read_only(self.tree_capacity),
         )
 
     def take(self, position: int, tree: int, amount: int) -> None:
         """Note that more is used of a provider."""
         self.used[position] += amount
         self.tree_used[tree] += amount
-
-
-def _read_only(values: Floats) -> Floats:
-    view = values.view()
-    view.flags.writeable = False
-    return view
 
 
 def class_positions(forest: Forest, name: str) -> tuple[Rows, Rows, Rows]:

@@ -12,7 +12,7 @@ from treeclaim.forest.placing.domains import (
     TreeDomains,
     keeps,
 )
-from treeclaim.forest.table.columns import Mask, Rows
+from treeclaim.forest.table.columns import Mask, Rows, read_only
 from treeclaim.forest.table.forest import Forest
 from treeclaim.model.extension.placing import Rule
 
@@ -95,13 +95,13 @@ class RuleState:
             eligible: For rules on skew: which domains had a candidate when the call began.
 
         Returns:
-            A mask over trees, not to be changed; the next consumer that is added changes it.
+            A mask over trees, read-only; the next consumer that is added changes it.
         """
         # Other rules are the same for all requests.
         key = request if self.has_skew else _ANY
         if key not in self._masks:
             self._masks[key] = self._kinds(self._eligible(eligible))[self._rule.domains.kind]
-        return self._masks[key]
+        return read_only(self._masks[key])
 
     def _kinds(self, emptiest: Emptiest | None) -> Mask:
         rule, domains = self._rule.rule, self._rule.domains

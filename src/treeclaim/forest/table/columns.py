@@ -7,7 +7,7 @@ adding a row costs a constant amount of time on average.
 """
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -27,7 +27,16 @@ Trees = Integers
 Mask = npt.NDArray[np.bool_]
 """One truth value per provider row, shape (number of rows,)."""
 
+_Array = TypeVar("_Array", bound=npt.NDArray[Any])
+
 _FIRST_CAPACITY = 64
+
+
+def read_only(values: _Array) -> _Array:
+    """Return an array as others may see it: it shows what is written there, and cannot be written."""
+    view = values.view()
+    view.flags.writeable = False
+    return view
 
 
 def merged(parts: Sequence[Rows]) -> Rows:
