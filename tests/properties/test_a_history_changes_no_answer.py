@@ -177,9 +177,9 @@ def placements(draw):
 def rule(draw, count):
     name, value = draw.choice([("max_per_domain", 1), ("max_skew", 1), ("same_domain", True)])
     others = [one for one in CONSUMERS if draw.random() < 0.5]
-    more = {"with": others, "requests": [draw.randrange(count)]}
+    more: dict[str, object] = {"with": others, "requests": [draw.randrange(count)]}
     if name != "same_domain":
-        more["soft"] = True
+        more = {**more, "soft": True}
     return {"domains": domains(draw), name: value, **chosen(draw, more)}
 
 

@@ -2,18 +2,19 @@
 """What an explanation says is what the formal definition has (contract page 97, section 3)."""
 
 import os
-import re
 from dataclasses import replace
 
 from hypothesis import HealthCheck, event, given, settings
 from hypothesis import strategies as st
 
 from tests.properties.forest_adapter import candidate_request, forest_of
+from tests.reference.blocking import matching_without, without_group
 from tests.reference.candidates import Reference, TooManyError
 from tests.reference.funnel import Lenient, funnel
 from tests.reference.strategies import extended_requests, requests, worlds
 from tests.reference.world import Group, Provider, Request, Stock, World, uuid_of
 from treeclaim.forest.bounds.budget import UNBOUNDED
+from treeclaim.forest.explain.constraints import constraints_of
 from treeclaim.forest.explain.explain import Focus, explained
 from treeclaim.forest.solve.existence import matching_anchors
 from treeclaim.forest.solve.relate import relate
@@ -23,7 +24,6 @@ from treeclaim.model.request import SearchOptions
 WORLDS = int(os.environ.get("TREECLAIM_PROPERTY_EXAMPLES", "100"))
 REQUESTS_EACH = 5
 MOST_COMBINATIONS = 2000
-SENTENCE = re.compile(r"Without (.+) (\d+) trees? would match\.")
 
 
 @st.composite
@@ -60,6 +60,7 @@ def check(world, request, told):
     assert told["fits_when_empty"] == bool(empty), where
     check_funnel(world, request, told, where)
     check_nearest(told, {uuid_of(one) for one in matching}, where)
+    check_nothing_else_blocks(world, request, told, where)
     check_nearest_come_first(world, request, told, where)
     check_advice(world, request, told, where)
 
@@ -84,6 +85,14 @@ def check_nearest(told, matching, where):
     assert len(shown) == told["trees"]["considered"] - len(matching), where
     for blocked in shown.values():
         assert blocked, where
+
+
+def check_nothing_else_blocks(world, request, told, where):
+    """A tree matches once all is gone that is said to block it."""
+    for tree in told["nearest"]:
+        blocking = [(one["reason"], one["group"], one["detail"]) for one in tree["blocked_by"]]
+        matching = matching_without(world, request, blocking, MOST_COMBINATIONS)
+        assert tree["root_provider"]["uuid"] in set(map(uuid_of, matching)), (where, tree)
 
 
 def check_nearest_come_first(world, request, told, where):
@@ -136,18 +145,40 @@ def tree_of(world, root):
 
 
 def check_advice(world, request, told, where):
-    if told["feasible"]:
-        assert not told["advice"], where
-        return
-    for sentence in told["advice"]:
-        text, count = SENTENCE.fullmatch(sentence).groups()
-        less = without(request, text)
-        if less is None:
-            event("advice that is not a parameter")
-            continue
-        event("advice")
-        found = Reference(world).matching(less, MOST_COMBINATIONS)
-        assert len(found) == int(count) > 0, (where, sentence)
+    """All constraints are told of which one alone stands in the way, and no others."""
+    expected = [] if told["feasible"] else list(advice(world, request))
+    assert told["advice"] == expected, (where, expected)
+    event("advice" if expected else "no advice")
+
+
+def advice(world, request):
+    """The sentences of an explanation, where no tree matches."""
+    for text, less, told in lessened(request):
+        count = len(matching_without(world, less, told, MOST_COMBINATIONS))
+        if count:
+            yield f"Without {text} {count} {'tree' if count == 1 else 'trees'} would match."
+
+
+def lessened(request):
+    """Each constraint as advice tells it, the request, and what is to be left out of it."""
+    for constraint in constraints_of(candidate_request(request)):
+        reason, suffix, text = constraint.reason.value, constraint.group, constraint.text
+        if reason == "no_inventory" and is_all_of_a_group(request, constraint):
+            # Nothing is asked of a group without a class: it goes as a whole.
+            (group,) = [one for one in request.groups if one.suffix == suffix]
+            if group != Group(suffix, group.resources):
+                text += " and all else of its group"
+            yield text, without_group(request, suffix), []
+        else:
+            yield text, request, [(reason, suffix, constraint.detail)]
+
+
+def is_all_of_a_group(request, constraint):
+    """Whether a class is the only one of a group that no list of same_subtree names."""
+    named = {one for inside, outside in request.same_subtree for one in (*inside, *outside)}
+    return constraint.group not in named and any(
+        group.suffix == constraint.group and len(group.resources) == 1 for group in request.groups
+    )
 
 
 def emptied(world):
@@ -158,51 +189,6 @@ def emptied(world):
             for one in world.providers
         )
     )
-
-
-def without(request, text):
-    """A request without a parameter, as the advice writes it; None for other advice."""
-    name, _, value = text.partition("=")
-    if name == "same_subtree":
-        suffixes = value.split(",")
-        inside = {one for one in suffixes if not one.startswith("!")}
-        outside = {one[1:] for one in suffixes if one.startswith("!")}
-        lists = [
-            one for one in request.same_subtree if (set(one[0]), set(one[1])) != (inside, outside)
-        ]
-        return replace(request, same_subtree=tuple(lists))
-    if name in ("group_policy", "isolate"):
-        return replace(request, isolated=frozenset())
-    if name.startswith("root_"):
-        return replace(request, root=lacking(request.root, name.removeprefix("root_"), value))
-    match = re.fullmatch(r"(required|member_of|in_tree|in_subtree)(_.)?", name)
-    if match is None:
-        return None
-    suffix = match[2] or ""
-    groups = [
-        lacking(one, match[1], value) if one.suffix == suffix else one for one in request.groups
-    ]
-    return replace(request, groups=tuple(groups))
-
-
-def lacking(group, name, value):
-    """A group without one value of a parameter."""
-    if name in ("in_tree", "in_subtree"):
-        return replace(group, **{name: ()})
-    negative, positive = {
-        "required": ("forbidden", "required"),
-        "member_of": ("not_member_of", "member_of"),
-    }[name]
-    if value.startswith("!"):
-        left = {one for one in getattr(group, negative) if value[1:] not in (one, uuid_of(one))}
-        return replace(group, **{negative: frozenset(left)})
-    wanted = set(value.removeprefix("in:").split(","))
-    sets = [
-        one
-        for one in getattr(group, positive)
-        if one != wanted and {uuid_of(name) for name in one} != wanted
-    ]
-    return replace(group, **{positive: tuple(sets)})
 
 
 def test_every_tree_that_matches_is_found_among_many_candidates():

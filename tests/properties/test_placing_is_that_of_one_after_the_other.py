@@ -158,7 +158,7 @@ def compare(world, call):
     except TooManyError:
         return
     event("all placed" if not expected.unplaced else f"{bool(expected.placed)} some not")
-    attempt = placed(world, call)
+    _, attempt = placed(world, call)
     where = (str(world), call)
     assert attempt.unplaced == expected.unplaced, where
     names = {one.uuid: one.name for one in world.providers}
@@ -178,8 +178,8 @@ def compare(world, call):
     assert attempt.placed.keys() == expected.placed.keys()
 
 
-def placed(world, call):
-    """The outcome of a call in the Forest."""
+def placed(world, call, *, explain=False):
+    """What places a call in the Forest, and the outcome."""
     made = {}
 
     def request_of(request):
@@ -205,6 +205,7 @@ def placed(world, call):
             for one in call.rules
         ),
         partial=call.partial,
+        explain=explain,
     )
     holders = {}
     for consumer, alloc in call.holders.items():
@@ -212,4 +213,5 @@ def placed(world, call):
         for p, c, n in alloc:
             amounts.setdefault(uuid_of(p), {})[c] = n
         holders[consumer] = model.Holder(0, amounts, 1)
-    return Placing(forest_of(world), asked, holders, Budget()).placed()
+    placer = Placing(forest_of(world), asked, holders, Budget())
+    return placer, placer.placed()

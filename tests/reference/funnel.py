@@ -6,7 +6,7 @@ Constraints are added one after the other, and each time the definition tells wh
 
 from dataclasses import replace
 
-from tests.reference.candidates import Reference
+from tests.reference.candidates import Reference, total
 from tests.reference.world import Group, uuid_of
 
 
@@ -22,6 +22,7 @@ class Lenient(Reference):
         self.sums_groups = sums_groups
         self.suffix = ""
         self.splitting = frozenset()
+        self.strict = {}
 
     def suffixed(self, g, a):
         """As the definition has it, with the comparisons of this group."""
@@ -46,13 +47,29 @@ class Lenient(Reference):
             room or (self.suffix, c, "room") not in self.judged
         )
 
+    def _combined(self, request, groups, sigma):
+        self.strict = total(
+            (frozenset(one for one in A if self.is_strict(g.suffix, one[1])), V)
+            for g, (A, V) in zip(groups, sigma, strict=True)
+        )
+        return super()._combined(request, groups, sigma)
+
+    def is_strict(self, suffix, c):
+        """Whether all comparisons of an amount are made."""
+        is_split = c in self.splitting and not suffix
+        return is_split or {(suffix, c, "units"), (suffix, c, "room")} <= self.judged
+
     def fits_together(self, alloc):
-        """As the definition has it, once groups are added up at all."""
-        return not self.sums_groups or super().fits_together(alloc)
+        """As the definition has it, once groups are added up at all, for what is judged wholly."""
+        return not self.sums_groups or super().fits_together(self.strict)
+
+    def anchored(self, request, most):
+        """All candidates with the anchors from which they are reached."""
+        self.splitting = request.can_split
+        return super().anchored(request, most)
 
     def trees(self, request, most):
         """How many trees match."""
-        self.splitting = request.can_split
         return len(self.matching(request, most))
 
 

@@ -7,7 +7,7 @@ tree is blocked by what must be left out for it to match. Each of these searches
 trees have a candidate at all, for all trees at once, and none is made twice.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,6 +19,7 @@ from treeclaim.forest.explain.constraints import Constraint, constraints_of
 from treeclaim.forest.explain.matching_trees import (
     AMOUNT_REASONS,
     ROOT_REASONS,
+    Judge,
     MatchingTrees,
 )
 from treeclaim.forest.explain.nearest import nearest
@@ -44,8 +45,25 @@ class Focus:
     tree: str | None = None
 
 
+@dataclass(frozen=True)
+class Beyond:
+    """What a candidate has to keep beyond its request.
+
+    Attributes:
+        rules: As constraints of the reason `rule`, in their order.
+        judge: Tells which trees have candidates that keep some of them.
+    """
+
+    rules: Sequence[Constraint]
+    judge: Judge
+
+
 def explained(
-    forest: Forest, request: CandidateRequest, focus: Focus, budget: Budget = UNBOUNDED
+    forest: Forest,
+    request: CandidateRequest,
+    focus: Focus,
+    budget: Budget = UNBOUNDED,
+    beyond: Beyond | None = None,
 ) -> dict[str, Any]:
     """Return the whole explanation as a document.
 
@@ -54,19 +72,28 @@ def explained(
         request: What is to be explained.
         focus: What the caller wants to know more of.
         budget: What the whole of it may cost.
+        beyond: Rules that close the list of constraints; None for none.
 
     Raises:
         SearchGivenUpError, SearchTooLargeError: if it took more.
         TraitsNotFoundError, ResourceClassNotFoundError: if the request names what does not exist.
     """
     require_known_names(forest, request)
-    trees = MatchingTrees(forest, request, list(constraints_of(request)), budget)
-    empty = MatchingTrees(forest.emptied(), request, trees.constraints, budget)
+    asked = constraints_of(request)
+    trees = MatchingTrees(
+        forest,
+        request,
+        [*asked, *(beyond.rules if beyond else ())],
+        budget,
+        beyond.judge if beyond else None,
+    )
+    empty = MatchingTrees(forest.emptied(), request, asked, budget)
     matching = trees.matching(trees.constraints)
     feasible = bool(matching.any())
+    has_room = feasible or bool(trees.matching(asked).any())
     return {
         "feasible": feasible,
-        "fits_when_empty": feasible or bool(empty.matching(trees.constraints).any()),
+        "fits_when_empty": has_room or bool(empty.matching(asked).any()),
         "trees": {"considered": len(forest.order.roots), "matching": int(matching.sum())},
         "funnel": list(_funnel(trees)),
         "nearest": [_blocked(trees, tree) for tree in _focused(trees, focus)],
@@ -142,38 +169,63 @@ def _blocked(trees: MatchingTrees, tree: int) -> dict[str, Any]:
 
 
 def _blocking(trees: MatchingTrees, tree: int) -> Iterator[Constraint]:
-    """Yield all constraints that a tree does not meet."""
-    found = 0
-    for group in trees.request.groups:
-        for constraint in _blocking_group(trees, tree, group.suffix):
-            found += 1
-            yield constraint
-    for constraint in trees.between:
-        if constraint.reason in ROOT_REASONS and not trees.matching([constraint], [])[tree]:
-            found += 1
-            yield constraint
-    if found:
-        return
-    between = [constraint for constraint in trees.between if constraint.reason not in ROOT_REASONS]
-    without = [
-        constraint for constraint in between if trees.matching(_but(trees, constraint))[tree]
+    """Yield all constraints that a tree does not meet: without these it matches."""
+    found = [
+        constraint
+        for group in trees.request.groups
+        for constraint in _blocking_group(trees, tree, group.suffix)
     ]
-    # Where leaving out one does not help, they stand in the way together.
-    yield from without or between
+    found += [
+        constraint
+        for constraint in trees.between
+        if constraint.reason in ROOT_REASONS and not trees.matching([constraint], [])[tree]
+    ]
+    if not found:
+        found = [
+            constraint
+            for constraint in trees.between
+            if constraint.reason not in ROOT_REASONS
+            and trees.matches(tree, _but(trees, [constraint]))
+        ]
+    yield from found
+    yield from _still_blocking(trees, tree, _but(trees, found))
 
 
-def _but(trees: MatchingTrees, constraint: Constraint) -> list[Constraint]:
-    """Return all constraints but one, and but those that make no sense without it."""
+def _still_blocking(
+    trees: MatchingTrees, tree: int, left: Sequence[Constraint]
+) -> Iterator[Constraint]:
+    """Yield those of some constraints that a tree does not meet beside the ones before them.
+
+    Each is met by itself: together with those before, no choice of providers does.
+    """
+    kept = list(left)
+    met = 0
+    while not trees.matches(tree, kept):
+        # The first that cannot be met beside those before: they are in the order of the search, in
+        # which more constraints never let more trees match.
+        first, end = met, len(kept)
+        while end - first > 1:
+            middle = (first + end) // 2
+            if trees.matches(tree, kept[:middle]):
+                first = middle
+            else:
+                end = middle
+        yield kept.pop(first)
+        met = first
+
+
+def _but(trees: MatchingTrees, left_out: Collection[Constraint]) -> list[Constraint]:
+    """Return all constraints but some, and but those that make no sense without them."""
+    missing = {
+        (constraint.group, constraint.value)
+        for constraint in left_out
+        if constraint.reason == Reason.NO_INVENTORY
+    }
     return [
         other
         for other in trees.constraints
-        if other is not constraint
-        and not (
-            constraint.reason == Reason.NO_INVENTORY
-            and other.group == constraint.group
-            and other.reason in AMOUNT_REASONS
-            and other.value == constraint.value
-        )
+        if other not in left_out
+        and not (other.reason in AMOUNT_REASONS and (other.group, other.value) in missing)
     ]
 
 
@@ -245,8 +297,26 @@ def _wanted(request: CandidateRequest, constraint: Constraint) -> Mapping[str, i
 def _advice(trees: MatchingTrees) -> Iterator[str]:
     """Yield a sentence for each single constraint without which some tree would match."""
     for constraint in trees.constraints:
-        kept = _but(trees, constraint)
-        count = int(trees.matching(kept).sum()) if trees.could_match(kept) else 0
+        kept, groups, text = _but(trees, [constraint]), None, constraint.text
+        if _is_all_of_a_group(trees.request, constraint):
+            # Without any class nothing is asked of its group, which is not there then.
+            others = trees.of_group(constraint.group or NO_GROUP)
+            kept = [other for other in kept if other not in others]
+            groups = [g.suffix for g in trees.request.groups if g.suffix != constraint.group]
+            if any(o.reason not in (Reason.NO_INVENTORY, *AMOUNT_REASONS) for o in others):
+                text += " and all else of its group"
+        count = int(trees.matching(kept, groups).sum()) if trees.could_match(kept, groups) else 0
         if count:
             noun = "tree" if count == 1 else "trees"
-            yield f"Without {constraint.text} {count} {noun} would match."
+            yield f"Without {text} {count} {noun} would match."
+
+
+def _is_all_of_a_group(request: CandidateRequest, constraint: Constraint) -> bool:
+    """Tell whether a constraint is the only class of a group that no list names."""
+    if constraint.reason != Reason.NO_INVENTORY:
+        return False
+    is_named = any(
+        constraint.group in (*listed.inside, *listed.outside) for listed in request.same_subtree
+    )
+    (group,) = [group for group in request.groups if group.suffix == constraint.group]
+    return not is_named and len(group.resources) == 1

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Which trees have a candidate for a part of a request."""
 
-from collections.abc import Collection, Hashable
+from collections.abc import Callable, Collection, Hashable, Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -26,6 +27,13 @@ _GROUP_BYTES = 2_000
 """Memory that is counted for each group of a question whose outcome is kept."""
 
 
+Judge = Callable[[CandidateRequest, Sequence[Any], Mask], Mask]
+"""Tells in which of some trees, which have candidates for a request, one of these keeps some rules.
+
+Given the request, the values of the rules' constraints, and the trees, shape (roots,).
+"""
+
+
 class MatchingTrees:
     """Answers which trees match a request with some of its constraints."""
 
@@ -33,13 +41,24 @@ class MatchingTrees:
         self,
         forest: Forest,
         request: CandidateRequest,
-        constraints: list[Constraint],
+        constraints: Sequence[Constraint],
         budget: Budget,
+        judge: Judge | None = None,
     ) -> None:
+        """Take where to search.
+
+        Args:
+            forest: Where.
+            request: What is asked.
+            constraints: All of its constraints, and rules beyond the request.
+            budget: What all searches may cost.
+            judge: Needed where there are rules.
+        """
         self.forest = forest
         self.request = request
         self.constraints = constraints
         self._budget = budget
+        self._judge = judge
         self._known: dict[Hashable, Mask] = {}
 
     def matching(
@@ -48,13 +67,33 @@ class MatchingTrees:
         """Tell for each root, in canonical order, whether its tree has a candidate."""
         self._budget.check()
         asked = reduced(self.request, kept, groups)
-        if _is_bound(asked) or not asked.groups[1:]:
-            return self._found(asked)
-        # Where nothing binds the groups together, a tree matches if it matches each of them.
-        matching: Mask = np.logical_and.reduce(
-            [self._found(replace(asked, groups=(group,))) for group in asked.groups]
-        )
-        return matching
+        matching: Mask = np.logical_and.reduce([self._found(part) for part in _parts(asked)])
+        rules = [constraint.value for constraint in kept if constraint.reason == Reason.RULE]
+        if not rules or self._judge is None or not matching.any():
+            return matching
+        key = (essence_of(asked), *map(id, rules))
+        if key not in self._known:
+            self._keep(key, asked, self._judge(asked, rules, matching))
+        return self._known[key]
+
+    def matches(self, tree: int, kept: Collection[Constraint]) -> bool:
+        """Tell whether one tree has a candidate: a search in that tree alone, if none is known."""
+        self._budget.check()
+        asked = reduced(self.request, kept)
+        if any(constraint.reason == Reason.RULE for constraint in kept):
+            return bool(self.matching(kept)[tree])
+        return all(self._matches(tree, part) for part in _parts(asked))
+
+    def _matches(self, tree: int, asked: CandidateRequest) -> bool:
+        known = self._known.get(essence_of(asked))
+        if known is not None:
+            return bool(known[tree])
+        only = np.zeros(len(self.forest.order.roots), dtype=np.bool_)
+        only[tree] = True
+        with self._budget.scope():
+            problem = relate(self.forest, asked, SearchOptions(), self._budget)
+            allowed = only if problem.allowed is None else only & problem.allowed
+            return len(_matching_roots(replace(problem, allowed=allowed))) > 0
 
     def _found(self, asked: CandidateRequest) -> Mask:
         essence = essence_of(asked)
@@ -62,16 +101,20 @@ class MatchingTrees:
             with self._budget.scope():
                 problem = relate(self.forest, asked, SearchOptions(), self._budget)
                 found = _matching_roots(problem)
-            mask = np.isin(self.forest.order.roots, found)
-            # In the set of what is known its key, too, grows with the request.
-            self._budget.hold(mask.nbytes + _GROUP_BYTES * len(asked.groups))
-            self._known[essence] = read_only(mask)
+            self._keep(essence, asked, np.isin(self.forest.order.roots, found))
         return self._known[essence]
 
-    def could_match(self, kept: Collection[Constraint]) -> bool:
+    def _keep(self, key: Hashable, asked: CandidateRequest, mask: Mask) -> None:
+        # In the set of what is known its key, too, grows with the request.
+        self._budget.hold(mask.nbytes + _GROUP_BYTES * len(asked.groups))
+        self._known[key] = read_only(mask)
+
+    def could_match(
+        self, kept: Collection[Constraint], groups: Collection[str] | None = None
+    ) -> bool:
         """Tell whether some tree matches each group by itself, which is cheap."""
         loose = [constraint for constraint in kept if self.is_judged_alone(constraint)]
-        return bool(self.matching(loose).any())
+        return bool(self.matching(loose, groups).any())
 
     def of_group(self, suffix: str) -> list[Constraint]:
         """Return the constraints of one group."""
@@ -103,6 +146,13 @@ class MatchingTrees:
     def between(self) -> list[Constraint]:
         """Return the constraints on the root or on several groups."""
         return [constraint for constraint in self.constraints if constraint.group is None]
+
+
+def _parts(asked: CandidateRequest) -> list[CandidateRequest]:
+    """Take a request apart: where nothing binds groups together, a tree has to match each of them."""
+    if _is_bound(asked) or not asked.groups[1:]:
+        return [asked]
+    return [replace(asked, groups=(group,)) for group in asked.groups]
 
 
 def _is_bound(request: CandidateRequest) -> bool:

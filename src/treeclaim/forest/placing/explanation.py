@@ -1,5 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Why a consumer of a call finds nothing (contract page 98, section 4; page 97, section 3)."""
+"""Why a consumer of a call finds nothing (contract page 98, section 4; page 97, section 3).
+
+A rule is one more constraint: what is told of constraints, in the funnel, of the nearest trees and as
+advice, is told of rules too.
+"""
 
 from collections.abc import Sequence
 from typing import Any
@@ -7,11 +11,16 @@ from typing import Any
 import numpy as np
 
 from treeclaim.forest.bounds.budget import Budget
-from treeclaim.forest.explain.explain import Focus, explained
+from treeclaim.forest.explain.constraints import Constraint
+from treeclaim.forest.explain.explain import Beyond, Focus, explained
 from treeclaim.forest.placing.placer import Attempt, Placer
-from treeclaim.forest.placing.queries import Query, query_of
+from treeclaim.forest.placing.queries import query_of
 from treeclaim.forest.placing.rules import RuleState
+from treeclaim.forest.solve.problem import Problem
+from treeclaim.forest.solve.relate import relate
+from treeclaim.forest.table.columns import Mask
 from treeclaim.model.reasons import Reason
+from treeclaim.model.request import CandidateRequest, SearchOptions
 
 
 def explanation_of(placer: Placer, attempt: Attempt, budget: Budget) -> dict[str, Any] | None:
@@ -21,41 +30,36 @@ def explanation_of(placer: Placer, attempt: Attempt, budget: Budget) -> dict[str
     """
     if attempt.request is None or attempt.scratch is None:
         return None
-    number = attempt.request
+    scratch, number = attempt.scratch, attempt.request
     request = placer.placing.requests[number].alternatives[0]
-    document = explained(attempt.scratch.forest, request, Focus(), budget)
     rules = [rule for rule in attempt.rules if rule.concerns(number) and not rule.is_soft]
-    counts = _left(placer, query_of(attempt.scratch, request, budget), rules, number)
-    before = document["trees"]["matching"]
-    for rule, after in zip(rules, counts, strict=True):
-        if after < before:
-            document["funnel"].append(
-                {
-                    "group": None,
-                    "reason": Reason.RULE.value,
-                    "detail": {"rule": rule.number},
-                    "trees_before": before,
-                    "trees_after": after,
-                }
-            )
-        before = after
-    document["trees"]["matching"] = before
-    document["feasible"] = before > 0
-    return document
-
-
-def _left(placer: Placer, query: Query, rules: Sequence[RuleState], number: int) -> list[int]:
-    """Return how many trees have a candidate that keeps the first rule, the first two, and so on."""
     eligible = placer.eligible_domains(number, rules)
-    matching = query.matching()
-    if matching is not None:
-        counts = []
-        for rule in rules:
-            matching = matching & rule.mask(number, eligible)
-            counts.append(int(np.count_nonzero(matching)))
-        return counts
-    kept = np.zeros(len(placer.forest.order.roots), dtype=np.int64)
-    for anchor, candidate in query.each_of_anchors():
-        verdicts = [rule.keeps(candidate.trees, eligible) for rule in rules]
-        kept[anchor] = max(kept[anchor], (*verdicts, False).index(False))
-    return [int(np.count_nonzero(kept > at)) for at in range(len(rules))]
+
+    def judge(asked: CandidateRequest, some: Sequence[RuleState], matching: Mask) -> Mask:
+        with budget.scope():
+            found = relate(scratch.forest, asked, SearchOptions(), budget)
+            if _stays_with_its_anchor(found):
+                masks = [rule.mask(number, eligible) for rule in some]
+                keeping: Mask = np.logical_and.reduce([matching, *masks])
+                return keeping
+            keeping = np.zeros(len(matching), dtype=np.bool_)
+            for anchor, candidate in query_of(scratch, asked, budget).each_of_anchors():
+                budget.check()
+                if not keeping[anchor]:
+                    keeping[anchor] = all(rule.keeps(candidate.trees, eligible) for rule in some)
+            return keeping
+
+    named = [
+        Constraint(Reason.RULE, None, rule, {"rule": rule.number}, f"rule {rule.number}")
+        for rule in rules
+    ]
+    return explained(scratch.forest, request, Focus(), budget, Beyond(named, judge))
+
+
+def _stays_with_its_anchor(found: Problem) -> bool:
+    """Tell whether every candidate has the tree of its anchor, and no other.
+
+    Where nothing is given, as is asked without some constraint, that tree is the one that counts.
+    """
+    giving = [found.relations[slot] for slot in found.giving] + list(found.split_relations)
+    return not giving or not all(relation.has_sharing for relation in giving)

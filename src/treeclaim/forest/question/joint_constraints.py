@@ -38,7 +38,9 @@ def joint_constraints_of(
     by_class: dict[str, list[int]] = {}
     for number in numbers:
         for name in slots[number].resources:
-            by_class.setdefault(name, []).append(number)
+            # An amount of which a limit is overlooked is not added to others either.
+            if name not in slots[number].lenient:
+                by_class.setdefault(name, []).append(number)
     for name, competing in by_class.items():
         if len(competing) > 1:
             joint_constraints += _joint_constraint_for(slots, name, tuple(competing))

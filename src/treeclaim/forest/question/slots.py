@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from treeclaim.model.inventory import MAXIMUM_INTEGER
-from treeclaim.model.request import NO_GROUP, RequestGroup
+from treeclaim.model.request import NO_GROUP, STRICT, RequestGroup
 
 BEYOND_ANY_ROOM = MAXIMUM_INTEGER + 1
 """What stands for every greater amount of a slot, so that sums fit into 64 bits: no provider gives
@@ -25,12 +25,14 @@ class Slot:
             group.
         group: Which of `Plan.groups` has the conditions.
         part: Which slot of that group it is.
+        lenient: Classes of which some limit is overlooked, to explain a search.
     """
 
     suffix: str
     resources: Mapping[str, int]
     group: int
     part: int
+    lenient: frozenset[str] = frozenset()
 
 
 def slots_of(
@@ -47,8 +49,9 @@ def slots_of(
         resources: list[Mapping[str, int]] = [group.resources]
         if group.suffix == NO_GROUP:
             resources = [{name: amount} for name, amount in group.resources.items()]
+        lenient = frozenset(name for name, how in group.leniency.items() if how != STRICT)
         slots += [
-            Slot(group.suffix, _saturated(amounts), number, part)
+            Slot(group.suffix, _saturated(amounts), number, part, lenient)
             for part, amounts in enumerate(resources)
         ]
     return tuple(distinct), tuple(slots)

@@ -1,0 +1,117 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a call tells of a consumer without a place is true, its rules included (page 98, section 4).
+
+TREECLAIM_PROPERTY_EXAMPLES=N in the environment tries N worlds instead of the usual number.
+"""
+
+import os
+from dataclasses import replace
+
+from hypothesis import HealthCheck, assume, event, given, settings
+
+from tests.properties.test_explanations_are_true import lessened
+from tests.properties.test_placing_is_that_of_one_after_the_other import (
+    TooManyError,
+    ordered,
+    placed,
+    questions,
+)
+from tests.reference.blocking import anchored_without
+from tests.reference.candidates import TooManyError as TooManyToTryError
+from tests.reference.placing import TREES, Call, Placer, Rule, Wanted
+from tests.reference.world import Group, Provider, Request, Stock, World, uuid_of
+from treeclaim.forest.bounds.budget import Budget
+from treeclaim.forest.placing.explanation import explanation_of
+
+WORLDS = int(os.environ.get("TREECLAIM_PROPERTY_EXAMPLES", "60"))
+MOST_COMBINATIONS = 500
+
+
+@settings(
+    max_examples=WORLDS,
+    deadline=None,
+    suppress_health_check=[
+        HealthCheck.too_slow,
+        HealthCheck.data_too_large,
+        HealthCheck.filter_too_much,
+    ],
+)
+@given(questions())
+def test_rules_are_explained_as_constraints_are(question):
+    world, call = question
+    assume(call.rules and not any(rule.same_domain for rule in call.rules))
+    try:
+        told = compare(world, replace(call, partial=False))
+        event("all placed" if told is None else f"rule {'rule' in str(told['advice'])}")
+    except (TooManyError, TooManyToTryError):
+        event("too many")
+
+
+def test_a_rule_that_alone_stands_in_the_way_is_told():
+    """Two hosts with room for many consumers, and three consumers that are to be apart."""
+    world = World(tuple(Provider(f"h{number}", None, {"VCPU": Stock(8)}) for number in range(2)))
+    wanted = Wanted((Request((Group("", {"VCPU": 1}),)),), ("a", "b", "c"))
+    call = Call((wanted,), (Rule(TREES, max_per_domain=1, requests=frozenset({0})),))
+    told = compare(world, call)
+    assert told["advice"] == ["Without rule 0 2 trees would match."]
+    assert [one["blocked_by"][0]["reason"] for one in told["nearest"]] == ["rule", "rule"]
+
+
+class Judged(Placer):
+    """Placing, in which a candidate that takes nothing counts as one of its anchor."""
+
+    anchor = None
+
+    def trees(self, alloc):
+        """The trees of what is taken."""
+        return super().trees(alloc) or {self.anchor}
+
+
+def compare(world, call):
+    """Compare the explanation of a call with the definition, if a consumer finds nothing."""
+    reference = Judged(world, call, ordered)
+    outcome = reference.place()
+    if not outcome.unplaced:
+        return None
+    placer, attempt = placed(world, call, explain=True)
+    told = explanation_of(placer, attempt, Budget())
+    number = attempt.request
+    request = call.requests[number].alternatives[0]
+    rules = [
+        at
+        for at, rule in enumerate(call.rules)
+        if reference.concerns(rule, number) and not rule.soft
+    ]
+
+    def matching(less, without, kept):
+        found = set()
+        for anchor, (alloc, _) in anchored_without(
+            outcome.world, less, without, MOST_COMBINATIONS
+        ):
+            reference.anchor = anchor
+            if all(reference.keeps(at, number, alloc, None) for at in kept):
+                found.add(uuid_of(anchor))
+        return found
+
+    where = (str(outcome.world), call, told)
+    assert told["trees"]["matching"] == len(matching(request, [], rules)), where
+    expected = []
+    if not told["feasible"]:
+        for text, less, without in lessened(request):
+            expected.append((text, matching(less, without, rules)))
+        for left in rules:
+            others = [at for at in rules if at != left]
+            expected.append((f"rule {left}", matching(request, [], others)))
+    sentences = [
+        f"Without {text} {len(found)} {'tree' if len(found) == 1 else 'trees'} would match."
+        for text, found in expected
+        if found
+    ]
+    assert told["advice"] == sentences, (where, sentences)
+    for tree in told["nearest"]:
+        blocking = tree["blocked_by"]
+        kept = set(rules) - {one["detail"].get("rule") for one in blocking}
+        without = [(one["reason"], one["group"], one["detail"]) for one in blocking]
+        without = [one for one in without if one[0] != "rule"]
+        assert tree["root_provider"]["uuid"] in matching(request, without, kept), (where, tree)
+    return told

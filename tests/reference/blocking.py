@@ -1,0 +1,102 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A request without some of its constraints, by the definition (contract page 97, section 3)."""
+
+from dataclasses import replace
+
+from tests.reference.funnel import Lenient
+from tests.reference.world import uuid_of
+
+
+def matching_without(world, request, told, most):
+    """The roots whose trees match once some constraints are gone; see `anchored_without`."""
+    return {anchor for anchor, _ in anchored_without(world, request, told, most)}
+
+
+def anchored_without(world, request, told, most):
+    """All candidates with their anchors once some constraints are gone.
+
+    Args:
+        world: Where to search.
+        request: What is asked.
+        told: The constraints as an explanation tells them: reason, group, detail.
+        most: How many combinations to try at most.
+    """
+    judged = {
+        (group.suffix, name, kind)
+        for group in request.groups
+        for name in group.resources
+        for kind in ("units", "room")
+    }
+    sums_groups = True
+    for reason, suffix, detail in told:
+        if reason == "combined_capacity":
+            sums_groups = False
+        elif reason in ("amount_unit", "capacity"):
+            name = detail["resource_class"]
+            judged.discard((suffix, name, "units" if reason == "amount_unit" else "room"))
+            if not suffix and name in request.can_split:
+                request = replace(request, can_split=request.can_split - {name})
+                judged -= {(suffix, name, "units"), (suffix, name, "room")}
+        else:
+            request = without(request, reason, suffix, detail)
+    # A group without a suffix that asks for nothing is not there: nobody is judged by it.
+    kept = tuple(group for group in request.groups if group.suffix or group.resources)
+    request = replace(request, groups=kept)
+    return Lenient(world, frozenset(judged), sums_groups=sums_groups).anchored(request, most)
+
+
+def without(request, reason, suffix, detail):
+    """A request without a constraint that is no comparison of amounts."""
+    if reason == "same_subtree":
+        lists = list(request.same_subtree)
+        named = [[*inside, *(f"!{suffix}" for suffix in outside)] for inside, outside in lists]
+        del lists[named.index(list(detail["groups"]))]
+        return replace(request, same_subtree=tuple(lists))
+    if reason == "isolate":
+        return replace(request, isolated=frozenset())
+    if suffix is None:
+        return replace(request, root=less(request.root, reason, detail))
+    return replace(
+        request,
+        groups=tuple(
+            less(group, reason, detail) if group.suffix == suffix else group
+            for group in request.groups
+        ),
+    )
+
+
+def less(group, reason, detail):
+    """A group, or the root, without a constraint."""
+    if reason == "no_inventory":
+        kept = {n: a for n, a in group.resources.items() if n != detail["resource_class"]}
+        return replace(group, resources=kept)
+    if reason == "not_in_tree":
+        if "forbidden_providers" in detail:
+            return replace(group, not_in_tree=())
+        return replace(group, in_tree=())
+    if reason == "not_in_subtree":
+        return replace(group, in_subtree=())
+    names = ("forbidden", "required") if "trait" in reason else ("not_member_of", "member_of")
+    return lacking(group, *names, reason, detail)
+
+
+def lacking(group, negative, positive, reason, detail):
+    """A group without one set of names, or without one name that it forbids."""
+    spelling = str if positive == "required" else uuid_of
+    ((key, value),) = detail.items()
+    if "forbidden" in f"{reason} {key}":
+        left = {one for one in getattr(group, negative) if spelling(one) != value}
+        return replace(group, **{negative: frozenset(left)})
+    sets = list(getattr(group, positive))
+    wanted = {value} if isinstance(value, str) else set(value)
+    sets.remove(next(one for one in sets if set(map(spelling, one)) == wanted))
+    return replace(group, **{positive: tuple(sets)})
+
+
+def without_group(request, suffix):
+    """A request without a whole group, which no list of same_subtree names."""
+    return replace(
+        request,
+        groups=tuple(group for group in request.groups if group.suffix != suffix),
+        isolated=request.isolated - {suffix},
+    )
