@@ -12,9 +12,15 @@ PAGE = 2
 
 
 class _Compute(BaseHTTPRequestHandler):
-    """Lists servers and flavors: two on a page, links to the next, all projects."""
+    """Lists servers, migrations and flavors: two on a page, links to the next, all projects.
+
+    Of servers in `unknown` nothing is known but their uuid: their cell does not answer.
+    """
 
     servers: ClassVar = ()
+    deleted: ClassVar = ()
+    unknown: ClassVar = ()
+    migrations: ClassVar[Any] = ()
     flavors: ClassVar[Any] = ()
     asked: ClassVar = []
 
@@ -25,8 +31,16 @@ class _Compute(BaseHTTPRequestHandler):
         flavor = url.path.removeprefix("/flavors/").removesuffix("/os-extra_specs")
         specs = {one["id"]: one["extra_specs"] for one in self.flavors}
         if url.path == "/servers":
-            some = [{"id": one, "name": f"server {one}", "links": []} for one in self.servers]
+            listed = self.deleted if query.get("status") == "SOFT_DELETED" else self.servers
+            some = [{"id": one, "name": f"server {one}", "links": []} for one in listed]
+            some += [{"id": one, "links": []} for one in self.unknown]
             self._send_page("servers", url.path, some, query)
+        elif url.path == "/os-migrations":
+            some = [
+                {"id": number, "uuid": one, "status": status}
+                for number, (one, status) in enumerate(self.migrations)
+            ]
+            self._send_page("migrations", url.path, some, query, key="uuid")
         elif url.path == "/flavors/detail":
             # The extra specs are in the list from 2.61 on only.
             some = [
@@ -40,13 +54,13 @@ class _Compute(BaseHTTPRequestHandler):
         else:
             self._send(404, {"itemNotFound": {"code": 404}})
 
-    def _send_page(self, name, path, some, query):
+    def _send_page(self, name, path, some, query, key="id"):
         if "marker" in query:
-            ids = [one["id"] for one in some]
+            ids = [one[key] for one in some]
             some = some[ids.index(query["marker"]) + 1 :]
         body = {name: some[:PAGE]}
         if len(some) > PAGE:
-            marker = some[PAGE - 1]["id"]
+            marker = some[PAGE - 1][key]
             address = f"http://{self.headers['Host']}{path}?limit=1000&marker={marker}"
             body[f"{name}_links"] = [{"rel": "next", "href": address}]
         self._send(200, body)
@@ -64,9 +78,9 @@ class _Compute(BaseHTTPRequestHandler):
 
 
 @contextmanager
-def compute_with(servers=(), flavors=()):
-    """A compute API that lists some servers and flavors; yields its class and URL."""
-    lists = {"servers": tuple(servers), "flavors": tuple(flavors), "asked": []}
+def compute_with(servers=(), flavors=(), **lists):
+    """A compute API that lists some servers, flavors and more; yields its class and URL."""
+    lists |= {"servers": tuple(servers), "flavors": tuple(flavors), "asked": []}
     handler = type("Compute", (_Compute,), lists)
     server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
     thread = threading.Thread(target=server.serve_forever)

@@ -135,9 +135,9 @@ def test_an_audit_lists_findings_with_the_exit_codes_of_treeclaim(openstack, env
 def test_an_audit_mends_what_it_is_told_to(openstack, environment, tmp_path):
     lost = str(uuid.uuid4())
     told(openstack("place", "resources=VCPU:1", "--consumer", lost, "-f", "json"))
-    nobody = tmp_path / "living"
-    nobody.write_text("")
-    asked = ["audit", "--kind", "orphaned", "--living-from", str(nobody), "--older-than", "0"]
+    others = tmp_path / "living"
+    others.write_text(str(uuid.uuid4()))
+    asked = ["audit", "--kind", "orphaned", "--living-from", str(others), "--older-than", "0"]
     (found,) = told(openstack(*asked, "-f", "json"), code=1)
     assert found["Finding"]["consumer"] == lost
     assert told(openstack(*asked, "--repair", "orphaned", "--yes", "-f", "json")) == []

@@ -10,6 +10,9 @@ CUSTOM_PREFIX = "CUSTOM_"
 SHARING_TRAIT = "MISC_SHARES_VIA_AGGREGATE"
 """A provider with this trait lends its inventory to the trees in its aggregates."""
 
+UNKNOWN_TYPE = "unknown"
+"""Stands for the type of consumers that never got one (contract page 80, section 2.2)."""
+
 FIRST_CUSTOM_CLASS_ID = 10_000
 """Resource classes with a smaller id are standard ones (contract page 60, section 1)."""
 

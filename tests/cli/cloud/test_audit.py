@@ -6,6 +6,7 @@ import json
 import uuid
 from typing import Any
 
+import httpx
 import pytest
 
 from tests.cli.processes import call
@@ -29,19 +30,23 @@ def environment(tmp_path_factory):
             }
             client.call("PUT", f"/resource_providers/{HOST}/inventories", json=body)
             for server in SERVERS:
-                claim(client, server)
+                claim(found["TREECLAIM_ENDPOINT"], server)
         yield found
 
 
-def claim(client, consumer):
+def claim(endpoint, consumer, minor=36):
+    """Claim as Nova does: at 1.36, so that the consumer has no type."""
     body = {
         "allocations": {HOST: {"resources": {"VCPU": 1}}},
         "project_id": "p",
         "user_id": "u",
         "consumer_generation": None,
-        "consumer_type": "INSTANCE",
     }
-    client.call("PUT", f"/allocations/{consumer}", json=body)
+    if minor >= 38:
+        body["consumer_type"] = "INSTANCE"
+    headers = {"OpenStack-API-Version": f"placement 1.{minor}", "X-Auth-Token": "admin"}
+    url = f"{endpoint}/allocations/{consumer}"
+    httpx.put(url, json=body, headers=headers).raise_for_status()
 
 
 def audited(environment, *arguments, code):
@@ -71,16 +76,14 @@ def test_findings_are_shown_with_exit_status_1(environment):
 
 def test_orphans_by_nova_are_found_and_released(environment, tmp_path, monkeypatch):
     lost = str(uuid.uuid4())
-    with client_in(environment) as client:
-        claim(client, lost)
+    claim(environment["TREECLAIM_ENDPOINT"], lost)
     wanted = ["--living-from", "nova", "--older-than", "0", "--kind", "orphaned"]
     with compute_with(SERVERS) as (compute, url):
         cloud = with_cloud(environment, tmp_path, url)
         shown = audited(cloud, *wanted, code=1)
         assert f"consumer={lost}" in shown
         assert "orphaned: 1" in shown
-        assert len(compute.asked) == 3
-        assert set(compute.asked) == {("compute 2.69", "True")}
+        assert set(compute.asked) == {("compute 2.69", "True"), ("compute 2.69", None)}
         monkeypatch.setattr("sys.stdin", io.StringIO("no\n"))
         assert f"consumer={lost}" in audited(cloud, *wanted, "--repair", "orphaned", code=1)
         monkeypatch.setattr("sys.stdin", io.StringIO("yes\n"))
@@ -94,10 +97,49 @@ def test_orphans_by_nova_are_found_and_released(environment, tmp_path, monkeypat
 def test_a_file_may_say_who_lives(environment, tmp_path, form):
     path = tmp_path / "living"
     some = SERVERS[:-1]
-    path.write_text("\n".join(some) if form == "lines" else json.dumps({"INSTANCE": some}))
+    path.write_text("\n".join(some) if form == "lines" else json.dumps({"unknown": some}))
     wanted = ["--living-from", str(path), "--older-than", "0", "--json"]
     found = json.loads(audited(environment, *wanted, code=1))["findings"]["orphaned"]
     assert [one["consumer"] for one in found["items"]] == SERVERS[-1:]
+
+
+def test_migrations_that_go_on_and_servers_that_can_be_restored_live(environment, tmp_path):
+    living, over, restorable = (str(uuid.uuid4()) for _ in range(3))
+    consumers = (living, over, restorable)
+    for consumer in consumers:
+        claim(environment["TREECLAIM_ENDPOINT"], consumer, minor=39 if consumer == over else 36)
+    more = {"migrations": [(living, "finished"), (over, "confirmed")], "deleted": [restorable]}
+    with compute_with(SERVERS, **more) as (_, url):
+        cloud = with_cloud(environment, tmp_path, url)
+        wanted = ["--living-from", "nova", "--older-than", "0", "--json", "--kind", "orphaned"]
+        found = json.loads(audited(cloud, *wanted, code=1))["findings"]["orphaned"]["items"]
+    assert [finding["consumer"] for finding in found] == [over]
+    with client_in(environment) as client:
+        for consumer in consumers:
+            client.call("DELETE", f"/allocations/{consumer}")
+
+
+@pytest.mark.parametrize(
+    ("lists", "said"),
+    [({}, "nobody of type"), ({"servers": SERVERS[:1], "unknown": SERVERS[1:]}, "cell of Nova")],
+)
+def test_nobody_is_released_by_a_list_that_is_empty_or_in_part(environment, tmp_path, lists, said):
+    with compute_with(**lists) as (_, url):
+        cloud = with_cloud(environment, tmp_path, url)
+        wanted = ["--living-from", "nova", "--older-than", "0", "--repair", "orphaned", "--yes"]
+        assert said in refused(cloud, "audit", *wanted, code=2)
+    with client_in(environment) as client:
+        assert client.get(f"/allocations/{SERVERS[0]}")["allocations"]
+
+
+@pytest.mark.parametrize(
+    "text", ["", "{}", '{"INSTANCE": []}', "not-a-uuid", '{"INSTANCE": ["x"]}']
+)
+def test_a_file_that_spares_nobody_is_refused(environment, tmp_path, text):
+    path = tmp_path / "living"
+    path.write_text(text)
+    wanted = ["--living-from", str(path), "--older-than", "0", "--repair", "orphaned", "--yes"]
+    assert refused(environment, "audit", *wanted, code=2)
 
 
 def test_what_fails_has_exit_status_2(environment, tmp_path):

@@ -6,8 +6,8 @@ from datetime import timedelta
 import sqlalchemy as sa
 
 from treeclaim.model.extension.audit import Findings, Living
+from treeclaim.model.names import UNKNOWN_TYPE
 from treeclaim.store.database.transactions import ReadTransaction
-from treeclaim.store.reading.holdings_of_many import UNKNOWN_TYPE
 from treeclaim.store.schema.tables import allocations, consumer_types, consumers
 
 _NEWEST = sa.func.max(sa.func.coalesce(allocations.c.updated_at, allocations.c.created_at))

@@ -13,6 +13,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from treeclaim.model.errors import ResourceClassNotFoundError
+from treeclaim.model.names import UNKNOWN_TYPE
 from treeclaim.store.database.compiled import CompiledStatement
 from treeclaim.store.database.transactions import ReadTransaction, chunks
 from treeclaim.store.schema.tables import (
@@ -26,9 +27,6 @@ from treeclaim.store.schema.tables import (
     resource_providers,
     users,
 )
-
-UNKNOWN_TYPE = "unknown"
-"""Stands for consumers that never got a type (contract page 80, section 2.2)."""
 
 _ON_PROVIDERS = (
     sa.select(

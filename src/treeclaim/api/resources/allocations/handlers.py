@@ -19,11 +19,8 @@ from treeclaim.model.errors import (
     UnitConstraintError,
 )
 from treeclaim.model.microversions import Feature
-from treeclaim.model.names import normalised_uuid
+from treeclaim.model.names import UNKNOWN_TYPE, normalised_uuid
 from treeclaim.store.reading import allocations as allocation_queries
-
-UNKNOWN_TYPE = "unknown"
-"""Shown for a consumer that never got a type."""
 
 
 def show_allocations(call: Call) -> Reply:

@@ -8,11 +8,11 @@ from typing import Any
 from treeclaim.api.protocol.operations import Call, Reply
 from treeclaim.api.protocol.request.validation import require_query
 from treeclaim.api.protocol.timestamps import now
-from treeclaim.api.resources.allocations.handlers import UNKNOWN_TYPE
 from treeclaim.api.resources.providers.rows import require_row
 from treeclaim.api.resources.usages.schemas import QUERY
 from treeclaim.model.claim import UsageGroup
 from treeclaim.model.microversions import Feature
+from treeclaim.model.names import UNKNOWN_TYPE
 from treeclaim.store.reading import usages as store
 
 _ALL_TYPES = "all"
