@@ -21,6 +21,10 @@ provide_folder()
 
 from prometheus_client import Counter, Gauge, Histogram  # noqa: E402 - see above
 
+from treeclaim.metrics_files import allocate_before_mapping  # noqa: E402 - it imports the library
+
+allocate_before_mapping()
+
 _FAST = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 """Upper bounds in seconds: from an answer out of memory to a hopeless database."""
 

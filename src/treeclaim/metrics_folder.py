@@ -13,11 +13,22 @@ import tempfile
 FOLDER_VARIABLE = "PROMETHEUS_MULTIPROC_DIR"
 
 
+_NOWHERE = "/proc/self/task"
+"""A folder that is there, and in which nobody can make a file."""
+
+
 def provide_folder() -> None:
-    """Make a temporary folder, unless the environment names one; children find it there."""
+    """Make a temporary folder, unless the environment names one; children find it there.
+
+    Where none can be made, each process counts for itself, and nobody sees it (`metrics_files.py`).
+    """
     if os.environ.get(FOLDER_VARIABLE):
         return
-    folder = tempfile.mkdtemp(prefix="treeclaim-metrics-")
+    try:
+        folder = tempfile.mkdtemp(prefix="treeclaim-metrics-")
+    except OSError:
+        os.environ[FOLDER_VARIABLE] = _NOWHERE
+        return
     os.environ[FOLDER_VARIABLE] = folder
     owner = os.getpid()
 

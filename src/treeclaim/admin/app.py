@@ -8,6 +8,7 @@ from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_l
 from prometheus_client.multiprocess import MultiProcessCollector
 from prometheus_client.registry import Collector
 
+from treeclaim.admin.census import Census, TakeCensus
 from treeclaim.admin.workers import forget_dead_workers
 from treeclaim.model.errors import SchemaRevisionError, StoreUnavailableError
 from treeclaim.store import Store
@@ -16,51 +17,82 @@ from treeclaim.store.schema import revisions as schema
 _LOG = logging.getLogger(__name__)
 
 
-def make_admin_application(store: Store, collectors: list[Collector]) -> falcon.App:  # type: ignore[type-arg]
+def make_admin_application(
+    store: Store, collectors: list[Collector], census: TakeCensus | None = None
+) -> falcon.App:  # type: ignore[type-arg]
     """Return the WSGI application of the admin listener.
 
     Args:
         store: The database of the service; it is asked whether the service is ready.
         collectors: What is measured at each scrape, besides what the workers count.
+        census: Asks which workers answer; None where nobody can be asked.
     """
     registry = CollectorRegistry()
     MultiProcessCollector(registry)  # type: ignore[no-untyped-call]
     for collector in collectors:
         registry.register(collector)
     application: falcon.App = falcon.App()  # type: ignore[type-arg]
-    application.add_route("/live", _Live())
-    application.add_route("/ready", _Ready(store))
+    application.add_route("/live", _Live(census))
+    application.add_route("/ready", _Ready(store, census))
     application.add_route("/metrics", _Metrics(registry))
     return application
 
 
 class _Live:
+    """Alive means that some worker answers, or that none has begun to."""
+
+    def __init__(self, census: TakeCensus | None) -> None:
+        self._census = census
+
     def on_get(self, _request: falcon.Request, response: falcon.Response) -> None:
         response.content_type = falcon.MEDIA_TEXT
         response.text = "alive\n"
+        if self._census is None:
+            return
+        census = self._census()
+        if census is None:
+            _refuse(response, "not alive: the first process does not answer")
+        elif census.silent and not census.answering:
+            _refuse(response, f"not alive: {_silent_words(census)}")
+        elif census.silent:
+            response.text = f"alive, but {_silent_words(census)}\n"
 
 
 class _Ready:
-    """Ready means that the database answers and has the schema that the service needs."""
+    """Ready means that some worker answers, and the database, with the schema that is needed."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: Store, census: TakeCensus | None) -> None:
         self._store = store
+        self._census = census
 
     def on_get(self, _request: falcon.Request, response: falcon.Response) -> None:
         response.content_type = falcon.MEDIA_TEXT
+        if self._census is not None:
+            census = self._census()
+            if census is None or not census.answering:
+                why = "" if census is None or not census.silent else f": {_silent_words(census)}"
+                _refuse(response, f"not ready: no worker answers{why}")
+                return
         try:
             schema.require_ready(self._store.engine)
         except SchemaRevisionError as error:
-            response.status = falcon.HTTP_503
-            response.text = f"not ready: {error}\n"
+            _refuse(response, f"not ready: {error}")
         except StoreUnavailableError as error:
             # The database's own words go to the log only: this listener asks for no token.
             self._store.outages.failed(str(error), error.cause)
-            response.status = falcon.HTTP_503
-            response.text = f"not ready: {error}\n"
+            _refuse(response, f"not ready: {error}")
         else:
             self._store.outages.answered()
             response.text = "ready\n"
+
+
+def _refuse(response: falcon.Response, why: str) -> None:
+    response.status = falcon.HTTP_503
+    response.text = f"{why}\n"
+
+
+def _silent_words(census: Census) -> str:
+    return f"these worker processes stand still: {', '.join(map(str, census.silent))}"
 
 
 class _Metrics:

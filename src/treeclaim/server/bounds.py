@@ -81,9 +81,23 @@ LOADER_SECONDS = 12 * 3600.0
 """Age from which on no worker is forked from a loader any more: half of the time for which the change
 feed is kept, by which a worker learns what has changed since its loader has loaded."""
 
-BIRTH_SECONDS = 30.0
-"""How long a loader that has loaded may take to fork; it needs milliseconds, and on a machine without
-memory it is better replaced."""
+SILENCE_SECONDS = 20.0
+"""How long a loader may say nothing. While it checks and loads it says every second that it works; to fork
+it needs milliseconds, and on a machine without memory it is better replaced."""
+
+WORKING_SECONDS = 1.0
+"""How often it says so."""
+
+LOADERS = 3
+"""How many loaders that stand still are replaced at once; then somebody else has to decide."""
+
+READY_SECONDS = 120.0
+"""How long a worker may take until it answers: longer than to load a million providers by itself and than
+to find out that the database is away."""
+
+PULSE_SECONDS = 2.0
+"""Within which a worker shows that it does not stand still, or it counts as silent: its loop turns a
+hundred times a second, and probes wait for some seconds."""
 
 END_SECONDS = 5.0
 """How long a worker may take to end after its last answer before it is ended by force."""

@@ -2,7 +2,6 @@
 """The admin listener as a process: by itself, or forked beside the workers of `treeclaim serve`."""
 
 import asyncio
-import logging
 import os
 import signal
 import socket
@@ -15,20 +14,21 @@ from prometheus_client.registry import Collector
 
 from treeclaim.admin.app import make_admin_application
 from treeclaim.admin.capacity import Meter
+from treeclaim.admin.census import TakeCensus
 from treeclaim.admin.collectors import FeedCollector, ResourceCollector
-from treeclaim.admin.flavors import flavors_in
+from treeclaim.admin.flavors import FlavorFileError, flavors_in
 from treeclaim.admin.processes import ProcessCollector
-from treeclaim.config import Address, Configuration
+from treeclaim.config import Configuration
 from treeclaim.config.connections import ConnectionLimits
 from treeclaim.model.request import CandidateRequest
 from treeclaim.server.front import Front
-from treeclaim.server.processes.listening import ListenError, tcp_socket
+from treeclaim.server.processes.listening import ListenError, admin_socket
+from treeclaim.server.processes.pulse import BROKEN, READY
+from treeclaim.server.processes.questions import Questions
 from treeclaim.store import Store
 
 if TYPE_CHECKING:
     from wsgiref.types import WSGIApplication
-
-_LOG = logging.getLogger(__name__)
 
 _THREADS = 4
 """A slow scrape, and one that waits for the database, do not hide that the service is alive."""
@@ -46,36 +46,60 @@ _LIMITS = ConnectionLimits(
 """Probes and scrapers are few and near, and send no bodies."""
 
 
-def serve_beside_workers(configuration: Configuration, first_process: int) -> None:
-    """Serve until stopped, or until the first process is gone; without an address, say so."""
+def serve_beside_workers(
+    configuration: Configuration,
+    listener: socket.socket,
+    connection: socket.socket,
+    first_process: int,
+) -> None:
+    """Serve until stopped, or until the first process is gone.
+
+    Args:
+        configuration: What the operator configured.
+        listener: Where connections come.
+        connection: To the first process, which tells which workers answer.
+        first_process: Its number; it counts nothing, but is measured.
+    """
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     threading.Thread(target=_leave_with_first_process, daemon=True).start()
+    try:
+        connection.send(READY if _can_read_flavors(configuration) else BROKEN)
+    except ConnectionError:
+        # The first process has not learned of this one, and has started another by now.
+        return
     with closing(Store(configuration.database)) as store:
-        try:
-            serve(configuration, store, [first_process])
-        except ListenError as error:
-            _LOG.error("%s", error)
+        _serve_at(listener, configuration, store, [first_process], Questions(connection).census)
 
 
-def serve(configuration: Configuration, store: Store, others: Sequence[int] = ()) -> None:
-    """Serve until SIGTERM or SIGINT; SIGHUP reads the file of flavors again.
+def serve(configuration: Configuration, store: Store) -> None:
+    """Serve by itself until SIGTERM or SIGINT; SIGHUP reads the file of flavors again.
 
     Args:
         configuration: What the operator configured.
         store: The database.
-        others: Processes to measure besides those that count.
 
     Raises:
         ListenError: if there is no address to listen on, or it is taken.
     """
     if configuration.admin is None:
         raise ListenError("[treeclaim]/admin_listen is empty: there is nothing to serve")
-    listener = _listener(configuration.admin)
+    address = configuration.admin
+    _serve_at(admin_socket(address.host, address.port), configuration, store, (), None)
+
+
+def _serve_at(
+    listener: socket.socket,
+    configuration: Configuration,
+    store: Store,
+    others: Sequence[int],
+    census: TakeCensus | None,
+) -> None:
     collectors: list[Collector] = [FeedCollector(store), ProcessCollector(others)]
     meter = _meter(configuration, store)
     if meter is not None:
         collectors.append(ResourceCollector(meter))
-    asyncio.run(_serve(make_admin_application(store, collectors), listener, meter))
+    application = make_admin_application(store, collectors, census)
+    asyncio.run(_serve(application, listener, meter))
 
 
 async def _serve(
@@ -92,6 +116,8 @@ async def _serve(
         meter.start()
     front.listen(listener)
     await stop.wait()
+    # Whoever is being answered gets the rest, if that does not take long.
+    await front.stop()
 
 
 def _nothing() -> None:
@@ -104,21 +130,30 @@ def _meter(configuration: Configuration, store: Store) -> Meter | None:
         return None
 
     def read_flavors() -> Mapping[str, CandidateRequest]:
-        if wanted.flavors is None:
-            return {}
-        return flavors_in(wanted.flavors, configuration.max_request_groups)
+        return _flavors(configuration)
 
     return Meter(store, wanted.aggregates, read_flavors, configuration.search.most_bytes)
 
 
-def _listener(address: Address) -> socket.socket:
+def _flavors(configuration: Configuration) -> Mapping[str, CandidateRequest]:
+    """Return the flavors that the operator wants to be counted.
+
+    Raises:
+        FlavorFileError: if their file is broken.
+    """
+    wanted = configuration.metrics
+    if wanted is None or wanted.flavors is None:
+        return {}
+    return flavors_in(wanted.flavors, configuration.max_request_groups)
+
+
+def _can_read_flavors(configuration: Configuration) -> bool:
     try:
-        return tcp_socket(address.host, address.port)
-    except ListenError as error:
-        raise ListenError(
-            f"[treeclaim]/admin_listen: {error}; without another address, or none, there are no "
-            "probes and no metrics"
-        ) from error
+        _flavors(configuration)
+    except FlavorFileError:
+        # Who reads them to count them tells what is wrong.
+        return False
+    return True
 
 
 def _leave_with_first_process() -> None:

@@ -1,74 +1,107 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A worker process, as the first process controls it."""
+"""A worker, or the admin listener, as the first process controls it."""
 
 import asyncio
+import logging
 import os
+import signal
 import socket
+from collections.abc import Coroutine
 from pathlib import Path
+from typing import Any
 
-from treeclaim.server.bounds import END_SECONDS, GRACE_SECONDS
+from treeclaim.server.bounds import END_SECONDS, GRACE_SECONDS, PULSE_SECONDS, READY_SECONDS
 from treeclaim.server.processes.nursery import Nursery
-from treeclaim.server.processes.orders import Role
+from treeclaim.server.processes.orders import Role, connected_sockets
+from treeclaim.server.processes.pulse import BROKEN, READY, Pulse
 from treeclaim.server.processes.reaper import Process
+
+_LOG = logging.getLogger(__name__)
 
 _PAGE = os.sysconf("SC_PAGE_SIZE")
 _MIB = 1024 * 1024
 
 
-class Worker:
+class Child:
     """A running process.
 
     Attributes:
         pid: Its number.
         born: When it was started, by the monotonic clock.
         is_ready: Whether it answers requests.
+        is_broken: Whether it has said that it answers them worse than a former one may.
+        connection: To that process.
     """
 
-    def __init__(self, process: Process, ready: int) -> None:
+    def __init__(self, process: Process, connection: socket.socket) -> None:
         self.pid = process.pid
         self.born = process.born
         self.is_ready = False
+        self.is_broken = False
+        self.connection = connection
         self._process = process
-        self._ready = ready
+        self._pulse = Pulse(connection)
+        self._companion: asyncio.Task[None] | None = None
 
     @classmethod
-    async def spawn(cls, nursery: Nursery, listener: socket.socket) -> "Worker":
+    async def spawn(cls, nursery: Nursery, role: Role, listener: socket.socket) -> "Child":
         """Start a process that serves a listening socket.
 
         Raises:
             NoLoaderError: if none can be started now.
         """
-        ready, told = os.pipe()
+        ours, theirs = connected_sockets()
+        ours.setblocking(False)
         try:
-            process = await nursery.bear(Role.WORKER, listener.fileno(), told)
+            process = await nursery.bear(role, listener.fileno(), theirs.fileno())
         except BaseException:
-            os.close(ready)
+            ours.close()
             raise
         finally:
-            os.close(told)
-        return cls(process, ready)
+            theirs.close()
+        return cls(process, ours)
 
     async def wait_until_ready(self) -> bool:
-        """Wait until the process answers requests or has ended; return whether it answers."""
-        loop = asyncio.get_running_loop()
-        reader = asyncio.StreamReader()
-        pipe = os.fdopen(self._ready, "rb", buffering=0)
-        transport, _ = await loop.connect_read_pipe(
-            lambda: asyncio.StreamReaderProtocol(reader), pipe
-        )
+        """Wait until the process answers requests or has ended; return whether it answers.
+
+        One that does neither for long is ended.
+        """
         try:
-            self.is_ready = await reader.readline() == b"ready\n"
-        finally:
-            transport.close()
+            word = await self._pulse.first_word(READY_SECONDS)
+        except TimeoutError:
+            _LOG.error("Process %s is given up: it did not begin to answer", self.pid)
+            self._process.send(signal.SIGKILL)
+            return False
+        self.is_broken = word == BROKEN
+        self.is_ready = word in (READY, BROKEN)
         return self.is_ready
+
+    async def answers(self) -> bool:
+        """Tell whether it does not stand still."""
+        return await self._pulse.beats(PULSE_SECONDS)
+
+    def accompany(self, work: Coroutine[Any, Any, None]) -> None:
+        """Do something with the connection until the process has ended."""
+        self._companion = asyncio.create_task(work)
+
+    def send(self, number: signal.Signals) -> None:
+        """Send a signal, if it still runs."""
+        self._process.send(number)
 
     async def wait(self) -> int:
         """Wait until it has ended; return the exit code, negative for a signal."""
-        return await self._process.wait()
+        code = await self._process.wait()
+        self.is_ready = False
+        if self._companion is not None:
+            self._companion.cancel()
+            await asyncio.gather(self._companion, return_exceptions=True)
+        self._pulse.close()
+        return code
 
-    async def stop(self) -> None:
+    async def stop(self, seconds: float = GRACE_SECONDS + END_SECONDS) -> None:
         """Let the process finish its requests and end; kill it if that takes too long."""
-        await self._process.stop(GRACE_SECONDS + END_SECONDS)
+        await self._process.stop(seconds)
+        await self.wait()
 
     def memory(self) -> float:
         """Return MiB of resident memory, shared pages too; 0 where the system does not tell."""

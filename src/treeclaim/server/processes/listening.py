@@ -30,6 +30,21 @@ def tcp_socket(host: str, port: int, backlog: int | None = None) -> socket.socke
         raise ListenError(f"cannot listen on {host}:{port}: {reason}") from error
 
 
+def admin_socket(host: str, port: int) -> socket.socket:
+    """Listen at the address of the admin listener.
+
+    Raises:
+        ListenError: if it cannot be had.
+    """
+    try:
+        return tcp_socket(host, port)
+    except ListenError as error:
+        raise ListenError(
+            f"[treeclaim]/admin_listen: {error}; without another address, or none, there are no "
+            "probes and no metrics"
+        ) from error
+
+
 def listening_socket(settings: ServerSettings) -> socket.socket:
     """Listen where the settings say; workers inherit the socket.
 

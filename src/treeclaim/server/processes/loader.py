@@ -18,13 +18,11 @@ killed at any time; workers stay, and the first process knows what becomes of th
 import gc
 import logging
 import os
-import select
-import signal
 import socket
 import threading
 import warnings
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from time import monotonic, perf_counter
@@ -55,6 +53,7 @@ from treeclaim.server.processes.orders import (
     Role,
 )
 from treeclaim.server.processes.worker import Groundwork
+from treeclaim.server.processes.working import saying_that_it_works
 from treeclaim.server.settings import ServerSettings
 
 _LOG = logging.getLogger(__name__)
@@ -71,22 +70,16 @@ _Life = Callable[[], None]
 """What a forked process does."""
 
 
-def main(arguments: list[str]) -> None:
+def main(settings: ServerSettings, orders: LoadersEnd) -> None:
     """Run a loader, or what becomes of a process that it forks.
 
     Args:
-        arguments: The settings, and the file descriptor of the connection to the first process.
+        settings: Of the service.
+        orders: The connection to the first process.
     """
-    settings, orders = ServerSettings.from_json(arguments[0]), LoadersEnd(int(arguments[1]))
-    # What the first process makes of them counts.
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    signal.signal(signal.SIGHUP, signal.SIG_IGN)
     _be_called(NAME)
-    # Before the first thread, which would get an arena of its own.
-    allocator.keep_large_blocks()
-    allocator.collect_rarely()
     try:
-        with _ending_with_first_process():
+        with saying_that_it_works(orders):
             groundwork = _checked(settings)
     except UnusableError as error:
         orders.tell(Refused(str(error)))
@@ -97,7 +90,9 @@ def main(arguments: list[str]) -> None:
         return
     configuration = groundwork.configuration
     log_options = logs.options_of(configuration.options)
-    orders.tell(Checked(PROJECT, log_options, bool(configuration.admin)))
+    admin_at = configuration.admin
+    address = () if admin_at is None else (admin_at.host, admin_at.port)
+    orders.tell(Checked(PROJECT, log_options, address))
     life = _follow(orders, groundwork)
     if life is not None:
         life()
@@ -130,7 +125,9 @@ def _follow(orders: LoadersEnd, groundwork: Groundwork) -> _Life | None:
         match order:
             case Load(), _:
                 if not is_loaded:
-                    groundwork, is_loaded = _loaded(groundwork), True
+                    with saying_that_it_works(orders):
+                        groundwork = _loaded(groundwork)
+                    is_loaded = True
                 orders.tell(Loaded())
             case Bear(role), descriptors:
                 try:
@@ -154,9 +151,8 @@ def _loaded(groundwork: Groundwork) -> Groundwork:
     picture: Picture | None = None
     begin = perf_counter()
     try:
-        with _ending_with_first_process():
-            follower = Follower(store, is_worker=False)
-            follower.catch_up(monotonic())
+        follower = Follower(store, is_worker=False)
+        follower.catch_up(monotonic())
         picture = follower.picture()
         seconds = perf_counter() - begin
         metrics.FOREST_LOAD_SECONDS.observe(seconds)
@@ -234,39 +230,16 @@ def _life(
     _be_called(role.value)
     request_lines.write_behind()
     metrics.tell_build()
+    listener, connection = (socket.socket(fileno=descriptor) for descriptor in descriptors)
     if role is Role.ADMIN:
-        return partial(admin.serve_beside_workers, groundwork.configuration, first_process)
-    listener, ready = descriptors
-    return partial(worker.work, groundwork, socket.socket(fileno=listener), ready)
+        configuration = groundwork.configuration
+        return partial(
+            admin.serve_beside_workers, configuration, listener, connection, first_process
+        )
+    return partial(worker.work, groundwork, listener, connection)
 
 
 def _be_called(name: str) -> None:
     """Set the name that `ps` and `top` show."""
     with suppress(OSError):
         Path("/proc/self/comm").write_text(name)
-
-
-@contextmanager
-def _ending_with_first_process() -> Iterator[None]:
-    """End at once in this block when the first process is gone, whatever this one waits for.
-
-    The first process holds the other end of the standard input, and never writes. The thread that
-    looks at it is gone at the end of the block.
-    """
-    over, end = os.pipe()
-
-    def watch() -> None:
-        poll = select.poll()
-        poll.register(0, select.POLLIN)
-        poll.register(over, select.POLLIN)
-        if any(descriptor == 0 for descriptor, _ in poll.poll()):
-            os._exit(1)
-
-    thread = threading.Thread(target=watch, name="first process")
-    thread.start()
-    try:
-        yield
-    finally:
-        os.close(end)
-        thread.join()
-        os.close(over)

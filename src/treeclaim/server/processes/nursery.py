@@ -2,6 +2,7 @@
 """Where processes come from: a loader, replaced when it is gone, too old, or told to be."""
 
 import asyncio
+import logging
 import os
 import signal
 import socket
@@ -9,7 +10,7 @@ import sys
 import time
 from contextlib import suppress
 
-from treeclaim.server.bounds import BIRTH_SECONDS, LOADER_SECONDS
+from treeclaim.server.bounds import LOADER_SECONDS, LOADERS, SILENCE_SECONDS
 from treeclaim.server.processes.orders import (
     MOST_BYTES,
     Bear,
@@ -19,6 +20,7 @@ from treeclaim.server.processes.orders import (
     Message,
     Refused,
     Role,
+    Working,
     connected_sockets,
     packed,
     unpacked,
@@ -26,12 +28,21 @@ from treeclaim.server.processes.orders import (
 from treeclaim.server.processes.reaper import Process, Reaper
 from treeclaim.server.settings import ServerSettings
 
+_LOG = logging.getLogger(__name__)
+
 _ORDERS = 3
 """The file descriptor of the loader's end of the connection."""
 
 
 class NoLoaderError(Exception):
     """No loader can be started, or it has ended; the message says why."""
+
+
+class SilentLoaderError(NoLoaderError):
+    """A loader stands still."""
+
+    def __init__(self) -> None:
+        super().__init__(f"the loader stands still: it said nothing for {SILENCE_SECONDS:.0f} s")
 
 
 class Loader:
@@ -57,7 +68,7 @@ class Loader:
             lifeline: A pipe that ends with the first process; it becomes the standard input.
 
         Raises:
-            NoLoaderError: if it refuses, or ends.
+            NoLoaderError: if it refuses, ends, or stands still.
         """
         ours, theirs = connected_sockets()
         ours.setblocking(False)
@@ -84,7 +95,7 @@ class Loader:
         """Let it load the inventory, if it has not yet.
 
         Raises:
-            NoLoaderError: if it has ended.
+            NoLoaderError: if it has ended, or stands still.
         """
         if not self._is_loaded:
             self._order(Load())
@@ -95,13 +106,10 @@ class Loader:
         """Let it fork a process; return the number.
 
         Raises:
-            NoLoaderError: if it has ended, or does not answer.
+            NoLoaderError: if it has ended, or stands still.
         """
         self._order(Bear(role), *descriptors)
-        try:
-            answer = await asyncio.wait_for(_answer(self._connection), BIRTH_SECONDS)
-        except TimeoutError as error:
-            raise NoLoaderError("the loader does not answer") from error
+        answer = await _answer(self._connection)
         if isinstance(answer, Born):
             return answer.pid
         raise NoLoaderError(
@@ -134,9 +142,25 @@ def _spawned(settings: ServerSettings, lifeline: int, orders: int) -> int:
 
 
 async def _answer(connection: socket.socket) -> Message:
+    """Return what a loader answers, as long as it works on that.
+
+    Raises:
+        NoLoaderError: if it has ended, or stands still.
+    """
+    while True:
+        message = await _message(connection)
+        if not isinstance(message, Working):
+            return message
+
+
+async def _message(connection: socket.socket) -> Message:
     data = b""
-    with suppress(ConnectionError):
-        data = await asyncio.get_running_loop().sock_recv(connection, MOST_BYTES)
+    receiving = asyncio.get_running_loop().sock_recv(connection, MOST_BYTES)
+    try:
+        with suppress(ConnectionError):
+            data = await asyncio.wait_for(receiving, SILENCE_SECONDS)
+    except TimeoutError as error:
+        raise SilentLoaderError from error
     if not data:
         raise NoLoaderError("the loader has ended")
     return unpacked(data)
@@ -170,12 +194,7 @@ class Nursery:
         Raises:
             NoLoaderError: if the new one refuses, or ends.
         """
-        loader = await self._started()
-        try:
-            await loader.load()
-        except BaseException:
-            loader.end()
-            raise
+        loader = await self._started(is_loaded=True)
         # A process that is being born comes from one of the two, not from a loader that ends meanwhile.
         async with self._turn:
             self.close()
@@ -211,8 +230,24 @@ class Nursery:
             self._loader = await self._started()
         return self._loader
 
-    async def _started(self) -> Loader:
-        return await Loader.start(self._settings, self._reaper, self._lifeline)
+    async def _started(self, *, is_loaded: bool = False) -> Loader:
+        """Start a loader; another one, if it stands still."""
+        for _ in range(LOADERS - 1):
+            try:
+                return await self._one_started(is_loaded=is_loaded)
+            except SilentLoaderError as error:
+                _LOG.error("Another loader is started: %s", error)
+        return await self._one_started(is_loaded=is_loaded)
+
+    async def _one_started(self, *, is_loaded: bool) -> Loader:
+        loader = await Loader.start(self._settings, self._reaper, self._lifeline)
+        if is_loaded:
+            try:
+                await loader.load()
+            except BaseException:
+                loader.end()
+                raise
+        return loader
 
     async def rest(self) -> None:
         """End the loader, when it has done what it was told; there will be another one if needed."""

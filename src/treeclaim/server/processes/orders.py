@@ -2,7 +2,8 @@
 """What the first process and a loader say to each other: messages over a pair of sockets.
 
 The loader begins with `Checked` or `Refused`. Then the first process gives orders, one at a time, and
-gets one answer to each: `Loaded` or `Born`. File descriptors travel with an order. The end of the
+gets one answer to each: `Loaded` or `Born`. Until then it is told now and then that the loader is
+`Working`: one that says nothing stands still. File descriptors travel with an order. The end of the
 connection is the end of either side.
 """
 
@@ -36,7 +37,7 @@ class Load:
 class Bear:
     """Order: fork a process.
 
-    A worker is given the listening socket, and the pipe to write to when it answers.
+    It is given its listening socket, and its end of a connection to the first process (`pulse.py`).
     """
 
     role: str
@@ -49,12 +50,12 @@ class Checked:
     Attributes:
         program: What log lines call the program.
         log_options: The operator's options of logging, by name.
-        has_admin: Whether the admin listener is wanted.
+        admin: Host and port of the admin listener; empty if none is wanted.
     """
 
     program: str
     log_options: Mapping[str, Any]
-    has_admin: bool
+    admin: Sequence[Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +63,11 @@ class Refused:
     """They cannot; the loader ends."""
 
     why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Working:
+    """What was ordered is under way; more will be said."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,10 +82,10 @@ class Born:
     pid: int
 
 
-Message = Load | Bear | Checked | Refused | Loaded | Born
+Message = Load | Bear | Checked | Refused | Working | Loaded | Born
 
 _KINDS: Mapping[str, type[Message]] = {
-    kind.__name__: kind for kind in (Load, Bear, Checked, Refused, Loaded, Born)
+    kind.__name__: kind for kind in (Load, Bear, Checked, Refused, Working, Loaded, Born)
 }
 
 

@@ -15,26 +15,19 @@ import time
 from contextlib import suppress
 
 from treeclaim import logs
+from treeclaim.admin.census import Census
 from treeclaim.metrics_folder import provide_folder
-from treeclaim.server.bounds import END_SECONDS
-from treeclaim.server.processes.child import Worker
+from treeclaim.server.processes.admin_place import AdminPlace
+from treeclaim.server.processes.child import Child
 from treeclaim.server.processes.listening import allow_most_files, listening_socket
 from treeclaim.server.processes.nursery import NoLoaderError, Nursery
 from treeclaim.server.processes.orders import Checked, Role
-from treeclaim.server.processes.reaper import Process, Reaper
+from treeclaim.server.processes.patience import Patience, reason
+from treeclaim.server.processes.reaper import Reaper
 from treeclaim.server.processes.systemd import notify, reloading
 from treeclaim.server.settings import ServerSettings
 
 _LOG = logging.getLogger(__name__)
-
-_FIRST_PAUSE = 0.25
-"""Seconds before the second of two workers that died young is replaced; it doubles each time."""
-
-_LONGEST_PAUSE = 5.0
-"""Longest pause: the service comes back soon after the cause is gone."""
-
-_YOUNG = 30.0
-"""Seconds; a worker that lived longer is replaced at once."""
 
 _LOOK_SECONDS = 30.0
 """How often age and memory of the workers are looked at."""
@@ -46,12 +39,12 @@ class Supervisor:
     def __init__(self, settings: ServerSettings) -> None:
         self._settings = settings
         self._nursery = Nursery(settings, Reaper())
-        self._workers: dict[int, Worker] = {}
+        self._workers: dict[int, Child] = {}
         places = range(1, settings.workers + 1)
         self._turns = {place: asyncio.Lock() for place in places}
         """Whoever fills a place has its turn, so that no worker is put over another one."""
         self._ready = {place: asyncio.Event() for place in places}
-        self._admin: Process | None = None
+        self._admin = AdminPlace(self._nursery, self._census)
         self._leaving: set[asyncio.Task[None]] = set()
         self._stop = asyncio.Event()
         self._reload = asyncio.Event()
@@ -89,10 +82,9 @@ class Supervisor:
 
     async def _serve(self, checked: Checked) -> None:
         self._listener = listening_socket(self._settings)
-        work = [self._keep(place) for place in self._turns]
-        if checked.has_admin:
-            # First, as a single worker lets the loader rest.
-            work.insert(0, self._keep_admin())
+        self._admin.open(checked.admin)
+        # First, as a single worker lets the loader rest.
+        work = [self._admin.keep(), *(self._keep(place) for place in self._turns)]
         work += [self._announce(), self._reload_when_told(), self._look_after()]
         tasks = [asyncio.create_task(coroutine) for coroutine in work]
         try:
@@ -125,32 +117,34 @@ class Supervisor:
             with suppress(FileNotFoundError):
                 os.unlink(self._settings.unix_socket)  # noqa: PTH108 - quick, nothing else runs
         await asyncio.gather(*(worker.stop() for worker in self._workers.values()), *self._leaving)
-        if self._admin is not None:
-            await self._admin.stop(END_SECONDS)
+        await self._admin.stop()
 
     async def _keep(self, place: int) -> None:
         """Keep a worker in a place."""
-        pause = 0.0
+        patience = Patience()
         while True:
             try:
                 worker = await self._worker_at(place)
             except NoLoaderError as error:
-                _LOG.error("Worker %s cannot start (%s); again in %s s", place, error, pause)
+                _LOG.error(
+                    "Worker %s cannot start (%s); again in %s s", place, error, patience.pause
+                )
             else:
                 code = await worker.wait()
                 if self._workers.get(place) is not worker:
                     continue
                 del self._workers[place]
-                if time.monotonic() - worker.born > _YOUNG:
-                    pause = 0.0
-                reason = _reason(code)
+                patience.note_life(worker.born)
                 _LOG.error(
-                    "Worker %s ended (%s); the next one starts in %s s", place, reason, pause
+                    "Worker %s ended (%s); the next one starts in %s s",
+                    place,
+                    reason(code),
+                    patience.pause,
                 )
-            await asyncio.sleep(pause)
-            pause = min(max(2 * pause, _FIRST_PAUSE), _LONGEST_PAUSE)
+            await asyncio.sleep(patience.pause)
+            patience.lengthen()
 
-    async def _worker_at(self, place: int) -> Worker:
+    async def _worker_at(self, place: int) -> Child:
         """Return the worker in a place; start one if there is none, and wait until it is ready.
 
         Raises:
@@ -160,29 +154,29 @@ class Supervisor:
             worker = self._workers.get(place)
             if worker is not None:
                 return worker
-            worker = await Worker.spawn(self._nursery, self._listener)
+            worker = await Child.spawn(self._nursery, Role.WORKER, self._listener)
             self._workers[place] = worker
         if await worker.wait_until_ready():
             await self._note_ready(place, worker)
         return worker
 
-    async def _note_ready(self, place: int, worker: Worker) -> None:
+    async def _note_ready(self, place: int, worker: Child) -> None:
         _LOG.info("Worker %s runs as process %s", place, worker.pid)
         self._ready[place].set()
         if self._settings.workers == 1:
             # Nobody is left to share with: its own pages would be for nothing.
             await self._nursery.rest()
 
-    async def _keep_admin(self) -> None:
-        """Run the admin listener beside the workers; without it the service works as well."""
-        try:
-            self._admin = await self._nursery.bear(Role.ADMIN)
-        except NoLoaderError as error:
-            _LOG.error("The admin listener cannot start (%s)", error)
-            return
-        code = await self._admin.wait()
-        if code:
-            _LOG.error("The admin listener ended (%s)", _reason(code))
+    async def _census(self) -> Census:
+        """Ask all workers that have begun to answer whether they stand still."""
+        workers = [worker for worker in self._workers.values() if worker.is_ready]
+        answers = await asyncio.gather(*(worker.answers() for worker in workers))
+        by_answer: dict[bool, list[int]] = {True: [], False: []}
+        for worker, is_alive in zip(workers, answers, strict=True):
+            # One that has ended meanwhile is about to be replaced.
+            if worker.is_ready:
+                by_answer[is_alive].append(worker.pid)
+        return Census(by_answer[True], by_answer[False])
 
     async def _announce(self) -> None:
         for event in self._ready.values():
@@ -202,8 +196,7 @@ class Supervisor:
             else:
                 _LOG.info("Reloading")
                 logs.set_up_by(checked.log_options, checked.program)
-                if self._admin is not None:
-                    self._admin.send(signal.SIGHUP)
+                await self._admin.renew(checked.admin)
                 for place in self._turns:
                     await self._replace(place)
             notify("READY=1")
@@ -212,7 +205,7 @@ class Supervisor:
         """Start another worker for a place; the old one goes when that one answers."""
         async with self._turns[place]:
             try:
-                successor = await Worker.spawn(self._nursery, self._listener)
+                successor = await Child.spawn(self._nursery, Role.WORKER, self._listener)
             except NoLoaderError as error:
                 _LOG.error("Worker %s is not replaced: %s", place, error)
                 return
@@ -261,7 +254,3 @@ def supervise(settings: ServerSettings) -> None:
         await Supervisor(settings).run()
 
     asyncio.run(run())
-
-
-def _reason(code: int) -> str:
-    return f"signal {signal.Signals(-code).name}" if code < 0 else f"status {code}"

@@ -22,6 +22,7 @@ from treeclaim.replica import Picture
 from treeclaim.server.bounds import END_SECONDS, GRACE_SECONDS, SPARE_FILES, TLS_CONNECTIONS
 from treeclaim.server.front import Front
 from treeclaim.server.processes.listening import allow_most_files, tls_context
+from treeclaim.server.processes.pulse import READY, echo
 from treeclaim.server.settings import ServerSettings
 
 if TYPE_CHECKING:
@@ -45,19 +46,19 @@ class Groundwork:
     picture: Picture | None
 
 
-def work(groundwork: Groundwork, listener: socket.socket, ready: int) -> None:
+def work(groundwork: Groundwork, listener: socket.socket, connection: socket.socket) -> None:
     """Answer requests until told to stop.
 
     Args:
         groundwork: Code, configuration and inventory.
         listener: Where connections come.
-        ready: File descriptor that gets a line as soon as requests are answered.
+        connection: To the first process; it gets a word as soon as requests are answered.
     """
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
     _watch_parent()
     application = _application(groundwork)
-    asyncio.run(_serve(groundwork, listener, ready, application))
+    asyncio.run(_serve(groundwork, listener, connection, application))
     _end_soon(END_SECONDS)
 
 
@@ -72,7 +73,10 @@ def _application(groundwork: Groundwork) -> "WSGIApplication":
 
 
 async def _serve(
-    groundwork: Groundwork, listener: socket.socket, ready: int, application: "WSGIApplication"
+    groundwork: Groundwork,
+    listener: socket.socket,
+    connection: socket.socket,
+    application: "WSGIApplication",
 ) -> None:
     settings = groundwork.settings
     tls = tls_context(settings)
@@ -86,11 +90,11 @@ async def _serve(
     stop = asyncio.Event()
     front.loop.add_signal_handler(signal.SIGTERM, stop.set)
     try:
-        os.write(ready, b"ready\n")
-    except BrokenPipeError:
+        connection.send(READY)
+    except ConnectionError:
         # The first process has not learned of this one, and has started another by now.
         return
-    os.close(ready)
+    echo(front.loop, connection)
     front.listen(listener)
     await stop.wait()
     await front.stop()

@@ -1,0 +1,189 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A worker that lacks something answers what it can, and all of it once it lacks nothing again.
+
+Nothing is started anew in between: at the end of each test the same process answers as at its beginning.
+"""
+
+import resource
+import subprocess
+import uuid
+from contextlib import ExitStack, contextmanager, suppress
+
+import httpx
+import psutil
+import pytest
+import sqlalchemy as sa
+
+from tests.databases import MissingServerError, new_server_of
+from tests.faults.harness.service import client_of, eventually, running
+
+pytestmark = pytest.mark.slow
+
+REFUSED = {500, 503}
+CLASSES = 100
+
+
+@contextmanager
+def small_disk(folder, size):
+    """A folder on a file system of its own with little room."""
+    folder.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", str(folder)]
+    if subprocess.run(mount, capture_output=True, check=False).returncode:
+        pytest.skip("file systems cannot be mounted here")
+    try:
+        yield folder
+    finally:
+        subprocess.run(["umount", "--lazy", str(folder)], check=True)
+
+
+def fill(folder):
+    """Leave no room on a disk; returns the file to remove for some."""
+    filler = folder / "filler"
+    with filler.open("wb", buffering=0) as output, suppress(OSError):
+        while output.write(b"x" * 4096):
+            pass
+    return filler
+
+
+def works(client):
+    """Whether a write, a read from memory and a search are answered."""
+    name = str(uuid.uuid4())
+    inventory = {"resource_provider_generation": 0, "inventories": {"VCPU": {"total": 4}}}
+    answers = [
+        client.post("/resource_providers", json={"name": name, "uuid": name}),
+        client.put(f"/resource_providers/{name}/inventories", json=inventory),
+        client.get(f"/resource_providers?name={name}"),
+        client.get(f"/allocation_candidates?resources=VCPU:4&in_tree={name}"),
+    ]
+    return all(answer.status_code == 200 for answer in answers) and answers[3].json()[
+        "provider_summaries"
+    ].keys() == {name}
+
+
+def count_many(client):
+    """Make calls that are counted apart, each by operation and status."""
+    one = uuid.uuid4()
+    for path in ("resource_providers", "resource_classes", "traits", "usages", "reshaper"):
+        for method in ("GET", "PUT", "POST", "DELETE"):
+            for rest in ("", f"/{one}", f"/{one}/inventories", f"/{one}/traits"):
+                assert client.request(method, f"/{path}{rest}").status_code < 500
+
+
+@contextmanager
+def one_worker(folder, database=None, **environment):
+    """A service with one worker that works; it does so at the end too, and is the same one."""
+    database = database or f"sqlite:///{folder / 'placement.db'}"
+    with (
+        running(database, folder, workers=1, **environment) as service,
+        client_of(service.url) as client,
+    ):
+        assert works(client)
+        (worker,) = service.workers()
+        yield service, client, worker
+        assert eventually(lambda: works_again(service))
+        assert [each.pid for each in service.workers()] == [worker.pid]
+
+
+def works_again(service):
+    with suppress(httpx.TransportError), client_of(service.url) as client:
+        return works(client)
+    return False
+
+
+def limit(process, kind, soft):
+    """Set what a process may have, and return what gives it back."""
+    former = process.rlimit(kind)
+    process.rlimit(kind, (soft, former[1]))
+    return lambda: process.rlimit(kind, former)
+
+
+def test_no_room_for_metrics_from_the_start(tmp_path):
+    with small_disk(tmp_path / "small", 65536) as folder:
+        fill(folder)
+        environment = {"PROMETHEUS_MULTIPROC_DIR": str(folder), "TMPDIR": str(folder)}
+        with one_worker(tmp_path, **environment) as (service, client, _):
+            count_many(client)
+            assert "Metrics of this process are not shown" in service.log.read_text()
+
+
+def test_no_room_for_metrics_from_some_moment_on(tmp_path):
+    with (
+        small_disk(tmp_path / "small", 1_000_000) as folder,
+        one_worker(tmp_path, TMPDIR=str(folder)) as (_, client, _),
+    ):
+        filler = fill(folder)
+        count_many(client)
+        assert works(client)
+        filler.unlink()
+
+
+def test_no_more_threads(tmp_path):
+    """There is no room for another stack."""
+    with one_worker(tmp_path) as (_, client, worker):
+        stack = resource.getrlimit(resource.RLIMIT_STACK)[0]
+        room = min(stack, 8 << 20) // 2 if stack > 0 else 4 << 20
+        give_back = limit(worker, psutil.RLIMIT_AS, worker.memory_info().vms + room)
+        for _ in range(20):
+            assert works(client)
+        give_back()
+
+
+def test_no_more_descriptors(tmp_path):
+    with one_worker(tmp_path) as (service, client, worker), ExitStack() as stack:
+        give_back = limit(worker, psutil.RLIMIT_NOFILE, worker.num_fds())
+        assert works(client), "who is connected is answered"
+        others = [stack.enter_context(client_of(service.url)) for _ in range(8)]
+        for other in others:
+            with suppress(httpx.TransportError):
+                assert other.get("/", timeout=0.2).status_code == 200
+        give_back()
+
+
+def test_no_more_memory(tmp_path):
+    with one_worker(tmp_path) as (_, client, worker):
+        give_back = limit(worker, psutil.RLIMIT_AS, worker.memory_info().vms)
+        names = [{"name": str(uuid.uuid4()) + "x" * 150} for _ in range(20_000)]
+        for _ in range(3):
+            with suppress(httpx.TransportError):
+                answer = client.post("/treeclaim/providers", json={"providers": names})
+                assert answer.status_code >= 400
+            with suppress(httpx.TransportError):
+                assert client.get("/").status_code in {200} | REFUSED
+        give_back()
+
+
+def test_no_more_sessions_of_the_database(tmp_path):
+    try:
+        server = new_server_of("postgresql")
+    except MissingServerError as missing:
+        pytest.skip(str(missing))
+    try:
+        with (
+            server.database(tmp_path) as database,
+            one_worker(tmp_path, database) as (_, client, _),
+            ExitStack() as stack,
+        ):
+            engine = sa.create_engine(database, poolclass=sa.NullPool)
+            with suppress(sa.exc.OperationalError):
+                while True:
+                    stack.callback(engine.connect().close)
+            assert client.get("/").status_code == 200
+            assert client.get("/resource_providers").status_code == 200, (
+                "by the session that it has"
+            )
+            stack.close()
+    finally:
+        server.stop()
+
+
+def test_no_room_for_the_log(tmp_path):
+    with small_disk(tmp_path / "small", 262_144) as folder:
+        log = folder / "service.log"
+        with one_worker(tmp_path, OS_DEFAULT__LOG_FILE=str(log)) as (_, client, _):
+            filler = fill(folder)
+            for _ in range(20):
+                assert works(client)
+            size = log.stat().st_size
+            filler.unlink()
+            assert works(client)
+            eventually(lambda: log.stat().st_size > size)

@@ -1,0 +1,162 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The admin listener is a process like the others, and says how the others are."""
+
+import re
+import signal
+from contextlib import contextmanager, suppress
+
+import httpx
+import psutil
+import pytest
+
+from bench.ports import free_port
+from tests.servers import eventually, service_environment, serving
+from tests.service import HEADERS
+
+pytestmark = pytest.mark.slow
+
+ADMIN, WORKER, LOADER = "treeclaim-admin", "treeclaim-work", "treeclaim-load"
+
+
+class Service:
+    """A running `treeclaim serve` with an admin listener."""
+
+    def __init__(self, server, admin_url):
+        self.server = server
+        self.url = server.url
+        self.admin_url = admin_url
+
+    def processes(self, name):
+        """Its processes of a name."""
+        found = []
+        for child in psutil.Process(self.server.process.pid).children(recursive=True):
+            with suppress(psutil.NoSuchProcess):
+                if child.name() == name and child.status() != psutil.STATUS_ZOMBIE:
+                    found.append(child)
+        return found
+
+    def one(self, name):
+        """Its process of a name, when there is one."""
+        return eventually(lambda: self.processes(name), f"there is {name}")[0]
+
+    def ask(self, path):
+        """Status and text of a page of the admin listener; None while there is no answer."""
+        with suppress(httpx.TransportError):
+            answer = httpx.get(self.admin_url + path, timeout=30)
+            return answer.status_code, answer.text
+        return None
+
+    def committed(self):
+        """How many commits the database has that the admin listener knows."""
+        text = self.ask("/metrics")[1]
+        return float(re.search(r"^treeclaim_feed_committed (.*)$", text, re.MULTILINE)[1])
+
+    def told(self, path, status):
+        """The text of a page once it has a status."""
+        return eventually(
+            lambda: answer[1] if (answer := self.ask(path)) and answer[0] == status else None,
+            f"{path} answers {status}",
+        )
+
+
+@contextmanager
+def service(folder, *options, **more):
+    """One for a block."""
+    port = free_port()
+    environment = service_environment(
+        folder, **{"OS_TREECLAIM__ADMIN_LISTEN": f"127.0.0.1:{port}"} | more
+    )
+    with serving(environment, folder, *options) as server:
+        running = Service(server, f"http://127.0.0.1:{port}")
+        running.told("/ready", 200)
+        yield running
+
+
+def test_one_that_is_killed_is_replaced(tmp_path):
+    with service(tmp_path) as running:
+        former = running.one(ADMIN)
+        former.kill()
+        eventually(lambda: not former.is_running(), "it has ended")
+        assert running.told("/live", 200) == "alive\n"
+        assert running.one(ADMIN).pid != former.pid
+        assert "The admin listener ended (signal SIGKILL)" in running.server.log.read_text()
+
+
+def test_a_reload_renews_it_with_all_that_it_has(tmp_path):
+    """Address, database and log are those of the configuration that was read last."""
+    port, other = free_port(), free_port()
+    path = tmp_path / "placement.conf"
+
+    def configure(port, database):
+        path.write_text(
+            f"[treeclaim]\nadmin_listen = 127.0.0.1:{port}\n[placement_database]\n"
+            f"connection = sqlite:///{tmp_path}/{database}.db\nsync_on_startup = true\n"
+            "[api]\nauth_strategy = noauth2\n"
+        )
+
+    configure(port, "first")
+    environment = service_environment(tmp_path)
+    for name in ("OS_TREECLAIM__ADMIN_LISTEN", "OS_PLACEMENT_DATABASE__CONNECTION"):
+        del environment[name]
+    with serving(environment, tmp_path, f"--config-file={path}") as server:
+        first = Service(server, f"http://127.0.0.1:{port}")
+        first.told("/ready", 200)
+        former = first.one(ADMIN)
+        httpx.post(f"{server.url}/resource_providers", json={"name": "h"}, headers=HEADERS)
+        assert first.committed() == 2
+        configure(other, "second")
+        server.send(signal.SIGHUP)
+        second = Service(server, f"http://127.0.0.1:{other}")
+        second.told("/ready", 200)
+        assert second.committed() == 1, "the other database has its standard names alone"
+        eventually(lambda: first.ask("/live") is None, "the former address is left")
+        eventually(lambda: not former.is_running(), "the former process ends")
+        # The same address again, which is never free.
+        former = second.one(ADMIN)
+        server.send(signal.SIGHUP)
+        eventually(lambda: not former.is_running(), "it is renewed")
+        second.told("/ready", 200)
+
+
+def test_a_worker_that_stands_still_is_neither_alive_nor_ready(tmp_path):
+    with service(tmp_path, "--workers=2") as running:
+        eventually(lambda: len(running.processes(WORKER)) == 2, "both run")
+        some, other = running.processes(WORKER)
+        some.suspend()
+        silent = f"alive, but these worker processes stand still: {some.pid}\n"
+        eventually(lambda: running.ask("/live") == (200, silent), "one of two is told")
+        assert running.ask("/ready") == (200, "ready\n")
+        other.suspend()
+        for path in ("/live", "/ready"):
+            text = running.told(path, 503)
+            assert str(some.pid) in text
+            assert str(other.pid) in text
+        some.resume()
+        other.resume()
+        assert running.told("/live", 200)
+        assert eventually(lambda: running.ask("/live") == (200, "alive\n"), "both answer")
+        assert running.ask("/ready") == (200, "ready\n")
+
+
+def test_a_loader_that_stands_still_is_replaced(tmp_path):
+    """Whether it has loaded, as here, or begins, as after the only worker has died."""
+    with service(tmp_path, "--workers=2") as running:
+        eventually(lambda: len(running.processes(WORKER)) == 2, "both run")
+        loader = running.one(LOADER)
+        loader.suspend()
+        running.processes(WORKER)[0].kill()
+        eventually(lambda: not loader.is_running(), "the loader is given up")
+        eventually(lambda: len(running.processes(WORKER)) == 2, "the worker is replaced")
+        assert "the loader stands still" in running.server.log.read_text()
+
+
+def test_a_loader_that_stands_still_at_its_beginning_is_replaced(tmp_path):
+    with service(tmp_path, "--workers=1") as running:
+        eventually(lambda: not running.processes(LOADER), "the loader rests")
+        running.one(WORKER).kill()
+        loader = running.one(LOADER)
+        loader.suspend()
+        eventually(lambda: not loader.is_running(), "the loader is given up")
+        running.told("/ready", 200)
+        assert httpx.get(running.url).status_code == 200
+        assert "the loader stands still" in running.server.log.read_text()
