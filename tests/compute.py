@@ -31,6 +31,7 @@ class _Compute(BaseHTTPRequestHandler):
         flavor = url.path.removeprefix("/flavors/").removesuffix("/os-extra_specs")
         specs = {one["id"]: one["extra_specs"] for one in self.flavors}
         if url.path == "/servers":
+            some: list[dict[str, Any]]
             listed = self.deleted if query.get("status") == "SOFT_DELETED" else self.servers
             some = [{"id": one, "name": f"server {one}", "links": []} for one in listed]
             some += [{"id": one, "links": []} for one in self.unknown]
