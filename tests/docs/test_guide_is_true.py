@@ -1,15 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
 """Every topology of the modelling guide loads, and every request in it has the answer shown."""
 
-from tests.paths import ROOT
 import re
+import uuid
+from functools import partial
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
+from tests.paths import ROOT
 from tests.service import InProcess, client_of, make_application
-from treeclaim.client import Client
+from treeclaim.client import Client, ClientError
 from treeclaim.client.loading.apply import apply_topology
 from treeclaim.client.topology import read_topology
+from treeclaim.client.transport import Answer
 
 GUIDE = ROOT / "docs" / "guide" / "modelling.md"
 _SECTION = re.compile(r"^## (.+)$", re.MULTILINE)
@@ -69,3 +74,71 @@ def test_the_guide_explains_what_it_says_is_explained(tmp_path):
         apply_topology(client, read_topology(file))
         told = client.explain(requests[-1].strip())
     assert told["funnel"][-1]["reason"] == "same_subtree"
+
+
+class Meeting:
+    """A transport on which something happens at the first claim.
+
+    Args:
+        inner: What carries calls.
+        meets: Called with the first PUT of allocations, as a function without arguments; its answer
+            is what the client gets.
+    """
+
+    def __init__(self, inner, meets):
+        self.inner = inner
+        self.meets = meets
+
+    def send(self, method, path, headers, json):
+        send = partial(self.inner.send, method, path, headers, json)
+        if method != "PUT" or not path.startswith("/allocations/") or self.meets is None:
+            return send()
+        meets, self.meets = self.meets, None
+        return meets(send)
+
+    def close(self):
+        self.inner.close()
+
+
+@pytest.fixture
+def two_hosts(tmp_path):
+    """A transport to a service with two hosts of one processor each."""
+    file = tmp_path / "topology.yaml"
+    file.write_text("providers:\n- {name: a, inventories: {VCPU: 1}}\n- {name: b, inventories: {VCPU: 1}}")
+    transport = InProcess(client_of(make_application(tmp_path)))
+    apply_topology(Client(transport=transport), read_topology(file))
+    yield transport
+    transport.close()
+
+
+def scheduled(transport, consumer):
+    """Run the guide's loop."""
+    text = (ROOT / "docs" / "guide" / "asking.md").read_text()
+    (loop,) = [block for block in re.findall(r"```python\n(.*?)```", text, re.DOTALL) if "def scheduled" in block]
+    names: dict[str, Any] = {"ClientError": ClientError, "time": SimpleNamespace(sleep=lambda _: None)}
+    exec(loop, names)
+    return names["scheduled"](Client(transport=transport), consumer, "resources=VCPU:1")
+
+
+def test_the_loop_of_a_scheduler_takes_the_next_candidate_on_a_conflict(two_hosts):
+    def rival(send):
+        client = Client(transport=two_hosts)
+        first = client.candidates("resources=VCPU:1")["allocation_requests"][0]
+        client.claim(str(uuid.uuid4()), first, project_id="p", user_id="u")
+        return send()
+
+    consumer = str(uuid.uuid4())
+    assert scheduled(Meeting(two_hosts, rival), consumer) is not None
+    assert Client(transport=two_hosts).get(f"/allocations/{consumer}")["allocations"]
+    assert scheduled(two_hosts, str(uuid.uuid4())) is None
+
+
+def test_the_loop_of_a_scheduler_finds_out_what_became_of_a_lost_answer(two_hosts):
+    def lost(send):
+        assert send().status == 204
+        return Answer(503, {"retry-after": "1"}, "")
+
+    consumer = str(uuid.uuid4())
+    assert scheduled(Meeting(two_hosts, lost), consumer) is not None
+    left = Client(transport=two_hosts).candidates("resources=VCPU:1")["allocation_requests"]
+    assert len(left) == 1

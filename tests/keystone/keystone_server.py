@@ -132,6 +132,35 @@ class Keystone:
             "OS_REGION_NAME": REGION,
         }
 
+    def application_credential(self, user="admin", project="admin"):
+        """Return what a client's environment says to log in with an application credential.
+
+        In the form of the file that Horizon offers.
+        """
+        headers = {"x-auth-token": self.token(user, project)}
+        asked = {"application_credential": {"name": f"of {user}", "secret": PASSWORD}}
+        me = httpx.get(
+            f"{self.url}/auth/tokens",
+            headers=headers | {"x-subject-token": headers["x-auth-token"]},
+            timeout=60,
+        ).json()["token"]["user"]["id"]
+        answer = httpx.post(
+            f"{self.url}/users/{me}/application_credentials",
+            headers=headers,
+            json=asked,
+            timeout=60,
+        )
+        answer.raise_for_status()
+        return {
+            "OS_AUTH_TYPE": "v3applicationcredential",
+            "OS_AUTH_URL": self.url,
+            "OS_IDENTITY_API_VERSION": "3",
+            "OS_REGION_NAME": REGION,
+            "OS_INTERFACE": "public",
+            "OS_APPLICATION_CREDENTIAL_ID": answer.json()["application_credential"]["id"],
+            "OS_APPLICATION_CREDENTIAL_SECRET": PASSWORD,
+        }
+
     def service_options(self):
         """Return the options with which a service's configuration file logs in."""
         return (

@@ -55,6 +55,18 @@ def test_a_token_does_instead_of_a_password(environment, loaded, keystone):
     assert found.returncode == 0, found.stderr
 
 
+def test_the_file_with_an_application_credential_that_horizon_offers_does(
+    keystone, service, loaded, tmp_path
+):
+    environment = usual_environment(tmp_path, **keystone.application_credential())
+    found = call(environment, "candidates", "resources=PCPU:2")
+    assert found.returncode == 0, found.stderr
+    del environment["OS_APPLICATION_CREDENTIAL_SECRET"]
+    refused = call(environment, "candidates", "resources=PCPU:2")
+    assert refused.returncode == 1
+    assert "application_credential_secret" in refused.stderr
+
+
 def test_a_cloud_of_clouds_yaml_does_too(keystone, service, loaded, tmp_path):
     (tmp_path / "clouds.yaml").write_text(
         f"""\

@@ -2,7 +2,7 @@
 """Calls to any Placement API endpoint."""
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from http import HTTPStatus
 from types import TracebackType
 from typing import Any, Self
@@ -11,6 +11,7 @@ from urllib.parse import urlencode
 import orjson
 
 from treeclaim.client.errors import ClientError, ConsumerExistsError
+from treeclaim.client.patience import Patience, retry_after
 from treeclaim.client.requests import bodies
 from treeclaim.client.requests.placing import NEED as PLACING
 from treeclaim.client.requests.placing import (
@@ -32,6 +33,9 @@ _CONCURRENT_WORDS = ("generation conflict", "concurrently", "concurrent")
 
 _NO_CODE = "placement.undefined_code"
 
+_USUAL_MEMBERS = frozenset({"status", "title", "detail", "request_id", "code"})
+"""Of every error (contract page 00)."""
+
 
 class Client:
     """A connection to one endpoint.
@@ -47,6 +51,7 @@ class Client:
         *,
         transport: Transport | None = None,
         highest_minor: int = LATEST_MINOR,
+        patience: Patience | None = None,
     ) -> None:
         """Connect by URL and token, or by a transport.
 
@@ -55,11 +60,14 @@ class Client:
             token: Sent with every call to the endpoint.
             transport: How calls travel instead.
             highest_minor: Highest microversion 1.N to use.
+            patience: How long calls that may be repeated are, while the service is busy or starts
+                again; None for the usual time.
         """
         if transport is None and endpoint is None:
             raise ClientError("neither an endpoint nor a session was given")
         self._transport = transport or PlainTransport(endpoint or "", token)
         self._highest_minor = highest_minor
+        self._patience = patience or Patience()
 
     def __enter__(self) -> Self:
         """Use the client in a with statement."""
@@ -77,7 +85,9 @@ class Client:
     def limited_to(self, highest_minor: int) -> "Client":
         """Return a client of the same endpoint, over the same transport, for an older version."""
         return Client(
-            transport=self._transport, highest_minor=min(highest_minor, self._highest_minor)
+            transport=self._transport,
+            highest_minor=min(highest_minor, self._highest_minor),
+            patience=self._patience,
         )
 
     @cached_property
@@ -87,8 +97,11 @@ class Client:
         Raises:
             ClientError: if the endpoint is no Placement API.
         """
+        answer = self._send("GET", "/", {})
+        if answer.status >= HTTPStatus.BAD_REQUEST:
+            raise failure_of("GET /", answer)
         try:
-            highest = _highest(self._send("GET", "/", {}))
+            highest = _highest(answer)
         except (ValueError, KeyError, TypeError) as error:
             raise ClientError(f"this is not the version document of Placement: {error}") from error
         minor = min(highest, self._highest_minor)
@@ -122,13 +135,16 @@ class Client:
         headers = {"OpenStack-API-Version": (versions if extended else plain).header}
         answer = self._send(method, path, headers, json)
         if answer.status >= HTTPStatus.BAD_REQUEST:
-            raise ClientError(f"{method} {path}: {answer.status} {_detail(answer)}", answer.status)
+            raise failure_of(f"{method} {path}", answer)
         return answer
 
     def _send(
         self, method: str, path: str, headers: Mapping[str, str], json: Any = None
     ) -> Answer:
-        return self._transport.send(method, path, {"Accept": "application/json", **headers}, json)
+        """Send a request; repeat one that may be repeated while the service asks for patience."""
+        headers = {"Accept": "application/json", **headers}
+        send = partial(self._transport.send, method, path, headers, json)
+        return self._patience.ask(send, may_repeat=_may_repeat(method, path))
 
     def get(self, path: str, **parameters: str) -> Any:
         """Return the JSON of a GET."""
@@ -278,7 +294,7 @@ class Client:
             if present["allocations"] and not replace:
                 raise ConsumerExistsError(consumer_uuid, present)
             body = bodies.claim(allocation_request, owner, present, self.versions.minor)
-            self.call("PUT", f"/allocations/{consumer_uuid}", json=body)
+            self.call("PUT", f"/allocations/{consumer_uuid}", json=body, extended=True)
 
         retried(attempt)
 
@@ -304,7 +320,7 @@ class Client:
             if receiver["allocations"] and not replace:
                 raise ConsumerExistsError(target, receiver)
             body = bodies.move((source, held), (target, receiver), self.versions.minor)
-            self.call("POST", "/allocations", json=body)
+            self.call("POST", "/allocations", json=body, extended=True)
 
         retried(attempt)
 
@@ -333,8 +349,26 @@ def is_conflict(error: ClientError) -> bool:
     """Return whether a call failed because of a concurrent change."""
     message = str(error)
     return error.status == HTTPStatus.CONFLICT and (
-        _CONCURRENT in message or any(word in message for word in _CONCURRENT_WORDS)
+        error.code == _CONCURRENT or any(word in message for word in _CONCURRENT_WORDS)
     )
+
+
+_REPEATABLE = (
+    "/treeclaim/candidates",
+    "/treeclaim/capacity",
+    "/treeclaim/placements",
+    "/treeclaim/audit",
+    "/treeclaim/providers",
+)
+"""Calls by POST that only read, or end alike when made twice (contract pages 98 and 99)."""
+
+
+def _may_repeat(method: str, path: str) -> bool:
+    """Tell whether a call may be made again, whatever became of the first one.
+
+    A write of one object has a generation, which the first call may have moved: who called looks.
+    """
+    return method == "GET" or (method == "POST" and path.partition("?")[0] in _REPEATABLE)
 
 
 def _highest(answer: Answer) -> int:
@@ -343,14 +377,26 @@ def _highest(answer: Answer) -> int:
     return max(int(version["max_version"].partition(".")[2]) for version in versions)
 
 
-def _detail(answer: Answer) -> str:
-    """Return the detail of an error in one line, without its status's opening sentence."""
+def failure_of(call: str, answer: Answer) -> ClientError:
+    """Return the error that an answer tells, with all that it says.
+
+    Args:
+        call: Method and path, for the message.
+        answer: With a status from 400 on.
+    """
     try:
-        error = orjson.loads(answer.text)["errors"][0]
+        error = dict(orjson.loads(answer.text)["errors"][0])
         # Placement writes the status in words, an empty line, and then the reason.
         general, _, reason = str(error["detail"]).partition("\n\n")
-        text = " ".join((reason or general).split())
-        code = error.get("code", _NO_CODE)
-    except (ValueError, KeyError, IndexError, TypeError, AttributeError):
-        return answer.text[:200]
-    return text if code == _NO_CODE else f"{text} ({code})"
+    except (ValueError, KeyError, IndexError, TypeError):
+        error, general, reason = {}, answer.text[:200], ""
+    text = " ".join((reason or general).split())
+    code = error.get("code")
+    shown = f"{text} ({code})" if code not in (None, _NO_CODE) else text
+    return ClientError(
+        f"{call}: {answer.status} {shown}",
+        answer.status,
+        code=code,
+        members={name: value for name, value in error.items() if name not in _USUAL_MEMBERS},
+        retry_after=retry_after(answer),
+    )

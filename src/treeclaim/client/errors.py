@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Errors of the client."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 
@@ -10,15 +10,59 @@ class ClientError(Exception):
 
     Attributes:
         status: HTTP status of the answer; None if there was none.
+        code: The server's code of the error, such as `placement.concurrent_update`; None without.
+        conflict: What a refused write met, by the server's words (contract page 98, section 6); None
+            where it does not say.
+        members: All other members of the error, as `consumers` and `unplaced`.
+        retry_after: Seconds after which the server asks to be called again; None where it does not.
     """
 
-    def __init__(self, message: str, status: int | None = None) -> None:
+    def __init__(
+        self,
+        message: str,
+        status: int | None = None,
+        *,
+        code: str | None = None,
+        members: Mapping[str, Any] | None = None,
+        retry_after: float | None = None,
+    ) -> None:
         super().__init__(message)
         self.status = status
+        self.code = code
+        self.members = dict(members or {})
+        self.retry_after = retry_after
+
+    @property
+    def conflict(self) -> Mapping[str, Any] | None:
+        """Return what a refused write met: its `kind`, and what belongs to that."""
+        found: Mapping[str, Any] | None = self.members.get("conflict")
+        return found
+
+    @property
+    def explanation(self) -> Mapping[str, Any] | None:
+        """Return why the first unplaced consumer found nothing, where that was asked for."""
+        found: Mapping[str, Any] | None = self.members.get("explanation")
+        return found
+
+    @property
+    def unplaced(self) -> Sequence[str]:
+        """Return the uuids of consumers that found no place."""
+        found: Sequence[str] = self.members.get("unplaced", ())
+        return found
+
+    @property
+    def consumers(self) -> Sequence[str]:
+        """Return the uuids of consumers that hold something else already."""
+        found: Sequence[str] = self.members.get("consumers", ())
+        return found
 
 
 class UnreachableError(ClientError):
     """No connection could be made: nothing was sent."""
+
+
+class LostConnectionError(ClientError):
+    """The connection ended before the answer: nobody knows whether the call was carried out."""
 
 
 class UnsupportedFeatureError(ClientError):

@@ -9,10 +9,12 @@ import httpx
 import orjson
 from keystoneauth1 import adapter, exceptions, session
 
-from treeclaim.client.errors import ClientError, UnreachableError
+from treeclaim.client.errors import ClientError, LostConnectionError, UnreachableError
 
 SERVICE_TYPE = "placement"
 _TIMEOUT = 60.0
+"""Seconds that a connection may be silent, by whichever transport."""
+
 _LAST_PORT = 65535
 
 
@@ -92,6 +94,9 @@ class PlainTransport:
         except (httpx.ConnectError, httpx.ConnectTimeout) as error:
             words = f"no connection to {self._endpoint}: {error or 'nothing answers'}"
             raise UnreachableError(words) from error
+        except (httpx.NetworkError, httpx.RemoteProtocolError) as error:
+            words = f"{method} {self._endpoint}{path}: the connection was lost: {error}"
+            raise LostConnectionError(words) from error
         except (httpx.HTTPError, httpx.InvalidURL, ValueError, OverflowError) as error:
             raise ClientError(f"{method} {self._endpoint}{path}: {error}") from error
         return Answer(answer.status_code, answer.headers, answer.text)
@@ -118,7 +123,7 @@ class SessionTransport:
         body = {} if json is None else {"json": json}
         try:
             answer = self._adapter.request(
-                path, method, headers=dict(headers), raise_exc=False, **body
+                path, method, headers=dict(headers), raise_exc=False, timeout=_TIMEOUT, **body
             )
         except exceptions.ConnectFailure as error:
             raise UnreachableError(f"no connection: {error}") from error

@@ -92,6 +92,7 @@ class QueryParameter:
         help: What it says, in a line for people.
         of_group: Whether it belongs to a request group, so that its name may have a suffix.
         repeated: What it means that it comes again.
+        repeated_since: What brought that it may come again; None if it always could, or cannot.
         extended_grammar: How the extension writes its value; None for the same.
         choices: The words that are values, for `Grammar.CHOICE`.
         later_forms: Forms of values that came later.
@@ -105,6 +106,7 @@ class QueryParameter:
     help: str
     of_group: bool = False
     repeated: Repeated = Repeated.ALL_COUNT
+    repeated_since: Since | None = None
     extended_grammar: Grammar | None = None
     choices: tuple[str, ...] = ()
     later_forms: tuple[LaterForm, ...] = ()
@@ -136,6 +138,7 @@ QUERY_PARAMETERS = (
         Grammar.TRAITS_OR_ANY,
         "traits that a provider has; ! for forbidden",
         of_group=True,
+        repeated_since=Feature.ANY_TRAITS,
         later_forms=(
             _FORBIDDEN_TRAIT,
             LaterForm(Feature.ANY_TRAITS, "in:", "with any of several traits"),
@@ -148,6 +151,7 @@ QUERY_PARAMETERS = (
         Grammar.AGGREGATES,
         "aggregates that a provider is in; ! for forbidden",
         of_group=True,
+        repeated_since=Feature.REPEATED_MEMBER_OF,
         later_forms=(LaterForm(Feature.FORBIDDEN_AGGREGATES, "!", "with a forbidden aggregate"),),
     ),
     QueryParameter(
@@ -194,6 +198,7 @@ QUERY_PARAMETERS = (
         Feature.ROOT_REQUIRED,
         Grammar.TRAITS,
         "traits of the root; ! for forbidden",
+        repeated_since=_CONSTRAINTS,
         extended_grammar=Grammar.TRAITS_OR_ANY,
         later_forms=(_FORBIDDEN_TRAIT, _ANY_OF_SEVERAL),
     ),

@@ -3,13 +3,14 @@
 
 import argparse
 import os
+import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
-from keystoneauth1 import session
+from keystoneauth1 import loading, session
 from keystoneauth1.exceptions import ClientException
-from keystoneauth1.identity import generic
+from keystoneauth1.identity import BaseIdentityPlugin
 from yaml import YAMLError
 
 from treeclaim.cli.output import PORT, CommandError
@@ -20,6 +21,7 @@ from treeclaim.client import (
     SessionTransport,
     UnreachableError,
 )
+from treeclaim.client.patience import Patience
 from treeclaim.client.transport import Transport
 
 _LOCAL = f"http://127.0.0.1:{PORT}"
@@ -56,7 +58,7 @@ def client_of(options: argparse.Namespace) -> Iterator[Client]:
             "start a service with `treeclaim serve`, or name the one that runs with --endpoint or "
             "--os-cloud"
         ),
-        Client(transport=_transport(options)) as client,
+        Client(transport=_transport(options), patience=_patience()) as client,
     ):
         yield client
 
@@ -70,8 +72,13 @@ def client_at(url: str | None, token: str, cloud: str | None) -> Iterator[Client
     """
     with _told_in_words("check its URL or cloud, and that the service runs"):
         transport = PlainTransport(url, token) if url else _of_cloud(cloud or "")
-        with Client(transport=transport) as client:
+        with Client(transport=transport, patience=_patience()) as client:
             yield client
+
+
+def _patience() -> Patience:
+    """Return the usual patience, which says on the terminal what it waits for."""
+    return Patience(tell=lambda text: print(f"treeclaim: {text}", file=sys.stderr, flush=True))
 
 
 @contextmanager
@@ -136,33 +143,54 @@ def _of_cloud(name: str) -> Transport:
 
 
 def _of_environment(environment: Mapping[str, str]) -> Transport:
+    """Return the transport that the OS_* variables of openstackclient name.
+
+    Raises:
+        CommandError: if they name no way to authenticate, or miss something of it.
+    """
+
     def value(*names: str) -> str | None:
         return next((environment[name] for name in names if environment.get(name)), None)
 
-    common: dict[str, Any] = {
-        "auth_url": value("OS_AUTH_URL"),
-        "project_id": value("OS_PROJECT_ID"),
-        "project_name": value("OS_PROJECT_NAME", "OS_TENANT_NAME"),
-        "project_domain_id": value("OS_PROJECT_DOMAIN_ID"),
-        "project_domain_name": value("OS_PROJECT_DOMAIN_NAME"),
-        "system_scope": value("OS_SYSTEM_SCOPE"),
-    }
-    identity: Any
-    token = value("OS_TOKEN")
-    if token is not None:
-        identity = generic.Token(token=token, **common)
-    else:
-        identity = generic.Password(
-            user_id=value("OS_USER_ID"),
-            username=value("OS_USERNAME"),
-            password=value("OS_PASSWORD"),
-            user_domain_id=value("OS_USER_DOMAIN_ID"),
-            user_domain_name=value("OS_USER_DOMAIN_NAME"),
-            **common,
-        )
+    key = value("OS_KEY")
+    certificate = value("OS_CERT")
+    is_insecure = (value("OS_INSECURE") or "").lower() in {"1", "true", "yes", "on"}
     return SessionTransport(
-        session.Session(auth=identity, verify=value("OS_CACERT") or True),
+        session.Session(
+            auth=_identity(environment),
+            verify=not is_insecure and (value("OS_CACERT") or True),
+            cert=(certificate, key) if certificate and key else certificate,
+        ),
         region_name=value("OS_REGION_NAME"),
         interface=value("OS_INTERFACE", "OS_ENDPOINT_TYPE"),
         endpoint_override=value("OS_PLACEMENT_ENDPOINT_OVERRIDE"),
     )
+
+
+def _identity(environment: Mapping[str, str]) -> BaseIdentityPlugin:
+    """Return how to authenticate: by OS_AUTH_TYPE, with the options of that way."""
+    kind = environment.get("OS_AUTH_TYPE") or (
+        "v3applicationcredential"
+        if environment.get("OS_APPLICATION_CREDENTIAL_ID")
+        else ("token" if environment.get("OS_TOKEN") else "password")
+    )
+    try:
+        loader: Any = loading.get_plugin_loader(kind)
+        given = {
+            option.dest: environment[name]
+            for option in loader.get_options()
+            for name in _variables_of(option)
+            if environment.get(name)
+        }
+        identity: BaseIdentityPlugin = loader.load_from_options(**given)
+    except (ClientException, TypeError, ValueError) as error:
+        raise CommandError(f"the OS_* variables (OS_AUTH_TYPE {kind}): {error}") from error
+    return identity
+
+
+def _variables_of(option: loading.Opt) -> Iterator[str]:
+    """Yield the variables that an option is read from, the usual one last, which counts."""
+    for known in (*option.deprecated, option):
+        yield f"OS_{known.name.upper().replace('-', '_')}"
+        if known.dest != known.name:
+            yield f"OS_{known.dest.upper().replace('-', '_')}"

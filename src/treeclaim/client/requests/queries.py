@@ -2,6 +2,7 @@
 """Queries for candidates, with the versions that their parameters need."""
 
 import re
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from urllib.parse import parse_qsl, quote
@@ -37,6 +38,8 @@ class CandidateQuery:
     def needs(self) -> Sequence[Need]:
         """Return what the server must have."""
         found = [need for name, value in self.parameters for need in _needs_of(name, value)]
+        counts = Counter(name for name, _ in self.parameters)
+        found += [need for name, count in counts.items() if count > 1 for need in _repeated(name)]
         suffixed = {
             suffix for name, _ in self.parameters if (suffix := split_name(name)[1]) is not None
         }
@@ -64,6 +67,12 @@ def _needs_of(name: str, value: str) -> Iterator[Need]:
     for form in parameter.later_forms:
         if form.has(value):
             yield _need(f"{name} {form.words}" if form.words else f"{name}={value}", form.since)
+
+
+def _repeated(name: str) -> Iterator[Need]:
+    parameter = parameter_named(name)
+    if parameter is not None and parameter.repeated_since is not None:
+        yield _need(f"{name} more than once", parameter.repeated_since)
 
 
 def _need(words: str, since: Since) -> Need:

@@ -1,0 +1,147 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a client tells of failures, and which calls it makes again."""
+
+import json
+
+import pytest
+
+from treeclaim.client import Client, ClientError
+from treeclaim.client.errors import LostConnectionError, UnreachableError
+from treeclaim.client.patience import Patience
+from treeclaim.client.transport import Answer
+
+ROOT_DOCUMENT = json.dumps({"versions": [{"max_version": "1.39"}]})
+EXTENSION = json.dumps({"versions": [{"max_version": "1.1"}]})
+
+
+class Scripted:
+    """A transport that answers as it is told, one answer a call; errors are raised."""
+
+    def __init__(self, *answers):
+        self.answers = list(answers)
+        self.calls = []
+
+    def send(self, method, path, headers, json):
+        if path == "/":
+            return Answer(200, {}, ROOT_DOCUMENT)
+        if path == "/treeclaim":
+            return Answer(200, {}, EXTENSION)
+        self.calls.append((method, path))
+        answer = self.answers.pop(0)
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    def close(self):
+        pass
+
+
+def client_with(*answers, seconds=60.0):
+    """A client with scripted answers; what it says and waits is noted on it."""
+    told, waited = [], []
+    transport = Scripted(*answers)
+    client = Client(transport=transport, patience=Patience(seconds, told.append, waited.append))
+    return client, transport, told, waited
+
+
+BUSY = Answer(503, {"retry-after": "3"}, "")
+GOOD = Answer(200, {}, "{}")
+
+
+def test_an_error_has_all_that_the_server_says():
+    error = {
+        "status": 409,
+        "title": "Conflict",
+        "detail": "There was a conflict.\n\n Unable to allocate inventory",
+        "code": "treeclaim.over_capacity",
+        "request_id": "req-1",
+        "conflict": {"kind": "over_capacity", "free": 1},
+        "consumers": ["a"],
+        "unplaced": ["b"],
+        "explanation": {"feasible": False},
+    }
+    client, *_ = client_with(Answer(409, {}, json.dumps({"errors": [error]})))
+    with pytest.raises(ClientError, match="Unable to allocate inventory") as caught:
+        client.call("PUT", "/allocations/x", json={})
+    found = caught.value
+    assert (found.status, found.code) == (409, "treeclaim.over_capacity")
+    assert found.conflict == {"kind": "over_capacity", "free": 1}
+    assert (found.consumers, found.unplaced) == (["a"], ["b"])
+    assert found.explanation == {"feasible": False}
+    assert found.members.keys() == {"conflict", "consumers", "unplaced", "explanation"}
+
+
+@pytest.mark.parametrize("text", ["", "nonsense", "[]", '{"errors": []}', '{"errors": [5]}'])
+def test_an_error_of_another_form_has_its_status(text):
+    client, *_ = client_with(Answer(502, {}, text))
+    with pytest.raises(ClientError, match="502") as caught:
+        client.get("/traits")
+    assert (caught.value.status, caught.value.code, caught.value.members) == (502, None, {})
+
+
+@pytest.mark.parametrize(
+    ("method", "path"),
+    [
+        ("GET", "/traits"),
+        ("POST", "/treeclaim/placements"),
+        ("POST", "/treeclaim/providers"),
+        ("POST", "/treeclaim/audit?kind=orphaned"),
+    ],
+)
+@pytest.mark.parametrize("failure", [BUSY, UnreachableError("gone"), LostConnectionError("lost")])
+def test_a_call_that_may_be_repeated_is_while_the_service_is_away(method, path, failure):
+    client, transport, told, waited = client_with(failure, failure, GOOD)
+    assert client.call(method, path, json={}).status == 200
+    assert transport.calls == [(method, path)] * 3
+    assert len(told) == 1
+    assert "trying again for 60 s" in told[0]
+    assert waited == ([3.0, 3.0] if failure is BUSY else [0.2, 0.4])
+
+
+@pytest.mark.parametrize(
+    ("method", "path"),
+    [("PUT", "/allocations/x"), ("POST", "/allocations"), ("DELETE", "/allocations/x")],
+)
+def test_a_write_of_which_nobody_knows_is_left_to_who_called(method, path):
+    client, transport, *_ = client_with(BUSY)
+    with pytest.raises(ClientError) as caught:
+        client.call(method, path, json={})
+    assert caught.value.retry_after == 3.0
+    assert len(transport.calls) == 1
+
+
+def test_patience_ends_and_the_last_answer_is_told():
+    client, transport, *_ = client_with(BUSY, seconds=0.0)
+    with pytest.raises(ClientError, match="503"):
+        client.get("/traits")
+    assert len(transport.calls) == 1
+
+
+def test_a_503_that_asks_for_no_patience_is_told_at_once():
+    client, transport, *_ = client_with(Answer(503, {}, ""))
+    with pytest.raises(ClientError, match="503"):
+        client.get("/traits")
+    assert len(transport.calls) == 1
+
+
+def test_who_never_answered_is_not_waited_for():
+    told = []
+
+    class Nowhere(Scripted):
+        def send(self, *_):
+            raise UnreachableError("no connection")
+
+    client = Client(transport=Nowhere(), patience=Patience(60, told.append))
+    with pytest.raises(UnreachableError):
+        client.get("/traits")
+    assert told == []
+
+
+def test_a_proxy_that_is_busy_is_no_other_service():
+    class Proxy(Scripted):
+        def send(self, *_):
+            return Answer(503, {}, "<html>no backend</html>")
+
+    with pytest.raises(ClientError, match="503 <html>no backend") as caught:
+        Client(transport=Proxy()).versions  # noqa: B018 - asks the server
+    assert caught.value.status == 503
