@@ -64,7 +64,7 @@ def test_the_file_with_an_application_credential_that_horizon_offers_does(
     del environment["OS_APPLICATION_CREDENTIAL_SECRET"]
     refused = call(environment, "candidates", "resources=PCPU:2")
     assert refused.returncode == 1
-    assert "application_credential_secret" in refused.stderr
+    assert "auth secret" in refused.stderr
 
 
 def test_a_cloud_of_clouds_yaml_does_too(keystone, service, loaded, tmp_path):
