@@ -19,7 +19,8 @@ from oslo_log.formatters import ContextFormatter
 from tests.servers import eventually
 from treeclaim import config, request_lines
 from treeclaim.api.middleware.layers import _target
-from treeclaim.logs import LOG_FILE, OneLine, one_line
+from treeclaim.logs import LOG_FILE, OneLine
+from treeclaim.model.texts import one_line
 from treeclaim.request_lines import (
     _MOST_LINES,
     _WORTH_A_FORM,

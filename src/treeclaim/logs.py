@@ -2,7 +2,6 @@
 """Logging as oslo.log configures it."""
 
 import logging
-import re
 from collections.abc import Mapping
 from copy import copy
 from typing import Any
@@ -11,12 +10,10 @@ from oslo_config import cfg
 from oslo_log import log
 from oslo_log.formatters import JSONFormatter
 
+from treeclaim.model.texts import one_line
+
 LOG_FILE = "placement-api.log"
 """The file in `log_dir`, where `log_file` names none."""
-
-_CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
-"""Control characters, ends of lines and paragraphs of Unicode, what changes the direction of
-writing, and halves of pairs, which no file can hold."""
 
 
 def set_up(options: cfg.ConfigOpts, program: str) -> None:
@@ -56,21 +53,6 @@ def set_up_by(values: Mapping[str, Any], program: str) -> None:
     for name, value in values.items():
         options.set_override(name, value)
     set_up(options, program)
-
-
-def one_line(text: str, *, keep: str = "") -> str:
-    """Return a text without line breaks, cursor movements or changes of writing direction.
-
-    Args:
-        text: With anything that a client may have sent in it.
-        keep: Characters that stay.
-    """
-    if text.isprintable():
-        # As nearly all texts, and found out sooner: what is printable has none of these.
-        return text
-    return _CONTROL.sub(
-        lambda found: found[0] if found[0] in keep else ascii(found[0])[1:-1], text
-    )
 
 
 class OneLine(logging.Formatter):

@@ -18,7 +18,8 @@ from multiprocessing.util import Finalize
 from queue import SimpleQueue
 from typing import Any
 
-from treeclaim.logs import Lines, OneLine, one_line
+from treeclaim.logs import Lines, OneLine
+from treeclaim.model.texts import one_line
 
 REQUESTS = logging.getLogger("treeclaim.requests")
 """The logger that has one line for each request, see `api.layers`."""

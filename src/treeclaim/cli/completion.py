@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from treeclaim.cli.described import Described, described
+from treeclaim.cli.output import say_script
 
 
 def add_to(commands: Any) -> None:
@@ -26,7 +27,7 @@ def run(options: argparse.Namespace) -> int:
     # All parsers, which the command alone does not need.
     from treeclaim.cli.main import parser  # noqa: PLC0415
 
-    print(_WRITERS[options.shell](list(described(parser()))))
+    say_script(_WRITERS[options.shell](list(described(parser()))))
     return 0
 
 

@@ -12,4 +12,4 @@ def configuration_of(options: argparse.Namespace) -> config.Configuration:
     try:
         return config.load(config_files=options.config_file, config_dirs=options.config_dir)
     except config.ConfigurationError as error:
-        raise CommandError(str(error)) from error
+        raise CommandError(*error.lines) from error

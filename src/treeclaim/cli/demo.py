@@ -18,8 +18,6 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
-from rich.console import Console
-
 from treeclaim.cli.cloud.asking.explanation import explanation
 from treeclaim.cli.cloud.asking.limits import limits_of
 from treeclaim.cli.cloud.changing.load import summary
@@ -28,7 +26,8 @@ from treeclaim.cli.cloud.looking.tables import candidate_table, usage_table
 from treeclaim.cli.cloud.looking.tree import show_trees
 from treeclaim.cli.cloud.providers import Row
 from treeclaim.cli.demo_placing import TITLE, show_batch, show_capacity
-from treeclaim.cli.output import PORT, CommandError, printer
+from treeclaim.cli.output import PORT, CommandError, printer, say, say_script
+from treeclaim.cli.printing import Printer
 from treeclaim.client import CandidateQuery, Client, ClientError
 from treeclaim.client.loading.apply import apply_topology
 from treeclaim.client.topology import Topology, TopologyError, parse_topology, read_topology
@@ -112,7 +111,7 @@ def add_to(commands: Any) -> None:
 def run(options: argparse.Namespace) -> int:
     """Start a service, load, ask, claim, and show."""
     if options.topology:
-        print(_example(), end="")
+        say_script(_example(), end="")
         return 0
     out = printer()
     try:
@@ -129,7 +128,9 @@ def run(options: argparse.Namespace) -> int:
             out.print(f"The cloud ({summary(outcome, dry_run=False)} in {seconds:.1f} s):")
             _show(out, client)
             _farewell(out, endpoint, keep=options.keep)
-    except (TopologyError, ClientError) as error:
+    except TopologyError as error:
+        raise CommandError(*error.lines) from error
+    except ClientError as error:
         raise CommandError(str(error)) from error
     return 0
 
@@ -145,7 +146,7 @@ def _example() -> str:
     return file.read_text(encoding="utf-8")
 
 
-def _show(out: Console, client: Client) -> None:
+def _show(out: Printer, client: Client) -> None:
     rows = client.providers()
     names = {row["uuid"]: row["name"] for row in rows}
     shown, others = _kinds(rows)
@@ -191,7 +192,7 @@ def _milliseconds(client: Client, question: Question) -> float:
     return 1000 * min(found)
 
 
-def _claim(out: Console, client: Client) -> None:
+def _claim(out: Printer, client: Client) -> None:
     chosen = client.candidates(_CLAIMED.query)["allocation_requests"]
     _headline(out, "The first candidate of question 1 is claimed")
     if not chosen:
@@ -204,7 +205,7 @@ def _claim(out: Console, client: Client) -> None:
     out.print(usage_table(f"Consumer {consumer} holds", _contents(client, rows)))
 
 
-def _headline(out: Console, text: str) -> None:
+def _headline(out: Printer, text: str) -> None:
     out.print()
     out.print(text, style="bold")
 
@@ -213,7 +214,7 @@ def _contents(client: Client, rows: Sequence[Row]) -> list[Contents]:
     return list(read_contents(client, rows, Wanted(), lambda *_progress: None).values())
 
 
-def _farewell(out: Console, endpoint: str, *, keep: bool) -> None:
+def _farewell(out: Printer, endpoint: str, *, keep: bool) -> None:
     out.print()
     if keep:
         out.print(f"The service stays at {endpoint} until you press Ctrl-C.")
@@ -224,7 +225,7 @@ def _farewell(out: Console, endpoint: str, *, keep: bool) -> None:
         for line in _commands(endpoint):
             out.print(f"  {line}", soft_wrap=True)
         # What reads a pipe would see nothing of all this until the service ends.
-        sys.stdout.flush()
+        say(flush=True)
         signal.pause()
         return
     out.print("The service ends now. With --keep it stays. One of your own:")
@@ -289,9 +290,8 @@ def _wait_until_ready(endpoint: str, process: "subprocess.Popen[bytes]", log: Pa
                 client.get("/")
             except ClientError as error:
                 if process.poll() is not None or time.monotonic() > deadline:
-                    raise CommandError(
-                        f"the service did not start:\n{log.read_text(errors='replace')}"
-                    ) from error
+                    told = log.read_text(errors="replace").splitlines()
+                    raise CommandError("the service did not start:", *told) from error
                 time.sleep(_PAUSE)
             else:
                 return

@@ -5,11 +5,11 @@ import time
 import uuid
 from collections import Counter
 
-from rich.console import Console, Group, RenderableType
-from rich.text import Text
+from rich.console import Group, RenderableType
 
 from treeclaim.cli.cloud.asking.fit import capacity_table
 from treeclaim.cli.cloud.changing.place import places_table
+from treeclaim.cli.printing import Printer, line
 from treeclaim.client import Client, Placed, PlacingRequest, PlacingRule
 from treeclaim.client.reports import Reports
 
@@ -28,7 +28,7 @@ FLAVORS = {
 }
 
 
-def show_batch(out: Console, client: Client) -> None:
+def show_batch(out: Printer, client: Client) -> None:
     """Place a batch, and print where it went."""
     racks = _racks(client)
     rules = [PlacingRule(list(racks), max_skew=1)] if racks else []
@@ -45,7 +45,7 @@ def show_batch(out: Console, client: Client) -> None:
     out.print(_batch(f"{placed}{_by_rack(done, racks)}", done))
 
 
-def show_capacity(out: Console, client: Client) -> None:
+def show_capacity(out: Printer, client: Client) -> None:
     """Count how many of each flavor still fit, and print that."""
     client.capacity(FLAVORS)
     begin = time.perf_counter()
@@ -56,8 +56,7 @@ def show_capacity(out: Console, client: Client) -> None:
 
 
 def _batch(words: str, done: Placed) -> RenderableType:
-    query = Text(f"?{_QUERY}", style="dim")
-    return Group(Text(words), query, places_table(done))
+    return Group(words, line(f"?{_QUERY}", style="dim"), places_table(done))
 
 
 def _racks(client: Client) -> dict[str, set[str]]:

@@ -9,12 +9,20 @@ import os
 import sys
 import traceback
 from collections.abc import Sequence
-from contextlib import suppress
 from difflib import get_close_matches
 from importlib import import_module
+from typing import NoReturn
 
 from treeclaim import __version__
-from treeclaim.cli.output import INTERRUPTED, CommandError, make_output_plain_where_needed
+from treeclaim.cli.output import (
+    INTERRUPTED,
+    CommandError,
+    complain,
+    discard_output,
+    make_output_plain_where_needed,
+    say,
+)
+from treeclaim.model.texts import one_line
 
 _MODULES = {
     "serve": "serve",
@@ -59,6 +67,10 @@ class _Parser(argparse.ArgumentParser):
     def __init__(self, *arguments: object, **named: object) -> None:
         super().__init__(*arguments, **{"allow_abbrev": False, **named})  # type: ignore[arg-type]
 
+    def error(self, message: str) -> NoReturn:
+        """Say what cannot be understood, and end."""
+        super().error(one_line(message))
+
     def parse_known_args(  # type: ignore[override]
         self, args: Sequence[str] | None = None, namespace: argparse.Namespace | None = None
     ) -> tuple[argparse.Namespace, list[str]]:
@@ -79,25 +91,26 @@ def main(arguments: Sequence[str] | None = None) -> int:
             return _run(list(sys.argv[1:] if arguments is None else arguments))
         finally:
             # What is left in the buffer must fail here, where it is understood.
-            sys.stdout.flush()
+            say(flush=True)
     except BrokenPipeError:
-        _discard_output()
+        discard_output()
         return _BROKEN_PIPE
     except KeyboardInterrupt:
         return INTERRUPTED
     except CommandError as error:
-        print(f"treeclaim: {error}", file=sys.stderr)
+        first, *others = error.lines
+        complain(f"treeclaim: {first}", *others)
         return error.exit_code
     except Exception as error:  # noqa: BLE001 - this is where every failure ends
         if os.environ.get(_DEBUG):
-            traceback.print_exc()
-        print(f"treeclaim: {_words(error)}", file=sys.stderr)
+            complain(*traceback.format_exc().splitlines())
+        complain(f"treeclaim: {_words(error)}")
         return 1
 
 
 def _run(given: Sequence[str]) -> int:
     if not given:
-        parser().print_help(sys.stderr)
+        complain(*parser().format_help().splitlines())
         return _USAGE
     options = parser(given[0]).parse_args(given)
     return int(options.run(options))
@@ -107,18 +120,13 @@ def _words(error: Exception) -> str:
     # A database's driver says what is wrong; the layers above repeat it with their statements.
     cause = getattr(error, "orig", None) or error
     if cause is not error or isinstance(error, OSError):
-        return str(cause)
+        # Drivers write paragraphs.
+        return " ".join(str(cause).split())
     lines = str(error).splitlines() or [""]
     return (
         f"unexpected {type(error).__name__}: {lines[0]} (set {_DEBUG}=1 to see where, and please "
         "report it)"
     )
-
-
-def _discard_output() -> None:
-    """Discard the interpreter's own last flush, which would fail with a message."""
-    with suppress(OSError, ValueError):
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def parser(command: str | None = None) -> argparse.ArgumentParser:

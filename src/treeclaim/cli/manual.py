@@ -9,6 +9,7 @@ from pathlib import Path
 from treeclaim import __version__
 from treeclaim.cli.described import Described, described
 from treeclaim.cli.main import parser
+from treeclaim.cli.output import say
 
 
 def write_pages(folder: Path) -> list[Path]:
@@ -74,4 +75,4 @@ def _safe(text: str) -> str:
 
 if __name__ == "__main__":
     for page in write_pages(Path(sys.argv[1])):
-        print(page)
+        say(str(page))

@@ -1,13 +1,23 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What commands have in common: how they print, and how they fail."""
+"""What commands have in common: how they print, and how they fail.
+
+Here is the only `print` of the command line, and no other module writes to its streams; `make lint`
+holds that. So names and errors that somebody else wrote cannot reach a terminal but as one line each
+that can only be read.
+"""
 
 import argparse
 import codecs
+import json
+import os
 import sys
-from typing import TYPE_CHECKING
+from contextlib import suppress
+from typing import IO, TYPE_CHECKING, Any
+
+from treeclaim.model.texts import one_line
 
 if TYPE_CHECKING:
-    from rich.console import Console
+    from treeclaim.cli.printing import Printer
 
 PORT = 8778
 """The conventional port of the Placement API."""
@@ -34,12 +44,61 @@ _PLAIN = {
 """What a terminal that cannot show a character gets in its place; others become `?`."""
 
 
-class CommandError(Exception):
-    """A command cannot go on; the message is for the person at the terminal."""
+_LONGEST = 2_000
+"""Characters of a line on standard error: a server's words may be an attacker's."""
 
-    def __init__(self, message: str, exit_code: int = 1) -> None:
-        super().__init__(message)
+
+class CommandError(Exception):
+    """A command cannot go on; the message is for the person at the terminal.
+
+    Attributes:
+        lines: Of the message. A line break within one is a part of what it quotes.
+        exit_code: Of the command.
+    """
+
+    def __init__(self, *lines: str, exit_code: int = 1) -> None:
+        super().__init__("\n".join(lines))
+        self.lines = lines
         self.exit_code = exit_code
+
+
+def say(*lines: str, flush: bool = False) -> None:
+    """Print lines; a line break within one of them does not become one."""
+    for line in lines:
+        _print(one_line(line), sys.stdout)
+    if flush:
+        sys.stdout.flush()
+
+
+def say_document(document: Any, *, indent: int | None = 2) -> None:
+    """Print JSON, in which everything but ASCII is escaped, and what ASCII has to control terminals."""
+    _print(json.dumps(document, indent=indent).replace("\x7f", "\\u007f"), sys.stdout)
+
+
+def say_script(text: str, end: str = "\n") -> None:
+    """Print a text of our own as it is: nothing in it comes from anybody else."""
+    _print(text, sys.stdout, end)
+
+
+def complain(*lines: str) -> None:
+    """Print lines beside the result, on standard error; long ones are cut."""
+    for line in lines:
+        _print(one_line(line, longest=_LONGEST), sys.stderr)
+
+
+def is_confirmed(question: str) -> bool:
+    """Ask a question that has to be answered with yes; nobody to ask is no."""
+    # What is printed besides the result must not be in the result, which may be JSON.
+    _print(one_line(question), sys.stderr, " ")
+    sys.stderr.flush()
+    try:
+        return input().strip().lower() in {"y", "yes"}
+    except (EOFError, RuntimeError):
+        return False
+
+
+def _print(text: str, to: IO[str], end: str = "\n") -> None:
+    print(text, file=to, end=end)
 
 
 def reason_of(error: Exception) -> str:
@@ -86,7 +145,12 @@ def port(text: str) -> int:
     return int(text)
 
 
-def printer() -> "Console":
+def is_watched() -> bool:
+    """Tell whether somebody sees what is printed beside the result."""
+    return sys.stderr.isatty()
+
+
+def printer() -> "Printer":
     """Return what prints tables and trees: as wide as the terminal, uncut and plain elsewhere."""
     # Four megabytes, which the first process of a service does without.
     from treeclaim.cli.printing import Printer  # noqa: PLC0415
@@ -100,6 +164,12 @@ def printer() -> "Console":
         emoji=False,
         soft_wrap=not is_seen,
     )
+
+
+def discard_output() -> None:
+    """Discard the interpreter's own last flush, which would fail with a message."""
+    with suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def make_output_plain_where_needed() -> None:

@@ -148,7 +148,7 @@ def _serve(settings: ServerSettings) -> None:
     try:
         supervise(settings)
     except (NoLoaderError, ListenError) as error:
-        raise CommandError(str(error)) from error
+        raise CommandError(*str(error).splitlines()) from error
 
 
 def _settings(options: argparse.Namespace) -> ServerSettings:

@@ -16,6 +16,7 @@ from treeclaim.config.connections import ConnectionLimits
 from treeclaim.config.options import GROUPS, register
 from treeclaim.config.resource_metrics import ResourceMetrics, resource_metrics
 from treeclaim.model.request import SearchOptions
+from treeclaim.model.texts import one_line
 from treeclaim.store import DatabaseSettings
 from treeclaim.store.database.timeouts import Timeouts
 
@@ -35,7 +36,16 @@ _SOURCE = re.compile(r"^Value for option \S+ from LocationInfo\(.*?\) is not val
 
 
 class ConfigurationError(Exception):
-    """An option is missing or has an invalid value; the message names it."""
+    """An option is missing or has an invalid value; the message names it.
+
+    Attributes:
+        lines: Of the message: one for each fault.
+    """
+
+    def __init__(self, *lines: str) -> None:
+        # Values of options are quoted in them.
+        self.lines = tuple(map(one_line, lines))
+        super().__init__("\n".join(self.lines))
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,7 +229,7 @@ def _check_all(options: cfg.ConfigOpts) -> None:
                     f"[{group or 'DEFAULT'}]/{option.name}: {_SOURCE.sub('', str(error))}"
                 )
     if wrong:
-        raise ConfigurationError("\n".join(wrong))
+        raise ConfigurationError(*wrong)
 
 
 def _database(options: cfg.ConfigOpts) -> DatabaseSettings:

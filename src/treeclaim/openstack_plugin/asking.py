@@ -57,15 +57,15 @@ def _candidate(candidate: Mapping[str, Any], names: Mapping[str, str]) -> tuple[
     return Told(taken, _taken_in_words), Told(groups, _groups_in_words)
 
 
-def _taken_in_words(taken: list[dict[str, Any]]) -> str:
-    return "\n".join(f"{part['name']}: {amounts_in_words(part['resources'])}" for part in taken)
+def _taken_in_words(taken: list[dict[str, Any]]) -> list[str]:
+    return [f"{part['name']}: {amounts_in_words(part['resources'])}" for part in taken]
 
 
-def _groups_in_words(groups: Mapping[str, list[dict[str, str]]]) -> str:
-    return "\n".join(
+def _groups_in_words(groups: Mapping[str, list[dict[str, str]]]) -> list[str]:
+    return [
         f"{suffix or '(unsuffixed)'}: {', '.join(provider['name'] for provider in providers)}"
         for suffix, providers in groups.items()
-    )
+    ]
 
 
 class Explain(Talking, command.ShowOne):
@@ -92,8 +92,8 @@ class Explain(Talking, command.ShowOne):
         return tuple(fields), tuple(fields.values())
 
 
-def _trees_in_words(trees: Mapping[str, int]) -> str:
-    return f"{trees['matching']} of {trees['considered']} match"
+def _trees_in_words(trees: Mapping[str, int]) -> list[str]:
+    return [f"{trees['matching']} of {trees['considered']} match"]
 
 
 class Fit(Talking, command.Lister):
@@ -120,5 +120,5 @@ class Fit(Talking, command.Lister):
         )
 
 
-def _parts_in_words(parts: Mapping[str, int]) -> str:
-    return "\n".join(f"{name}: {count}" for name, count in parts.items())
+def _parts_in_words(parts: Mapping[str, int]) -> list[str]:
+    return [f"{name}: {count}" for name, count in parts.items()]

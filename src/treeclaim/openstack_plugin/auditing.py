@@ -52,7 +52,7 @@ class Audit(Talking, command.Lister):
             if missing:
                 self.log.warning("%s: and %s more (--limit)", kind, missing)
         return ("Kind", "Finding"), (
-            (kind, Told(item, in_words))
+            (kind, Told(item, lambda item: [in_words(item)]))
             for kind, findings in found.items()
             for item in findings["items"]
         )

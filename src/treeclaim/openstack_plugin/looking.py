@@ -34,7 +34,7 @@ class ListTrees(Talking, command.Lister):
         columns = ("Name", "UUID", "Root", "Depth", "Inventories", *map(str.title, read))
         return columns, (
             (
-                Told(row["name"], lambda name, depth=depth: _INDENT * depth + name),  # type: ignore[misc]
+                Told(row["name"], lambda name, depth=depth: [_INDENT * depth + name]),  # type: ignore[misc]
                 row["uuid"],
                 row.get("root_provider_uuid"),
                 depth,
@@ -65,15 +65,13 @@ def _contents(
     return Told(stock, words), *(lines(found.get(part, ())) for part in read)
 
 
-def _stock_in_words(stock: Mapping[str, Mapping[str, Any]]) -> str:
-    return "\n".join(
-        f"{name} {fields['used']}/{fields['capacity']}" for name, fields in stock.items()
-    )
+def _stock_in_words(stock: Mapping[str, Mapping[str, Any]]) -> list[str]:
+    return [f"{name} {fields['used']}/{fields['capacity']}" for name, fields in stock.items()]
 
 
-def _fields_in_words(stock: Mapping[str, Mapping[str, Any]]) -> str:
-    return "\n".join(
+def _fields_in_words(stock: Mapping[str, Mapping[str, Any]]) -> list[str]:
+    return [
         f"{name} {fields['used']}/{fields['capacity']} (total {fields['total']}, reserved "
         f"{fields['reserved']}, ratio {fields['allocation_ratio']})"
         for name, fields in stock.items()
-    )
+    ]

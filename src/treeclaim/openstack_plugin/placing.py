@@ -45,4 +45,4 @@ class Place(Talking, command.Lister):
 
 
 def _trees(names: tuple[str, ...]) -> Told:
-    return Told(list(names), lambda trees: ", ".join(trees) or "no place")
+    return Told(list(names), lambda trees: [", ".join(trees) or "no place"])

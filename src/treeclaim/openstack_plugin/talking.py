@@ -2,7 +2,9 @@
 """What all commands of the plugin have in common."""
 
 import argparse
-from collections.abc import Callable
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
 
 from keystoneauth1.adapter import Adapter
 from osc_lib import exceptions
@@ -11,6 +13,8 @@ from osc_lib.command import command
 from treeclaim.cli.cloud.compute import compute_in
 from treeclaim.cli.output import CommandError
 from treeclaim.client import Client, ClientError
+from treeclaim.model.texts import one_line
+from treeclaim.openstack_plugin.columns import cell_for
 
 
 class Talking(command.Command):
@@ -34,7 +38,21 @@ class Talking(command.Command):
         try:
             return super().run(parsed_args)
         except (ClientError, CommandError) as error:
-            raise exceptions.CommandError(str(error)) from error
+            lines = error.lines if isinstance(error, CommandError) else (str(error),)
+            raise exceptions.CommandError("\n".join(map(one_line, lines))) from error
+
+    def produce_output(
+        self, parsed_args: argparse.Namespace, column_names: Sequence[str], data: Any
+    ) -> int:
+        """Print what the command returned; names in it that somebody else wrote can only be read."""
+        cell = functools.partial(cell_for, parsed_args.formatter)
+        safe = (
+            list(map(cell, data))
+            if isinstance(self, command.ShowOne)
+            else (list(map(cell, row)) for row in data)
+        )
+        code: int = super().produce_output(parsed_args, column_names, safe)  # type: ignore[misc]
+        return code
 
     @property
     def client(self) -> Client:

@@ -5,8 +5,9 @@ Errors quote what a client sent, to help people, but shortened and escaped: a re
 how much is written, nor where a line or a header ends.
 """
 
-import re
 from urllib.parse import quote
+
+from treeclaim.model.texts import one_line
 
 LONGEST_QUOTED = 300
 """Characters of a value that an error quotes: a name of the greatest length (255) fits."""
@@ -15,35 +16,20 @@ LONGEST_DETAIL = 8_192
 """Characters of an error's text. The validator's wording, which shows schema and value, is mostly
 below 4,000 characters, and what clients match is at its beginning."""
 
-_CUT = "\N{HORIZONTAL ELLIPSIS}"
-_HARMFUL = re.compile(
-    # Control characters, line and paragraph separators, what turns the direction of writing
-    # around, and halves of surrogate pairs, which UTF-8 cannot have.
-    "[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]"
-)
 _OF_ADDRESSES = ":/?#[]@!$&'()*+,;=%-._~"
 """Reserved characters of RFC 3986, which stay as they are in an address that is ready."""
 
 
 def quoted(value: object) -> str:
     """Return a value as an error may repeat it: cut, and in one line."""
-    return _shortened(str(value), LONGEST_QUOTED)
+    return one_line(str(value), longest=LONGEST_QUOTED)
 
 
 def detail_of(text: str) -> str:
     """Return the text of an error as it may be sent: cut, and in one line."""
-    return _shortened(text, LONGEST_DETAIL)
+    return one_line(text, longest=LONGEST_DETAIL)
 
 
 def address_of(url: str) -> str:
     """Return an address as a header may have it: other characters are percent-encoded."""
     return quote(url.encode("utf-8", "surrogatepass"), safe=_OF_ADDRESSES)
-
-
-def _shortened(text: str, longest: int) -> str:
-    escaped = _HARMFUL.sub(_escaped, text[: longest + 1])
-    return escaped if len(escaped) <= longest else escaped[: longest - 1] + _CUT
-
-
-def _escaped(match: re.Match[str]) -> str:
-    return match[0].encode("unicode_escape").decode("ascii")

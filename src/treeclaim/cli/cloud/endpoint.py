@@ -94,7 +94,7 @@ def _told_in_words(advice: str) -> Iterator[None]:
     try:
         yield
     except UnreachableError as error:
-        raise CommandError(f"{error}\n{advice}") from error
+        raise CommandError(str(error), advice) from error
     except ClientError as error:
         raise CommandError(str(error)) from error
 

@@ -1,13 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Progress of a long command, on standard error, only on a terminal."""
 
-import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from rich.console import Console
 from rich.progress import (
     BarColumn,
     MofNCompleteColumn,
@@ -17,6 +15,9 @@ from rich.progress import (
     TimeElapsedColumn,
     TimeRemainingColumn,
 )
+
+from treeclaim.cli.output import is_watched
+from treeclaim.cli.printing import Printer
 
 _MOMENT = 0.5
 """Seconds after which somebody begins to wonder."""
@@ -34,8 +35,8 @@ def shown_progress() -> Iterator[Report]:
         MofNCompleteColumn(),
         TimeRemainingColumn(),
     )
-    is_seen = sys.stderr.isatty()
-    with Progress(*columns, console=Console(stderr=True), disable=not is_seen) as bars:
+    is_seen = is_watched()
+    with Progress(*columns, console=Printer(stderr=True), disable=not is_seen) as bars:
         stages: dict[str, Any] = {}
 
         def report(stage: str, done: int, total: int) -> None:
@@ -49,11 +50,11 @@ def shown_progress() -> Iterator[Report]:
 @contextmanager
 def shown_waiting(what: str) -> Iterator[None]:
     """Show that one call is still under way, and for how long, where it takes over a moment."""
-    if not sys.stderr.isatty():
+    if not is_watched():
         yield
         return
     columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
-    spinner = Progress(*columns, console=Console(stderr=True), transient=True)
+    spinner = Progress(*columns, console=Printer(stderr=True), transient=True)
     spinner.add_task(what, total=None)
     late = threading.Timer(_MOMENT, spinner.start)
     late.start()

@@ -2,8 +2,8 @@
 """`treeclaim config …` and `treeclaim policy …`: what can be configured, and what is."""
 
 import argparse
+import io
 import re
-import sys
 from collections.abc import Sequence
 from typing import Any
 
@@ -15,7 +15,7 @@ from oslo_policy import generator as policy_generator
 from treeclaim.api.policy_rules import registered_enforcer
 from treeclaim.cli.config_options import add_config_options
 from treeclaim.cli.configuration import configuration_of
-from treeclaim.cli.output import CommandError
+from treeclaim.cli.output import CommandError, complain, say, say_script
 from treeclaim.cli.service.config_files import files_read, lines_of
 from treeclaim.cli.service.findings import (
     Finding,
@@ -73,7 +73,9 @@ def _sample(_options: argparse.Namespace) -> int:
     generator.register_cli_opts(options)
     wanted = [part for namespace in _NAMESPACES for part in ("--namespace", namespace)]
     options(wanted, project=PROJECT, default_config_files=[], default_config_dirs=[])
-    generator.generate(options, output_file=sys.stdout)
+    written = io.StringIO()
+    generator.generate(options, output_file=written)
+    say_script(written.getvalue(), end="")
     return 0
 
 
@@ -93,10 +95,7 @@ def _check(options: argparse.Namespace) -> int:
         return _reported(
             [
                 *unknown_options(lines, known_names(all_options(_usual_keystone_options()))),
-                *(
-                    Finding(True, _place_of(line, places), line)
-                    for line in str(error).splitlines()
-                ),
+                *(Finding(True, _place_of(line, places), line) for line in error.lines),
             ]
         )
     keystone = _keystone_options(configuration)
@@ -115,8 +114,9 @@ def _check(options: argparse.Namespace) -> int:
 
 def _reported(found: Sequence[Finding]) -> int:
     """Print findings and the verdict; return the exit code."""
-    for finding in found:
-        print(finding, file=sys.stderr)
+    # What is effective comes first also where both streams are one.
+    say(flush=True)
+    complain(*map(str, found))
     errors = sum(finding.is_error for finding in found)
     return _verdict(errors=errors, warnings=len(found) - errors)
 
@@ -130,13 +130,11 @@ def _place_of(text: str, places: Places) -> str:
 
 
 def _verdict(*, errors: int, warnings: int) -> int:
-    # Below the findings also where both streams are one.
-    sys.stderr.flush()
     if errors:
-        print(f"The configuration cannot be used: {_counted(errors, 'error')}.", file=sys.stderr)
+        complain(f"The configuration cannot be used: {_counted(errors, 'error')}.")
         return 1
     look = f"; look at the {_counted(warnings, 'warning')}" if warnings else ""
-    print(f"The configuration can be used{look}.", file=sys.stderr)
+    complain(f"The configuration can be used{look}.")
     return 0
 
 
@@ -147,14 +145,14 @@ def _counted(count: int, what: str) -> str:
 def _print_options(
     configuration: Configuration, keystone: OptionGroups, places: Places, *, with_defaults: bool
 ) -> None:
-    print("# Files: " + (", ".join(configuration.options.config_file or []) or "none"))
+    say("# Files: " + (", ".join(configuration.options.config_file or []) or "none"))
     for option in effective_options(configuration.options, keystone):
         if with_defaults or not option.is_default:
             group, _, name = option.name.removeprefix("[").partition("]/")
             source = (
                 option.source if option.is_default else places.place(group, name) or option.source
             )
-            print(f"{option.name} = {option.value}  # {source}")
+            say(f"{option.name} = {option.value}  # {source}")
 
 
 def _own_keystone_options() -> OptionGroups:

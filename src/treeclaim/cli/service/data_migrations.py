@@ -10,6 +10,7 @@ from collections import Counter
 
 from prettytable import PrettyTable
 
+from treeclaim.cli.output import say
 from treeclaim.config import Configuration
 from treeclaim.model.errors import TreeclaimError
 from treeclaim.store import Store
@@ -51,11 +52,11 @@ class _Run:
             result = self._store.write(migration, most, self._owner)
         except TreeclaimError as error:
             _LOG.exception("The migration %s failed", name)
-            print(f"Error attempting to run {name}: {error}")
+            say(f"Error attempting to run {name}: {error}")
             self.failed = True
             result = Migrated(0, 0)
         if result.found:
-            print(f"{result.found} rows matched query {name}, {result.done} migrated")
+            say(f"{result.found} rows matched query {name}, {result.done} migrated")
         self.found[name] += result.found
         self.done[name] += result.done
         return result
@@ -64,21 +65,21 @@ class _Run:
         """Print the sums."""
         table = PrettyTable(["Migration", "Total Found", "Completed"])
         table.add_rows([[name, self.found[name], self.done[name]] for name in self.found])
-        print(table)
+        say(*str(table).splitlines())
 
 
 def run(store: Store, configuration: Configuration, options: argparse.Namespace) -> int:
     """Run the migrations; return the exit code."""
     limit = _limit(options.max_count)
     if limit is not None and limit < 1:
-        print("Must supply a positive value for max_count")
+        say("Must supply a positive value for max_count")
         return _WRONG_COUNT
     require_own_sessions(configuration.database)
     schema.require_ready(store.engine)
     owner = Owner(configuration.incomplete_project_id, configuration.incomplete_user_id)
     running = _Run(store, owner)
     if limit is None:
-        print(f"Running batches of {_BATCH} until complete")
+        say(f"Running batches of {_BATCH} until complete")
         migrated = running.batch(_BATCH)
         while migrated:
             migrated = running.batch(_BATCH)

@@ -7,11 +7,11 @@ from datetime import timedelta
 from typing import Any
 
 import sqlalchemy as sa
-from rich.text import Text
 
 from treeclaim.cli.config_options import add_config_options
 from treeclaim.cli.configuration import configuration_of
-from treeclaim.cli.output import CommandError, printer
+from treeclaim.cli.output import CommandError, printer, say
+from treeclaim.cli.printing import line
 from treeclaim.cli.service import data_migrations
 from treeclaim.cli.service.stores import opened_store
 from treeclaim.config import Configuration
@@ -119,7 +119,7 @@ def _sync(store: Store, configuration: Configuration, _options: argparse.Namespa
 
 def _version(store: Store, _configuration: Configuration, _options: argparse.Namespace) -> None:
     with store.engine.connect() as connection:
-        print(schema.version(connection))
+        say(str(schema.version(connection)))
 
 
 def _stamp(store: Store, _configuration: Configuration, options: argparse.Namespace) -> None:
@@ -144,7 +144,7 @@ def _prune(store: Store, configuration: Configuration, options: argparse.Namespa
     require_own_sessions(configuration.database)
     schema.require_ready(store.engine)
     deleted = store.prune(timedelta(hours=options.keep_hours))
-    print(f"{deleted} rows of the change feed deleted")
+    say(f"{deleted} rows of the change feed deleted")
 
 
 def _check(options: argparse.Namespace) -> int:
@@ -153,9 +153,9 @@ def _check(options: argparse.Namespace) -> int:
     console = printer()
     for finding in found:
         mark, style = _MARKS[finding.level]
-        console.print(Text.assemble((mark, style), f" {finding.subject}: {finding.text}"))
+        console.print(line((mark, style), f" {finding.subject}: {finding.text}"))
         if finding.remedy:
-            console.print(Text(f"        → {finding.remedy}"))
+            console.print(f"        → {finding.remedy}")
     worst = max(finding.level for finding in found)
-    console.print(Text(_VERDICTS[worst]))
+    console.print(_VERDICTS[worst])
     return int(worst)

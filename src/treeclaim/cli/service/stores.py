@@ -33,7 +33,7 @@ def opened_store(configuration: Configuration) -> Iterator[Store]:
     except StoreUnavailableError as error:
         raise CommandError(error.for_operators) from error
     except DBAPIError as error:
-        raise CommandError(f"the database: {error.orig}") from error
+        raise CommandError(f"the database: {' '.join(str(error.orig).split())}") from error
     except (SQLAlchemyError, ImportError) as error:
         raise CommandError(f"{_CONNECTION}: {database_words(error)}") from error
     finally:

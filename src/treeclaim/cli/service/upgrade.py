@@ -38,7 +38,7 @@ def run(options: argparse.Namespace) -> int:
             _require_tables(store)
             return int(_Checks(store, configuration.options).check())
     except Exception as error:
-        raise CommandError(str(error), _UNEXPECTED) from error
+        raise CommandError(str(error), exit_code=_UNEXPECTED) from error
 
 
 def _require_tables(store: Store) -> None:

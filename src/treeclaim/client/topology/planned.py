@@ -73,6 +73,7 @@ class TopologyError(Exception):
 
     Attributes:
         problems: All that is wrong with it, by line.
+        lines: The same in words, with the place of each.
         readable: What of it could be read, where somebody else can find more that is wrong.
     """
 
@@ -81,7 +82,8 @@ class TopologyError(Exception):
     ) -> None:
         self.problems = tuple(sorted(set(problems)))
         self.readable = readable
-        super().__init__("\n".join(problem.at(source) for problem in self.problems))
+        self.lines = tuple(problem.at(source) for problem in self.problems)
+        super().__init__("\n".join(self.lines))
 
 
 def aggregate_uuid(name: str) -> str:

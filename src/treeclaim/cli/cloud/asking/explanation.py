@@ -7,10 +7,10 @@ from typing import Any
 
 from rich.console import Group, RenderableType
 from rich.table import Table
-from rich.text import Text
 from rich.tree import Tree
 
 from treeclaim.cli.cloud.asking.limits import Limits, limits_in_words, nearest_amount
+from treeclaim.cli.printing import Line, line, lines
 from treeclaim.client import CandidateQuery
 
 _BAR = 30
@@ -31,15 +31,15 @@ def explanation(
         limits: What the providers that are named have, by uuid; may lack some.
     """
     if not told["trees"]["considered"]:
-        return Text("There are no providers; 'treeclaim load' makes some.", style="red")
+        return line("There are no providers; 'treeclaim load' makes some.", style="red")
     parts: list[RenderableType] = [
         _verdict(told),
-        Text(f"?{query}", style="dim"),
+        line(f"?{query}", style="dim"),
         funnel_table(told),
     ]
     if told["nearest"]:
         parts.append(nearest_trees(told["nearest"], limits))
-    parts += [Text(f"→ {advice}", style="bold") for advice in useful_advice(told, query)]
+    parts += [line(f"→ {advice}", style="bold") for advice in useful_advice(told, query)]
     return Group(*parts)
 
 
@@ -61,16 +61,16 @@ def _is_useful(advice: str, query: CandidateQuery) -> bool:
     )
 
 
-def _verdict(told: Mapping[str, Any]) -> Text:
+def _verdict(told: Mapping[str, Any]) -> Line:
     trees = told["trees"]
     if told["feasible"]:
-        return Text(f"{trees['matching']} of {trees['considered']} trees match.", style="green")
+        return line(f"{trees['matching']} of {trees['considered']} trees match.", style="green")
     ever = (
         "It would fit if nothing were allocated."
         if told["fits_when_empty"]
         else "It would not fit even if nothing were allocated."
     )
-    return Text(f"None of {trees['considered']} trees matches. {ever}", style="red")
+    return line(f"None of {trees['considered']} trees matches. {ever}", style="red")
 
 
 def funnel_table(told: Mapping[str, Any]) -> Table:
@@ -80,8 +80,8 @@ def funnel_table(told: Mapping[str, Any]) -> Table:
     table.add_row("", "all trees", _bar(considered, considered), str(considered))
     for step in told["funnel"]:
         table.add_row(
-            Text(_group(step["group"])),
-            Text(f"{step['reason']} {_detail(step['detail'])}"),
+            _group(step["group"]),
+            f"{step['reason']} {_detail(step['detail'])}",
             _bar(step["trees_after"], considered),
             f"{step['trees_before']} → {step['trees_after']}",
         )
@@ -109,15 +109,15 @@ def nearest_trees(trees: Sequence[Mapping[str, Any]], limits: Mapping[str, Limit
     top = Tree("Nearest trees")
     for tree in trees:
         root = tree["root_provider"]
-        branch = top.add(Text.assemble(root["name"], (f" {root['uuid']}", "dim")))
+        branch = top.add(line(root["name"], (f" {root['uuid']}", "dim")))
         if not tree["blocked_by"]:
             branch.add("matches")
         for blocked in tree["blocked_by"]:
             group = _group(blocked["group"])
             words = f"{group} {blocked['reason']} {_detail(blocked['detail'])}".strip()
-            leaf = branch.add(Text(words))
+            leaf = branch.add(words)
             for provider in blocked["providers"]:
-                leaf.add(Text("\n".join(_provider(provider, blocked, limits))))
+                leaf.add(lines(_provider(provider, blocked, limits)))
     return top
 
 

@@ -3,7 +3,6 @@
 
 import argparse
 import dataclasses
-import json
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -12,7 +11,6 @@ import yaml
 from keystoneauth1.adapter import Adapter
 from rich.console import Group, RenderableType
 from rich.table import Table
-from rich.text import Text
 
 from treeclaim.cli.cloud.asking.question import (
     add_question_options,
@@ -22,7 +20,7 @@ from treeclaim.cli.cloud.asking.question import (
 from treeclaim.cli.cloud.domains import DOMAINS_HELP, domains_of
 from treeclaim.cli.cloud.endpoint import add_endpoint_options, client_of
 from treeclaim.cli.cloud.providers import with_uuids
-from treeclaim.cli.output import CommandError, positive, printer, reason_of
+from treeclaim.cli.output import CommandError, positive, printer, reason_of, say_document
 from treeclaim.client import CandidateQuery, Client, Flavor, FlavorError, query_of
 from treeclaim.client.requests.placing import Capacity
 
@@ -64,7 +62,7 @@ def run_fit(options: argparse.Namespace) -> int:
         found = counted(client, requests, options)
     if options.json:
         documents = {name: dataclasses.asdict(capacity) for name, capacity in found.items()}
-        print(json.dumps(documents, indent=2))
+        say_document(documents)
     else:
         printer().print(capacity_table(found))
     return 0
@@ -137,7 +135,7 @@ def capacity_table(found: Mapping[str, Capacity]) -> RenderableType:
         )
         note = "" if capacity.is_complete else " (counting took too long)"
         bar = "█" * filled + "░" * (_BAR - filled)
-        table.add_row(Text(name), fits, str(capacity.when_empty), Text(bar + note))
+        table.add_row(name, fits, str(capacity.when_empty), bar + note)
         if capacity.domains:
             parts.append(_domains_of(name, capacity))
     return Group(*parts)
@@ -147,5 +145,5 @@ def _domains_of(name: str, capacity: Capacity) -> Table:
     table = Table(title=f"{name} by part", title_justify="left", box=None, show_header=False)
     most = capacity.domains[0][1]
     for domain, count in capacity.domains:
-        table.add_row(Text(domain), "█" * max(1, round(_BAR * count / most)), str(count))
+        table.add_row(domain, "█" * max(1, round(_BAR * count / most)), str(count))
     return table

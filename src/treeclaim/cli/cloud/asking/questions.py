@@ -2,7 +2,6 @@
 """`treeclaim candidates` and `explain`: what can satisfy a request, and why nothing can."""
 
 import argparse
-import json
 from typing import Any
 
 from treeclaim.cli.cloud.asking.explanation import explanation
@@ -11,7 +10,7 @@ from treeclaim.cli.cloud.asking.question import add_question_options, query_of_o
 from treeclaim.cli.cloud.endpoint import add_endpoint_options, client_of
 from treeclaim.cli.cloud.looking.tables import candidate_table
 from treeclaim.cli.cloud.providers import find_provider, names_in, with_uuids
-from treeclaim.cli.output import positive, printer
+from treeclaim.cli.output import positive, printer, say, say_document
 from treeclaim.client import CandidateQuery, Client
 
 _LIMIT = 20
@@ -86,14 +85,14 @@ def run_candidates(options: argparse.Namespace) -> int:
     with client_of(options) as client:
         query, answer = candidates(client, query, options)
         if options.json:
-            print(json.dumps(answer, indent=2))
+            say_document(answer)
             return 0
         names = names_in(client, answer)
         can_explain = client.versions.extension is not None
     count = len(answer["allocation_requests"])
     if not count:
         advice = "; 'treeclaim explain' with the same question tells why" if can_explain else ""
-        print(f"No candidate{advice}.")
+        say(f"No candidate{advice}.")
         return 0
     title = f"{count} candidate{'' if count == 1 else 's'}"
     if str(count) == dict(query.parameters)["limit"]:
@@ -108,7 +107,7 @@ def run_explain(options: argparse.Namespace) -> int:
     with client_of(options) as client:
         query, told = explained(client, query, options)
         if options.json:
-            print(json.dumps(told, indent=2))
+            say_document(told)
             return 0
         limits = limits_of(client, told)
     printer().print(explanation(told, query, limits))

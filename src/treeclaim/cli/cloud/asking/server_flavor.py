@@ -1,13 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """A flavor of the cloud's own: asked of Nova, and made the question that Nova would ask."""
 
-import sys
 from typing import Any
 
 from keystoneauth1.adapter import Adapter
 
 from treeclaim.cli.cloud.compute import PAGE, document, page
-from treeclaim.cli.output import CommandError
+from treeclaim.cli.output import CommandError, complain
 from treeclaim.client import CandidateQuery, FlavorError
 from treeclaim.client.requests.server_flavors import server_flavor
 
@@ -30,10 +29,7 @@ def query_of_server_flavor(compute: Adapter, name: str) -> CandidateQuery:
         raise CommandError(f"flavor {name} cannot be read: {error}") from error
     if found.unasked:
         unasked = ", ".join(found.unasked)
-        print(
-            f"Nova judges these itself, they are no part of the question: {unasked}",
-            file=sys.stderr,
-        )
+        complain(f"Nova judges these itself, they are no part of the question: {unasked}")
     return found.query
 
 

@@ -2,8 +2,6 @@
 """`treeclaim audit` (contract page 99, section 5)."""
 
 import argparse
-import json
-import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -12,7 +10,15 @@ from keystoneauth1.adapter import Adapter
 from treeclaim.cli.cloud.auditing.living import living_from
 from treeclaim.cli.cloud.compute import compute_of
 from treeclaim.cli.cloud.endpoint import add_endpoint_options, client_of
-from treeclaim.cli.output import CommandError, natural, positive
+from treeclaim.cli.output import (
+    CommandError,
+    complain,
+    is_confirmed,
+    natural,
+    positive,
+    say,
+    say_document,
+)
 from treeclaim.client import Client
 from treeclaim.client.reports import Reports
 from treeclaim.model.extension.audit import REPAIRABLE, FindingKind
@@ -94,10 +100,11 @@ def run(options: argparse.Namespace) -> int:
     try:
         return _run(options)
     except CommandError as error:
-        raise CommandError(str(error), FAILED) from error
+        raise CommandError(*error.lines, exit_code=FAILED) from error
     except (LookupError, OSError, TypeError, ValueError) as error:
         # The usual exit code of what is unexpected would say that there are findings.
-        raise CommandError(f"unexpected {type(error).__name__}: {error}", FAILED) from error
+        text = f"unexpected {type(error).__name__}: {error}"
+        raise CommandError(text, exit_code=FAILED) from error
 
 
 def _run(options: argparse.Namespace) -> int:
@@ -105,7 +112,7 @@ def _run(options: argparse.Namespace) -> int:
     with client_of(options) as client:
         found = audited(client, options, living)
     if options.json:
-        print(json.dumps({"findings": found}, indent=2))
+        say_document({"findings": found})
     else:
         _show(found)
     return FINDINGS if any(findings["count"] for findings in found.values()) else CLEAN
@@ -157,38 +164,27 @@ def _mend(
     ]
     if not repairs:
         return False
-    if not options.yes and not _confirmed(f"Mend {len(repairs)} findings? [y/N] "):
+    if not options.yes and not is_confirmed(f"Mend {len(repairs)} findings? [y/N]"):
         return False
     for told in reports.repair(repairs):
         if told["result"] == "refused":
             # Beside the result, which may be JSON.
-            print(f"refused: {in_words(told)}", file=sys.stderr)
+            complain(f"refused: {in_words(told)}")
     return True
-
-
-def _confirmed(question: str) -> bool:
-    # What is printed besides the result must not be in the result, which may be JSON.
-    print(question, end="", file=sys.stderr, flush=True)
-    try:
-        return input().strip().lower() in {"y", "yes"}
-    except (EOFError, RuntimeError):
-        # Nobody is there to ask.
-        return False
 
 
 def _show(found: Mapping[str, Mapping[str, Any]]) -> None:
     if not any(findings["count"] for findings in found.values()):
-        print("Nothing found.")
+        say("Nothing found.")
         return
     for kind, findings in found.items():
         if not findings["count"]:
             continue
-        print(f"{kind}: {findings['count']} ({_MEANINGS[FindingKind(kind)]})")
-        for item in findings["items"]:
-            print(f"  {in_words(item)}")
+        say(f"{kind}: {findings['count']} ({_MEANINGS[FindingKind(kind)]})")
+        say(*(f"  {in_words(item)}" for item in findings["items"]))
         missing = findings["count"] - len(findings["items"])
         if missing:
-            print(f"  and {missing} more (--limit)")
+            say(f"  and {missing} more (--limit)")
 
 
 def in_words(item: Mapping[str, Any]) -> str:

@@ -2,7 +2,6 @@
 """`treeclaim claim` and `release`: take a candidate for a consumer, and give it back."""
 
 import argparse
-import json
 import uuid
 from collections.abc import Mapping
 from typing import Any
@@ -10,7 +9,7 @@ from typing import Any
 from treeclaim.cli.cloud.asking.question import add_question_options, query_of_options
 from treeclaim.cli.cloud.endpoint import add_endpoint_options, client_of
 from treeclaim.cli.cloud.providers import with_uuids
-from treeclaim.cli.output import CommandError, positive
+from treeclaim.cli.output import CommandError, positive, say, say_document
 from treeclaim.client import CandidateQuery, Client, ConsumerExistsError
 from treeclaim.client.requests.bodies import Owner
 
@@ -74,7 +73,10 @@ def run_claim(options: argparse.Namespace) -> int:
             )
         except ConsumerExistsError as error:
             raise _refusal(error) from error
-    print(json.dumps({"consumer": consumer} | chosen, indent=2) if options.json else consumer)
+    if options.json:
+        say_document({"consumer": consumer} | chosen)
+    else:
+        say(consumer)
     return 0
 
 

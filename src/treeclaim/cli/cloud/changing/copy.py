@@ -7,7 +7,7 @@ from typing import Any
 
 from treeclaim.cli.cloud.endpoint import client_at
 from treeclaim.cli.cloud.progress import shown_progress
-from treeclaim.cli.output import CommandError, positive
+from treeclaim.cli.output import CommandError, positive, say
 from treeclaim.client.copying.copy import CopyOutcome, compare, copy
 
 _THREADS = 4
@@ -73,14 +73,13 @@ def _token(options: argparse.Namespace, end: str) -> str:
 
 def _say(outcome: CopyOutcome, *, only_compared: bool) -> None:
     if not only_compared:
-        print(
+        say(
             f"{outcome.providers} providers and {outcome.consumers} consumers written, "
             f"{outcome.unchanged} equal already"
         )
     for title, lines in (("refused", outcome.refused), ("differs", outcome.differences)):
-        for line in lines[:_MOST_SHOWN]:
-            print(f"{title}: {line}")
+        say(*(f"{title}: {line}" for line in lines[:_MOST_SHOWN]))
         if len(lines) > _MOST_SHOWN:
-            print(f"{title}: and {len(lines) - _MOST_SHOWN} more")
+            say(f"{title}: and {len(lines) - _MOST_SHOWN} more")
     if not outcome.differences:
-        print("The target has everything that the source has.")
+        say("The target has everything that the source has.")

@@ -15,7 +15,7 @@ import yaml
 
 from treeclaim.cli.cloud.endpoint import add_endpoint_options, client_of
 from treeclaim.cli.cloud.providers import find_provider
-from treeclaim.cli.output import CommandError, reason_of
+from treeclaim.cli.output import CommandError, reason_of, say
 from treeclaim.client import Client, ClientError
 from treeclaim.client.client import is_conflict
 from treeclaim.client.loading.apply import write_change
@@ -24,6 +24,7 @@ from treeclaim.client.loading.changes import Action, Change, State
 from treeclaim.client.loading.plan import PARTS, make_plan, read_state, state_of
 from treeclaim.client.topology import Topology, TopologyError, parse_topology
 from treeclaim.client.topology.document import Problem
+from treeclaim.model.texts import one_line
 
 _EDITOR = "vi"
 _HEAD = """\
@@ -69,12 +70,12 @@ class _Session:
             shown = _with_notes(text, self._base.name, notes)
             edited = _edited(file, shown)
             if not edited.strip():
-                print("Given up: the file is empty.")
+                say("Given up: the file is empty.")
                 return 1
             if edited == (text if notes else first):
                 if notes:
-                    raise CommandError("\n".join([*notes, "nothing was changed"]))
-                print("Nothing was changed.")
+                    raise CommandError(*notes, "nothing was changed")
+                say("Nothing was changed.")
                 return 0
             text = edited
             try:
@@ -88,8 +89,7 @@ class _Session:
             except _ChangedMeanwhileError as error:
                 notes = error.notes
                 continue
-            for line in done:
-                print(line)
+            say(*done)
             return 0
 
     def _read(self) -> State:
@@ -174,7 +174,9 @@ def _text_of(state: State) -> str:
 
 
 def _with_notes(text: str, name: str, notes: Sequence[str]) -> str:
-    return _HEAD.format(name=name) + "".join(f"# ! {note}\n" for note in notes) + text
+    """Return the text to edit, below comments; a name, or what somebody else wrote, ends none."""
+    told = "".join(f"# ! {one_line(note)}\n" for note in notes)
+    return _HEAD.format(name=one_line(name)) + told + text
 
 
 def _edited(file: Path, text: str) -> str:

@@ -2,7 +2,6 @@
 """`treeclaim load`: provider trees from a file into any Placement API endpoint."""
 
 import argparse
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -10,7 +9,14 @@ from typing import Any
 
 from treeclaim.cli.cloud.endpoint import add_endpoint_options, client_of
 from treeclaim.cli.cloud.progress import shown_progress
-from treeclaim.cli.output import INTERRUPTED, CommandError, positive, printer
+from treeclaim.cli.output import (
+    INTERRUPTED,
+    CommandError,
+    complain,
+    positive,
+    printer,
+    say,
+)
 from treeclaim.client.loading.apply import Outcome, apply_plan, planned_outcome
 from treeclaim.client.loading.changes import Action, Change
 from treeclaim.client.loading.plan import Plan, make_plan, with_problems_there
@@ -68,10 +74,10 @@ def run(options: argparse.Namespace) -> int:
             if not options.dry_run:
                 outcome = apply_plan(client, plan, threads=options.threads, progress=progress)
     except TopologyError as error:
-        raise CommandError(str(error)) from error
+        raise CommandError(*error.lines) from error
     if options.dry_run:
         show_difference(plan)
-        print(summary(planned_outcome(plan), dry_run=True))
+        say(summary(planned_outcome(plan), dry_run=True))
         return 0
     return _say(outcome)
 
@@ -82,7 +88,7 @@ def _nothing_is_changed_yet() -> Iterator[None]:
     try:
         yield
     except KeyboardInterrupt:
-        raise CommandError("interrupted; nothing was changed", INTERRUPTED) from None
+        raise CommandError("interrupted; nothing was changed", exit_code=INTERRUPTED) from None
 
 
 def _read(options: argparse.Namespace) -> Topology:
@@ -100,17 +106,15 @@ def _read(options: argparse.Namespace) -> Topology:
 
 def _say(outcome: Outcome) -> int:
     if outcome.is_interrupted:
-        print(
+        complain(
             f"Interrupted: {outcome.done} of {outcome.total} providers are as the file says "
-            f"({summary(outcome, dry_run=False)}). Run the same command again to go on.",
-            file=sys.stderr,
+            f"({summary(outcome, dry_run=False)}). Run the same command again to go on."
         )
         return INTERRUPTED
-    for line in outcome.refused[:_MOST_REFUSED]:
-        print(f"refused: {line}", file=sys.stderr)
+    complain(*(f"refused: {line}" for line in outcome.refused[:_MOST_REFUSED]))
     if len(outcome.refused) > _MOST_REFUSED:
-        print(f"refused: and {len(outcome.refused) - _MOST_REFUSED} more", file=sys.stderr)
-    print(summary(outcome, dry_run=False))
+        complain(f"refused: and {len(outcome.refused) - _MOST_REFUSED} more")
+    say(summary(outcome, dry_run=False))
     return 1 if outcome.refused else 0
 
 

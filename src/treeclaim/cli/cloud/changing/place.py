@@ -2,14 +2,12 @@
 """`treeclaim place`: find places for several consumers, and claim them in one call."""
 
 import argparse
-import json
 import uuid
 from collections import Counter
 from typing import Any
 
 from rich.console import Group, RenderableType
 from rich.table import Table
-from rich.text import Text
 
 from treeclaim.cli.cloud.asking.question import add_question_options, query_of_options
 from treeclaim.cli.cloud.asking.questions import ordered
@@ -19,7 +17,8 @@ from treeclaim.cli.cloud.endpoint import add_endpoint_options, client_of
 from treeclaim.cli.cloud.looking.tables import amounts_in_words
 from treeclaim.cli.cloud.progress import shown_waiting
 from treeclaim.cli.cloud.providers import with_uuids
-from treeclaim.cli.output import positive, printer
+from treeclaim.cli.output import positive, printer, say_document
+from treeclaim.cli.printing import line
 from treeclaim.client import CandidateQuery, Client
 from treeclaim.client.requests.placing import (
     Placed,
@@ -76,7 +75,7 @@ def run_place(options: argparse.Namespace) -> int:
     with client_of(options) as client:
         done = placed(client, query, options)
     if options.json:
-        print(json.dumps(done.document, indent=2))
+        say_document(done.document)
     else:
         printer().print(placed_table(done, is_dry=options.dry_run))
     return 1 if done.unplaced else 0
@@ -129,12 +128,12 @@ def placed_table(done: Placed, *, is_dry: bool) -> RenderableType:
     for placement in done.placements:
         takes = amounts_in_words(sums(placement))
         note = " (was there)" if placement.held_before else ""
-        table.add_row(placement.consumer, Text(", ".join(placement.roots) + note), takes)
+        table.add_row(placement.consumer, ", ".join(placement.roots) + note, takes)
     would = " would be" if is_dry else ""
-    words = [Text(f"{len(done.placements)}{would} placed")]
+    words = [line(f"{len(done.placements)}{would} placed")]
     if done.unplaced:
-        words.append(Text(f"no place for {len(done.unplaced)}", style="red"))
-    return Group(table, places_table(done), Text(", ").join(words))
+        words.append(line(", ", (f"no place for {len(done.unplaced)}", "red")))
+    return Group(table, places_table(done), line("").join(words))
 
 
 def places_table(done: Placed) -> Table:
@@ -143,5 +142,5 @@ def places_table(done: Placed) -> Table:
     bars = Table(title="Where they are", title_justify="left", box=None, show_header=False)
     most = max(counts.values(), default=1)
     for root, count in counts.most_common():
-        bars.add_row(Text(root), "█" * max(1, round(_BAR * count / most)), str(count))
+        bars.add_row(root, "█" * max(1, round(_BAR * count / most)), str(count))
     return bars

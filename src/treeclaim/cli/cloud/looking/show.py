@@ -2,17 +2,15 @@
 """`treeclaim show`: everything about a provider or a consumer."""
 
 import argparse
-import json
 from typing import Any
 
 from rich.table import Table
-from rich.text import Text
 
 from treeclaim.cli.cloud.endpoint import add_endpoint_options, client_of
 from treeclaim.cli.cloud.looking.contents import Wanted, read_contents
 from treeclaim.cli.cloud.looking.tables import amounts_in_words, stock_table
 from treeclaim.cli.cloud.providers import Row, find_provider, is_uuid, providers_of_tree
-from treeclaim.cli.output import CommandError, printer
+from treeclaim.cli.output import CommandError, printer, say_document
 from treeclaim.client import Client
 from treeclaim.client.parallel import in_parallel
 from treeclaim.client.requests import bodies
@@ -52,7 +50,7 @@ def _show_consumer(client: Client, uuid: str, held: dict[str, Any], *, as_json: 
     rows = in_parallel(lambda own: client.providers(uuid=own), sorted(amounts))
     names = {row["uuid"]: row["name"] for found in rows for row in found}
     if as_json:
-        print(json.dumps({"consumer": uuid, "names": names, **held}, indent=2))
+        say_document({"consumer": uuid, "names": names, **held})
         return
     out = printer()
     for name, value in (
@@ -68,7 +66,7 @@ def _show_consumer(client: Client, uuid: str, held: dict[str, Any], *, as_json: 
     for column in ("provider", "uuid", "amounts"):
         table.add_column(column)
     for own, resources in amounts.items():
-        table.add_row(Text(names.get(own, "?")), own, amounts_in_words(resources))
+        table.add_row(names.get(own, "?"), own, amounts_in_words(resources))
     out.print(table)
 
 
@@ -87,7 +85,7 @@ def _show_provider(client: Client, row: Row, *, as_json: bool) -> None:
     )
     if as_json:
         above = {"parent_provider_uuid": row.get("parent_provider_uuid")}
-        print(json.dumps({**found.document(), **above, "allocations": held}, indent=2))
+        say_document({**found.document(), **above, "allocations": held})
         return
     out = printer()
     for name, value in (

@@ -5,9 +5,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from rich.table import Table
-from rich.text import Text
 
 from treeclaim.cli.cloud.looking.contents import Contents
+from treeclaim.cli.printing import lines
 from treeclaim.client.requests import bodies
 
 _BAR = 20
@@ -24,9 +24,7 @@ def candidate_table(
         answer: The body of the response.
         names: Provider names by uuid.
     """
-    table = Table(
-        title=Text(title), caption=Text(f"?{query}"), title_justify="left", caption_justify="left"
-    )
+    table = Table(title=title, caption=f"?{query}", title_justify="left", caption_justify="left")
     scores = answer.get("scores")
     table.add_column("#", justify="right")
     if scores:
@@ -43,7 +41,7 @@ def candidate_table(
             for suffix, providers in candidate.get("mappings", {}).items()
         ]
         first = [str(number), *([f"{scores[number - 1]:.6f}"] if scores else [])]
-        table.add_row(*first, Text("\n".join(taken)), Text("\n".join(groups)))
+        table.add_row(*first, lines(taken), lines(groups))
     if not answer["allocation_requests"]:
         table.add_row("", "no candidate", "")
     return table
@@ -65,9 +63,7 @@ def usage_table(title: str, providers: Sequence[Contents]) -> Table:
     for provider in providers:
         for name, part in provider.stock.items():
             full = bar(part.used, part.capacity)
-            table.add_row(
-                Text(provider.row["name"]), name, str(part.used), str(part.capacity), full
-            )
+            table.add_row(provider.row["name"], name, str(part.used), str(part.capacity), full)
     return table
 
 

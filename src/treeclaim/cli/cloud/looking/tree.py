@@ -2,13 +2,10 @@
 """`treeclaim tree`: provider trees, how full they are, and what else is asked for."""
 
 import argparse
-import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from rich.console import Console
-from rich.text import Text
 from rich.tree import Tree
 
 from treeclaim.cli.cloud.endpoint import add_endpoint_options, client_of
@@ -23,7 +20,8 @@ from treeclaim.cli.cloud.looking.contents import (
 from treeclaim.cli.cloud.looking.tables import bar
 from treeclaim.cli.cloud.progress import shown_progress
 from treeclaim.cli.cloud.providers import Row, find_provider, providers_of_tree
-from treeclaim.cli.output import natural, printer
+from treeclaim.cli.output import natural, printer, say_document
+from treeclaim.cli.printing import Line, Printer, line, lines
 from treeclaim.client import Client
 from treeclaim.client.versions import Need
 from treeclaim.model.microversions import Feature
@@ -86,11 +84,7 @@ def run(options: argparse.Namespace) -> int:
     with client_of(options) as client:
         children, kept = trees(client, options)
     if options.json:
-        print(
-            json.dumps(
-                [_document(row, kept, children) for row in children.get(None, [])], indent=2
-            )
-        )
+        say_document([_document(row, kept, children) for row in children.get(None, [])])
         return 0
     _print(children, kept, options)
     return 0
@@ -124,7 +118,7 @@ def _print(
         out.print("No provider matches." if _is_filtered(options) else "There are no providers.")
 
 
-def show_trees(out: Console, rows: Sequence[Row], contents: Mapping[str, Contents]) -> None:
+def show_trees(out: Printer, rows: Sequence[Row], contents: Mapping[str, Contents]) -> None:
     """Print providers as trees, with how full they are."""
     _print_trees(out, children_of(rows), contents, _Style(()))
 
@@ -143,7 +137,7 @@ class _Style:
 
 
 def _print_trees(
-    out: Console,
+    out: Printer,
     children: Mapping[str | None, Sequence[Row]],
     kept: Mapping[str, Contents],
     style: _Style,
@@ -219,22 +213,26 @@ def _document(
     return {**found, "children": below}
 
 
-def _label(row: Row, kept: Mapping[str, Contents], style: _Style) -> Text:
-    label = Text.assemble((row["name"], "bold"), (f" {row['uuid']}", "dim"))
-    contents = kept.get(row["uuid"])
+def _label(row: Row, kept: Mapping[str, Contents], style: _Style) -> Line:
+    return lines(_lines(row, kept.get(row["uuid"]), style))
+
+
+def _lines(row: Row, contents: Contents | None, style: _Style) -> Iterator[Line]:
+    yield line((row["name"], "bold"), (f" {row['uuid']}", "dim"))
     if contents is None:
-        return label
+        return
     for trait in contents.traits or ():
-        label.append(f"\n  {trait}", style="cyan")
+        yield line(f"  {trait}", style="cyan")
     for aggregate in contents.aggregates or ():
-        label.append(f"\n  aggregate {aggregate}")
+        yield line(f"  aggregate {aggregate}")
     for name, part in _stock(contents, style.classes).items():
-        label.append(f"\n  {name} {bar(part.used, part.capacity)} {part.used}/{part.capacity}")
-        if style.with_fields:
-            fields = part.fields
-            label.append(
-                f" (total {fields['total']}, reserved {fields['reserved']}, ratio "
-                f"{fields['allocation_ratio']})",
-                style="dim",
-            )
-    return label
+        full = f"  {name} {bar(part.used, part.capacity)} {part.used}/{part.capacity}"
+        yield line(full, (_fields(part) if style.with_fields else "", "dim"))
+
+
+def _fields(part: Stock) -> str:
+    fields = part.fields
+    return (
+        f" (total {fields['total']}, reserved {fields['reserved']}, ratio "
+        f"{fields['allocation_ratio']})"
+    )

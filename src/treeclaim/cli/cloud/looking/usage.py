@@ -2,15 +2,13 @@
 """`treeclaim usage`: what a project uses."""
 
 import argparse
-import json
 from collections.abc import Mapping
 from typing import Any
 
 from rich.table import Table
-from rich.text import Text
 
 from treeclaim.cli.cloud.endpoint import add_endpoint_options, client_of
-from treeclaim.cli.output import printer
+from treeclaim.cli.output import printer, say, say_document
 from treeclaim.client.versions import Need
 from treeclaim.model.microversions import Feature
 
@@ -35,13 +33,13 @@ def run(options: argparse.Namespace) -> int:
         answer = client.get("/usages", **filters)
         is_typed = client.versions.has_feature(Feature.CONSUMER_TYPES)
     if options.json:
-        print(json.dumps(answer, indent=2))
+        say_document(answer)
         return 0
     usages: Mapping[str, Any] = answer["usages"] if is_typed else {"": answer["usages"]}
     if not any(usages.values()):
-        print(f"Project {options.project} uses nothing.")
+        say(f"Project {options.project} uses nothing.")
         return 0
-    table = Table(title=Text(f"Project {options.project}"), title_justify="left")
+    table = Table(title=f"Project {options.project}", title_justify="left")
     for column in ("type", "consumers", "class"):
         table.add_column(column)
     table.add_column("used", justify="right")

@@ -2,11 +2,11 @@
 """`treeclaim watch`: what changes, a line each, until it is interrupted."""
 
 import argparse
-import json
 from typing import Any
 
 from treeclaim.cli.cloud.endpoint import add_endpoint_options, client_of
 from treeclaim.cli.cloud.providers import find_provider, is_uuid
+from treeclaim.cli.output import say, say_document
 from treeclaim.client.watching import Changes, watch
 
 _ORDER = ("provider", "inventories", "traits", "aggregates", "allocations")
@@ -36,8 +36,9 @@ def run(options: argparse.Namespace) -> int:
             for name in options.in_tree
         ]
         for changes in watch(client, options.since, in_tree=roots):
-            lines = [_document(changes)] if options.json else _lines(changes)
-            print("\n".join(lines), flush=True)
+            if options.json:
+                say_document(_document(changes), indent=None)
+            say(*(() if options.json else _lines(changes)), flush=True)
     return 0
 
 
@@ -50,7 +51,7 @@ def _lines(changes: Changes) -> list[str]:
     return lines
 
 
-def _document(changes: Changes) -> str:
+def _document(changes: Changes) -> dict[str, Any]:
     told = [
         {"uuid": change.uuid, "deleted": True}
         if change.is_deleted
@@ -61,4 +62,4 @@ def _document(changes: Changes) -> str:
         }
         for change in changes.changes
     ]
-    return json.dumps({"changes": told, "catalogue": changes.catalogue, "cursor": changes.cursor})
+    return {"changes": told, "catalogue": changes.catalogue, "cursor": changes.cursor}

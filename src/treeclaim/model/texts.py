@@ -1,0 +1,45 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Texts that come from others, made such that people can read them and they do nothing else.
+
+Names and errors are written by whoever may write to a cloud. Where one is shown, in a terminal, a log
+or an error, it must not move the cursor, set the title or the clipboard, begin a line of its own or
+turn the direction of writing around.
+"""
+
+from unicodedata import category
+
+_PRIVATE = "Co"
+"""Category of characters whose meaning is a matter of the font: they have a shape."""
+
+_CUT = "\N{HORIZONTAL ELLIPSIS}"
+
+
+def one_line(text: str, *, keep: str = "", longest: int | None = None) -> str:
+    r"""Return a text in one line, with an escape such as `\x1b` for each character without a shape.
+
+    These are, by Unicode's categories: control characters (also C1) and DEL, ends of lines and of
+    paragraphs, what changes the direction of writing or cannot be seen, halves of surrogate pairs,
+    and spaces that are not the usual one.
+
+    Args:
+        text: From anybody.
+        keep: Characters that stay.
+        longest: Most characters of what is returned; None for all.
+    """
+    if longest is not None:
+        # No more is escaped than can be needed.
+        text = text[: longest + 1]
+    # Nearly all texts are printable, and this is found out sooner than it is said of each character.
+    if not text.isprintable():
+        text = "".join(
+            char if char.isprintable() or char in keep else _escaped(char) for char in text
+        )
+    if longest is not None and len(text) > longest:
+        return text[: longest - 1] + _CUT
+    return text
+
+
+def _escaped(char: str) -> str:
+    if category(char) == _PRIVATE:
+        return char
+    return char.encode("unicode_escape").decode("ascii")

@@ -1,0 +1,124 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A service whose names are hostile to the terminals on which they are shown."""
+
+import json
+import re
+import uuid
+from contextlib import contextmanager
+
+from tests.server.fronts import running
+from tests.servers import usual_environment
+from tests.service import fresh_database, start_on
+from treeclaim.client import Client
+
+MARK = "FORGED"
+"""Begins each line that somebody forged, and shows that what is hostile was printed at all."""
+
+COLOUR = "\x1b[38;5;213m"
+"""A colour that no command of ours uses."""
+
+PAYLOAD = (
+    # The title and the clipboard of the terminal, its screen, a colour, the C1 form of the same.
+    f"\x1b]0;title\x07\x1b]52;c;cHduZWQ=\x07\x1b[2J{COLOUR}\x9b31m\x9d0;title\x9c\x7f"
+    # New lines of every kind, and a line that is written over.
+    f"\r{MARK}\n{MARK}\r\n{MARK}\x0b{MARK}\x0c{MARK}\x1c{MARK}\x85{MARK}\u2028{MARK}\u2029{MARK}"
+    # What turns the direction of writing around, and what cannot be seen.
+    "\u202egnp.\u2066\u200b\u200f\ufeff\U000e0041"
+)
+NAME = f"host{PAYLOAD} $(touch pwned) `touch pwned` 'quoted' \"quoted\" [bold]{{n}}"
+AGGREGATE = str(uuid.UUID(int=7))
+CLASS, TRAIT, KIND = "CUSTOM_EVIL_CLASS", "CUSTOM_EVIL_TRAIT", "EVIL_KIND"
+CONSUMER, PROVIDER, FULL = (str(uuid.UUID(int=number)) for number in (1, 2, 3))
+OWNER = f"owner{PAYLOAD}"
+NAMED = (CLASS, TRAIT, KIND, AGGREGATE)
+"""Names that this service has in order, and that a hostile one (or an old database) has not."""
+
+_IN_JSON = json.dumps(PAYLOAD)[1:-1].encode()
+
+
+class Hostile:
+    """A service that adds the payload to the names and error texts that another one answers.
+
+    Names of classes, traits and types have a form that the service itself insists on.
+    """
+
+    def __init__(self, application):
+        self._application = application
+
+    def __call__(self, environment, start_response):
+        """Answer a request."""
+        begun = []
+        chunks = self._application(environment, lambda *given: begun.append(given))
+        try:
+            body = b"".join(chunks)
+        finally:
+            getattr(chunks, "close", lambda: None)()
+        (status, headers, *_), *_ = begun
+        for name in NAMED:
+            body = body.replace(name.encode(), name.encode() + _IN_JSON)
+        body = re.sub(rb'("detail": ?")', rb"\1" + _IN_JSON.replace(b"\\", rb"\\"), body)
+        kept = [(name, value) for name, value in headers if name.lower() != "content-length"]
+        start_response(status, [*kept, ("Content-Length", str(len(body)))])
+        return [body]
+
+
+def fill(client):
+    """Make a host with everything hostile on it, and one that is empty."""
+    for name in (CLASS, TRAIT):
+        kind = "traits" if name == TRAIT else "resource_classes"
+        client.call("PUT", f"/{kind}/{name}")
+    for uuid_, name in ((PROVIDER, NAME), (FULL, f"full{PAYLOAD}")):
+        client.call("POST", "/resource_providers", json={"name": name, "uuid": uuid_})
+        inventory = {"total": 8}
+        body = {
+            "resource_provider_generation": 0,
+            "inventories": {CLASS: inventory, "VCPU": inventory},
+        }
+        client.call("PUT", f"/resource_providers/{uuid_}/inventories", json=body)
+        body = {"resource_provider_generation": 1, "traits": [TRAIT]}
+        client.call("PUT", f"/resource_providers/{uuid_}/traits", json=body)
+        body = {"resource_provider_generation": 2, "aggregates": [AGGREGATE]}
+        client.call("PUT", f"/resource_providers/{uuid_}/aggregates", json=body)
+    amounts = {PROVIDER: {"resources": {CLASS: 2, "VCPU": 1}}, FULL: {"resources": {"VCPU": 8}}}
+    body = {
+        "allocations": amounts,
+        "project_id": OWNER,
+        "user_id": OWNER,
+        "consumer_generation": None,
+        "consumer_type": KIND,
+    }
+    client.call("PUT", f"/allocations/{CONSUMER}", json=body)
+    body = {"resource_provider_generation": 4, "total": 4, "reserved": 0}
+    client.call("PUT", f"/resource_providers/{FULL}/inventories/VCPU", json=body)
+
+
+@contextmanager
+def hostile_service(folder):
+    """Run a hostile service, and one with the same database that has its names in order.
+
+    Yields:
+        The environment of commands that talk to the hostile one, and the URL of the other.
+    """
+    database = fresh_database(folder)
+    with (
+        start_on(database, folder) as application,
+        running(application, threads=8) as plain,
+        running(Hostile(application), threads=8) as server,
+    ):
+        addresses = [f"http://127.0.0.1:{each.address[1]}" for each in (plain, server)]
+        with Client(addresses[0], "admin") as client:
+            fill(client)
+        environment = usual_environment(
+            folder,
+            TREECLAIM_ENDPOINT=addresses[1],
+            OS_PLACEMENT_CONFIG_DIR=str(folder),
+            OS_PLACEMENT_DATABASE__CONNECTION=database,
+            OS_API__AUTH_STRATEGY="noauth2",
+        )
+        yield environment, addresses[0]
+
+
+def harm_in(text):
+    """What of a text would do something to a terminal, or passes for a line of ours."""
+    forged = [line for line in text.split("\n") if line.lstrip().startswith(MARK)]
+    return sorted({char for char in text if char != "\n" and not char.isprintable()}) + forged

@@ -1,0 +1,219 @@
+# SPDX-License-Identifier: Apache-2.0
+"""No command prints anything that does more to a terminal than be read, whatever names there are."""
+
+import io
+import json
+import re
+from unittest.mock import patch
+
+import pytest
+import yaml
+
+from tests.cli import processes
+from tests.cli.hostile import (
+    AGGREGATE,
+    CLASS,
+    COLOUR,
+    CONSUMER,
+    MARK,
+    NAME,
+    OWNER,
+    PAYLOAD,
+    PROVIDER,
+    TRAIT,
+    harm_in,
+    hostile_service,
+)
+from tests.cli.processes import call
+from tests.compute import compute_with, flavor_of, with_cloud
+from treeclaim.cli.described import described
+from treeclaim.cli.main import parser
+
+FLAVOR = flavor_of(
+    f"tiny{PAYLOAD}", 1, 0, 0, extra_specs={f"hw:numa{PAYLOAD}": "x", "accel:device": PAYLOAD}
+)
+BROKEN = flavor_of("broken", 1, 0, 0, extra_specs={f"resources{PAYLOAD}:VCPU": PAYLOAD})
+
+CASES = {
+    "tree": [[], ["--traits", "--aggregates", "--inventories"], [PROVIDER], [NAME + "x"]],
+    "show": [[PROVIDER], [CONSUMER], [f"nobody{PAYLOAD}"]],
+    "usage": [["--project", OWNER], ["--project", f"nobody{PAYLOAD}"]],
+    "watch": [["--since", PAYLOAD], ["--in-tree", f"nobody{PAYLOAD}"]],
+    "audit": [[], ["--living-from", "FILE", "--repair", "orphaned", "--older-than", "0"]],
+    "candidates": [
+        [f"resources=VCPU:1,{CLASS}:1", f"required={TRAIT}"],
+        [f"resources=VCPU:1,{PAYLOAD}:1"],
+        [f"{PAYLOAD}=1"],
+        ["--server-flavor", FLAVOR["name"]],
+        ["--server-flavor", "broken"],
+        ["--server-flavor", f"nobody{PAYLOAD}"],
+        ["--flavor", f"vcpus={PAYLOAD}"],
+    ],
+    "explain": [
+        [f"resources=VCPU:99,{CLASS}:1"],
+        ["resources=VCPU:1", f"required=!{TRAIT}"],
+        ["resources=VCPU:1", "--tree", f"nobody{PAYLOAD}"],
+    ],
+    "fit": [
+        ["--flavors", "FLAVORS", "--by", "tree"],
+        ["resources=VCPU:1", "--by", AGGREGATE],
+        ["resources=VCPU:1", "--by", f"nobody{PAYLOAD}"],
+    ],
+    "place": [
+        ["resources=VCPU:1", "--dry-run", "--count", "2"],
+        ["resources=VCPU:99", "--dry-run"],
+        ["resources=VCPU:1", "--consumer", PAYLOAD],
+    ],
+    "claim": [["resources=VCPU:1", "--consumer", CONSUMER], ["resources=VCPU:1", "--number", "9"]],
+    "release": [[PAYLOAD], ["00000000-0000-0000-0000-00000000000f"]],
+    "load": [["FILE", "--dry-run", "--prune"], ["FILE"], [f"nofile{PAYLOAD}"], ["WRONG"]],
+    "edit": [[PROVIDER], [f"nobody{PAYLOAD}"]],
+    "copy": [
+        ["--from", "HOSTILE", "--to", "PLAIN"],
+        ["--from", "HOSTILE", "--to", "PLAIN", "--compare"],
+    ],
+    "completion": [["bash"], ["zsh"], ["fish"], [PAYLOAD]],
+    "config check": [[], ["--all"], ["--config-file", f"nofile{PAYLOAD}"], [f"--{PAYLOAD}"]],
+    "config sample": [[]],
+    "policy sample": [[]],
+    "db sync": [[]],
+    "db version": [[]],
+    "db stamp": [[PAYLOAD]],
+    "db check": [[]],
+    "db prune": [["--keep-hours", PAYLOAD], []],
+    "db online_data_migrations": [[], ["--max-count", PAYLOAD]],
+    "upgrade check": [[]],
+    "serve": [["--unix-socket", f"/nofolder{PAYLOAD}/socket"], ["--port", PAYLOAD]],
+    "admin": [["--config-file", f"nofile{PAYLOAD}"]],
+}
+"""Arguments of each command; words in capitals stand for what the test makes."""
+
+SLOW = {"demo": [["FILE"]]}
+"""The same, of commands that start a service."""
+
+WITHOUT_NAMES = {
+    "config sample", "policy sample", "db sync", "db version", "upgrade check",
+}  # fmt: skip
+"""Commands that print nothing but words of ours."""
+
+
+def commands():
+    """The names of all commands that do something, as the parser has them."""
+    return {" ".join(each.words) for each in described(parser()) if not each.commands}
+
+
+def test_each_command_is_tried():
+    assert commands() == CASES.keys() | SLOW.keys()
+
+
+class Terminal(io.StringIO):
+    """Where a person looks at what a command prints."""
+
+    def isatty(self):
+        return True
+
+
+@pytest.fixture(scope="module")
+def there(tmp_path_factory):
+    """The environment of commands, and the folder with their files."""
+    folder = tmp_path_factory.mktemp("hostile")
+    write_files(folder)
+    with (
+        hostile_service(folder) as (environment, plain),
+        compute_with(flavors=(FLAVOR, BROKEN)) as (_, url),
+    ):
+        hostile = environment["TREECLAIM_ENDPOINT"]
+        cloud = with_cloud(environment, folder, url, placement_endpoint_override=hostile)
+        more = {"EDITOR": str(folder / "editor"), "OS_TREECLAIM__METRICS_OF_AGGREGATES": PAYLOAD}
+        yield cloud | more, folder, {"HOSTILE": hostile, "PLAIN": plain}
+
+
+def write_files(folder):
+    entry = {
+        "name": f"loaded{PAYLOAD}",
+        "traits": [f"CUSTOM_NEW{PAYLOAD}"],
+        "inventories": {f"CUSTOM_NEW{PAYLOAD}": {"total": 1}},
+        "aggregates": [f"rack{PAYLOAD}"],
+    }
+    there = {"name": f"other{PAYLOAD}", "uuid": PROVIDER, "traits": [], "inventories": {}}
+    documents = {
+        "topology.yaml": {"providers": [entry, there]},
+        "wrong.yaml": {"providers": [entry | {f"unknown{PAYLOAD}": PAYLOAD}]},
+        "flavors.yaml": {f"flavor{PAYLOAD}": {"vcpus": 1}},
+    }
+    for name, document in documents.items():
+        (folder / name).write_text(yaml.safe_dump(document))
+    (folder / "living.json").write_text(json.dumps({f"KIND{PAYLOAD}": []}))
+    editor = folder / "editor"
+    editor.write_text('#!/bin/sh\nsed -i "s/total: 8/total: 9/" "$1"\n')
+    editor.chmod(0o755)
+
+
+def spelled_out(command, given, folder, urls):
+    """The arguments with paths and addresses for the words that stand for them."""
+    files = {
+        "FILE": folder / ("living.json" if command == "audit" else "topology.yaml"),
+        "WRONG": folder / "wrong.yaml",
+        "FLAVORS": folder / "flavors.yaml",
+    }
+    return [str((files | urls).get(word, word)) for word in (*command.split(), *given)]
+
+
+def texts_of(command, cases, there, terminal=False):
+    """What a command prints, on each stream, in each of its cases."""
+    environment, folder, urls = there
+    output = Terminal if terminal else io.StringIO
+    for given in cases:
+        variables = environment | (
+            {"TERM": "xterm-256color", "COLUMNS": "9999"} if terminal else {}
+        )
+        with patch.object(processes.io, "StringIO", output):
+            done = call(variables, *spelled_out(command, given, folder, urls))
+        yield from ((given, text) for text in (done.stdout, done.stderr))
+
+
+@pytest.mark.parametrize("command", CASES)
+def test_what_a_command_prints_can_only_be_read(there, command):
+    printed = list(texts_of(command, CASES[command], there))
+    assert [(given, harm) for given, text in printed if (harm := harm_in(text))] == []
+    assert [text for _, text in printed if "unexpected" in text or "Traceback" in text] == []
+    seen = [text for _, text in printed if MARK in text]
+    assert seen or command in WITHOUT_NAMES
+
+
+@pytest.mark.parametrize("command", CASES)
+def test_on_a_terminal_too(there, command):
+    own = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
+    for given, text in texts_of(command, CASES[command], there, terminal=True):
+        assert COLOUR not in text, given
+        # What moves the cursor within a line is progress, which is ours.
+        assert harm_in(own.sub("", text).replace("\r", "")) == [], given
+
+
+JSON = {
+    "tree": [],
+    "show": [PROVIDER],
+    "usage": ["--project", OWNER],
+    "audit": [],
+    "candidates": [f"resources=VCPU:1,{CLASS}:1"],
+    "explain": ["resources=VCPU:99"],
+    "fit": ["--flavors", "FLAVORS"],
+    "place": ["resources=VCPU:1", "--dry-run"],
+}
+
+
+@pytest.mark.parametrize("command", JSON)
+def test_json_escapes_it_and_says_the_same(there, command):
+    texts = list(texts_of(command, [[*JSON[command], "--json"]], there))
+    (_, printed), (_, errors) = texts
+    assert errors == ""
+    assert harm_in(printed) == []
+    if command != "place":
+        assert MARK in str(json.loads(printed))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("command", SLOW)
+def test_what_starts_a_service_prints_what_can_only_be_read(there, command):
+    printed = list(texts_of(command, SLOW[command], there))
+    assert [(given, harm) for given, text in printed if (harm := harm_in(text))] == []

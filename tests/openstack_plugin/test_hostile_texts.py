@@ -1,0 +1,88 @@
+# SPDX-License-Identifier: Apache-2.0
+"""No command of the plugin prints anything that does more than be read, in any format."""
+
+import subprocess
+import sys
+from importlib.metadata import entry_points
+
+import pytest
+
+from tests.cli.hostile import CLASS, MARK, PAYLOAD, PROVIDER, harm_in, hostile_service
+from tests.compute import compute_with, with_cloud
+from tests.openstack_shell import Shell
+
+GROUP = "openstack.treeclaim.v1"
+CASES = {
+    "audit": ["audit"],
+    "candidates": ["candidates", f"resources=VCPU:1,{CLASS}:1"],
+    "explain": ["explain", f"resources=VCPU:99,{CLASS}:1"],
+    "fit": ["fit", "resources=VCPU:1", "--by", "tree"],
+    "place": ["place", "resources=VCPU:1", "--dry-run"],
+    "tree": ["tree", PROVIDER],
+}
+"""Arguments of each command."""
+
+SINGLE = ("explain",)
+"""Commands that show one thing, and so can be asked for lines for a shell."""
+
+
+@pytest.fixture(scope="module")
+def openstack(tmp_path_factory):
+    """The command, in a cloud whose names are hostile."""
+    folder = tmp_path_factory.mktemp("hostile")
+    with hostile_service(folder) as (environment, _), compute_with() as (_, url):
+        endpoint = environment.pop("TREECLAIM_ENDPOINT")
+        login = with_cloud(environment, folder, url, placement_endpoint_override=endpoint)
+        shell = Shell(sys.executable, login, GROUP)
+        yield lambda *arguments: shell.run("placement", *arguments)
+        shell.close()
+
+
+def test_each_command_is_tried():
+    names = {each.name.removeprefix("placement_") for each in entry_points(group=GROUP)}
+    assert names == CASES.keys()
+
+
+@pytest.mark.parametrize("command", CASES)
+def test_a_table_can_only_be_read(openstack, command):
+    done = openstack(*CASES[command])
+    assert MARK in done.stdout, done.stderr
+    assert harm_in(done.stdout + done.stderr) == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("command", CASES)
+def test_other_formats_can_only_be_read(openstack, command):
+    for name in ("value", "json", "yaml", "shell" if command in SINGLE else "csv"):
+        done = openstack(*CASES[command], "-f", name)
+        text = done.stdout + done.stderr
+        assert MARK in done.stdout, done.stderr
+        if name == "json":
+            # There, DEL is a character like others; terminals leave it out.
+            text = text.replace("\x7f", "")
+        if name == "yaml":
+            # Long texts are folded within their quotes.
+            text = text.replace("\n", " ")
+        assert harm_in(text) == [], name
+
+
+def test_an_error_can_only_be_read(openstack):
+    done = openstack("candidates", f"resources={PAYLOAD}:1")
+    assert done.returncode
+    assert MARK in done.stderr
+    assert harm_in(done.stderr) == []
+
+
+def test_lines_for_a_shell_execute_nothing(openstack, tmp_path):
+    lines = openstack(*CASES["explain"], "-f", "shell").stdout
+    assert "touch pwned" in lines
+    script = 'eval "$1"; printf %s "$nearest"'
+    done = subprocess.run(
+        ["/bin/sh", "-c", script, "sh", lines],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert list(tmp_path.iterdir()) == []
+    assert "$(touch pwned) `touch pwned`" in done.stdout
