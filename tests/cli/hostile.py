@@ -33,6 +33,8 @@ OWNER = f"owner{PAYLOAD}"
 NAMED = (CLASS, TRAIT, KIND, AGGREGATE)
 """Names that this service has in order, and that a hostile one (or an old database) has not."""
 
+CHANGES = "/treeclaim/changes"
+
 _IN_JSON = json.dumps(PAYLOAD)[1:-1].encode()
 
 
@@ -47,6 +49,11 @@ class Hostile:
 
     def __call__(self, environment, start_response):
         """Answer a request."""
+        if environment["PATH_INFO"] == CHANGES and "text/event-stream" in str(
+            environment.get("HTTP_ACCEPT")
+        ):
+            # It has no end, and uuids alone.
+            return self._application(environment, start_response)
         begun = []
         chunks = self._application(environment, lambda *given: begun.append(given))
         try:
@@ -101,7 +108,7 @@ def hostile_service(folder):
     """
     database = fresh_database(folder)
     with (
-        start_on(database, folder) as application,
+        start_on(database, folder, **{"treeclaim.pages": "true"}) as application,
         running(application, threads=8) as plain,
         running(Hostile(application), threads=8) as server,
     ):

@@ -8,16 +8,16 @@ from oslo_config import cfg
 from oslo_log import _options as log_options
 from oslo_middleware import cors
 from oslo_policy import opts as policy_opts
-from sqlalchemy.engine import make_url
-from sqlalchemy.exc import ArgumentError
 
+from treeclaim.config.masking import HIDDEN, database_place, without_credentials
 from treeclaim.config.options import list_options
 
 OptionGroups = Sequence[tuple[str | None, Sequence[cfg.Opt]]]
 """Options by group; None is the group DEFAULT."""
 
 
-_HIDDEN = "****"
+_DATABASES = {("placement_database", name) for name in ("connection", "slave_connection")}
+"""Secret options that are URLs of databases."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,18 +65,11 @@ def all_options(more: OptionGroups) -> OptionGroups:
     return [*list_options(), *libraries, *more]
 
 
-def _shown(option: cfg.Opt, value: object) -> str:
+def _shown(group: str | None, option: cfg.Opt, value: object) -> str:
     """Return a value without its secrets; a database's host is not secret."""
-    if not (option.secret and value):
-        return str(value)
-    try:
-        url = make_url(str(value))
-    except ArgumentError:
-        return _HIDDEN
-    if url.get_backend_name() == "sqlite":
-        return f"{url.drivername}:///{url.database or ''}"
-    place = (url.host or "") + (f":{url.port}" if url.port else "")
-    return f"{url.drivername}://{_HIDDEN}@{place}/{url.database or ''}"
+    if not option.secret or not value:
+        return without_credentials(str(value))
+    return database_place(str(value)) if (group, option.dest) in _DATABASES else HIDDEN
 
 
 def _effective(
@@ -84,7 +77,7 @@ def _effective(
 ) -> EffectiveOption:
     location = options.get_location(option.dest, group)
     name = f"[{group or 'DEFAULT'}]/{option.dest}"
-    shown = _shown(option, value)
+    shown = _shown(group, option, value)
     if location is None or not location.location.is_user_controlled:
         return EffectiveOption(name, shown, "default", is_default=True)
     source = location.detail or location.location.name

@@ -28,6 +28,10 @@ CONFIG_DIR_VARIABLE = "OS_PLACEMENT_CONFIG_DIR"
 
 _LAST_PORT = 65535
 
+_QUOTING = (
+    "in a password, @ is written as %40, : as %3A, / as %2F, ? as %3F, # as %23 and % as %25"
+)
+
 _MEGABYTE = 1_000_000
 
 
@@ -270,9 +274,16 @@ def _timeouts(options: cfg.ConfigOpts) -> Timeouts:
 def _url(connection: str, parameters: str) -> str:
     try:
         url = make_url(connection)
-    except ArgumentError as error:
+    except (ArgumentError, ValueError):
+        # The cause may quote a part of the password.
         raise ConfigurationError(
-            "[placement_database]/connection is not the URL of a database"
-        ) from error
+            f"[placement_database]/connection is not the URL of a database; {_QUOTING}"
+        ) from None
+    is_file = url.get_backend_name() == "sqlite"
+    if not is_file and "@" in f"{url.host}{url.database}":
+        # What asks for such a host would tell the rest of the password to a log.
+        raise ConfigurationError(
+            f"[placement_database]/connection has more than one @ before its host; {_QUOTING}"
+        )
     more = dict(parse_qsl(parameters))
     return url.update_query_dict(more).render_as_string(hide_password=False)

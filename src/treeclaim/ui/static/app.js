@@ -9,18 +9,21 @@ import { AuditPage } from "./pages/audit.js";
 import { CloudPage } from "./pages/cloud.js";
 import { ConsumersPage } from "./pages/consumers.js";
 import { FitPage } from "./pages/fit.js";
+import { NowherePage } from "./pages/nowhere.js";
 import { SignInPage } from "./pages/sign_in.js";
 import { TreePage } from "./pages/tree.js";
 import { address, readRoute } from "./routes.js";
 
-const PAGES = {
-  cloud: { title: "Cloud", show: CloudPage },
-  tree: { title: "Tree", show: TreePage },
-  ask: { title: "Ask", show: AskPage },
-  fit: { title: "Fit", show: FitPage },
-  consumers: { title: "Consumers", show: ConsumersPage },
-  audit: { title: "Audit", show: AuditPage },
-};
+const PAGES = new Map([
+  ["cloud", { title: "Cloud", show: CloudPage }],
+  ["tree", { title: "Tree", show: TreePage }],
+  ["ask", { title: "Ask", show: AskPage }],
+  ["fit", { title: "Fit", show: FitPage }],
+  ["consumers", { title: "Consumers", show: ConsumersPage }],
+  ["audit", { title: "Audit", show: AuditPage }],
+]);
+
+const NOWHERE = { title: "No such place", show: NowherePage };
 
 const RETRY_PAUSE = 2_000;
 /* Milliseconds between two questions whether a lost server is back. */
@@ -38,7 +41,7 @@ function App() {
   }), [token]);
   const session = useMemo(() => ({ api, revision, signOut }), [api, revision]);
 
-  const page = PAGES[route.page] ?? PAGES.cloud;
+  const page = (route.item === null ? null : PAGES.get(route.page)) ?? NOWHERE;
   return html`
     <a class="skip" href="#main" onClick=${skip}>Skip to the content</a>
     <header class="shell">
@@ -49,7 +52,7 @@ function App() {
     ${isLost && html`<${Lost} />`}
     <main id="main" tabindex="-1">
       ${api
-        ? html`<${Session.Provider} value=${session}><${page.show} key=${route.page} route=${route} /><//>`
+        ? html`<${Session.Provider} value=${session}><${page.show} key=${page.title} route=${route} /><//>`
         : html`<${SignInPage} isRefused=${isRefused} onToken=${signIn} />`}
     </main>
     <${Title} page=${api ? page.title : "Sign in"} />`;
@@ -62,7 +65,7 @@ function skip(event) {
 
 function Navigation({ current }) {
   return html`<nav aria-label="Pages"><ul>
-    ${Object.entries(PAGES).map(([name, { title }]) => html`
+    ${[...PAGES].map(([name, { title }]) => html`
       <li key=${name}><a href=${address(name)} aria-current=${name === current ? "page" : null}>${title}</a></li>`)}
   </ul></nav>`;
 }

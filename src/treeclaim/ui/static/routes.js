@@ -4,13 +4,22 @@
 /**
  * Read the address bar.
  *
- * @returns {{page: string, item: string, query: string}} Page, what it shows, its parameters.
+ * @returns {{page: string, item: string|null, query: string}} Page, what it shows (null where that cannot
+ *   be read), its parameters.
  */
 export function readRoute() {
   const text = location.hash.replace(/^#\/?/, "");
   const [path, ...rest] = text.split("?");
   const [page, item = ""] = path.split("/");
-  return { page: page || "cloud", item: decodeURIComponent(item), query: rest.join("?") };
+  return { page: page || "cloud", item: decoded(item), query: rest.join("?") };
+}
+
+function decoded(text) {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return null;
+  }
 }
 
 /** Write an address. */

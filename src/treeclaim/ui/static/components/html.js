@@ -6,8 +6,27 @@ import {
   useCallback, useContext, useEffect, useLayoutEffect, useMemo, useRef, useState,
 } from "../vendor/hooks.js";
 import htm from "../vendor/htm.js";
+import { oneLine } from "../model/texts.js";
 
-export const html = htm.bind(h);
+/* What people read, besides the text between tags. */
+const READ = ["title", "aria-label", "alt"];
+
+/* Elements whose text has lines, which other functions have made safe. */
+const VERBATIM = new Set(["pre", "textarea"]);
+
+/** Make an element: texts in it, whoever wrote them, are one line each that can only be read. */
+function element(type, props, ...children) {
+  if (VERBATIM.has(type)) return h(type, props, ...children);
+  for (const name of READ) if (typeof props?.[name] === "string") props[name] = oneLine(props[name]);
+  return h(type, props, ...children.map(shown));
+}
+
+const shown = (child) => (typeof child === "string" ? oneLine(child) : Array.isArray(child) ? child.map(shown) : child);
+
+const made = htm.bind(element);
+
+/** What a template says; texts beside its elements are like those in them. */
+export const html = (...given) => shown(made(...given));
 export {
   createContext, render, useCallback, useContext, useEffect, useLayoutEffect, useMemo, useRef,
   useState,

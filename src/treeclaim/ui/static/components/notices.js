@@ -2,6 +2,7 @@
 /** What a page says where it has nothing to show. */
 
 import { Trouble } from "../api/errors.js";
+import { own } from "../model/texts.js";
 import { html } from "./html.js";
 
 export const Busy = ({ what }) => html`<p class="busy" role="status">Reading ${what} …</p>`;
@@ -27,9 +28,9 @@ const MORE = {
 export function Failure({ error, what, again }) {
   if (error.kind === undefined) console.error(error);
   return html`<div class="notice failure" role="alert">
-    <h2>${TITLES[error.kind] ?? "Something went wrong in this page"}</h2>
+    <h2>${own(TITLES, error.kind) ?? "Something went wrong in this page"}</h2>
     <p>${what && `${what}: `}${error.message}</p>
-    ${MORE[error.kind] && html`<p>${MORE[error.kind]}</p>`}
+    ${own(MORE, error.kind) && html`<p>${own(MORE, error.kind)}</p>`}
     ${again && html`<button type="button" onClick=${again}>Try again</button>`}
   </div>`;
 }

@@ -3,6 +3,7 @@
 
 import { capacityOf, byImportance, totalOf } from "../model/totals.js";
 import { count, counted, shortened } from "../model/numbers.js";
+import { own } from "../model/texts.js";
 import { shortName } from "../model/trees.js";
 import { Bar, words } from "./bar.js";
 import { html, useState } from "./html.js";
@@ -47,12 +48,12 @@ const NONE = new Set();
 
 function Inventories({ provider, takes, isBrief }) {
   const all = Object.entries(provider.inventories ?? {}).sort(([one], [other]) => byImportance(one, other));
-  const shown = isBrief ? all.filter(([name]) => takes?.[name]) : all;
+  const shown = isBrief ? all.filter(([name]) => own(takes, name)) : all;
   if (!shown.length) return null;
   return html`<ul class="inventories" aria-label="Inventories">
     ${shown.map(([name, inventory]) => {
-      const total = totalOf(inventory, provider.usages?.[name] ?? 0);
-      const amount = takes?.[name] ?? 0;
+      const total = totalOf(inventory, own(provider.usages, name) ?? 0);
+      const amount = own(takes, name) ?? 0;
       return html`<li key=${name} title=${units(inventory)}>
         <span class="class">${amount ? html`<strong>+${count(amount)} ${name}</strong>` : name}</span>
         <${Bar} total=${total} wanted=${amount} />

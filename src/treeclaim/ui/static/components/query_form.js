@@ -3,10 +3,11 @@
 
 import { PARAMETERS } from "../model/parameters.js";
 import { PLACES, TraitRule, WHOLE, freeSuffix, newGroup } from "../model/query.js";
+import { own } from "../model/texts.js";
 import { html } from "./html.js";
 
-const choicesOf = (name) => (Object.hasOwn(PARAMETERS, name) ? PARAMETERS[name].choices : undefined);
-const helpOf = (name) => (Object.hasOwn(PARAMETERS, name) ? PARAMETERS[name].help : "");
+const choicesOf = (name) => own(PARAMETERS, name)?.choices;
+const helpOf = (name) => own(PARAMETERS, name)?.help ?? "";
 
 /**
  * @param {object} request As `readQuery` gives it.

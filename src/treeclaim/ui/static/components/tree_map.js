@@ -8,6 +8,7 @@
 
 import { colours, scheme, stepOf } from "../model/colours.js";
 import { percent } from "../model/numbers.js";
+import { oneLine } from "../model/texts.js";
 import { html, useEffect, useLayoutEffect, useMemo, useRef, useState } from "./html.js";
 import { layOut, neighbour, squareAt } from "./map_layout.js";
 
@@ -239,7 +240,8 @@ function label(context, x, y, size, { tree, load, name, step, palette }) {
   context.fillText(clipped(context, name, size - 16), x + 9, y + size - 31);
 }
 
-function clipped(context, text, width) {
+function clipped(context, name, width) {
+  const text = oneLine(name);
   if (context.measureText(text).width <= width) return text;
   let shown = text;
   while (shown.length > 1 && context.measureText(`${shown}…`).width > width) shown = shown.slice(0, -1);

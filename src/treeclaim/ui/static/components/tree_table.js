@@ -2,6 +2,7 @@
 /** Trees as a table: what the map shows, for who cannot see it, and to sort. */
 
 import { count, percent } from "../model/numbers.js";
+import { own } from "../model/texts.js";
 import { byImportance, loadOf, loadOfTree } from "../model/totals.js";
 import { treeAddress } from "../routes.js";
 import { Bar } from "./bar.js";
@@ -44,7 +45,7 @@ function Row({ row: { tree, load }, classes }) {
     <th scope="row"><a href=${treeAddress(tree.uuid)}>${tree.name}</a></th>
     <td class="number">${load.load === null ? "–" : percent(load.load)}<span class="of"> ${load.name}</span></td>
     ${classes.map((name) => {
-      const total = tree.totals[name];
+      const total = own(tree.totals, name);
       return html`<td key=${name} class="measure">${total
         ? html`<${Bar} total=${total} /><span class="amount">${count(total.used)} / ${count(total.capacity)}</span>` : "–"}</td>`;
     })}
@@ -60,12 +61,14 @@ function classesOf(trees) {
     .map(([name]) => name).sort(byImportance);
 }
 
+const KEYS = new Map([
+  ["name", ({ tree }) => tree.name],
+  ["load", ({ load }) => load.load ?? -1],
+]);
+
 function ordered(trees, wanted, { by, isUp }) {
   const rows = trees.map((tree) => ({ tree, load: loadOfTree(tree.totals, wanted) }));
-  const key = {
-    name: ({ tree }) => tree.name,
-    load: ({ load }) => load.load ?? -1,
-  }[by] ?? (({ tree }) => loadOf(tree.totals[by]) ?? -1);
+  const key = KEYS.get(by) ?? (({ tree }) => loadOf(own(tree.totals, by)) ?? -1);
   const sign = isUp ? 1 : -1;
   const compare = new Intl.Collator("en", { numeric: true }).compare;
   return rows.sort((one, other) => {

@@ -21,20 +21,20 @@ export class FlavorError extends Error {}
 /**
  * Write the query of a flavor.
  *
- * @param {{vcpus: number, ram: number, disk: number, specs: Record<string, string>}} flavor
+ * @param {{vcpus: number, ram: number, disk: number, specs: Map<string, string>}} flavor
  */
 export function queryOf(flavor) {
-  const groups = new Map([["", { resources: {}, traits: [] }]]);
+  const groups = new Map([["", { resources: new Map(), traits: [] }]]);
   const others = [];
-  for (const [own, name] of Object.entries(OWN)) groups.get("").resources[name] = flavor[own] || 0;
-  for (const [key, value] of Object.entries(flavor.specs)) {
+  for (const [own, name] of Object.entries(OWN)) groups.get("").resources.set(name, flavor[own] || 0);
+  for (const [key, value] of flavor.specs) {
     if (WHOLE.has(key) || GROUPED.test(key)) others.push([key, value]);
     else if (LOOKS_LIKE_KEY.test(key)) readInto(groups, key, value);
     else if (LOOKS_GROUPED.test(key)) throw new FlavorError(`extra spec ${key}: the suffix is neither a number nor _NAME`);
   }
   const pairs = [];
   for (const [suffix, { resources, traits }] of groups) {
-    const amounts = Object.entries(resources).filter(([, amount]) => amount).map(([name, amount]) => `${name}:${amount}`);
+    const amounts = [...resources].filter(([, amount]) => amount).map(([name, amount]) => `${name}:${amount}`);
     if (amounts.length) pairs.push([`resources${suffix}`, amounts.join(",")]);
     if (traits.length) pairs.push([`required${suffix}`, traits.join(",")]);
   }
@@ -45,7 +45,7 @@ function readInto(groups, key, value) {
   const match = KEY.exec(key);
   if (!match) throw new FlavorError(`extra spec ${key}: expected resources[N|_NAME]:CLASS or trait[N|_NAME]:TRAIT`);
   const [, kind, suffix, name] = match;
-  if (!groups.has(suffix)) groups.set(suffix, { resources: {}, traits: [] });
+  if (!groups.has(suffix)) groups.set(suffix, { resources: new Map(), traits: [] });
   const group = groups.get(suffix);
   if (kind === "trait") {
     if (value !== "required" && value !== "forbidden") throw new FlavorError(`extra spec ${key}: ${value} is not required or forbidden`);
@@ -55,7 +55,7 @@ function readInto(groups, key, value) {
   if (!/^[0-9]+$/.test(value)) throw new FlavorError(`extra spec ${key}: ${value} is not an amount`);
   const isOwn = !suffix && Object.values(OWN).includes(name);
   if (!Number(value) && !isOwn) throw new FlavorError(`extra spec ${key}: an amount of 0 only removes VCPU, MEMORY_MB or DISK_GB`);
-  group.resources[name] = Number(value);
+  group.resources.set(name, Number(value));
 }
 
 /**
@@ -97,15 +97,15 @@ function fromJson(text) {
   });
 }
 
-const mapped = (specs) => Object.fromEntries(Object.entries(specs).map(([key, value]) => [key, String(value)]));
+const mapped = (specs) => new Map(Object.entries(specs).map(([key, value]) => [key, String(value)]));
 
 const fromProperties = (text) =>
-  Object.fromEntries([...text.matchAll(/([^\s=,']+)='([^']*)'/g)].map(([, key, value]) => [key, value]));
+  new Map([...text.matchAll(/([^\s=,']+)='([^']*)'/g)].map(([, key, value]) => [key, value]));
 
 function fromText(text) {
   const flavors = [];
   const current = (name) => {
-    flavors.push({ name, vcpus: 0, ram: 0, disk: 0, specs: {} });
+    flavors.push({ name, vcpus: 0, ram: 0, disk: 0, specs: new Map() });
     return flavors.at(-1);
   };
   for (const [number, raw] of text.split(/\r?\n/).entries()) {
@@ -122,8 +122,8 @@ function fromText(text) {
       if (at < 1) throw new FlavorError(`line ${number + 1}: expected KEY=VALUE, NAME: or [NAME]`);
       const flavor = flavors.at(-1)?.query === undefined && flavors.length ? flavors.at(-1) : current("flavor");
       const [key, value] = [line.slice(0, at).trim(), line.slice(at + 1).trim()];
-      if (key in OWN) flavor[key] = Number(value) || 0;
-      else flavor.specs[key] = value;
+      if (Object.hasOwn(OWN, key)) flavor[key] = Number(value) || 0;
+      else flavor.specs.set(key, value);
     }
   }
   return flavors;

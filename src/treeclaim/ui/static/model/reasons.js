@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Why a tree is no candidate, in words (contract page 97, section 3). */
 
+import { own } from "./texts.js";
+
 const WORDS = {
   no_inventory: ({ resource_class: name }) => `has no inventory of ${name ?? "the class"}`,
   amount_unit: ({ resource_class: name, requested }) => `${requested ?? ""} ${name ?? ""} is against min_unit, max_unit or step_size`,
@@ -24,7 +26,7 @@ const listed = (value) => (value === undefined ? "what is asked for" : [value].f
 
 /** Say a reason; one that is not known is shown as it came. */
 export function sentence(reason, detail) {
-  const words = WORDS[reason];
+  const words = own(WORDS, reason);
   if (words) return words(detail ?? {}).replaceAll(/\s+/g, " ");
   return `${reason} ${JSON.stringify(detail)}`;
 }

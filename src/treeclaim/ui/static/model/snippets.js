@@ -2,23 +2,22 @@
 /** A question as others ask it: curl, Python, a flavor. None of them has the token in it. */
 
 import { VERSIONS, VERSION_HEADER } from "../api/client.js";
-import { TraitRule, pairsOf, readQuery } from "./query.js";
-
-const quoted = (text) => `'${text.replaceAll("'", "'\\''")}'`;
+import { TraitRule, encoded, pairsOf, readQuery } from "./query.js";
+import { pythonString, shellComment, shellWord } from "./texts.js";
 
 export const asCurl = (endpoint, query) => [
   "curl -s -H \"X-Auth-Token: $OS_TOKEN\" \\",
-  `  -H ${quoted(`${VERSION_HEADER}: ${VERSIONS}`)} \\`,
-  `  ${quoted(`${endpoint}/allocation_candidates?${query}`)}`,
+  `  -H ${shellWord(`${VERSION_HEADER}: ${VERSIONS}`)} \\`,
+  `  ${shellWord(`${endpoint}/allocation_candidates?${query}`)}`,
 ].join("\n");
 
 export const asPython = (endpoint, query) => [
   "import os",
   "from treeclaim.client import Client",
   "",
-  `with Client(${JSON.stringify(endpoint)}, os.environ["OS_TOKEN"]) as client:`,
+  `with Client(${pythonString(endpoint)}, os.environ["OS_TOKEN"]) as client:`,
   "    answer = client.candidates(",
-  ...pairsOf(query).map(([name, value], index) => `        ${JSON.stringify(`${index ? "&" : ""}${name}=${value}`)}`),
+  ...pairsOf(query).map(([name, value], index) => `        ${pythonString(`${index ? "&" : ""}${encoded(name)}=${encoded(value)}`)}`),
   "    )",
 ].join("\n");
 
@@ -54,7 +53,7 @@ export const asFlavor = (query) => {
   const { lines, left } = asExtraSpecs(query);
   return [
     "openstack flavor set FLAVOR \\",
-    lines.map((line) => `  --property ${quoted(line)}`).join(" \\\n"),
-    ...left.map((item) => `# no extra spec says: ${item}`),
+    lines.map((line) => `  --property ${shellWord(line)}`).join(" \\\n"),
+    ...left.map((item) => shellComment("no extra spec says", item)),
   ].join("\n");
 };

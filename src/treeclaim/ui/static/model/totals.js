@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Totals of resource classes, and loads. */
 
+import { own } from "./texts.js";
+
 /** The choice of the class that is used most, for each tree its own. */
 export const DOMINANT = "";
 
@@ -22,7 +24,7 @@ export function loadOf(total) {
  * @returns {{load: number|null, name: string}} The load, and of which class it is.
  */
 export function loadOfTree(totals, wanted) {
-  if (wanted !== DOMINANT) return { load: loadOf(totals[wanted]), name: wanted };
+  if (wanted !== DOMINANT) return { load: loadOf(own(totals, wanted)), name: wanted };
   let found = { load: null, name: "" };
   for (const [name, total] of Object.entries(totals)) {
     const load = loadOf(total);

@@ -7,6 +7,7 @@ import { html, useAnswer } from "../components/html.js";
 import { Busy, Empty, Failure } from "../components/notices.js";
 import { KINDS, REPAIRABLE } from "../model/findings.js";
 import { count, counted } from "../model/numbers.js";
+import { own } from "../model/texts.js";
 import { consumerAddress, treeAddress } from "../routes.js";
 
 export function AuditPage() {
@@ -26,21 +27,21 @@ function Findings({ findings }) {
       ? `${counted(found.length, "kind")} of finding` : "Nothing is wrong."}</p>
     <div class="findings">
       ${found.map(([kind, finding]) => html`<section key=${kind} class="panel" aria-labelledby=${`kind-${kind}`}>
-        <h2 id=${`kind-${kind}`}>${KINDS[kind] ?? kind} <span class="badge">${count(finding.count)}</span></h2>
+        <h2 id=${`kind-${kind}`}>${own(KINDS, kind) ?? kind} <span class="badge">${count(finding.count)}</span></h2>
         <p class="fine"><code>${kind}</code>${REPAIRABLE.has(kind) && html`: <code>treeclaim audit --repair ${kind}</code> mends it`}</p>
         <${Items} kind=${kind} finding=${finding} /></section>`)}
       ${clean.length > 0 && html`<section class="panel" aria-labelledby="clean-title"><h2 id="clean-title">Looked for, and not found</h2>
-        <ul class="clean">${clean.map(([kind]) => html`<li key=${kind}>${KINDS[kind] ?? kind}</li>`)}</ul></section>`}
+        <ul class="clean">${clean.map(([kind]) => html`<li key=${kind}>${own(KINDS, kind) ?? kind}</li>`)}</ul></section>`}
       ${!all.length && html`<${Empty} title="Nothing was looked at" />`}
     </div>`;
 }
 
 function Items({ kind, finding: { count: number, items } }) {
   const columns = [...new Set(items.flatMap((item) => Object.keys(item)))];
-  return html`<div class="table-box" tabindex="0" role="region" aria-label=${KINDS[kind] ?? kind}><table>
+  return html`<div class="table-box" tabindex="0" role="region" aria-label=${own(KINDS, kind) ?? kind}><table>
     ${items.length < number && html`<caption>the first ${count(items.length)}</caption>`}
     <thead><tr>${columns.map((name) => html`<th key=${name} scope="col">${name.replaceAll("_", " ")}</th>`)}</tr></thead>
-    <tbody>${items.map((item, index) => html`<tr key=${index}>${columns.map((name) => html`<td key=${name}><${Value} name=${name} value=${item[name]} /></td>`)}</tr>`)}</tbody>
+    <tbody>${items.map((item, index) => html`<tr key=${index}>${columns.map((name) => html`<td key=${name}><${Value} name=${name} value=${own(item, name)} /></td>`)}</tr>`)}</tbody>
   </table></div>`;
 }
 

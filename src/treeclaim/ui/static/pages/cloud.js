@@ -14,6 +14,7 @@ import { TreeMap } from "../components/tree_map.js";
 import { TreeTable } from "../components/tree_table.js";
 import { Cloud } from "../model/cloud.js";
 import { count, counted } from "../model/numbers.js";
+import { own } from "../model/texts.js";
 import { DOMINANT, loadOfTree } from "../model/totals.js";
 import { address, treeAddress } from "../routes.js";
 
@@ -37,7 +38,7 @@ function Shown({ cloud, changed, way, route }) {
     location.hash = address("cloud", "", Object.fromEntries(Object.entries(next).filter(([, value]) => value)));
   };
   const { trees, totals } = useMemo(() => ({ trees: cloud.trees, totals: cloud.totals }), [cloud, changed]);
-  const wanted = choice.class ?? DOMINANT;
+  const wanted = own(choice, "class") ?? DOMINANT;
   const sought = (choice.name ?? "").toLowerCase();
   const aggregates = useAggregates(choice.by ?? "", trees.length);
   const groups = useMemo(() => grouped(trees, choice.by ?? "", aggregates.value), [trees, choice.by, aggregates.value]);

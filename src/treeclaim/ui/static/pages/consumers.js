@@ -10,6 +10,7 @@ import { html, useAnswer, useState } from "../components/html.js";
 import { Busy, Empty, Failure } from "../components/notices.js";
 import { counted } from "../model/numbers.js";
 import { amounts } from "../model/trees.js";
+import { own } from "../model/texts.js";
 import { address } from "../routes.js";
 
 const PAGE = 100;
@@ -32,7 +33,7 @@ function Filters({ filters }) {
   };
   return html`<form class="panel" onSubmit=${submit}><div class="controls consumer-filters">
     ${Object.entries(FILTERS).map(([name, title]) => html`<label key=${name}>${title}
-      <input name=${name} value=${filters[name] ?? ""} spellcheck=${false} placeholder=${name === "consumer_type" ? "INSTANCE" : name === "consumer" ? "uuid" : ""} /></label>`)}
+      <input name=${name} value=${own(filters, name) ?? ""} spellcheck=${false} placeholder=${name === "consumer_type" ? "INSTANCE" : name === "consumer" ? "uuid" : ""} /></label>`)}
     <button type="submit" class="primary">Show</button></div></form>`;
 }
 
@@ -69,11 +70,11 @@ async function read(api, query, signal) {
 }
 
 function sum(consumers) {
-  const found = {};
+  const found = new Map();
   for (const { allocations } of consumers) {
     for (const { resources } of Object.values(allocations)) {
-      for (const [name, amount] of Object.entries(resources)) found[name] = (found[name] ?? 0) + amount;
+      for (const [name, amount] of Object.entries(resources)) found.set(name, (found.get(name) ?? 0) + amount);
     }
   }
-  return found;
+  return Object.fromEntries(found);
 }

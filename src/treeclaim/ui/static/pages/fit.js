@@ -7,6 +7,7 @@ import { Session, html, useContext, useState } from "../components/html.js";
 import { Busy, Failure } from "../components/notices.js";
 import { FlavorError, readFlavors } from "../model/flavors.js";
 import { count, counted, shortened } from "../model/numbers.js";
+import { own } from "../model/texts.js";
 import { address } from "../routes.js";
 
 const EXAMPLE = `[m1.large]
@@ -65,7 +66,7 @@ async function fitting(api, flavors) {
   const aggregates = (await endpoints.totalsByAggregate(api)).map(({ uuid }) => uuid).slice(0, MOST_AGGREGATES);
   const body = aggregates.length ? { requests, domains: aggregates } : { requests };
   const { capacity } = await endpoints.capacity(api, body);
-  return flavors.map(({ name, query }) => ({ name, query, ...capacity[name] }));
+  return flavors.map(({ name, query }) => ({ name, query, ...own(capacity, name) }));
 }
 
 function Fitting({ rows }) {

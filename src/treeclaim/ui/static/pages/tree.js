@@ -20,8 +20,15 @@ const MOST_CONSUMERS = 500;
 
 const PARTS = ["inventories", "usages", "traits", "aggregates"];
 
-export const TreePage = ({ route }) =>
-  (route.item ? html`<${OneTree} key=${route.item} uuid=${route.item} />` : html`<${AllTrees} />`);
+const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
+
+export function TreePage({ route: { item } }) {
+  if (!item) return html`<${AllTrees} />`;
+  return UUID.test(item) ? html`<${OneTree} key=${item} uuid=${item} />` : html`<${Heading} title="Tree" /><${NoTree} uuid=${item} />`;
+}
+
+const NoTree = ({ uuid }) => html`<${Empty} title="No such tree">
+  <p>No provider has the uuid <code>${uuid}</code>, or it is gone. <a href=${treeAddress("")}>All trees</a></p><//>`;
 
 function AllTrees() {
   const { value, error, again } = useAnswer((api, signal) => endpoints.totalsByTree(api, {}, signal), []);
@@ -44,8 +51,7 @@ function OneTree({ uuid }) {
   if (error && !value) return html`<${Heading} title="Tree" /><${Failure} error=${error} what="The tree" again=${again} />`;
   if (!value) return html`<${Heading} title="Tree" /><${Busy} what="the tree" />`;
   if (!value.rows.length) {
-    return html`<${Heading} title="Tree" /><${Empty} title="No such tree">
-      <p>No provider has the uuid <code>${uuid}</code>, or it is gone. <a href=${treeAddress("")}>All trees</a></p><//>`;
+    return html`<${Heading} title="Tree" /><${NoTree} uuid=${uuid} />`;
   }
   return html`<${Drawn} value=${value} isBusy=${isBusy} again=${again} />`;
 }

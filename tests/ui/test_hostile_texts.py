@@ -1,0 +1,166 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Names and addresses that somebody else wrote are read in the pages, and in what is copied from them."""
+
+import ast
+import shutil
+import subprocess
+from urllib.parse import quote
+
+import pytest
+
+from tests.cli.hostile import CLASS, CONSUMER, MARK, NAME, OWNER, PAYLOAD, PROVIDER, TRAIT, harm_in
+from tests.cli.hostile import hostile_service as hostile_on
+
+pytestmark = pytest.mark.slow
+
+ROUTES = {
+    "Cloud": ["#/cloud?view=table", f"#/cloud?by={quote(PAYLOAD)}&class={quote(PAYLOAD)}"],
+    "Tree": ["#/tree", f"#/tree/{PROVIDER}", f"#/tree/{quote(NAME)}"],
+    "Ask": [
+        f"#/ask?resources=VCPU:1,{CLASS}:1&required={TRAIT}",
+        f"#/ask?resources=VCPU:99&{quote(PAYLOAD)}={quote(PAYLOAD)}",
+        f"#/ask?resources=VCPU:9,{CLASS}:99",
+    ],
+    "Fit": ["#/fit"],
+    "Consumers": [
+        "#/consumers",
+        f"#/consumers/{CONSUMER}",
+        f"#/consumers?project_id={quote(OWNER)}",
+    ],
+    "Audit": ["#/audit"],
+}
+"""Addresses of each page, by what its link is called."""
+
+WITHOUT_NAMES = ["#/fit"]
+
+SHOWN = """
+() => {
+  const read = [document.title];
+  for (const element of document.body.querySelectorAll("*")) {
+    if (element.closest("pre, textarea")) continue;
+    for (const name of ["title", "aria-label", "alt", "placeholder"]) read.push(element.getAttribute(name) ?? "");
+    for (const node of element.childNodes) if (node.nodeType === Node.TEXT_NODE) read.push(node.data);
+  }
+  return read;
+}
+"""
+"""Each text that a page shows."""
+
+
+@pytest.fixture(scope="module")
+def hostile(tmp_path_factory):
+    """The address of a service whose names are hostile."""
+    with hostile_on(tmp_path_factory.mktemp("hostile")) as (environment, _):
+        yield environment["TREECLAIM_ENDPOINT"]
+
+
+def settled(page):
+    """Wait until nothing more is read."""
+    page.locator("main h1").wait_for()
+    page.wait_for_function("() => !document.querySelector('.busy')")
+
+
+def test_each_page_is_looked_at(visit, hostile):
+    page = visit(hostile).open()
+    assert set(page.locator("nav li").all_inner_texts()) == ROUTES.keys()
+
+
+@pytest.mark.parametrize("route", [route for routes in ROUTES.values() for route in routes])
+def test_what_a_page_shows_can_only_be_read(visit, hostile, route):
+    page = visit(hostile).open(route)
+    settled(page)
+    shown = page.evaluate(SHOWN)
+    assert [text for text in shown if harm_in(text.strip())] == []
+    assert any(MARK in text for text in shown) or route in WITHOUT_NAMES
+
+
+def copied(page, title):
+    page.get_by_role("button", name=title).click()
+    return page.get_by_label(title, exact=True).evaluate("element => element.textContent")
+
+
+@pytest.mark.parametrize("shell", ["sh", "bash", "zsh"])
+def test_what_is_copied_for_a_shell_executes_nothing_of_the_address(
+    visit, hostile, tmp_path, shell
+):
+    if shutil.which(shell) is None:
+        pytest.skip(f"{shell} is not installed")
+    attack = f"x\ntouch pwned\n'; touch pwned; '$(touch pwned)`touch pwned`\\{PAYLOAD}"
+    given = quote(attack)
+    page = visit(hostile).open(
+        f"#/ask?resources=VCPU:1&required=in:{given}&{given}={given}&same_subtree={given}"
+    )
+    settled(page)
+    for name in ("curl", "openstack"):
+        program = tmp_path / name
+        program.write_text('#!/bin/sh\nprintf "%s\\\\0" "$@" >> "$0.told"\n')
+        program.chmod(0o755)
+    for title in ("curl", "flavor extra specs"):
+        text = copied(page, title)
+        # A terminal acts on what has no shape while it is pasted, before any shell.
+        assert harm_in(text) == []
+        environment = {"PATH": f"{tmp_path}:/usr/bin:/bin", "OS_TOKEN": "token", "LANG": "C.UTF-8"}
+        how = {"cwd": tmp_path, "env": environment, "capture_output": True}
+        subprocess.run([shutil.which(shell), "-c", text], check=False, **how)
+        subprocess.run([shutil.which(shell), "-i"], input=text.encode(), check=False, **how)
+    assert not (tmp_path / "pwned").exists()
+    told = (tmp_path / "openstack.told").read_bytes().decode().split("\0")
+    if shell != "sh":
+        assert any(attack.strip() in word for word in told)
+
+
+def test_what_is_copied_for_python_is_a_question_and_nothing_else(visit, hostile):
+    attack = f'x")\nimport os; os.system("false") #{PAYLOAD}\\'
+    page = visit(hostile).open(
+        f"#/ask?resources=VCPU:1&required={quote(attack)}&{quote(attack)}=1"
+    )
+    settled(page)
+    text = copied(page, "Python")
+    assert harm_in(text) == []
+    calls = [node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Call)]
+    assert len(calls) == 2
+    assert len(ast.parse(text).body) == 3
+
+
+BORN_WITH = ("constructor", "__proto__", "toString", "hasOwnProperty", "valueOf")
+"""Names that every object of JavaScript has from its birth."""
+
+
+@pytest.mark.parametrize("name", BORN_WITH)
+def test_names_that_every_object_has_are_names_like_others(visit, cloud, name):
+    visitor = visit(cloud)
+    for route in (
+        f"#/ask?resources=VCPU:1&{name}=1",
+        f"#/ask?resources={name}:1&required={name}&same_subtree={name}",
+        f"#/cloud?class={name}&by={name}&{name}=1",
+        f"#/cloud?class={name}&view=table",
+        f"#/consumers?{name}={name}",
+        f"#/tree/{name}",
+    ):
+        page = visitor.open(route)
+        settled(page)
+        assert "Something went wrong in this page" not in page.inner_text("body"), route
+        assert "NaN" not in page.inner_text("body"), route
+    page = visitor.open(f"#/{name}")
+    visitor.see("There is no page at this address")
+    page = visitor.open("#/fit")
+    page.get_by_role("textbox").fill(f"[{name}]\nvcpus=1\n{name}=1\nresources:{name.upper()}=0")
+    page.get_by_role("button", name="Count").click()
+    page.wait_for_function("() => !document.querySelector('.busy')")
+    page.get_by_role("textbox").fill(f"[{name}]\nvcpus=1\n{name}=1")
+    page.get_by_role("button", name="Count").click()
+    row = page.locator(".fit tbody tr")
+    row.wait_for()
+    assert name in row.inner_text()
+    assert "NaN" not in row.inner_text()
+
+
+@pytest.mark.parametrize(
+    "route", ["#/tree/%", "#/consumers/%E0%A4%A", "#/nowhere", "#/%", "#/ask/%?x"]
+)
+def test_an_address_that_cannot_be_read_is_said_to_be_none(visit, cloud, route):
+    visitor = visit(cloud)
+    page = visitor.open(route)
+    visitor.see("There is no page at this address")
+    page.get_by_role("link", name="The cloud").click()
+    visitor.see("12 trees")
