@@ -2,6 +2,7 @@
 """Who looks for the tests of a folder of src finds them in the folder of the same name."""
 
 from tests.paths import ROOT
+from tools import mutants
 
 SOURCES = ROOT / "src" / "treeclaim"
 TESTS = ROOT / "tests"
@@ -23,6 +24,67 @@ CROSSCUTTING = {
     "wsgi_servers": "other servers than the bundled one",
 }
 """Folders of tests that stand across those of src, each with what it is about."""
+
+
+ELSEWHERE = {
+    "api/description": "api/resources/service/test_openapi.py",
+    "api/protocol/callers": "api/protocol/policy/test_policy.py",
+    "api/protocol/operations": "api/resources/service/test_openapi.py",
+    "api/resources/aggregates": "conformance/gabbits/aggregates.yaml",
+    "api/resources/allocations": "conformance/gabbits/allocations.yaml",
+    "api/resources/classes": "conformance/gabbits/resource-classes.yaml",
+    "api/resources/extension/audit": "api/resources/extension/test_audit.py",
+    "api/resources/extension/batches": "api/resources/extension/test_batches.py",
+    "api/resources/extension/changes": "api/resources/extension/test_watching.py",
+    "api/resources/extension/holders": "api/resources/extension/test_holders.py",
+    "api/resources/extension/listing": "api/resources/extension/test_listing.py",
+    "api/resources/extension/totals": "api/resources/extension/test_totals.py",
+    "api/resources/inventories": "conformance/gabbits/inventories.yaml",
+    "api/resources/reshaper": "conformance/gabbits/reshaper.yaml",
+    "api/resources/traits": "conformance/gabbits/traits.yaml",
+    "api/resources/usages": "conformance/gabbits/usages.yaml",
+    "client/copying": "client/test_copy.py",
+    "client/loading": "client/test_load.py",
+    "client/requests": "client/test_flavors.py",
+    "forest/order/terms": "forest/order/test_best_first.py",
+    "forest/placing/counting": "forest/placing/test_counting_ends.py",
+    "forest/question": "forest/solve/test_remembering.py",
+    "forest/solve/partial": "forest/solve/test_worlds.py",
+    "forest/table/texts": "forest/listing/test_texts.py",
+    "model/extension": "conformance/test_extension.py",
+    "replica/children": "replica/test_children.py",
+    "replica/lanes": "replica/test_lanes.py",
+    "server/connection": "server/test_hostile_clients.py",
+    "server/http": "server/test_speaking_http.py",
+    "server/processes": "cli/test_serve.py",
+    "server/sharing": "server/test_shared_memory.py",
+    "store/audit": "api/resources/extension/test_audit.py",
+    "store/database/connecting": "store/database/test_sqlite_file.py",
+    "store/database/dialects": "store/database/test_mariadb_settings.py",
+    "store/database/failures": "store/database/test_outages.py",
+    "store/operations/allocations": "store/operations/test_statements.py",
+    "store/operations/batches": "api/resources/extension/test_batches.py",
+    "store/operations/catalogue": "faults/test_locks.py",
+    "store/operations/locks": "faults/test_locks.py",
+    "store/operations/providers": "store/operations/test_statements.py",
+    "store/schema/migrations": "store/schema/test_feed_migration.py",
+    "store/schema/migrations/versions": "store/schema/test_feed_migration.py",
+    "watching": "api/resources/extension/test_watching.py",
+}
+"""Folders of src without a folder of tests, each with the tests to begin with: what one of these does
+is seen through another folder, as what a noun answers is over HTTP."""
+
+
+def folders_of_src():
+    """Every folder with a module in it, as a path below that of all sources."""
+    files = (path for path in SOURCES.rglob("*.py") if path.name != "__init__.py")
+    folders = {path.parent.relative_to(SOURCES) for path in files}
+    return sorted(str(folder) for folder in folders if folder.parts)
+
+
+def has_own_tests(folder):
+    """Whether there are tests in the folder of the same name, or below it."""
+    return any((TESTS / folder).rglob("test_*.py"))
 
 
 def folders_of_tests():
@@ -48,3 +110,30 @@ def test_every_folder_of_tests_is_a_folder_of_src_or_said_to_stand_across():
 
 def test_every_folder_that_is_said_to_stand_across_exists():
     assert [name for name in CROSSCUTTING if not (TESTS / name).is_dir()] == []
+
+
+def test_every_folder_of_src_has_its_tests_or_says_where_they_are():
+    untested = [
+        folder
+        for folder in folders_of_src()
+        if not has_own_tests(folder) and folder not in ELSEWHERE
+    ]
+    assert untested == []
+
+
+def test_what_is_said_to_be_tested_elsewhere_is():
+    for folder, tests in ELSEWHERE.items():
+        assert folder in folders_of_src()
+        assert not has_own_tests(folder), f"{folder} has tests of its own"
+        assert (TESTS / tests).is_file()
+
+
+def test_mutants_are_made_of_every_room():
+    rooms = {path.name for path in SOURCES.iterdir() if list(path.rglob("*.py"))}
+    modules = {path.name for path in SOURCES.glob("*.py") if path.name != "__init__.py"}
+    assert rooms | modules == {room for room in mutants.ROOMS if "/" not in room}
+    for folder in folders_of_src():
+        assert mutants.tests_of(folder)
+    named = {tests for row in mutants.ROOMS.values() for tests in row}
+    assert [tests for tests in sorted(named) if not (ROOT / tests).exists()] == []
+    assert [room for room in mutants.ROOMS if not (SOURCES / room).exists()] == []
