@@ -21,13 +21,13 @@ export class FlavorError extends Error {}
 /**
  * Write the query of a flavor.
  *
- * @param {{vcpus: number, ram: number, disk: number, specs: Map<string, string>}} flavor
+ * @param {{vcpus: number, ram: number, disk: number, specs: Record<string, string>}} flavor
  */
 export function queryOf(flavor) {
   const groups = new Map([["", { resources: new Map(), traits: [] }]]);
   const others = [];
   for (const [own, name] of Object.entries(OWN)) groups.get("").resources.set(name, flavor[own] || 0);
-  for (const [key, value] of flavor.specs) {
+  for (const [key, value] of Object.entries(flavor.specs)) {
     if (WHOLE.has(key) || GROUPED.test(key)) others.push([key, value]);
     else if (LOOKS_LIKE_KEY.test(key)) readInto(groups, key, value);
     else if (LOOKS_GROUPED.test(key)) throw new FlavorError(`extra spec ${key}: the suffix is neither a number nor _NAME`);
@@ -97,15 +97,15 @@ function fromJson(text) {
   });
 }
 
-const mapped = (specs) => new Map(Object.entries(specs).map(([key, value]) => [key, String(value)]));
+const mapped = (specs) => Object.fromEntries(Object.entries(specs).map(([key, value]) => [key, String(value)]));
 
 const fromProperties = (text) =>
-  new Map([...text.matchAll(/([^\s=,']+)='([^']*)'/g)].map(([, key, value]) => [key, value]));
+  Object.fromEntries([...text.matchAll(/([^\s=,']+)='([^']*)'/g)].map(([, key, value]) => [key, value]));
 
 function fromText(text) {
   const flavors = [];
   const current = (name) => {
-    flavors.push({ name, vcpus: 0, ram: 0, disk: 0, specs: new Map() });
+    flavors.push({ name, vcpus: 0, ram: 0, disk: 0, specs: Object.create(null) });
     return flavors.at(-1);
   };
   for (const [number, raw] of text.split(/\r?\n/).entries()) {
@@ -123,7 +123,7 @@ function fromText(text) {
       const flavor = flavors.at(-1)?.query === undefined && flavors.length ? flavors.at(-1) : current("flavor");
       const [key, value] = [line.slice(0, at).trim(), line.slice(at + 1).trim()];
       if (Object.hasOwn(OWN, key)) flavor[key] = Number(value) || 0;
-      else flavor.specs.set(key, value);
+      else flavor.specs[key] = value;
     }
   }
   return flavors;
