@@ -65,6 +65,11 @@ class Entry:
     children: "Sequence[Entry] | None"
 
 
+def as_written(name: str) -> str:
+    """Return a name as an entry has to have it, for it to be that name when it is filled in."""
+    return name.replace("{", "{{").replace("}", "}}")
+
+
 def filled_in(name: str, number: int, parent: str) -> str:
     """Return a name with its places filled in."""
 

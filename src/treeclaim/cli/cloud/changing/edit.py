@@ -2,6 +2,7 @@
 """`treeclaim edit`: a provider's inventories, traits and aggregates in an editor."""
 
 import argparse
+import math
 import os
 import shlex
 import subprocess
@@ -24,6 +25,7 @@ from treeclaim.client.loading.changes import Action, Change, State
 from treeclaim.client.loading.plan import PARTS, make_plan, read_state, state_of
 from treeclaim.client.topology import Topology, TopologyError, parse_topology
 from treeclaim.client.topology.document import Problem
+from treeclaim.client.topology.entries import as_written
 from treeclaim.model.texts import one_line
 
 _EDITOR = "vi"
@@ -162,7 +164,7 @@ class _ChangedMeanwhileError(Exception):
 
 def _text_of(state: State) -> str:
     entry = {
-        "name": state.name,
+        "name": as_written(state.name),
         "uuid": state.uuid,
         "inventories": {
             name: dict(inventory) for name, inventory in (state.inventories or {}).items()
@@ -170,7 +172,11 @@ def _text_of(state: State) -> str:
         "traits": sorted(state.traits or ()),
         "aggregates": sorted(state.aggregates or ()),
     }
-    return yaml.safe_dump({"providers": [entry]}, sort_keys=False, allow_unicode=True)
+    # In quotes and escaped, what has no shape comes back as it is, and does nothing in the editor.
+    is_plain = state.name.isprintable()
+    return yaml.safe_dump(
+        {"providers": [entry]}, sort_keys=False, allow_unicode=is_plain, width=math.inf
+    )
 
 
 def _with_notes(text: str, name: str, notes: Sequence[str]) -> str:

@@ -1,0 +1,132 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is read, and written again without a change, changes nothing: by edit, load and copy."""
+
+import json
+import uuid
+
+import pytest
+import yaml
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from tests.cli.hostile import NAME
+from tests.cli.services import client_in, served, succeed
+from treeclaim.cli.cloud.changing.edit import _edited, _text_of, _with_notes
+from treeclaim.client.loading.changes import State, changed_parts, is_moved, wanted
+from treeclaim.client.topology import parse_topology
+from treeclaim.client.topology.entries import as_written
+
+HOSTILE = (
+    "host-{n}", "{{n:03}}", "}{", "{parent}", "{", "# no comment", "a: b", "- a", "null", "1_000", "0o17",
+    "2026-11-24", "'", '"', "a\n# b\n\n", " a ", "\t", "\x85", "\u2028", "\ufeff", "%", "&a", "*a", "!!str a",
+    "<<", "~", "[", "\\", "a\r", "true", NAME,
+)  # fmt: skip
+CHARACTERS = st.characters(exclude_categories=["Cs"], exclude_characters="\0")
+NAMES = st.one_of(
+    st.sampled_from(HOSTILE),
+    st.text(CHARACTERS, min_size=1, max_size=200),
+    st.text(st.sampled_from("{}n:03 parent#'\"\n\x85\\"), min_size=1, max_size=12),
+)
+WORDS = st.one_of(
+    st.sampled_from(["NO", "ON", "Y", "NULL", "1_000", "0X1F", "_", "CUSTOM_E1", "1E5", "0"]),
+    st.from_regex(r"[A-Z0-9_]{1,20}", fullmatch=True).filter(lambda word: word != "CUSTOM_"),
+)
+INVENTORIES = st.builds(
+    lambda total, ratio, step: {
+        "total": total,
+        "reserved": 0,
+        "min_unit": 1,
+        "max_unit": total,
+        "step_size": step,
+        "allocation_ratio": ratio,
+    },
+    st.integers(1, 2_147_483_647),
+    st.floats(0, 3e38),
+    st.integers(1, 1000),
+)
+STATES = st.builds(
+    State,
+    uuid=st.uuids().map(str),
+    name=NAMES,
+    generation=st.just(1),
+    parent=st.none(),
+    inventories=st.dictionaries(WORDS, INVENTORIES, max_size=3),
+    traits=st.frozensets(WORDS, max_size=3),
+    aggregates=st.frozensets(st.uuids().map(str), max_size=3),
+)
+
+
+@given(STATES)
+@example(State(str(uuid.UUID(int=1)), "host-{n}", None, 1, {}, frozenset(), frozenset()))
+def test_what_the_editor_shows_is_what_is_there(state):
+    text = _text_of(state)
+    (planned,) = parse_topology(text, "edited").providers
+    after = wanted(state, planned, state.parent, prune=True)
+    assert (after.name, planned.uuid) == (state.name, state.uuid)
+    assert changed_parts(state, after) == []
+    assert not is_moved(state, after)
+
+
+@given(STATES, st.lists(NAMES, max_size=3))
+def test_what_the_editor_shows_comes_back_without_its_comments(tmp_path_factory, state, notes):
+    file = tmp_path_factory.getbasetemp() / "edited.yaml"
+    text = _text_of(state)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("EDITOR", "true")
+        assert _edited(file, _with_notes(text, state.name, notes)) == text
+
+
+@given(NAMES)
+def test_a_name_is_what_it_is_written_as(name):
+    document = yaml.safe_dump({"providers": [{"name": as_written(name)}]})
+    assert [each.name for each in parse_topology(document, "file").providers] == [name]
+
+
+@pytest.fixture(scope="module")
+def places(tmp_path_factory):
+    """Two services, the first with providers of hostile names."""
+    folders = tmp_path_factory.mktemp("one"), tmp_path_factory.mktemp("other")
+    with served(folders[0]) as one, served(folders[1]) as other:
+        with client_in(one) as client:
+            for name in HOSTILE:
+                client.call("POST", "/resource_providers", json={"name": name})
+        yield one, other
+
+
+def names_in(environment):
+    with client_in(environment) as client:
+        return {row["uuid"]: row["name"] for row in client.providers()}
+
+
+def test_an_edit_of_something_else_leaves_the_name(places, tmp_path):
+    environment, _ = places
+    before = names_in(environment)
+    editor = tmp_path / "editor"
+    editor.write_text('#!/bin/sh\nsed -i "s/traits: .*/traits: [CUSTOM_EDITED]/" "$1"\n')
+    editor.chmod(0o755)
+    for own in before:
+        told = succeed(environment | {"EDITOR": str(editor)}, "edit", own)
+        assert "CUSTOM_EDITED" in told
+        assert "name" not in told.partition("\n")[2]
+    assert names_in(environment) == before
+
+
+def test_a_file_of_what_is_there_loads_as_no_change(places, tmp_path):
+    environment, _ = places
+    entries = [
+        {"name": as_written(name), "uuid": own} for own, name in names_in(environment).items()
+    ]
+    file = tmp_path / "topology.yaml"
+    file.write_text(yaml.safe_dump({"providers": entries}))
+    told = succeed(environment, "load", str(file), "--dry-run", "--prune")
+    assert told == f"0 would be created, 0 changed, 0 deleted, {len(HOSTILE)} unchanged\n"
+
+
+def test_a_copy_has_the_same_names_and_no_difference(places):
+    one, other = places
+    ends = ["--from", one["TREECLAIM_ENDPOINT"], "--to", other["TREECLAIM_ENDPOINT"]]
+    assert "The target has everything" in succeed(one, "copy", *ends)
+    assert names_in(other) == names_in(one)
+    assert "The target has everything" in succeed(one, "copy", *ends, "--compare")
+    assert set(names_in(other).values()) == set(HOSTILE)
+    assert json.dumps(sorted(names_in(other))) == json.dumps(sorted(names_in(one)))
