@@ -305,6 +305,40 @@ def test_a_generation_that_is_given_must_hold(cloud):
     assert by_name(cloud)["host"]["traits"] == []
 
 
+def test_the_status_of_a_refusal_does_not_depend_on_the_order(cloud):
+    applied(cloud, entry("host"), entry("other"))
+    stale = {"name": "host", "generation": 7}
+    unknown = {"name": "other", "traits": ["CUSTOM_NOBODY"]}
+    for order in itertools.permutations((stale, unknown)):
+        errors = cloud.post(PATH, {"providers": list(order)}, status=400)["errors"]
+        assert [error["status"] for error in errors] == [400, 409]
+
+
+def test_a_provider_and_what_was_above_it_change_places_in_any_order(cloud):
+    for order in itertools.permutations(
+        (
+            {"uuid": uuid_of("a"), "name": "b", "parent_provider_uuid": uuid_of("b")},
+            {"uuid": uuid_of("b"), "name": "a", "parent_provider_uuid": None},
+        )
+    ):
+        applied(cloud, entry("a", parent_provider_uuid=None))
+        applied(cloud, entry("b", parent_provider_uuid=uuid_of("a")), entry("other"))
+        applied(cloud, entry("c", parent_provider_uuid=uuid_of("b")))
+        answer = applied(cloud, *order)
+        assert {one["result"] for one in answer} == {"changed"}
+        shown = by_name(cloud)
+        assert shown["b"]["uuid"] == uuid_of("a")
+        assert shown["b"]["parent_provider_uuid"] == shown["a"]["uuid"] == uuid_of("b")
+        roots = {shown[name]["root_provider_uuid"] for name in "abc"}
+        assert roots == {uuid_of("b")}
+        # Back to where they were.
+        applied(
+            cloud,
+            {"uuid": uuid_of("b"), "name": "b", "parent_provider_uuid": uuid_of("a")},
+            {"uuid": uuid_of("a"), "name": "a", "parent_provider_uuid": None},
+        )
+
+
 def test_a_dry_run_tells_and_does_nothing(cloud):
     applied(cloud, entry("host"))
     before = listed(cloud)

@@ -65,10 +65,8 @@ def apply(
         _create_names(transaction, entries)
     class_ids = parts.known_classes(transaction, targets, problems)
     trait_ids = parts.known_traits(transaction, targets, problems)
-    placing.create(transaction, targets, problems)
-    there = [target for target in targets if target.provider is not None]
-    placing.move(transaction, there, problems)
-    parts.set_inventories(transaction, there, class_ids, problems)
+    placing.place(transaction, targets, problems)
+    parts.set_inventories(transaction, targets, class_ids, problems)
     if problems:
         problems.sort(key=lambda problem: problem.index)
         raise BatchRefusedError(problems[:MOST_PROBLEMS])

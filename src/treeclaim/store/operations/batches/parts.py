@@ -111,6 +111,9 @@ def set_inventories(
             if name in class_ids
         }
         problems += _too_small(target)
+        if target.provider is None:
+            # It was not created, because something is wrong.
+            continue
         before = present.get(target.row.id, {})
         if wanted == before:
             continue

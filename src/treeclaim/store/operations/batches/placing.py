@@ -1,17 +1,26 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Creates the new providers of a batch, parents before their children, and moves the others."""
+"""Creates, renames and moves the providers of a batch, judged by what is in the end."""
 
-from collections.abc import Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
 
 import sqlalchemy as sa
 
-from treeclaim.model.errors import InvalidParentError, TreeclaimError
+from treeclaim.model.errors import InvalidParentError
 from treeclaim.model.extension.batch import Problem, Unnamed
-from treeclaim.store.database.transactions import RetryTransactionError, WriteTransaction
+from treeclaim.model.extension.news import Part
+from treeclaim.store.database.transactions import (
+    ReadTransaction,
+    RetryTransactionError,
+    WriteTransaction,
+    chunks,
+)
+from treeclaim.store.operations.batches.hierarchy import Hierarchy
 from treeclaim.store.operations.batches.targets import Target
 from treeclaim.store.operations.locks.provider_rows import lock_providers
-from treeclaim.store.operations.providers import providers
-from treeclaim.store.operations.providers.trees import lock_parent
+from treeclaim.store.operations.providers.trees import lock_shapes, set_root
 from treeclaim.store.schema.tables import resource_providers
 
 _INSERT = sa.insert(resource_providers)
@@ -23,136 +32,267 @@ _OWN_ROOT = (
     )
     .values(root_provider_id=resource_providers.c.id)
 )
+_ROWS = sa.select(
+    resource_providers.c.id,
+    resource_providers.c.uuid,
+    resource_providers.c.parent_provider_id,
+    sa.func.coalesce(resource_providers.c.root_provider_id, resource_providers.c.id).label("root"),
+)
+_UPDATE = (
+    sa.update(resource_providers)
+    .where(resource_providers.c.id == sa.bindparam("provider_id"))
+    .values(
+        name=sa.bindparam("new_name"),
+        parent_provider_id=sa.bindparam("new_parent"),
+        updated_at=sa.bindparam("at"),
+    )
+)
+_WITHOUT_NAME = (
+    sa.update(resource_providers)
+    .where(resource_providers.c.id.in_(sa.bindparam("ids", expanding=True)))
+    .values(name=None)
+)
 _NO_PARENT = "parent provider UUID does not exist."
 _OWN_PARENT = "parent provider UUID cannot be same as UUID."
 _LOOP = "creating loop in the provider tree is not allowed."
 
 
-def create(
+@dataclass(slots=True)
+class _Places:
+    """Which providers there are, and where they are to be.
+
+    Attributes:
+        wanted: Parent by uuid, of those that get another one or are new.
+        ids: Ids by uuid, of all that are known.
+        roots: Ids of roots by uuid, as they are before.
+        before: Parent by uuid, of all in the trees that are changed.
+    """
+
+    wanted: dict[str, str | None]
+    ids: dict[str, int] = field(default_factory=dict)
+    roots: dict[str, int] = field(default_factory=dict)
+    before: dict[str, str | None] = field(default_factory=dict)
+
+    def note(self, rows: Iterable[Any]) -> None:
+        """Note rows of providers."""
+        for row in rows:
+            self.ids[row.uuid] = row.id
+            self.roots[row.uuid] = row.root
+
+    @property
+    def hierarchy(self) -> Hierarchy:
+        """Return what is above what."""
+        return Hierarchy(self.before, self.wanted)
+
+
+def place(
     transaction: WriteTransaction, targets: Sequence[Target], problems: list[Problem]
 ) -> None:
-    """Create the new providers; those with something wrong about their parent are noted."""
-    waiting = {target.uuid: target for target in targets if target.is_new}
-    known = {target.uuid: target for target in targets}
-    for target in list(waiting.values()):
-        if _parent(target) == target.uuid:
-            problems.append(Problem(target.index, InvalidParentError(_OWN_PARENT)))
-            del waiting[target.uuid]
-    parents = _outer_parents(transaction, waiting, known, problems)
-    while waiting:
-        ready = [target for target in waiting.values() if _is_ready(target, known, waiting)]
-        if not ready:
-            # Whoever waits for somebody who was refused waits in a circle or in vain.
-            problems += [
-                Problem(target.index, InvalidParentError(_LOOP)) for target in waiting.values()
-            ]
-            return
-        _insert(transaction, ready, known, parents)
-        for target in ready:
-            del waiting[target.uuid]
+    """Create, rename and move providers, or note what is wrong about their parents.
+
+    Nothing is written if there is any problem.
+
+    Raises:
+        RetryTransactionError: if a tree has changed before it was locked.
+    """
+    places = _Places(_wanted(transaction, targets))
+    faults = _unknown_parents(transaction, targets, places)
+    _read_trees(transaction, targets, places)
+    circles = places.hierarchy.on_circles()
+    faults |= dict.fromkeys(circles & places.wanted.keys() - faults.keys(), _LOOP)
+    problems += [
+        Problem(target.index, InvalidParentError(faults[target.uuid]))
+        for target in targets
+        if target.uuid in faults
+    ]
+    if problems:
+        return
+    _release_names(transaction, targets)
+    _create(transaction, {target.uuid: target for target in targets if target.is_new}, places)
+    existing = [target for target in targets if not target.is_new]
+    _rename_and_move(transaction, existing, places)
+    _set_roots(transaction, existing, places)
 
 
-def _parent(target: Target) -> str | None:
-    parent = target.entry.parent
-    return None if isinstance(parent, Unnamed) else parent
+def _wanted(transaction: ReadTransaction, targets: Sequence[Target]) -> dict[str, str | None]:
+    """Return the parents of those that are new or get another one."""
+    wanted: dict[str, str | None] = {}
+    named: list[tuple[Target, str | None]] = []
+    for target in targets:
+        parent = target.entry.parent
+        if target.is_new:
+            wanted[target.uuid] = None if isinstance(parent, Unnamed) else parent
+        elif not isinstance(parent, Unnamed):
+            named.append((target, parent))
+    ids = {target.row.parent_id for target, _ in named if target.row.parent_id is not None}
+    uuids = {row.id: row.uuid for row in _rows(transaction, resource_providers.c.id, ids)}
+    for target, parent in named:
+        present = target.row.parent_id
+        if parent != (None if present is None else uuids.get(present)):
+            wanted[target.uuid] = parent
+    return wanted
 
 
-def _is_ready(target: Target, known: Mapping[str, Target], waiting: Mapping[str, Target]) -> bool:
-    parent = _parent(target)
-    return parent is None or parent not in known or parent not in waiting
+def _unknown_parents(
+    transaction: WriteTransaction, targets: Sequence[Target], places: _Places
+) -> dict[str, str]:
+    """Lock the trees that get or lose somebody; return what is wrong about parents, by child."""
+    faults = {
+        target.uuid: _OWN_PARENT
+        for target in targets
+        if target.is_new and places.wanted[target.uuid] == target.uuid
+    }
+    mine = {target.uuid for target in targets}
+    parents = {parent for parent in places.wanted.values() if parent is not None}
+    for target in targets:
+        if not target.is_new:
+            places.ids[target.uuid] = target.row.id
+            places.roots[target.uuid] = target.row.root_id
+    places.note(_rows(transaction, resource_providers.c.uuid, parents - mine))
+    there = {uuid: places.roots[uuid] for uuid in parents if uuid in places.roots}
+    moved = {places.roots[uuid] for uuid in places.wanted if uuid in places.roots}
+    if roots := {*there.values(), *moved}:
+        lock_shapes(transaction, roots)
+    outside = there.keys() - mine
+    again = _rows(transaction, resource_providers.c.uuid, outside)
+    if {row.uuid: row.root for row in again} != {uuid: there[uuid] for uuid in outside}:
+        raise RetryTransactionError
+    unknown = {
+        uuid: _NO_PARENT
+        for uuid, parent in places.wanted.items()
+        if parent is not None and parent not in mine and parent not in there
+    }
+    return unknown | faults
 
 
-def _outer_parents(
-    transaction: WriteTransaction,
-    waiting: dict[str, Target],
-    known: Mapping[str, Target],
-    problems: list[Problem],
-) -> dict[str, tuple[int, int]]:
-    """Lock the trees of parents that exist; return id and root of each by uuid."""
-    found: dict[str, tuple[int, int]] = {}
-    for target in list(waiting.values()):
-        uuid = _parent(target)
-        if uuid is None or uuid in found or (uuid in known and known[uuid].is_new):
-            continue
-        try:
-            parent = lock_parent(transaction, uuid)
-        except InvalidParentError:
-            problems.append(Problem(target.index, InvalidParentError(_NO_PARENT)))
-            del waiting[target.uuid]
-        else:
-            found[uuid] = (parent.id, parent.root_id)
-    return found
+def _read_trees(transaction: ReadTransaction, targets: Sequence[Target], places: _Places) -> None:
+    """Read the trees that lose somebody, and those that get somebody who was there."""
+    roots = set()
+    for target in targets:
+        if not target.is_new and target.uuid in places.wanted:
+            roots.add(target.row.root_id)
+            parent = places.wanted[target.uuid]
+            if parent in places.roots:
+                roots.add(places.roots[parent])
+    rows = [
+        *_rows(transaction, resource_providers.c.root_provider_id, roots),
+        # A root that does not say so, from before roots were written.
+        *_rows(transaction, resource_providers.c.id, roots),
+    ]
+    places.note(rows)
+    uuids = {row.id: row.uuid for row in rows}
+    for row in rows:
+        above = row.parent_provider_id
+        places.before[row.uuid] = None if above is None else uuids.get(above)
 
 
-def _insert(
-    transaction: WriteTransaction,
-    ready: Sequence[Target],
-    known: Mapping[str, Target],
-    parents: Mapping[str, tuple[int, int]],
-) -> None:
-    """Insert some providers whose parents exist, and lock them."""
-    rows = []
-    for target in ready:
-        uuid = _parent(target)
-        parent_id = root_id = None
-        if uuid is not None and uuid in parents:
-            parent_id, root_id = parents[uuid]
-        elif uuid is not None:
-            parent_id, root_id = known[uuid].row.id, known[uuid].row.root_id
-        rows.append(
+def _rows(
+    transaction: ReadTransaction, column: sa.ColumnElement[Any], values: Collection[Any]
+) -> list[Any]:
+    """Return the rows of providers with exactly some values of a column."""
+    return [
+        row
+        for chunk in chunks(sorted(values))
+        for row in transaction.rows(_ROWS.where(column.in_(chunk)))
+        # Some collations match other spellings too.
+        if column is not resource_providers.c.uuid or row.uuid in values
+    ]
+
+
+def _release_names(transaction: WriteTransaction, targets: Sequence[Target]) -> None:
+    """Take their names from those that hand them over, so that no name is there twice meanwhile."""
+    taken = {target.entry.name for target in targets if target.entry.name is not None}
+    handing = [
+        target.row.id
+        for target in targets
+        if not target.is_new and target.is_renamed and target.row.name in taken
+    ]
+    for ids in chunks(sorted(handing)):
+        transaction.execute(_WITHOUT_NAME, ids=ids)
+
+
+def _create(transaction: WriteTransaction, new: Mapping[str, Target], places: _Places) -> None:
+    """Insert the new providers, those above before those below, and lock them."""
+    tops = places.hierarchy.tops(new.keys())
+    for uuids in places.hierarchy.waves(new):
+        rows = [
             {
-                "uuid": target.uuid,
-                "name": target.entry.name,
+                "uuid": uuid,
+                "name": new[uuid].entry.name,
                 "generation": 0,
-                "parent_provider_id": parent_id,
-                "root_provider_id": root_id,
+                "parent_provider_id": _id(places, places.wanted[uuid]),
+                "root_provider_id": None if tops[uuid] == uuid else _root(places, tops[uuid]),
                 "created_at": transaction.now,
             }
-        )
-    transaction.execute_each(_INSERT, rows)
-    uuids = [target.uuid for target in ready]
-    transaction.execute(_OWN_ROOT, uuids=uuids)
-    found = {row.uuid: row for row in lock_providers(transaction, uuids)}
-    if len(found) != len(ready):
-        raise RetryTransactionError
-    for target in ready:
-        target.provider = found[target.uuid]
-    transaction.touch_providers(row.id for row in found.values())
+            for uuid in uuids
+        ]
+        transaction.execute_each(_INSERT, rows)
+        transaction.execute(_OWN_ROOT, uuids=uuids)
+        found = {row.uuid: row for row in lock_providers(transaction, uuids)}
+        if len(found) != len(uuids):
+            raise RetryTransactionError
+        for uuid in uuids:
+            new[uuid].provider = found[uuid]
+            places.ids[uuid] = found[uuid].id
+        transaction.touch_providers(row.id for row in found.values())
 
 
-def move(
-    transaction: WriteTransaction, targets: Sequence[Target], problems: list[Problem]
+def _id(places: _Places, uuid: str | None) -> int | None:
+    return None if uuid is None else places.ids[uuid]
+
+
+def _root(places: _Places, top: str) -> int:
+    """Return the id of the root, of the highest known provider."""
+    is_changed = top in places.before or top in places.wanted
+    return places.ids[top] if is_changed else places.roots[top]
+
+
+def _rename_and_move(
+    transaction: WriteTransaction, targets: Sequence[Target], places: _Places
 ) -> None:
-    """Rename and move the providers that existed."""
+    """Write names and parents of providers that were there."""
+    different = [target for target in targets if target.is_renamed or target.uuid in places.wanted]
+    for target in different:
+        row = target.row
+        if target.is_renamed:
+            target.changed.append("name")
+            row.name = target.entry.name or row.name
+        if target.uuid in places.wanted:
+            target.changed.append("parent_provider_uuid")
+            row.parent_id = _id(places, places.wanted[target.uuid])
+    transaction.execute_each(
+        _UPDATE,
+        (
+            {
+                "provider_id": target.row.id,
+                "new_name": target.row.name,
+                "new_parent": target.row.parent_id,
+                "at": transaction.now,
+            }
+            for target in different
+        ),
+    )
+    transaction.touch_providers((target.row.id for target in different), Part.PROVIDER)
+
+
+def _set_roots(transaction: WriteTransaction, targets: Sequence[Target], places: _Places) -> None:
+    """Write the roots of all that move along, and tell the feed from which tree they come."""
+    moved = {target.uuid for target in targets if target.uuid in places.wanted}
+    along = places.hierarchy.moved_along(moved)
+    tops = places.hierarchy.tops(along)
+    uuids = {places.ids[uuid]: uuid for uuid in places.before}
+    new_roots: defaultdict[int, set[int]] = defaultdict(set)
+    trees: defaultdict[int, list[int]] = defaultdict(list)
+    for uuid in along:
+        root = _root(places, tops[uuid])
+        if root != places.roots[uuid]:
+            new_roots[root].add(places.ids[uuid])
+        trees[places.roots[uuid]].append(places.ids[uuid])
+    for root, ids in sorted(new_roots.items()):
+        for chunk in chunks(sorted(ids)):
+            set_root(transaction, set(chunk), root)
+    for root, ids_of_tree in trees.items():
+        transaction.touch_providers(sorted(ids_of_tree), Part.PROVIDER, tree=uuids.get(root))
     for target in targets:
-        if target.is_new:
-            continue
-        try:
-            _move(transaction, target)
-        except TreeclaimError as error:
-            problems.append(Problem(target.index, error))
-
-
-def _move(transaction: WriteTransaction, target: Target) -> None:
-    entry, row = target.entry, target.row
-    is_renamed = entry.name is not None and entry.name != row.name
-    parent: str | providers.KeepParent | None = providers.KeepParent.KEEP
-    if not isinstance(entry.parent, Unnamed) and _parent_uuid(transaction, row.parent_id) != (
-        entry.parent
-    ):
-        parent = entry.parent
-    if not is_renamed and isinstance(parent, providers.KeepParent):
-        return
-    providers.update(transaction, target.uuid, name=entry.name or row.name, parent=parent)
-    if is_renamed:
-        target.changed.append("name")
-    if not isinstance(parent, providers.KeepParent):
-        target.changed.append("parent_provider_uuid")
-
-
-def _parent_uuid(transaction: WriteTransaction, parent_id: int | None) -> str | None:
-    if parent_id is None:
-        return None
-    named = sa.select(resource_providers.c.uuid).where(resource_providers.c.id == parent_id)
-    found: str | None = transaction.scalar(named)
-    return found
+        if target.uuid in along:
+            target.row.root_id = _root(places, tops[target.uuid])

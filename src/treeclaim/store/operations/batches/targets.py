@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Which provider each entry of a batch is about, locked where it exists."""
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 
 import sqlalchemy as sa
@@ -48,6 +50,17 @@ class Target:
     changed: list[str] = field(default_factory=list)
 
     @property
+    def is_renamed(self) -> bool:
+        """Tell whether a provider that was there gets another name; False once it has it."""
+        return self.entry.name is not None and self.entry.name != self.row.name
+
+    @property
+    def final_name(self) -> str | None:
+        """Return the name in the end, None if there is none."""
+        there = None if self.provider is None else self.provider.name
+        return there if self.entry.name is None else self.entry.name
+
+    @property
     def row(self) -> LockedProvider:
         """Return the locked row of a provider that exists by now."""
         if self.provider is None:
@@ -58,26 +71,43 @@ class Target:
 def targets_of(
     transaction: WriteTransaction, entries: Sequence[BatchEntry], problems: list[Problem]
 ) -> list[Target]:
-    """Find and lock the providers of all entries; record every fault."""
+    """Find and lock the providers of all entries; record every fault.
+
+    What an entry is about is judged by what was there before the call, and names by who has them in
+    the end.
+
+    Returns:
+        Those without a fault.
+    """
     holders = _holders(transaction, [entry.name for entry in entries if entry.name is not None])
     uuids = [_uuid_of(entry, holders) for entry in entries]
     rows = _locked(transaction, [uuid for uuid in uuids if uuid is not None])
     found: list[Target] = []
     first: dict[str, int] = {}
-    names: dict[str, int] = {}
     for index, (entry, uuid) in enumerate(zip(entries, uuids, strict=True)):
         if uuid is None:
             problems.append(Problem(index, UnknownNameError(entry.name or "")))
-            continue
-        target = Target(index, entry, uuid, rows.get(uuid), uuid not in rows)
-        error = _repeated(first.setdefault(uuid, index), index) or _wrong(target, holders)
-        if error is None and entry.name is not None:
-            error = _repeated_name(names.setdefault(entry.name, index), index, entry.name)
-        if error is None:
-            found.append(target)
+        elif first.setdefault(uuid, index) != index:
+            problems.append(Problem(index, RepeatedProviderError(first[uuid])))
         else:
-            problems.append(Problem(index, error))
-    return found
+            found.append(Target(index, entry, uuid, rows.get(uuid), uuid not in rows))
+    taken = _taken_names(found, holders)
+    sound = []
+    for target in found:
+        error = _wrong(target, taken)
+        if error is None:
+            sound.append(target)
+        else:
+            problems.append(Problem(target.index, error))
+    return sound
+
+
+def _taken_names(targets: Sequence[Target], holders: Mapping[str, str]) -> set[str]:
+    """Return the names that more than one provider would have in the end."""
+    ending = Counter(target.final_name for target in targets)
+    mine = {target.uuid for target in targets}
+    ending.update(name for name, uuid in holders.items() if uuid not in mine)
+    return {name for name, count in ending.items() if name is not None and count > 1}
 
 
 def _holders(transaction: ReadTransaction, names: Sequence[str]) -> dict[str, str]:
@@ -99,18 +129,11 @@ def _locked(transaction: WriteTransaction, uuids: Sequence[str]) -> dict[str, Lo
     return {row.uuid: row for row in lock_providers(transaction, set(uuids))}
 
 
-def _repeated(first: int, index: int) -> TreeclaimError | None:
-    return None if first == index else RepeatedProviderError(first)
-
-
-def _repeated_name(first: int, index: int, name: str) -> TreeclaimError | None:
-    return None if first == index else DuplicateProviderError(name=name)
-
-
-def _wrong(target: Target, holders: Mapping[str, str]) -> TreeclaimError | None:
+def _wrong(target: Target, taken: AbstractSet[str]) -> TreeclaimError | None:
     """Return what is wrong with an entry by itself, None if nothing."""
     entry = target.entry
-    if entry.name is not None and holders.get(entry.name, target.uuid) != target.uuid:
+    # Who has a name already is not at fault.
+    if entry.name in taken and (target.is_new or target.is_renamed):
         return DuplicateProviderError(name=entry.name)
     if target.provider is None and entry.name is None:
         return NamelessError(target.uuid)

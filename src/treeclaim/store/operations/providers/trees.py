@@ -69,7 +69,7 @@ def lock_parent(
         RetryTransactionError: if it moved to another tree before that was locked.
     """
     parent = _found(transaction, uuid)
-    _lock_shape(
+    lock_shapes(
         transaction, {parent.root_id, parent.root_id if moved_from is None else moved_from}
     )
     if _found(transaction, uuid) != parent:
@@ -95,7 +95,7 @@ def move(
     if parent is not None:
         new = lock_parent(transaction, parent, moved_from=provider.root_id)
     else:
-        _lock_shape(transaction, {provider.root_id})
+        lock_shapes(transaction, {provider.root_id})
     new_id = None if new is None else new.id
     if new_id == provider.parent_id:
         return new_id
@@ -119,7 +119,7 @@ def set_root(transaction: WriteTransaction, ids: set[int], root_id: int) -> None
     transaction.execute(_SET_ROOT, ids=sorted(ids), new_root=root_id)
 
 
-def _lock_shape(transaction: WriteTransaction, roots: set[int]) -> None:
+def lock_shapes(transaction: WriteTransaction, roots: set[int]) -> None:
     """Prevent other changes of the shape of some trees, on every node of a cluster."""
     transaction.rows(_LOCK_ROOTS, ids=sorted(roots))
     take_lock_rows(transaction, TREE, roots)

@@ -143,8 +143,13 @@ def _entry(item: Mapping[str, Any]) -> BatchEntry:
 
 
 def _refusal(error: BatchRefusedError) -> ApiError:
-    """Return the answer: an error for each problem; the first one's status is that of all."""
-    first, *others = map(_single, error.problems)
+    """Return the answer: an error for each problem.
+
+    The least status is that of all, whatever the order of the entries; its first error comes first.
+    """
+    errors = [_single(problem) for problem in error.problems]
+    first = min(errors, key=lambda told: told.status)
+    others = [told for told in errors if told is not first]
     return ApiError(
         first.status, first.detail, first.code, members=dict(first.members), others=others
     )

@@ -1,0 +1,102 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Where providers are in the end, once all of a batch is done: no I/O.
+
+The whole call is judged by its end, so the order of its entries does not matter, and neither does
+whether it passes through a circle on the way.
+"""
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Hierarchy:
+    """Parents as they are to be.
+
+    Attributes:
+        before: Parent by uuid, of all providers in the trees that are changed; None for a root.
+        wanted: Parent by uuid, of those that get another one or are new.
+    """
+
+    before: Mapping[str, str | None]
+    wanted: Mapping[str, str | None]
+
+    def parent(self, uuid: str) -> str | None:
+        """Return the parent in the end; None for a root, and above the trees that are known."""
+        return self.wanted[uuid] if uuid in self.wanted else self.before.get(uuid)
+
+    def on_circles(self) -> set[str]:
+        """Return the providers that would be above themselves."""
+        found: set[str] = set()
+        seen: set[str] = set()
+        for start in self.wanted:
+            path: dict[str, int] = {}
+            uuid: str | None = start
+            while uuid is not None and uuid not in seen:
+                seen.add(uuid)
+                path[uuid] = len(path)
+                uuid = self.parent(uuid)
+            if uuid is not None and uuid in path:
+                found.update(list(path)[path[uuid] :])
+        return found
+
+    def tops(self, uuids: Collection[str]) -> dict[str, str]:
+        """Return the highest known provider above each, itself where there is none.
+
+        There must be no circles.
+        """
+        found: dict[str, str] = {}
+        for start in uuids:
+            path = [start]
+            while path[-1] not in found and (parent := self.parent(path[-1])) is not None:
+                path.append(parent)
+            top = found.get(path[-1], path[-1])
+            found.update(dict.fromkeys(path, top))
+        return found
+
+    def waves(self, new: Collection[str]) -> list[Sequence[str]]:
+        """Return new providers such that all new ones above one are in a former wave.
+
+        There must be no circles.
+        """
+        heights: dict[str, int] = {}
+        for start in new:
+            path = [start]
+            while path[-1] not in heights and (parent := self.parent(path[-1])) is not None:
+                path.append(parent)
+            above = heights.get(path[-1])
+            height = above - (path[-1] in new) if above is not None else 0
+            for uuid in reversed(path):
+                height += uuid in new
+                heights[uuid] = height
+        waves: list[list[str]] = [
+            [] for _ in range(max((heights[uuid] for uuid in new), default=0))
+        ]
+        for uuid in new:
+            waves[heights[uuid] - 1].append(uuid)
+        return [*waves]
+
+    def moved_along(self, moved: Collection[str]) -> set[str]:
+        """Return who is, or was, one of those that are moved, or below one."""
+        return {
+            uuid
+            for parent_of in (self.before.get, self.parent)
+            for uuid in _below(self.before, moved, parent_of)
+        }
+
+
+def _below(
+    uuids: Collection[str], heads: Collection[str], parent_of: Callable[[str], str | None]
+) -> set[str]:
+    """Return who is one of some heads or below one."""
+    known: dict[str, bool] = dict.fromkeys(heads, True)
+    for start in uuids:
+        path = [start]
+        while path[-1] not in known:
+            parent = parent_of(path[-1])
+            if parent is None:
+                known[path[-1]] = False
+            else:
+                path.append(parent)
+        known.update(dict.fromkeys(path, known[path[-1]]))
+    return {uuid for uuid in uuids if known[uuid]}

@@ -1,0 +1,255 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A batch comes to the same state, and the same answers, in every order of its entries."""
+
+import uuid
+from collections import Counter
+from dataclasses import dataclass
+from itertools import permutations
+
+import pytest
+import sqlalchemy as sa
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from tests.databases import KINDS, empty_database
+from tests.extent import Extent
+from tests.service import schema_on
+from treeclaim.model.extension.batch import BatchEntry, BatchRefusedError, Unnamed
+from treeclaim.model.inventory import Inventory
+from treeclaim.store import DatabaseSettings, Store
+from treeclaim.store.operations.batches.apply import apply
+from treeclaim.store.operations.providers import providers
+from treeclaim.store.schema.tables import (
+    inventories,
+    resource_provider_traits,
+    resource_providers,
+    traits,
+)
+
+THERE, NEW, NOWHERE = 4, 2, "99999999-0000-4000-8000-000000000000"
+UUIDS = [f"11111111-0000-4000-8000-{number:012}" for number in range(THERE + NEW)]
+NAMES = [f"name {number}" for number in range(THERE + NEW)]
+STOCK = Inventory(total=4)
+EXAMPLES = {"sqlite": 60, "postgresql": 20, "mariadb": 20}
+
+
+@dataclass(frozen=True)
+class World:
+    """Parents of the providers that are there, by number, and entries."""
+
+    parents: tuple
+    entries: tuple
+    create_names: bool
+
+
+class _UndoError(Exception):
+    def __init__(self, state):
+        super().__init__("undone")
+        self.state = state
+
+
+@st.composite
+def worlds(draw):
+    """A small forest, and entries that most often can be applied, but seldom one after the other."""
+    parents = tuple(
+        draw(st.sampled_from([None, *range(number)])) if number else None
+        for number in range(THERE)
+    )
+    every = list(range(THERE + NEW))
+    numbers = draw(st.lists(st.sampled_from(every), min_size=2, max_size=4, unique=True))
+    ranks = draw(st.permutations(every))
+    names = draw(st.permutations([NAMES[number] for number in numbers]))
+    create_names = draw(st.integers(0, 3)) > 0
+    entries = [
+        draw(entry(number, name, ranks, create_names))
+        for number, name in zip(numbers, names, strict=True)
+    ]
+    if draw(st.integers(0, 9)) == 0:
+        entries.append(draw(st.sampled_from(entries)))
+    return World(parents, tuple(entries), create_names)
+
+
+@st.composite
+def entry(draw, number, name, ranks, create_names):
+    """An entry for one provider: its parent has a lower rank, but for some."""
+    is_new = number >= THERE
+    by_name = not is_new and draw(st.integers(0, 7)) == 0
+    lower = [UUIDS[other] for other in ranks[: ranks.index(number)]]
+    kept = [] if is_new else [Unnamed.UNNAMED]
+    custom = create_names or draw(st.integers(0, 9)) == 0
+    return BatchEntry(
+        uuid=None if by_name else UUIDS[number],
+        name=NAMES[number] if by_name else seldom(draw, None, name),
+        parent=seldom(draw, NOWHERE, draw(st.sampled_from([None, *kept, *lower, *lower]))),
+        generation=seldom(draw, 0, None),
+        inventories=draw(
+            st.sampled_from([None, {}, {"VCPU": STOCK}, *([{"CUSTOM_Q": STOCK}] * custom)])
+        ),
+        traits=draw(st.sampled_from([None, [], ["HW_CPU_X86_AVX"], *([["CUSTOM_T"]] * custom)])),
+        aggregates=draw(st.sampled_from([None, [], [NOWHERE]])),
+    )
+
+
+def seldom(draw, other, usual):
+    """Another value, once in a while."""
+    return other if draw(st.integers(0, 14)) == 14 else usual
+
+
+@pytest.fixture(
+    scope="module",
+    params=[KINDS[0], *(pytest.param(kind, marks=pytest.mark.slow) for kind in KINDS[1:])],
+)
+def kind_and_store(request, tmp_path_factory):
+    """A database without providers; each example takes back what it does."""
+    with empty_database(request.param, tmp_path_factory.mktemp("batches")) as url:
+        schema_on(url)
+        store = Store(DatabaseSettings(url))
+        yield request.param, store
+        store.close()
+
+
+def test_every_order_of_the_entries_comes_to_the_same(kind_and_store):
+    kind, store = kind_and_store
+
+    @settings(
+        max_examples=EXAMPLES[kind] if Extent.everything else EXAMPLES[kind] // 2,
+        suppress_health_check=[HealthCheck.too_slow],
+    )
+    @given(worlds())
+    def holds(world):
+        outcomes = [outcome(store, world, order) for order in permutations(world.entries)]
+        assert all(other == outcomes[0] for other in outcomes)
+        is_taken, _ = outcomes[0]
+        assert is_taken == is_possible(world)
+
+    holds()
+
+
+def outcome(store, world, order):
+    """Whether a batch is taken, and what it comes to; or what is wrong with each entry."""
+
+    def operation(transaction):
+        for number, parent in enumerate(world.parents):
+            above = None if parent is None else UUIDS[parent]
+            providers.create(
+                transaction, uuid=UUIDS[number], name=NAMES[number], parent_uuid=above
+            )
+        applied = apply(transaction, order, lambda _: True, create_names=world.create_names)
+        answers = dict(zip(map(uuid_of, order), applied, strict=True))
+        assert [answer.uuid for answer in applied] == [uuid_of(one) for one in order]
+        raise _UndoError((answers, state_in(transaction)))
+
+    try:
+        store.write(operation)
+    except _UndoError as undone:
+        return True, undone.state
+    except BatchRefusedError as refused:
+        problems = refused.problems
+    if max(Counter(map(uuid_of, world.entries)).values()) > 1:
+        # Which of several for one provider is told depends on which one is named first.
+        return False, None
+    return False, Counter((uuid_of(order[one.index]), str(one.error)) for one in problems)
+
+
+def uuid_of(given_entry):
+    """The provider that an entry is about."""
+    return given_entry.uuid or UUIDS[NAMES.index(given_entry.name)]
+
+
+def state_in(transaction):
+    """All providers with what belongs to them, and which are told of in the feed."""
+    transaction.flush()
+    above, root = resource_providers.alias(), resource_providers.alias()
+    rows = transaction.rows(
+        sa.select(
+            resource_providers.c.uuid,
+            resource_providers.c.name,
+            resource_providers.c.generation,
+            above.c.uuid,
+            root.c.uuid,
+            resource_providers.c.id,
+        )
+        .outerjoin(above, above.c.id == resource_providers.c.parent_provider_id)
+        .outerjoin(root, root.c.id == resource_providers.c.root_provider_id)
+    )
+    uuids = {row[5]: row[0] for row in rows}
+    stock = transaction.rows(
+        sa.select(inventories.c.resource_provider_id, inventories.c.total).order_by(sa.text("1"))
+    )
+    members = transaction.rows(
+        sa.select(resource_provider_traits.c.resource_provider_id, traits.c.name).join(traits)
+    )
+    assert not {None} & {row[1] for row in rows}
+    assert rows_agree(rows)
+    return (
+        sorted(tuple(row[:5]) for row in rows),
+        sorted((uuids[one], total) for one, total in stock),
+        sorted((uuids[one], name) for one, name in members),
+        sorted(
+            (uuids[one], touched.parts, touched.tree)
+            for one, touched in transaction.touched_providers.items()
+        ),
+    )
+
+
+def rows_agree(rows):
+    """Whether each provider's root is the top of what is above it."""
+    parents = {row[0]: row[3] for row in rows}
+
+    def top(one):
+        for _ in parents:
+            one = parents[one] or one
+        return one
+
+    return all(top(row[0]) == row[4] for row in rows)
+
+
+def is_possible(world):
+    """Whether a batch may be taken, by what would be in the end."""
+    about = [uuid_of(one) for one in world.entries]
+    if len(set(about)) < len(about):
+        return False
+    names = dict(zip(UUIDS[:THERE], NAMES, strict=False))
+    parents = {
+        UUIDS[number]: None if parent is None else UUIDS[parent]
+        for number, parent in enumerate(world.parents)
+    }
+    for one in world.entries:
+        name = uuid_of(one)
+        is_new = name not in UUIDS[:THERE]
+        if (is_new and one.name is None) or (is_new and one.generation is not None):
+            return False
+        names[name] = one.name or names[name]
+        parents.setdefault(name, None)
+        if not isinstance(one.parent, Unnamed):
+            parents[name] = one.parent
+        named = {*(one.traits or ()), *(one.inventories or ())}
+        if not world.create_names and any(value.startswith("CUSTOM_") for value in named):
+            return False
+    if len(set(names.values())) < len(names) or not {*parents.values()} <= {None, *parents}:
+        return False
+    return all(ends(parents, name) for name in parents)
+
+
+def ends(parents, name):
+    """Whether what is above a provider comes to an end."""
+    for _ in range(len(parents) + 1):
+        if name is None:
+            return True
+        name = parents[name]
+    return False
+
+
+def test_two_providers_change_places_and_names(kind_and_store):
+    _, store = kind_and_store
+    a, b = UUIDS[:2]
+    swapped = (BatchEntry(a, NAMES[1], parent=b), BatchEntry(b, NAMES[0], parent=None))
+    for order in permutations(swapped):
+        world = World((None, 0, None, None), swapped, create_names=False)
+        is_taken, (answers, state) = outcome(store, world, order)
+        assert is_taken
+        assert answers[a].changed == answers[b].changed == ("name", "parent_provider_uuid")
+        assert [row[1:5] for row in state[0]][:2] == [(NAMES[1], 0, b, b), (NAMES[0], 0, None, b)]
+    handed = (BatchEntry(a, "x"), BatchEntry(str(uuid.uuid4()), NAMES[0]))
+    for order in permutations(handed):
+        assert outcome(store, World((None,) * THERE, handed, create_names=False), order)[0]
