@@ -8,7 +8,7 @@ from tests.service import InProcess
 from treeclaim.client import Client
 from treeclaim.client.loading.apply import apply_plan, apply_topology
 from treeclaim.client.loading.plan import make_plan
-from treeclaim.client.topology import aggregate_uuid, read_topology
+from treeclaim.client.topology import TopologyError, aggregate_uuid, read_topology
 
 
 @pytest.fixture
@@ -96,3 +96,72 @@ def test_a_server_without_the_extension_is_sent_single_calls(client, tmp_path):
     outcome = apply_topology(older, topology(tmp_path, "providers: [{name: a}, {name: b}]"))
     assert outcome.created == ["a", "b"]
     assert ("POST", "/treeclaim/providers") not in client._transport.sent
+
+
+ALL_RESERVED = "providers: [{name: a, inventories: {VCPU: {total: 8, reserved: 8}}}]"
+
+
+@pytest.mark.parametrize("minor", [26, 39])
+def test_all_of_an_inventory_may_be_reserved(client, tmp_path, minor):
+    client = client.limited_to(minor)
+    apply_topology(client, topology(tmp_path, "providers: [{name: a, inventories: {VCPU: 8}}]"))
+    for text in (ALL_RESERVED, ALL_RESERVED.replace("total: 8, ", "")):
+        planned = topology(tmp_path, text)
+        assert not apply_topology(client, planned).refused
+        assert apply_topology(client, planned).unchanged == ["a"]
+    (a,) = client.providers(name="a")
+    held = client.get(f"/resource_providers/{a['uuid']}/inventories")["inventories"]["VCPU"]
+    assert (held["total"], held["reserved"]) == (8, 8)
+    more = "providers: [{name: a, inventories: {VCPU: {reserved: 9}}}]"
+    with pytest.raises(TopologyError, match="9 would be reserved"):
+        apply_topology(client, topology(tmp_path, more))
+
+
+@pytest.mark.parametrize("amounts", ["total: 8, reserved: 8", "total: 4, allocation_ratio: 0.1"])
+def test_what_an_older_service_would_refuse_is_told_before_anything_is_written(
+    client, tmp_path, amounts
+):
+    text = f"providers: [{{name: b}}, {{name: a, inventories: {{VCPU: {{{amounts}}}}}}}]"
+    planned = topology(tmp_path, text)
+    with pytest.raises(TopologyError, match=r"before 1\.26"):
+        apply_topology(client.limited_to(25), planned)
+    assert client.providers() == []
+    assert not apply_topology(client.limited_to(26), planned).refused
+
+
+FAMILY = """
+providers:
+  - {name: top, children: [{name: going, children: [{name: below, children: [{name: last}]},
+                                                    {name: staying}]}]}
+  - {name: other}
+"""
+SMALLER = """
+providers:
+  - {name: staying, parent: other}
+  - {name: top, children: []}
+  - {name: new, parent: newer}
+  - {name: newer, parent: other}
+"""
+
+
+@pytest.mark.parametrize("minor", [38, 39])
+def test_what_goes_goes_last_and_children_before_their_parents(client, tmp_path, minor):
+    apply_topology(client, topology(tmp_path, FAMILY))
+    uuids = {row["uuid"]: row["name"] for row in client.providers()}
+    planned = topology(tmp_path, SMALLER)
+    plan = make_plan(client.limited_to(minor), planned, prune=True)
+    assert [change.name for change in plan.changes if change.after is None] == [
+        "last",
+        "below",
+        "going",
+    ]
+    client._transport.sent.clear()
+    outcome = apply_plan(client.limited_to(minor), plan)
+    assert not outcome.refused
+    assert outcome.deleted == ["last", "below", "going"]
+    written = [(method, path) for method, path in client._transport.sent if method != "GET"]
+    removed = [uuids[path.rpartition("/")[2]] for _, path in written[-3:]]
+    assert removed == ["last", "below", "going"]
+    again = apply_topology(client, planned, prune=True)
+    assert set(again.unchanged) == {"staying", "top", "new", "newer"}
+    assert not (again.created or again.updated or again.deleted)

@@ -185,3 +185,22 @@ def test_who_waited_for_a_database_that_failed_meanwhile_does_not_wait_for_it_ag
         thread.join(timeout=30)
     assert len(failures) == 1 + len(others)
     assert len(asked) == 1
+
+
+def test_what_is_committed_during_a_look_is_told_by_the_next(store, monkeypatch):
+    replica = Replica(store)
+    provider = new_provider(store)
+    assert generation_of(replica, provider) == 0
+    probe, rows = store._probe, store._probe.rows
+    written = []
+
+    def with_a_write(sql, parameters=()):
+        told = rows(sql, parameters)
+        monkeypatch.undo()
+        change(store, provider)
+        written.append(sql)
+        return told
+
+    monkeypatch.setattr(probe, "rows", with_a_write)
+    assert (generation_of(replica, provider), len(written)) == (0, 1)
+    assert generation_of(replica, provider) == 1

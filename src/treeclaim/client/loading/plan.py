@@ -225,6 +225,7 @@ class _Planner:
 
     def _check_inventories(self, planned: PlannedProvider, change: Change) -> None:
         after = change.after
+        has_zero_capacity = self._client.versions.has_feature(Feature.ZERO_CAPACITY)
         for name in planned.inventories or ():
             fields = {} if after is None or after.inventories is None else after.inventories[name]
             if "total" not in fields:
@@ -234,6 +235,12 @@ class _Planner:
                     planned.line,
                     f"{planned.name}: of {name} {fields['reserved']} would be reserved, which is "
                     f"more than the total of {fields['total']}",
+                )
+            elif not has_zero_capacity and _capacity(fields) <= 0:
+                self._say(
+                    planned.line,
+                    f"{planned.name}: nothing of {name} would be free, which the service refuses "
+                    f"before 1.{Feature.ZERO_CAPACITY}",
                 )
 
     def deletions(self) -> list[Change]:
@@ -321,6 +328,11 @@ def state_of(row: Mapping[str, Any], planned: PlannedProvider) -> State:
 
 def _listed_state(row: Mapping[str, Any]) -> State:
     return State(row["uuid"], row["name"], row.get("parent_provider_uuid"), row["generation"])
+
+
+def _capacity(fields: Mapping[str, Any]) -> int:
+    """Return the capacity of an inventory (contract page 30)."""
+    return int((fields["total"] - fields["reserved"]) * fields["allocation_ratio"])
 
 
 def _canonical(text: str) -> str:
