@@ -1,0 +1,150 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A repair changes nothing that is sound, also where it became so a moment ago."""
+
+import pytest
+import sqlalchemy as sa
+
+from tests.api.resources.extension.clouds import uuid_of
+from tests.databases import KINDS, empty_database
+from treeclaim.model.claim import ConsumerClaim
+from treeclaim.model.extension.audit import FindingKind, RepairResult
+from treeclaim.model.inventory import Inventory
+from treeclaim.store import DatabaseSettings, Store
+from treeclaim.store.audit import repairs
+from treeclaim.store.feed.news import news_since, news_within, roots_of
+from treeclaim.store.feed.unread import present_cursor
+from treeclaim.store.operations.catalogue import standard_names
+from treeclaim.store.operations.providers import aggregates, inventories, providers
+from treeclaim.store.schema import revisions
+from treeclaim.store.schema import tables as schema
+
+OWNER = ("project", "user")
+SERVERS = [kind for kind in KINDS if kind != "sqlite"]
+"""Where two may write at once."""
+
+
+def add(store, name, parent=None):
+    """Make a provider with 16 VCPU in an aggregate; return its uuid."""
+    uuid = uuid_of(name)
+    parent_uuid = None if parent is None else uuid_of(parent)
+    store.write(providers.create, uuid=uuid, name=name, parent_uuid=parent_uuid)
+    return uuid
+
+
+def rows(store, table):
+    """All rows of a table."""
+    with store.engine.connect() as connection:
+        return [tuple(row) for row in connection.execute(sa.select(table).order_by(*table.c))]
+
+
+def by_hand(store, statement):
+    """Change the database beside the service."""
+    with store.engine.begin() as connection:
+        connection.execute(statement)
+
+
+def id_of(store, name):
+    """The id of a provider."""
+    table = schema.resource_providers
+    with store.engine.connect() as connection:
+        return connection.scalar(sa.select(table.c.id).where(table.c.uuid == uuid_of(name)))
+
+
+def root_of(store, name):
+    """The id of a provider's root."""
+    table = schema.resource_providers
+    query = sa.select(table.c.root_provider_id).where(table.c.uuid == uuid_of(name))
+    with store.engine.connect() as connection:
+        return connection.scalar(query)
+
+
+def give_root(store, name, root):
+    """Write a root by hand."""
+    table = schema.resource_providers
+    by_hand(
+        store,
+        sa.update(table)
+        .where(table.c.uuid == uuid_of(name))
+        .values(root_provider_id=id_of(store, root)),
+    )
+
+
+def mend(store, kind, **item):
+    """Repair one finding; return its result."""
+    return repairs.repair(store, kind, item, OWNER).result
+
+
+def contents(store):
+    """All that a repair could change."""
+    return [rows(store, table) for table in schema.placement.sorted_tables]
+
+
+def test_what_holds_no_more_is_left_as_it_is(store):
+    host = add(store, "host")
+    stock = {"VCPU": Inventory(total=16)}
+    store.write(inventories.replace_all, host, 0, stock, zero_capacity_allowed=True)
+    store.write(aggregates.replace, host, [uuid_of("rack")], 1)
+    consumer, nobody = uuid_of("consumer"), uuid_of("nobody")
+    claim = ConsumerClaim(consumer, {host: {"VCPU": 1}}, *OWNER)
+    store.replace_allocations([claim])
+    before = contents(store)
+    for kind, item in (
+        (
+            FindingKind.WITHOUT_PROVIDER,
+            {"table": "inventories", "provider_id": id_of(store, "host")},
+        ),
+        (
+            FindingKind.WITHOUT_PROVIDER,
+            {"table": "allocations", "provider_id": id_of(store, "host")},
+        ),
+        (FindingKind.WITHOUT_CONSUMER, {"consumer": consumer}),
+        (FindingKind.WITHOUT_CONSUMER, {"consumer": nobody}),
+        (FindingKind.EMPTY_CONSUMER, {"consumer": consumer}),
+        (FindingKind.EMPTY_CONSUMER, {"consumer": nobody}),
+        (FindingKind.BROKEN_ROOT, {"provider": host}),
+        (FindingKind.UNUSED_AGGREGATE, {"uuid": uuid_of("rack")}),
+        (FindingKind.ORPHANED, {"consumer": nobody, "consumer_generation": 1}),
+    ):
+        assert mend(store, kind, **item) is RepairResult.GONE, (kind, item)
+        assert contents(store) == before, (kind, item)
+
+
+def test_a_root_that_is_mended_is_told_to_who_watches_the_tree_that_it_never_was_in(store):
+    for name in ("right", "wrong"):
+        add(store, name)
+    below = add(store, "below", "right")
+    give_root(store, "below", "wrong")
+    cursor = store.read(present_cursor)
+    assert mend(store, FindingKind.BROKEN_ROOT, provider=below) is RepairResult.DONE
+
+    def told(transaction, name):
+        news = news_since(transaction, cursor)
+        return news_within(transaction, news, roots_of(transaction, [uuid_of(name)])).changes
+
+    for name in ("right", "wrong"):
+        assert store.read(told, name).keys() == {below}
+
+
+@pytest.mark.parametrize("kind", SERVERS)
+def test_a_tree_that_moves_just_before_it_is_locked_is_looked_at_again(
+    kind, tmp_path, monkeypatch
+):
+    with empty_database(kind, tmp_path) as url:
+        store, other = Store(DatabaseSettings(url)), Store(DatabaseSettings(url))
+        revisions.sync(store.engine)
+        store.write(standard_names.sync_standard_names)
+        for name, parent in (("old", None), ("new", None), ("middle", "old"), ("below", "middle")):
+            add(store, name, parent)
+        give_root(store, "below", "below")
+        lock = repairs.lock_providers
+
+        def after_another_one(*arguments):
+            monkeypatch.undo()
+            other.write(providers.update, uuid_of("middle"), name="middle", parent=uuid_of("new"))
+            return lock(*arguments)
+
+        monkeypatch.setattr(repairs, "lock_providers", after_another_one)
+        assert mend(store, FindingKind.BROKEN_ROOT, provider=uuid_of("below")) is RepairResult.DONE
+        assert root_of(store, "below") == root_of(store, "middle") == id_of(store, "new")
+        store.close()
+        other.close()
