@@ -61,8 +61,30 @@ def test_a_copy_that_is_current_is_not_sent_again(pages):
     again = pages.get("/ui/app.js", headers={"if-none-match": first.headers["etag"]})
     assert (again.status_code, again.content) == (304, b"")
     assert again.headers["etag"] == first.headers["etag"]
-    other = pages.get("/ui/app.js", headers={"if-none-match": '"another"'})
-    assert other.status_code == 200
+
+
+@pytest.mark.parametrize(
+    ("form", "status"),
+    [
+        ("{tag}", 304),
+        ("W/{tag}", 304),
+        ('"another", {tag}, "third"', 304),
+        ("*", 304),
+        (" * ", 304),
+        ('"another"', 200),
+        ('"another", W/"third"', 200),
+        ('"*"', 200),
+        ("", 200),
+    ],
+)
+@pytest.mark.parametrize("method", ["GET", "HEAD"])
+def test_a_copy_is_current_if_its_tag_is_named_or_any_is(pages, form, status, method):
+    first = pages.get("/ui/app.js")
+    known = form.format(tag=first.headers["etag"])
+    again = pages.request(method, "/ui/app.js", headers={"if-none-match": known})
+    assert again.status_code == status
+    assert again.headers["etag"] == first.headers["etag"]
+    assert bool(again.content) == (status == 200 and method == "GET")
 
 
 def test_head_has_the_headers_alone(pages):

@@ -1,0 +1,97 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Behind a mount, every address that the service writes leads through it (contract page 00)."""
+
+from urllib.parse import urlsplit
+
+import httpx
+import pytest
+
+from tests.api.resources.extension.clouds import EXTENDED, uuid_of
+from tests.service import HEADERS, make_application
+
+MOUNT = "/placement"
+
+
+@pytest.fixture(scope="module")
+def mounted(tmp_path_factory):
+    """A client of a service behind a mount, with more of all than a page shows."""
+    folder = tmp_path_factory.mktemp("mounted")
+    application = make_application(folder, **{"treeclaim.pages": "true"})
+    transport = httpx.WSGITransport(app=application, script_name=MOUNT)
+    headers = HEADERS | EXTENDED
+    with httpx.Client(transport=transport, base_url="http://any", headers=headers) as client:
+        for number in range(3):
+            uuid = uuid_of(f"host {number}")
+            client.post("/resource_providers", json={"name": f"host {number}", "uuid": uuid})
+            body = {"inventories": {"VCPU": {"total": 8}}, "resource_provider_generation": 0}
+            client.put(f"/resource_providers/{uuid}/inventories", json=body)
+            claim = {
+                "allocations": {uuid: {"resources": {"VCPU": 1}}},
+                "project_id": "p",
+                "user_id": "u",
+                "consumer_generation": None,
+                "consumer_type": "INSTANCE",
+            }
+            answer = client.put(f"/allocations/{uuid_of(f'consumer {number}')}", json=claim)
+            assert answer.is_success, answer.text
+        yield client
+
+
+def addresses(found):
+    """Every `href` of a document."""
+    if isinstance(found, dict):
+        for name, value in found.items():
+            if name == "href":
+                yield value
+            else:
+                yield from addresses(value)
+    elif isinstance(found, list):
+        for value in found:
+            yield from addresses(value)
+
+
+def test_every_link_leads_through_the_mount_to_what_is_there(mounted):
+    host = f"/resource_providers/{uuid_of('host 0')}"
+    for path in (
+        "/resource_providers",
+        host,
+        f"{host}/inventories",
+        "/resource_classes",
+        "/resource_classes/VCPU",
+        "/treeclaim/providers?limit=1",
+        "/treeclaim/allocations?limit=1",
+        "/treeclaim/totals?by=tree&limit=1",
+    ):
+        links = list(addresses(mounted.get(path).json()))
+        assert links or path.endswith("inventories"), path
+        for link in links:
+            assert link.startswith(f"{MOUNT}/"), (path, link)
+            assert mounted.get(link.removeprefix(MOUNT)).status_code != 404, link
+
+
+def test_every_location_leads_through_the_mount_to_what_was_made(mounted):
+    made = [
+        mounted.post("/resource_providers", json={"name": "new"}),
+        mounted.put("/traits/CUSTOM_NEW"),
+        mounted.put("/resource_classes/CUSTOM_NEW"),
+        mounted.post("/resource_classes", json={"name": "CUSTOM_NEWER"}),
+        mounted.post(
+            f"/resource_providers/{uuid_of('host 1')}/inventories",
+            json={
+                "resource_class": "DISK_GB",
+                "total": 8,
+                "resource_provider_generation": 2,
+            },
+        ),
+    ]
+    for answer in made:
+        assert answer.is_success, answer.text
+        path = urlsplit(answer.headers["location"]).path
+        assert path.startswith(f"{MOUNT}/"), path
+        assert mounted.get(path.removeprefix(MOUNT)).is_success, path
+
+
+def test_the_pages_are_found_below_the_mount(mounted):
+    answer = mounted.get("/ui")
+    assert (answer.status_code, answer.headers["location"]) == (308, f"{MOUNT}/ui/")
+    assert mounted.get(answer.headers["location"].removeprefix(MOUNT)).is_success
