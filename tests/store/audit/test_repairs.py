@@ -14,6 +14,7 @@ from treeclaim.store.audit import repairs
 from treeclaim.store.feed.news import news_since, news_within, roots_of
 from treeclaim.store.feed.unread import present_cursor
 from treeclaim.store.operations.catalogue import standard_names
+from treeclaim.store.operations.locks import provider_rows
 from treeclaim.store.operations.providers import aggregates, inventories, providers
 from treeclaim.store.schema import revisions
 from treeclaim.store.schema import tables as schema
@@ -136,7 +137,7 @@ def test_a_tree_that_moves_just_before_it_is_locked_is_looked_at_again(
         for name, parent in (("old", None), ("new", None), ("middle", "old"), ("below", "middle")):
             add(store, name, parent)
         give_root(store, "below", "below")
-        lock = repairs.lock_providers
+        lock = provider_rows.lock_providers
 
         def after_another_one(*arguments):
             monkeypatch.undo()
