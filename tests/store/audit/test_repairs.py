@@ -126,6 +126,7 @@ def test_a_root_that_is_mended_is_told_to_who_watches_the_tree_that_it_never_was
         assert store.read(told, name).keys() == {below}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", SERVERS)
 def test_a_tree_that_moves_just_before_it_is_locked_is_looked_at_again(
     kind, tmp_path, monkeypatch
