@@ -10,6 +10,7 @@ import httptools
 
 from treeclaim.config.connections import ConnectionLimits
 from treeclaim.server.front import Front
+from treeclaim.server.turns import new_loop
 
 LIMITS = {
     "header_seconds": 60.0,
@@ -47,9 +48,12 @@ class Running:
         self.address = self._listener.getsockname()
         self.front = None
         self._started = threading.Event()
-        self._thread = threading.Thread(
-            target=lambda: asyncio.run(self._run(application, threads, limits, tls))
-        )
+
+        def run():
+            with asyncio.Runner(loop_factory=new_loop) as runner:
+                runner.run(self._run(application, threads, limits, tls))
+
+        self._thread = threading.Thread(target=run)
         self._thread.start()
         self._started.wait()
 

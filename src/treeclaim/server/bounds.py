@@ -8,18 +8,46 @@ tens of them; this is what was possible before."""
 TARGET_BYTES = 64 * 1024
 """Longest URL: 1,500 aggregates in a query."""
 
-SMALL_REQUEST = 16 * 1024
-"""Bytes of an unfinished request that every connection may have without asking. Nearly all claims
-and questions are shorter; 4,096 connections have 64 MiB of them at most."""
+MOST_HEADERS = 200
+"""Headers of a request: each costs time and memory, however short it is. Clients and proxies send 30."""
 
-INCOMING_BYTES = 128 * 1024 * 1024
-"""Bytes of unfinished requests beyond that, over all connections of a worker: eight of the longest
-bodies. When they are exceeded the request that has taken longest is given up."""
+TRAILER_BYTES = 8 * 1024
+"""Headers behind a body of chunks. Nobody here wants any."""
 
-UNSENT_BYTES = 256 * 1024 * 1024
-"""Bytes of answers that clients have not taken, over all connections of a worker. The whole
-inventory of 10,000 providers is a few MB. When they are exceeded, the client that has taken
-longest is dropped."""
+CHUNK_LINE_BYTES = 1024
+"""The line before a chunk: its size, and extensions that nobody here wants."""
+
+READ_BYTES = 64 * 1024
+"""Read from a connection in one turn of the event loop, of a body whose length was announced."""
+
+SCANNED_BYTES = 16 * 1024
+"""The same of everything that has to be looked at: chunks of one byte each take a few milliseconds."""
+
+EVENTS_AT_ONCE = 4
+"""Connections and other files that are attended to in one turn of the event loop, before it looks
+again: so the turn is bounded, and all others come next."""
+
+WRITTEN_BYTES = 256 * 1024
+"""Of an answer, written in one turn of the event loop."""
+
+HELD_BYTES = 256 * 1024 * 1024
+"""Bytes that all connections of a worker hold together, of any kind: unfinished requests, requests that
+wait or are worked on, answers that were not taken, what watches remember. Sixteen of the longest
+bodies. Twice the longest body where that is more."""
+
+SMALL_BYTES = 16 * 1024
+"""Bytes that every connection may hold without asking. Nearly all claims and questions are shorter;
+4,096 connections have 64 MiB of them at most."""
+
+WATCH_BYTES = HELD_BYTES // 4
+"""What all watches of a worker may remember, as they last for an hour: some hundred watchers of a
+thousand trees each, and any number of watchers of everything."""
+
+REQUEST_COST = 6 * 1024
+"""What a request takes in memory beside its bytes: the environment, and what runs it."""
+
+HEADER_COST = 300
+"""The same for each of its headers: its name and value, as two objects in the environment."""
 
 STREAM_BYTES = 256 * 1024
 """Of a streamed answer so much is made before the client has to have taken it: enough to keep a
@@ -29,16 +57,20 @@ SLOWEST_BYTES = 16 * 1024
 """What a client has to take in each `answer_seconds` of an answer that is not finished: 500 bytes
 a second at the default, far below what any network gives to a client that reads."""
 
-EARLY_BYTES = 64 * 1024
-"""Bytes of the next request that are taken while one is answered. Reading goes on so that a client
-that hangs up is noticed; no client that exists sends so much ahead."""
+AHEAD_BYTES = SMALL_BYTES
+"""Bytes of the next requests that are taken while one is answered. More is left in the kernel until
+the answer is taken."""
+
+AHEAD_SECONDS = 1.0
+"""How long more than that is left there while a request is worked on. Then it is read and dropped, and
+the connection closed after the answer: behind it may be the end of a client that has hung up."""
 
 LINGER_SECONDS = 5.0
 """How long a connection that is closed with an unread body is read from, so that the client sees
 the answer instead of a reset. Those that send in good faith stop at the answer."""
 
 LINGER_BYTES = 32 * 1024 * 1024
-"""How much is read then: twice the longest body, at the default."""
+"""How much is read and dropped of a connection: twice the longest body, at the default."""
 
 BACKLOG = 1024
 """Connections that wait to be accepted. The kernel may cut it (net.core.somaxconn)."""
@@ -54,6 +86,9 @@ SPARE_FILES = 256
 
 TLS_CONNECTIONS = 1024
 """Connections with TLS that a worker has at most: each has buffers of some 300 KiB."""
+
+CLOSED_AT_ONCE = 32
+"""Connections that are closed or refused in one turn of the event loop, where many are at a time."""
 
 SWEEP_SECONDS = 0.5
 """Between two looks at all deadlines; they are late by so much at most. 4,096 connections take

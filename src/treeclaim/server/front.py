@@ -18,14 +18,17 @@ from treeclaim.server.bounds import (
     ACCEPT_PAUSE,
     ACCEPTED_AT_ONCE,
     ARRIVAL_SECONDS,
+    CLOSED_AT_ONCE,
     GRACE_SECONDS,
-    INCOMING_BYTES,
+    HELD_BYTES,
     LINGER_SECONDS,
+    READ_BYTES,
+    SMALL_BYTES,
     SWEEP_SECONDS,
-    UNSENT_BYTES,
 )
 from treeclaim.server.connection.connection import Connection
-from treeclaim.server.sharing.budget import Budget
+from treeclaim.server.sharing.account import Account
+from treeclaim.server.sharing.hangups import Hangups
 from treeclaim.server.sharing.pool import ThreadPool
 from treeclaim.server.sharing.table import ConnectionTable, Member, Phase
 from treeclaim.server.sharing.watchers import Watchers
@@ -45,7 +48,8 @@ class Front:
         application: What answers.
         limits: How long clients may take.
         loop: The event loop in which all of this runs.
-        table, incoming, unsent: The connections, and the memory they share.
+        table, account, buffer, hangups: The connections, what they hold, where bytes come first,
+            and those that are not read from.
         pool: The threads.
         watchers: The connections that watch.
         is_stopping: Whether each answer is the last of its connection.
@@ -64,8 +68,9 @@ class Front:
         self.limits = limits
         self.loop = asyncio.get_running_loop()
         self.table = ConnectionTable(limits.connections)
-        self.incoming: Budget[Member] = Budget(INCOMING_BYTES, lambda member: member.expire())
-        self.unsent: Budget[Member] = Budget(UNSENT_BYTES, lambda member: member.drop())
+        self.account = Account(max(HELD_BYTES, 2 * limits.body_bytes), SMALL_BYTES)
+        self.buffer = memoryview(bytearray(READ_BYTES))
+        self.hangups = Hangups(self.loop)
         self.pool = ThreadPool(threads, limits.waiting)
         self.watchers = Watchers(self.loop, limits.most_watchers)
         self.is_stopping = False
@@ -121,6 +126,12 @@ class Front:
 
     async def stop(self) -> None:
         """Take no more connections, answer what has begun, and close all."""
+        try:
+            await self._end()
+        finally:
+            self.hangups.close()
+
+    async def _end(self) -> None:
         if self._listener is not None:
             self.loop.remove_reader(self._listener.fileno())
             self._listener.close()
@@ -130,14 +141,19 @@ class Front:
         self.note_closed()
         if await self._closed_within(ARRIVAL_SECONDS):
             return
-        for member in self.table:
-            cast("Connection", member).stop_if_unused()
+        await self._some_at_a_time(lambda member: cast("Connection", member).stop_if_unused())
         if await self._closed_within(GRACE_SECONDS - ARRIVAL_SECONDS):
             return
         _LOG.warning("%s connections are cut off", len(self.table))
-        for member in self.table:
-            member.drop()
-        # Their transports close in the next turn of the loop.
+        await self._some_at_a_time(lambda member: member.drop())
+
+    async def _some_at_a_time(self, act: Callable[[Member], None]) -> None:
+        """Do something with all connections, some in each turn of the loop."""
+        for number, member in enumerate(self.table, 1):
+            act(member)
+            if number % CLOSED_AT_ONCE == 0:
+                await asyncio.sleep(0)
+        # The transports of the last ones close in the next turn.
         await asyncio.sleep(0)
 
     async def _closed_within(self, seconds: float) -> bool:
@@ -185,7 +201,7 @@ class Front:
         if self.table.make_room(opening) or self._drop_opening():
             return True
         # Some of those that seem to be answered have been.
-        self.table.sweep(self.loop.time())
+        self.table.sweep(self.loop.time(), CLOSED_AT_ONCE)
         return self.table.make_room(opening)
 
     def _opened(self, connection: Connection, task: "asyncio.Task[Any]") -> None:
@@ -217,7 +233,12 @@ class Front:
             self.loop.add_reader(self._listener.fileno(), self._accept)
 
     def _sweep(self) -> None:
-        self.table.sweep(self.loop.time())
+        now = self.loop.time()
+        if not self.table.sweep(now, CLOSED_AT_ONCE):
+            self.loop.call_soon(self._sweep)
+            return
+        self.hangups.sweep(now)
+        self.account.wake()
         self.loop.call_later(SWEEP_SECONDS, self._sweep)
 
 

@@ -6,7 +6,8 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Protocol
 
 from treeclaim.config.connections import ConnectionLimits
-from treeclaim.server.sharing.budget import Budget
+from treeclaim.server.sharing.account import Account
+from treeclaim.server.sharing.hangups import Hangups
 from treeclaim.server.sharing.pool import ThreadPool
 from treeclaim.server.sharing.table import ConnectionTable, Member, Phase
 from treeclaim.server.sharing.watchers import Watchers
@@ -23,8 +24,9 @@ class Shared(Protocol):
         limits: How long clients may take, and how much they may send.
         loop: The event loop of all connections.
         table: All connections, with their phases and deadlines.
-        incoming: Memory of unfinished requests.
-        unsent: Memory of answers that clients have not taken.
+        account: The bytes that connections hold.
+        buffer: Where bytes that have come are for the turn of the loop in which they come.
+        hangups: Those that are not read from.
         pool: The threads that run the application.
         watchers: The connections that watch.
         is_stopping: Whether each answer is the last of its connection.
@@ -36,8 +38,9 @@ class Shared(Protocol):
     limits: ConnectionLimits
     loop: asyncio.AbstractEventLoop
     table: ConnectionTable
-    incoming: Budget[Member]
-    unsent: Budget[Member]
+    account: Account
+    buffer: memoryview
+    hangups: Hangups
     pool: ThreadPool
     watchers: Watchers
     is_stopping: bool

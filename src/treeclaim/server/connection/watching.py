@@ -4,19 +4,25 @@
 from functools import partial
 
 from treeclaim.server.http.exchange import Exchange
-from treeclaim.server.sharing.watchers import Watch, Watcher, Watchers
+from treeclaim.server.sharing.watchers import Place, Watch, Watcher, Watchers
 
 
 class Watching:
     """A watch in its connection; all of it runs in the event loop."""
 
     def __init__(
-        self, watchers: Watchers, watcher: Watcher, watch: Watch, exchange: Exchange
+        self,
+        watchers: Watchers,
+        watcher: Watcher,
+        watch: Watch,
+        place: Place,
+        exchange: Exchange,
     ) -> None:
         """Begin in a place that has been reserved."""
         self._watchers = watchers
         self._watcher = watcher
         self._watch = watch
+        self._place = place
         self._exchange = exchange
         watch.wake = partial(watchers.wake, watcher)
         watchers.add(watcher)
@@ -38,6 +44,7 @@ class Watching:
             ends: True to end it, whatever may come.
         """
         piece = self._watch.finish() if ends else self._watch.take()
+        self._place.count()
         data = self._exchange.framed(piece) if piece else b""
         return data + self._exchange.last_bytes if self.is_over else data
 
@@ -45,4 +52,4 @@ class Watching:
         """Release the resources held for it."""
         self._watch.close()
         self._watchers.remove(self._watcher)
-        self._watchers.release()
+        self._place.give_back()

@@ -1,14 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writes answers to a client, and measures how much of them it has taken."""
+"""Writes answers to a client, counts what it has not taken, and measures how fast it takes it."""
 
 import asyncio
 import socket
 import threading
-from collections.abc import Sequence
+from collections import deque
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 
-from treeclaim.server.bounds import SLOWEST_BYTES
+from treeclaim.server.bounds import SLOWEST_BYTES, WRITTEN_BYTES
 from treeclaim.server.connection.kernel import unacknowledged
+from treeclaim.server.sharing.account import Hold
 
 _MOST_PIECES = 1_024
 """That the kernel takes at once (IOV_MAX)."""
@@ -18,31 +20,87 @@ class AnswerWriter:
     """Bytes on their way to a client.
 
     Attributes:
-        is_blocked: Whether the kernel has not taken all bytes; the transport tells.
         is_lost: Whether the connection is closed.
+        is_full: Whether the kernel takes no more for now; the transport tells.
     """
 
-    def __init__(self, accepted: socket.socket, transport: asyncio.Transport) -> None:
-        self.is_blocked = False
+    def __init__(
+        self,
+        accepted: socket.socket,
+        transport: asyncio.Transport,
+        hold: Hold,
+        loop: asyncio.AbstractEventLoop,
+    ) -> None:
+        """Write to a socket.
+
+        Args:
+            accepted: The socket.
+            transport: That of the event loop.
+            hold: Where bytes are counted.
+            loop: The event loop.
+        """
         self.is_lost = False
+        self.is_full = False
+        self.on_taken: Callable[[], None] = _ignore
+        """Called when the kernel has taken all, unless it has at once."""
         self._socket = accepted
         self._lock = threading.Lock()
         self._transport = transport
+        self._hold = hold
+        self._loop = loop
+        self._waiting: deque[memoryview] = deque()
+        self._untaken = 0
         self._sent = 0
         self._taken_before = 0
         # The transport reports every byte that the kernel does not take at once.
         transport.set_write_buffer_limits(high=1, low=0)
 
     @property
-    def unsent(self) -> int:
-        """Bytes in this process that the kernel has not taken."""
-        return self._transport.get_write_buffer_size()
+    def is_blocked(self) -> bool:
+        """Whether the kernel has not taken all bytes."""
+        return self._untaken > 0
+
+    def announce(self, size: int) -> None:
+        """Count bytes that are on their way to the event loop; any thread may."""
+        self._hold.add(size)
 
     def write(self, data: bytes) -> None:
-        """Send bytes through the event loop; only the loop calls this."""
-        self._sent += len(data)
-        if data:
-            self._transport.write(data)
+        """Send bytes that were announced; only the loop calls this."""
+        if self.is_lost or self._transport.is_closing():
+            self._hold.add(-len(data))
+            return
+        is_idle = not self.is_blocked
+        self._untaken += len(data)
+        view = memoryview(data)
+        for begin in range(0, len(data), WRITTEN_BYTES):
+            self._waiting.append(view[begin : begin + WRITTEN_BYTES])
+        if is_idle and data:
+            self._write_some()
+
+    def write_on(self) -> None:
+        """Write more: the kernel has taken what it did not take before."""
+        if self.is_lost or self.is_full or not self.is_blocked:
+            return
+        self._write_some()
+        if not self.is_blocked:
+            self.on_taken()
+
+    def _write_some(self) -> None:
+        """Write a piece, which takes so much of a turn, and leave the next to another turn."""
+        if self._waiting:
+            piece = self._waiting.popleft()
+            self._sent += len(piece)
+            self._transport.write(piece)
+        if self.is_full:
+            return
+        if self._waiting:
+            self._loop.call_soon(self.write_on)
+        else:
+            self._take_off()
+
+    def _take_off(self) -> None:
+        self._hold.add(-self._untaken)
+        self._untaken = 0
 
     def send_now(self, pieces: Sequence[bytes | memoryview]) -> int:
         """Send from the calling thread what the kernel takes at once; return how many bytes.
@@ -61,6 +119,8 @@ class AnswerWriter:
         """Note that the connection is closed: the socket's number may be given to another one."""
         with self._lock:
             self.is_lost = True
+        self._waiting.clear()
+        self._take_off()
 
     def start_measuring(self) -> None:
         """Note how much the client has taken by now."""
@@ -72,4 +132,18 @@ class AnswerWriter:
 
     def _taken(self) -> int:
         """Return the bytes that have arrived; the kernel may hold MiBs that have not."""
-        return self._sent - self.unsent - unacknowledged(self._socket)
+        return self._sent - self._transport.get_write_buffer_size() - unacknowledged(self._socket)
+
+
+def _ignore() -> None:
+    """Do nothing."""
+
+
+def rest_of(pieces: Sequence[bytes | memoryview], sent: int) -> bytes:
+    """Return what is left of pieces of which some bytes were sent."""
+    left = []
+    for piece in pieces:
+        if sent < len(piece):
+            left.append(memoryview(piece)[sent:])
+        sent = max(sent - len(piece), 0)
+    return b"".join(left)

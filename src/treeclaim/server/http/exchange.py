@@ -16,7 +16,8 @@ from treeclaim.server.bounds import GONE_SECONDS, STREAM_BYTES, WAITING_SECONDS
 from treeclaim.server.http.head import RequestHead
 from treeclaim.server.http.parking import PARKING_KEY, ParkedError, Parking
 from treeclaim.server.http.refusals import RefusedError
-from treeclaim.server.sharing.watchers import Watch, Watchers
+from treeclaim.server.sharing.account import Hold
+from treeclaim.server.sharing.watchers import Place, Watch, Watchers
 
 if TYPE_CHECKING:
     from wsgiref.types import WSGIApplication
@@ -38,9 +39,15 @@ _HOP_BY_HOP = frozenset(("connection", "keep-alive", "transfer-encoding", "upgra
 
 
 class Client(Protocol):
-    """The connection, as threads see it."""
+    """The connection, as threads see it.
+
+    Attributes:
+        gone: Whether the client has hung up.
+        hold: Where the bytes of the request are counted.
+    """
 
     gone: bool
+    hold: Hold
 
     def closing_headers(self) -> str:
         """Return the headers that say what becomes of the connection after this answer."""
@@ -58,7 +65,7 @@ class Client(Protocol):
     def watchers(self) -> Watchers:
         """All that watch in this process."""
 
-    def post_watch(self, data: bytes, watch: Watch) -> None:
+    def post_watch(self, data: bytes, watch: Watch, place: Place) -> None:
         """Send the beginning of an answer; the rest comes from a watch."""
 
     def post_refusal(self, error: RefusedError) -> None:
@@ -72,7 +79,7 @@ class Client(Protocol):
 
 
 class Exchange:
-    """One request, until its answer is made."""
+    """One request, until its answer is made; until then its bytes are counted."""
 
     def __init__(
         self,
@@ -95,6 +102,9 @@ class Exchange:
         self._left: int | None = None
         self._is_begun = False
         self._watch: Watch | None = None
+        self._place: Place | None = None
+        self._size = head.size
+        client.hold.add(head.size)
         head.environment[ADOPT_KEY] = self._adopt
         head.environment[PIECES_KEY] = True
         head.environment[PARKING_KEY] = Parking(lambda: client.proceed(self.run))
@@ -113,11 +123,13 @@ class Exchange:
             )
             return
         try:
+            self._head.fill()
             # Its layers change what they are given, and it may begin anew.
             environment = self._head.environment.copy()
             self._result = self._application(environment, self._start_response)
-            if self._watch is not None and self._status.startswith("200"):
-                self._hand_over(self._watch)
+            watch, place = self._watch, self._place
+            if watch is not None and place is not None and self._status.startswith("200"):
+                self._hand_over(watch, place)
             elif isinstance(self._result, list | tuple):
                 self._send_whole([*self._early, *self._result])
             else:
@@ -153,18 +165,21 @@ class Exchange:
         Returns:
             Whether there is room for another watcher.
         """
-        if self._watch is not None or not self._client.watchers.reserve():
+        if self._place is not None:
+            return False
+        self._place = self._client.watchers.reserve(self._client.hold, watch)
+        if self._place is None:
             return False
         self._watch = watch
         return True
 
-    def _hand_over(self, watch: Watch) -> None:
+    def _hand_over(self, watch: Watch, place: Place) -> None:
         """Send the beginning of the answer, and leave the rest to the event loop."""
         opening = b"".join([*self._early, *(self._result or ())])
         data = self._begin() + (self._framed(opening) if opening else b"")
-        self._watch = None
+        self._watch = self._place = None
         self.close()
-        self._client.post_watch(data, watch)
+        self._client.post_watch(data, watch, place)
 
     def close(self) -> None:
         """Close the application's iterator, and release what was held for this answer.
@@ -174,17 +189,20 @@ class Exchange:
         """
         close: Callable[[], None] | None = getattr(self._result, "close", None)
         self._result = self._pieces = None
-        if self._watch is not None:
+        watch, place = self._watch, self._place
+        self._watch = self._place = None
+        if watch is not None and place is not None:
             # The answer became another one on its way through the layers of the application.
-            self._watch.close()
-            self._watch = None
-            self._client.watchers.release()
+            watch.close()
+            place.give_back()
         if close is not None:
             try:
                 close()
             except Exception:  # noqa: BLE001 - the connection goes on, or is broken off
                 _LOG.exception("The application failed at the end of an answer")
         self._head.environment = {}
+        size, self._size = self._size, 0
+        self._client.hold.add(-size)
 
     def _start_response(
         self, status: str, headers: _Headers, exc_info: Any = None, /

@@ -2,8 +2,9 @@
 """Reads one request's head, and makes the WSGI environment of it (PEP 3333).
 
 The grammar is llhttp's, in its strict form. Of what it lets through, refused are: more than one
-Host, versions other than 1.0 and 1.1, and names of headers with an underscore, which in WSGI cannot
-be told from those with a hyphen; these are left out, as other servers do.
+Host, none in HTTP/1.1, one that is no host (RFC 9112, section 3.2), and versions other than 1.0 and
+1.1. Headers with an underscore in their names, which in WSGI cannot be told from those with a hyphen,
+are left out, as other servers do.
 """
 
 import re
@@ -12,8 +13,8 @@ from http import HTTPStatus
 from typing import Any
 from urllib.parse import unquote_to_bytes
 
-from treeclaim.server.bounds import TARGET_BYTES
-from treeclaim.server.http.parser import BAD_LENGTH, HeadParser
+from treeclaim.server.bounds import HEADER_COST, REQUEST_COST, TARGET_BYTES
+from treeclaim.server.http.parser import BAD_LENGTH, Parsed, parsed
 from treeclaim.server.http.refusals import RefusedError
 
 _KNOWN_METHODS = frozenset((b"GET", b"PUT", b"POST", b"DELETE", b"HEAD", b"OPTIONS", b"PATCH"))
@@ -21,6 +22,9 @@ _METHOD = re.compile(rb"[!#$%&'*+.^_`|~0-9A-Za-z-]{1,32}")
 """A token of RFC 9110; methods longer than this do not exist."""
 
 _ABSOLUTE = re.compile(rb"(?i)https?://[^/?#]*")
+_HOST = re.compile(r"[A-Za-z0-9._~!$&'()*+,;=%:\[\]-]*")
+"""The characters of a host with a port (RFC 3986, section 3.2.2)."""
+
 _VERSIONS = ("1.0", "1.1")
 _LENGTH_DIGITS = 18
 """A body of more digits than this is longer than any disk."""
@@ -32,82 +36,99 @@ class RequestHead:
 
     Attributes:
         method: As sent.
-        keep_alive: Whether the client wants to keep the connection.
+        target: The path and query of the URL, as sent.
+        keep_alive: Whether the connection may be kept: the client wants it, and it can be told where
+            the next request begins.
         is_http_1_0: Whether it is of the version before chunks.
         length: Bytes of the body that were announced.
         is_chunked: Whether the body comes in chunks instead.
         expects_continue: Whether the client waits for a word before it sends the body.
+        size: Bytes that the request takes in memory: its head, and its body as soon as it has come.
         environment: For WSGI, without what is the same for the whole connection.
     """
 
     method: str
+    target: bytes = b""
     keep_alive: bool = True
     is_http_1_0: bool = False
     length: int = 0
     is_chunked: bool = False
     expects_continue: bool = False
+    size: int = 0
     environment: dict[str, Any] = field(default_factory=dict)
 
+    def fill_target(self) -> None:
+        """Put path and query into the environment; a long path takes milliseconds, so a thread does."""
+        if not self.target:
+            return
+        path, _, query = self.target.partition(b"?")
+        if b"%" in path:
+            path = unquote_to_bytes(path)
+        self.environment["PATH_INFO"] = path.decode("latin-1")
+        self.environment["QUERY_STRING"] = query.decode("latin-1")
+        self.target = b""
 
-def read_head(data: bytes, parser: HeadParser) -> RequestHead:
-    """Read a head that ends with an empty line; the parser is then ready for the body.
+
+def read_head(data: bytes) -> RequestHead:
+    """Read a head that ends with an empty line, whose length and number of lines are bounded.
 
     Raises:
-        RefusedError: if it is no HTTP, or too long.
+        RefusedError: if it is no HTTP, or its URL is too long.
     """
     method, _, rest = data.partition(b" ")
     if method in _KNOWN_METHODS:
-        parser.feed(data)
+        found = parsed(data)
     elif _METHOD.fullmatch(method):
         # llhttp has a list of methods; what an unknown one means is the application's to say.
-        parser.feed(b"POST " + rest)
+        found = parsed(b"POST " + rest)
     else:
         raise RefusedError(HTTPStatus.BAD_REQUEST, "The request line is not that of HTTP.")
-    if not parser.found.is_head_complete:
-        raise RefusedError(HTTPStatus.BAD_REQUEST, "The head of the request is not that of HTTP.")
-    head = RequestHead(method.decode("ascii"))
-    _fill_target(head.environment, parser.found.target)
-    _fill_headers(head, parser)
-    head.environment["REQUEST_METHOD"] = head.method
+    head = RequestHead(method.decode("ascii"), _target_of(found.target))
+    head.size = len(data) + HEADER_COST * len(found.headers) + REQUEST_COST
+    _fill_headers(head, found)
+    head.environment |= {"REQUEST_METHOD": head.method, "SCRIPT_NAME": ""}
     return head
 
 
-def _fill_target(environment: dict[str, Any], target: bytes) -> None:
-    if len(target) > TARGET_BYTES:
+def _target_of(sent: bytes) -> bytes:
+    """Return path and query of a URL, which may be an absolute one."""
+    if len(sent) > TARGET_BYTES:
         raise RefusedError(
             HTTPStatus.REQUEST_URI_TOO_LONG, f"The URL is longer than {TARGET_BYTES} bytes."
         )
-    target = target.partition(b"#")[0]
+    target = sent.partition(b"#")[0]
     if not target.startswith(b"/"):
         found = _ABSOLUTE.match(target)
         target = target[found.end() :] if found else target
-    path, _, query = target.partition(b"?")
-    if b"%" in path:
-        path = unquote_to_bytes(path)
-    environment["SCRIPT_NAME"] = ""
-    environment["PATH_INFO"] = path.decode("latin-1")
-    environment["QUERY_STRING"] = query.decode("latin-1")
+    return target
 
 
-def _fill_headers(head: RequestHead, parser: HeadParser) -> None:
-    version = parser.version
-    if version not in _VERSIONS:
+def _fill_headers(head: RequestHead, found: Parsed) -> None:
+    if found.version not in _VERSIONS:
         raise RefusedError(
             HTTPStatus.HTTP_VERSION_NOT_SUPPORTED, "Only HTTP/1.0 and HTTP/1.1 are spoken here."
         )
+    values: dict[str, list[bytes]] = {}
+    for name, value in found.headers:
+        values.setdefault(_KEYS.get(name) or _key_of(name), []).append(value)
+    values.pop("", None)
     environment = head.environment
-    environment["SERVER_PROTOCOL"] = f"HTTP/{version}"
-    for name, value in parser.found.headers:
-        key = _KEYS.get(name) or _key_of(name)
-        if key in environment:
-            if key == "HTTP_HOST":
-                raise RefusedError(HTTPStatus.BAD_REQUEST, "There is more than one Host.")
-            environment[key] += "," + value.decode("latin-1")
-        elif key:
-            environment[key] = value.decode("latin-1")
-    head.is_http_1_0 = version == "1.0"
+    for key, several in values.items():
+        environment[key] = b",".join(several).decode("latin-1")
+    environment["SERVER_PROTOCOL"] = f"HTTP/{found.version}"
+    head.is_http_1_0 = found.version == "1.0"
+    _check_host(values.get("HTTP_HOST", []), head)
     _fill_connection(head, environment.get("HTTP_CONNECTION", "").lower())
     _fill_body(head, environment)
+
+
+def _check_host(given: list[bytes], head: RequestHead) -> None:
+    if len(given) > 1:
+        raise RefusedError(HTTPStatus.BAD_REQUEST, "There is more than one Host.")
+    if not given and not head.is_http_1_0:
+        raise RefusedError(HTTPStatus.BAD_REQUEST, "There is no Host.")
+    if not _HOST.fullmatch(head.environment.get("HTTP_HOST", "").strip()):
+        raise RefusedError(HTTPStatus.BAD_REQUEST, "The Host is none.")
 
 
 def _key_of(name: bytes) -> str:
@@ -147,6 +168,9 @@ def _fill_body(head: RequestHead, environment: dict[str, Any]) -> None:
         if coding.strip().lower() != "chunked":
             raise RefusedError(HTTPStatus.NOT_IMPLEMENTED, "Only chunked is understood.")
         head.is_chunked = True
+        if head.is_http_1_0:
+            # Whoever passed it on may not have known of chunks (RFC 9112, section 6.1).
+            head.keep_alive = False
     elif length is not None:
         if not length.isascii() or not length.isdigit():
             raise RefusedError(HTTPStatus.BAD_REQUEST, BAD_LENGTH)

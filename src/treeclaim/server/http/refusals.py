@@ -6,7 +6,7 @@ from http import HTTPStatus
 
 import orjson
 
-from treeclaim.server.bounds import HEAD_BYTES, RETRY_AFTER
+from treeclaim.server.bounds import HEAD_BYTES, MOST_HEADERS, RETRY_AFTER
 
 
 class RefusedError(Exception):
@@ -24,10 +24,10 @@ class RefusedError(Exception):
 
 
 def too_long() -> RefusedError:
-    """Return the refusal of a head that is longer than `HEAD_BYTES`."""
+    """Return the refusal of a head that is longer than `HEAD_BYTES` or `MOST_HEADERS`."""
     return RefusedError(
         HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE,
-        f"URL and headers are longer than {HEAD_BYTES} bytes.",
+        f"URL and headers are longer than {HEAD_BYTES} bytes, or more than {MOST_HEADERS} headers.",
     )
 
 

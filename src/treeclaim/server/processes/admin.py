@@ -25,6 +25,7 @@ from treeclaim.server.front import Front
 from treeclaim.server.processes.listening import ListenError, admin_socket
 from treeclaim.server.processes.pulse import BROKEN, READY
 from treeclaim.server.processes.questions import Questions
+from treeclaim.server.turns import new_loop
 from treeclaim.store import Store
 
 if TYPE_CHECKING:
@@ -99,7 +100,8 @@ def _serve_at(
     if meter is not None:
         collectors.append(ResourceCollector(meter))
     application = make_admin_application(store, collectors, census)
-    asyncio.run(_serve(application, listener, meter))
+    with asyncio.Runner(loop_factory=new_loop) as runner:
+        runner.run(_serve(application, listener, meter))
 
 
 async def _serve(

@@ -24,6 +24,7 @@ from treeclaim.server.front import Front
 from treeclaim.server.processes.listening import allow_most_files, tls_context
 from treeclaim.server.processes.pulse import READY, echo
 from treeclaim.server.settings import ServerSettings
+from treeclaim.server.turns import new_loop
 
 if TYPE_CHECKING:
     from wsgiref.types import WSGIApplication
@@ -58,7 +59,8 @@ def work(groundwork: Groundwork, listener: socket.socket, connection: socket.soc
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
     _watch_parent()
     application = _application(groundwork)
-    asyncio.run(_serve(groundwork, listener, connection, application))
+    with asyncio.Runner(loop_factory=new_loop) as runner:
+        runner.run(_serve(groundwork, listener, connection, application))
     _end_soon(END_SECONDS)
 
 

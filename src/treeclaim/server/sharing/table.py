@@ -3,6 +3,7 @@
 
 from collections.abc import Hashable, Iterator
 from enum import Enum, auto
+from itertools import islice
 from typing import Protocol
 
 
@@ -13,7 +14,10 @@ class Phase(Enum):
     """Nothing has come yet."""
 
     READING = auto()
-    """A request is on its way."""
+    """The head of a request is on its way."""
+
+    RECEIVING = auto()
+    """The body of a request is on its way."""
 
     ANSWERING = auto()
     """A request waits for a thread, or a thread works on it."""
@@ -31,7 +35,10 @@ class Phase(Enum):
     """It was answered, and is read from until the client has seen that."""
 
 
-_GIVE_WAY = (Phase.OPENING, Phase.LINGERING, Phase.READING, Phase.IDLE, Phase.SENDING)
+_GIVE_WAY = (
+    *(Phase.OPENING, Phase.LINGERING, Phase.READING, Phase.RECEIVING, Phase.IDLE),
+    Phase.SENDING,
+)
 """Order in which connections are closed when there are too many: those that cost a client least first.
 A connection that is being answered, or watches, is never closed for another."""
 
@@ -98,8 +105,9 @@ class ConnectionTable:
                 return True
         return False
 
-    def sweep(self, now: float) -> None:
-        """Let every connection act whose deadline has passed."""
-        for member in self:
-            if now >= member.deadline:
-                member.expire()
+    def sweep(self, now: float, most: int) -> bool:
+        """Let connections act whose deadline has passed, but only so many; return whether all have."""
+        late = (member for member in self if now >= member.deadline)
+        for member in islice(late, most):
+            member.expire()
+        return next(late, None) is None

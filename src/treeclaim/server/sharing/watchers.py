@@ -9,6 +9,8 @@ from time import thread_time
 from typing import Protocol
 
 from treeclaim.rounds import Rounds
+from treeclaim.server.bounds import WATCH_BYTES
+from treeclaim.server.sharing.account import Hold
 
 _LOG = logging.getLogger(__name__)
 
@@ -59,14 +61,39 @@ class Watcher(Protocol):
         ...
 
 
+class Place:
+    """A place among the watchers, taken by a watch, whose bytes are counted."""
+
+    def __init__(self, watchers: "Watchers", hold: Hold, watch: Watch) -> None:
+        self._watchers = watchers
+        self._hold = hold
+        self._watch = watch
+        self._counted = 0
+
+    def count(self) -> None:
+        """Count what the watch holds by now."""
+        self._count(self._watch.nbytes)
+
+    def give_back(self) -> None:
+        """Give the place back."""
+        self._count(0)
+        self._watchers.release()
+
+    def _count(self, size: int) -> None:
+        change, self._counted = size - self._counted, size
+        self._watchers.count(change)
+        self._hold.add(change)
+
+
 class Watchers:
-    """Those of one worker. Threads call `reserve`, `release` and `wake`, the event loop the rest."""
+    """Those of one worker. Threads call `reserve`, `release`, `count` and `wake`, the loop the rest."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, most: int) -> None:
         self._loop = loop
         self._most = most
         self._lock = threading.Lock()
         self._reserved = 0
+        self._bytes = 0
         self._members: dict[Watcher, None] = {}
         self._woken: OrderedDict[Watcher, None] = OrderedDict()
         self._rounds = Rounds(self._attend_some, self._begin, "attending to watchers")
@@ -75,18 +102,25 @@ class Watchers:
         """Return how many there are."""
         return len(self._members)
 
-    def reserve(self) -> bool:
-        """Take a place, and return whether there was one left; `release` gives it back."""
+    def reserve(self, hold: Hold, watch: Watch) -> Place | None:
+        """Take a place for a watch, None if there is none, or no room for what it holds."""
         with self._lock:
-            if self._reserved >= self._most:
-                return False
+            if self._reserved >= self._most or self._bytes + watch.nbytes > WATCH_BYTES:
+                return None
             self._reserved += 1
-            return True
+        place = Place(self, hold, watch)
+        place.count()
+        return place
 
     def release(self) -> None:
-        """Give a place back."""
+        """Have one more place."""
         with self._lock:
             self._reserved -= 1
+
+    def count(self, change: int) -> None:
+        """Count what watches hold more, or less."""
+        with self._lock:
+            self._bytes += change
 
     def add(self, watcher: Watcher) -> None:
         """Look after a watcher from now on."""

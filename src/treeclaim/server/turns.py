@@ -1,0 +1,38 @@
+# SPDX-License-Identifier: Apache-2.0
+"""An event loop whose turns are short, however many clients send at a time.
+
+A turn of asyncio's loop attends to all that is ready. Each connection does a bounded piece of work in a
+turn, but a thousand of them would make it long. So a turn looks at few. The kernel hands out those that
+are ready in a circle, so all have their turn.
+"""
+
+import asyncio
+import math
+import select
+import selectors
+
+from treeclaim.server.bounds import EVENTS_AT_ONCE
+
+
+class FewAtOnce(selectors.EpollSelector):
+    """Tells of few files at a time."""
+
+    def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
+        """Wait until some are ready; seconds are rounded up to milliseconds, which epoll counts."""
+        wait = -1.0 if timeout is None else max(math.ceil(timeout * 1e3) * 1e-3, 0.0)
+        try:
+            ready = self._selector.poll(wait, EVENTS_AT_ONCE)  # type: ignore[attr-defined]
+        except InterruptedError:
+            return []
+        keys, found = self.get_map(), []
+        for number, events in ready:
+            if (key := keys.get(number)) is not None:
+                mask = selectors.EVENT_READ if events & ~select.EPOLLOUT else 0
+                mask |= selectors.EVENT_WRITE if events & ~select.EPOLLIN else 0
+                found.append((key, mask & key.events))
+        return found
+
+
+def new_loop() -> asyncio.AbstractEventLoop:
+    """Return the event loop of a process that answers requests."""
+    return asyncio.SelectorEventLoop(FewAtOnce())
