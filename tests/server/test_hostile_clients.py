@@ -2,8 +2,11 @@
 """Clients that wait, dawdle or do not read take nothing away from the others."""
 
 import contextlib
+import socket
 import threading
 from contextlib import ExitStack
+
+import pytest
 
 from tests.server.fronts import HELLO, is_closed, receive, running
 from tests.servers import eventually
@@ -217,3 +220,73 @@ def test_the_application_is_told_that_its_client_has_gone():
             client.sendall(HELLO)
             assert begun.wait(60)
         assert seen.wait(60)
+
+
+@pytest.mark.parametrize("number", [0, 1_000, 200_000])
+@pytest.mark.parametrize("phase", ["works", "streams"])
+def test_a_client_that_hangs_up_is_noticed_whatever_it_has_sent_ahead(number, phase):
+    """Also where its end stands in the kernel behind bytes that nobody reads."""
+    seen, begun = threading.Event(), threading.Event()
+
+    def waits(environment, start_response):
+        gone = environment["treeclaim.client_gone"]
+        if environment["PATH_INFO"] != "/first":
+            start_response("204 No Content", [])
+            return []
+        start_response("200 OK", [])
+        return works(gone) if phase == "works" else streams(gone)
+
+    def works(gone):
+        begun.set()
+        eventually(gone, "the client is gone")
+        seen.set()
+        return []
+
+    def streams(gone):
+        begun.set()
+        try:
+            yield b"x"
+            eventually(gone, "the client is gone")
+        finally:
+            seen.set()
+
+    with running(waits, threads=1) as server:
+        client = server.connect()
+        client.sendall(HELLO.replace(b" / ", b" /first "))
+        assert begun.wait(60)
+        client.setblocking(False)
+        with contextlib.suppress(BlockingIOError):
+            client.sendall(HELLO * number)
+        client.close()
+        assert seen.wait(60)
+        eventually(lambda: len(server.front.table) == 0, "it is forgotten")
+        eventually(lambda: server.front.account.total == 0, "nothing is held for it")
+
+
+@pytest.mark.parametrize("number", [3, 3_000])
+def test_a_client_that_only_sends_no_more_gets_all_its_answers(number):
+    with running() as server, server.connect() as client:
+        answers = threading.Thread(
+            target=lambda: (client.sendall(HELLO * number), client.shutdown(socket.SHUT_WR))
+        )
+        answers.start()
+        data = bytearray()
+        while piece := client.recv(1 << 16):
+            data += piece
+        answers.join()
+        assert data.count(b"HTTP/1.1 200 OK") == number
+
+
+def test_requests_ahead_beyond_what_is_kept_are_answered_while_answers_are_taken():
+    """Nothing of them is dropped, and no more is held than is documented."""
+    with running() as server, server.connect() as client:
+        client.setblocking(False)
+        left, data, most = memoryview(HELLO * 2_000), bytearray(), 0
+        while data.count(b"hello", -10) == 0 or data.count(b"HTTP/1.1 200") < 2_000:
+            with contextlib.suppress(BlockingIOError):
+                left = left[client.send(left) :] if left else left
+            with contextlib.suppress(BlockingIOError):
+                data += client.recv(1 << 20)
+            most = max(most, server.front.account.total)
+        assert data.count(b"hello") == 2_000
+        assert most < 50_000

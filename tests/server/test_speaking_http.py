@@ -8,6 +8,9 @@ import pytest
 
 from tests.server.fronts import HELLO, hello, is_closed, receive, running
 from tests.servers import eventually
+from treeclaim.server.sharing.table import Phase
+
+CHUNKED = b"POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n"
 
 
 def asked(*lines, body=b""):
@@ -94,6 +97,59 @@ def test_a_body_is_the_same_however_it_is_cut(size):
             assert (answer.status, answer.body, answer.says_close) == (200, body, False)
 
 
+def test_as_many_headers_as_there_may_be_are_read_however_they_are_cut():
+    head = b"GET / HTTP/1.1\r\nHost: a\r\n" + b"A:\r\n" * 199
+    with running() as server, server.connect() as client:
+        for cut in range(len(head) - 1, len(head) + 2):
+            data = head + b"\r\n"
+            client.sendall(data[:cut])
+            eventually(lambda: server.front.table.count(Phase.READING) == 1, "the first part came")
+            client.sendall(data[cut:])
+            assert receive(client).status == 200
+
+
+def test_a_request_behind_chunks_is_answered():
+    body = b"3;x=y\r\nabc\r\n0\r\nTrailer: x\r\n\r\n"
+    with running(Echo()) as server, server.connect() as client:
+        client.sendall((CHUNKED + body) * 20)
+        data = b""
+        while data.count(b"abc") < 20:
+            data += client.recv(1 << 16)
+        assert data.count(b"HTTP/1.1 200") == 20
+
+
+def test_an_upgrade_that_is_offered_is_ignored():
+    """Whatever comes with it; Java's client offers h2c with each first request."""
+    offer = (
+        b"Connection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AAEAAEAA\r\n\r\n"
+    )
+    bodies = {
+        b"Transfer-Encoding: chunked\r\n": b"3\r\nabc\r\n0\r\n\r\n",
+        b"Content-Length: 3\r\n": b"abc",
+    }
+    with running(Echo()) as server, server.connect() as client:
+        for header, body in bodies.items():
+            for _ in range(2):
+                client.sendall(b"PUT / HTTP/1.1\r\nHost: a\r\n" + header + offer + body)
+                answer = receive(client)
+                assert (answer.status, answer.body, answer.says_close) == (200, b"abc", False)
+
+
+def test_chunks_in_a_version_that_has_none_end_the_connection():
+    asks = b"POST / HTTP/1.0\r\nConnection: keep-alive\r\nTransfer-Encoding: chunked\r\n\r\n"
+    with running(Echo()) as server, server.connect() as client:
+        client.sendall(asks + b"3\r\nabc\r\n0\r\n\r\n" + HELLO)
+        answer = receive(client)
+        assert (answer.status, answer.says_close) == (200, True)
+        # What follows is no request.
+        assert client.recv(1) == b""
+
+
+def test_without_host_the_version_before_may_ask():
+    with running() as server:
+        assert server.ask(b"GET / HTTP/1.0\r\n\r\n").status == 200
+
+
 def test_requests_that_are_sent_ahead_are_answered_in_their_order():
     with running(Echo(), threads=4) as server, server.connect() as client:
         bodies = [b"%d" % number for number in range(50)]
@@ -146,6 +202,10 @@ def test_a_body_beyond_the_limit_is_not_read_and_the_client_sees_the_answer(codi
         (b"nonsense\r\n\r\n", 400),
         (b"GET / HTTP/1.1\r\nno colon\r\n\r\n", 400),
         (b"GET / HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n", 400),
+        (b"GET / HTTP/1.1\r\nAccept: */*\r\n\r\n", 400),
+        (b"GET / HTTP/1.1\r\nHost: a b\r\n\r\n", 400),
+        (b"GET / HTTP/1.1\r\nHost: a/b\r\n\r\n", 400),
+        (b"GET http://a/ HTTP/1.1\r\n\r\n", 400),
         (b"GET / HTTP/1.1\r\nContent-Length: two\r\n\r\n", 400),
         (b"GET / HTTP/1.1\r\nContent-Length: -2\r\n\r\n", 400),
         (b"GET / HTTP/1.1\r\nContent-Length: 2\r\nContent-Length: 3\r\n\r\n", 400),
@@ -158,8 +218,17 @@ def test_a_body_beyond_the_limit_is_not_read_and_the_client_sees_the_answer(codi
         (b"GET /" + b"a" * 70_000 + b" HTTP/1.1\r\n\r\n", 414),
         (b"GET / HTTP/1.1\r\nX: " + b"a" * 500_000, 431),
         (b"GET / HTTP/1.1\r\nContent-Length: " + b"9" * 30 + b"\r\n\r\n", 400),
+        (b"GET / HTTP/1.1\r\nHost: a\r\n" + b"A:\r\n" * 200 + b"\r\n", 431),
+        (CHUNKED + b"1;" + b"x" * 2_000, 400),
+        (CHUNKED + b"1\r\nab\r\n0\r\n\r\n", 400),
+        (CHUNKED + b"1\nx\n0\n\n", 400),
+        (CHUNKED + b"-1\r\nx\r\n0\r\n\r\n", 400),
+        (CHUNKED + b"f" * 16 + b"\r\n", 400),
+        (CHUNKED + b"0\r\nX: " + b"a" * 9_000, 431),
+        (CHUNKED + b"0\r\n" + b"A:\r\n" * 201 + b"\r\n", 431),
+        (CHUNKED + b"0\r\nno colon\r\n\r\n", 400),
     ],
-    ids=range(15),
+    ids=range(28),
 )
 def test_what_is_no_http_is_refused_with_an_error_document(data, status):
     with running() as server, server.connect() as client:

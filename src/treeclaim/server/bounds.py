@@ -20,8 +20,8 @@ CHUNK_LINE_BYTES = 1024
 READ_BYTES = 64 * 1024
 """Read from a connection in one turn of the event loop, of a body whose length was announced."""
 
-SCANNED_BYTES = 16 * 1024
-"""The same of everything that has to be looked at: chunks of one byte each take a few milliseconds."""
+SCANNED_BYTES = 8 * 1024
+"""The same of everything that has to be looked at: the smallest chunks take more than a millisecond."""
 
 EVENTS_AT_ONCE = 4
 """Connections and other files that are attended to in one turn of the event loop, before it looks
@@ -87,7 +87,7 @@ SPARE_FILES = 256
 TLS_CONNECTIONS = 1024
 """Connections with TLS that a worker has at most: each has buffers of some 300 KiB."""
 
-CLOSED_AT_ONCE = 32
+CLOSED_AT_ONCE = 16
 """Connections that are closed or refused in one turn of the event loop, where many are at a time."""
 
 SWEEP_SECONDS = 0.5

@@ -8,10 +8,10 @@ request as soon as it is complete; the connection decides how long the client ma
 Each byte is looked at once, however the bytes are cut.
 """
 
-import io
 from enum import Enum, auto
 
 from treeclaim.server.bounds import HEAD_BYTES, MOST_HEADERS, READ_BYTES, SCANNED_BYTES
+from treeclaim.server.http.body import Body
 from treeclaim.server.http.chunks import Chunks
 from treeclaim.server.http.head import RequestHead, read_head
 from treeclaim.server.http.refusals import too_long
@@ -49,7 +49,7 @@ class RequestReader:
         self._at = _At.HEAD
         self._data = bytearray()
         self._looked_at = self._lines = 0
-        self._body = io.BytesIO()
+        self._body = Body()
         self._left = 0
         self._chunks: Chunks | None = None
         self._counted = 0
@@ -79,9 +79,9 @@ class RequestReader:
         """Bytes in memory."""
         held = len(self._data)
         if self.head is not None:
-            held += self.head.size + self._body.tell()
+            held += self.head.size + self._body.size
         if self._chunks is not None:
-            held += self._chunks.size
+            held += self._chunks.body.size
         return held
 
     def take(self, data: memoryview) -> None:
@@ -101,12 +101,12 @@ class RequestReader:
         self.dropped = self.dropped or 0
         self.head = self._chunks = None
         self._data = bytearray()
-        self._body = io.BytesIO()
+        self._body = Body()
         self._at, self._left = _At.HEAD, 0
         self._count()
 
     def request(self) -> RequestHead | None:
-        """Return the next request with its body in `wsgi.input`; None while it is incomplete.
+        """Return the next request with its body; None while it is incomplete.
 
         From now on its `size` is the caller's to count.
 
@@ -142,7 +142,7 @@ class RequestReader:
             self._at, self._chunks = _At.CHUNKS, Chunks(self._body_bytes)
         elif head.length <= self._body_bytes:
             self._at, self._left = _At.LENGTH, head.length
-            taken = self._body.write(self._data[: head.length])
+            taken = self._body.write(self._data[: self._left])
             del self._data[:taken]
             self._left -= taken
         else:
@@ -177,15 +177,10 @@ class RequestReader:
             if chunks.is_too_long:
                 self.drop()
             self._body = chunks.body
-            head.environment["CONTENT_LENGTH"] = str(chunks.size)
+            head.environment["CONTENT_LENGTH"] = str(chunks.body.size)
         elif self._left:
             return False
-        self._hand_over_body(head)
-        return True
-
-    def _hand_over_body(self, head: RequestHead) -> None:
-        body, self._body = self._body, io.BytesIO()
-        head.size += len(body.getvalue())
-        body.seek(0)
-        head.environment["wsgi.input"] = body
+        head.body, self._body = self._body, Body()
+        head.size += head.body.size
         self._at, self._chunks = _At.HEAD, None
+        return True

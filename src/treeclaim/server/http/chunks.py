@@ -1,19 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
 """Decodes a body that comes in chunks (RFC 9112, section 7.1).
 
-    SIZE ──a size──▶ DATA ──so many bytes──▶ SIZE …
-      └────0────▶ TRAILER ──an empty line──▶ END
+    a size ──▶ so many bytes ──▶ a size … 0 ──▶ TRAILER ──an empty line──▶ END
 
 A line is bounded before it is looked at. What is unfinished of it stays with the caller, who never
 has to keep more than that bound.
 """
 
-import io
 import re
 from enum import Enum, auto
 from http import HTTPStatus
 
 from treeclaim.server.bounds import CHUNK_LINE_BYTES, MOST_HEADERS, TRAILER_BYTES
+from treeclaim.server.http.body import Body
 from treeclaim.server.http.parser import parsed
 from treeclaim.server.http.refusals import RefusedError
 
@@ -26,8 +25,7 @@ _REQUEST_LINE = b"GET / HTTP/1.1\r\n"
 
 
 class _At(Enum):
-    SIZE = auto()
-    DATA = auto()
+    CHUNKS = auto()
     TRAILER = auto()
     END = auto()
 
@@ -37,7 +35,6 @@ class Chunks:
 
     Attributes:
         body: What they have brought, at most one byte more than allowed.
-        size: Its length.
     """
 
     def __init__(self, most: int) -> None:
@@ -46,10 +43,9 @@ class Chunks:
         Args:
             most: Bytes of the longest body that is read.
         """
-        self.body = io.BytesIO()
-        self.size = 0
+        self.body = Body()
         self._most = most
-        self._at = _At.SIZE
+        self._at = _At.CHUNKS
         self._line = _FIRST
         self._left = 0
         self._looked_at = 0
@@ -62,7 +58,7 @@ class Chunks:
     @property
     def is_too_long(self) -> bool:
         """Whether they bring more than allowed; then nothing more is decoded."""
-        return self.size > self._most
+        return self.body.size > self._most
 
     def feed(self, data: bytearray) -> None:
         """Decode bytes and remove them; what is left is unfinished, or belongs to the next request.
@@ -70,44 +66,33 @@ class Chunks:
         Raises:
             RefusedError: if they are no chunks, or their trailer is too long.
         """
-        place = 0
-        with memoryview(data) as view:
-            while self._at is _At.SIZE or (self._at is _At.DATA and place < len(data)):
-                if self._at is _At.DATA:
-                    place += self._take(view[place : place + self._left])
-                    if self.is_too_long:
-                        break
-                elif (end := self._read_size(data, place)) > place:
-                    place = end
-                else:
-                    break
-        del data[:place]
+        if self._at is _At.CHUNKS:
+            self._decode(data)
         if self._at is _At.TRAILER:
             self._read_trailer(data)
 
-    def _take(self, piece: memoryview) -> int:
-        self.size += self.body.write(piece[: self._most + 1 - self.size])
-        self._left -= len(piece)
-        if not self._left:
-            self._at = _At.SIZE
-        return len(piece)
-
-    def _read_size(self, data: bytearray, place: int) -> int:
-        """Read the line before a chunk; return where it ends, the same place if it is unfinished."""
-        found = self._line.match(data, place, place + CHUNK_LINE_BYTES)
-        if found is None:
-            line = bytes(data[place : place + CHUNK_LINE_BYTES])
-            if self._line is _NEXT:
-                if not _LINE_END.startswith(line[: len(_LINE_END)]):
-                    raise _no_chunks()
-                line = line[len(_LINE_END) :]
-            if b"\n" in line or len(data) - place >= CHUNK_LINE_BYTES:
-                raise _no_chunks()
-            return place
-        self._left = int(found[1], 16)
-        self._line = _NEXT
-        self._at = _At.DATA if self._left else _At.TRAILER
-        return found.end()
+    def _decode(self, data: bytearray) -> None:
+        place, left, line, kept = 0, self._left, self._line, bytearray()
+        most = self._most + 1 - self.body.size
+        while True:
+            if left:
+                piece = data[place : place + left]
+                kept += piece
+                place += len(piece)
+                left -= len(piece)
+                if left or len(kept) >= most:
+                    break
+            found = line.match(data, place, place + CHUNK_LINE_BYTES)
+            if found is None:
+                _check_unfinished(data[place : place + CHUNK_LINE_BYTES], line is _NEXT)
+                break
+            place, left, line = found.end(), int(found[1], 16), _NEXT
+            if not left:
+                self._at = _At.TRAILER
+                break
+        self._left, self._line = left, line
+        self.body.write(memoryview(kept)[:most])
+        del data[:place]
 
     def _read_trailer(self, data: bytearray) -> None:
         """Read the headers behind the last chunk; they are of no use, but have to be such."""
@@ -130,5 +115,12 @@ class Chunks:
         self._at = _At.END
 
 
-def _no_chunks() -> RefusedError:
-    return RefusedError(HTTPStatus.BAD_REQUEST, "This is no HTTP: the body has no such chunks.")
+def _check_unfinished(line: bytearray, has_chunk_before: bool) -> None:  # noqa: FBT001 - a fact
+    """Raise an error if this can be no beginning of the line before a chunk."""
+    if has_chunk_before:
+        ending, line = line[: len(_LINE_END)], line[len(_LINE_END) :]
+        is_wrong = not _LINE_END.startswith(ending)
+    else:
+        is_wrong = False
+    if is_wrong or b"\n" in line or len(line) >= CHUNK_LINE_BYTES - len(_LINE_END):
+        raise RefusedError(HTTPStatus.BAD_REQUEST, "This is no HTTP: the body has no such chunks.")

@@ -201,6 +201,7 @@ class Exchange:
             except Exception:  # noqa: BLE001 - the connection goes on, or is broken off
                 _LOG.exception("The application failed at the end of an answer")
         self._head.environment = {}
+        self._head.body = None
         size, self._size = self._size, 0
         self._client.hold.add(-size)
 

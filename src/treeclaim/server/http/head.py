@@ -7,6 +7,7 @@ Host, none in HTTP/1.1, one that is no host (RFC 9112, section 3.2), and version
 are left out, as other servers do.
 """
 
+import io
 import re
 from dataclasses import dataclass, field
 from http import HTTPStatus
@@ -14,6 +15,7 @@ from typing import Any
 from urllib.parse import unquote_to_bytes
 
 from treeclaim.server.bounds import HEADER_COST, REQUEST_COST, TARGET_BYTES
+from treeclaim.server.http.body import Body
 from treeclaim.server.http.parser import BAD_LENGTH, Parsed, parsed
 from treeclaim.server.http.refusals import RefusedError
 
@@ -44,6 +46,7 @@ class RequestHead:
         is_chunked: Whether the body comes in chunks instead.
         expects_continue: Whether the client waits for a word before it sends the body.
         size: Bytes that the request takes in memory: its head, and its body as soon as it has come.
+        body: As it has come.
         environment: For WSGI, without what is the same for the whole connection.
     """
 
@@ -55,18 +58,23 @@ class RequestHead:
     is_chunked: bool = False
     expects_continue: bool = False
     size: int = 0
+    body: Body | None = None
     environment: dict[str, Any] = field(default_factory=dict)
 
-    def fill_target(self) -> None:
-        """Put path and query into the environment; a long path takes milliseconds, so a thread does."""
-        if not self.target:
+    def fill(self) -> None:
+        """Put path, query and body into the environment, once.
+
+        For the longest ones this takes milliseconds, so a thread does it, not the event loop.
+        """
+        if self.body is None:
             return
+        body, self.body = self.body, None
+        self.environment["wsgi.input"] = io.BytesIO(body.joined())
         path, _, query = self.target.partition(b"?")
         if b"%" in path:
             path = unquote_to_bytes(path)
         self.environment["PATH_INFO"] = path.decode("latin-1")
         self.environment["QUERY_STRING"] = query.decode("latin-1")
-        self.target = b""
 
 
 def read_head(data: bytes) -> RequestHead:

@@ -1,0 +1,326 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What connections hold is what is counted for them, whatever is sent and however it is cut."""
+
+import contextlib
+import gc
+import sys
+import threading
+import tracemalloc
+from contextlib import ExitStack
+from types import FunctionType, ModuleType
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.server.fronts import HELLO, receive, running
+from tests.servers import eventually
+from treeclaim.server.bounds import (
+    HEAD_BYTES,
+    HEADER_COST,
+    MOST_HEADERS,
+    REQUEST_COST,
+    SCANNED_BYTES,
+    SMALL_BYTES,
+)
+from treeclaim.server.connection.reading import RequestReader
+from treeclaim.server.http.refusals import RefusedError
+from treeclaim.server.sharing.account import Account, Hold
+from treeclaim.server.sharing.table import Phase
+
+MEGABYTE = 1024 * 1024
+BODY_BYTES = 300_000
+MOST_OF_A_READER = (
+    HEAD_BYTES + HEADER_COST * MOST_HEADERS + REQUEST_COST + BODY_BYTES + SCANNED_BYTES
+)
+"""The documented bounds of a head and a body, and what comes behind them in one turn."""
+
+HEAD = b"POST /x HTTP/1.1\r\nHost: a\r\n"
+CHUNKED = HEAD + b"Transfer-Encoding: chunked\r\n\r\n"
+
+# -- what clients send -----------------------------------------------------------------------------
+
+sizes = st.sampled_from([0, 1, 7, 500, 9_000, 70_000, 299_999, 300_001])
+headers = st.builds(
+    lambda number, size: b"".join(b"X%d: %b\r\n" % (at, b"y" * size) for at in range(number)),
+    st.sampled_from([0, 1, 30, 198, 250]),
+    st.sampled_from([0, 20, 1_900, 20_000]),
+)
+lengths = st.builds(
+    lambda more, size: b"%b%bContent-Length: %d\r\n\r\n%b" % (HEAD, more, size, b"b" * size),
+    headers,
+    sizes,
+)
+chunks = st.builds(
+    lambda count, size, end: (
+        CHUNKED + b"%x;e=1\r\n%b\r\n" % (size, b"c" * size) * count + b"0\r\n" + end
+    ),
+    st.sampled_from([1, 3, 300]),
+    st.sampled_from([1, 2, 1_000, 60_000]),
+    st.sampled_from([b"\r\n", b"Trailer: x\r\n\r\n", b"T: " + b"t" * 20_000]),
+)
+OTHERS = (
+    HELLO * 400,
+    b"\r\n" * 9_000,
+    b"GET / HTTP/1.1\r\nX: " + b"x" * 500_000,
+    CHUNKED + b"1;" + b"x" * 5_000,
+    CHUNKED + b"1\r\nab",
+)
+others = st.integers(0, len(OTHERS) - 1).map(OTHERS.__getitem__)
+
+
+class Sent(bytes):
+    """What a client sends, shortened where it is shown."""
+
+    def __repr__(self):
+        return f"{self[:60]!r} and so on, {len(self)} bytes, sum {hash(bytes(self))}"
+
+
+anything = st.one_of(lengths, chunks, others, st.binary(max_size=200))
+streams = st.lists(anything, min_size=1, max_size=4).map(lambda parts: Sent(b"".join(parts)))
+cuts = st.tuples(
+    st.floats(0, 1), st.lists(st.sampled_from([1, 2, 3, 50, 1_000]), min_size=1, max_size=3)
+)
+
+
+# -- what is in memory -----------------------------------------------------------------------------
+
+SHARED = (type, ModuleType, FunctionType, Account, Hold)
+
+
+def reachable(roots, but=()):
+    """Bytes of all objects that lead from some to others, without what is shared by all."""
+    seen, left, size = set(map(id, but)), list(roots), 0
+    while left:
+        found = left.pop()
+        if id(found) not in seen and not isinstance(found, SHARED):
+            seen.add(id(found))
+            size += sys.getsizeof(found)
+            left += gc.get_referents(found)
+    return size
+
+
+def pieces_of(data, cut):
+    """Data as it comes in turns: in small pieces for a while, in the largest before and after that."""
+    where, lengths = cut
+    begin, small = 0, [*lengths] * 30
+    while begin < len(data):
+        is_small = begin >= where * len(data) and small
+        end = begin + (small.pop() if is_small else SCANNED_BYTES)
+        yield memoryview(data)[begin:end]
+        begin = end
+
+
+@given(streams, cuts, st.integers(0, 3))
+def test_a_reader_counts_what_it_holds_and_holds_what_is_documented(data, cut, kept):
+    account = Account(1_000 * MEGABYTE, SMALL_BYTES)
+    hold = Hold(account, None)
+    reader = RequestReader(hold, BODY_BYTES)
+    empty = reachable([reader])
+    worked_on = []
+    for piece in pieces_of(data, cut):
+        reader.take(piece)
+        try:
+            head = reader.request()
+        except RefusedError:
+            reader.drop()
+            head = None
+        if head is not None:
+            # What is given away is the exchange's to count, until it ends.
+            hold.add(head.size)
+            worked_on.append(head)
+            while len(worked_on) > kept:
+                hold.add(-worked_on.pop(0).size)
+        own = reader.held_bytes
+        assert hold.size == own + sum(head.size for head in worked_on) == account.total
+        # One request is taken out in a turn; what is behind it comes in others.
+        assert own - reader.ahead <= MOST_OF_A_READER
+        assert head is not None or own <= MOST_OF_A_READER
+        # A growing buffer is an eighth longer than what is in it.
+        held = reachable([reader, *worked_on]) - empty
+        assert held <= hold.size * 9 / 8 + 2_000, (held, hold.size)
+    reader.drop()
+    for head in worked_on:
+        hold.add(-head.size)
+    assert account.total == hold.size == 0
+
+
+@given(streams, cuts)
+def test_a_reader_finds_the_same_requests_however_they_are_cut(data, cut):
+    def found(where):
+        reader, outcome = RequestReader(Hold(Account(0, 0), None), BODY_BYTES), []
+        for piece in pieces_of(data, where):
+            reader.take(piece)
+            with contextlib.suppress(RefusedError):
+                while (head := reader.request()) is not None:
+                    outcome.append((head.method, head.body.joined(), reader.dropped is None))
+                continue
+            reader.drop()
+            return [*outcome, "refused"]
+        return outcome
+
+    # A body that is too long ends what is read; how much of it has come by then depends on the cuts.
+    whole, parts = found((1, [1])), found(cut)
+    assert [entry[-1] for entry in whole] == [entry[-1] for entry in parts]
+    assert [entry for entry in whole if entry[-1] is True] == [
+        entry for entry in parts if entry[-1] is True
+    ]
+
+
+def test_whoever_adds_and_takes_at_the_same_time_nothing_is_lost():
+    account = Account(MEGABYTE, SMALL_BYTES)
+    holds = [Hold(account, None) for _ in range(4)]
+
+    def work(hold):
+        for number in range(5_000):
+            hold.add(number)
+            hold.let_yield(number % 2 == 0)
+            hold.add(-number)
+
+    threads = [threading.Thread(target=work, args=(hold,)) for hold in holds * 2]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert account.total == sum(hold.size for hold in holds) == 0
+    assert account._yielding_bytes == 0
+
+
+# -- a whole server --------------------------------------------------------------------------------
+
+
+class Waiting:
+    """An application that waits until it is told, and then answers with what the path says.
+
+    Attributes:
+        release: Tells it.
+    """
+
+    def __init__(self):
+        """Let all wait."""
+        self.release = threading.Event()
+
+    def __call__(self, environment, start_response):
+        size = int(environment["QUERY_STRING"] or 0)
+        if not size:
+            self.release.wait()
+        start_response("200 OK", [("Content-Type", "text/plain")])
+        return [b"z" * size]
+
+
+def sent(stack, server, data, received=None):
+    """A client that has sent what the server takes; the rest is not sent."""
+    client = stack.enter_context(server.connect(received))
+    client.setblocking(False)
+    with contextlib.suppress(BlockingIOError):
+        left = memoryview(data)
+        while left:
+            left = left[client.send(left) :]
+    client.settimeout(60)
+    return client
+
+
+def attacks():
+    """What a client without a token may have lie about, each as bytes that it sends."""
+    body = b"x" * (16 * MEGABYTE)
+    post = HEAD + b"Content-Length: %d\r\n\r\n"
+    return {
+        "whole bodies that wait": (post % len(body) + body, 30),
+        "requests sent ahead": (HELLO * 60_000, 400),
+        "trailers without an end": (CHUNKED + b"0\r\nX: " + b"t" * 2_000_000, 100),
+        "headers without an end": (HEAD + b"X: " + b"h" * 390_000, 200),
+        "chunks without an end": (CHUNKED + b"2\r\nab\r\n" * 20_000, 50),
+        "answers that nobody takes": (b"GET /?8000000 HTTP/1.1\r\nHost: a\r\n\r\n", 60),
+    }
+
+
+@pytest.mark.slow
+def test_all_connections_together_hold_what_is_counted_and_not_more_than_allowed():
+    limit = 64 * MEGABYTE
+    data = attacks()
+    gc.collect()
+    for kind, (sends, number) in data.items():
+        application = Waiting()
+        with (
+            running(application, threads=2, body_bytes=16 * MEGABYTE) as server,
+            ExitStack() as clients,
+        ):
+            account = server.front.account
+            account.most = limit
+            tracemalloc.start()
+            try:
+                for _ in range(number):
+                    sent(clients, server, sends, 4_096)
+                quiet(account)
+                grown, total = tracemalloc.get_traced_memory()[0], account.total
+            finally:
+                tracemalloc.stop()
+            small = number * SMALL_BYTES
+            # Two answers at most are made beyond the limit: one for each thread.
+            assert total <= limit + small + 16 * MEGABYTE, (kind, total)
+            # Python objects of a connection that holds nothing, on both sides, and of their answers.
+            assert grown <= total * 9 / 8 + number * 20_000 + 8 * MEGABYTE, (kind, grown, total)
+            application.release.set()
+            clients.close()
+            eventually(lambda account=account: account.total == 0, f"all is released: {kind}")
+
+
+def whole(stack, server, data):
+    """A client whose request has come whole, and is worked on."""
+    before = server.front.table.count(Phase.ANSWERING)
+    client = stack.enter_context(server.connect())
+    client.sendall(data)
+    eventually(lambda: server.front.table.count(Phase.ANSWERING) > before, "it is worked on")
+    return client
+
+
+def quiet(account):
+    """Wait until nothing has come for a while."""
+    last = []
+
+    def is_quiet():
+        last.append(account.total)
+        return len(last) > 20 and len(set(last[-20:])) == 1
+
+    eventually(is_quiet, "all has come")
+
+
+def test_where_requests_that_are_worked_on_fill_the_account_others_wait_and_small_ones_are_answered():
+    application = Waiting()
+    body = b"x" * (4 * MEGABYTE)
+    post = HEAD + b"Content-Length: %d\r\n\r\n" % len(body) + body
+    with (
+        running(application, threads=4, body_bytes=4 * MEGABYTE) as server,
+        ExitStack() as stack,
+    ):
+        account = server.front.account
+        account.most = 9 * MEGABYTE
+        clients = [whole(stack, server, post) for _ in range(2)]
+        late = stack.enter_context(server.connect())
+        sender = threading.Thread(target=lambda: late.sendall(post))
+        sender.start()
+        eventually(lambda: account.waiting, "it waits for room")
+        assert server.ask(b"GET /?5 HTTP/1.1\r\nHost: a\r\n\r\n").body == b"zzzzz"
+        assert account.total <= account.most + 2 * SMALL_BYTES
+        application.release.set()
+        for client in (*clients, late):
+            assert receive(client).status == 200
+        sender.join()
+        eventually(lambda: account.total == 0, "all is released")
+
+
+def test_whoever_waits_for_room_in_vain_is_told_to_come_again():
+    application = Waiting()
+    body = b"x" * (4 * MEGABYTE)
+    post = HEAD + b"Content-Length: %d\r\n\r\n" % len(body) + body
+    with (
+        running(application, threads=4, body_bytes=4 * MEGABYTE, body_seconds=2.0) as server,
+        ExitStack() as stack,
+    ):
+        server.front.account.most = 9 * MEGABYTE
+        for _ in range(2):
+            whole(stack, server, post)
+        late = sent(stack, server, post)
+        answer = receive(late)
+        assert (answer.status, answer.headers["retry-after"]) == (503, "1")
+        application.release.set()

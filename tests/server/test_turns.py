@@ -1,0 +1,187 @@
+# SPDX-License-Identifier: Apache-2.0
+"""No turn of the event loop takes longer than 10 ms of processor time, whatever clients send.
+
+Measured is the loop's thread, for input at its limits and beyond, and the shortest of some tries counts:
+another thread may take the interpreter's lock in the middle, but no time of the processor.
+"""
+
+import time
+from contextlib import ExitStack, contextmanager, suppress
+
+import pytest
+
+from tests.server.fronts import HELLO, is_closed, receive, running
+from tests.servers import eventually
+from treeclaim.server.bounds import HEAD_BYTES, MOST_HEADERS, TARGET_BYTES, TRAILER_BYTES
+from treeclaim.server.processes.listening import allow_most_files
+
+MOST_SECONDS = 0.010
+TRIES = 5
+MEGABYTE = 1024 * 1024
+POST = b"POST / HTTP/1.1\r\nHost: a\r\n"
+CHUNKED = POST + b"Transfer-Encoding: chunked\r\n\r\n"
+
+
+class Turns:
+    """The turns of a loop.
+
+    Attributes:
+        longest: Seconds of processor time.
+    """
+
+    longest = 0.0
+
+
+@contextmanager
+def measured(loop):
+    """Measure the turns of a loop that runs in another thread."""
+    turns, plain = Turns(), loop._run_once
+
+    def turn():
+        begin = time.thread_time()
+        plain()
+        turns.longest = max(turns.longest, time.thread_time() - begin)
+
+    loop._run_once = turn
+    try:
+        yield turns
+    finally:
+        loop._run_once = plain
+
+
+def sized(environment, start_response):
+    """Answer with as many bytes as the query says, after reading the body."""
+    environment["wsgi.input"].read()
+    start_response("200 OK", [("Content-Type", "text/plain")])
+    return [b"x" * int(environment["QUERY_STRING"] or 0)]
+
+
+def sent(data):
+    """An attack by one connection that sends bytes."""
+
+    def attack(server):
+        with server.connect() as client:
+            client.sendall(data)
+            assert receive(client).status < 500
+
+    return attack
+
+
+def bit_by_bit(data, rest):
+    """One that sends most at once, and the last bytes one by one."""
+
+    def attack(server):
+        with server.connect() as client, suppress(OSError):
+            client.sendall(data)
+            for number in range(len(rest)):
+                client.sendall(rest[number : number + 1])
+                time.sleep(0)
+            client.recv(1)
+
+    return attack
+
+
+def ahead(server):
+    """Requests without a pause, of which no answer is awaited."""
+    with server.connect() as client:
+        client.sendall(HELLO * 1_000 + HELLO[:-2] + b"Connection: close\r\n\r\n")
+        while client.recv(MEGABYTE):
+            pass
+
+
+def answer(server):
+    """A long answer."""
+    with server.connect() as client:
+        client.sendall(b"GET /?%d HTTP/1.0\r\n\r\n" % (16 * MEGABYTE))
+        size = 0
+        while data := client.recv(MEGABYTE):
+            size += len(data)
+        assert size > 16 * MEGABYTE
+
+
+def together(data):
+    """Three hundred connections that send at a time, and end at a time."""
+
+    def attack(server):
+        with ExitStack() as stack:
+            clients = [stack.enter_context(server.connect()) for _ in range(300)]
+            for client in clients:
+                client.sendall(data)
+            if b"\r\n\r\n" in data:
+                assert all(receive(client).status < 500 for client in clients)
+        eventually(lambda: len(server.front.table) == 0, "all are forgotten")
+
+    return attack
+
+
+def late(server):
+    """Three hundred that are too late at the same time."""
+    with ExitStack() as stack:
+        clients = [stack.enter_context(server.connect()) for _ in range(300)]
+        for client in clients:
+            client.sendall(HELLO[:10])
+        assert all(is_closed(client) for client in clients)
+
+
+def padded(line, size=HEAD_BYTES):
+    """A head of one line again and again, as long as it may be."""
+    begin = b"GET / HTTP/1.1\r\nHost: a\r\n"
+    return begin + line * ((size - len(begin)) // len(line))
+
+
+LONG_LINE = b"X: " + b"y" * (HEAD_BYTES // MOST_HEADERS - 8) + b"\r\n"
+KINDS = {
+    "a head of empty headers": sent(padded(b"A:\r\n") + b"\r\n"),
+    "a head of as many headers as may be": sent(padded(LONG_LINE) + b"\r\n"),
+    "a head of one header": sent(padded(LONG_LINE)[:-2] + b"y" * 1_000 + b"\r\n\r\n"),
+    "a URL of escapes": sent(b"GET /%b HTTP/1.1\r\nHost: a\r\n\r\n" % (b"%41" * (TARGET_BYTES // 3 - 1))),
+    "a long head bit by bit": bit_by_bit(padded(LONG_LINE), b"X: " + b"z" * 500 + b"\r\n\r\n"),
+    "a body": sent(POST + b"Content-Length: %d\r\n\r\n" % (16 * MEGABYTE) + b"x" * (16 * MEGABYTE)),
+    "chunks of one byte": sent(CHUNKED + b"1\r\nx\r\n" * 100_000 + b"0\r\n\r\n"),
+    "chunks with extensions": sent(CHUNKED + b"1;%b\r\nx\r\n" % (b"y" * 900) * 2_000 + b"0\r\n\r\n"),
+    "a large chunk": sent(
+        CHUNKED + b"%x\r\n" % (16 * MEGABYTE) + b"x" * (16 * MEGABYTE) + b"\r\n0\r\n\r\n"
+    ),
+    "a trailer": sent(CHUNKED + b"0\r\n" + b"Ab: cd\r\n" * (MOST_HEADERS - 1) + b"\r\n"),
+    "a trailer bit by bit": bit_by_bit(
+        CHUNKED + b"0\r\nA: " + b"x" * (TRAILER_BYTES - 600), b"y" * 500 + b"\r\n\r\n"
+    ),
+    "requests ahead": ahead,
+    "empty lines": sent(b"\r\n" * 200_000 + HELLO),
+    "a long answer": answer,
+    "many heads at a time": together(HELLO),
+    "many long heads at a time": together(padded(LONG_LINE, 100_000) + b"\r\n"),
+    "many that are cut off": together(HELLO[:10]),
+    "many that are late": late,
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def server():
+    """One that lets bodies be as long as the service does."""
+    allow_most_files()
+    with running(sized, body_bytes=16 * MEGABYTE, header_seconds=2.0) as server:
+        yield server
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_no_turn_of_the_loop_is_long(server, kind):
+    best = 1.0
+    for _ in range(TRIES):
+        with measured(server.front.loop) as turns:
+            KINDS[kind](server)
+        best = min(best, turns.longest)
+        if best <= MOST_SECONDS / 2:
+            break
+    print(f"longest turn {best * 1000:.2f} ms")
+    assert best <= MOST_SECONDS
+
+
+def test_where_no_more_may_wait_no_turn_is_long():
+    with running(sized, threads=1, waiting=1) as server:
+        best = 1.0
+        for _ in range(TRIES):
+            with measured(server.front.loop) as turns:
+                ahead(server)
+            best = min(best, turns.longest)
+        assert best <= MOST_SECONDS
