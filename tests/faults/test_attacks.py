@@ -329,8 +329,11 @@ def ahead(place):
 @contextmanager
 def watchers_of_many_trees(place):
     """As many watchers as there may be, each of as many trees as a URL names."""
-    trees = ",".join(str(uuid.UUID(int=number)) for number in range(1_700))
-    head = "".join(f"{name}: {value}\r\n" for name, value in HEADERS.items())
+    with closing(sqlite3.connect(place.database)) as database:
+        found = database.execute("SELECT uuid FROM resource_providers LIMIT 1700").fetchall()
+    trees = ",".join(row[0] for row in found)
+    given = HEADERS | {"openstack-api-version": "placement 1.39, treeclaim latest"}
+    head = "".join(f"{name}: {value}\r\n" for name, value in given.items())
     asked = f"GET /treeclaim/changes?in_tree={trees} HTTP/1.1\r\nHost: a\r\n{head}"
     data, outcome = f"{asked}Accept: text/event-stream\r\n\r\n".encode(), Outcome()
     with connections(place, 990, data) as opened:
@@ -387,7 +390,7 @@ ATTACKS = {
     "endless trailers": Attack(endless_trailers, frozenset({431, "closed"}), 100),
     "empty headers": Attack(empty_headers, frozenset({431, "closed"}), 150),
     "requests ahead": Attack(ahead, frozenset({"closed"}), 200),
-    "watchers of many trees": Attack(watchers_of_many_trees, frozenset({200}), 200),
+    "watchers of many trees": Attack(watchers_of_many_trees, frozenset({200, 503}), 200),
     "a lock that is held outside": Attack(locked, frozenset({503, 200})),
 }
 
