@@ -8,7 +8,7 @@ was sent (`_next`), and whether a thread has sent all of it without the event lo
 
 import logging
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from enum import Enum, auto
 from http import HTTPStatus
 from typing import Any, Protocol
@@ -72,8 +72,8 @@ class Giver(Protocol):
 class Answering:
     """The answers of one connection, one after the other.
 
-    Everything runs in the event loop except `closing_headers` and the methods named `post...`, which
-    threads call.
+    Everything runs in the event loop except `closing_headers`, `proceed` and the methods named `post...`,
+    which threads call.
 
     Attributes:
         gone: Whether the client has hung up.
@@ -165,6 +165,10 @@ class Answering:
             self._front.pool.proceed(self._exchange.close)
             self._exchange = None
 
+    def drop(self) -> None:
+        """Break the connection off."""
+        self._giver.drop()
+
     def _send(self, data: bytes, is_last: bool) -> None:  # noqa: FBT001 - call_soon has no names
         self._writer.write(data)
         if self._giver.is_closing:
@@ -238,13 +242,17 @@ class Answering:
         """Make the next pieces when the client has taken these."""
         self._front.call(self._end_turn)
 
+    def proceed(self, job: Callable[[], None]) -> None:
+        """Go on with a request that was begun, in a thread."""
+        self._front.pool.proceed(job)
+
     def post_refusal(self, error: RefusedError) -> None:
         """Answer without the application."""
         self._front.call(self.refuse, error)
 
     def post_abort(self) -> None:
         """Break the connection off."""
-        self._front.call(self._giver.drop)
+        self._front.call(self.drop)
 
     # Watching.
 
