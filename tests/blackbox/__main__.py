@@ -12,10 +12,10 @@ from collections import Counter
 from collections.abc import Iterator
 from random import Random
 
-from tests.blackbox import known_differences
 from tests.blackbox.endpoint import Endpoint
 from tests.blackbox.episode import Episode, Finding, Sides
 from tests.blackbox.shrinking import shrunk
+from treeclaim.shadow import known_differences
 
 WRITES_OF_A_WORLD = 100
 

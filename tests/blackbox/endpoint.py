@@ -4,12 +4,12 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
 from typing import Any, Self
 
 import httpx
 
 from tests.blackbox.requests import Body, Request
+from treeclaim.shadow.messages import Answer
 
 ADMIN = {"x-auth-token": "admin", "accept": "application/json"}
 NOT_FOUND = 404
@@ -18,16 +18,6 @@ CUSTOM = "CUSTOM_"
 
 class EndpointError(RuntimeError):
     """An endpoint does not let itself be emptied."""
-
-
-@dataclass(frozen=True, slots=True)
-class Answer:
-    """What an endpoint said: `document` is its JSON body, None where there is none."""
-
-    status: int
-    headers: dict[str, str]
-    text: str
-    document: Any
 
 
 class Endpoint:

@@ -8,8 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from random import Random
 
-from tests.blackbox import comparison, known_differences, reads, worlds, writes
-from tests.blackbox.comparison import Difference, Exchange
+from tests.blackbox import reads, worlds, writes
 from tests.blackbox.endpoint import Endpoint
 from tests.blackbox.pools import Pool
 from tests.blackbox.requests import (
@@ -20,6 +19,8 @@ from tests.blackbox.requests import (
     Request,
     filled,
 )
+from treeclaim.shadow import comparison, known_differences
+from treeclaim.shadow.comparison import Difference, Exchange
 
 WRONG_GENERATION = 4711
 OK = 200
@@ -203,6 +204,7 @@ class Episode:
         parts = [
             part for part in exchange.request.query.split("&") if not part.startswith("limit=")
         ]
+        assert isinstance(exchange.request, Request)
         whole = replace(exchange.request, path=f"{exchange.request.route}?{'&'.join(parts)}")
         answer = self.sides.ours.send(whole)
         return comparison.outside(exchange.ours, answer)

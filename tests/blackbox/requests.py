@@ -13,6 +13,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
+from treeclaim.shadow import messages
+
 Body: TypeAlias = Any
 """JSON values, in which the open places below may stand for an integer or null."""
 
@@ -40,11 +42,9 @@ Open: TypeAlias = ProviderGeneration | ConsumerGeneration
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class Request(messages.Request):
     """One request; `minor` is the minor version, `path` includes the query string."""
 
-    method: str
-    path: str
     minor: int = 39
     body: Body = None
     headers: dict[str, str] = field(default_factory=dict)
@@ -53,16 +53,6 @@ class Request:
     def writes(self) -> bool:
         """Whether it changes anything."""
         return self.method != "GET"
-
-    @property
-    def route(self) -> str:
-        """The path without the query."""
-        return self.path.partition("?")[0]
-
-    @property
-    def query(self) -> str:
-        """The query, empty where there is none."""
-        return self.path.partition("?")[2]
 
     def __str__(self) -> str:
         text = f"{self.method} {self.path}  (1.{self.minor})"

@@ -23,6 +23,7 @@ def shrunk(finding: Finding, sides: Sides) -> Finding:
         sides.clear()
         for request in history:
             sides.exchange(request)
+        assert isinstance(finding.exchange.request, Request)
         exchange = sides.exchange(finding.exchange.request)
         return bool(unexplained(exchange, _ignore)) and exchange.signature == signature
 

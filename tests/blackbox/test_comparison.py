@@ -7,14 +7,16 @@ from random import Random
 
 import pytest
 
-from tests.blackbox import comparison, known_differences, reads, worlds, writes
-from tests.blackbox.comparison import Exchange
-from tests.blackbox.endpoint import Answer, Endpoint
+from tests.blackbox import reads, worlds, writes
+from tests.blackbox.endpoint import Endpoint
 from tests.blackbox.episode import Episode, Finding, Sides
 from tests.blackbox.pools import Pool
 from tests.blackbox.requests import Request
 from tests.blackbox.shrinking import minimal, shrunk
 from tests.service import client_of, make_application
+from treeclaim.shadow import comparison, known_differences
+from treeclaim.shadow.comparison import Exchange
+from treeclaim.shadow.messages import Answer
 
 SEARCH_OPTIONS = {
     "placement.allocation_candidates_generation_strategy": "breadth-first",

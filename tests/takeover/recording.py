@@ -4,9 +4,9 @@
 from dataclasses import replace
 from itertools import product
 
-from tests.blackbox import comparison
-from tests.blackbox.comparison import Exchange
 from tests.blackbox.requests import Request
+from treeclaim.shadow import comparison
+from treeclaim.shadow.comparison import Exchange
 
 PARTS = {"": 0, "/inventories": 0, "/usages": 0, "/allocations": 0, "/aggregates": 1, "/traits": 6}
 LISTS = (

@@ -45,6 +45,7 @@ _MODULES = {
     "usage": "cloud.looking.usage",
     "watch": "cloud.looking.watch",
     "audit": "cloud.auditing.audit",
+    "shadow": "cloud.shadow",
     "completion": "completion",
     "demo": "demo",
 }

@@ -3,7 +3,6 @@
 
 import argparse
 import os
-import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
@@ -13,7 +12,7 @@ from keystoneauth1.exceptions import ClientException
 from keystoneauth1.identity import BaseIdentityPlugin
 from yaml import YAMLError
 
-from treeclaim.cli.output import PORT, CommandError
+from treeclaim.cli.output import PORT, CommandError, complain
 from treeclaim.client import (
     Client,
     ClientError,
@@ -78,7 +77,7 @@ def client_at(url: str | None, token: str, cloud: str | None) -> Iterator[Client
 
 def _patience() -> Patience:
     """Return the usual patience, which says on the terminal what it waits for."""
-    return Patience(tell=lambda text: print(f"treeclaim: {text}", file=sys.stderr, flush=True))
+    return Patience(tell=lambda text: complain(f"treeclaim: {text}"))
 
 
 @contextmanager

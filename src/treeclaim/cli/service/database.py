@@ -109,7 +109,7 @@ def _sync(store: Store, configuration: Configuration, _options: argparse.Namespa
     require_own_sessions(configuration.database)
     later = schema.sync(store.engine)
     if later is not None:
-        print(
+        say(
             f"A later release of Treeclaim made its tables in this database (revision {later}), and "
             "says that this one can use them. Nothing was changed."
         )

@@ -1,20 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """How two answers to one request differ."""
 
-from __future__ import annotations
-
 import urllib.parse
 from collections import Counter
 from dataclasses import dataclass
 from typing import Any
 
-from tests.blackbox import canonical
-from tests.blackbox.endpoint import Answer
-from tests.blackbox.requests import Request
+from treeclaim.shadow import canonical
+from treeclaim.shadow.messages import Answer, Request
 
-WHOLE_TREES = 29
 MOST_SHOWN = 3
-# What says why a request is refused; phrases that merely open many refusals are left out.
+"""Candidates of a difference that are shown."""
+
 PHRASES = (
     "The resource could not be found",
     "The method ",
@@ -87,6 +84,7 @@ PHRASES = (
     "Conflicting required and forbidden traits found in the following traits keys",
     'The "group_policy" parameter is required',
 )
+"""What says why a request is refused; phrases that merely open many refusals are left out."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +96,7 @@ class Difference:
     theirs: object
 
     def __str__(self) -> str:
+        """Write it in a line."""
         return f"{self.what}: ours {self.ours!r}, theirs {self.theirs!r}"
 
 
@@ -111,17 +110,17 @@ class Exchange:
 
     @property
     def parameters(self) -> list[tuple[str, str]]:
-        """The parameters of the query, decoded, in their order."""
+        """Return the parameters of the query, decoded, in their order."""
         return urllib.parse.parse_qsl(self.request.query, keep_blank_values=True)
 
     @property
     def limited(self) -> bool:
-        """Whether the request asked for only so many answers."""
+        """Tell whether the request asked for only so many answers."""
         return any(name == "limit" for name, _ in self.parameters)
 
     @property
     def signature(self) -> tuple[str, ...]:
-        """What alike differences have in common."""
+        """Return what alike differences have in common."""
         parts = self.request.route.strip("/").split("/")
         route = "/".join(part for number, part in enumerate(parts) if number % 2 == 0)
         kinds = sorted({difference.what.split(" ")[0] for difference in differences(self)})
@@ -130,7 +129,7 @@ class Exchange:
 
 
 def differences(exchange: Exchange) -> list[Difference]:
-    """Every point in which the two answers differ; empty when they say the same."""
+    """Return every point in which the two answers differ; none when they say the same."""
     ours, theirs = exchange.ours, exchange.theirs
     if ours.status != theirs.status:
         summary = (canonical.detail(answer)[:300] for answer in (ours, theirs))
@@ -184,7 +183,7 @@ def _some(candidates: Counter[str]) -> str:
 
 
 def outside(limited: Answer, unlimited: Answer) -> list[Difference]:
-    """Candidates of a limited answer that the unlimited one lacks, or with other summaries."""
+    """Return candidates of a limited answer that the unlimited one lacks, or with other summaries."""
     few, many = limited.document, unlimited.document
     surplus = canonical.candidates(few) - canonical.candidates(many)
     found = (

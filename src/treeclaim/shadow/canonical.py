@@ -1,14 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Answers without what is free (the order of sets) or random (ids of requests, times)."""
 
-from __future__ import annotations
-
 import json
 from collections import Counter
 from typing import Any
 from urllib.parse import urlsplit
 
-from tests.blackbox.endpoint import Answer
+from treeclaim.shadow.messages import Answer
 
 SETS = ("resource_providers", "resource_classes", "traits", "aggregates")
 PRESENT = "present"
@@ -16,12 +14,12 @@ CUSTOM = "CUSTOM_"
 
 
 def frozen(value: Any) -> str:
-    """A JSON value as text, the same for equal values."""
+    """Return a JSON value as text, the same for equal values."""
     return json.dumps(value, sort_keys=True)
 
 
 def body(answer: Answer) -> Any:
-    """The body of a success, with sets in sorted order."""
+    """Return the body of a success, with sets in sorted order."""
     document = answer.document
     if not isinstance(document, dict):
         return document
@@ -33,7 +31,7 @@ def body(answer: Answer) -> Any:
 
 
 def summaries(document: dict[str, Any]) -> dict[str, Any]:
-    """The provider summaries, the standard traits before any custom one sorted.
+    """Return the provider summaries, the standard traits before any custom one sorted.
 
     Their order is that of their arrival when the service first started; custom
     traits have the order of their creation, which all endpoints must keep.
@@ -52,7 +50,7 @@ def _standard_sorted(traits: list[str]) -> list[str]:
 
 
 def candidates(document: dict[str, Any]) -> Counter[str]:
-    """The allocation requests as a multiset, mappings and old lists without order."""
+    """Return the allocation requests as a multiset, mappings and old lists without order."""
     return Counter(frozen(_candidate(entry)) for entry in document["allocation_requests"])
 
 
@@ -65,7 +63,7 @@ def _candidate(entry: dict[str, Any]) -> dict[str, Any]:
 
 
 def headers(answer: Answer) -> dict[str, str | None]:
-    """The headers that clients depend on; of times only whether they are told."""
+    """Return the headers that clients depend on; of times only whether they are told."""
     given = answer.headers
     chosen = {
         name: given.get(name)
@@ -80,7 +78,7 @@ def headers(answer: Answer) -> dict[str, str | None]:
 
 
 def error(answer: Answer) -> dict[str, Any]:
-    """The error of a JSON error document without its text; empty for other answers."""
+    """Return the error of a JSON error document without its text; empty for other answers."""
     document = answer.document
     if not isinstance(document, dict) or "errors" not in document:
         return {}
@@ -91,7 +89,7 @@ def error(answer: Answer) -> dict[str, Any]:
 
 
 def detail(answer: Answer) -> str:
-    """The text of a refusal, in whatever representation."""
+    """Return the text of a refusal, in whatever representation."""
     document = answer.document
     if isinstance(document, dict) and "errors" in document:
         return str(document["errors"][0].get("detail", ""))
