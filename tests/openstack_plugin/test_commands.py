@@ -140,7 +140,7 @@ def test_an_audit_mends_what_it_is_told_to(openstack, environment, tmp_path):
     asked = ["audit", "--kind", "orphaned", "--living-from", str(others), "--older-than", "0"]
     (found,) = told(openstack(*asked, "-f", "json"), code=1)
     assert found["Finding"]["consumer"] == lost
-    assert told(openstack(*asked, "--repair", "orphaned", "--yes", "-f", "json")) == []
+    assert told(openstack(*asked, "--repair", "orphaned", "--yes", "--yes", "-f", "json")) == []
     with client_in(environment) as client:
         assert client.get(f"/allocations/{lost}")["allocations"] == {}
 

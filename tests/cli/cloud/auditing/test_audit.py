@@ -86,8 +86,13 @@ def test_orphans_by_nova_are_found_and_released(environment, tmp_path, monkeypat
         assert set(compute.asked) == {("compute 2.69", "True"), ("compute 2.69", None)}
         monkeypatch.setattr("sys.stdin", io.StringIO("no\n"))
         assert f"consumer={lost}" in audited(cloud, *wanted, "--repair", "orphaned", code=1)
-        monkeypatch.setattr("sys.stdin", io.StringIO("yes\n"))
-        assert audited(cloud, *wanted, "--repair", "orphaned", code=0)
+        repair = [*wanted, "--repair", "orphaned"]
+        monkeypatch.setattr("sys.stdin", io.StringIO("yes\nno\n"))
+        assert f"consumer={lost}" in audited(cloud, *repair, code=1)
+        text = refused(cloud, "audit", *repair, "--yes", code=2)
+        assert "1 consumers would lose all that they hold; 5 are listed as living" in text
+        monkeypatch.setattr("sys.stdin", io.StringIO("yes\nyes\n"))
+        assert audited(cloud, *repair, code=0)
     with client_in(environment) as client:
         assert client.get(f"/allocations/{lost}")["allocations"] == {}
         assert client.get(f"/allocations/{SERVERS[-1]}")["allocations"]

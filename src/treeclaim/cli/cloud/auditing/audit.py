@@ -48,6 +48,10 @@ _MEANINGS = {
 }
 
 
+_FEW = 0.1
+"""Share of orphans among all who are judged beyond which the list of the living may be a part only."""
+
+
 def add_to(commands: Any) -> None:
     """Add the command."""
     command = commands.add_parser(
@@ -89,7 +93,12 @@ def add_audit_options(command: argparse.ArgumentParser) -> None:
         metavar="KIND",
         help=f"mend these after a question: {', '.join(REPAIRABLE)}",
     )
-    command.add_argument("--yes", action="store_true", help="mend without a question")
+    command.add_argument(
+        "--yes",
+        action="count",
+        default=0,
+        help="mend without a question; twice where more than a tenth would be orphans",
+    )
     command.add_argument(
         "--limit", type=positive, default=100, help="most items of each kind (default 100)"
     )
@@ -137,7 +146,7 @@ def audited(
     """Return what is found, by kind, after what is to be mended was."""
     reports = Reports(client)
     found = _audit(reports, options, living)
-    if options.repair and _mend(reports, options, found):
+    if options.repair and _mend(reports, options, found, living or {}):
         found = _audit(reports, options, living)
     return found
 
@@ -154,7 +163,10 @@ def _audit(
 
 
 def _mend(
-    reports: Reports, options: argparse.Namespace, found: Mapping[str, Mapping[str, Any]]
+    reports: Reports,
+    options: argparse.Namespace,
+    found: Mapping[str, Mapping[str, Any]],
+    living: Mapping[str, Sequence[str]],
 ) -> bool:
     """Mend the kinds that are asked for, after a question; return whether that was done."""
     repairs = [
@@ -166,11 +178,31 @@ def _mend(
         return False
     if not options.yes and not is_confirmed(f"Mend {len(repairs)} findings? [y/N]"):
         return False
+    orphans = sum(repair["kind"] == FindingKind.ORPHANED for repair in repairs)
+    if not _may_be_released(options, orphans, living):
+        return False
     for told in reports.repair(repairs):
         if told["result"] == "refused":
             # Beside the result, which may be JSON.
             complain(f"refused: {in_words(told)}")
     return True
+
+
+def _may_be_released(
+    options: argparse.Namespace, orphans: int, living: Mapping[str, Sequence[str]]
+) -> bool:
+    """Ask again where so many would be released that the list of the living may be wrong.
+
+    Raises:
+        CommandError: where nobody is to be asked, and that was said once only.
+    """
+    spared = len({uuid for uuids in living.values() for uuid in uuids})
+    if orphans <= _FEW * (orphans + spared):
+        return True
+    words = f"{orphans} consumers would lose all that they hold; {spared} are listed as living, and spared."
+    if options.yes == 1:
+        raise CommandError(f"{words} Is the list whole? Give --yes twice if it is")
+    return bool(options.yes) or is_confirmed(f"{words} Is the list whole? [y/N]")
 
 
 def _show(found: Mapping[str, Mapping[str, Any]]) -> None:
