@@ -14,6 +14,7 @@ import psutil
 import pytest
 import sqlalchemy as sa
 
+from bench.ports import free_port
 from tests.databases import MissingServerError, new_server_of
 from tests.faults.harness.service import client_of, eventually, running
 
@@ -100,10 +101,17 @@ def limit(process, kind, soft):
 def test_no_room_for_metrics_from_the_start(tmp_path):
     with small_disk(tmp_path / "small", 65536) as folder:
         fill(folder)
-        environment = {"PROMETHEUS_MULTIPROC_DIR": str(folder), "TMPDIR": str(folder)}
+        environment = {
+            "PROMETHEUS_MULTIPROC_DIR": str(folder),
+            "TMPDIR": str(folder),
+            "OS_TREECLAIM__ADMIN_LISTEN": (admin := f"127.0.0.1:{free_port()}"),
+        }
         with one_worker(tmp_path, **environment) as (service, client, _):
             count_many(client)
             assert "Metrics of this process are not shown" in service.log.read_text()
+            assert httpx.get(f"http://{admin}/ready").text == "ready\n"
+            text = httpx.get(f"http://{admin}/metrics").text
+            assert 'treeclaim_workers{state="hidden"} 1.0' in text
 
 
 def test_no_room_for_metrics_from_some_moment_on(tmp_path):

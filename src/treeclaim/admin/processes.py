@@ -10,6 +10,7 @@ from pathlib import Path
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
+from treeclaim.admin.census import TakeCensus
 from treeclaim.metrics_folder import FOLDER_VARIABLE
 
 _FILE = re.compile(r"gauge_live\w+_(\d+)\.db")
@@ -64,11 +65,44 @@ class ProcessCollector(Collector):
         return cpu, memory, threads, descriptors
 
 
+class WorkerCollector(Collector):
+    """How many workers answer, stand still, and count where nobody sees it."""
+
+    def __init__(self, census: TakeCensus) -> None:
+        """Begin.
+
+        Args:
+            census: Asks the workers.
+        """
+        self._census = census
+
+    def collect(self) -> Iterable[Metric]:
+        """Yield the numbers; nothing if nobody tells them."""
+        census = self._census()
+        if census is None:
+            return
+        every = {*census.answering, *census.silent}
+        hidden = every - {int(pid) for pid in _counting()}
+        workers = GaugeMetricFamily(
+            "treeclaim_workers",
+            "Workers that answer, that stand still, and of both those whose metrics are not shown.",
+            labels=["state"],
+        )
+        workers.add_metric(["answering"], len(census.answering))
+        workers.add_metric(["silent"], len(census.silent))
+        workers.add_metric(["hidden"], len(hidden))
+        yield workers
+
+
+def _counting() -> set[str]:
+    """Return the processes that have metrics in the common folder."""
+    names = (path.name for path in Path(os.environ[FOLDER_VARIABLE]).glob("gauge_live*.db"))
+    return {match[1] for name in names if (match := _FILE.fullmatch(name))}
+
+
 def _processes(others: Sequence[str]) -> Iterator[_Process]:
     """Yield the running processes that have metrics in the common folder, and others."""
-    names = (path.name for path in Path(os.environ[FOLDER_VARIABLE]).glob("gauge_live*.db"))
-    counting = {match[1] for name in names if (match := _FILE.fullmatch(name))}
-    for pid in sorted(counting.union(others)):
+    for pid in sorted(_counting().union(others)):
         try:
             yield _read(pid)
         except OSError:

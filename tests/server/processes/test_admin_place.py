@@ -131,6 +131,7 @@ def test_a_worker_that_stands_still_is_neither_alive_nor_ready(tmp_path):
             text = running.told(path, 503)
             assert str(some.pid) in text
             assert str(other.pid) in text
+        assert 'treeclaim_workers{state="silent"} 2.0' in running.ask("/metrics")[1]
         some.resume()
         other.resume()
         assert running.told("/live", 200)

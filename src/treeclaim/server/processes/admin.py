@@ -17,7 +17,7 @@ from treeclaim.admin.capacity import Meter
 from treeclaim.admin.census import TakeCensus
 from treeclaim.admin.collectors import FeedCollector, ResourceCollector
 from treeclaim.admin.flavors import FlavorFileError, flavors_in
-from treeclaim.admin.processes import ProcessCollector
+from treeclaim.admin.processes import ProcessCollector, WorkerCollector
 from treeclaim.config import Configuration
 from treeclaim.config.connections import ConnectionLimits
 from treeclaim.model.request import CandidateRequest
@@ -96,6 +96,8 @@ def _serve_at(
     census: TakeCensus | None,
 ) -> None:
     collectors: list[Collector] = [FeedCollector(store), ProcessCollector(others)]
+    if census is not None:
+        collectors.append(WorkerCollector(census))
     meter = _meter(configuration, store)
     if meter is not None:
         collectors.append(ResourceCollector(meter))

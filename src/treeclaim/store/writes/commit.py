@@ -9,6 +9,7 @@ from sqlalchemy.engine import Engine, Transaction
 from sqlalchemy.exc import DBAPIError
 
 from treeclaim.store.database.connecting.connections import connected
+from treeclaim.store.database.connecting.sessions import places_to_write
 from treeclaim.store.database.failures.kinds import Failure, cause_of, failure_of
 from treeclaim.store.database.transactions import WriteTransaction
 from treeclaim.store.feed import streams as feed
@@ -75,7 +76,11 @@ class Committer:
         *args: Arguments.args,
         **kwargs: Arguments.kwargs,
     ) -> Result:
-        with connected(self._engine) as connection, connection.begin() as outcome:
+        with (
+            places_to_write(self._engine),
+            connected(self._engine) as connection,
+            connection.begin() as outcome,
+        ):
             transaction = WriteTransaction(connection, deadline)
             result = operation(transaction, *args, **kwargs)
             if not transaction.touched_providers and not transaction.touched_catalogue:

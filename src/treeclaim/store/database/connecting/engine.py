@@ -14,6 +14,7 @@ from sqlalchemy.exc import DBAPIError
 
 from treeclaim.model.errors import StoreUnavailableError
 from treeclaim.store.database.connecting.connections import connected
+from treeclaim.store.database.connecting.sessions import count_sessions
 from treeclaim.store.database.dialects import mariadb, postgresql, sqlite
 from treeclaim.store.database.failures.incomparable_text import match_nothing_by_incomparable_text
 from treeclaim.store.database.failures.kinds import (
@@ -25,6 +26,9 @@ from treeclaim.store.database.failures.kinds import (
 from treeclaim.store.database.timeouts import POOL_SECONDS, TIMEOUTS_OPTION, Timeouts
 
 _LOG = logging.getLogger(__name__)
+
+_POOL_SIZE, _MAX_OVERFLOW = 5, 10
+"""What SQLAlchemy takes where nothing is said."""
 
 REFUSED = (
     "The database server refuses this user, password or database; see "
@@ -90,7 +94,17 @@ def make_engine(settings: DatabaseSettings) -> Engine:
         )
     match_nothing_by_incomparable_text(engine)
     sa.event.listen(engine, "handle_error", invalidate_unfit)
+    most = _places(settings)
+    if engine.dialect.name != "sqlite" and most is not None:
+        count_sessions(engine, most)
     return engine
+
+
+def _places(settings: DatabaseSettings) -> int | None:
+    """Return how many connections a pool has at most; None for any number."""
+    size = _POOL_SIZE if settings.max_pool_size is None else settings.max_pool_size
+    overflow = _MAX_OVERFLOW if settings.max_overflow is None else settings.max_overflow
+    return None if size == 0 or overflow < 0 else size + overflow
 
 
 def await_database(engine: Engine, *, attempts: int, pause: float) -> None:
