@@ -75,7 +75,14 @@ def start_on(url, folder, **overrides):
 @contextmanager
 def services_on(folder, **overrides):
     """The parts of a service on a fresh SQLite database, and its application."""
-    configuration = _configuration(Path(folder), fresh_database(folder), overrides)
+    with services_on_database(fresh_database(folder), folder, **overrides) as parts:
+        yield parts
+
+
+@contextmanager
+def services_on_database(url, folder, **overrides):
+    """The same on a database that has the schema."""
+    configuration = _configuration(Path(folder), url, overrides)
     services = start_services(configuration)
     try:
         yield services, application_of(services, configuration)

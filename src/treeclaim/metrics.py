@@ -77,6 +77,16 @@ FOREST_CHANGED = Counter(
 FOREST_LOAD_SECONDS = Histogram(
     "treeclaim_forest_load_seconds", "Time of loading everything.", buckets=_LOAD
 )
+FOREST_LONGEST_HOLD = Gauge(
+    "treeclaim_forest_longest_hold_seconds",
+    "Processor time of the longest turn that a thread had at a worker's Forest.",
+    ["worker"],
+    multiprocess_mode="livemax",
+)
+FOREST_LONG_HOLDS = Counter(
+    "treeclaim_forest_long_holds",
+    "Turns at a Forest that took more than 20 ms of processor time.",
+)
 FEED_POSITION = Gauge(
     "treeclaim_feed_position",
     "Commits that a worker's Forest has seen, over all streams of the change feed.",

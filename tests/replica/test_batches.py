@@ -53,7 +53,7 @@ class HeldUp:
         monkeypatch.setattr(Store, "place_each", slowly)
         monkeypatch.setattr("treeclaim.store.writes.groups.PATIENCE", PATIENT)
         monkeypatch.setattr(batches_module, "FIRST_PATIENCE", PATIENT)
-        monkeypatch.setattr(batches_module, "SECOND_PATIENCE", PATIENT)
+        monkeypatch.setattr(batches_module, "_PATIENCE", PATIENT)
 
     def place(self, batches, requests):
         """Place the first, and while that is under way all others; return where they are."""
@@ -124,7 +124,7 @@ def test_a_name_that_does_not_exist_concerns_its_call_alone(batches, held_up):
 
 
 def test_what_takes_long_is_not_tried_again_for_a_while(batches, monkeypatch):
-    monkeypatch.setattr(batches_module, "SECOND_PATIENCE", -1.0)
+    monkeypatch.setattr(batches_module, "_PATIENCE", -1.0)
     assert batches.place(wanted()) is None
     monkeypatch.undo()
     assert batches.place(wanted()) is None

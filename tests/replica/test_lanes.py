@@ -172,7 +172,7 @@ def test_a_question_whose_client_has_gone_does_not_wait_for_its_turn(replica):
     gone = threading.Event()
     with replica.current():
         thread, outcome = asked_in_thread(replica, question(key="x"), is_gone=gone.is_set)
-        eventually(lambda: replica._turn.waiting, "it waits")
+        eventually(lambda: replica.turn.waiting, "it waits")
         gone.set()
         thread.join(20)
     assert isinstance(outcome[0], ClientGoneError)
@@ -213,7 +213,7 @@ def test_where_no_child_can_be_made_others_have_turns_in_between(replica, monkey
 
     monkeypatch.setattr(os, "fork", refuse)
     thread, outcome = asked_in_thread(replica, Scripted(endless), seconds=3)
-    eventually(lambda: replica._turn.inside, "it has the turn")
+    eventually(lambda: replica.turn.inside, "it has the turn")
     for number in range(5):
         begin = time.monotonic()
         assert b"".join(replica.answer(question(key=str(number))))

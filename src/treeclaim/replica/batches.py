@@ -29,7 +29,7 @@ from treeclaim.model.errors import (
 from treeclaim.model.extension.placing import Placement, PlacingRequest, claim_of
 from treeclaim.replica.asking import DEFAULT_MEMORY
 from treeclaim.replica.kept import LongQuestions
-from treeclaim.replica.lanes.fast import FIRST_PATIENCE, SECOND_PATIENCE
+from treeclaim.replica.lanes.fast import FIRST_PATIENCE
 from treeclaim.replica.questions import are_hard
 from treeclaim.replica.replica import Replica
 from treeclaim.store import Store
@@ -37,6 +37,9 @@ from treeclaim.store.operations.allocations.placements import REFUSALS
 from treeclaim.store.operations.allocations.requests import PlacedMeanwhileError
 from treeclaim.store.reading.holders import holders_among
 from treeclaim.store.writes.groups import Fate, Groups, Member, NotWrittenError
+
+_PATIENCE = 0.015
+"""Seconds after which a placement is given up: nobody else has a turn at the Forest meanwhile."""
 
 _TRY_ALONE = (PlacedMeanwhileError, NotWrittenError, *REFUSALS)
 """After which a call goes the way of calls that are alone."""
@@ -154,7 +157,7 @@ class Batches:
             while waiting and (not found or monotonic() < begin + FIRST_PATIENCE):
                 call = waiting.popleft()
                 try:
-                    call.placement = series.place(call.request, begin + SECOND_PATIENCE)
+                    call.placement = series.place(call.request, begin + _PATIENCE)
                 except (TraitsNotFoundError, ResourceClassNotFoundError):
                     # The way of calls that are alone tells where in the call that name is.
                     continue

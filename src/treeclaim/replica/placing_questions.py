@@ -26,17 +26,21 @@ from treeclaim.replica.questions import OnePiece, are_hard
 _FORM = BodyForm()
 
 
-def require_names_of(forest: Forest, requests: Mapping[str, CandidateRequest]) -> None:
+def require_names_of(
+    forest: Forest, requests: Mapping[str, CandidateRequest], budget: Budget
+) -> None:
     """Check that all names in some queries exist.
 
     Args:
         forest: Where they are.
         requests: By where they stand in the call.
+        budget: What the question may cost.
 
     Raises:
         QueryError: for the first that names what does not exist.
     """
     for where, request in requests.items():
+        budget.check()
         try:
             require_known_names(forest, request)
         except (ResourceClassNotFoundError, TraitsNotFoundError) as error:
@@ -73,7 +77,7 @@ class AlternativesQuestion:
         Raises:
             QueryError: for the first query that names what does not exist.
         """
-        require_names_of(forest, self.requests)
+        require_names_of(forest, self.requests, budget)
         return _Alternatives(forest, self, budget)
 
 
@@ -143,7 +147,7 @@ class PlacingQuestion:
             for number, request in enumerate(self.placing.requests)
             for at, query in enumerate(request.alternatives)
         }
-        require_names_of(forest, queries)
+        require_names_of(forest, queries, budget)
         return OnePiece(lambda: self._outcome(forest, budget).written())
 
     def _outcome(self, forest: Forest, budget: Budget) -> Outcome:
@@ -185,9 +189,8 @@ class CapacityQuestion:
         Raises:
             QueryError: for the first request that names what does not exist.
         """
-        require_names_of(
-            forest, {f"requests.{name}": request for name, request in self.requests.items()}
-        )
+        queries = {f"requests.{name}": request for name, request in self.requests.items()}
+        require_names_of(forest, queries, budget)
         return OnePiece(lambda: self._written(forest, budget))
 
     def _written(self, forest: Forest, budget: Budget) -> bytes:

@@ -27,6 +27,7 @@ from treeclaim.replica.lanes.fast import (
 )
 from treeclaim.replica.lanes.slices import Slices, written
 from treeclaim.replica.lanes.slow import SlowLane, Stream
+from treeclaim.replica.turn import Turn
 from treeclaim.store import Store
 from treeclaim.store.database.transactions import ReadTransaction
 
@@ -46,6 +47,7 @@ class Replica:
     all writes committed before it arrived.
 
     Attributes:
+        turn: Whose turn it is at the Forest.
         listing: Texts of providers, to be used within `current` or `at_one_moment`.
     """
 
@@ -61,7 +63,7 @@ class Replica:
         """
         self._store = store
         self._follower = Follower(store, picture)
-        self._turn = Gate(1)
+        self.turn = Turn()
         self._second_attempts = Gate(1)
         self._slow = SlowLane(slow_places)
         self._answers = KeptAnswers()
@@ -80,7 +82,7 @@ class Replica:
             OverloadedError: if the Forest was not free in time.
         """
         began = monotonic()
-        with self._turn.held(LONGEST_WAIT, what=_WHAT):
+        with self.turn.held(LONGEST_WAIT, what=_WHAT):
             self._follower.catch_up(began)
             yield self._follower.forest
 
@@ -126,7 +128,7 @@ class Replica:
             StoreUnavailableError: if the database does not answer.
             OverloadedError: if the Forest was not free in time.
         """
-        turn = _Turn(self._turn)
+        turn = _Held(self.turn)
         began = monotonic()
 
         def read(transaction: ReadTransaction) -> Result:
@@ -175,14 +177,14 @@ class Replica:
     @contextmanager
     def _turn_of(self, asked: Asked) -> Iterator[None]:
         began = monotonic()
-        if not self._turn.acquire(asked.wait, asked.is_gone):
+        if not self.turn.acquire(asked.wait, asked.is_gone):
             raise asked.refused(_WHAT)
         try:
             with metrics.phase("feed"):
                 self._follower.catch_up(began)
             yield
         finally:
-            self._turn.release()
+            self.turn.release()
 
     # -- the fast lane ---------------------------------------------------------------------
 
@@ -191,7 +193,7 @@ class Replica:
         if question.is_hard or self._long.knows(question.key):
             return None
         try:
-            found = self._attempt(question, asked, FIRST_PATIENCE)
+            found = self._attempt(question, asked, self._at_once)
             if found is None:
                 found = self._second_attempt(question, asked)
         except AnswerTooLongError:
@@ -205,17 +207,25 @@ class Replica:
         if not self._second_attempts.acquire(asked.wait, asked.is_gone):
             raise asked.refused(_WHAT)
         try:
-            return self._attempt(question, asked, SECOND_PATIENCE)
+            return self._attempt(question, asked, self._in_slices)
         finally:
             self._second_attempts.release()
 
-    def _attempt(self, question: Question, asked: Asked, seconds: float) -> KeptAnswer | None:
+    def _at_once(self, asked: Asked) -> Callable[[], None]:
+        return Patience(self.turn, asked, FIRST_PATIENCE).check
+
+    def _in_slices(self, asked: Asked) -> Callable[[], None]:
+        return Slices(self.turn, self._follower, asked, SECOND_PATIENCE).check
+
+    def _attempt(
+        self, question: Question, asked: Asked, patience: Callable[[Asked], Callable[[], None]]
+    ) -> KeptAnswer | None:
         with self._turn_of(asked):
             version = self._follower.version
             known = self._answers.find(version, question.key)
             if known is not None:
                 return known
-            budget = asked.budget(Patience(self._turn, asked, seconds).check)
+            budget = asked.budget(patience(asked))
             try:
                 found = self._worked_out(question, budget)
             except OutOfPatienceError:
@@ -283,11 +293,11 @@ class Replica:
             try:
                 return version, Child(question, self._follower.forest, asked)
             except OSError:
-                budget = asked.budget(Slices(self._turn, self._follower, asked).check)
+                budget = asked.budget(Slices(self.turn, self._follower, asked).check)
                 return version, written(question.begin(self._follower.forest, budget))
 
 
-class _Turn:
+class _Held:
     """A turn that may be given back early."""
 
     def __init__(self, gate: Gate) -> None:

@@ -49,7 +49,7 @@ def test_who_waited_for_the_inventory_while_the_database_failed_does_not_ask_it_
 
     def silent(cursor):
         asked.append(cursor)
-        eventually(lambda: replica._turn.waiting == 3)
+        eventually(lambda: replica.turn.waiting == 3)
         raise StoreUnavailableError("The database does not answer.")
 
     failures = []
@@ -103,7 +103,7 @@ def test_readers_that_wait_share_one_look_which_shows_what_was_written_before_th
 
     monkeypatch.setattr(store, "changes", counted)
     found = []
-    with replica._turn.held(30):
+    with replica.turn.held(30):
         threads = [
             threading.Thread(target=lambda: found.append(generation_of(replica, provider)))
             for _ in range(5)
@@ -111,7 +111,7 @@ def test_readers_that_wait_share_one_look_which_shows_what_was_written_before_th
         for number, thread in enumerate(threads, 1):
             change(store, provider)
             thread.start()
-            eventually(lambda number=number: replica._turn.waiting == number)
+            eventually(lambda number=number: replica.turn.waiting == number)
     for thread in threads:
         thread.join(timeout=30)
     assert (len(looked), found) == (1, [5] * 5)
@@ -133,7 +133,7 @@ def test_who_comes_while_another_one_looks_needs_a_look_of_his_own(store, monkey
             # Too late for this look, and before the other reader came.
             change(store, provider)
             late.start()
-            eventually(lambda: replica._turn.waiting == 1)
+            eventually(lambda: replica.turn.waiting == 1)
         return seen
 
     monkeypatch.setattr(store, "changes", slow_look)

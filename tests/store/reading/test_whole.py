@@ -119,7 +119,7 @@ def columns_of(forest):
         },
         "traits": {trait: forest.rows_with_trait(trait).tolist() for trait in range(6)},
         "aggregates": {
-            name: forest.rows_in_aggregate(name).tolist() for name in forest.known_aggregates()
+            name: forest.rows_in_aggregate(name).tolist() for name in forest.rows_by_aggregate()
         },
         "rows": [
             (forest.row_of(forest.uuid_of(row)), forest.row_of_name(name))

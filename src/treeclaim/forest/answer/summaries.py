@@ -71,7 +71,7 @@ class Summaries:
             self._problem.budget.check()
             yield separator
             if self._form.nested:
-                yield self._forest.summaries.joined(some, self._order)
+                yield self._forest.summaries.joined(some, self._order, self._problem.budget.check)
             else:
                 yield self._older(some)
             separator = b","

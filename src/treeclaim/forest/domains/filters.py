@@ -145,10 +145,11 @@ def in_named_subtree(forest: Forest, conditions: ProviderConditions, rows: Rows)
 def _below(forest: Forest, heads: Iterable[int], rows: Rows) -> Rows:
     # A subtree is an interval of rows. Which rows there are is told by a mask: to look for the
     # interval's ends among them would demand that they ascend.
-    wanted = np.zeros(forest.row_count, dtype=np.bool_)
-    for head in heads:
-        wanted[head : forest.end.values[head]] = True
-    return rows[wanted[rows]]
+    first = np.unique(np.fromiter(heads, dtype=np.int64))
+    # As many intervals are open at a row as have begun by then and not ended.
+    steps = np.bincount(first, minlength=forest.row_count + 1)
+    steps -= np.bincount(forest.end.values[first], minlength=forest.row_count + 1)
+    return rows[steps.cumsum()[rows] > 0]
 
 
 def meeting(forest: Forest, conditions: ProviderConditions, rows: Rows) -> Rows:

@@ -1,32 +1,30 @@
 # SPDX-License-Identifier: Apache-2.0
 """Sums over the inventories of all matching providers, and of parts of them (page 99, section 3).
 
+What is to be summed up is first copied out of the Forest, by one pass over the rows that pass and
+the memberships of those parts that may be shown. All the rest works on the copies: it takes as long
+as ten thousand parts take to be written, and nobody needs to wait for that.
+
 Every number that is summed is at least 0, and what is shown ends at 2**53 - 1. So sums are made in
 floating point: as long as a sum is below that, it and all sums on the way to it are exact.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from enum import StrEnum
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from treeclaim.forest.table.class_inventories import ClassInventories
+from treeclaim.forest.listing.parts import By, FoundParts, Pairs, copied_parts
 from treeclaim.forest.table.columns import Mask, Rows
 from treeclaim.forest.table.forest import Forest
 
 GREATEST_SHOWN = 2**53 - 1
 """Of any number (contract page 98, section 1): what every reader of JSON reads exactly."""
 
-
-class By(StrEnum):
-    """What a part is."""
-
-    TREE = "tree"
-    AGGREGATE = "aggregate"
-    TRAIT = "trait"
+Units = npt.NDArray[np.int64]
+"""Amounts of a class, each at least 0."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,13 +59,11 @@ class Part:
         uuid: None for a trait.
         name: None for an aggregate.
         totals: Its sums.
-        key: What stands in the marker of a page that ends here.
     """
 
     uuid: str | None
     name: str | None
     totals: Totals
-    key: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,30 +80,81 @@ class Parts:
 
 
 @dataclass(frozen=True, slots=True)
-class _Membership:
-    """Which rows are in which of some parts; a row may be in several.
+class Stock:
+    """The inventories of one class, copied out of the Forest.
 
     Attributes:
-        rows: Ascending.
-        part: Number of the part of each of `rows`.
-        count: How many parts there are.
+        name: Of the class.
+        has: Which of the rows that pass have one.
+        total, reserved, capacity, used, free: Of those that have.
     """
 
-    rows: Rows
-    part: Rows
+    name: str
+    has: Mask
+    total: Units
+    reserved: Units
+    capacity: Units
+    used: Units
+    free: Units
+
+
+@dataclass(frozen=True, slots=True)
+class Summable:
+    """What is to be summed up; to use it needs no Forest any more.
+
+    Attributes:
+        count: How many rows pass.
+        stocks: Their inventories, in order of the classes' ids.
+        found: The parts; None where no parts are asked for.
+    """
+
     count: int
+    stocks: Sequence[Stock]
+    found: FoundParts | None
+
+    def totals(self) -> Totals:
+        """Return the sums over all rows that pass."""
+        return _sums(self.stocks, Pairs.of_all(self.count), 1)[0]
+
+    def parts(self) -> Parts | None:
+        """Return the page of parts, each of which has at least one of the rows that pass."""
+        if self.found is None:
+            return None
+        labels, pairs, next_after = self.found.page()
+        sums = _sums(self.stocks, pairs, len(labels))
+        parts = [
+            Part(label.uuid, label.name, totals)
+            for label, totals in zip(labels, sums, strict=True)
+        ]
+        return Parts(parts, next_after)
 
 
-def totals_of(forest: Forest, rows: Rows, classes: Iterable[str] | None) -> Totals:
-    """Return the sums over some rows.
+def summable(
+    forest: Forest,
+    rows: Rows,
+    classes: Iterable[str] | None,
+    by: By | None = None,
+    *,
+    after: str = "",
+    limit: int = 0,
+) -> Summable:
+    """Copy out of the Forest what is to be summed up.
 
     Args:
         forest: All providers.
         rows: Those that pass, ascending.
         classes: Names of the classes wanted, which exist; None for all.
+        by: What a part is; None for no parts.
+        after: Key behind which the page of parts begins; empty for the first page.
+        limit: How many parts at most.
     """
-    whole = _Membership(rows, np.zeros(len(rows), dtype=np.int64), 1)
-    return _sums(forest, whole, classes)[0]
+    found = None if by is None else copied_parts(forest, rows, by, after=after, limit=limit)
+    return Summable(len(rows), _stocks(forest, rows, classes), found)
+
+
+def totals_of(forest: Forest, rows: Rows, classes: Iterable[str] | None) -> Totals:
+    """Return the sums over some rows at once; see `summable`."""
+    return summable(forest, rows, classes).totals()
 
 
 def totals_of_aggregates(
@@ -120,169 +167,74 @@ def totals_of_aggregates(
         rows: Those that pass, ascending.
         aggregates: Uuids; those without a provider are left out.
     """
-    found = [_aggregate(forest, rows, uuid) for uuid in dict.fromkeys(aggregates)]
-    parts = [part for part in found if len(part.rows)]
-    sums = _sums(forest, _membership(parts), None)
-    return {part.key: totals for part, totals in zip(parts, sums, strict=True)}
+    wanted = frozenset(aggregates)
+    found = copied_parts(forest, rows, By.AGGREGATE, after="", limit=len(wanted), among=wanted)
+    parts = Summable(len(rows), _stocks(forest, rows, None), found).parts()
+    return {str(part.uuid): part.totals for part in parts.parts} if parts else {}
 
 
-def parts_of(
-    forest: Forest, rows: Rows, by: By, classes: Iterable[str] | None, *, after: str, limit: int
-) -> Parts:
-    """Return a page of parts, each of which has at least one of the rows.
-
-    Args:
-        forest: All providers.
-        rows: Those that pass, ascending.
-        by: What a part is.
-        classes: Names of the classes wanted, which exist; None for all.
-        after: Key behind which the page begins; empty for the first page.
-        limit: How many parts at most.
-    """
-    found = _PARTS[by](forest, rows, after, limit + 1)
-    shown = found[:limit]
-    sums = _sums(forest, _membership(shown), classes)
-    parts = [
-        Part(part.uuid, part.name, totals, part.key)
-        for part, totals in zip(shown, sums, strict=True)
-    ]
-    return Parts(parts, parts[-1].key if len(found) > limit else None)
-
-
-@dataclass(frozen=True, slots=True)
-class _Rows:
-    """A part with its rows.
-
-    Attributes:
-        uuid, name, key: As in `Part`.
-        rows: Those that pass, ascending.
-    """
-
-    uuid: str | None
-    name: str | None
-    key: str
-    rows: Rows
-
-
-def _membership(parts: Sequence[_Rows]) -> _Membership:
-    return _Membership(
-        np.concatenate([np.empty(0, dtype=np.int64), *(part.rows for part in parts)]),
-        np.repeat(np.arange(len(parts)), [len(part.rows) for part in parts]),
-        len(parts),
-    )
-
-
-def _trees(forest: Forest, rows: Rows, after: str, most: int) -> list[_Rows]:
-    roots = forest.root.values[rows]
-    heads, first = np.unique(roots, return_index=True)
-    ids = forest.id.values[heads]
-    # Rows of a tree lie together, so each tree is a slice.
-    ends = np.append(first[1:], len(rows))
-    behind = np.flatnonzero(ids > int(after or 0))
-    order = behind[np.argsort(ids[behind], kind="stable")][:most]
-    return [
-        _Rows(
-            forest.uuid_of(head),
-            forest.names([head])[0],
-            str(forest.id.values[head]),
-            rows[first[at] : ends[at]],
-        )
-        for at, head in zip(order.tolist(), heads[order].tolist(), strict=True)
-    ]
-
-
-def _aggregates(forest: Forest, rows: Rows, after: str, most: int) -> list[_Rows]:
-    def members(uuid: str) -> Rows:
-        return _aggregate(forest, rows, uuid).rows
-
-    return _named(forest.known_aggregates(), members, after, most, is_uuid=True)
-
-
-def _aggregate(forest: Forest, rows: Rows, uuid: str) -> _Rows:
-    member = forest.in_any_aggregate([uuid])
-    return _Rows(uuid, None, uuid, rows[member[rows] | member[forest.root.values[rows]]])
-
-
-def _traits(forest: Forest, rows: Rows, after: str, most: int) -> list[_Rows]:
-    catalogue = forest.catalogue.traits
-
-    def owners(name: str) -> Rows:
-        found: Rows = rows[forest.with_any_trait([catalogue[name].id])[rows]]
-        return found
-
-    return _named(catalogue, owners, after, most, is_uuid=False)
-
-
-def _named(
-    names: Iterable[str], rows_of: Callable[[str], Rows], after: str, most: int, *, is_uuid: bool
-) -> list[_Rows]:
-    found: list[_Rows] = []
-    for name in sorted(name for name in names if name > after):
-        rows = rows_of(name)
-        if len(rows):
-            found.append(_Rows(name if is_uuid else None, None if is_uuid else name, name, rows))
-        if len(found) == most:
-            break
-    return found
-
-
-_PARTS: dict[By, Callable[[Forest, Rows, str, int], list[_Rows]]] = {
-    By.TREE: _trees,
-    By.AGGREGATE: _aggregates,
-    By.TRAIT: _traits,
-}
-
-
-def _sums(forest: Forest, parts: _Membership, classes: Iterable[str] | None) -> list[Totals]:
-    found: list[Totals] = [{} for _ in range(parts.count)]
+def _stocks(forest: Forest, rows: Rows, classes: Iterable[str] | None) -> list[Stock]:
     wanted = None if classes is None else set(classes)
+    found = []
     for name, entry in forest.catalogue.resource_classes.items():
         columns = forest.classes.get(entry.id)
         if columns is None or (wanted is not None and name not in wanted):
             continue
-        for part, totals in _of_class(columns, parts):
-            found[part][name] = totals
+        has, indices = columns.indices_of(rows)
+        if not len(indices):
+            continue
+        free, used = columns.free.values[indices], columns.used.values[indices]
+        found.append(
+            Stock(
+                name,
+                has,
+                columns.total.values[indices],
+                columns.reserved.values[indices],
+                # Capacity is kept as what is free and what is used together; what was cut off is
+                # beyond all that is shown.
+                np.maximum(free + used, 0),
+                used,
+                np.maximum(free, 0),
+            )
+        )
     return found
 
 
-def _of_class(columns: ClassInventories, parts: _Membership) -> list[tuple[int, ClassTotals]]:
-    """Return the sums of those parts that have an inventory of a class."""
-    has, indices = _indices(columns, parts.rows)
-    part = parts.part[has]
-    counts = np.bincount(part, minlength=parts.count)
-    free = np.maximum(columns.free.values[indices], 0)
-    # Capacity is kept as what is free and what is used together; what was cut off is beyond all
-    # that is shown.
-    capacity = np.maximum(columns.free.values[indices] + columns.used.values[indices], 0)
+def _sums(stocks: Iterable[Stock], pairs: Pairs, count: int) -> list[Totals]:
+    """Return the sums of so many parts."""
+    found: list[Totals] = [{} for _ in range(count)]
+    for stock in stocks:
+        for part, totals in _of_class(stock, pairs, count):
+            found[part][stock.name] = totals
+    return found
 
-    def summed(values: npt.NDArray[Any]) -> list[int]:
-        weights = np.minimum(values.astype(np.float64), float(GREATEST_SHOWN))
-        sums: npt.NDArray[Any] = np.bincount(part, weights=weights, minlength=parts.count)
+
+def _of_class(stock: Stock, pairs: Pairs, count: int) -> list[tuple[int, ClassTotals]]:
+    """Return the sums of those parts that have an inventory of a class."""
+    has = stock.has[pairs.at]
+    part = pairs.part[has]
+    # How many of the rows before one have an inventory is where its own is.
+    which = (np.cumsum(stock.has) - 1)[pairs.at[has]]
+    counts = np.bincount(part, minlength=count)
+
+    def summed(units: Units) -> list[int]:
+        weights = np.minimum(units[which].astype(np.float64), float(GREATEST_SHOWN))
+        sums: npt.NDArray[Any] = np.bincount(part, weights=weights, minlength=count)
         return [_shown(total) for total in sums.tolist()]
 
-    largest = np.zeros(parts.count, dtype=np.int64)
-    np.maximum.at(largest, part, free)
+    largest = np.zeros(count, dtype=np.int64)
+    np.maximum.at(largest, part, stock.free[which])
     totals = zip(
-        summed(columns.total.values[indices]),
-        summed(columns.reserved.values[indices]),
-        summed(capacity),
-        summed(columns.used.values[indices]),
-        summed(free),
+        summed(stock.total),
+        summed(stock.reserved),
+        summed(stock.capacity),
+        summed(stock.used),
+        summed(stock.free),
         map(_shown, largest.tolist()),
         counts.tolist(),
         strict=True,
     )
     return [(at, ClassTotals(*row)) for at, row in enumerate(totals) if row[-1]]
-
-
-def _indices(columns: ClassInventories, rows: Rows) -> tuple[Mask, Rows]:
-    """Find the indices of rows that need not ascend, and may be named twice."""
-    distinct, where = np.unique(rows, return_inverse=True)
-    has, indices = columns.indices_of(distinct)
-    index_of = np.zeros(len(distinct), dtype=np.int64)
-    index_of[has] = indices
-    chosen: Mask = has[where]
-    return chosen, index_of[where][chosen]
 
 
 def _shown(number: float) -> int:

@@ -11,6 +11,7 @@ from functools import cached_property
 
 import numpy as np
 
+from treeclaim.forest.bounds.budget import Budget
 from treeclaim.forest.placing.candidate import no_trees
 from treeclaim.forest.table.columns import Mask, Rows
 from treeclaim.forest.table.forest import Forest
@@ -103,12 +104,13 @@ class TreeDomains(Domains):
 class AggregateDomains(Domains):
     """Aggregates, each of which holds the trees whose roots are in it."""
 
-    def __init__(self, forest: Forest, aggregates: Sequence[str]) -> None:
+    def __init__(self, forest: Forest, aggregates: Sequence[str], budget: Budget) -> None:
         """Number the domains as the aggregates, given by uuid; there may be none with it."""
         order = forest.order
         self.count = len(aggregates)
         sets: dict[int, list[int]] = {}
         for domain, aggregate in enumerate(aggregates):
+            budget.check()
             positions = order.position[forest.rows_in_aggregate(aggregate)]
             for tree in order.tree[positions[order.root[positions] == positions]].tolist():
                 sets.setdefault(tree, []).append(domain)

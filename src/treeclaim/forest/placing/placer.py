@@ -10,7 +10,7 @@ from treeclaim.forest.bounds.budget import Budget
 from treeclaim.forest.order.terms.counted import sharing_by_position
 from treeclaim.forest.placing.candidate import Candidate, placement_of, roots_of, trees_of
 from treeclaim.forest.placing.queries import Independent, Query, query_of
-from treeclaim.forest.placing.rules import RuleDomains, RuleState
+from treeclaim.forest.placing.rules import RuleDomains, RuleState, rule_domains
 from treeclaim.forest.placing.scratch import Gift, Scratch
 from treeclaim.forest.table.columns import Mask
 from treeclaim.forest.table.forest import Forest
@@ -68,9 +68,7 @@ class Placer:
         self.budget = budget
         self._fixed = {placement.consumer: placement for placement in fixed}
         self._sharing = sharing_by_position(forest)
-        self._rules = [
-            RuleDomains(forest, number, rule) for number, rule in enumerate(placing.rules)
-        ]
+        self._rules = rule_domains(forest, placing.rules, budget)
         self._eligible: dict[int, dict[int, Mask]] = {}
         self._begin: dict[CandidateRequest, Query] = {}
         self._everywhere = np.ones(len(forest.order.roots), dtype=np.bool_)
@@ -248,6 +246,7 @@ class Placer:
         """Return for each rule on skew the domains that had a candidate for a request."""
         known = self._eligible.setdefault(number, {})
         for rule in rules:
+            self.budget.check()
             if rule.has_skew and rule.number not in known:
                 known[rule.number] = self._with_candidates(number, self._rules[rule.number])
         return known
@@ -259,8 +258,8 @@ class Placer:
             query = self._at_begin(request)
             matching = query.matching()
             if matching is not None:
-                for kind in np.unique(domains.kind[matching]).tolist():
-                    found[list(domains.kinds[kind])] = True
+                kinds = np.unique(domains.kind[matching]).tolist()
+                found[[domain for kind in kinds for domain in domains.kinds[kind]]] = True
                 continue
             for candidate in query.each():
                 found[list(domains.of(candidate.trees))] = True

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 
+from treeclaim.forest.bounds.budget import Budget
 from treeclaim.forest.placing.domains import (
     AggregateDomains,
     Domains,
@@ -23,17 +24,30 @@ _ANY = -1
 class RuleDomains:
     """A rule with its domains, which stay the same in a whole call."""
 
-    def __init__(self, forest: Forest, number: int, rule: Rule) -> None:
-        """Find the domains of the rule with a number in its call."""
+    def __init__(self, number: int, rule: Rule, domains: Domains) -> None:
+        """Take the rule with a number in its call, and its domains."""
         self.number = number
         self.rule = rule
-        self.domains: Domains = (
-            TreeDomains(forest) if rule.domains is None else AggregateDomains(forest, rule.domains)
-        )
+        self.domains = domains
 
     def concerns(self, request: int) -> bool:
         """Tell whether it is for the consumers of a request."""
         return request in self.rule.requests
+
+
+def rule_domains(forest: Forest, rules: Sequence[Rule], budget: Budget) -> list[RuleDomains]:
+    """Return the rules of a call with their domains, which several may have in common."""
+    known: dict[tuple[str, ...] | None, Domains] = {}
+    found = []
+    for number, rule in enumerate(rules):
+        budget.check()
+        names = rule.domains
+        if names not in known:
+            known[names] = (
+                TreeDomains(forest) if names is None else AggregateDomains(forest, names, budget)
+            )
+        found.append(RuleDomains(number, rule, known[names]))
+    return found
 
 
 class RuleState:

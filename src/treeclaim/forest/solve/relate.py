@@ -44,7 +44,8 @@ def relate(
     relations = tuple(found[slot.group][slot.part] for slot in plan.slots)
     budget.hold(sum(relation.pairs.nbytes for relations in found for relation in relations))
     plan = plan.without_disjoint(_disjoint(forest, plan, relations, budget))
-    split = _split_relations(forest, plan)
+    split = _split_relations(forest, plan, budget)
+    budget.check()
     unsuffixed = [group.conditions for group in request.groups if group.suffix == NO_GROUP]
     return Problem(
         forest=forest,
@@ -53,7 +54,7 @@ def relate(
         relations=relations,
         split_relations=split,
         allowed=anchors_allowed(forest, request.root, unsuffixed[0] if unsuffixed else None),
-        rules=_rules(forest, plan),
+        rules=_rules(forest, plan, budget),
         budget=budget,
     )
 
@@ -84,24 +85,29 @@ def _disjoint(
     return frozenset(disjoint)
 
 
-def _split_relations(forest: Forest, plan: Plan) -> tuple[Relation, ...]:
+def _split_relations(forest: Forest, plan: Plan, budget: Budget) -> tuple[Relation, ...]:
     if not plan.split:
         return ()
     (conditions,) = [group.conditions for group in plan.request.groups if group.suffix == NO_GROUP]
-    return tuple(
-        split_relation(forest, conditions, name, amount) for name, amount in plan.split.items()
-    )
+    found = []
+    for name, amount in plan.split.items():
+        budget.check()
+        found.append(split_relation(forest, conditions, name, amount))
+    return tuple(found)
 
 
-def _rules(forest: Forest, plan: Plan) -> Rules:
+def _rules(forest: Forest, plan: Plan, budget: Budget) -> Rules:
     order = forest.order
     # Where something is split, the unsuffixed group is not whole before that is done.
-    required = () if plan.split else plan.required
+    masks = []
+    for names in () if plan.split else plan.required:
+        budget.check()
+        masks.append(with_any_trait_by_position(forest, names))
     return Rules(
         steps=steps_of(plan),
         lists=plan.lists,
         unsuffixed=plan.unsuffixed,
-        required=tuple(with_any_trait_by_position(forest, names) for names in required),
+        required=tuple(masks),
         roots=order.root,
         ends=order.end,
     )

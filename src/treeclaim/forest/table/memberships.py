@@ -50,6 +50,10 @@ class Memberships(Generic[_Group]):
         living: Rows = rows[alive[rows]]
         return living
 
+    def lists(self) -> dict[_Group, Rows]:
+        """Return the rows of all groups, ascending, dead ones too: views, which stay as they are."""
+        return {group: column.values for group, column in self._rows.items()}
+
     def mask(self, groups: Iterable[_Group], row_count: int) -> Mask:
         """Tell for every row whether it is in any of some groups; dead rows may be told wrongly.
 

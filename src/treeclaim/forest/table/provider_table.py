@@ -228,9 +228,13 @@ class ProviderTable:
         """Return the rows of providers in an aggregate (uuid, literally), ascending."""
         return self._aggregate_rows.rows(aggregate, self.alive.values)
 
-    def known_aggregates(self) -> list[str]:
-        """Return the uuids of all aggregates that a provider is or was in."""
-        return list(self._aggregate_rows)
+    def rows_by_trait(self) -> dict[int, Rows]:
+        """Return the rows of all traits by their ids, as `Memberships.lists` does."""
+        return self._trait_rows.lists()
+
+    def rows_by_aggregate(self) -> dict[str, Rows]:
+        """Return the rows of all aggregates by their uuids, as `Memberships.lists` does."""
+        return self._aggregate_rows.lists()
 
     def with_any_trait(self, trait_ids: Iterable[int]) -> Mask:
         """Tell which rows have any of some traits; the values of dead rows are undefined."""

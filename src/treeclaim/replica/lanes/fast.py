@@ -17,8 +17,9 @@ FIRST_PATIENCE = 0.012
 few hard questions ahead the next one is still answered in a tenth of a second."""
 
 SECOND_PATIENCE = 0.040
-"""Seconds at the second attempt, which only one question at a time can make. Those of some medium
-length, of which there may be many at once, get through here and need no child."""
+"""Seconds at the second attempt, which only one question at a time can make, in slices between which
+those who wait have their turn. Questions of some medium length, of which there may be many at once, get
+through here and need no child."""
 
 ALONE_PATIENCE = 0.250
 """Seconds while no other question waits: what is lost if the question takes longer and begins again, and

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Long questions where no child can be forked: slices of time in the worker itself.
+"""Slices of time in the worker itself: for second attempts, and where no child can be forked.
 
 The question keeps its place in the search and lets those who wait have a turn in between. If one of
-them takes in a change, the Forest is not the one that the question began with, and it is refused.
+them takes in a change, the Forest is not the one that the question began with, and it is given up.
 """
 
 import time
@@ -12,9 +12,11 @@ from treeclaim.model.errors import SearchTooLargeError
 from treeclaim.replica.asking import LONGEST_WAIT, Asked, Drawn
 from treeclaim.replica.following import Follower
 from treeclaim.replica.kept import KeptAnswer
+from treeclaim.replica.lanes import fast
+from treeclaim.replica.lanes.fast import FIRST_PATIENCE, OutOfPatienceError
 
-SLICE = 0.020
-"""Seconds until those who wait have a turn: about what a question of theirs takes."""
+SLICE = FIRST_PATIENCE
+"""Seconds until those who wait have a turn: as long as a question of theirs may take at once."""
 
 MOST_BYTES = 64_000_000
 """Of an answer, all of which is in the worker's own memory here."""
@@ -23,32 +25,57 @@ MOST_BYTES = 64_000_000
 class Slices:
     """Yields the turn now and then; the caller holds it before and after."""
 
-    def __init__(self, turn: Gate, follower: Follower, asked: Asked) -> None:
+    def __init__(
+        self, turn: Gate, follower: Follower, asked: Asked, patience: float | None = None
+    ) -> None:
+        """Begin the first slice.
+
+        Args:
+            turn: What the caller holds.
+            follower: Tells whether the Forest has changed meanwhile.
+            asked: The question.
+            patience: Seconds of all slices together while others wait; None for any number. Who has
+                one can ask elsewhere, and is told to.
+        """
         self._turn = turn
         self._follower = follower
         self._version = follower.version
         self._asked = asked
+        self._patience = patience
         self._begin = time.monotonic()
+        self._before = 0.0
 
     def check(self) -> None:
         """Go on, possibly after others had a turn.
 
         Raises:
             SearchGivenUpError: if the time is over.
-            OverloadedError: if the Forest has changed meanwhile.
+            OutOfPatienceError: if that of this lane is, or the Forest has changed meanwhile, and the
+                question can be asked elsewhere.
+            OverloadedError: if the Forest has changed meanwhile, and it cannot.
             ClientGoneError: if the client has hung up.
         """
         now = time.monotonic()
         if now > self._asked.end:
             raise self._asked.given_up()
-        if now - self._begin < SLICE or not self._turn.waiting:
+        spent = now - self._begin
+        others_wait = self._turn.waiting > 0
+        if self._patience is not None and self._before + spent > (
+            self._patience if others_wait else fast.ALONE_PATIENCE
+        ):
+            raise OutOfPatienceError
+        if spent < SLICE or not others_wait:
             return
+        self._before += spent
         self._turn.release()
         # Whatever happens, the caller must have the turn again.
         while not self._turn.acquire(LONGEST_WAIT):
             pass
         self._begin = time.monotonic()
-        if self._follower.version != self._version or self._asked.is_gone():
+        is_gone = self._asked.is_gone()
+        if is_gone or self._follower.version != self._version:
+            if self._patience is not None and not is_gone:
+                raise OutOfPatienceError
             raise self._asked.refused("search for long questions")
 
 

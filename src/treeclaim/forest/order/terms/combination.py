@@ -7,13 +7,14 @@ differ in the last place, and where that decides how a score is rounded, a bound
 that it is for.
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
 
+from treeclaim.forest.bounds.budget import Budget
 from treeclaim.forest.order.terms.term import Partial, TermValue
 from treeclaim.forest.order.totals import Floats
 from treeclaim.forest.solve.partial.blocks import Choices
@@ -67,21 +68,22 @@ class Weighted:
 
 
 class Sum:
-    """Several parts, and a constant."""
+    """Several parts, perhaps hundreds, and a constant; the budget is looked at before each part."""
 
-    def __init__(self, parts: Sequence[Weighted], constant: float) -> None:
-        """Take the parts, at least one, and what is added to them."""
+    def __init__(self, parts: Sequence[Weighted], constant: float, budget: Budget) -> None:
+        """Take the parts, at least one, what is added to them, and what the search may cost."""
         self.parts = parts
+        self._budget = budget
         self._constant = int(units(np.array(constant)))
 
     def exact(self, chosen: Choices) -> Units:
         """Return the sum for each complete candidate."""
-        return self._with_constant([part.exact(chosen) for part in self.parts])
+        return self._with_constant([part.exact(chosen) for part in self._each()])
 
     @cached_property
     def ceiling(self) -> Units:
         """Return the most that it is under each root."""
-        return self._with_constant([part.ceiling for part in self.parts])
+        return self._with_constant([part.ceiling for part in self._each()])
 
     def bound(self, partial: Partial, without: Collection[int] = ()) -> Units:
         """Return the most that it may become.
@@ -91,9 +93,16 @@ class Sum:
             without: Numbers of parts that are left out.
         """
         counted = [
-            part.bound(partial) for number, part in enumerate(self.parts) if number not in without
+            part.bound(partial)
+            for number, part in enumerate(self._each())
+            if number not in without
         ]
         return self._with_constant(counted or [np.zeros(len(partial), dtype=np.int64)])
+
+    def _each(self) -> Iterator[Weighted]:
+        for part in self.parts:
+            self._budget.check()
+            yield part
 
     def _with_constant(self, values: Sequence[Units]) -> Units:
         total = values[0] + self._constant

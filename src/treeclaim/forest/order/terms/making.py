@@ -17,6 +17,7 @@ from treeclaim.forest.order.terms.shuffle import Shuffle, tree_numbers, tree_ran
 from treeclaim.forest.order.terms.term import TermValue
 from treeclaim.forest.order.totals import ClassTotals
 from treeclaim.forest.solve.problem import Problem
+from treeclaim.forest.table.columns import Mask
 from treeclaim.model.extension.order import Order, Preference, TermName
 
 _OPPOSITE = {
@@ -61,6 +62,7 @@ class _Maker:
             if step.slot is not None
         }
         self._trees = CountedTrees(problem)
+        self._budget = problem.budget
         self._totals: dict[str, ClassTotals] = {}
 
     def value(self) -> Sum:
@@ -76,7 +78,7 @@ class _Maker:
                 factor = -factor
             values = self._values(name, term.arguments)
             parts += [Weighted(factor * share, value) for share, value in values]
-        return Sum(parts, constant)
+        return Sum(parts, constant, self._budget)
 
     def _values(
         self, name: TermName, arguments: Sequence[str]
@@ -152,9 +154,7 @@ class _Maker:
 
     def _preferred_of(self, suffix: str, mine: Sequence[Preference]) -> list[TermValue]:
         slots = [slot for slot, want in enumerate(self._plan.slots) if want.suffix == suffix]
-        has = [
-            with_any_trait_by_position(self._forest, (preference.trait,)) for preference in mine
-        ]
+        has = [self._having(preference.trait) for preference in mine]
         if len(slots) > 1:
             return [
                 PreferredOfGroup(
@@ -171,6 +171,10 @@ class _Maker:
             worth += np.where(mask == preference.is_wanted, float(preference.weight), 0.0)
         return [PreferredOfSlot(slots[0], self._relations[slots[0]], worth)]
 
+    def _having(self, trait: str) -> Mask:
+        self._budget.check()
+        return with_any_trait_by_position(self._forest, (trait,))
+
     def _shuffle(self, arguments: Sequence[str]) -> Sequence[tuple[float, TermValue]]:
-        numbers, ranks = tree_numbers(self._forest, arguments[0]), tree_ranks(self._forest)
-        return [(1.0, Shuffle(self._trees, numbers, ranks))]
+        numbers = tree_numbers(self._forest, arguments[0], self._budget)
+        return [(1.0, Shuffle(self._trees, numbers, tree_ranks(self._forest)))]

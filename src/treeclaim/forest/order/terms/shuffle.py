@@ -7,6 +7,7 @@ from functools import cached_property
 
 import numpy as np
 
+from treeclaim.forest.bounds.budget import UNBOUNDED, Budget
 from treeclaim.forest.order.terms.counted import CountedTrees
 from treeclaim.forest.order.terms.term import Partial, TermValue
 from treeclaim.forest.order.totals import Floats
@@ -62,13 +63,17 @@ class _Numbers:
         return self.values.nbytes
 
 
-def tree_numbers(forest: Forest, seed: str) -> Floats:
+def tree_numbers(forest: Forest, seed: str, budget: Budget = UNBOUNDED) -> Floats:
     """Return the number in [0, 1) of each tree that `shuffle` with a seed gives it."""
 
     def made() -> _Numbers:
         uuids = forest.uuid.values[forest.order.row[forest.order.roots]].tolist()
         begin = f"{seed}/".encode()
-        return _Numbers(np.array([_fraction(begin + uuid) for uuid in uuids], dtype=np.float64))
+        numbers = np.empty(len(uuids))
+        for tree, uuid in enumerate(uuids):
+            budget.check()
+            numbers[tree] = _fraction(begin + uuid)
+        return _Numbers(numbers)
 
     return forest.cache.get(("shuffle", seed), made).values
 

@@ -73,9 +73,7 @@ def fitting(
         "when_empty": shown(counter.when_empty),
     }
     if asked.domains is not None:
-        document["domains"] = []
-        with counter.until_the_end():
-            document["domains"] = counter.parts()
+        document["domains"] = counter.parts()
     return document | {"complete": counter.is_complete}
 
 
@@ -230,9 +228,14 @@ class _Counter:
         """Return how many fit in each domain alone, those with most first."""
         names = self._asked.domains or ()
         domains: Domains = (
-            AggregateDomains(self._forest, names) if names else TreeDomains(self._forest)
+            AggregateDomains(self._forest, names, self._budget)
+            if names
+            else TreeDomains(self._forest)
         )
-        counts = self._of_domains(domains)
+        counts = np.zeros(domains.count, dtype=np.int64)
+        with self.until_the_end():
+            counts = self._of_domains(domains)
+        # What was counted is told, though the time for counting is over.
         order = np.argsort(-counts, kind="stable")[: self._asked.limit]
         return [
             self._part(names, domain, int(counts[domain]))
@@ -256,6 +259,7 @@ class _Counter:
         return counts
 
     def _part(self, names: Sequence[str], domain: int, count: int) -> dict[str, Any]:
+        self._budget.check()
         if names:
             return {"uuid": names[domain], "fits": shown(count)}
         order = self._forest.order

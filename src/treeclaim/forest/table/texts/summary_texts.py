@@ -69,26 +69,32 @@ class SummaryTexts:
         self._rows.extend([None] * count)
         self._trees.extend([None] * count)
 
-    def joined(self, trees: Trees, order: TreeOrder) -> bytes:
-        """Return the text of some trees, given their numbers, ascending."""
+    def joined(self, trees: Trees, order: TreeOrder, check: Callable[[], None]) -> bytes:
+        """Return the text of some trees, given their numbers, ascending.
+
+        `check` is called before each text that has to be written, and may raise.
+        """
         roots = order.row[order.roots[trees]]
         key = roots.tobytes()
         if self._last is not None and self._last[0] == key:
             return self._last[1]
-        text = b",".join(self._texts(trees, roots, order))
+        text = b",".join(self._texts(trees, roots, order, check))
         if len(text) <= _LONGEST_KEPT:
             self._last = key, text
         return text
 
-    def texts(self, trees: Trees, order: TreeOrder) -> list[bytes]:
-        """Return the text of each of some trees, given their numbers, ascending."""
-        return self._texts(trees, order.row[order.roots[trees]], order)
+    def texts(self, trees: Trees, order: TreeOrder, check: Callable[[], None]) -> list[bytes]:
+        """Return the text of each of some trees, as `joined` does."""
+        return self._texts(trees, order.row[order.roots[trees]], order, check)
 
-    def _texts(self, trees: Trees, roots: Rows, order: TreeOrder) -> list[bytes]:
+    def _texts(
+        self, trees: Trees, roots: Rows, order: TreeOrder, check: Callable[[], None]
+    ) -> list[bytes]:
         found: list[bytes | None] = self._trees.values[roots].tolist()
         at = -1
         # Most often all but a few are known, and to find these takes no loop over all.
         for _ in range(found.count(None)):
+            check()
             at = found.index(None, at + 1)
             root = int(order.roots[trees[at]])
             found[at] = self._tree(int(roots[at]), int(order.end[root]) - root)

@@ -11,8 +11,9 @@ from treeclaim.api.protocol.timestamps import now
 from treeclaim.api.resources.extension import filters, paging
 from treeclaim.api.resources.extension.totals import schemas
 from treeclaim.forest.domains.filters import require_known_classes
+from treeclaim.forest.listing.parts import By
 from treeclaim.forest.listing.selection import meeting
-from treeclaim.forest.listing.totals import By, Parts, Totals, parts_of, totals_of
+from treeclaim.forest.listing.totals import Summable, summable
 from treeclaim.forest.table.forest import Forest
 from treeclaim.model.extension import cursor_text
 from treeclaim.model.request import ProviderConditions
@@ -43,13 +44,12 @@ def show_totals(call: Call) -> Reply:
     query = require_query(schemas.QUERY.at(call.version), pairs)
     asked = _asked(call, pairs, query)
     with call.services.replica.current() as forest, filters.classes_named_by("resource_class"):
-        totals, parts = _summed(forest, asked)
+        summable = _summable(forest, asked)
         cursor = cursor_text.written(call.services.replica.cursor)
-    body: dict[str, Any] = {"totals": totals}
+    body: dict[str, Any] = {"totals": summable.totals()}
+    parts = summable.parts()
     if parts is not None:
-        body["parts"] = [
-            {"uuid": part.uuid, "name": part.name, "totals": part.totals} for part in parts.parts
-        ]
+        body["parts"] = parts.parts
     next_after = None if parts is None else parts.next_after
     kind = query.get("by", "")
     body |= {
@@ -73,11 +73,7 @@ def _asked(call: Call, pairs: list[tuple[str, str]], query: Mapping[str, str]) -
     )
 
 
-def _summed(forest: Forest, asked: _Asked) -> tuple[Totals, Parts | None]:
+def _summable(forest: Forest, asked: _Asked) -> Summable:
     rows = meeting(forest, asked.conditions)
     require_known_classes(forest, asked.classes or ())
-    totals = totals_of(forest, rows, asked.classes)
-    if asked.by is None:
-        return totals, None
-    parts = parts_of(forest, rows, asked.by, asked.classes, after=asked.after, limit=asked.limit)
-    return totals, parts
+    return summable(forest, rows, asked.classes, asked.by, after=asked.after, limit=asked.limit)

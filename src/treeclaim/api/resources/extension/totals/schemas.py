@@ -5,7 +5,7 @@ from treeclaim.api.protocol.operations import Versioned
 from treeclaim.api.protocol.request.schemas import STRING, record
 from treeclaim.api.protocol.request.wording import Schema
 from treeclaim.api.resources.extension import filters, paging
-from treeclaim.forest.listing.totals import By
+from treeclaim.forest.listing.parts import By
 from treeclaim.model.microversions import Version
 
 PATH = "/treeclaim/totals"

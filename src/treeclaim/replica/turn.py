@@ -1,0 +1,54 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Whose turn it is at the Forest, and how long each had it.
+
+One thread at a time uses the Forest, and all others wait meanwhile. So how long that may be is a
+promise: 20 ms of processor time for every operation, at its greatest limits. It is measured at
+every turn, since no reading of the code can tell it: the thread's own time, in which waits for the
+database, or for a processor that others use, do not count.
+"""
+
+import os
+import time
+from collections.abc import Callable
+
+from treeclaim import metrics
+from treeclaim.gate import Gate
+
+LONGEST_HOLD = 0.020
+"""Seconds of processor time for which one thread may keep all others from the Forest."""
+
+
+class Turn(Gate):
+    """The gate to the Forest: a single place, timed.
+
+    Attributes:
+        longest: Of all turns so far, in seconds of processor time; may be set back to 0.
+    """
+
+    def __init__(self) -> None:
+        """Begin with nobody inside."""
+        super().__init__(1)
+        self.longest = 0.0
+        self._told = 0.0
+        self._taken_at = 0.0
+
+    def acquire(self, seconds: float, gives_up: Callable[[], bool] | None = None) -> bool:
+        """Enter, as `Gate.acquire` does. Whoever is inside leaves in the same thread."""
+        is_inside = super().acquire(seconds, gives_up)
+        if is_inside:
+            self._taken_at = time.thread_time()
+        return is_inside
+
+    def release(self) -> None:
+        """Leave, and let the next one in."""
+        held = time.thread_time() - self._taken_at
+        self.longest = max(self.longest, held)
+        is_record = held > self._told
+        if is_record:
+            self._told = held
+        super().release()
+        # The others need not wait for this.
+        if held > LONGEST_HOLD:
+            metrics.FOREST_LONG_HOLDS.inc()
+        if is_record:
+            metrics.FOREST_LONGEST_HOLD.labels(str(os.getpid())).set(held)

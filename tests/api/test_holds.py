@@ -1,0 +1,501 @@
+# SPDX-License-Identifier: Apache-2.0
+"""No operation keeps others from the Forest for more than 20 ms of processor time.
+
+Every operation is called at its documented limits, in a cloud of ten thousand hosts whose shape has just
+changed, while others wait. What is judged is what the service measures itself: the time of the thread
+that has the turn. Whatever a write leaves for the next reader to take in is judged too.
+"""
+
+import itertools
+import json
+import uuid
+from dataclasses import dataclass, field
+
+import pytest
+
+from bench.worlds import World, WorldMaker
+from bench.worlds.bulk import write_world
+from tests.api.raw import require_sound, send
+from tests.extent import some_of
+from tests.service import services_on_database
+from treeclaim.api.protocol.operations.services import Services
+from treeclaim.api.routes import OPERATIONS
+from treeclaim.replica.lanes import fast
+from treeclaim.replica.turn import LONGEST_HOLD
+
+HOSTS = 10_000
+TRIES = 4
+MANY = 8
+VERSION = "1.39, treeclaim 1.1"
+QUERY_LENGTH = 60_000
+"""Characters of a query: the server takes 64 KiB for the whole address."""
+
+STOCK = {"VCPU": 64, "MEMORY_MB": 262_144, "DISK_GB": 2_000}
+TRAITS = [f"CUSTOM_TRAIT_{number}" for number in range(300)]
+WANTED = "resources=VCPU:1,MEMORY_MB:512,DISK_GB:10"
+
+LONG_TO_FOLLOW = {
+    "POST /treeclaim/providers": "a thousand trees have another shape, and are written again",
+    "POST /allocations": "a thousand providers are counted one by one, which takes about 20 ms",
+    "POST /reshaper": "a hundred trees have another shape",
+}
+"""Writes at whose limits the next reader has more than 20 ms to take in, and why. What else takes so
+long is not of one operation: a Forest with many dead rows is rewritten, and so is a tree of thousands
+of providers where one of them has another shape. What the operations themselves hold is judged all
+the same.
+"""
+
+
+def world():
+    """Hosts in a zone, a rack and an aggregate of their own; each fiftieth has two children."""
+    maker = WorldMaker(7)
+    zones = [maker.uuid() for _ in range(3)]
+    racks = [maker.uuid() for _ in range(500)]
+    for number in range(HOSTS):
+        some = tuple(TRAITS[(number + step) % len(TRAITS)] for step in range(12))
+        groups = (zones[number % 3], racks[number % 500], maker.uuid())
+        root = maker.add(f"host-{number}", STOCK, traits=some, aggregates=groups)
+        for child in range(2 if number % 50 == 0 else 0):
+            maker.add(f"host-{number}-{child}", {"VGPU": 8}, root, traits=some[:1])
+    return World("holds", maker.providers, "", (None,))
+
+
+@dataclass(frozen=True)
+class Sent:
+    """A request.
+
+    Attributes:
+        path: With what stands for its variables.
+        query, body: As sent.
+        most: The greatest status that shows it did what it is for; 400 where it may take all its time.
+    """
+
+    path: str
+    query: str = ""
+    body: object = None
+    most: int = 204
+
+
+@dataclass
+class Cloud:
+    """A service with ten thousand hosts, and what is in it."""
+
+    services: Services
+    application: object
+    providers: tuple
+    numbers: itertools.count = field(default_factory=itertools.count)
+
+    def __post_init__(self):
+        self.hosts = [one.uuid for one in self.providers if one.parent is None]
+        self.aggregates = list(
+            dict.fromkeys(uuid for one in self.providers for uuid in one.aggregates)
+        )
+
+    def ask(self, method, path, query="", body=None):
+        """The answer to a request."""
+        content = None if body is None else json.dumps(body).encode()
+        answer = send(
+            self.application, method, path, query=query.encode(), body=content, version=VERSION
+        )
+        require_sound(answer)
+        return answer
+
+    def generation(self, provider):
+        """The generation of a provider; its Forest follows all writes."""
+        return self.ask("GET", f"/resource_providers/{provider}").json()["generation"]
+
+    def stock(self, provider, **inventories):
+        """The body that replaces the inventories of a provider."""
+        return {
+            "resource_provider_generation": self.generation(provider),
+            "inventories": {name: {"total": total} for name, total in inventories.items()},
+        }
+
+    def change_shape(self):
+        """Let nothing that depends on the shape be known."""
+        host = self.hosts[-1]
+        names = [TRAITS[next(self.numbers) % len(TRAITS)]]
+        body = {"traits": names, "resource_provider_generation": self.generation(host)}
+        assert self.ask("PUT", f"/resource_providers/{host}/traits", body=body).status == 200
+        self.generation(host)
+        self.services.replica._long.clear()
+        self.services.batches._long.clear()
+
+    def longest_hold(self, call):
+        """Seconds for which a call held the Forest, and its answer."""
+        self.services.replica.turn.longest = 0.0
+        answer = call()
+        return self.services.replica.turn.longest, answer
+
+
+@pytest.fixture(scope="module")
+def cloud(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("holds")
+    url = f"sqlite:///{folder}/placement.db"
+    made = world()
+    write_world(url, made)
+    limits = {"treeclaim.search_seconds": 0.3}
+    with services_on_database(url, folder, **limits) as (services, application):
+        cloud = Cloud(services, application, made.providers)
+        cloud.generation(cloud.hosts[0])
+        yield cloud
+
+
+def several(uuids, begin="in:"):
+    """As many uuids as a query may have."""
+    return begin + ",".join(uuids[: (QUERY_LENGTH - 300) // 37])
+
+
+def groups(count, more="", amount=1):
+    """A query with so many groups."""
+    each = "&".join(f"resources_{n}=VCPU:{amount + n % 3}{more.format(n=n)}" for n in range(count))
+    return f"{each}&group_policy=none"
+
+
+def consumers(count):
+    return [str(uuid.uuid4()) for _ in range(count)]
+
+
+def placed(alternatives, count):
+    """A request of a call that places consumers."""
+    owner = {"project_id": "project", "user_id": "user", "consumer_type": "INSTANCE"}
+    return {"alternatives": alternatives, "consumers": consumers(count)} | owner
+
+
+def claim(cloud, host):
+    """What a consumer is to hold."""
+    return {
+        "allocations": {host: {"resources": {"VCPU": 1, "MEMORY_MB": 1}}},
+        "project_id": "project",
+        "user_id": "user",
+        "consumer_generation": None,
+        "consumer_type": "INSTANCE",
+    }
+
+
+def every_trait(times):
+    """`required` as often as asked, each value with all traits."""
+    return "&".join("required=in:" + ",".join(TRAITS[n:] + TRAITS[:n]) for n in range(times))
+
+
+def filters(cloud):
+    """Filters of lists, each as long as a query may be."""
+    yield "member_of=" + several(cloud.aggregates)
+    yield "member_of=!" + several(cloud.aggregates)
+    yield every_trait(8)
+    yield "required=" + ",".join(f"!{name}" for name in TRAITS)
+
+
+def lists(cloud):
+    yield Sent("/resource_providers")
+    for query in filters(cloud):
+        yield Sent("/resource_providers", query + "&resources=VCPU:1,MEMORY_MB:1,DISK_GB:1")
+    yield Sent("/resource_providers", f"in_tree={cloud.hosts[0]}")
+
+
+def bulk(cloud):
+    everything = "inventories,usages,traits,aggregates"
+    for query in (
+        *filters(cloud),
+        "uuid=" + several(cloud.hosts),
+        "in_tree=" + several(cloud.hosts),
+    ):
+        yield Sent("/treeclaim/providers", f"limit=10000&include={everything}&{query}")
+    yield Sent("/treeclaim/providers", f"limit=10000&include={everything}")
+    yield Sent("/treeclaim/providers", f"limit=1000&include={everything},allocations")
+
+
+def totals(cloud):
+    for by in ("tree", "aggregate", "trait"):
+        yield Sent("/treeclaim/totals", f"by={by}&limit=10000")
+        yield Sent("/treeclaim/totals", f"by={by}&limit=1")
+        for query in filters(cloud):
+            yield Sent("/treeclaim/totals", f"by={by}&limit=10000&{query}")
+    yield Sent("/treeclaim/totals", "in_tree=" + several(cloud.hosts))
+
+
+def searches(cloud):
+    """Queries for candidates at their limits."""
+    yield WANTED
+    yield "resources=VGPU:1"
+    for name in ("in_tree", "in_subtree", "root_in_tree"):
+        yield f"{WANTED}&{name}={several(cloud.hosts)}"
+    yield f"{WANTED}&root_in_tree=!{several(cloud.hosts)}"
+    yield f"{WANTED}&root_member_of={several(cloud.aggregates)}"
+    for query in filters(cloud):
+        yield f"{WANTED}&{query}"
+    zone = cloud.aggregates[0]
+    filtered = "&member_of_{n}=" + zone + "&required_{n}=" + TRAITS[0]
+    for count in (2, 32, 33, 512):
+        yield groups(count) + "&limit=1000"
+        yield groups(count, filtered) + "&limit=1000"
+    yield groups(32).replace("none", "isolate")
+    yield "resources=VGPU:12&can_split=VGPU"
+    near = "resources1=VCPU:1&resources2=VGPU:1&resources3=VGPU:1&group_policy=none"
+    yield f"{near}&same_subtree=2,3"
+    for order in ("pack", "spread", "pack_providers", "spread_providers", "shuffle:x"):
+        yield f"{WANTED}&limit=1000&order_by={order}"
+    yield f"{near}&limit=1000&order_by=near:2:3,far:1:2,pack,shuffle:y"
+    yield f"{WANTED}&limit=1000&preferred=" + ",".join(TRAITS)
+
+
+def found(cloud):
+    for query in searches(cloud):
+        yield Sent("/allocation_candidates", query, most=400)
+
+
+def explained(cloud):
+    for query in (WANTED, f"{WANTED}&required=" + ",".join(TRAITS), groups(512)):
+        yield Sent("/allocation_candidates/explain", f"{query}&nearest=50", most=400)
+
+
+def alternatives(cloud):
+    path = "/treeclaim/candidates"
+    for count in (1, 32, 512):
+        some = [groups(count, amount=5_000 + number) for number in range(16)]
+        yield Sent(path, body={"alternatives": some}, most=400)
+    longest = [f"{WANTED}&{every_trait(8)}"] * 16
+    yield Sent(path, body={"alternatives": longest}, most=400)
+
+
+def placements(cloud):
+    path = "/treeclaim/placements"
+    some = [WANTED.replace("VCPU:1", f"VCPU:{1 + number}") for number in range(16)]
+    yield Sent(path, most=409, body={"requests": [placed([WANTED], 1)]})
+    for order in ("", "&order_by=pack,spread_providers", "&order_by=shuffle:x"):
+        yield Sent(
+            path, most=409, body={"requests": [placed([WANTED + order], 1000)], "dry_run": True}
+        )
+    yield Sent(
+        path, most=409, body={"requests": [placed(some, 15) for _ in range(64)], "dry_run": True}
+    )
+    many = [groups(512, amount=number) for number in range(16)]
+    yield Sent(path, most=409, body={"requests": [placed(many, 15)] * 1, "dry_run": True})
+    for domains in ("tree", cloud.aggregates[3:1003]):
+        for kind in ({"max_per_domain": 1000}, {"max_skew": 1000}):
+            rules = [{"domains": domains, **kind, "with": consumers(1000)}] * 16
+            body = {"requests": [placed([WANTED], 1000)], "rules": rules, "dry_run": True}
+            yield Sent(path, most=409, body=body)
+    affine = [{"domains": cloud.aggregates[3:1003], "same_domain": True}]
+    body = {"requests": [placed([WANTED], 1000)], "rules": affine, "dry_run": True}
+    yield Sent(path, most=409, body=body | {"explain": True})
+
+
+def capacity(cloud):
+    path = "/treeclaim/capacity"
+    many = {str(number): WANTED.replace(":1,", f":{1 + number % 60},") for number in range(256)}
+    for domains in ("tree", cloud.aggregates[3:1003]):
+        yield Sent(path, body={"requests": many, "domains": domains, "limit": 10_000}, most=400)
+        for query in (
+            WANTED,
+            "resources1=VCPU:1&resources2=VGPU:1&group_policy=none",
+            groups(512),
+        ):
+            body = {"requests": {"a": query}, "domains": domains, "limit": 10_000}
+            yield Sent(path, body=body, most=400)
+
+
+def of_host(part, body=None):
+    """A request about a part of a host; with a body that depends on its generation."""
+
+    def requests(cloud):
+        host = cloud.hosts[next(cloud.numbers) % 1000]
+        content = None if body is None else body(cloud, host)
+        if part and content is not None:
+            content["resource_provider_generation"] = cloud.generation(host)
+        yield Sent(f"/resource_providers/{host}{part}", body=content)
+
+    return requests
+
+
+def plain(path, query="", body=None):
+    """One request; its body has another number in it each time."""
+
+    def requests(cloud):
+        number = next(cloud.numbers)
+        content = body(cloud, number) if callable(body) else body
+        yield Sent(path.format(number=number), query, content)
+
+    return requests
+
+
+def made_first(path, made, query=""):
+    """A request for something that has to be made by another one first."""
+
+    def requests(cloud):
+        where = path.format(number=next(cloud.numbers), uuid=consumers(1)[0])
+        method, at, body = made(cloud, where)
+        assert cloud.ask(method, at, body=body).status < 300
+        yield Sent(where, query)
+
+    return requests
+
+
+def provider_made(cloud, where):
+    uuid = where.rsplit("/", 1)[1]
+    return "POST", "/resource_providers", {"name": uuid, "uuid": uuid}
+
+
+def batch(cloud, number):
+    """A thousand hosts with something else each time."""
+    total = 2_000 + number
+    return {
+        "providers": [
+            {
+                "uuid": uuid,
+                "inventories": {name: {"total": total} for name in STOCK},
+                "traits": [TRAITS[(number + at) % len(TRAITS)]],
+            }
+            for at, uuid in enumerate(cloud.hosts[-1000:])
+        ]
+    }
+
+
+def reshaped(cloud, number):
+    hosts = cloud.hosts[1000:1100]
+    return {
+        "inventories": {
+            host: cloud.stock(host, VCPU=64 + number, MEMORY_MB=262_144, DISK_GB=2_000)
+            for host in hosts
+        },
+        "allocations": {consumer: claim(cloud, hosts[0]) for consumer in consumers(30)},
+    }
+
+
+def replaced(cloud, host):
+    return {"inventories": {name: {"total": 5_000} for name in STOCK}}
+
+
+def repairs(cloud, number):
+    return {"repairs": [{"kind": "empty_consumer", "consumer": one} for one in consumers(1000)]}
+
+
+def consumer_made(cloud, where):
+    return "PUT", where, claim(cloud, cloud.hosts[2000])
+
+
+CASES = {
+    "GET /": plain("/"),
+    "GET /treeclaim": plain("/treeclaim"),
+    "GET /openapi.json": plain("/openapi.json"),
+    "GET /resource_providers": lists,
+    "POST /resource_providers": plain(
+        "/resource_providers", body=lambda cloud, number: {"name": f"new-{number}"}
+    ),
+    "GET /resource_providers/{uuid}": of_host(""),
+    "PUT /resource_providers/{uuid}": of_host(
+        "", lambda cloud, host: {"name": f"renamed-{next(cloud.numbers)}"}
+    ),
+    "DELETE /resource_providers/{uuid}": made_first("/resource_providers/{uuid}", provider_made),
+    "GET /resource_providers/{uuid}/inventories": of_host("/inventories"),
+    "POST /resource_providers/{uuid}/inventories": of_host(
+        "/inventories",
+        lambda cloud, host: {"resource_class": "PGPU", "total": 1},
+    ),
+    "PUT /resource_providers/{uuid}/inventories": of_host("/inventories", replaced),
+    "DELETE /resource_providers/{uuid}/inventories": of_host("/inventories"),
+    "GET /resource_providers/{uuid}/inventories/{resource_class}": of_host("/inventories/DISK_GB"),
+    "PUT /resource_providers/{uuid}/inventories/{resource_class}": of_host(
+        "/inventories/VCPU", lambda cloud, host: {"total": 99}
+    ),
+    "DELETE /resource_providers/{uuid}/inventories/{resource_class}": of_host("/inventories/VCPU"),
+    "GET /resource_providers/{uuid}/aggregates": of_host("/aggregates"),
+    "PUT /resource_providers/{uuid}/aggregates": of_host(
+        "/aggregates", lambda cloud, host: {"aggregates": cloud.aggregates[:1000]}
+    ),
+    "GET /traits": plain("/traits", "associated=true"),
+    "GET /traits/{name}": plain(f"/traits/{TRAITS[0]}"),
+    "PUT /traits/{name}": plain("/traits/CUSTOM_NEW_{number}"),
+    "DELETE /traits/{name}": made_first(
+        "/traits/CUSTOM_NEW_{number}", lambda cloud, where: ("PUT", where, None)
+    ),
+    "GET /resource_providers/{uuid}/traits": of_host("/traits"),
+    "PUT /resource_providers/{uuid}/traits": of_host(
+        "/traits", lambda cloud, host: {"traits": TRAITS}
+    ),
+    "DELETE /resource_providers/{uuid}/traits": of_host("/traits"),
+    "GET /resource_classes": plain("/resource_classes"),
+    "POST /resource_classes": plain(
+        "/resource_classes", body=lambda cloud, number: {"name": f"CUSTOM_NEW_{number}"}
+    ),
+    "GET /resource_classes/{name}": plain("/resource_classes/VCPU"),
+    "PUT /resource_classes/{name}": plain("/resource_classes/CUSTOM_NEW_{number}"),
+    "DELETE /resource_classes/{name}": made_first(
+        "/resource_classes/CUSTOM_NEW_{number}", lambda cloud, where: ("PUT", where, None)
+    ),
+    "GET /allocations/{consumer_uuid}": made_first("/allocations/{uuid}", consumer_made),
+    "PUT /allocations/{consumer_uuid}": lambda cloud: iter(
+        [Sent(f"/allocations/{consumers(1)[0]}", body=claim(cloud, cloud.hosts[2001]))]
+    ),
+    "DELETE /allocations/{consumer_uuid}": made_first("/allocations/{uuid}", consumer_made),
+    "POST /allocations": plain(
+        "/allocations",
+        body=lambda cloud, number: {
+            consumer: claim(cloud, host)
+            for consumer, host in zip(consumers(1000), cloud.hosts[3000:], strict=False)
+        },
+    ),
+    "GET /resource_providers/{uuid}/allocations": of_host("/allocations"),
+    "GET /resource_providers/{uuid}/usages": of_host("/usages"),
+    "GET /usages": plain("/usages", "project_id=project"),
+    "GET /allocation_candidates": found,
+    "GET /allocation_candidates/explain": explained,
+    "POST /treeclaim/candidates": alternatives,
+    "POST /treeclaim/placements": placements,
+    "POST /treeclaim/capacity": capacity,
+    "POST /reshaper": plain("/reshaper", body=reshaped),
+    "GET /treeclaim/providers": bulk,
+    "POST /treeclaim/providers": plain("/treeclaim/providers", body=batch),
+    "GET /treeclaim/allocations": plain("/treeclaim/allocations", "limit=10000"),
+    "GET /treeclaim/totals": totals,
+    "GET /treeclaim/changes": plain("/treeclaim/changes"),
+    "GET /treeclaim/audit": plain("/treeclaim/audit", "limit=1000"),
+    "POST /treeclaim/audit": plain(
+        "/treeclaim/audit",
+        "limit=1000",
+        lambda cloud, number: {"living": {"INSTANCE": consumers(1000)}},
+    ),
+    "POST /treeclaim/audit/repairs": plain("/treeclaim/audit/repairs", body=repairs),
+}
+"""Requests of each operation, at the limits that the contract and the options set; an operation that is
+added fails here until it has some."""
+
+
+def chosen(requests, turn):
+    """Some of many requests in a quick run, with their numbers."""
+    every = list(enumerate(requests))
+    return some_of(every, turn) if len(every) > MANY else every
+
+
+@pytest.mark.parametrize("number", range(len(OPERATIONS)), ids=[o.name for o in OPERATIONS])
+def test_nobody_waits_long_for_the_forest(cloud, monkeypatch, number):
+    operation = OPERATIONS[number]
+    requests = CASES[f"{operation.method} {operation.path}"]
+    # As if others always waited: alone, a question may go on, as it ends when somebody comes.
+    monkeypatch.setattr(fast, "ALONE_PATIENCE", fast.FIRST_PATIENCE)
+    longest: dict[int, list[float]] = {}
+    following: dict[int, list[float]] = {}
+    names = {}
+    for _ in range(TRIES):
+        for case, sent in chosen(requests(cloud), number):
+            if (
+                min(longest.get(case, [1.0])) <= LONGEST_HOLD
+                and min(following[case]) <= LONGEST_HOLD
+            ):
+                continue
+            cloud.change_shape()
+            held, answer = cloud.longest_hold(
+                lambda sent=sent: cloud.ask(operation.method, sent.path, sent.query, sent.body)
+            )
+            assert answer.status <= sent.most, answer.body[:500]
+            longest.setdefault(case, []).append(held)
+            held, _ = cloud.longest_hold(lambda: cloud.generation(cloud.hosts[0]))
+            following.setdefault(case, []).append(held)
+            names[case] = f"{case}: {sent.query[:60]} {str(sent.body)[:60]}"
+    too_long = {
+        names[case]: min(held) for case, held in longest.items() if min(held) > LONGEST_HOLD
+    }
+    assert not too_long
+    if f"{operation.method} {operation.path}" not in LONG_TO_FOLLOW:
+        late = {names[c]: min(held) for c, held in following.items() if min(held) > LONGEST_HOLD}
+        assert not late
