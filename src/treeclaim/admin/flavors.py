@@ -57,11 +57,6 @@ def flavors_in(path: str, most_groups: int) -> dict[str, CandidateRequest]:
 
 def _request(where: str, query: str, most_groups: int) -> CandidateRequest:
     try:
-        request = request_of(query, _VERSION)
+        return request_of(query, _VERSION, most_groups)
     except ApiError as error:
         raise FlavorFileError(f"{where}: {error.detail}") from error
-    if len(request.groups) > most_groups:
-        raise FlavorFileError(
-            f"{where}: {len(request.groups)} request groups are more than {most_groups}"
-        )
-    return request

@@ -55,6 +55,18 @@ class Asked:
         """Return how many bytes the search may hold."""
         return self.most_bytes or DEFAULT_MEMORY
 
+    def check(self) -> None:
+        """Go on, unless the time is over or the client has hung up.
+
+        Raises:
+            SearchGivenUpError: if there is no time left.
+            ClientGoneError: if the client has hung up.
+        """
+        if time.monotonic() > self.end:
+            raise self.given_up()
+        if self.is_gone():
+            raise ClientGoneError
+
     def budget(self, interrupted: Callable[[], None]) -> Budget:
         """Return the budget of the search, whose time `interrupted` ends."""
         return Budget(None, self.memory, interrupted=interrupted)

@@ -13,6 +13,7 @@ import orjson
 from jsonschema.exceptions import best_match
 
 from treeclaim.api.protocol.errors import ApiError, bad_request
+from treeclaim.api.protocol.request.sizes import Sizes
 from treeclaim.api.protocol.request.wording import FORMATS, Schema, WordingValidator, is_uuid
 from treeclaim.api.protocol.texts import quoted
 
@@ -43,6 +44,15 @@ _FRACTION = re.compile(rb"[:,\[]\s*-?[0-9]+[.eE]")
 _LARGEST_WHOLE = 2**63
 """What is read as an integer is less; the validator in Rust takes 64 bits."""
 
+_MOST_PARAMETERS = 16_384
+"""Of a query. The longest address has room for 11,000 that mean something; a question of 512 request
+groups with all that groups may have is a fifth of it."""
+
+_MOST_VALUES = 2_000_000
+"""Commas in a body, and as many brackets: one for each eight bytes of the longest body by default. It has
+room for 400,000 uuids; but for five million empty lists too, which take half a gigabyte once they are
+parsed."""
+
 _PATH_SHOWN = 10
 """Steps into a value that a brief refusal names."""
 
@@ -56,6 +66,7 @@ class Checker:
 
     def __init__(self, schema: Schema) -> None:
         self.schema = schema
+        self._sizes = Sizes.of(schema)
         self._wording = WordingValidator(schema, format_checker=FORMATS)
         self._quick = jsonschema_rs.Draft202012Validator(
             schema, formats={"uuid": is_uuid}, validate_formats=True
@@ -70,6 +81,10 @@ class Checker:
             value: What was parsed.
             length: Characters of the text that it was parsed from.
         """
+        if length > LONGEST_WORDED and self._sizes is not None:
+            excess = self._sizes.excess(value)
+            if excess is not None:
+                return excess
         try:
             if self._quick.is_valid(value):
                 return None
@@ -120,8 +135,11 @@ def parsed_json(body: bytes) -> Any:
     Raises:
         ApiError: 400 if it is not UTF-8 JSON, or is nested beyond all schemas.
     """
+    brackets = body.count(b"[") + body.count(b"{")
+    if len(body) > _MOST_VALUES and max(brackets, body.count(b",")) > _MOST_VALUES:
+        raise bad_request(f"JSON does not validate: it has more than {_MOST_VALUES} values")
     # Most bodies have too few brackets to be deep; counting them costs less than pairing them.
-    if body.count(b"[") + body.count(b"{") > _DEEPEST and _depth_of(body) > _DEEPEST:
+    if brackets > _DEEPEST and _depth_of(body) > _DEEPEST:
         raise bad_request("JSON does not validate: the value is nested too deeply")
     try:
         found = orjson.loads(body)
@@ -166,8 +184,11 @@ def query_pairs(query_string: str) -> list[tuple[str, str]]:
     """Split a query string into decoded names and values, in order.
 
     Raises:
-        ApiError: 400 if it is not UTF-8 behind its percent-encoding.
+        ApiError: 400 if it has too many of them, or is not UTF-8 behind its percent-encoding.
     """
+    count = query_string.count("&") + 1
+    if count > _MOST_PARAMETERS:
+        raise invalid_query(f"{count} parameters are more than {_MOST_PARAMETERS}.")
     try:
         return parse_qsl(query_string, keep_blank_values=True, encoding="utf-8", errors="strict")
     except (UnicodeDecodeError, ValueError) as error:

@@ -16,7 +16,6 @@ from treeclaim.api.protocol.timestamps import now
 from treeclaim.api.resources.candidates.handlers import (
     asked_by,
     refusing_unknown_names,
-    require_few_groups,
 )
 from treeclaim.api.resources.candidates.parameters import candidate_request
 from treeclaim.api.resources.candidates.schemas import EXPLAIN_QUERY
@@ -36,8 +35,8 @@ _OWN = ("nearest", "tree")
 
 def explain_candidates(call: Call) -> Reply:
     """Tell why a request for candidates finds what it finds."""
-    request, focus = _asked(call.request.query_string, call.version)
-    require_few_groups(request, call.services.limits)
+    most_groups = call.services.limits.request_groups
+    request, focus = _asked(call.request.query_string, call.version, most_groups)
     key = key_of("explain", call.version, call.request.query_string)
     try:
         with refusing_unknown_names():
@@ -52,10 +51,13 @@ def explain_candidates(call: Call) -> Reply:
 
 
 @remembering_short(_REMEMBERED, _LONGEST_REMEMBERED)
-def _asked(query_string: str, version: Version) -> tuple[CandidateRequest, Focus]:
+def _asked(
+    query_string: str, version: Version, most_groups: int
+) -> tuple[CandidateRequest, Focus]:
     pairs = query_pairs(query_string)
     checker = EXPLAIN_QUERY.at(version)
-    request = candidate_request([pair for pair in pairs if pair[0] not in _OWN], version, checker)
+    others = [pair for pair in pairs if pair[0] not in _OWN]
+    request = candidate_request(others, version, checker, most_groups)
     return request, _focus(dict(pairs), checker)
 
 

@@ -5,9 +5,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from http import HTTPStatus
 
-from treeclaim.api.protocol.errors import api_error, bad_request
+from treeclaim.api.protocol.errors import api_error
 from treeclaim.api.protocol.operations import Call, Reply
-from treeclaim.api.protocol.operations.services import Limits
 from treeclaim.api.protocol.remembering import remembering_short
 from treeclaim.api.protocol.request.validation import query_pairs
 from treeclaim.api.protocol.timestamps import now
@@ -29,8 +28,8 @@ _FORMS = 128
 
 def list_candidates(call: Call) -> Reply:
     """Answer which combinations of providers satisfy a request."""
-    request = request_of(call.request.query_string, call.version)
-    require_few_groups(request, call.services.limits)
+    most_groups = call.services.limits.request_groups
+    request = request_of(call.request.query_string, call.version, most_groups)
     form = _form(call.version)
     services = call.services
     key = key_of("candidates", call.version, call.request.query_string)
@@ -44,19 +43,6 @@ def asked_by(call: Call) -> Asked:
     """Start the deadline of a search, which also ends when its client hangs up."""
     search = call.services.search
     return Asked.now(search.seconds, call.client_gone, search.most_bytes)
-
-
-def require_few_groups(request: CandidateRequest, limits: Limits) -> None:
-    """Refuse a query with more request groups than the operator allows.
-
-    Raises:
-        ApiError: 400.
-    """
-    if len(request.groups) > limits.request_groups:
-        raise bad_request(
-            f"Invalid query string parameters: {len(request.groups)} request groups are more than "
-            f"{limits.request_groups} ([treeclaim]/max_request_groups)."
-        )
 
 
 @contextmanager
@@ -75,9 +61,14 @@ def refusing_unknown_names() -> Iterator[None]:
 
 
 @remembering_short(_REMEMBERED, _LONGEST_REMEMBERED)
-def request_of(query_string: str, version: Version) -> CandidateRequest:
-    """Read a query. Schedulers send few different queries, so the results are kept."""
-    return candidate_request(query_pairs(query_string), version, QUERY.at(version))
+def request_of(query_string: str, version: Version, most_groups: int) -> CandidateRequest:
+    """Read a query. Schedulers send few different queries, so the results are kept.
+
+    Raises:
+        ApiError: 400, if it has more groups than the operator allows before all else.
+    """
+    pairs = query_pairs(query_string)
+    return candidate_request(pairs, version, QUERY.at(version), most_groups)
 
 
 @remembering_short(_FORMS, 0)

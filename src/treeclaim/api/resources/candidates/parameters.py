@@ -50,9 +50,11 @@ class _Group:
 
 
 def candidate_request(
-    pairs: list[tuple[str, str]], version: Version, checker: Checker
+    pairs: list[tuple[str, str]], version: Version, checker: Checker, most_groups: int
 ) -> CandidateRequest:
     """Read and check a query; whether the names in it exist is found out by the search.
+
+    How many groups it has is judged before anything else of it is looked at.
 
     Raises:
         ApiError: 400, in the order of section 2.
@@ -60,6 +62,7 @@ def candidate_request(
     values: dict[str, list[str]] = {}
     for name, value in pairs:
         values.setdefault(name, []).append(value)
+    _require_few_groups(values, most_groups)
     _check_names(values, checker)
     ordering.require_once(values)
     root = _root(values, version)
@@ -100,6 +103,15 @@ def candidate_request(
 def _limit(digits: str) -> int:
     """Read a number that the schema has checked; Python reads only some thousand digits."""
     return int(digits) if len(digits) <= _MOST_LIMIT_DIGITS else NO_LIMIT
+
+
+def _require_few_groups(values: Mapping[str, list[str]], most: int) -> None:
+    matches = map(_GROUPED.fullmatch, values)
+    count = len({match[2] for match in matches if match is not None})
+    if count > most:
+        raise invalid_query(
+            f"{count} request groups are more than {most} ([treeclaim]/max_request_groups)."
+        )
 
 
 def _check_names(values: Mapping[str, list[str]], checker: Checker) -> None:

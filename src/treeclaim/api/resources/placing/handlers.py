@@ -7,7 +7,12 @@ from treeclaim.api.protocol.operations import Call, Reply
 from treeclaim.api.protocol.timestamps import now
 from treeclaim.api.resources.candidates.handlers import asked_by
 from treeclaim.api.resources.placing.placements import placed_by
-from treeclaim.api.resources.placing.reading import placing_of, query_at, refusing_queries
+from treeclaim.api.resources.placing.reading import (
+    Queries,
+    placing_of,
+    queries_of_placing,
+    refusing_queries,
+)
 from treeclaim.forest.placing.counting.capacity import Fitting
 from treeclaim.replica.placing_questions import AlternativesQuestion, CapacityQuestion
 from treeclaim.replica.questions import key_of
@@ -21,34 +26,34 @@ _SHARE_OF_TIME = 0.8
 def find_alternatives(call: Call) -> Reply:
     """Answer the first of some queries that has a candidate."""
     given = call.json()["alternatives"]
-    requests = {
-        f"alternatives[{number}]": query_at(call, f"alternatives[{number}]", query)
-        for number, query in enumerate(given)
-    }
-    question = AlternativesQuestion(
-        requests, call.services.search, key_of("alternatives", call.version, *given)
-    )
+    asked = asked_by(call)
+    queries = Queries(call, asked, given)
     with refusing_queries():
-        body = call.services.replica.answer(question, asked_by(call))
+        requests = {
+            f"alternatives[{number}]": queries.at(f"alternatives[{number}]", query)
+            for number, query in enumerate(given)
+        }
+        key = key_of("alternatives", call.version, *given)
+        question = AlternativesQuestion(requests, call.services.search, key)
+        body = call.services.replica.answer(question, asked)
     return Reply(body=body, modified_at=now(), is_ready_made=True)
 
 
 def place_consumers(call: Call) -> Reply:
     """Find places for consumers, and write down that they are there."""
     body = call.json()
-    placing = placing_of(call, body)
+    asked = asked_by(call)
     with refusing_queries():
-        return placed_by(call, placing, is_dry=body.get("dry_run", False))
+        placing = placing_of(call, body, Queries(call, asked, queries_of_placing(body)))
+        return placed_by(call, placing, asked, is_dry=body.get("dry_run", False))
 
 
 def count_fitting(call: Call) -> Reply:
     """Tell how many consumers of some requests fit."""
     body = call.json()
-    requests = {
-        name: query_at(call, f"requests.{name}", query) for name, query in body["requests"].items()
-    }
     domains = body.get("domains")
     asked = asked_by(call)
+    queries = Queries(call, asked, body["requests"].values())
     seconds = asked.seconds
     fitting = Fitting(
         domains=None if domains is None else () if domains == "tree" else tuple(domains),
@@ -56,5 +61,8 @@ def count_fitting(call: Call) -> Reply:
         end=None if seconds is None else time.monotonic() + _SHARE_OF_TIME * seconds,
     )
     with refusing_queries():
+        requests = {
+            name: queries.at(f"requests.{name}", query) for name, query in body["requests"].items()
+        }
         answer = call.services.replica.answer(CapacityQuestion(requests, fitting), asked)
         return Reply(body=answer, is_ready_made=True)

@@ -2,13 +2,12 @@
 """Searching and claiming in rounds, until no other writer was there first (page 98, section 4)."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from http import HTTPStatus
 from typing import Any
 
 from treeclaim.api.protocol.errors import CONSUMER_EXISTS, UNPLACED, ApiError
 from treeclaim.api.protocol.operations import Call, Reply
-from treeclaim.api.resources.candidates.handlers import asked_by
 from treeclaim.forest.placing.outcome import Outcome
 from treeclaim.model.claim import ConsumerClaim
 from treeclaim.model.errors import ConcurrentChangeError
@@ -30,8 +29,14 @@ _NEW_GENERATION = 1
 """Of a consumer that was just written."""
 
 
-def placed_by(call: Call, placing: Placing, *, is_dry: bool) -> Reply:
+def placed_by(call: Call, placing: Placing, asked: Asked, *, is_dry: bool) -> Reply:
     """Place the consumers of a call.
+
+    Args:
+        call: The call.
+        placing: What it asks for.
+        asked: When it came, and how long it may take.
+        is_dry: Whether nothing is to be written.
 
     Raises:
         ApiError: 409 if not all can be placed, or some consumer holds something else.
@@ -41,10 +46,9 @@ def placed_by(call: Call, placing: Placing, *, is_dry: bool) -> Reply:
     together = None if is_dry or not placing.is_single else _with_others(call, placing)
     if together is not None:
         return together
-    asked = asked_by(call)
     fixed: Sequence[Placement] = ()
     for _ in range(call.services.limits.claim_attempts):
-        holders = _holders(call, placing)
+        holders = _holders(call, placing, asked)
         outcome = _found(call, placing, holders, fixed, asked)
         if outcome.unplaced and not placing.partial:
             raise _unplaced(outcome)
@@ -97,11 +101,12 @@ def _before(placing: Placing, new: Sequence[Placement], refused: str) -> Sequenc
 # -- who holds something already ----------------------------------------------------------------
 
 
-def _holders(call: Call, placing: Placing) -> dict[str, Holder]:
+def _holders(call: Call, placing: Placing, asked: Asked) -> dict[str, Holder]:
     """Return who holds something already, told with an alternative, or only counted.
 
     Raises:
         ApiError: 409 if a consumer of the call holds what it was not asked for.
+        SearchGivenUpError: if the time of the call is over.
     """
     wanted = {consumer: request for request in placing.requests for consumer in request.consumers}
     others = {consumer for rule in placing.rules for consumer in rule.others}
@@ -111,9 +116,10 @@ def _holders(call: Call, placing: Placing) -> dict[str, Holder]:
         for consumer in others & held.keys()
     }
     strange = []
+    known = _KnownSums(asked)
     for consumer, request in wanted.items():
         if consumer in held:
-            alternative = _alternative_of(held[consumer], request)
+            alternative = _alternative_of(held[consumer], request, known)
             if alternative is None:
                 strange.append(consumer)
             else:
@@ -129,25 +135,53 @@ def _holders(call: Call, placing: Placing) -> dict[str, Holder]:
     return holders
 
 
-def _alternative_of(held: StoredHolder, request: PlacingRequest) -> int | None:
+def _alternative_of(
+    held: StoredHolder, request: PlacingRequest, known: "_KnownSums"
+) -> int | None:
     """Return the first alternative that what a consumer holds adds up to, None if it is strange."""
     owner = (request.project_id, request.user_id, request.consumer_type)
     if (held.project_id, held.user_id, held.consumer_type) != owner:
         return None
-    amounts: Counter[str] = Counter()
-    for resources in held.allocations.values():
-        amounts.update(resources)
-    for number, alternative in enumerate(request.alternatives):
-        if amounts == _amounts(alternative):
-            return number
-    return None
+    return known.alternatives(request).get(_sum_of(held.allocations.values()))
 
 
-def _amounts(request: CandidateRequest) -> Counter[str]:
+_Sum = frozenset[tuple[str, int]]
+"""Amounts by resource class; those that are 0 do not count."""
+
+
+def _sum_of(parts: Iterable[Mapping[str, int]]) -> _Sum:
     amounts: Counter[str] = Counter()
-    for group in request.groups:
-        amounts.update(group.resources)
-    return amounts
+    for part in parts:
+        amounts.update(part)
+    return frozenset(item for item in amounts.items() if item[1])
+
+
+class _KnownSums:
+    """What the alternatives of requests add up to: each worked out once, and then looked up.
+
+    There may be a thousand consumers, and sixteen alternatives with hundreds of groups.
+    """
+
+    def __init__(self, asked: Asked) -> None:
+        self._asked = asked
+        self._sums: dict[CandidateRequest, _Sum] = {}
+        self._alternatives: dict[tuple[CandidateRequest, ...], dict[_Sum, int]] = {}
+
+    def alternatives(self, request: PlacingRequest) -> Mapping[_Sum, int]:
+        """Return the numbers of the first alternatives of a request by what they add up to."""
+        self._asked.check()
+        found = self._alternatives.get(request.alternatives)
+        if found is None:
+            found = self._alternatives[request.alternatives] = {}
+            for number, alternative in enumerate(request.alternatives):
+                found.setdefault(self._sum(alternative), number)
+        return found
+
+    def _sum(self, alternative: CandidateRequest) -> _Sum:
+        self._asked.check()
+        if alternative not in self._sums:
+            self._sums[alternative] = _sum_of(group.resources for group in alternative.groups)
+        return self._sums[alternative]
 
 
 # -- what is written and told -------------------------------------------------------------------

@@ -4,14 +4,14 @@
 Every function raises ApiError, a 400 that says what is wrong, and where.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
 from treeclaim.api.protocol.errors import BAD_VALUE, DEADLINE, UNDEFINED, ApiError, bad_request
 from treeclaim.api.protocol.operations import Call
 from treeclaim.api.protocol.operations.services import Limits
-from treeclaim.api.resources.candidates.handlers import request_of, require_few_groups
+from treeclaim.api.resources.candidates.handlers import request_of
 from treeclaim.model.errors import (
     PreferredTraitsNotFoundError,
     QueryError,
@@ -21,18 +21,74 @@ from treeclaim.model.errors import (
 from treeclaim.model.extension.placing import Placing, PlacingRequest, Rule
 from treeclaim.model.names import normalised_uuid
 from treeclaim.model.request import CandidateRequest
+from treeclaim.replica import Asked
 
 _TREES = "tree"
 
 
-def query_at(call: Call, where: str, query: str) -> CandidateRequest:
-    """Read a query; an error in it begins with where it stands."""
-    try:
-        request = request_of(query, call.version)
-        require_few_groups(request, call.services.limits)
-    except ApiError as error:
-        raise ApiError(error.status, f"{where}: {error.detail}", error.code) from error
-    return request
+_LONGEST_QUERY = 256 * 1024
+"""Characters of a query in a body: four times the longest address."""
+
+_MOST_GROUPS = 65_536
+"""Request groups of all different queries of a call together: those of 128 queries that have the most by
+default. In the form in which the search wants them they take a hundred megabytes."""
+
+
+class Queries:
+    """Reads the queries of one call, each text once, and within the time that a search has."""
+
+    def __init__(self, call: Call, asked: Asked, texts: Iterable[str]) -> None:
+        """Look how many groups there are altogether, before any query is read.
+
+        Args:
+            call: The call.
+            asked: When it came, and how long it may take.
+            texts: All queries.
+
+        Raises:
+            ApiError: 400.
+        """
+        _require_few_groups(sum(f"&{text}".count("&resources") for text in set(texts)))
+        self._version = call.version
+        self._most_groups = call.services.limits.request_groups
+        self._asked = asked
+        self._known: dict[str, CandidateRequest] = {}
+        self._groups = 0
+
+    def at(self, where: str, query: str) -> CandidateRequest:
+        """Read a query; an error in it begins with where it stands.
+
+        Raises:
+            ApiError: 400.
+            SearchGivenUpError: if the time of the call is over.
+            ClientGoneError: if its client has hung up.
+        """
+        self._asked.check()
+        known = self._known.get(query)
+        if known is not None:
+            return known
+        if len(query) > _LONGEST_QUERY:
+            raise bad_request(f"{where}: a query is longer than {_LONGEST_QUERY} characters.")
+        try:
+            request = request_of(query, self._version, self._most_groups)
+        except ApiError as error:
+            raise ApiError(error.status, f"{where}: {error.detail}", error.code) from error
+        # Names may be written in ways that are not seen without reading.
+        self._groups += len(request.groups)
+        _require_few_groups(self._groups)
+        self._known[query] = request
+        return request
+
+
+def _require_few_groups(count: int) -> None:
+    if count > _MOST_GROUPS:
+        raise bad_request(f"The queries of the call have more than {_MOST_GROUPS} request groups.")
+
+
+def queries_of_placing(body: Mapping[str, Any]) -> Iterator[str]:
+    """Yield all queries of a call that places consumers."""
+    for request in body["requests"]:
+        yield from request["alternatives"]
 
 
 @contextmanager
@@ -49,33 +105,44 @@ def refusing_queries() -> Iterator[None]:
         raise bad_request(str(error), DEADLINE) from error
 
 
-def placing_of(call: Call, body: Mapping[str, Any]) -> Placing:
-    """Read a call that places consumers."""
-    limits = call.services.limits
-    requests = tuple(
-        _request(call, number, given) for number, given in enumerate(body["requests"])
-    )
+def placing_of(call: Call, body: Mapping[str, Any], queries: Queries) -> Placing:
+    """Read a call that places consumers; how many there are of everything is judged first."""
     rules = body.get("rules", [])
-    if len(rules) > limits.placing_rules:
-        raise bad_request(
-            f"{len(rules)} rules are more than {limits.placing_rules} "
-            "([treeclaim]/max_placing_rules)."
-        )
+    _require_few(body["requests"], rules, call.services.limits)
+    requests = tuple(
+        _request(queries, number, given) for number, given in enumerate(body["requests"])
+    )
     placing = Placing(
         requests=requests,
         rules=tuple(_rule(number, given, len(requests)) for number, given in enumerate(rules)),
         partial=body.get("partial", False),
         explain=body.get("explain", False),
     )
-    _require_apart(placing, limits)
+    _require_apart(placing)
     _require_one_place(placing)
     return placing
 
 
-def _request(call: Call, number: int, given: Mapping[str, Any]) -> PlacingRequest:
+def _require_few(
+    requests: Sequence[Mapping[str, Any]], rules: Sequence[object], limits: Limits
+) -> None:
+    consumers = sum(len(given["consumers"]) for given in requests)
+    if consumers > limits.placing_consumers:
+        raise bad_request(
+            f"{consumers} consumers are more than {limits.placing_consumers} "
+            "([treeclaim]/max_placing_consumers)."
+        )
+    if len(rules) > limits.placing_rules:
+        raise bad_request(
+            f"{len(rules)} rules are more than {limits.placing_rules} "
+            "([treeclaim]/max_placing_rules)."
+        )
+
+
+def _request(queries: Queries, number: int, given: Mapping[str, Any]) -> PlacingRequest:
     return PlacingRequest(
         alternatives=tuple(
-            query_at(call, f"requests[{number}].alternatives[{at}]", query)
+            queries.at(f"requests[{number}].alternatives[{at}]", query)
             for at, query in enumerate(given["alternatives"])
         ),
         consumers=_uuids(given["consumers"]),
@@ -110,14 +177,9 @@ def _rule(number: int, given: Mapping[str, Any], count: int) -> Rule:
     )
 
 
-def _require_apart(placing: Placing, limits: Limits) -> None:
-    """Check that each consumer is named once, that none is in `with`, and how many there are."""
+def _require_apart(placing: Placing) -> None:
+    """Check that each consumer is named once, and that none is in `with`."""
     named = [consumer for request in placing.requests for consumer in request.consumers]
-    if len(named) > limits.placing_consumers:
-        raise bad_request(
-            f"{len(named)} consumers are more than {limits.placing_consumers} "
-            "([treeclaim]/max_placing_consumers)."
-        )
     seen: set[str] = set()
     for consumer in named:
         if consumer in seen:

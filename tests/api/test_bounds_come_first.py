@@ -1,0 +1,221 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A bound is judged before the work that it bounds, wherever a body or a query has one."""
+
+import json
+import time
+from itertools import count
+
+import pytest
+
+from tests.api.raw import send
+from tests.service import make_application
+from treeclaim.api.protocol.request import validation
+from treeclaim.api.protocol.request.validation import LONGEST_WORDED
+from treeclaim.api.resources.candidates import handlers
+from treeclaim.api.resources.placing import reading
+from treeclaim.api.routes import OPERATIONS
+from treeclaim.model.microversions import NEWEST
+
+VERSION = "1.39, treeclaim 1.1"
+BODIES = [operation for operation in OPERATIONS if operation.body is not None]
+LENGTH = 2_900_000
+"""Bytes of a body with too much in it."""
+
+MOST_SECONDS = 0.5
+"""Of the processor, for such a body: most of it is what it takes to parse it. Where all of it was read
+before it was counted, it was eight."""
+
+
+def bounds(schema, path=()):
+    """Paths of a schema, each with a keyword that bounds how much there is."""
+    for keyword, inner in schema.items() if isinstance(schema, dict) else enumerate(schema):
+        if keyword in ("maxItems", "maxProperties"):
+            yield path, keyword, inner
+        elif isinstance(inner, dict | list) and keyword not in ("required", "enum"):
+            yield from bounds(inner, (*path, keyword))
+
+
+def known(sizes, path, keyword):
+    """Whether the sizes of a schema have what stands at a path of it."""
+    for step in path:
+        if sizes is None:
+            return False
+        if step == "items":
+            sizes = sizes.each
+        elif step not in ("properties", "anyOf") and not isinstance(step, int):
+            sizes = sizes.named.get(step)
+    return sizes is not None and keyword in sizes.most
+
+
+@pytest.mark.parametrize("operation", BODIES, ids=lambda operation: operation.name)
+def test_every_bound_of_a_schema_is_judged_before_the_schema(operation):
+    checker = operation.body.at(NEWEST)
+    for path, keyword, _ in bounds(checker.schema):
+        assert known(checker._sizes, path, keyword), (path, keyword)
+
+
+def test_some_bounds_are_looked_for():
+    found = [one for operation in BODIES for one in bounds(operation.body.at(NEWEST).schema)]
+    assert len(found) > 8
+
+
+def test_what_is_too_many_is_not_looked_at(monkeypatch):
+    class Untouchable:
+        def is_valid(self, value):
+            raise AssertionError("the validator was asked")
+
+    operation = next(one for one in BODIES if one.name == "place_consumers")
+    checker = operation.body.at(NEWEST)
+    monkeypatch.setattr(checker, "_quick", Untouchable())
+    request = {"alternatives": [""] * 17}
+    for value, words in (
+        ({"requests": [request] * 65}, "65 are more than 64 Failed validating 'maxItems' on"),
+        ({"requests": [{}, request]}, "on instance['requests'][1]['alternatives']"),
+        ({"requests": [], "rules": [{"domains": [""] * 1001}]}, "['rules'][0]['domains']"),
+    ):
+        assert words in checker.problem(value, length=LONGEST_WORDED + 1)
+    for value in ({"requests": 1}, {"requests": [[]]}, {"rules": {"domains": []}}, [], None):
+        with pytest.raises(AssertionError):
+            checker.problem(value, length=LONGEST_WORDED + 1)
+
+
+@pytest.fixture(scope="module")
+def application(tmp_path_factory):
+    return make_application(tmp_path_factory.mktemp("bounds"))
+
+
+def groups(number):
+    return "&".join(f"resources_{n}=VCPU:1" for n in range(number)) + "&group_policy=none"
+
+
+def placing(alternatives):
+    owner = {"project_id": "p", "user_id": "u", "consumer_type": "A"}
+    consumer = "20000000-0000-4000-8000-000000000001"
+    return {"requests": [{"alternatives": alternatives, "consumers": [consumer]} | owner]}
+
+
+PATHS = {
+    "candidates": lambda query: {"alternatives": [query]},
+    "capacity": lambda query: {"requests": {"a": query}},
+    "placements": lambda query: placing([query]),
+}
+QUERIES = {
+    "groups": groups(LENGTH // 22),
+    "the same group again": "resources_1=VCPU:1&" * (LENGTH // 19),
+    "required": "resources=VCPU:1" + "&required=CUSTOM_A" * (LENGTH // 18),
+    "lists": "resources1=VCPU:1" + "&same_subtree=1" * (LENGTH // 16),
+    "strangers": "&".join(f"a{n}=" for n in range(LENGTH // 8)),
+}
+
+
+def spent(application, path, body):
+    """Seconds of the processor, the least of three times, and the answer."""
+    least = None
+    for _ in range(3):
+        begun = time.process_time()
+        answer = send(application, "POST", path, body=body, version=VERSION)
+        seconds = time.process_time() - begun
+        least = seconds if least is None else min(least, seconds)
+        if least < MOST_SECONDS:
+            break
+    return least, answer
+
+
+@pytest.mark.parametrize("kind", QUERIES)
+@pytest.mark.parametrize("noun", PATHS)
+def test_a_query_that_is_too_long_is_not_read(application, noun, kind):
+    body = json.dumps(PATHS[noun](QUERIES[kind])).encode()
+    seconds, answer = spent(application, f"/treeclaim/{noun}", body)
+    assert answer.status == 400
+    assert seconds < MOST_SECONDS
+
+
+def test_groups_are_counted_before_they_are_read(application, monkeypatch):
+    read = count()
+    monkeypatch.setattr(
+        "treeclaim.api.resources.candidates.parameters._groups", lambda *_: next(read)
+    )
+    for path, body, query in (
+        ("/allocation_candidates", None, groups(513).encode()),
+        ("/allocation_candidates/explain", None, groups(513).encode()),
+        ("/treeclaim/candidates", PATHS["candidates"](groups(513)), b""),
+    ):
+        answer = send(
+            application,
+            "GET" if body is None else "POST",
+            path,
+            query=query,
+            body=None if body is None else json.dumps(body).encode(),
+            version=VERSION,
+        )
+        assert answer.status == 400
+        assert "513 request groups are more than 512" in answer.detail
+    assert next(read) == 0
+
+
+def test_groups_of_all_queries_are_counted_before_any_is_read(application, monkeypatch):
+    read = []
+    monkeypatch.setattr(reading, "request_of", lambda *query: read.append(query))
+    queries = {str(number): f"{groups(512)}&limit={number + 1}" for number in range(129)}
+    body = json.dumps({"requests": queries}).encode()
+    answer = send(application, "POST", "/treeclaim/capacity", body=body, version=VERSION)
+    assert answer.status == 400
+    assert "more than 65536 request groups" in answer.detail
+    assert not read
+
+
+def test_many_queries_are_read_within_the_deadline(tmp_path, monkeypatch):
+    read = []
+    real = handlers.request_of
+
+    def noted(query, *others):
+        read.append(query)
+        return real(query, *others)
+
+    monkeypatch.setattr(reading, "request_of", noted)
+    hasty = make_application(tmp_path, **{"treeclaim.search_seconds": 0.01})
+    queries = [f"{groups(200)}&limit={number + 1}" for number in range(256)]
+    for noun, body in (
+        ("capacity", {"requests": {str(n): query for n, query in enumerate(queries)}}),
+        ("placements", placing(queries[:16])),
+    ):
+        read.clear()
+        content = json.dumps(body).encode()
+        answer = send(hasty, "POST", f"/treeclaim/{noun}", body=content, version=VERSION)
+        assert answer.json()["errors"][0]["code"] == "treeclaim.deadline"
+    assert len(read) < 16
+
+
+def test_a_text_that_stands_there_again_is_read_once(application, monkeypatch):
+    read = []
+    real = handlers.request_of
+
+    def noted(query, *others):
+        read.append(query)
+        return real(query, *others)
+
+    monkeypatch.setattr(reading, "request_of", noted)
+    content = json.dumps({"alternatives": [groups(40)] * 16}).encode()
+    answer = send(application, "POST", "/treeclaim/candidates", body=content, version=VERSION)
+    assert answer.status == 200
+    assert len(read) == 1
+
+
+@pytest.mark.parametrize("unit", ["[]", "0"])
+def test_a_body_of_too_many_values_is_not_parsed(application, monkeypatch, unit):
+    parsed = "treeclaim.api.protocol.request.validation.orjson.loads"
+    monkeypatch.setattr(parsed, lambda _: pytest.fail("it was parsed"))
+    body = ("[" + ",".join([unit] * 2_000_002) + "]").encode()
+    answer = send(application, "POST", "/allocations", body=body)
+    assert answer.status == 400
+    assert "more than 2000000 values" in answer.detail
+
+
+def test_parameters_are_counted_before_they_are_read(application, monkeypatch):
+    monkeypatch.setattr(validation, "parse_qsl", lambda *_, **__: pytest.fail("it was read"))
+    for path in ("/resource_providers", "/allocation_candidates", "/treeclaim/totals"):
+        answer = send(
+            application, "GET", path, query=b"&".join([b"a=1"] * 16_385), version=VERSION
+        )
+        assert answer.status == 400
+        assert "16385 parameters are more than 16384" in answer.detail
