@@ -74,9 +74,10 @@ def test_what_is_too_many_is_not_looked_at(monkeypatch):
         ({"requests": [], "rules": [{"domains": [""] * 1001}]}, "['rules'][0]['domains']"),
     ):
         assert words in checker.problem(value, length=LONGEST_WORDED + 1)
-    for value in ({"requests": 1}, {"requests": [[]]}, {"rules": {"domains": []}}, [], None):
+    strange: list[object] = [{"requests": 1}, {"requests": [[]]}, {"rules": {}}, [], None]
+    for other in strange:
         with pytest.raises(AssertionError):
-            checker.problem(value, length=LONGEST_WORDED + 1)
+            checker.problem(other, length=LONGEST_WORDED + 1)
 
 
 @pytest.fixture(scope="module")

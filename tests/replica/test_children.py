@@ -182,3 +182,25 @@ def test_an_answer_without_end_ends_when_its_computing_time_is_over(replica, mon
         for _ in replica.answer(Scripted(long_one), Asked.now(0.5)):
             pass
     assert time.monotonic() - begin < 20
+
+
+def priorities(_forest, _budget):
+    """Tell the niceness of the process at the beginning, and after some work."""
+    first = os.getpriority(os.PRIO_PROCESS, 0)
+    begin = time.process_time()
+    while os.getpriority(os.PRIO_PROCESS, 0) == first and time.process_time() < begin + 2:
+        pass
+    yield b"%d %d" % (first, os.getpriority(os.PRIO_PROCESS, 0))
+
+
+@pytest.mark.parametrize("in_thread", [False, True])
+def test_a_child_has_a_mild_priority_at_first_and_then_the_lowest(replica, monkeypatch, in_thread):
+    monkeypatch.setattr(child, "MILD_SECONDS", 0.05)
+    mine = os.getpriority(os.PRIO_PROCESS, 0)
+    if in_thread:
+        thread, outcome = asked_in_thread(replica, Scripted(priorities), seconds=30)
+        thread.join(60)
+        (told,) = outcome
+    else:
+        told = b"".join(replica.answer(Scripted(priorities)))
+    assert told.split() == [b"%d" % min(mine + 5, 19), b"19"]

@@ -36,8 +36,12 @@ BESIDES = 32_000_000
 """Bytes that a child may take besides what its search counts: the answer's text, and what Python
 copies of the pages that it shares with the worker."""
 
-_NICENESS = 19
-"""Niceness of a child: its parent, which answers short questions, runs first."""
+_MILD, _LOWEST = 5, 19
+"""Niceness of a child, at first and later: its parent, which answers short questions, runs first. At the
+lowest priority a child starves beside processes that never pause, and most questions are short."""
+
+MILD_SECONDS = 1.0
+"""Of the processor, which a child has at the milder priority."""
 
 _PIPE_BYTES = 1 << 20
 """Of an answer that lie in the pipe, where the kernel grants it: fewer changes of process."""
@@ -132,7 +136,10 @@ def _mind_no_signals() -> None:
 
 
 def _stand_back() -> None:
-    os.nice(_NICENESS)
+    os.nice(_MILD)
+    # The kernel says when the time is used up, whatever the search does then.
+    signal.signal(signal.SIGPROF, lambda *_: os.nice(_LOWEST - _MILD))
+    signal.setitimer(signal.ITIMER_PROF, MILD_SECONDS)
     with suppress(OSError):
         Path("/proc/self/oom_score_adj").write_bytes(_FIRST_TO_GO)
 
