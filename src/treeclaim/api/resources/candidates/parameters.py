@@ -106,8 +106,7 @@ def _limit(digits: str) -> int:
 
 
 def _require_few_groups(values: Mapping[str, list[str]], most: int) -> None:
-    matches = map(_GROUPED.fullmatch, values)
-    count = len({match[2] for match in matches if match is not None})
+    count = len({split_name(name)[1] for name in values} - {None})
     if count > most:
         raise invalid_query(
             f"{count} request groups are more than {most} ([treeclaim]/max_request_groups)."
