@@ -55,8 +55,10 @@ ROOMS: Mapping[str, Sequence[str]] = {
     "gate.py": ("tests/test_gate.py", "tests/api/test_admission.py"),
     "logs.py": ("tests/test_logs.py",),
     "metrics.py": ("tests/admin",),
+    "metrics_files.py": ("tests/test_metrics_files.py",),
     "metrics_folder.py": ("tests/admin", "tests/cli/test_serve.py"),
     "request_lines.py": ("tests/test_logs.py",),
+    "rounds.py": ("tests/test_rounds.py",),
     "wsgi.py": ("tests/test_wsgi.py", "tests/wsgi_servers"),
 }
 """Rooms of src/treeclaim, each with the tests that must notice a change in it, quick ones first. A test

@@ -56,7 +56,6 @@ ELSEWHERE = {
     "replica/lanes": "replica/test_lanes.py",
     "server/connection": "server/test_hostile_clients.py",
     "server/http": "server/test_speaking_http.py",
-    "server/processes": "cli/test_serve.py",
     "server/sharing": "server/test_shared_memory.py",
     "store/audit": "api/resources/extension/test_audit.py",
     "store/database/connecting": "store/database/test_sqlite_file.py",
