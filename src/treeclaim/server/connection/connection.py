@@ -97,7 +97,9 @@ class Connection(asyncio.BufferedProtocol):
 
     def buffer_updated(self, nbytes: int) -> None:
         """Take bytes from the client."""
+        self._answering.settle()
         self._intake.take(nbytes)
+        # A thread that sends the last of an answer now has seen these bytes, or is seen here.
         self._answering.settle()
         self._read()
         if self.phase is Phase.LINGERING and (self._intake.reader.dropped or 0) > LINGER_BYTES:

@@ -124,8 +124,9 @@ class RequestReader:
 
     def _count(self) -> None:
         held = self.held_bytes
-        self._hold.add(held - self._counted)
-        self._counted = held
+        if held != self._counted:
+            self._hold.add(held - self._counted)
+            self._counted = held
 
     def _read_head(self) -> RequestHead | None:
         if not self._looked_at and self._data.startswith((b"\r", b"\n")):

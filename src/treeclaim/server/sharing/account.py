@@ -52,7 +52,8 @@ class Hold:
 
     def let_yield(self, is_yielding: bool) -> None:  # noqa: FBT001 - a setter
         """Say whether it may be told to give up what it holds."""
-        self._account.let_yield(self, is_yielding)
+        if is_yielding is not self.is_yielding:
+            self._account.let_yield(self, is_yielding)
 
     @property
     def room(self) -> int:
@@ -105,12 +106,11 @@ class Account:
                 self._place(hold)
 
     def let_yield(self, hold: Hold, is_yielding: bool) -> None:  # noqa: FBT001 - a setter
-        """Say whether a connection may be told to give up."""
+        """Say that a connection may be told to give up, or may not any more."""
         with self._lock:
-            if hold.is_yielding is not is_yielding:
-                hold.is_yielding = is_yielding
-                self._yielding_bytes += hold.size if is_yielding else -hold.size
-                self._place(hold)
+            hold.is_yielding = is_yielding
+            self._yielding_bytes += hold.size if is_yielding else -hold.size
+            self._place(hold)
 
     def _place(self, hold: Hold) -> None:
         if not hold.is_yielding or hold.size <= self.each:
