@@ -135,10 +135,11 @@ def test_an_upgrade_that_is_offered_is_ignored():
                 assert (answer.status, answer.body, answer.says_close) == (200, b"abc", False)
 
 
-def test_chunks_in_a_version_that_has_none_end_the_connection():
+@pytest.mark.parametrize("behind", [b"", HELLO])
+def test_chunks_in_a_version_that_has_none_end_the_connection(behind):
     asks = b"POST / HTTP/1.0\r\nConnection: keep-alive\r\nTransfer-Encoding: chunked\r\n\r\n"
     with running(Echo()) as server, server.connect() as client:
-        client.sendall(asks + b"3\r\nabc\r\n0\r\n\r\n" + HELLO)
+        client.sendall(asks + b"3\r\nabc\r\n0\r\n\r\n" + behind)
         answer = receive(client)
         assert (answer.status, answer.says_close) == (200, True)
         # What follows is no request.
