@@ -38,6 +38,7 @@ ROOMS: Mapping[str, Sequence[str]] = {
     "openstack_plugin": ("tests/openstack_plugin",),
     "replica": ("tests/replica", "tests/properties", "tests/api/resources/placing"),
     "server": ("tests/server", "tests/cli/test_serve.py", "tests/faults/test_attacks.py"),
+    "shadow": ("tests/shadow",),
     "store": ("tests/store", "tests/api/resources", "tests/conformance"),
     "store/feed": ("tests/store/feed",),
     "store/operations": (
@@ -49,7 +50,7 @@ ROOMS: Mapping[str, Sequence[str]] = {
         "tests/conformance/test_gabbits.py",
     ),
     "ui": ("tests/ui",),
-    "watching": ("tests/api/resources/extension",),
+    "watching": ("tests/watching", "tests/api/resources/extension"),
     "__main__.py": ("tests/cli/test_commands.py",),
     "allocator.py": ("tests/server/test_shared_memory.py", "tests/cli/test_serve.py"),
     "gate.py": ("tests/test_gate.py", "tests/api/test_admission.py"),

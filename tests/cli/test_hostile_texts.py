@@ -84,6 +84,7 @@ CASES = {
     "db online_data_migrations": [[], ["--max-count", PAYLOAD]],
     "upgrade check": [[]],
     "serve": [["--unix-socket", f"/nofolder{PAYLOAD}/socket"], ["--port", PAYLOAD]],
+    "shadow": [["--upstream", "http://127.0.0.1:1", f"--{PAYLOAD}"]],
     "admin": [["--config-file", f"nofile{PAYLOAD}"]],
 }
 """Arguments of each command; words in capitals stand for what the test makes."""

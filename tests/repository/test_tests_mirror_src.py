@@ -57,8 +57,6 @@ ELSEWHERE = {
     "server/connection": "server/test_hostile_clients.py",
     "server/http": "server/test_speaking_http.py",
     "server/sharing": "server/test_shared_memory.py",
-    "store/audit": "api/resources/extension/test_audit.py",
-    "store/database/connecting": "store/database/test_sqlite_file.py",
     "store/database/dialects": "store/database/test_mariadb_settings.py",
     "store/database/failures": "store/database/test_outages.py",
     "store/operations/allocations": "store/operations/test_statements.py",
@@ -68,7 +66,6 @@ ELSEWHERE = {
     "store/operations/providers": "store/operations/test_statements.py",
     "store/schema/migrations": "store/schema/test_feed_migration.py",
     "store/schema/migrations/versions": "store/schema/test_feed_migration.py",
-    "watching": "api/resources/extension/test_watching.py",
 }
 """Folders of src without a folder of tests, each with the tests to begin with: what one of these does
 is seen through another folder, as what a noun answers is over HTTP."""
