@@ -317,7 +317,7 @@ def empty_headers(place):
 def ahead(place):
     """Requests without a pause, of which nobody reads an answer."""
     data, outcome = b"GET / HTTP/1.1\r\nHost: a\r\n\r\n" * 20_000, Outcome()
-    with connections(place, 1_500, b"", received=4096) as opened:
+    with connections(place, 500, b"", received=4096) as opened:
         for client in opened:
             client.setblocking(False)
             with suppress(OSError):
@@ -389,7 +389,7 @@ ATTACKS = {
     "whole bodies": Attack(whole_bodies, frozenset({401, 408, "closed"}), 500),
     "endless trailers": Attack(endless_trailers, frozenset({431, "closed"}), 100),
     "empty headers": Attack(empty_headers, frozenset({431, "closed"}), 150),
-    "requests ahead": Attack(ahead, frozenset({"closed"}), 200),
+    "requests ahead": Attack(ahead, frozenset({"closed"}), 100),
     "watchers of many trees": Attack(watchers_of_many_trees, frozenset({200, 503}), 200),
     "a lock that is held outside": Attack(locked, frozenset({503, 200})),
 }
