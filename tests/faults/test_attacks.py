@@ -334,7 +334,7 @@ def watchers_of_many_trees(place):
     trees = ",".join(row[0] for row in found)
     given = HEADERS | {"openstack-api-version": "placement 1.39, treeclaim latest"}
     head = "".join(f"{name}: {value}\r\n" for name, value in given.items())
-    asked = f"GET /treeclaim/changes?in_tree={trees} HTTP/1.1\r\nHost: a\r\n{head}"
+    asked = f"GET /treeclaim/changes?in_tree=in:{trees} HTTP/1.1\r\nHost: a\r\n{head}"
     data, outcome = f"{asked}Accept: text/event-stream\r\n\r\n".encode(), Outcome()
     with connections(place, 990, data) as opened:
         for client in opened:
