@@ -126,7 +126,10 @@ def test_nobody_is_looked_up_who_has_hung_up_meanwhile(identity, tmp_path):
         assert http.get("/").status_code == 200
         for client in gone:
             client.close()
-        eventually(lambda: sum(one.gone for one in server.front.table) == CLIENTS, "all have gone")
+        eventually(
+            lambda: sum(one._answering.gone for one in server.front.table) == CLIENTS,
+            "all have gone",
+        )
         identity.release()
         assert asking(http, GOOD).status_code == 200
     assert len(identity.asked) == 3
