@@ -60,6 +60,50 @@ def test_a_viable_set_is_divided_as_the_policy_says(some, amount):
         )
 
 
+def offered(*ranges):
+    """Offers from the least to the most, in steps."""
+    return tuple(Offer(at, *bounds) for at, bounds in enumerate(ranges))
+
+
+@pytest.mark.parametrize(
+    ("ranges", "amount", "expected"),
+    [
+        # Windows of the same width begin at 5 and at 4: the lower one has the greater vector.
+        ([(5, 9, 1), (3, 7, 1), (4, 8, 4)], 18, (7, 7, 4)),
+        ([(4, 8, 4), (4, 9, 1), (4, 7, 1)], 18, (8, 5, 5)),
+        ([(5, 10, 1), (2, 12, 2), (1, 2, 1)], 10, (6, 2, 2)),
+        ([(3, 9, 3), (6, 10, 1), (5, 7, 1), (1, 3, 1)], 19, (6, 6, 5, 2)),
+        # The smallest part cannot be what the mean would be.
+        ([(2, 10, 2), (1, 7, 1)], 3, (2, 1)),
+        ([(1, 4, 1), (4, 8, 4)], 9, (1, 8)),
+    ],
+)
+def test_of_all_narrowest_windows_that_with_the_greatest_vector_is_taken(ranges, amount, expected):
+    some = offered(*ranges)
+    assert max(vectors(some, amount), key=lambda it: (min(it) - max(it), it)) == expected
+    assert even(some, amount) == expected
+
+
+@pytest.mark.parametrize(
+    ("ranges", "amount", "expected"),
+    [
+        # What is too much is just what the smallest of them gives.
+        ([(1, 2, 1), (1, 3, 1)], 3, [(1,)]),
+        ([(1, 2, 1), (1, 3, 1), (1, 4, 1)], 7, [(1, 2)]),
+        # One less is too much for nobody.
+        ([(1, 2, 1), (1, 3, 1)], 4, [(0, 1)]),
+        # Without the smallest one the others have to give too much.
+        ([(1, 2, 1), (3, 3, 1)], 2, [(0,)]),
+        # With steps that differ.
+        ([(2, 2, 2), (3, 6, 3)], 6, [(1,)]),
+        ([(2, 2, 2), (3, 6, 3)], 5, [(0, 1)]),
+    ],
+)
+def test_a_set_is_minimal_if_all_of_it_is_needed(ranges, amount, expected):
+    found = minimal_sets(offered(*ranges), amount)
+    assert [tuple(offer.position for offer in members) for members in found] == expected
+
+
 def test_large_amounts_are_divided_without_trying_them_all():
     hosts = tuple(Offer(position, 1, 300_000 + position, 1) for position in range(16))
     first = next(minimal_sets(hosts, 2_000_000))

@@ -41,11 +41,13 @@ class Scored(NamedTuple):
 
     Attributes:
         anchor: Number of the anchor under which each was found.
+        key: Where each stands in the usual order.
         chosen: Positions, int64, shape (candidates, slots).
         score: Scores, float64.
     """
 
     anchor: Rows
+    key: Choices
     chosen: Choices
     score: Floats
 
@@ -144,14 +146,17 @@ class BestFirst:
         """Begin with trees that were not looked at.
 
         Args:
-            problem: What is searched; it splits nothing.
+            problem: What is searched. What it divides is left out: candidates are those that are to
+                be divided yet, by their ceilings, and may come under several anchors.
             scoring: Its scores.
             anchors: Numbers of the only anchors to look at, ascending; None for all.
         """
         self._problem = problem
         self._scoring = scoring
         self._steps = problem.rules.steps
-        self._first_anchors = first_anchors(problem, problem.relations)
+        self._first_anchors = (
+            None if problem.plan.split else first_anchors(problem, problem.relations)
+        )
         self._queue: list[tuple[float, tuple[int, ...], int, _Waiting | _Unseen]] = []
         self._number = count()
         self._size = thresholds.FIRST_BEST_TREES
@@ -247,7 +252,7 @@ class BestFirst:
         if depth == len(self._steps):
             self._dead_ends = 0
             block = self._distinct(block, ready)
-            bound = self._scoring.scores(block.chosen)
+            bound = self._scoring.of_whole(self._partial(block, ready, depth))
         else:
             partial = self._partial(block, ready, depth)
             bound = self._scoring.bounds(partial)
@@ -296,7 +301,8 @@ class BestFirst:
         self._closeness.note_found(end)
         if end < len(waiting.bound):
             self._push_counted(waiting.part(slice(end, None)))
-        return Scored(waiting.key[:end, 0], block.chosen[:end], waiting.bound[:end])
+        key = waiting.key[:end]
+        return Scored(key[:, 0], key, block.chosen[:end], waiting.bound[:end])
 
 
 class _Closeness:

@@ -265,7 +265,7 @@ def _assigned(
 ) -> int | None:
     """Return the same for one partial candidate, exactly; None if they cannot all be served."""
     left = [at for at, slot in enumerate(rivals.slots) if slot not in filled]
-    if not len(market.providers):
+    if not left or not len(market.providers):
         return int(market.claims[left].sum())
     allowed = market.allowed[left]
     taken = [slot for slot in rivals.slots if slot in filled]

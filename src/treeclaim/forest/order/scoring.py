@@ -24,7 +24,7 @@ def score_of(value: Units) -> Floats:
 
 
 class Scoring:
-    """Scores of the candidates of one search, which splits nothing.
+    """Scores of the candidates of one search.
 
     No bound is below what it bounds, and one that is attained is equal to it: see `Sum`.
     """
@@ -37,6 +37,10 @@ class Scoring:
     def scores(self, chosen: Choices) -> Floats:
         """Return the score of each complete candidate."""
         return score_of(self._value.exact(chosen))
+
+    def of_whole(self, partial: Partial) -> Floats:
+        """Return the score of candidates in which all slots are filled, given with their anchors."""
+        return self.scores(partial.chosen)
 
     def ceilings(self, anchors: Rows) -> Floats:
         """Return for some anchors, by number, a score that no candidate of theirs exceeds."""
@@ -62,16 +66,25 @@ class Scoring:
         return -np.inf if bound == NOTHING else float(score_of(np.array(bound)))
 
 
+class CeilingsOfDivided(Scoring):
+    """Of candidates that are to be divided yet: a score that no division of theirs exceeds."""
+
+    def of_whole(self, partial: Partial) -> Floats:
+        """Return it for candidates in which all slots but the divided ones are filled."""
+        return self.bounds(partial)
+
+
 def scoring_of(
     problem: Problem, order: Order, totals: Callable[[str], ClassTotals] | None = None
 ) -> Scoring:
-    """Return the scoring of a search that splits nothing.
+    """Return the scoring of a search.
 
     Args:
-        problem: Of whose candidates.
+        problem: Of whose candidates; where it divides something, they are bounded only.
         order: How they are ordered.
         totals: What is used of a class, where somebody keeps count of it.
     """
     read = totals or partial(totals_of, problem.forest)
     value = value_of(problem, order, read)
-    return Scoring(value, RivalBounds(problem, value, read))
+    kind = CeilingsOfDivided if problem.plan.split else Scoring
+    return kind(value, RivalBounds(problem, value, read))

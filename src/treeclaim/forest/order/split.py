@@ -1,19 +1,24 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Scores of candidates in which several providers give one amount (contract page 98, section 2).
+"""Candidates by descending score in which several providers give one amount (page 98, section 2).
 
-One candidate after the other: which divisions there are is found out in the same way.
+What takes one provider each is combined best first, by what it may become at best when it is divided.
+Only what can come before all that was divided already is divided next; which divisions there are, and
+what they score, is found out for one after the other.
 """
 
 import heapq
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 from typing import NamedTuple
 
 import numpy as np
 
 from treeclaim.forest.domains.filters import with_any_trait_by_position
+from treeclaim.forest.order.best_first import BestFirst, Scored
 from treeclaim.forest.order.ordered import most_wanted
 from treeclaim.forest.order.relatives import Relatives, relatives_of
+from treeclaim.forest.order.scoring import Scoring, scoring_of
 from treeclaim.forest.order.terms.counted import sharing_by_position
 from treeclaim.forest.order.terms.shuffle import tree_numbers, tree_ranks
 from treeclaim.forest.order.totals import ClassTotals, totals_of
@@ -42,10 +47,8 @@ def divided_in_order(
         order: What the candidates are ordered by.
         scores: Where the scores of the candidates yielded are written, in order.
     """
-    found = heapq.nsmallest(
-        most_wanted(problem), scored_splits(problem, order), key=ScoredSplit.rank
-    )
-    for scored in found:
+    wanted = most_wanted(problem)
+    for scored in islice(splits_in_order(problem, order, scoring_of(problem, order)), wanted):
         scores.append(scored.score)
         yield scored.candidate
 
@@ -54,25 +57,56 @@ class ScoredSplit(NamedTuple):
     """A candidate with divisions.
 
     Attributes:
-        score: Its score.
-        number: Which it is in the usual order.
+        loss: Its score, negated.
+        key: Where it stands in the usual order.
         candidate: The candidate.
     """
 
-    score: float
-    number: int
+    loss: float
+    key: tuple[int, ...]
     candidate: SplitCandidate
 
-    def rank(self) -> tuple[float, int]:
-        """Return what candidates are sorted by: descending score, then the usual order."""
-        return -self.score, self.number
+    @property
+    def score(self) -> float:
+        """Return its score."""
+        return -self.loss
 
 
-def scored_splits(problem: Problem, order: Order) -> Iterator[ScoredSplit]:
-    """Yield all candidates with their scores, in the usual order."""
-    scores = SplitScores(problem, order)
-    for number, candidate in enumerate(splits(problem)):
-        yield ScoredSplit(scores.of(candidate), number, candidate)
+def splits_in_order(problem: Problem, order: Order, scoring: Scoring) -> Iterator[ScoredSplit]:
+    """Yield all candidates by descending score, equal ones in the usual order.
+
+    Args:
+        problem: What is asked; it splits something.
+        order: What the candidates are ordered by.
+        scoring: Ceilings of what is to be divided yet.
+    """
+    with problem.budget.scope():
+        yield from _merged(problem, SplitScores(problem, order), BestFirst(problem, scoring))
+
+
+def _merged(
+    problem: Problem, scores: "SplitScores", wholes: Iterable[Scored]
+) -> Iterator[ScoredSplit]:
+    """Divide one combination after the other; yield what comes before the next one's ceiling."""
+    splitter = Splitter(problem)
+    waiting: list[ScoredSplit] = []
+    for whole in wholes:
+        rows = (whole.anchor, whole.key, whole.chosen, whole.score)
+        for anchor, key, chosen, ceiling in zip(*(part.tolist() for part in rows), strict=True):
+            while waiting and waiting[0][:2] < (-ceiling, tuple(key)):
+                yield _taken(problem, waiting)
+            for number, candidate in enumerate(splitter.of_combination(anchor, tuple(chosen))):
+                found = ScoredSplit(-scores.of(candidate), (*key, number), candidate)
+                problem.budget.hold(candidate.nbytes)
+                heapq.heappush(waiting, found)
+    while waiting:
+        yield _taken(problem, waiting)
+
+
+def _taken(problem: Problem, waiting: list[ScoredSplit]) -> ScoredSplit:
+    first = heapq.heappop(waiting)
+    problem.budget.hold(-first.candidate.nbytes)
+    return first
 
 
 def splits(problem: Problem) -> Iterator[SplitCandidate]:

@@ -40,6 +40,20 @@ class Domains(ABC):
         """Tell for each kind whether it is in any domain."""
         return np.array([bool(domains) for domains in self.kinds], dtype=np.bool_)
 
+    @cached_property
+    def sizes(self) -> Rows:
+        """Return how many domains each kind is in."""
+        return np.array([len(domains) for domains in self.kinds], dtype=np.int64)
+
+    @cached_property
+    def with_domain(self) -> Sequence[Sequence[int]]:
+        """Return the kinds that are in each domain."""
+        kinds: list[list[int]] = [[] for _ in range(self.count)]
+        for kind, domains in enumerate(self.kinds):
+            for domain in domains:
+                kinds[domain].append(kind)
+        return kinds
+
     @abstractmethod
     def fit(self, counts: Rows, most: int, emptiest: "Emptiest | None") -> Mask:
         """Tell for each kind whether one more consumer there keeps the rule.

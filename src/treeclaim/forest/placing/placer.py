@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Consumers placed one after the other (contract page 98, section 4)."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -77,15 +77,17 @@ class Placer:
         """Place all consumers; where a rule is for one domain, try one after the other."""
         affine = next((rule for rule in self._rules if rule.rule.same_domain), None)
         if affine is None:
-            return self._attempt(_ANY)
+            return self._attempt(_ANY, _Room(self.forest))
         best: Attempt | None = None
+        room = _Room(self.forest)
         for domain in self._domains(affine):
-            attempt = self._attempt(domain)
+            attempt = self._attempt(domain, room)
             if not attempt.unplaced:
                 return attempt
+            room.give_back()
             if best is None or attempt.reached > best.reached:
                 best = attempt
-        return self._attempt(_ANY) if best is None else best
+        return self._attempt(_ANY, room) if best is None else best
 
     # -- one domain after the other --------------------------------------------------------------
 
@@ -115,19 +117,21 @@ class Placer:
             return
         named: set[int] = set()
         domains = affine.domains
+        left = domains.sizes.copy()
         for request in self.placing.requests[first].alternatives:
             query = self._at_begin(request)
             while True:
                 self.budget.check()
-                fresh = np.array([not set(kind) <= named for kind in domains.kinds])
                 with self.budget.scope():
                     found = query.first(
-                        fresh[domains.kind], lambda trees: not set(domains.of(trees)) <= named
+                        left[domains.kind] > 0, lambda trees: not set(domains.of(trees)) <= named
                     )
                 if found is None:
                     break
                 more = [domain for domain in domains.of(found.trees) if domain not in named]
                 named.update(more)
+                for domain in more:
+                    left[domains.with_domain[domain]] -= 1
                 yield from domains.order(self.forest, more)
 
     def _first_new(self, rule: RuleDomains) -> int | None:
@@ -141,10 +145,8 @@ class Placer:
 
     # -- one attempt -----------------------------------------------------------------------------
 
-    def _attempt(self, domain: int) -> Attempt:
+    def _attempt(self, domain: int, room: "_Room") -> Attempt:
         attempt = Attempt()
-        scratch = Scratch(self.forest)
-        queries: dict[CandidateRequest, Query] = {}
         rules = [RuleState(rule, domain) for rule in self._rules]
         self._count_holders(rules)
         for number, request in enumerate(self.placing.requests):
@@ -156,9 +158,9 @@ class Placer:
                     attempt.unplaced.append(consumer)
                     continue
                 else:
-                    found = self._place(scratch, queries, rules, number, consumer)
+                    found = self._place(room, rules, number, consumer)
                     if found is None:
-                        self._note_failure(attempt, scratch, rules, number)
+                        self._note_failure(attempt, room.scratch, rules, number)
                         attempt.unplaced.append(consumer)
                         continue
                     attempt.placed[consumer] = found
@@ -177,8 +179,7 @@ class Placer:
 
     def _place(
         self,
-        scratch: Scratch,
-        queries: dict[CandidateRequest, Query],
+        room: "_Room",
         rules: Sequence[RuleState],
         number: int,
         consumer: str,
@@ -186,18 +187,17 @@ class Placer:
         """Find a candidate for a consumer, and take the room."""
         if consumer in self._fixed:
             placement = self._fixed[consumer]
-            trees = self._take_fixed(scratch, placement)
+            room.take(self._gifts_of(placement))
+            trees = self._trees_at(list(placement.allocations))
         else:
-            found = self._found(scratch, queries, rules, number)
+            found = self._found(room, rules, number)
             if found is None:
                 return None
             alternative, candidate, dropped = found
             placement = placement_of(self.forest, consumer, alternative, candidate, dropped)
-            scratch.take(candidate.gifts)
+            room.take(candidate.gifts)
             trees = candidate.trees
-        for query in queries.values():
-            if isinstance(query, Independent):
-                query.note(trees)
+        room.note(trees)
         for rule in rules:
             if rule.concerns(number):
                 rule.add(trees)
@@ -205,8 +205,7 @@ class Placer:
 
     def _found(
         self,
-        scratch: Scratch,
-        queries: dict[CandidateRequest, Query],
+        room: "_Room",
         rules: Sequence[RuleState],
         number: int,
     ) -> tuple[int, Candidate, tuple[int, ...]] | None:
@@ -218,9 +217,7 @@ class Placer:
             dropped = soft[len(soft) - drop :]
             kept = [rule for rule in mine if rule not in dropped]
             for alternative, request in enumerate(alternatives):
-                if request not in queries:
-                    queries[request] = query_of(scratch, request, self.budget)
-                found = self._first(queries[request], kept, number)
+                found = self._first(room.query(request, self.budget), kept, number)
                 if found is not None:
                     return alternative, found, tuple(rule.number for rule in dropped)
         return None
@@ -292,8 +289,8 @@ class Placer:
             roots_of(self.forest, trees),
         )
 
-    def _take_fixed(self, scratch: Scratch, placement: Placement) -> tuple[int, ...]:
-        """Take what an earlier round found; what is gone by now takes nothing."""
+    def _gifts_of(self, placement: Placement) -> list[Gift]:
+        """Return what an earlier round found; what is gone by now takes nothing."""
         gifts: list[Gift] = []
         for uuid, amounts in placement.allocations.items():
             row = self.forest.row_of(uuid)
@@ -301,5 +298,50 @@ class Placer:
                 position = int(self.forest.order.position[row])
                 held = {view.resource_class for view in self.forest.inventories(row)}
                 gifts += [(position, name, n) for name, n in amounts.items() if name in held]
-        scratch.take(gifts)
-        return self._trees_at(list(placement.allocations))
+        return gifts
+
+
+class _Room:
+    """What is left beside the consumers placed, and the queries that are answered from it.
+
+    What a query begins with takes much longer than to place a consumer. So where all begins again with
+    another domain, what was taken is given back, and the queries stay.
+
+    Attributes:
+        scratch: What is used.
+    """
+
+    def __init__(self, forest: Forest) -> None:
+        """Begin with what is used now."""
+        self.scratch = Scratch(forest)
+        self._queries: dict[CandidateRequest, Query] = {}
+        self._gifts: list[Gift] = []
+
+    def query(self, request: CandidateRequest, budget: Budget) -> Query:
+        """Return the query of a request, made when it is first asked for."""
+        if request not in self._queries:
+            self._queries[request] = query_of(self.scratch, request, budget)
+        return self._queries[request]
+
+    def take(self, gifts: Iterable[Gift]) -> None:
+        """Take what a candidate gives."""
+        some = list(gifts)
+        self._gifts += some
+        self.scratch.take(some)
+
+    def note(self, trees: Sequence[int]) -> None:
+        """Let queries look again at some trees, in which something was taken."""
+        for query in self._independent():
+            query.note(trees)
+
+    def give_back(self) -> None:
+        """Let nothing be taken any more."""
+        self.scratch.take((position, name, -amount) for position, name, amount in self._gifts)
+        tree = self.scratch.forest.order.tree
+        trees = {int(tree[position]) for position, _, _ in self._gifts}
+        for query in self._independent():
+            query.renew(sorted(trees))
+        self._gifts.clear()
+
+    def _independent(self) -> Iterator[Independent]:
+        return (query for query in self._queries.values() if isinstance(query, Independent))

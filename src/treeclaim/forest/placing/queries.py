@@ -15,7 +15,7 @@ import numpy as np
 from treeclaim.forest.bounds.budget import Budget
 from treeclaim.forest.order.best_first import BestFirst
 from treeclaim.forest.order.scoring import Scoring, scoring_of
-from treeclaim.forest.order.split import ScoredSplit, scored_splits, splits
+from treeclaim.forest.order.split import splits, splits_in_order
 from treeclaim.forest.placing.candidate import Candidate, CandidateMaker
 from treeclaim.forest.placing.scratch import Scratch
 from treeclaim.forest.solve.anchors import all_anchors
@@ -175,8 +175,8 @@ class Divided(Query):
         if order is None:
             ordered: Iterable[SplitCandidate] = splits(found)
         else:
-            scored = sorted(scored_splits(found, order), key=ScoredSplit.rank)
-            ordered = (scored_candidate.candidate for scored_candidate in scored)
+            scoring = scoring_of(found, order, self.scratch.totals)
+            ordered = (scored.candidate for scored in splits_in_order(found, order, scoring))
         for candidate in ordered:
             self.budget.check()
             yield self.made(found, candidate.chosen, candidate.parts)

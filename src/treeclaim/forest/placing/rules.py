@@ -120,7 +120,10 @@ class RuleState:
     def _kinds(self, emptiest: Emptiest | None) -> Mask:
         rule, domains = self._rule.rule, self._rule.domains
         if rule.same_domain:
-            return np.array([self._allowed in kind for kind in domains.kinds], dtype=np.bool_)
+            only = np.zeros(len(domains.kinds), dtype=np.bool_)
+            if self._allowed is not None and self._allowed >= 0:
+                only[domains.with_domain[self._allowed]] = True
+            return only
         most = rule.max_per_domain if rule.max_skew is None else rule.max_skew
         return domains.in_some & domains.fit(self._counts, most or 0, emptiest)
 

@@ -53,7 +53,8 @@ class Problem:
         The trees of a candidate are those of the providers that give it something, of sharing ones
         only if all of them are (page 98, section 1). Whoever gives nothing does not count.
         """
-        return all(self.relations[slot].has_sharing for slot in self.giving)
+        giving = [self.relations[slot] for slot in self.giving]
+        return all(relation.has_sharing for relation in (*giving, *self.split_relations))
 
     @property
     def wanted(self) -> int | None:

@@ -9,6 +9,10 @@ import orjson
 from treeclaim.forest.question.plan import Plan
 from treeclaim.model.request import NO_GROUP
 
+_CANDIDATE_BYTES = 400
+_PART_BYTES = 200
+"""Memory that is counted for a candidate, and for each part of its divisions."""
+
 
 @dataclass(frozen=True, slots=True)
 class SplitCandidate:
@@ -21,6 +25,11 @@ class SplitCandidate:
 
     chosen: tuple[int, ...]
     parts: tuple[tuple[str, int, int], ...]
+
+    @property
+    def nbytes(self) -> int:
+        """Return the memory that is counted for it."""
+        return _CANDIDATE_BYTES + _PART_BYTES * len(self.parts)
 
     def positions(self, plan: Plan) -> list[int]:
         """Return the providers that give something."""

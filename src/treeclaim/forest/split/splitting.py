@@ -24,10 +24,6 @@ from treeclaim.forest.split.split_class import Division, SplitClass
 from treeclaim.forest.table.columns import Trees
 from treeclaim.model.names import SHARING_TRAIT
 
-_CANDIDATE_BYTES = 400
-_PART_BYTES = 200
-"""Memory that is counted for a candidate, and for each part of its divisions."""
-
 
 def divided(problem: Problem) -> Iterator[SplitCandidate]:
     """Yield the candidates of a problem that splits, as the limit and the operator's options ask.
@@ -67,7 +63,7 @@ class Splitter:
         found: list[SplitCandidate] = []
         most = sys.maxsize if count is None else min(count, sys.maxsize)
         for candidate in islice(self.distinct(), most):
-            self._problem.budget.hold(_CANDIDATE_BYTES + _PART_BYTES * len(candidate.parts))
+            self._problem.budget.hold(candidate.nbytes)
             found.append(candidate)
         return found
 
@@ -79,6 +75,12 @@ class Splitter:
     def distinct(self) -> Iterator[SplitCandidate]:
         """Yield the candidates; one of sharing providers alone may come from several anchors."""
         for anchor, candidate in self._drawn():
+            if not self._is_repetition(anchor, candidate):
+                yield candidate
+
+    def of_combination(self, anchor: int, chosen: tuple[int, ...]) -> Iterator[SplitCandidate]:
+        """Yield the divisions of a combination of the other slots, unless an earlier anchor has them."""
+        for candidate in self._divided(anchor, chosen):
             if not self._is_repetition(anchor, candidate):
                 yield candidate
 

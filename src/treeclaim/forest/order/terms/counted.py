@@ -19,12 +19,19 @@ class Taken:
     """What a slot takes of a class.
 
     Attributes:
-        slot: The slot.
+        slot: The slot; those of classes that are divided follow upon all others.
         amount: Units.
+        is_divided: Whether several providers may give it.
     """
 
     slot: int
     amount: int
+    is_divided: bool = False
+
+    @property
+    def least(self) -> int:
+        """Return how much a provider gives of it at least, if it gives something."""
+        return 1 if self.is_divided else self.amount
 
 
 class CountedTrees:
@@ -34,10 +41,11 @@ class CountedTrees:
         """Take what a search has."""
         self.tree = problem.forest.order.tree
         self._sharing = sharing_by_position(problem.forest)
-        self._giving = list(problem.giving)
+        relations = (*problem.relations, *problem.split_relations)
+        self._giving = [*problem.giving, *range(len(problem.relations), len(relations))]
         self.may_be_shared = problem.may_leave_anchors
         """Whether a candidate may consist of sharing providers alone."""
-        self.are_own = all(problem.relations[slot].pairs.is_local for slot in problem.giving)
+        self.are_own = all(relations[slot].pairs.is_local for slot in self._giving)
         """Whether every provider is of its anchor's tree."""
 
     def are_known(self, filled: Collection[int]) -> bool:

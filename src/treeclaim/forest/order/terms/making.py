@@ -19,6 +19,10 @@ from treeclaim.forest.order.totals import ClassTotals
 from treeclaim.forest.solve.problem import Problem
 from treeclaim.forest.table.columns import Mask
 from treeclaim.model.extension.order import Order, Preference, TermName
+from treeclaim.model.request import NO_GROUP
+
+_NOISE = 1e-14
+"""Added to ceilings of what is divided, whose scores are summed up in another way."""
 
 _OPPOSITE = {
     TermName.SPREAD: TermName.PACK,
@@ -32,7 +36,7 @@ def value_of(problem: Problem, order: Order, totals: Callable[[str], ClassTotals
     """Return the weighted mean of the terms of an order.
 
     Args:
-        problem: Of whose candidates; it splits nothing.
+        problem: Of whose candidates. What it divides is never filled, so that there are bounds only.
         order: The terms, with their weights.
         totals: Tells what is used of a class.
     """
@@ -45,16 +49,19 @@ class _Maker:
     def __init__(
         self, problem: Problem, order: Order, totals: Callable[[str], ClassTotals]
     ) -> None:
-        forest, plan, relations = problem.forest, problem.plan, problem.relations
-        self._forest = forest
-        self._plan = plan
-        self._relations = relations
+        plan = problem.plan
+        self._forest = problem.forest
+        self._relations = (*problem.relations, *problem.split_relations)
+        self._divided = frozenset(range(len(problem.relations), len(self._relations)))
+        self._suffixes = [slot.suffix for slot in plan.slots] + [NO_GROUP] * len(plan.split)
         self._read_totals = totals
         self._order = order
         self._taken: dict[str, list[Taken]] = {}
         for slot, want in enumerate(plan.slots):
             for name, amount in want.resources.items():
                 self._taken.setdefault(name, []).append(Taken(slot, amount))
+        for slot, (name, amount) in enumerate(plan.split.items(), len(plan.slots)):
+            self._taken.setdefault(name, []).append(Taken(slot, amount, is_divided=True))
         self._apart = {
             frozenset((step.slot, other))
             for step in problem.rules.steps
@@ -68,7 +75,7 @@ class _Maker:
     def value(self) -> Sum:
         """Return the weighted mean of all."""
         total = sum(term.weight for term in self._order.terms)
-        constant = 0.0
+        constant = _NOISE if self._divided else 0.0
         parts: list[Weighted] = []
         for term in self._order.terms:
             factor = term.weight / total
@@ -132,7 +139,7 @@ class _Maker:
         ]
 
     def _near(self, suffixes: Sequence[str]) -> Sequence[tuple[float, TermValue]]:
-        slots = [slot for slot, want in enumerate(self._plan.slots) if want.suffix in suffixes]
+        slots = [slot for slot, suffix in enumerate(self._suffixes) if suffix in suffixes]
         near = Near(
             relatives_of(self._forest),
             slots,
@@ -153,9 +160,9 @@ class _Maker:
         return parts
 
     def _preferred_of(self, suffix: str, mine: Sequence[Preference]) -> list[TermValue]:
-        slots = [slot for slot, want in enumerate(self._plan.slots) if want.suffix == suffix]
+        slots = [slot for slot, other in enumerate(self._suffixes) if other == suffix]
         has = [self._having(preference.trait) for preference in mine]
-        if len(slots) > 1:
+        if len(slots) > 1 or slots[0] in self._divided:
             return [
                 PreferredOfGroup(
                     slots,

@@ -38,6 +38,7 @@ class PackOfClass(TermValue):
         self._slots = [part.slot for part in taken]
         self._amount = float(sum(part.amount for part in taken))
         self._relations = [relations[slot] for slot in self._slots]
+        self._is_divided = any(part.is_divided for part in taken)
 
     def exact(self, chosen: Choices) -> Floats:
         """Return the value of each complete candidate."""
@@ -72,8 +73,8 @@ class PackOfClass(TermValue):
         return filled
 
     def _options(self) -> tuple[Relation, Floats] | None:
-        """Return the value by option where one slot alone takes the class, else None."""
-        if len(self._slots) > 1:
+        """Return the value by option where one provider alone gives of the class, else None."""
+        if len(self._slots) > 1 or self._is_divided:
             return None
         (relation,) = self._relations
         totals, pairs = self._totals, relation.pairs

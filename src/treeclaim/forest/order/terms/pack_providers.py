@@ -39,6 +39,7 @@ class PackProvidersOfSlot(ValueOfSlot):
         self.amount = taken.amount
         self._totals = totals
         self._beside = beside
+        self._least = taken.least
         self._most = float(taken.amount) + sum(part.amount for part in beside)
         self.slot = taken.slot
         self.relation = relations[taken.slot]
@@ -72,7 +73,7 @@ class PackProvidersOfSlot(ValueOfSlot):
 
     def fewest(self, positions: Rows) -> Floats:
         """Return the least value of some options: nobody else takes from them."""
-        return self._filled(positions, self.amount)
+        return self._filled(positions, self._least)
 
     @cached_property
     def ceiling(self) -> Floats:

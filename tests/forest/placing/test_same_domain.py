@@ -1,0 +1,86 @@
+# SPDX-License-Identifier: Apache-2.0
+"""All in one domain: one after the other is tried, and none of them begins the search anew."""
+
+import pytest
+
+from tests.forest.building import forest_of, provider_uuid, record
+from treeclaim.forest.bounds.budget import Budget
+from treeclaim.forest.placing.placer import Placer
+from treeclaim.forest.solve.relate import relate
+from treeclaim.model.extension.order import Order, Term, TermName
+from treeclaim.model.extension.placing import Placing, PlacingRequest, Rule
+from treeclaim.model.request import CandidateRequest, RequestGroup
+
+HOSTS = 40
+ROOMY = 37
+"""The only host with room for all."""
+
+WANTED = RequestGroup("", {"VCPU": 2})
+TOGETHER = Rule(
+    domains=None,
+    max_per_domain=None,
+    max_skew=None,
+    same_domain=True,
+    others=(),
+    requests=frozenset({0}),
+    soft=False,
+)
+
+
+@pytest.fixture
+def related(monkeypatch):
+    """The searches that were begun."""
+    found = []
+
+    def noted(forest, request, *arguments):
+        found.append(request)
+        return relate(forest, request, *arguments)
+
+    monkeypatch.setattr("treeclaim.forest.placing.queries.relate", noted)
+    return found
+
+
+def cloud(room_of_others):
+    """Hosts with nodes, of which one has room for three consumers."""
+    records = []
+    for host in range(1, HOSTS + 1):
+        root = host * 10
+        units = 3 if host == ROOMY else room_of_others
+        records.append(record(root))
+        records += [
+            record(root + 1 + at, root, root, {"VCPU": (8, 8 - part)})
+            for at, part in enumerate([units * 2, 1])
+        ]
+    return forest_of(records)
+
+
+def placed(forest, order, consumers=("a", "b", "c")):
+    """Where consumers go that must be together, by consumer."""
+    request = PlacingRequest((CandidateRequest((WANTED,), order=order),), consumers, "p", "u", "t")
+    attempt = Placer(forest, Placing((request,), (TOGETHER,)), {}, Budget()).placed()
+    return {name: [*one.allocations] for name, one in attempt.placed.items()}, attempt.unplaced
+
+
+@pytest.mark.parametrize("order", [None, Order((Term(TermName.PACK),))])
+def test_no_search_begins_anew_for_each_domain(related, order):
+    where, unplaced = placed(cloud(room_of_others=0), order)
+    assert unplaced == []
+    assert set(map(tuple, where.values())) == {(provider_uuid(ROOMY * 10 + 1),)}
+    before = len(related)
+    related.clear()
+    where, unplaced = placed(cloud(room_of_others=1), order)
+    assert unplaced == []
+    assert set(map(tuple, where.values())) == {(provider_uuid(ROOMY * 10 + 1),)}
+    # Only what was taken from and given back is looked at again, before the domain is left.
+    assert len(related) <= before + HOSTS
+
+
+def test_what_a_domain_lacked_for_all_is_there_again_afterwards():
+    forest = cloud(room_of_others=2)
+    where, unplaced = placed(forest, None)
+    assert unplaced == []
+    assert set(map(tuple, where.values())) == {(provider_uuid(ROOMY * 10 + 1),)}
+    # With room for two each, the domain that got furthest is the first of equals.
+    where, unplaced = placed(forest, None, ("a", "b", "c", "d"))
+    assert set(map(tuple, where.values())) == {(provider_uuid(ROOMY * 10 + 1),)}
+    assert unplaced == ["d"]
