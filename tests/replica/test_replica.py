@@ -6,6 +6,7 @@ import os
 import threading
 import uuid
 from dataclasses import replace
+from time import monotonic
 
 import pytest
 from hypothesis import given
@@ -20,6 +21,7 @@ from treeclaim.model.request import CandidateRequest, RequestGroup
 from treeclaim.replica import Replica, kept
 from treeclaim.replica import replica as replica_module
 from treeclaim.replica.children import child
+from treeclaim.replica.following import Follower
 from treeclaim.replica.kept import KeptAnswer, KeptAnswers
 from treeclaim.replica.questions import key_of
 from treeclaim.store.operations.providers import inventories, providers
@@ -266,3 +268,32 @@ def test_searches_while_the_shape_changes_are_each_of_one_moment(store):
     assert failures == []
     assert max(counts) > 20
     assert len(body_of(replica, question(ONE, key="last"))["allocation_requests"]) == 60
+
+
+def written_beside_the_feed(store, number, total):
+    """Change an inventory as nobody who keeps the books does: no reader is told."""
+    provider = "(SELECT id FROM resource_providers WHERE uuid = ?)"
+    one = str(uuid.UUID(int=number))
+    with store.engine.begin() as connection:
+        connection.exec_driver_sql(
+            f"UPDATE inventories SET total = ? WHERE resource_provider_id = {provider}",
+            (total, one),
+        )
+        connection.exec_driver_sql(
+            "UPDATE resource_providers SET generation = generation + 1 WHERE uuid = ?", (one,)
+        )
+
+
+@pytest.mark.parametrize("within", [True, False])
+def test_what_was_written_beside_the_feed_is_seen_with_the_next_claim_there(store, within):
+    follower = Follower(store)
+    follower.catch_up(monotonic())
+    written_beside_the_feed(store, 3, total=2)
+    claim(store, 3, amount=1)
+    if within:
+        store.read(follower.catch_up_within)
+    else:
+        follower.catch_up(monotonic())
+    row = follower.forest.row_of(str(uuid.UUID(int=3)))
+    (held,) = follower.forest.inventories(row)
+    assert (held.inventory.total, held.used) == (2, 1)
