@@ -214,6 +214,19 @@ def test_the_first_alternative_that_has_a_candidate_is_answered(service):
     }
 
 
+@pytest.mark.parametrize("more", ["&order_by=pack", f"&preferred={FAST}"])
+def test_there_are_scores_of_an_ordered_answer_if_there_is_no_candidate_too(service, more):
+    ask = {"alternatives": ["resources=VCPU:100", f"resources=VCPU:100{more}"]}
+    assert service.post("/treeclaim/candidates", json=ask).json() == {
+        "alternative": None,
+        "allocation_requests": [],
+        "scores": [],
+        "provider_summaries": {},
+    }
+    found = service.get(f"/allocation_candidates?{ask['alternatives'][1]}").json()
+    assert found == {"allocation_requests": [], "scores": [], "provider_summaries": {}}
+
+
 @pytest.mark.parametrize(
     ("query", "code"),
     [

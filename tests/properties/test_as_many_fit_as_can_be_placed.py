@@ -63,6 +63,14 @@ def test_a_pool_that_gives_all_counts_where_it_is_though_its_anchor_is_elsewhere
     assert list(compare(World((host, pool)), request, domains)) == ["some fit"]
 
 
+def test_the_bound_is_met_where_units_leave_one_provider_for_each_slot():
+    """Of two nodes one gives amounts of three at most, and the other one of four and more."""
+    low, high = {"VCPU": Stock(6, max_unit=3)}, {"VCPU": Stock(40, min_unit=4)}
+    world = World((Provider("h"), Provider("n1", "h", low), Provider("n2", "h", high)))
+    groups = [Group(f"_{amount}", {"VCPU": amount}) for amount in (1, 2, 4)]
+    assert list(compare(world, Request(tuple(groups)), None)) == ["some fit", "exact"]
+
+
 def compare(world, request, domains):
     """Compare with the reference; yield what kind of comparison it was."""
     try:
@@ -141,8 +149,26 @@ def emptied(world):
 
 
 def is_exact(world, request):
-    """Whether the page says that the bound is met: one slot, and nobody shares."""
+    """Whether the page says that the bound is met: one slot, or one option for each."""
     if any(SHARING in one.traits for one in world.providers) or request.can_split:
         return False
     (group, *others) = request.groups
-    return not others and (bool(group.suffix) or len(group.resources) == 1)
+    if not others and (group.suffix or len(group.resources) == 1):
+        return True
+    return all(most <= 1 for most in options(emptied(world), request))
+
+
+def options(world, request):
+    """How many providers are possible for each slot in each tree."""
+    reference = Reference(world)
+    roots = [p for p in reference.P if reference.root(p) == p]
+    for group in request.groups:
+        for root in roots:
+            if group.suffix:
+                yield len(reference.suffixed(group, root))
+                continue
+            for name, amount in group.resources.items():
+                yield sum(
+                    reference.may_use(p, root, group) and reference.fit(p, name, amount)
+                    for p in reference.P
+                )

@@ -164,21 +164,18 @@ def lessened(request):
     for constraint in constraints_of(candidate_request(request)):
         reason, suffix, text = constraint.reason.value, constraint.group, constraint.text
         if reason == "no_inventory" and is_all_of_a_group(request, constraint):
-            # Nothing is asked of a group without a class: it goes as a whole.
-            (group,) = [one for one in request.groups if one.suffix == suffix]
-            if group != Group(suffix, group.resources):
-                text += " and all else of its group"
+            # Nothing is asked of the group any more: it goes as a whole.
             yield text, without_group(request, suffix), []
         else:
             yield text, request, [(reason, suffix, constraint.detail)]
 
 
 def is_all_of_a_group(request, constraint):
-    """Whether a class is the only one of a group that no list of same_subtree names."""
+    """Whether a class is all that a group asks for; the one without a suffix needs a class."""
     named = {one for inside, outside in request.same_subtree for one in (*inside, *outside)}
-    return constraint.group not in named and any(
-        group.suffix == constraint.group and len(group.resources) == 1 for group in request.groups
-    )
+    (group,) = [one for one in request.groups if one.suffix == constraint.group]
+    is_bare = group == Group(group.suffix, group.resources) and group.suffix not in named
+    return len(group.resources) == 1 and (is_bare or not group.suffix)
 
 
 def emptied(world):

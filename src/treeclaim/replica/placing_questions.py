@@ -102,7 +102,12 @@ class _Alternatives:
                 yield from pieces
                 self.candidates = answer.candidates
                 return
-        yield b'{"alternative":null,"allocation_requests":[],"provider_summaries":{}}'
+        # Whoever asks for an order reads scores (page 98, section 2), if there is none to read too.
+        is_ordered = any(request.order is not None for request in self._question.requests.values())
+        scores = b'"scores":[],' if is_ordered else b""
+        yield (
+            b'{"alternative":null,"allocation_requests":[],' + scores + b'"provider_summaries":{}}'
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,8 +9,9 @@ import pytest
 
 from tests.forest.building import complete, record
 from treeclaim.forest.bounds.budget import Budget
-from treeclaim.forest.placing.counting.capacity import GREATEST, Fitting, fitting
+from treeclaim.forest.placing.counting.capacity import Fitting, fitting
 from treeclaim.forest.table.forest import Forest
+from treeclaim.forest.table.sums import GREATEST
 from treeclaim.model.errors import SearchGivenUpError
 from treeclaim.model.request import CandidateRequest, RequestGroup
 from treeclaim.replica.placing_questions import CapacityQuestion

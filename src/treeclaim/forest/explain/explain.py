@@ -297,26 +297,26 @@ def _wanted(request: CandidateRequest, constraint: Constraint) -> Mapping[str, i
 def _advice(trees: MatchingTrees) -> Iterator[str]:
     """Yield a sentence for each single constraint without which some tree would match."""
     for constraint in trees.constraints:
-        kept, groups, text = _but(trees, [constraint]), None, constraint.text
+        kept, groups = _but(trees, [constraint]), None
         if _is_all_of_a_group(trees.request, constraint):
-            # Without any class nothing is asked of its group, which is not there then.
-            others = trees.of_group(constraint.group or NO_GROUP)
-            kept = [other for other in kept if other not in others]
+            kept = [other for other in kept if other.group != constraint.group]
             groups = [g.suffix for g in trees.request.groups if g.suffix != constraint.group]
-            if any(o.reason not in (Reason.NO_INVENTORY, *AMOUNT_REASONS) for o in others):
-                text += " and all else of its group"
         count = int(trees.matching(kept, groups).sum()) if trees.could_match(kept, groups) else 0
         if count:
             noun = "tree" if count == 1 else "trees"
-            yield f"Without {text} {count} {noun} would match."
+            yield f"Without {constraint.text} {count} {noun} would match."
 
 
 def _is_all_of_a_group(request: CandidateRequest, constraint: Constraint) -> bool:
-    """Tell whether a constraint is the only class of a group that no list names."""
+    """Tell whether a group asks for nothing without some constraint, so that it is not there then.
+
+    Without a class nothing is asked of the group without a suffix. Others still ask for a provider,
+    if something else is asked of it or a list of `same_subtree` names it.
+    """
     if constraint.reason != Reason.NO_INVENTORY:
         return False
-    is_named = any(
-        constraint.group in (*listed.inside, *listed.outside) for listed in request.same_subtree
-    )
     (group,) = [group for group in request.groups if group.suffix == constraint.group]
-    return not is_named and len(group.resources) == 1
+    asks_more = not group.conditions.is_empty or any(
+        group.suffix in (*listed.inside, *listed.outside) for listed in request.same_subtree
+    )
+    return len(group.resources) == 1 and (group.suffix == NO_GROUP or not asks_more)

@@ -5,8 +5,7 @@ What is to be summed up is first copied out of the Forest, by one pass over the 
 the memberships of those parts that may be shown. All the rest works on the copies: it takes as long
 as ten thousand parts take to be written, and nobody needs to wait for that.
 
-Every number that is summed is at least 0, and what is shown ends at 2**53 - 1. So sums are made in
-floating point: as long as a sum is below that, it and all sums on the way to it are exact.
+How sums are made, and where they end: `table/sums.py`.
 """
 
 from collections.abc import Iterable, Sequence
@@ -19,9 +18,7 @@ import numpy.typing as npt
 from treeclaim.forest.listing.parts import By, FoundParts, Pairs, copied_parts
 from treeclaim.forest.table.columns import Mask, Rows
 from treeclaim.forest.table.forest import Forest
-
-GREATEST_SHOWN = 2**53 - 1
-"""Of any number (contract page 98, section 1): what every reader of JSON reads exactly."""
+from treeclaim.forest.table.sums import shown, sums_by
 
 Units = npt.NDArray[np.int64]
 """Amounts of a class, each at least 0."""
@@ -218,9 +215,7 @@ def _of_class(stock: Stock, pairs: Pairs, count: int) -> list[tuple[int, ClassTo
     counts = np.bincount(part, minlength=count)
 
     def summed(units: Units) -> list[int]:
-        weights = np.minimum(units[which].astype(np.float64), float(GREATEST_SHOWN))
-        sums: npt.NDArray[Any] = np.bincount(part, weights=weights, minlength=count)
-        return [_shown(total) for total in sums.tolist()]
+        return [int(total) for total in sums_by(part, units[which], count)]
 
     largest = np.zeros(count, dtype=np.int64)
     np.maximum.at(largest, part, stock.free[which])
@@ -230,12 +225,8 @@ def _of_class(stock: Stock, pairs: Pairs, count: int) -> list[tuple[int, ClassTo
         summed(stock.capacity),
         summed(stock.used),
         summed(stock.free),
-        map(_shown, largest.tolist()),
+        map(shown, largest.tolist()),
         counts.tolist(),
         strict=True,
     )
     return [(at, ClassTotals(*row)) for at, row in enumerate(totals) if row[-1]]
-
-
-def _shown(number: float) -> int:
-    return min(int(number), GREATEST_SHOWN)

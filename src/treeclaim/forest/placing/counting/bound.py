@@ -12,6 +12,7 @@ from treeclaim.forest.placing.scratch import Scratch
 from treeclaim.forest.solve.problem import Problem
 from treeclaim.forest.solve.relate import relate
 from treeclaim.forest.table.columns import Rows
+from treeclaim.forest.table.sums import GREATEST, sums_by
 from treeclaim.model.request import CandidateRequest, SearchOptions
 
 
@@ -45,7 +46,7 @@ def _bounds(found: Problem, part: Rows, parts: int) -> Rows:
         part: The part that each root belongs to.
         parts: How many there are.
     """
-    bounds = np.full(parts, 2**53)
+    bounds = np.full(parts, GREATEST)
     for want, relation in zip(found.plan.slots, found.relations, strict=True):
         if want.resources:
             times = times_of_pairs(found.forest, relation, want)
@@ -65,15 +66,15 @@ def _bounds(found: Problem, part: Rows, parts: int) -> Rows:
         columns = found.forest.class_inventories(name)
         _, slots = columns.indices_of(np.sort(found.forest.order.row[positions]))
         rows = columns.row.values[slots]
-        free = np.minimum(np.maximum(columns.free.values[slots], 0), 2**53)
+        free = columns.free.values[slots]
         free_of = _sums(found, found.forest.order.position[rows], free, part, parts)
-        bounds = np.minimum(bounds, free_of // totals[name])
+        # A sum that is cut off bounds nothing.
+        times = np.where(free_of < GREATEST, free_of // totals[name], GREATEST)
+        bounds = np.minimum(bounds, times)
     return bounds
 
 
 def _sums(found: Problem, positions: Rows, values: Rows, part: Rows, parts: int) -> Rows:
     """Return sums over the parts in which providers are, each provider counted once."""
     distinct, first = np.unique(positions, return_index=True)
-    sums = np.zeros(parts, dtype=np.int64)
-    np.add.at(sums, part[found.forest.order.tree[distinct]], values[first])
-    return sums
+    return sums_by(part[found.forest.order.tree[distinct]], values[first], parts)

@@ -27,11 +27,9 @@ from treeclaim.forest.placing.scratch import Scratch
 from treeclaim.forest.solve.relate import relate
 from treeclaim.forest.table.columns import Integers, Mask, Trees
 from treeclaim.forest.table.forest import Forest
+from treeclaim.forest.table.sums import GREATEST, shown, sum_of, sums_by
 from treeclaim.model.errors import SearchGivenUpError
 from treeclaim.model.request import CandidateRequest, SearchOptions
-
-GREATEST = 2**53 - 1
-"""No number shown is greater (page 98, section 1)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,11 +75,6 @@ def fitting(
     return document | {"complete": counter.is_complete}
 
 
-def shown(count: int) -> int:
-    """Return a number as it may be shown."""
-    return min(count, GREATEST)
-
-
 class _Counter:
     """Counts for one request.
 
@@ -121,8 +114,8 @@ class _Counter:
         unlimited = replace(self._request, limit=None)
         self._by_tree = counts = remembered(self._forest, unlimited, self._counted)
         if counts is not None:
-            self.fits, self.at_most = sum(counts.fits.tolist()), sum(counts.at_most.tolist())
-            self.when_empty = sum(counts.when_empty.tolist())
+            self.fits, self.at_most = sum_of(counts.fits), sum_of(counts.at_most)
+            self.when_empty = sum_of(counts.when_empty)
             return
         self.at_most = at_most(Scratch(self._forest), self._request, self._budget)
         self.fits = self.when_empty = self._placed_everywhere(Scratch(self._forest))
@@ -207,7 +200,9 @@ class _Counter:
             query.scratch.take([(position, name, times * n) for position, name, n in found.gifts])
             if isinstance(query, Independent):
                 query.note(found.trees)
-            counts[at] += times
+            counts[at] = shown(int(counts[at]) + times)
+            if counts[at] == GREATEST:
+                return
 
     def _times(self, scratch: Scratch, candidate: Candidate) -> int:
         """Return how often a candidate fits before another one comes first."""
@@ -270,8 +265,8 @@ class _Counter:
 def _summed(domains: Domains, by_tree: Integers) -> Integers:
     """Return the sum of the trees in each domain."""
     counts = np.zeros(domains.count, dtype=np.int64)
-    of_kinds = np.zeros(len(domains.kinds), dtype=np.int64)
-    np.add.at(of_kinds, domains.kind, by_tree)
-    for kind, count in zip(domains.kinds, of_kinds.tolist(), strict=True):
-        counts[list(kind)] += count
+    of_kinds = sums_by(domains.kind, by_tree, len(domains.kinds)).tolist()
+    for domains_of_kind, count in zip(domains.kinds, of_kinds, strict=True):
+        for domain in domains_of_kind:
+            counts[domain] = shown(int(counts[domain]) + count)
     return counts

@@ -6,19 +6,16 @@ from dataclasses import replace
 import numpy as np
 
 from treeclaim.forest.bounds.budget import Budget
-from treeclaim.forest.domains.relation import Relation
+from treeclaim.forest.domains.relation import Relation, passed
 from treeclaim.forest.placing.scratch import Scratch
 from treeclaim.forest.question.slots import Slot
 from treeclaim.forest.solve.existence import matching_anchors
 from treeclaim.forest.solve.problem import Problem
 from treeclaim.forest.solve.relate import relate
-from treeclaim.forest.table.columns import Rows
+from treeclaim.forest.table.columns import Integers, Rows
 from treeclaim.forest.table.forest import Forest
+from treeclaim.forest.table.sums import GREATEST, sums_by
 from treeclaim.model.request import CandidateRequest, SearchOptions
-
-_MOST = 2**53
-"""Of one tree: sums of these fit into 64 bits for a thousand trees, and no number shown is greater.
-"""
 
 
 def counts_at_once(
@@ -40,16 +37,24 @@ def counts_at_once(
         counts[matching] = _of_one_slot(found, found.plan.slots[0])[matching]
         return counts, matching[:0]
     single = np.logical_and.reduce(
-        [np.diff(relation.pairs.starts)[matching] == 1 for relation in found.relations]
+        [_options_of(relation)[matching] == 1 for relation in found.relations]
     )
     some = matching[single]
     counts[some] = _of_single_options(found, some)
     return counts, matching[~single]
 
 
+def _options_of(relation: Relation) -> Integers:
+    """Return for each root how many providers of a local relation have room; more never will."""
+    starts = relation.pairs.starts
+    if relation.fits is None:
+        return np.diff(starts)
+    return np.diff(passed(relation.fits)[starts])
+
+
 def times_of_pairs(forest: Forest, relation: Relation, want: Slot) -> Rows:
     """Return for each pair how often its provider can give what a slot wants; 0 where it cannot."""
-    times = np.full(len(relation.pairs.provider), _MOST)
+    times = np.full(len(relation.pairs.provider), GREATEST)
     for name, amount in want.resources.items():
         free = forest.class_inventories(name).free.values[relation.pairs.indices[name]]
         times = np.minimum(times, free // amount)
@@ -63,17 +68,14 @@ def _of_one_slot(found: Problem, want: Slot) -> Rows:
     """Return for each root the sum over its providers."""
     (relation,) = found.relations
     times = times_of_pairs(found.forest, relation, want)
-    sums = np.zeros(len(times) + 1, dtype=np.int64)
-    times.cumsum(out=sums[1:])
-    starts = relation.pairs.starts
-    of_trees: Rows = sums[starts[1:]] - sums[starts[:-1]]
-    return of_trees
+    trees = np.repeat(np.arange(len(found.forest.order.roots)), np.diff(relation.pairs.starts))
+    return sums_by(trees, times, len(found.forest.order.roots))
 
 
 def _of_single_options(found: Problem, anchors: Rows) -> Rows:
     """Return how often the only candidate of each of some anchors fits."""
-    times = np.full(len(anchors), _MOST)
-    numbers = [relation.pairs.starts[anchors] for relation in found.relations]
+    times = np.full(len(anchors), GREATEST)
+    numbers = [_only_pairs(relation, anchors) for relation in found.relations]
     positions = [
         relation.pairs.provider[number]
         for relation, number in zip(found.relations, numbers, strict=True)
@@ -90,3 +92,12 @@ def _of_single_options(found: Problem, anchors: Rows) -> Rows:
             times = np.minimum(times, free // total)
     at_least_none: Rows = np.maximum(times, 0)
     return at_least_none
+
+
+def _only_pairs(relation: Relation, anchors: Rows) -> Integers:
+    """Return the number of the only pair with room under each of some anchors."""
+    starts = relation.pairs.starts[anchors]
+    if relation.fits is None:
+        return starts
+    only: Integers = np.flatnonzero(relation.fits)[passed(relation.fits)[starts]]
+    return only

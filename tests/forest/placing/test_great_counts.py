@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Counts end at the greatest number that is shown: they do not turn over (page 98, section 1)."""
+
+import pytest
+
+from tests.properties.forest_adapter import candidate_request, forest_of
+from tests.reference.candidates import SHARING
+from tests.reference.world import Group, Provider, Request, Stock, World, uuid_of
+from treeclaim.forest.bounds.budget import Budget
+from treeclaim.forest.placing.counting.capacity import Fitting, fitting
+from treeclaim.model.inventory import MAXIMUM_INTEGER
+
+GREATEST = 2**53 - 1
+MANY = 1_100
+"""So many numbers of 2**53 are more than 64 bits hold."""
+
+VAST = {"VCPU": Stock(MAXIMUM_INTEGER, allocation_ratio=1e30)}
+RACK = frozenset({"A"})
+
+
+def one_tree():
+    nodes = [Provider(f"n{number}", "h", VAST) for number in range(MANY)]
+    return World((Provider("h", aggregates=RACK), *nodes))
+
+
+def many_trees():
+    return World(
+        tuple(Provider(f"h{number}", None, VAST, aggregates=RACK) for number in range(MANY))
+    )
+
+
+def pools():
+    shared = frozenset({SHARING})
+    pools = [Provider(f"p{number}", None, VAST, shared, RACK) for number in range(3)]
+    return World((Provider("h", aggregates=RACK), *pools))
+
+
+ONE = (Group("", {"VCPU": 1}),)
+TWO = (Group("_A", {"VCPU": 1}), Group("_B", {"VCPU": 2}))
+
+
+@pytest.mark.parametrize("domains", [(), (uuid_of("A"),)], ids=["trees", "aggregates"])
+@pytest.mark.parametrize(
+    ("world", "groups"),
+    [(one_tree, ONE), (many_trees, ONE), (many_trees, TWO), (pools, ONE), (pools, TWO)],
+)
+def test_what_is_more_than_can_be_shown_is_the_greatest_number(world, groups, domains):
+    request = candidate_request(Request(groups))
+    found = fitting(forest_of(world()), request, Fitting(domains, 1), Budget())
+    (part,) = found.pop("domains")
+    assert found == {
+        "fits": GREATEST,
+        "at_most": GREATEST,
+        "when_empty": GREATEST,
+        "complete": True,
+    }
+    assert part["fits"] == GREATEST
+
+
+def test_a_count_below_that_is_exact():
+    stock = {"VCPU": Stock(MAXIMUM_INTEGER, allocation_ratio=1e6, used=7)}
+    nodes = [Provider(f"n{number}", "h", stock) for number in range(3)]
+    request = candidate_request(Request((Group("", {"VCPU": 1_000_001}),)))
+    found = fitting(forest_of(World((Provider("h"), *nodes))), request, Fitting(None, 1), Budget())
+    each = (MAXIMUM_INTEGER * 10**6 - 7) // 1_000_001
+    assert (found["fits"], found["at_most"]) == (3 * each, 3 * each)
