@@ -307,6 +307,20 @@ def test_who_holds_something_else_stops_the_call(service):
     assert answer.json()["placements"][0]["alternative"] == 1
 
 
+@pytest.mark.parametrize(
+    "other", [{"project_id": "q"}, {"user_id": "v"}, {"consumer_type": "MIGRATION"}]
+)
+def test_who_holds_as_somebody_else_is_told_and_nothing_is_placed(service, other):
+    assert where(place(service, "1")) == ("a", 0)
+    owner = {"project_id": "p", "user_id": "u", "consumer_type": "INSTANCE"} | other
+    request = {"alternatives": ["resources=VCPU:2"], "consumers": [uuid_of("2"), uuid_of("1")]}
+    answer = service.post("/treeclaim/placements", json={"requests": [request | owner]})
+    error = error_of(answer, 409)
+    assert error["code"] == "treeclaim.consumer_exists"
+    assert error["consumers"] == [uuid_of("1")]
+    assert service.get(f"/allocations/{uuid_of('2')}").json()["allocations"] == {}
+
+
 def test_it_is_all_or_nothing_unless_partial(service):
     error = error_of(place(service, "1", "2", "3", query="resources=VCPU:5"), 409)
     assert error["code"] == "treeclaim.unplaced"

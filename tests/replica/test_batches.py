@@ -1,14 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
 """Placements that wait at the same time share a search and a transaction."""
 
+import itertools
 import threading
+import time
 import uuid
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 
 import pytest
 
 from tests.replica.worlds import claim
+from treeclaim.forest.bounds import budget
+from treeclaim.forest.placing import series
 from treeclaim.model.claim import ConsumerClaim
 from treeclaim.model.errors import StoreUnavailableError
 from treeclaim.model.extension.placing import PlacingRequest
@@ -130,6 +135,36 @@ def test_what_takes_long_is_not_tried_again_for_a_while(batches, monkeypatch):
     assert batches.place(wanted()) is None
     batches._long.clear()
     assert batches.place(wanted()) is not None
+
+
+def test_what_was_given_up_in_the_middle_is_not_used_again(store, monkeypatch):
+    """Wherever a search ends, the next consumer is placed as if nobody had been there before."""
+    replica = Replica(store)
+    batches = Batches(store, replica)
+    monkeypatch.setattr(budget, "_INTERRUPT_SECONDS", 0.0)
+    # Two groups that compete for a provider: each tree is searched for them.
+    groups = tuple(RequestGroup(suffix, {"VCPU": 2}) for suffix in ("_A", "_B"))
+    request = replace(wanted(), alternatives=(CandidateRequest(groups),))
+    interrupted = 0
+    for looks in range(1, HOSTS):
+        with monkeypatch.context() as patch:
+            patch.setattr(series, "monotonic", clock_that_jumps_after(looks))
+            early = batches.place(replace(request, consumers=(str(uuid.uuid4()),)))
+        interrupted += early is None
+        batches._long.clear()
+        late = replace(request, consumers=(str(uuid.uuid4()),))
+        with replica.current() as forest:
+            expected = series.Series(forest, 10**9).place(late, time.monotonic() + PATIENT)
+        found = batches.place(late)
+        assert found is not None
+        assert found.allocations == expected.allocations, looks
+    assert interrupted > 3
+
+
+def clock_that_jumps_after(looks):
+    """A clock on which all time is over after so many looks at it."""
+    clock = itertools.count(1)
+    return lambda: time.monotonic() + (1e9 if next(clock) > looks else 0)
 
 
 def test_a_database_that_does_not_answer_is_told_to_all(batches, held_up, monkeypatch):

@@ -1,11 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a series keeps between calls, and when it begins anew."""
 
+import sys
+from contextlib import contextmanager
+from dataclasses import replace
 from time import monotonic
 
 import pytest
 
 from tests.forest.building import BEGINNING, complete, provider_uuid, record
+from tests.properties.forest_adapter import candidate_request, forest_of
+from tests.reference.candidates import SHARING
+from tests.reference.world import Group, Provider, Request, Stock, World
+from treeclaim.forest.placing import series as series_module
 from treeclaim.forest.placing.series import OutOfTimeError, Series
 from treeclaim.forest.table.forest import Forest
 from treeclaim.model.changes import Changes, UsageChange
@@ -101,6 +108,91 @@ def test_it_begins_anew_after_a_change_of_more_than_what_is_used(forest, change)
     assert placed(series) == 1
     forest.apply(Changes(BEGINNING, complete=False, records=[change], removed=[], catalogue=None))
     assert not series.may_follow(forest)
+
+
+KINDS = {
+    "of one tree each": Request((Group("", {"VCPU": 1}),)),
+    "shared": Request((Group("", {"VCPU": 1, "DISK_GB": 1}),)),
+    "split": Request((Group("", {"VCPU": 1}),), can_split=frozenset({"VCPU"})),
+}
+"""Requests of each kind of query; suffixes make as many as are wanted."""
+
+
+def with_a_pool():
+    """Hosts that a pool lends its disk."""
+    racks = frozenset({"A"})
+    hosts = [
+        Provider(f"h{number}", None, {"VCPU": Stock(900)}, aggregates=racks) for number in (1, 2)
+    ]
+    disk = {"DISK_GB": Stock(900)}
+    store = Provider("store", None, {"DISK_GB": Stock(300)})
+    return forest_of(
+        World((store, *hosts, Provider("pool", None, disk, frozenset({SHARING}), racks)))
+    )
+
+
+def wanted_by(request, number):
+    """One of as many different requests of a kind as are wanted."""
+    (group,) = request.groups
+    other = Group(f"_{number}", {"VCPU": 1})
+    asked = candidate_request(replace(request, groups=(group, other)))
+    return PlacingRequest((asked,), ("c",), "p", "u", "t")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_placement_costs_the_same_however_many_searches_are_kept(kind):
+    """Work is counted as calls of functions."""
+    forest = with_a_pool()
+    series = Series(forest, 100 * BYTES)
+    counts = []
+    for kept in (2, 60):
+        for number in range(kept):
+            assert series.place(wanted_by(KINDS[kind], number), monotonic() + LONG)
+        with counted_calls() as calls:
+            assert series.may_follow(forest)
+            assert series.place(wanted_by(KINDS[kind], 0), monotonic() + LONG)
+        counts.append(len(calls))
+    few, many = counts
+    assert many <= 1.2 * few
+
+
+@contextmanager
+def counted_calls():
+    """A list that gets one entry for each call of a function while the block runs."""
+    calls = []
+    sys.setprofile(lambda frame, event, _: calls.append(event) if event == "call" else None)
+    try:
+        yield calls
+    finally:
+        sys.setprofile(None)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_searches_of_each_kind_are_counted_and_bounded(kind, monkeypatch):
+    most = 200_000
+    monkeypatch.setattr(series_module, "MOST_BYTES", most)
+    series = Series(with_a_pool(), 100 * BYTES)
+    sizes = []
+    for number in range(100):
+        assert series.place(wanted_by(KINDS[kind], number), monotonic() + LONG)
+        sizes.append(series.nbytes)
+    each = sizes[1] - sizes[0]
+    assert each > 1_000
+    assert max(sizes) <= most + 2 * each
+    assert len(series._queries) < 100
+
+
+def test_what_is_taken_of_a_pool_is_seen_by_who_asks_for_the_pool_alone():
+    """Its tree is none of the candidate's trees, but there is less room in it."""
+    shared = Request((Group("", {"VCPU": 1, "DISK_GB": 700}),))
+    alone = Request((Group("", {"DISK_GB": 300}, in_tree=("store", "pool")),))
+    series = Series(with_a_pool(), 100 * BYTES)
+    found = []
+    for request in (alone, shared, alone):
+        placing = PlacingRequest((candidate_request(request),), ("c",), "p", "u", "t")
+        found.append(series.place(placing, monotonic() + LONG) is not None)
+    # The first goes to the store, where there is room for no other, and the second to the pool.
+    assert found == [True, True, False]
 
 
 def test_it_ends_when_its_time_is_over(forest):

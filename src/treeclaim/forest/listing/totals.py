@@ -10,7 +10,6 @@ How sums are made, and where they end: `table/sums.py`.
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt

@@ -9,7 +9,7 @@ import numpy as np
 from treeclaim.forest.bounds.budget import Budget
 from treeclaim.forest.order.terms.counted import sharing_by_position
 from treeclaim.forest.placing.candidate import Candidate, placement_of, roots_of, trees_of
-from treeclaim.forest.placing.queries import Independent, Query, query_of
+from treeclaim.forest.placing.queries import Query, query_of
 from treeclaim.forest.placing.rules import RuleDomains, RuleState, rule_domains
 from treeclaim.forest.placing.scratch import Gift, Scratch
 from treeclaim.forest.table.columns import Mask
@@ -197,7 +197,6 @@ class Placer:
             placement = placement_of(self.forest, consumer, alternative, candidate, dropped)
             room.take(candidate.gifts)
             trees = candidate.trees
-        room.note(trees)
         for rule in rules:
             if rule.concerns(number):
                 rule.add(trees)
@@ -329,19 +328,7 @@ class _Room:
         self._gifts += some
         self.scratch.take(some)
 
-    def note(self, trees: Sequence[int]) -> None:
-        """Let queries look again at some trees, in which something was taken."""
-        for query in self._independent():
-            query.note(trees)
-
     def give_back(self) -> None:
         """Let nothing be taken any more."""
-        self.scratch.take((position, name, -amount) for position, name, amount in self._gifts)
-        tree = self.scratch.forest.order.tree
-        trees = {int(tree[position]) for position, _, _ in self._gifts}
-        for query in self._independent():
-            query.renew(sorted(trees))
+        self.scratch.give_back(self._gifts)
         self._gifts.clear()
-
-    def _independent(self) -> Iterator[Independent]:
-        return (query for query in self._queries.values() if isinstance(query, Independent))

@@ -13,6 +13,7 @@ from dataclasses import replace
 import numpy as np
 
 from treeclaim.forest.bounds.budget import Budget
+from treeclaim.forest.bounds.cache import size_of
 from treeclaim.forest.order.best_first import BestFirst
 from treeclaim.forest.order.scoring import Scoring, scoring_of
 from treeclaim.forest.order.split import splits, splits_in_order
@@ -36,6 +37,9 @@ _BYTES_FOR_A_TREE = 200
 _BYTES_FOR_A_CANDIDATE = 1_500
 """What a candidate takes that is kept as such, with some suffixed groups."""
 
+_BYTES_FOR_A_QUERY = 4_000
+"""What a kept query takes besides, with a few times its request."""
+
 Keeps = Callable[[Sequence[int]], bool]
 """Tells whether a candidate with some trees may be taken."""
 
@@ -49,6 +53,12 @@ class Query(ABC):
         self.request = replace(request, limit=None)
         self.budget = budget
         self._maker: CandidateMaker | None = None
+        self._own_bytes = _BYTES_FOR_A_QUERY + 3 * size_of(self.request)
+
+    @property
+    def nbytes(self) -> int:
+        """Return the bytes that this takes, about, with what it was made from."""
+        return self._own_bytes
 
     def searched(self) -> Problem:
         """Return the search as things are now."""
@@ -201,7 +211,8 @@ class Independent(Query):
         """Take where to search, what for, and the search as things are now."""
         super().__init__(scratch, request, budget)
         self._begin = found
-        self._begin_version = scratch.version
+        self._seen = scratch.moment
+        """Up to when the changes of trees are taken in."""
         self._scoring = self.scoring(found)
         roots = len(scratch.forest.order.roots)
         anchors = all_anchors(found)
@@ -246,26 +257,25 @@ class Independent(Query):
     @property
     def nbytes(self) -> int:
         """Return the bytes that this takes, about, with what it was made from."""
-        return len(self._value) * _BYTES_FOR_A_TREE + len(self._best) * _BYTES_FOR_A_CANDIDATE
+        trees = len(self._value) * _BYTES_FOR_A_TREE
+        return super().nbytes + trees + len(self._best) * _BYTES_FOR_A_CANDIDATE
 
-    def renew(self, trees: Sequence[int]) -> None:
-        """Look at some trees again, in which there may be less room than there was, or more."""
-        for tree in trees:
-            if self._possible[tree]:
-                self._changed[tree] = True
-                self._value[tree] = -np.inf
-
-    def note(self, trees: Sequence[int]) -> None:
-        """Look at some trees again, in which something was taken."""
-        for tree in trees:
-            # What did not fit does not fit with less room.
-            if self._value[tree] > -np.inf:
-                self._changed[tree] = True
-                self._value[tree] = -np.inf
+    def _catch_up(self) -> None:
+        """Note which trees are to be looked at again, as something has changed in them."""
+        scratch = self.scratch
+        if self._seen == scratch.moment:
+            return
+        # What did not fit does not fit with less room.
+        changed = (scratch.taken_at > self._seen) & (self._value > -np.inf)
+        changed |= (scratch.followed_at > self._seen) & self._possible
+        self._changed |= changed
+        self._value[changed] = -np.inf
+        self._seen = scratch.moment
 
     def first(self, allowed: Mask, keeps: Keeps) -> Candidate | None:
         """Return the first candidate of the best tree that is allowed."""
         del keeps
+        self._catch_up()
         for changed in np.flatnonzero(self._changed & allowed).tolist():
             self.budget.check()
             self._look_at(changed)

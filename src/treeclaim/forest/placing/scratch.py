@@ -2,14 +2,14 @@
 """A Forest in which room is taken for consumers that are not written yet."""
 
 import copy
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
 import numpy as np
 
 from treeclaim.forest.bounds import thresholds
 from treeclaim.forest.order.totals import ClassTotals, totals_of
 from treeclaim.forest.table.class_inventories import ClassInventories
-from treeclaim.forest.table.columns import Column
+from treeclaim.forest.table.columns import Column, Integers
 from treeclaim.forest.table.forest import Forest
 
 Gift = tuple[int, str, int]
@@ -19,16 +19,24 @@ Gift = tuple[int, str, int]
 class Scratch:
     """A copy of what is used, to be changed; the rest is the Forest's own.
 
+    Who keeps something that depends on single trees remembers a moment, and compares it with those of
+    the trees. So a change costs the trees that it touches, however many there are that keep something.
+
     Attributes:
         forest: To be searched as any other, but not to be changed.
-        version: Rises with each change.
+        moment: Rises with each change.
+        taken_at: The moment at which something was taken in each tree last, int64, shape (roots,).
+        followed_at: The same for another amount that is used, less perhaps: see `follow` and
+            `give_back`.
     """
 
     def __init__(self, forest: Forest) -> None:
         """Begin with what is used now."""
         self.forest = copy.copy(forest)
         self.forest.classes = dict(forest.classes)
-        self.version = 0
+        self.moment = 0
+        self.taken_at: Integers = np.zeros(len(forest.order.roots), dtype=np.int64)
+        self.followed_at: Integers = np.zeros_like(self.taken_at)
         self._own: set[int] = set()
         self._by_name: dict[str, ClassInventories] = {}
         """The columns that are written already, which are the scratch's own."""
@@ -57,21 +65,32 @@ class Scratch:
 
     def take(self, gifts: Iterable[Gift]) -> None:
         """Take what a candidate gives."""
-        self.version += 1
+        self._change(gifts, self.taken_at)
+
+    def give_back(self, gifts: Iterable[Gift]) -> None:
+        """Let what was taken be free again."""
+        self._change(
+            ((position, name, -amount) for position, name, amount in gifts), self.followed_at
+        )
+
+    def _change(self, gifts: Iterable[Gift], changed_at: Integers) -> None:
+        self.moment += 1
         order = self.forest.order
         for position, name, amount in gifts:
             if name not in self._by_name:
                 self.own([name])
             columns = self._by_name[name]
             index = columns.index_of(int(order.row[position]))
+            tree = int(order.tree[position])
+            changed_at[tree] = self.moment
             self._taken.add((name, index))
             columns.used.values[index] += amount
             columns.free.values[index] -= amount
             totals = self._totals.get(name)
             if totals is not None:
-                totals.take(position, int(order.tree[position]), amount)
+                totals.take(position, tree, amount)
 
-    def follow(self, forest: Forest) -> Sequence[int] | None:
+    def follow(self, forest: Forest) -> bool:
         """Let what is used be as in the Forest by now: nothing more is taken.
 
         Args:
@@ -79,36 +98,37 @@ class Scratch:
                 class is asked for that was not copied at once (`own`).
 
         Returns:
-            The trees in which another amount is used than here; None if they are not known any
-            more, or many.
+            False if the trees in which another amount is used than here are not known any more, or
+            are many: this is of no more use then.
         """
-        trees: set[int] = set()
+        self.moment += 1
         for name, own in self._by_name.items():
             there = forest.class_inventories(name)
             changed = None if there.written is None else there.written.since(self._marks[name])
             if changed is None or there.written is None:
-                return None
+                return False
             self._marks[name] = there.written.mark
             mine = [index for of_class, index in self._taken if of_class == name]
             indices = np.array([*changed, *mine], dtype=np.int64)
             indices = indices[own.used.values[indices] != there.used.values[indices]]
             if len(indices) > thresholds.FEW_TREES_WRITTEN:
-                return None
+                return False
             for index in set(indices.tolist()):
                 position = int(forest.order.position[there.row.values[index]])
-                trees.add(int(forest.order.tree[position]))
                 self._put(name, index, position, there)
         self._taken.clear()
-        return sorted(trees)
+        return True
 
     def _put(self, name: str, index: int, position: int, there: ClassInventories) -> None:
+        tree = int(self.forest.order.tree[position])
+        self.followed_at[tree] = self.moment
         own = self._by_name[name]
         more = int(there.used.values[index]) - int(own.used.values[index])
         own.used.values[index] = there.used.values[index]
         own.free.values[index] = there.free.values[index]
         totals = self._totals.get(name)
         if totals is not None:
-            totals.take(position, int(self.forest.order.tree[position]), more)
+            totals.take(position, tree, more)
 
     @property
     def nbytes(self) -> int:
@@ -116,7 +136,8 @@ class Scratch:
         columns = sum(
             own.used.values.nbytes + own.free.values.nbytes for own in self._by_name.values()
         )
-        return columns + 3 * sum(totals.nbytes for totals in self._totals.values())
+        moments = self.taken_at.nbytes + self.followed_at.nbytes
+        return columns + moments + 3 * sum(totals.nbytes for totals in self._totals.values())
 
     def own(self, names: Iterable[str]) -> None:
         """Copy what is used of some existing classes now."""

@@ -4,8 +4,8 @@
 Each is placed beside those before it, as if these were written already. What a search begins with
 takes much longer than to place a consumer. So it is done once for all that want the same, and kept
 as long as nothing changes but what is used: before the next consumers, what is used is compared with
-the Forest where either has changed, and only the trees that differ are looked at again. What was
-placed and then written differs in nothing.
+the Forest where either has changed, and only the trees that differ are looked at again, by the
+searches that are asked for next. What was placed and then written differs in nothing.
 """
 
 from collections.abc import Sequence
@@ -15,8 +15,8 @@ import numpy as np
 
 from treeclaim.forest.bounds.budget import Budget
 from treeclaim.forest.domains.filters import require_known_names
-from treeclaim.forest.placing.candidate import placement_of
-from treeclaim.forest.placing.queries import Independent, Query, query_of
+from treeclaim.forest.placing.candidate import Candidate, placement_of
+from treeclaim.forest.placing.queries import Query, query_of
 from treeclaim.forest.placing.scratch import Scratch
 from treeclaim.forest.table.forest import Forest
 from treeclaim.model.errors import TreeclaimError
@@ -24,7 +24,7 @@ from treeclaim.model.extension.placing import Placement, PlacingRequest
 from treeclaim.model.request import CandidateRequest
 
 MOST_BYTES = 32_000_000
-"""Of a series that is kept: a dozen flavors on 13,000 hosts."""
+"""Of a series: a dozen flavors on 13,000 hosts. Beyond that its queries are made anew."""
 
 
 class OutOfTimeError(TreeclaimError):
@@ -46,6 +46,7 @@ class Series:
         self._budget = Budget(None, most_bytes, interrupted=self._check)
         self._scratch = Scratch(forest)
         self._queries: dict[CandidateRequest, Query] = {}
+        self._query_bytes = 0
         self._everywhere = np.ones(len(forest.order.roots), dtype=np.bool_)
         self._shape = forest.order, forest.catalogue
         self._refreshed = _refreshed(forest)
@@ -69,19 +70,12 @@ class Series:
             or self.nbytes > MOST_BYTES
         ):
             return False
-        trees = self._scratch.follow(forest)
-        if trees is None:
-            return False
-        for query in self._queries.values():
-            if isinstance(query, Independent):
-                query.renew(trees)
-        return True
+        return self._scratch.follow(forest)
 
     @property
     def nbytes(self) -> int:
         """Return the bytes that this takes, about."""
-        queries = (query for query in self._queries.values() if isinstance(query, Independent))
-        return self._scratch.nbytes + sum(query.nbytes for query in queries)
+        return self._scratch.nbytes + self._query_bytes
 
     def place(self, request: PlacingRequest, end: float) -> Placement | None:
         """Find a place for the single consumer of a call, and take the room.
@@ -104,21 +98,26 @@ class Series:
         for number, alternative in enumerate(request.alternatives):
             with self._budget.scope():
                 self._budget.check()
-                found = self._query(alternative).first(self._everywhere, _any_trees)
+                found = self._first(alternative)
             if found is not None:
                 self._scratch.take(found.gifts)
-                for query in self._queries.values():
-                    if isinstance(query, Independent):
-                        query.note(found.trees)
                 (consumer,) = request.consumers
                 return placement_of(self._forest, consumer, number, found, ())
         return None
 
-    def _query(self, request: CandidateRequest) -> Query:
-        if request not in self._queries:
+    def _first(self, request: CandidateRequest) -> Candidate | None:
+        query = self._queries.get(request)
+        if query is None:
+            if self.nbytes > MOST_BYTES:
+                self._queries.clear()
+                self._query_bytes = 0
             self._scratch.own(name for group in request.groups for name in group.resources)
-            self._queries[request] = query_of(self._scratch, request, self._budget)
-        return self._queries[request]
+            query = self._queries[request] = query_of(self._scratch, request, self._budget)
+            self._query_bytes += query.nbytes
+        before = query.nbytes
+        found = query.first(self._everywhere, _any_trees)
+        self._query_bytes += query.nbytes - before
+        return found
 
 
 def _refreshed(forest: Forest) -> int:

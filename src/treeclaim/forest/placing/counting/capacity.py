@@ -22,7 +22,7 @@ from treeclaim.forest.placing.counting.bound import at_most, at_most_by_tree
 from treeclaim.forest.placing.counting.closed import counts_at_once
 from treeclaim.forest.placing.counting.tree_counts import TreeCounts, remembered
 from treeclaim.forest.placing.domains import AggregateDomains, Domains, TreeDomains
-from treeclaim.forest.placing.queries import Independent, query_of
+from treeclaim.forest.placing.queries import query_of
 from treeclaim.forest.placing.scratch import Scratch
 from treeclaim.forest.solve.relate import relate
 from treeclaim.forest.table.columns import Integers, Mask, Trees
@@ -198,8 +198,6 @@ class _Counter:
             self._budget.check()
             times = 1 if self._request.order is not None else self._times(query.scratch, found)
             query.scratch.take([(position, name, times * n) for position, name, n in found.gifts])
-            if isinstance(query, Independent):
-                query.note(found.trees)
             counts[at] = shown(int(counts[at]) + times)
             if counts[at] == GREATEST:
                 return

@@ -1,0 +1,36 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`shuffle` is a number of one tree: of several, that whose root has the smallest uuid."""
+
+import itertools
+from dataclasses import replace
+
+import pytest
+
+from tests.properties.forest_adapter import Found, ask, forest_of
+from tests.reference.candidates import SHARING, Reference
+from tests.reference.scores import Scores
+from tests.reference.world import Group, Provider, Request, Stock, World, uuid_of
+
+SHARED = frozenset({SHARING})
+RACK = frozenset({"A"})
+
+
+@pytest.mark.parametrize("seed", ["a", "b", "c"])
+def test_candidates_of_several_trees_are_shuffled_by_the_smallest_root(seed):
+    """All is given by pools, so that each candidate has two trees, whichever slot comes first."""
+    disks = [Provider(f"d{one}", None, {"DISK_GB": Stock(9)}, SHARED, RACK) for one in range(4)]
+    devices = [Provider(f"f{one}", None, {"FPGA": Stock(9)}, SHARED, RACK) for one in range(4)]
+    world = World((*disks, *devices))
+    groups = (Group("_D", {"DISK_GB": 1}), Group("_F", {"FPGA": 1}))
+    request = Request(groups, order=(("shuffle", (seed,), 1),))
+    smaller = [
+        uuid_of(disk.name) < uuid_of(device.name)
+        for disk, device in itertools.product(disks, devices)
+    ]
+    assert len(set(smaller)) == 2
+    scores = Scores(Reference(world), request)
+    for asked in (request, replace(request, groups=groups[::-1])):
+        found = Found(world, ask(forest_of(world), asked))
+        assert len(found.listed) == 16
+        expected = [round(float(scores.score(candidate)), 12) for candidate in found.listed]
+        assert found.scores == expected == sorted(expected, reverse=True)
