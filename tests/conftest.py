@@ -13,6 +13,7 @@ from tests.databases import KINDS
 from tests.extent import Extent
 from tests.service import client_of, make_application
 from tests.store.schedules import explored
+from treeclaim.forest.table import columns
 
 # What is judged automatically tries the same examples each time; people's runs try new ones.
 # No example has a deadline: how long it takes says more of the machine than of the service.
@@ -42,6 +43,8 @@ def pytest_addoption(parser):
 
 def pytest_configure(config):
     """Let modules know how much this run tries."""
+    # Whatever is searched by halves must ascend, in every test that gets there.
+    columns.CHECKED = True
     Extent.everything = config.getoption("--databases") == "all"
     if not Extent.everything:
         usual = hypothesis.settings.get_profile(PROFILE)

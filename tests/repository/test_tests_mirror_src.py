@@ -46,7 +46,6 @@ ELSEWHERE = {
     "client/copying": "client/test_copy.py",
     "client/loading": "client/test_load.py",
     "client/requests": "client/test_flavors.py",
-    "forest/order/terms": "forest/order/test_best_first.py",
     "forest/placing/counting": "forest/placing/test_counting_ends.py",
     "forest/question": "forest/solve/test_remembering.py",
     "forest/solve/partial": "forest/solve/test_worlds.py",

@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.forest.building import forest_of, provider_uuid, record
+from treeclaim.forest.bounds.budget import Budget
 from treeclaim.forest.placing.domains import AggregateDomains, Emptiest, TreeDomains, keeps
 
 RACKS = ("r0", "r1", "r2")
@@ -59,7 +60,7 @@ def racked(draw):
 def test_kinds_of_trees_are_judged_as_single_candidates(racked, most, skewed):
     hosts, counts, eligible = racked
     forest = forest_of([record(at, aggregates=racks) for at, racks in enumerate(hosts, 1)])
-    domains = AggregateDomains(forest, RACKS)
+    domains = AggregateDomains(forest, RACKS, Budget())
     emptiest = Emptiest(counts, eligible) if skewed else None
     fits = domains.fit(counts, most, emptiest) & domains.in_some
     assert [bool(fits[kind]) for kind in domains.kind] == [

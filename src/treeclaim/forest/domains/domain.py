@@ -11,7 +11,7 @@ import numpy.typing as npt
 from treeclaim.forest.domains.relation import Relation, passed
 from treeclaim.forest.domains.windows import Window
 from treeclaim.forest.question.joint_constraints import JointConstraint
-from treeclaim.forest.table.columns import Integers, Mask
+from treeclaim.forest.table.columns import Integers, Mask, ascending
 from treeclaim.forest.table.forest import Forest
 
 Amounts = npt.NDArray[np.int64]
@@ -52,7 +52,7 @@ class Domain:
     def keys(self) -> Integers:
         """Return `anchor * position_count + provider`, ascending, int64, shape (options,)."""
         anchors: Integers = np.arange(len(self.starts) - 1).repeat(self.counts)
-        return anchors * self.position_count + self.positions
+        return ascending(anchors * self.position_count + self.positions)
 
     def first_from(self, anchors: Integers, positions: Integers) -> Integers:
         """Return the number of the first option of each anchor that is not before a position.

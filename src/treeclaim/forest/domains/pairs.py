@@ -14,7 +14,7 @@ from itertools import count
 import numpy as np
 
 from treeclaim.forest.table.class_inventories import Indices
-from treeclaim.forest.table.columns import Integers, Mask, Positions, Rows, read_only
+from treeclaim.forest.table.columns import Integers, Mask, Positions, Rows, ascending, read_only
 from treeclaim.forest.table.forest import Forest
 from treeclaim.forest.table.splice import Splice
 
@@ -116,6 +116,7 @@ def _spliced(forest: Forest, pairs: Pairs, splice: Splice, local: Rows) -> Pairs
         starts = np.concatenate(
             [starts[: splice.tree], np.full(splice.trees_now, first), behind + more]
         )
+    provider = ascending(provider)
     return replace(pairs, starts=starts, provider=provider, indices=indices, altered=altered)
 
 

@@ -19,7 +19,7 @@ from treeclaim.forest.bounds.budget import UNBOUNDED, Budget
 from treeclaim.forest.domains import filters
 from treeclaim.forest.domains.pairs import Pairs, followed
 from treeclaim.forest.table.class_inventories import Indices
-from treeclaim.forest.table.columns import Integers, Mask, Positions, Rows, merged
+from treeclaim.forest.table.columns import Integers, Mask, Positions, Rows, ascending, merged
 from treeclaim.forest.table.forest import Forest
 from treeclaim.model.request import NO_GROUP, STRICT, ProviderConditions, RequestGroup
 
@@ -239,7 +239,7 @@ def _pairs(forest: Forest, classes: Iterable[str], local: Rows, lent: Rows) -> P
     counts = np.bincount(order.tree[anchor], minlength=len(order.roots))
     return Pairs(
         starts=np.concatenate([[0], counts.cumsum()]),
-        provider=provider,
+        provider=provider if len(lent) else ascending(provider),
         indices={name: _inventory_indices(forest, name, rows) for name in classes},
         sharing=np.flatnonzero(is_sharing),
         is_local=not len(lent),

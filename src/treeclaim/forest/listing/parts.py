@@ -11,7 +11,7 @@ from enum import StrEnum
 
 import numpy as np
 
-from treeclaim.forest.table.columns import Integers, Mask, Rows
+from treeclaim.forest.table.columns import Integers, Mask, Rows, ascending
 from treeclaim.forest.table.forest import Forest
 
 
@@ -108,6 +108,7 @@ def copied_parts(
         limit: How many are shown at most.
         among: Of these aggregates alone; None for all.
     """
+    rows = ascending(rows)
     if by is By.TREE:
         return _trees(forest, rows, int(after or 0), limit)
     if by is By.TRAIT:

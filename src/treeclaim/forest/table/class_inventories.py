@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from treeclaim.forest.table.change_log import ChangeLog
-from treeclaim.forest.table.columns import Column, Mask, Rows
+from treeclaim.forest.table.columns import Column, Mask, Rows, ascending
 from treeclaim.model.inventory import MAXIMUM_INTEGER, Inventory
 from treeclaim.model.provider import InventoryRecord
 from treeclaim.model.request import STRICT, Leniency
@@ -105,6 +105,7 @@ class ClassInventories:
         """Append the inventories of ascending rows, all beyond the rows there are."""
         inventories = [record.inventory for record in records]
         self.row.extend(rows)
+        ascending(self.row.values)
         self.total.extend([inventory.total for inventory in inventories])
         self.reserved.extend([inventory.reserved for inventory in inventories])
         self.min_unit.extend([inventory.min_unit for inventory in inventories])
@@ -119,7 +120,7 @@ class ClassInventories:
 
     def begin_with(self, rows: Rows, columns: InventoryColumns, which: Indices) -> None:
         """Take the first inventories, of ascending rows, out of columns."""
-        self.row.extend(rows)
+        self.row.extend(ascending(rows))
         for column, values in (
             (self.total, columns.total),
             (self.reserved, columns.reserved),

@@ -32,6 +32,23 @@ _Array = TypeVar("_Array", bound=npt.NDArray[Any])
 _FIRST_CAPACITY = 64
 
 
+CHECKED = False
+"""Whether arrays that have to ascend are looked at, as all tests do: it takes as long as the work."""
+
+
+def ascending(numbers: _Array) -> _Array:
+    """Return numbers that are searched by halves, or taken for ranges, further down.
+
+    In any other order these would give wrong answers, and perhaps only after some history.
+
+    Raises:
+        ValueError: if they do not ascend, where that is checked.
+    """
+    if CHECKED and bool((numbers[1:] < numbers[:-1]).any()):
+        raise ValueError("these numbers have to ascend")
+    return numbers
+
+
 def read_only(values: _Array) -> _Array:
     """Return an array as others may see it: it shows what is written there, and cannot be written."""
     view = values.view()
@@ -40,9 +57,9 @@ def read_only(values: _Array) -> _Array:
 
 
 def merged(parts: Sequence[Rows]) -> Rows:
-    """Return the distinct numbers of some ascending arrays, ascending."""
+    """Return the distinct numbers of some arrays, ascending."""
     numbers: Rows = np.concatenate(parts)
-    # A stable sort takes ascending runs as they are.
+    # A stable sort takes ascending runs as they are, which most of these are.
     numbers.sort(kind="stable")
     is_new = np.empty(len(numbers), dtype=np.bool_)
     is_new[:1] = True
