@@ -147,9 +147,9 @@ def test_no_more_descriptors(tmp_path):
         give_back()
 
 
-def test_no_more_memory(tmp_path):
+def test_no_memory_for_what_is_large(tmp_path):
     with one_worker(tmp_path) as (_, client, worker):
-        give_back = limit(worker, psutil.RLIMIT_AS, worker.memory_info().vms)
+        give_back = limit(worker, psutil.RLIMIT_AS, worker.memory_info().vms + (16 << 20))
         names = [{"name": str(uuid.uuid4()) + "x" * 150} for _ in range(20_000)]
         for _ in range(3):
             with suppress(httpx.TransportError):
