@@ -17,9 +17,10 @@ import socket
 from http import HTTPStatus
 from typing import cast
 
-from treeclaim.server.bounds import LINGER_BYTES, LINGER_SECONDS
+from treeclaim.server.bounds import LINGER_BYTES, LINGER_SECONDS, SWEEP_SECONDS
 from treeclaim.server.connection.answering import NEVER, Answering
 from treeclaim.server.connection.intake import Intake
+from treeclaim.server.connection.kernel import has_unread
 from treeclaim.server.connection.shared import Shared
 from treeclaim.server.connection.writing import AnswerWriter
 from treeclaim.server.http.refusals import RefusedError
@@ -139,6 +140,9 @@ class Connection(asyncio.BufferedProtocol):
             return
         if self.phase is Phase.WATCHING:
             self._answering.attend()
+        elif self.phase in _BEFORE_ANSWER and self._intake.is_reading and has_unread(self._socket):
+            # They came in time, and have their turn soon.
+            self.deadline = self._in(SWEEP_SECONDS)
         elif self.phase in (Phase.READING, Phase.RECEIVING):
             self._refuse_late()
         elif self.phase is Phase.SENDING and self._writer.has_taken_enough():

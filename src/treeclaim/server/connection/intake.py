@@ -46,6 +46,11 @@ class Intake:
         self._is_paused = False
 
     @property
+    def is_reading(self) -> bool:
+        """Whether what comes is read as soon as it has its turn."""
+        return not self._is_paused
+
+    @property
     def may_have_more(self) -> bool:
         """Whether there is, or may be, something that is not read as a request."""
         return self._is_paused or not self.reader.is_empty or self.reader.dropped is not None

@@ -20,3 +20,12 @@ def unacknowledged(connected: socket.socket) -> int:
     except (OSError, ValueError):
         return 0
     return int(_NUMBER.unpack(answer)[0])
+
+
+def has_unread(connected: socket.socket) -> bool:
+    """Return whether bytes have come that nobody has read."""
+    try:
+        answer = fcntl.ioctl(connected.fileno(), termios.FIONREAD, _NUMBER.pack(0))
+    except (OSError, ValueError):
+        return False
+    return bool(_NUMBER.unpack(answer)[0])
