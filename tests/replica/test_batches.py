@@ -143,7 +143,7 @@ def test_what_was_given_up_in_the_middle_is_not_used_again(store, monkeypatch):
     batches = Batches(store, replica)
     monkeypatch.setattr(budget, "_INTERRUPT_SECONDS", 0.0)
     monkeypatch.setattr(batches_module, "FIRST_PATIENCE", PATIENT)
-    monkeypatch.setattr(batches_module, "SECOND_PATIENCE", PATIENT)
+    monkeypatch.setattr(batches_module, "_PATIENCE", PATIENT)
     # Two groups that compete for a provider: each tree is searched for them.
     groups = tuple(RequestGroup(suffix, {"VCPU": 2}) for suffix in ("_A", "_B"))
     request = replace(wanted(), alternatives=(CandidateRequest(groups),))

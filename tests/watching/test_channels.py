@@ -15,6 +15,7 @@ from treeclaim.model.errors import OverloadedError
 from treeclaim.model.extension.news import EVERYTHING, News, Part, ProviderChange
 from treeclaim.watching import channels
 from treeclaim.watching.channels import Index
+from treeclaim.watching.log import Log
 from treeclaim.watching.texts import Message
 
 WATCHERS, TREES = 1_000, 1_740
@@ -178,3 +179,15 @@ def test_a_channel_keeps_what_some_have_not_heard_and_no_more_than_there_may_be(
     channel.tell(Message(News(AT, {}, catalogue=True), "c"))
     assert (channel.log.first, channel.log.end) == (4, 6)
     assert math.isclose(channel.log.changes, 1)
+
+
+def test_a_log_that_is_shortened_keeps_what_came_last():
+    log = Log()
+    for tree in (trees := uuids(3)):
+        news = News(AT, {tree: change_of(tree)}, catalogue=False)
+        log = log.extended(Message(news, "c"), 0)
+    shorter = log.shortened()
+    assert (shorter.first, shorter.end, shorter.changes) == (2, 3, 1)
+    assert shorter.since(2).news.changes.keys() == {trees[2]}
+    empty = shorter.shortened()
+    assert (empty.first, empty.end, empty.changes) == (3, 3, 0)

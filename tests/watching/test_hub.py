@@ -223,6 +223,38 @@ def test_a_server_that_stops_keeps_no_news_back(store, hub):
     poll.close()
 
 
+def test_what_all_hear_is_one_text_that_the_loop_need_not_write(store, hub):
+    listening.add(store, "tree")
+    for names in (["tree"], None):
+        first, second = (listening.stream(hub, store, names) for _ in range(2))
+        listening.rename(store, "tree")
+        listening.look(hub)
+        (message,) = first._channel.log.entries
+        assert message._document is not None
+        assert first.take() is second.take()
+        first.close()
+        second.close()
+
+
+@pytest.mark.parametrize("module", ["hub", "log"])
+def test_more_than_may_be_kept_is_dropped_and_ends_only_who_reads_slowly(
+    store, hub, module, monkeypatch
+):
+    monkeypatch.setattr(f"treeclaim.watching.{module}._MOST_CHANGES", 3)
+    for number in range(3):
+        listening.add(store, f"host {number}")
+    slow, fast = listening.stream(hub, store), listening.stream(hub, store)
+    poll = LongPoll(hub, math.inf, "the cursor")
+    for number in (0, 1, 2, 0):
+        listening.rename(store, f"host {number}")
+        listening.look(hub)
+        assert listening.told(fast).keys() == {uuid_of(f"host {number}")}
+    assert (slow.take(), slow.is_over) == (None, True)
+    assert b'"cursor":"the cursor"' in poll.take()
+    for watch in (slow, fast, poll):
+        watch.close()
+
+
 def test_who_reads_slowly_hears_of_all_at_once_and_keeps_the_log_as_long_as_that(store, hub):
     names = [listening.add(store, f"host {number}") for number in range(3)]
     slow, fast = listening.stream(hub, store, ["host 0", "host 1"]), listening.stream(hub, store)

@@ -34,7 +34,7 @@ _LONGEST_WAIT = 30.0
 """Seconds that anybody waits for the end of a look: as long as for any turn."""
 
 _MOST_CHANGES = 200_000
-"""Changes in the logs of all channels: some 60 MB, if all watchers stop reading at once."""
+"""Changes in the logs of all channels: some 100 MB, if all watchers stop reading at once."""
 
 
 class Hub:
@@ -211,7 +211,9 @@ class Hub:
         if not news.is_empty:
             told[self._index.everything] = news
         for channel, part in told.items():
-            channel.tell(Message(part, text))
+            message = Message(part, text)
+            message.write()
+            channel.tell(message)
         self._index.follow(news, moves)
         self._drop_too_much()
         return list(told)
@@ -223,5 +225,5 @@ class Hub:
         while held > _MOST_CHANGES:
             longest = max(channels, key=lambda channel: channel.log.changes)
             held -= longest.log.changes
-            # Whoever has been told of all is told of what comes, the others begin again.
-            longest.log = longest.log.emptied()
+            longest.log = longest.log.shortened()
+            held += longest.log.changes

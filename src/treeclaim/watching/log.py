@@ -14,8 +14,8 @@ _MOST_CHANGES = 20_000
 """Changes of providers in all entries: some 6 MB, which the event loop can fold in few milliseconds.
 Whoever reads more slowly than that is told to come again, and then has all at once from the database."""
 
-_MOST_FOLDED_BYTES = 1_000_000
-"""Of texts for those who missed some entries that are kept for others who missed the same."""
+_MOST_FOLDED = 1_000
+"""Changes in all that is kept for others who missed the same entries: some 350 kB."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,9 +63,13 @@ class Log:
         oldest, *rest = self.entries
         return Log(self.first + 1, tuple(rest), self.changes - len(oldest.news.changes))
 
-    def emptied(self) -> "Log":
-        """Return this log without its entries; who has not been told all has to begin again."""
-        return Log(self.end)
+    def shortened(self) -> "Log":
+        """Return this log with its last entry alone, or empty if it has but one.
+
+        Whoever has not been told the others has to begin again.
+        """
+        last = self.entries[1:][-1:]
+        return Log(self.end - len(last), last, sum(len(entry.news.changes) for entry in last))
 
     def broken(self) -> "Log":
         """Return an empty log: every watcher has to begin again."""
@@ -79,12 +83,10 @@ class Log:
         known = self.folded.get(number)
         if known is None:
             known = _as_one(missed)
-            if self._folded_bytes() < _MOST_FOLDED_BYTES:
+            kept = sum(len(message.news.changes) for message in self.folded.values())
+            if kept + len(known.news.changes) <= _MOST_FOLDED:
                 self.folded[number] = known
         return known
-
-    def _folded_bytes(self) -> int:
-        return sum(message.nbytes for message in list(self.folded.values()))
 
 
 def _as_one(entries: Sequence[Message]) -> Message:

@@ -26,6 +26,10 @@ class Message:
         self._document: bytes | None = None
         self._event: bytes | None = None
 
+    def write(self) -> None:
+        """Make the text now, by this thread, so that the event loop need not."""
+        self._document = self.document
+
     @property
     def document(self) -> bytes:
         """Return the news as JSON."""
@@ -43,11 +47,6 @@ class Message:
             cursor = self.cursor.encode("ascii")
             self._event = b"id: %b\nevent: changes\ndata: %b\n\n" % (cursor, self.document)
         return self._event
-
-    @property
-    def nbytes(self) -> int:
-        """Return the bytes of the texts that were made."""
-        return len(self._document or b"") + len(self._event or b"")
 
 
 def nothing_since(cursor: str) -> bytes:
