@@ -92,7 +92,7 @@ def busy(tmp_path, monkeypatch):
             raise AssertionError("a write has used the Forest")
 
         monkeypatch.setattr(Follower, "catch_up", refuse)
-        monkeypatch.setattr(services.replica, "_turn", Gate(0))
+        monkeypatch.setattr(services.replica, "turn", Gate(0))
         statements = []
 
         def note(_connection, _cursor, statement, *_):

@@ -121,7 +121,8 @@ def others_are_answered(place, rounds=ROUNDS):
             found = client.get(f"/allocation_candidates?resources=VCPU:{amount}&limit=5")
             assert found.status_code == 200, found.text
             assert len(found.json()["allocation_requests"]) == 5
-            assert probe.get(f"{place.admin}/live").status_code == 200
+            alive = probe.get(f"{place.admin}/live")
+            assert alive.status_code == 200, alive.text
 
 
 # -- attacks: each a context that lasts as long as the attack, and yields what attackers got -----

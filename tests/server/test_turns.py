@@ -5,6 +5,7 @@ Measured is the loop's thread, for input at its limits and beyond, and the short
 another thread may take the interpreter's lock in the middle, but no time of the processor.
 """
 
+import socket
 import time
 from contextlib import ExitStack, contextmanager, suppress
 
@@ -12,8 +13,15 @@ import pytest
 
 from tests.server.fronts import HELLO, is_closed, receive, running
 from tests.servers import eventually
-from treeclaim.server.bounds import HEAD_BYTES, MOST_HEADERS, TARGET_BYTES, TRAILER_BYTES
+from treeclaim.server.bounds import (
+    EVENTS_AT_ONCE,
+    HEAD_BYTES,
+    MOST_HEADERS,
+    TARGET_BYTES,
+    TRAILER_BYTES,
+)
 from treeclaim.server.processes.listening import allow_most_files
+from treeclaim.server.turns import new_loop
 
 MOST_SECONDS = 0.010
 TRIES = 5
@@ -86,7 +94,7 @@ def ahead(server):
     with server.connect() as client:
         client.sendall(HELLO * 1_000 + HELLO[:-2] + b"Connection: close\r\n\r\n")
         while client.recv(MEGABYTE):
-            pass
+            loop.hurry(answering.fileno())
 
 
 def answer(server):
@@ -185,3 +193,38 @@ def test_where_no_more_may_wait_no_turn_is_long():
                 ahead(server)
             best = min(best, turns.longest)
         assert best <= MOST_SECONDS
+
+
+def test_what_is_urgent_is_looked_at_in_each_turn_whatever_else_is_ready():
+    loop = new_loop()
+    pairs = [socket.socketpair() for _ in range(100)]
+    asked, answering = socket.socketpair()
+    others = 0
+
+    def busy():
+        nonlocal others
+        others += 1
+
+    def urgent():
+        answering.recv(1)
+        loop.stop()
+
+    for number, (_, reading) in enumerate(pairs):
+        loop.add_reader(reading.fileno(), busy)
+        if number == 0:
+            loop.add_reader(answering.fileno(), urgent)
+            loop.hurry(answering.fileno())
+    for writing, _ in pairs:
+        writing.send(b"x")
+    # All others are always ready, and stand before it in the kernel's circle.
+    for _ in range(3):
+        loop.call_soon(loop.stop)
+        loop.run_forever()
+    others = 0
+    asked.send(b"?")
+    loop.run_forever()
+    loop.close()
+    for pair in (*pairs, (asked, answering)):
+        for connection in pair:
+            connection.close()
+    assert others <= 2 * EVENTS_AT_ONCE

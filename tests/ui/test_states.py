@@ -199,4 +199,4 @@ def test_an_address_of_a_tree_that_does_not_exist_says_so(visit, cloud):
     visitor.open("#/tree/00000000-0000-0000-0000-000000000000")
     visitor.see("No such tree")
     visitor.open("#/tree/nonsense")
-    visitor.see("The server refused this")
+    visitor.see("No provider has the uuid nonsense")

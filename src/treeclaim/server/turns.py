@@ -3,7 +3,8 @@
 
 A turn of asyncio's loop attends to all that is ready. Each connection does a bounded piece of work in a
 turn, but a thousand of them would make it long. So a turn looks at few. The kernel hands out those that
-are ready in a circle, so all have their turn.
+are ready in a circle, so all have their turn. What asks whether the loop turns at all is looked at in each
+turn: it must not wait for a circle.
 """
 
 import asyncio
@@ -15,7 +16,20 @@ from treeclaim.server.bounds import EVENTS_AT_ONCE
 
 
 class FewAtOnce(selectors.EpollSelector):
-    """Tells of few files at a time."""
+    """Tells of few files at a time, and of urgent ones besides."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._urgent = select.epoll()
+
+    def hurry(self, number: int) -> None:
+        """Look at a file that is registered for reading in each turn."""
+        self._urgent.register(number, select.EPOLLIN)
+
+    def close(self) -> None:
+        """Close both."""
+        self._urgent.close()
+        super().close()
 
     def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
         """Wait until some are ready; seconds are rounded up to milliseconds, which epoll counts."""
@@ -24,6 +38,8 @@ class FewAtOnce(selectors.EpollSelector):
             ready = self._selector.poll(wait, EVENTS_AT_ONCE)  # type: ignore[attr-defined]
         except InterruptedError:
             return []
+        if len(ready) == EVENTS_AT_ONCE:
+            ready = list({**dict(self._urgent.poll(0)), **dict(ready)}.items())
         keys, found = self.get_map(), []
         for number, events in ready:
             if (key := keys.get(number)) is not None:
@@ -33,6 +49,18 @@ class FewAtOnce(selectors.EpollSelector):
         return found
 
 
-def new_loop() -> asyncio.AbstractEventLoop:
+class ShortTurns(asyncio.SelectorEventLoop):
+    """The event loop of a process that answers requests."""
+
+    def __init__(self) -> None:
+        self._few = FewAtOnce()
+        super().__init__(self._few)
+
+    def hurry(self, number: int) -> None:
+        """Look at a file that has a reader in each turn, whatever else is ready."""
+        self._few.hurry(number)
+
+
+def new_loop() -> ShortTurns:
     """Return the event loop of a process that answers requests."""
-    return asyncio.SelectorEventLoop(FewAtOnce())
+    return ShortTurns()

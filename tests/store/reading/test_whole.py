@@ -32,7 +32,10 @@ def write(store, seed):
     dice = random.Random(seed)
     ids = sorted(dice.sample(range(1, 400), 40))
     # SQLite looks at foreign keys where the service's own connections ask for it.
-    engine = sa.create_engine(store.engine.url)
+    # What the server calls its encoding says nothing of the text.
+    url = store.engine.url
+    utf8 = {"client_encoding": "UTF8"} if url.get_backend_name() == "postgresql" else {}
+    engine = sa.create_engine(url, connect_args=utf8)
     with engine.begin() as connection:
         if connection.dialect.name == "mysql":
             connection.exec_driver_sql("SET SESSION foreign_key_checks = 0")

@@ -9,6 +9,8 @@ import asyncio
 import socket
 from contextlib import suppress
 
+from treeclaim.server.turns import ShortTurns
+
 READY = b"ready"
 """What a process says first, when it answers requests."""
 
@@ -81,7 +83,7 @@ class Pulse:
 
 
 def echo(loop: asyncio.AbstractEventLoop, connection: socket.socket) -> None:
-    """Echo what comes, for as long as a loop runs."""
+    """Echo what comes, for as long as a loop runs, and before what waits in a busy one."""
     connection.setblocking(False)
 
     def hear() -> None:
@@ -95,3 +97,5 @@ def echo(loop: asyncio.AbstractEventLoop, connection: socket.socket) -> None:
             connection.send(data)
 
     loop.add_reader(connection.fileno(), hear)
+    if isinstance(loop, ShortTurns):
+        loop.hurry(connection.fileno())

@@ -108,9 +108,11 @@ class Account:
     def let_yield(self, hold: Hold, is_yielding: bool) -> None:  # noqa: FBT001 - a setter
         """Say that a connection may be told to give up, or may not any more."""
         with self._lock:
-            hold.is_yielding = is_yielding
-            self._yielding_bytes += hold.size if is_yielding else -hold.size
-            self._place(hold)
+            # Another thread may have said it meanwhile.
+            if hold.is_yielding is not is_yielding:
+                hold.is_yielding = is_yielding
+                self._yielding_bytes += hold.size if is_yielding else -hold.size
+                self._place(hold)
 
     def _place(self, hold: Hold) -> None:
         if not hold.is_yielding or hold.size <= self.each:
