@@ -139,9 +139,15 @@ def pytest_collection_modifyitems(config, items):
 
 
 def leave_out_explored_pairs(config, items):
-    """Leave out most pairs of writes while nothing that takes part in them has changed."""
-    pairs = Path(explored.__file__).parent / "pairs"
-    dropped = explored.left_out([item.nodeid for item in items if item.path.parent == pairs])
+    """Leave out most of what is explored at length while nothing that takes part in it has changed."""
+    schedules = Path(explored.__file__).parent
+    dropped = explored.left_out(
+        [
+            item.nodeid
+            for item in items
+            if item.path.is_relative_to(schedules) and item.get_closest_marker("slow")
+        ]
+    )
     config.stash[PAIRS_LEFT_OUT] = len(dropped)
     config.hook.pytest_deselected(items=[item for item in items if item.nodeid in dropped])
     items[:] = [item for item in items if item.nodeid not in dropped]
@@ -179,7 +185,7 @@ def pytest_terminal_summary(terminalreporter, config):
         )
     if pairs := config.stash.get(PAIRS_LEFT_OUT, 0):
         terminalreporter.write_line(
-            f"NOT RUN: {pairs} explorations of pairs of writes. All were explored with this store, so "
+            f"NOT RUN: {pairs} explorations of schedules of writes. All were explored with this store, so "
             f"one of {explored.SHARE} was explored again, another for each commit. All: make test-all."
         )
 
