@@ -7,6 +7,7 @@ another thread may take the interpreter's lock in the middle, but no time of the
 
 import socket
 import time
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager, suppress
 
 import pytest
@@ -196,6 +197,13 @@ def test_where_no_more_may_wait_no_turn_is_long():
 
 
 def test_what_is_urgent_is_looked_at_in_each_turn_whatever_else_is_ready():
+    # In a thread of its own: a browser's loop has this thread's.
+    with ThreadPoolExecutor(1) as pool:
+        assert pool.submit(others_before_an_urgent_one).result() <= 2 * EVENTS_AT_ONCE
+
+
+def others_before_an_urgent_one():
+    """How many others a loop looks at before what is urgent, where a hundred are always ready."""
     loop = new_loop()
     pairs = [socket.socketpair() for _ in range(100)]
     asked, answering = socket.socketpair()
@@ -227,4 +235,4 @@ def test_what_is_urgent_is_looked_at_in_each_turn_whatever_else_is_ready():
     for pair in (*pairs, (asked, answering)):
         for connection in pair:
             connection.close()
-    assert others <= 2 * EVENTS_AT_ONCE
+    return others

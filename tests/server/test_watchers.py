@@ -2,6 +2,7 @@
 """Who looks after the connections that watch: each that is woken, and others between them."""
 
 import asyncio
+from concurrent.futures import ThreadPoolExecutor
 from time import thread_time
 
 from treeclaim.server.sharing.watchers import Watchers
@@ -33,6 +34,12 @@ class Member:
     def drop(self):
         """Close."""
         self.is_dropped = True
+
+
+def in_a_loop(scene):
+    """Run a scene in an event loop of a thread of its own: a browser's has this thread's."""
+    with ThreadPoolExecutor(1) as pool:
+        pool.submit(lambda: asyncio.run(scene())).result()
 
 
 async def settled(members, times):
@@ -70,7 +77,7 @@ def test_a_wake_in_the_middle_of_a_round_reaches_all():
             await asyncio.sleep(0)
         assert set(heard.values()) == {2}
 
-    asyncio.run(scene())
+    in_a_loop(scene)
 
 
 def test_one_that_fails_is_dropped_and_the_others_hear_of_this_and_the_next():
@@ -88,7 +95,7 @@ def test_one_that_fails_is_dropped_and_the_others_hear_of_this_and_the_next():
             assert {member.times for member in members} == {times}
         assert broken.is_dropped
 
-    asyncio.run(scene())
+    in_a_loop(scene)
 
 
 def work_for_a_millisecond(_member):
@@ -111,7 +118,7 @@ def test_a_turn_of_the_loop_ends_after_some_milliseconds_of_work_for_watchers():
         # A millisecond each, and five for all.
         assert max(in_a_turn) <= 6
 
-    asyncio.run(scene())
+    in_a_loop(scene)
 
 
 def test_one_that_is_woken_without_a_pause_keeps_nobody_waiting():
@@ -126,4 +133,4 @@ def test_one_that_is_woken_without_a_pause_keeps_nobody_waiting():
         # The loop has other things to do all along, and gets them done.
         await asyncio.sleep(0)
 
-    asyncio.run(scene())
+    in_a_loop(scene)

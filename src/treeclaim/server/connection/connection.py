@@ -59,6 +59,7 @@ class Connection(asyncio.BufferedProtocol):
         self._writer: AnswerWriter = cast("AnswerWriter", None)
         self._intake: Intake = cast("Intake", None)
         self._answering: Answering = cast("Answering", None)
+        self._is_made = False
 
     def enter(self, phase: Phase, deadline: float) -> None:
         """Begin another phase."""
@@ -90,6 +91,7 @@ class Connection(asyncio.BufferedProtocol):
         self._intake = Intake(front, self, self._socket, made, self.hold)
         self._writer = AnswerWriter(self._socket, made, self.hold, front.loop)
         self._answering = Answering(front, self, self._writer, front.environment_of(made))
+        self._is_made = True
         front.note_made(self)
 
     def get_buffer(self, sizehint: int) -> memoryview:  # noqa: ARG002 - asyncio's
@@ -125,12 +127,15 @@ class Connection(asyncio.BufferedProtocol):
 
     def pause_writing(self) -> None:
         """Note that the client has not taken all that was sent; TLS may cause this as well."""
-        self._writer.is_full = True
+        # TLS says it of its handshake too, before there is a connection.
+        if self._is_made:
+            self._writer.is_full = True
 
     def resume_writing(self) -> None:
         """Note that the client has taken all that was sent."""
-        self._writer.is_full = False
-        self._writer.write_on()
+        if self._is_made:
+            self._writer.is_full = False
+            self._writer.write_on()
 
     # What the table, the account and the list of hangups call.
 
