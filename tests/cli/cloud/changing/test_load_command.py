@@ -147,9 +147,10 @@ def test_a_file_that_is_not_there_has_no_lines(cloud):
 
 
 def interrupted(process):
-    """What a process says on Ctrl-C; pressed again where it was lost.
+    """What a process says on Ctrl-C; pressed again where the first one was lost.
 
-    Python drops an interrupt that comes while it finalizes an object.
+    That was seen once in a run of all on a busy machine, and why is not known. Python drops an
+    interrupt that comes while it finalizes an object, so it may be that.
     """
     process.send_signal(signal.SIGINT)
     try:
