@@ -10,6 +10,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Hashable
+from functools import partial
 from typing import Any
 
 from treeclaim import metrics
@@ -58,8 +59,7 @@ class _Waiter:
 
     def __init__(self, lookup: Lookup, go_on: "_GoOn", is_gone: Callable[[], bool] | None) -> None:
         self.end = time.monotonic() + LONGEST_WAIT
-        self._lookup = lookup
-        self._go_on: _GoOn | None = go_on
+        self._go_on: Callable[[], None] | None = partial(go_on, lookup)
         self._is_gone = is_gone
 
     @property
@@ -67,10 +67,11 @@ class _Waiter:
         return self._go_on is not None and not (self._is_gone is not None and self._is_gone())
 
     def call(self) -> None:
-        go_on, self._go_on = self._go_on, None
+        # It stays in the queue until its end, and must not keep the answer for so long.
+        go_on, self._go_on, self._is_gone = self._go_on, None, None
         if go_on is not None:
             try:
-                go_on(self._lookup)
+                go_on()
             except Exception:  # noqa: BLE001 - the thread that calls has others to call
                 _LOG.exception("A request that waited for a look-up was lost")
 
