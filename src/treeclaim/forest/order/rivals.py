@@ -264,7 +264,7 @@ def _assigned(
     check: Callable[[], None],
 ) -> int | None:
     """Return the same for one partial candidate, exactly; None if they cannot all be served."""
-    left = [at for at, slot in enumerate(rivals.slots) if slot not in filled]
+    left = [index for index, slot in enumerate(rivals.slots) if slot not in filled]
     if not left or not len(market.providers):
         return int(market.claims[left].sum())
     allowed = market.allowed[left]
@@ -278,11 +278,9 @@ def _assigned(
 def _places_of(market: _Market, positions: Choices) -> Iterator[tuple[Positions, Positions]]:
     """Yield the provider of each column, by number, and how many columns before it have the same."""
     providers = market.providers.searchsorted(positions)
-    for at in range(positions.shape[1]):
-        yield (
-            providers[:, at],
-            np.count_nonzero(positions[:, :at] == positions[:, [at]], axis=1),
-        )
+    for column in range(positions.shape[1]):
+        same = positions[:, :column] == positions[:, [column]]
+        yield providers[:, column], np.count_nonzero(same, axis=1)
 
 
 def _all_rivals(problem: Problem) -> list[_Rivals]:
