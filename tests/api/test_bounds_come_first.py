@@ -165,7 +165,8 @@ def test_groups_of_all_queries_are_counted_before_any_is_read(application, monke
     assert not read
 
 
-def test_many_queries_are_read_within_the_deadline(tmp_path, monkeypatch):
+def queries_read(monkeypatch):
+    """A list that gets each query of a body when it is read."""
     read = []
     real = handlers.request_of
 
@@ -174,6 +175,11 @@ def test_many_queries_are_read_within_the_deadline(tmp_path, monkeypatch):
         return real(query, *others)
 
     monkeypatch.setattr(reading, "request_of", noted)
+    return read
+
+
+def test_many_queries_are_read_within_the_deadline(tmp_path, monkeypatch):
+    read = queries_read(monkeypatch)
     hasty = make_application(tmp_path, **{"treeclaim.search_seconds": 0.01})
     queries = [f"{groups(200)}&limit={number + 1}" for number in range(256)]
     for noun, body in (
@@ -188,14 +194,7 @@ def test_many_queries_are_read_within_the_deadline(tmp_path, monkeypatch):
 
 
 def test_a_text_that_stands_there_again_is_read_once(application, monkeypatch):
-    read = []
-    real = handlers.request_of
-
-    def noted(query, *others):
-        read.append(query)
-        return real(query, *others)
-
-    monkeypatch.setattr(reading, "request_of", noted)
+    read = queries_read(monkeypatch)
     content = json.dumps({"alternatives": [groups(40)] * 16}).encode()
     answer = send(application, "POST", "/treeclaim/candidates", body=content, version=VERSION)
     assert answer.status == 200
