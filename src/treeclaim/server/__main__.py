@@ -9,8 +9,7 @@ import sys
 from importlib import import_module
 
 from treeclaim import allocator
-from treeclaim.server.processes.orders import LoadersEnd
-from treeclaim.server.processes.working import saying_that_it_works
+from treeclaim.server.processes.orders import LoadersEnd, saying_that_it_works
 from treeclaim.server.settings import ServerSettings
 
 # What the first process makes of them counts.

@@ -130,7 +130,7 @@ READY_SECONDS = 120.0
 """How long a worker may take until it answers: longer than to load a million providers by itself and than
 to find out that the database is away."""
 
-PULSE_SECONDS = 2.0
+HEARTBEAT_SECONDS = 2.0
 """Within which a worker shows that it does not stand still, or it counts as silent: its loop turns a
 hundred times a second, and probes wait for some seconds."""
 

@@ -22,9 +22,8 @@ from treeclaim.config import Configuration
 from treeclaim.config.connections import ConnectionLimits
 from treeclaim.model.request import CandidateRequest
 from treeclaim.server.front import Front
+from treeclaim.server.processes.heartbeat import BROKEN, READY, CensusClient
 from treeclaim.server.processes.listening import ListenError, admin_socket
-from treeclaim.server.processes.pulse import BROKEN, READY
-from treeclaim.server.processes.questions import Questions
 from treeclaim.server.turns import new_loop
 from treeclaim.store import Store
 
@@ -69,7 +68,7 @@ def serve_beside_workers(
         # The first process has not learned of this one, and has started another by now.
         return
     with closing(Store(configuration.database)) as store:
-        _serve_at(listener, configuration, store, [first_process], Questions(connection).census)
+        _serve_at(listener, configuration, store, [first_process], CensusClient(connection).census)
 
 
 def serve(configuration: Configuration, store: Store) -> None:

@@ -10,10 +10,10 @@ from collections.abc import Coroutine
 from pathlib import Path
 from typing import Any
 
-from treeclaim.server.bounds import END_SECONDS, GRACE_SECONDS, PULSE_SECONDS, READY_SECONDS
-from treeclaim.server.processes.nursery import Nursery
+from treeclaim.server.bounds import END_SECONDS, GRACE_SECONDS, HEARTBEAT_SECONDS, READY_SECONDS
+from treeclaim.server.processes.forking import Forker
+from treeclaim.server.processes.heartbeat import BROKEN, READY, Heartbeat
 from treeclaim.server.processes.orders import Role, connected_sockets
-from treeclaim.server.processes.pulse import BROKEN, READY, Pulse
 from treeclaim.server.processes.reaper import Process
 
 _LOG = logging.getLogger(__name__)
@@ -27,7 +27,7 @@ class Child:
 
     Attributes:
         pid: Its number.
-        born: When it was started, by the monotonic clock.
+        started_at: When it was started, by the monotonic clock.
         is_ready: Whether it answers requests.
         is_broken: Whether it has said that it answers them worse than a former one may.
         connection: To that process.
@@ -35,16 +35,16 @@ class Child:
 
     def __init__(self, process: Process, connection: socket.socket) -> None:
         self.pid = process.pid
-        self.born = process.born
+        self.started_at = process.started_at
         self.is_ready = False
         self.is_broken = False
         self.connection = connection
         self._process = process
-        self._pulse = Pulse(connection)
+        self._heartbeat = Heartbeat(connection)
         self._companion: asyncio.Task[None] | None = None
 
     @classmethod
-    async def spawn(cls, nursery: Nursery, role: Role, listener: socket.socket) -> "Child":
+    async def spawn(cls, forker: Forker, role: Role, listener: socket.socket) -> "Child":
         """Start a process that serves a listening socket.
 
         Raises:
@@ -53,7 +53,7 @@ class Child:
         ours, theirs = connected_sockets()
         ours.setblocking(False)
         try:
-            process = await nursery.bear(role, listener.fileno(), theirs.fileno())
+            process = await forker.fork(role, listener.fileno(), theirs.fileno())
         except BaseException:
             ours.close()
             raise
@@ -67,7 +67,7 @@ class Child:
         One that does neither for long is ended.
         """
         try:
-            word = await self._pulse.first_word(READY_SECONDS)
+            word = await self._heartbeat.first_word(READY_SECONDS)
         except TimeoutError:
             _LOG.error("Process %s is given up: it did not begin to answer", self.pid)
             self._process.send(signal.SIGKILL)
@@ -78,7 +78,7 @@ class Child:
 
     async def answers(self) -> bool:
         """Tell whether it does not stand still."""
-        return await self._pulse.beats(PULSE_SECONDS)
+        return await self._heartbeat.beats(HEARTBEAT_SECONDS)
 
     def accompany(self, work: Coroutine[Any, Any, None]) -> None:
         """Do something with the connection until the process has ended."""
@@ -95,7 +95,7 @@ class Child:
         if self._companion is not None:
             self._companion.cancel()
             await asyncio.gather(self._companion, return_exceptions=True)
-        self._pulse.close()
+        self._heartbeat.close()
         return code
 
     async def stop(self, seconds: float = GRACE_SECONDS + END_SECONDS) -> None:

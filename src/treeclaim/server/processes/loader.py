@@ -43,17 +43,17 @@ from treeclaim.server.processes.checks import (
     require_database,
 )
 from treeclaim.server.processes.orders import (
-    Bear,
-    Born,
     Checked,
+    Fork,
+    Forked,
     Load,
     Loaded,
     LoadersEnd,
     Refused,
     Role,
+    saying_that_it_works,
 )
 from treeclaim.server.processes.worker import Groundwork
-from treeclaim.server.processes.working import saying_that_it_works
 from treeclaim.server.settings import ServerSettings
 
 _LOG = logging.getLogger(__name__)
@@ -129,7 +129,7 @@ def _follow(orders: LoadersEnd, groundwork: Groundwork) -> _Life | None:
                         groundwork = _loaded(groundwork)
                     is_loaded = True
                 orders.tell(Loaded())
-            case Bear(role), descriptors:
+            case Fork(role), descriptors:
                 try:
                     pid = _fork()
                 except CannotForkError as error:
@@ -140,7 +140,7 @@ def _follow(orders: LoadersEnd, groundwork: Groundwork) -> _Life | None:
                     return _life(Role(role), groundwork, descriptors, first_process)
                 for descriptor in descriptors:
                     os.close(descriptor)
-                orders.tell(Born(pid))
+                orders.tell(Forked(pid))
     return None
 
 

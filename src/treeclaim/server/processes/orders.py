@@ -2,18 +2,23 @@
 """What the first process and a loader say to each other: messages over a pair of sockets.
 
 The loader begins with `Checked` or `Refused`. Then the first process gives orders, one at a time, and
-gets one answer to each: `Loaded` or `Born`. Until then it is told now and then that the loader is
+gets one answer to each: `Loaded` or `Forked`. Until then it is told now and then that the loader is
 `Working`: one that says nothing stands still. File descriptors travel with an order. The end of the
 connection is the end of either side.
 """
 
 import json
 import os
+import select
 import socket
-from collections.abc import Mapping, Sequence
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from enum import StrEnum
 from typing import Any
+
+from treeclaim.server.bounds import WORKING_SECONDS
 
 MOST_BYTES = 64 * 1024
 """Longest message: that with all options of logging takes a few KB."""
@@ -34,10 +39,10 @@ class Load:
 
 
 @dataclass(frozen=True, slots=True)
-class Bear:
+class Fork:
     """Order: fork a process.
 
-    It is given its listening socket, and its end of a connection to the first process (`pulse.py`).
+    It is given its listening socket, and its end of a connection to the first process (`heartbeat.py`).
     """
 
     role: str
@@ -76,16 +81,16 @@ class Loaded:
 
 
 @dataclass(frozen=True, slots=True)
-class Born:
+class Forked:
     """A process was forked; its parent is the first process."""
 
     pid: int
 
 
-Message = Load | Bear | Checked | Refused | Working | Loaded | Born
+Message = Load | Fork | Checked | Refused | Working | Loaded | Forked
 
 _KINDS: Mapping[str, type[Message]] = {
-    kind.__name__: kind for kind in (Load, Bear, Checked, Refused, Working, Loaded, Born)
+    kind.__name__: kind for kind in (Load, Fork, Checked, Refused, Working, Loaded, Forked)
 }
 
 
@@ -132,3 +137,31 @@ class LoadersEnd:
     def close(self) -> None:
         """Close it, in a process that is not the loader."""
         self._socket.close()
+
+
+@contextmanager
+def saying_that_it_works(orders: LoadersEnd) -> Iterator[None]:
+    """Say in this block that this process works, and end at once when the first process is gone.
+
+    The first process holds the other end of the standard input, and never writes. The thread that
+    looks at it is gone at the end of the block.
+    """
+    over, end = os.pipe()
+
+    def watch() -> None:
+        poll = select.poll()
+        poll.register(0, select.POLLIN)
+        poll.register(over, select.POLLIN)
+        while not (events := poll.poll(WORKING_SECONDS * 1000)):
+            orders.tell(Working())
+        if any(descriptor == 0 for descriptor, _ in events):
+            os._exit(1)
+
+    thread = threading.Thread(target=watch, name="first process")
+    thread.start()
+    try:
+        yield
+    finally:
+        os.close(end)
+        thread.join()
+        os.close(over)

@@ -17,12 +17,12 @@ class Process:
 
     Attributes:
         pid: Its number, which is no other process's until its end was noted here.
-        born: When it was started, by the monotonic clock.
+        started_at: When it was started, by the monotonic clock.
     """
 
     def __init__(self, pid: int) -> None:
         self.pid = pid
-        self.born = time.monotonic()
+        self.started_at = time.monotonic()
         self._end: asyncio.Future[int] = asyncio.get_running_loop().create_future()
 
     @property

@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The first process: keeps workers running, and replaces them on SIGHUP.
-
-Each place of a worker is a task. A worker that ends is always replaced, after a pause that grows while
-workers die soon after their start. A worker is stopped only when its successor answers requests.
+"""The first process: keeps workers running (`places.py`), and replaces them on SIGHUP.
 
 It imports nothing of the service: a loader checks, loads and forks for it (`loader.py`).
 """
@@ -11,6 +8,7 @@ import asyncio
 import logging
 import os
 import signal
+import socket
 import time
 from contextlib import suppress
 
@@ -19,12 +17,11 @@ from treeclaim.admin.census import Census
 from treeclaim.metrics_folder import provide_folder
 from treeclaim.server.processes.admin_place import AdminPlace
 from treeclaim.server.processes.child import Child
+from treeclaim.server.processes.forking import Forker, NoLoaderError
 from treeclaim.server.processes.listening import allow_most_files, listening_socket
-from treeclaim.server.processes.nursery import NoLoaderError, Nursery
-from treeclaim.server.processes.orders import Checked, Role
-from treeclaim.server.processes.patience import Patience, reason
+from treeclaim.server.processes.orders import Checked
+from treeclaim.server.processes.places import WorkerPlace
 from treeclaim.server.processes.reaper import Reaper
-from treeclaim.server.processes.systemd import notify, reloading
 from treeclaim.server.settings import ServerSettings
 
 _LOG = logging.getLogger(__name__)
@@ -34,18 +31,16 @@ _LOOK_SECONDS = 30.0
 
 
 class Supervisor:
-    """The places of workers."""
+    """The first process: the places of workers and of the admin listener, and who forks for them."""
 
     def __init__(self, settings: ServerSettings) -> None:
         self._settings = settings
-        self._nursery = Nursery(settings, Reaper())
-        self._workers: dict[int, Child] = {}
-        places = range(1, settings.workers + 1)
-        self._turns = {place: asyncio.Lock() for place in places}
-        """Whoever fills a place has its turn, so that no worker is put over another one."""
-        self._ready = {place: asyncio.Event() for place in places}
-        self._admin = AdminPlace(self._nursery, self._census)
-        self._leaving: set[asyncio.Task[None]] = set()
+        self._forker = Forker(settings, Reaper())
+        self._places = [
+            WorkerPlace(number, self._forker, is_only=settings.workers == 1)
+            for number in range(1, settings.workers + 1)
+        ]
+        self._admin = AdminPlace(self._forker, self._census)
         self._stop = asyncio.Event()
         self._reload = asyncio.Event()
 
@@ -66,11 +61,11 @@ class Supervisor:
                 logs.set_up_by(checked.log_options, checked.program)
                 await self._serve(checked)
         finally:
-            self._nursery.close()
+            self._forker.close()
 
     async def _opened(self) -> Checked | None:
         """Start the first loader; return what it has found out, None if told to stop meanwhile."""
-        opening = asyncio.create_task(self._nursery.open())
+        opening = asyncio.create_task(self._forker.open())
         stopped = asyncio.create_task(self._until_stopped())
         await asyncio.wait({opening, stopped}, return_when=asyncio.FIRST_COMPLETED)
         if opening.done():
@@ -84,7 +79,7 @@ class Supervisor:
         self._listener = listening_socket(self._settings)
         self._admin.open(checked.admin)
         # First, as a single worker lets the loader rest.
-        work = [self._admin.keep(), *(self._keep(place) for place in self._turns)]
+        work = [self._admin.keep(), *(place.serve(self._listener) for place in self._places)]
         work += [self._announce(), self._reload_when_told(), self._look_after()]
         tasks = [asyncio.create_task(coroutine) for coroutine in work]
         try:
@@ -105,71 +100,27 @@ class Supervisor:
         await self._stop.wait()
 
     async def _end(self, tasks: list[asyncio.Task[None]]) -> None:
-        notify("STOPPING=1")
+        _notify("STOPPING=1")
         _LOG.info("Stopping")
         # New connections are refused at once instead of waiting while the last workers finish.
         self._listener.close()
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
-        self._nursery.close()
+        self._forker.close()
         if self._settings.unix_socket:
             with suppress(FileNotFoundError):
                 os.unlink(self._settings.unix_socket)  # noqa: PTH108 - quick, nothing else runs
-        await asyncio.gather(*(worker.stop() for worker in self._workers.values()), *self._leaving)
+        await asyncio.gather(*(place.stop() for place in self._places))
         await self._admin.stop()
 
-    async def _keep(self, place: int) -> None:
-        """Keep a worker in a place."""
-        patience = Patience()
-        while True:
-            try:
-                worker = await self._worker_at(place)
-            except NoLoaderError as error:
-                _LOG.error(
-                    "Worker %s cannot start (%s); again in %s s", place, error, patience.pause
-                )
-            else:
-                code = await worker.wait()
-                if self._workers.get(place) is not worker:
-                    continue
-                del self._workers[place]
-                patience.note_life(worker.born)
-                _LOG.error(
-                    "Worker %s ended (%s); the next one starts in %s s",
-                    place,
-                    reason(code),
-                    patience.pause,
-                )
-            await asyncio.sleep(patience.pause)
-            patience.lengthen()
-
-    async def _worker_at(self, place: int) -> Child:
-        """Return the worker in a place; start one if there is none, and wait until it is ready.
-
-        Raises:
-            NoLoaderError: if none can be started now.
-        """
-        async with self._turns[place]:
-            worker = self._workers.get(place)
-            if worker is not None:
-                return worker
-            worker = await Child.spawn(self._nursery, Role.WORKER, self._listener)
-            self._workers[place] = worker
-        if await worker.wait_until_ready():
-            await self._note_ready(place, worker)
-        return worker
-
-    async def _note_ready(self, place: int, worker: Child) -> None:
-        _LOG.info("Worker %s runs as process %s", place, worker.pid)
-        self._ready[place].set()
-        if self._settings.workers == 1:
-            # Nobody is left to share with: its own pages would be for nothing.
-            await self._nursery.rest()
+    @property
+    def _workers(self) -> list[Child]:
+        return [place.child for place in self._places if place.child is not None]
 
     async def _census(self) -> Census:
         """Ask all workers that have begun to answer whether they stand still."""
-        workers = [worker for worker in self._workers.values() if worker.is_ready]
+        workers = [worker for worker in self._workers if worker.is_ready]
         answers = await asyncio.gather(*(worker.answers() for worker in workers))
         by_answer: dict[bool, list[int]] = {True: [], False: []}
         for worker, is_alive in zip(workers, answers, strict=True):
@@ -179,52 +130,27 @@ class Supervisor:
         return Census(by_answer[True], by_answer[False])
 
     async def _announce(self) -> None:
-        for event in self._ready.values():
-            await event.wait()
+        for place in self._places:
+            await place.is_ready.wait()
         _LOG.info("Serving at %s", self._settings.where())
-        notify(f"READY=1\nSTATUS=Serving at {self._settings.where()}")
+        _notify(f"READY=1\nSTATUS=Serving at {self._settings.where()}")
 
     async def _reload_when_told(self) -> None:
         while True:
             await self._reload.wait()
             self._reload.clear()
-            notify(reloading())
+            _notify(_reloading())
             try:
-                checked = await self._nursery.renew()
+                checked = await self._forker.renew()
             except NoLoaderError as error:
                 _LOG.error("Not reloaded: %s", error)
             else:
                 _LOG.info("Reloading")
                 logs.set_up_by(checked.log_options, checked.program)
                 await self._admin.renew(checked.admin)
-                for place in self._turns:
-                    await self._replace(place)
-            notify("READY=1")
-
-    async def _replace(self, place: int) -> None:
-        """Start another worker for a place; the old one goes when that one answers."""
-        async with self._turns[place]:
-            try:
-                successor = await Child.spawn(self._nursery, Role.WORKER, self._listener)
-            except NoLoaderError as error:
-                _LOG.error("Worker %s is not replaced: %s", place, error)
-                return
-            try:
-                is_ready = await successor.wait_until_ready()
-            except asyncio.CancelledError:
-                await successor.stop()
-                raise
-            if not is_ready:
-                _LOG.error("Worker %s is not replaced: its successor ended", place)
-                return
-            former = self._workers.get(place)
-            self._workers[place] = successor
-        await self._note_ready(place, successor)
-        if former is not None:
-            _LOG.info("Stopping old worker %s, process %s", place, former.pid)
-            leaving = asyncio.create_task(former.stop())
-            self._leaving.add(leaving)
-            leaving.add_done_callback(self._leaving.discard)
+                for place in self._places:
+                    await place.replace()
+            _notify("READY=1")
 
     async def _look_after(self) -> None:
         """Replace workers that are too old or too large."""
@@ -233,11 +159,14 @@ class Supervisor:
             return await asyncio.Event().wait()  # type: ignore[return-value]
         while True:
             await asyncio.sleep(_LOOK_SECONDS)
-            for place, worker in list(self._workers.items()):
-                is_old = lifetime is not None and time.monotonic() - worker.born > lifetime
+            for place in self._places:
+                worker = place.child
+                if worker is None:
+                    continue
+                is_old = lifetime is not None and time.monotonic() - worker.started_at > lifetime
                 if is_old or (memory is not None and worker.memory() > memory):
-                    _LOG.info("Worker %s has become too %s", place, "old" if is_old else "large")
-                    await self._replace(place)
+                    _LOG.info("%s has become too %s", place.name, "old" if is_old else "large")
+                    await place.replace()
 
 
 def supervise(settings: ServerSettings) -> None:
@@ -254,3 +183,24 @@ def supervise(settings: ServerSettings) -> None:
         await Supervisor(settings).run()
 
     asyncio.run(run())
+
+
+def _notify(state: str) -> None:
+    """Send a state such as READY=1 to systemd (sd_notify(3)); without NOTIFY_SOCKET, or if nobody listens, do nothing."""
+    address = os.environ.get("NOTIFY_SOCKET", "")
+    if not address.startswith(("/", "@")):
+        return
+    if address.startswith("@"):
+        address = "\0" + address[1:]
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_CLOEXEC) as sender:
+        sender.setblocking(False)
+        try:
+            sender.sendto(state.encode(), address)
+        except OSError:
+            # A watcher that is away must not stop the service.
+            return
+
+
+def _reloading() -> str:
+    """Return the state of a reload; systemd requires the time in it."""
+    return f"RELOADING=1\nMONOTONIC_USEC={time.monotonic_ns() // 1000}"

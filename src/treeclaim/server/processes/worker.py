@@ -21,8 +21,8 @@ from treeclaim.model.errors import StoreUnavailableError
 from treeclaim.replica import Picture
 from treeclaim.server.bounds import END_SECONDS, GRACE_SECONDS, SPARE_FILES, TLS_CONNECTIONS
 from treeclaim.server.front import Front
+from treeclaim.server.processes.heartbeat import READY, echo
 from treeclaim.server.processes.listening import allow_most_files, tls_context
-from treeclaim.server.processes.pulse import READY, echo
 from treeclaim.server.settings import ServerSettings
 from treeclaim.server.turns import new_loop
 

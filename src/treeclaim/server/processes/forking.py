@@ -13,9 +13,9 @@ from contextlib import suppress
 from treeclaim.server.bounds import LOADER_SECONDS, LOADERS, SILENCE_SECONDS
 from treeclaim.server.processes.orders import (
     MOST_BYTES,
-    Bear,
-    Born,
     Checked,
+    Fork,
+    Forked,
     Load,
     Message,
     Refused,
@@ -88,7 +88,7 @@ class Loader:
     @property
     def is_usable(self) -> bool:
         """Tell whether it runs and is young enough."""
-        age = time.monotonic() - self._process.born
+        age = time.monotonic() - self._process.started_at
         return not self._process.has_ended and age < LOADER_SECONDS
 
     async def load(self) -> None:
@@ -102,15 +102,15 @@ class Loader:
             await _answer(self._connection)
             self._is_loaded = True
 
-    async def bear(self, role: Role, *descriptors: int) -> int:
+    async def fork(self, role: Role, *descriptors: int) -> int:
         """Let it fork a process; return the number.
 
         Raises:
             NoLoaderError: if it has ended, or stands still.
         """
-        self._order(Bear(role), *descriptors)
+        self._order(Fork(role), *descriptors)
         answer = await _answer(self._connection)
-        if isinstance(answer, Born):
+        if isinstance(answer, Forked):
             return answer.pid
         raise NoLoaderError(
             answer.why if isinstance(answer, Refused) else "no process was started"
@@ -166,8 +166,8 @@ async def _message(connection: socket.socket) -> Message:
     return unpacked(data)
 
 
-class Nursery:
-    """Bears processes by the loader of the time."""
+class Forker:
+    """Forks processes by the loader of the time."""
 
     def __init__(self, settings: ServerSettings, reaper: Reaper) -> None:
         self._settings = settings
@@ -189,19 +189,19 @@ class Nursery:
     async def renew(self) -> Checked:
         """Replace the loader by one with new code, configuration and inventory.
 
-        The former one bears processes until then, and also if this fails.
+        The former one forks processes until then, and also if this fails.
 
         Raises:
             NoLoaderError: if the new one refuses, or ends.
         """
         loader = await self._started(is_loaded=True)
-        # A process that is being born comes from one of the two, not from a loader that ends meanwhile.
+        # A process that is being forked comes from one of the two, not from a loader that ends meanwhile.
         async with self._turn:
             self.close()
             self._loader = loader
         return loader.checked
 
-    async def bear(self, role: Role, *descriptors: int) -> Process:
+    async def fork(self, role: Role, *descriptors: int) -> Process:
         """Fork a process, one at a time.
 
         Args:
@@ -218,7 +218,7 @@ class Nursery:
                     # Liveness is told while a large inventory is loaded.
                     await loader.load()
                 self._reaper.expect()
-                return self._reaper.adopt(await loader.bear(role, *descriptors))
+                return self._reaper.adopt(await loader.fork(role, *descriptors))
             except BaseException:
                 # Whoever was cancelled has left an answer that is not read.
                 self.close()

@@ -2,13 +2,21 @@
 """Whether a process still turns its event loop: it echoes what it is sent.
 
 A process that was stopped, or whose loop hangs, echoes nothing. It answers no request either, though the
-kernel accepts connections for it.
+kernel accepts connections for it. The admin listener, which tells that to probes, asks the first process,
+which asks all workers.
 """
 
 import asyncio
+import json
 import socket
+import threading
+import time
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
+from dataclasses import asdict
 
+from treeclaim.admin.census import Census
+from treeclaim.server.bounds import HEARTBEAT_SECONDS
 from treeclaim.server.turns import ShortTurns
 
 READY = b"ready"
@@ -20,8 +28,14 @@ BROKEN = b"broken"
 _BEAT = b"?"
 _MOST_BYTES = 64
 
+_LONGEST_CENSUS = 64 * 1024
+"""Bytes of an answer about some thousand workers."""
 
-class Pulse:
+_MARGIN_SECONDS = 1.0
+"""What the first process may take besides."""
+
+
+class Heartbeat:
     """The first process' end of the connection to another one."""
 
     def __init__(self, connection: socket.socket) -> None:
@@ -99,3 +113,57 @@ def echo(loop: asyncio.AbstractEventLoop, connection: socket.socket) -> None:
     loop.add_reader(connection.fileno(), hear)
     if isinstance(loop, ShortTurns):
         loop.hurry(connection.fileno())
+
+
+class CensusClient:
+    """The admin listener's end of the connection to the first process."""
+
+    def __init__(self, connection: socket.socket) -> None:
+        self._connection = connection
+        self._connection.settimeout(HEARTBEAT_SECONDS + _MARGIN_SECONDS)
+        self._turn = threading.Lock()
+        self._number = 0
+        self._answered_at = -1.0
+        self._latest: Census | None = None
+
+    def census(self) -> Census | None:
+        """Return which workers answer; None if the first process does not tell."""
+        came = time.monotonic()
+        # Whoever was before in the queue waits for two answers at most, as all others share the second.
+        if not self._turn.acquire(timeout=2 * (HEARTBEAT_SECONDS + _MARGIN_SECONDS)):
+            return None
+        try:
+            if self._answered_at < came:
+                asked_at = time.monotonic()
+                self._latest = self._asked()
+                self._answered_at = asked_at
+            return self._latest
+        finally:
+            self._turn.release()
+
+    def _asked(self) -> Census | None:
+        self._number += 1
+        try:
+            self._connection.send(str(self._number).encode())
+            while data := self._connection.recv(_LONGEST_CENSUS):
+                number, told = json.loads(data)
+                # What was asked before may be answered only now.
+                if number == self._number:
+                    return Census(**told)
+        except OSError:
+            return None
+        return None
+
+
+async def serve_census(connection: socket.socket, census: Callable[[], Awaitable[Census]]) -> None:
+    """Answer an admin listener until it ends."""
+    loop = asyncio.get_running_loop()
+    while True:
+        data = b""
+        with suppress(OSError):
+            data = await loop.sock_recv(connection, _LONGEST_CENSUS)
+        if not data:
+            return
+        answer = json.dumps([int(data), asdict(await census())]).encode()
+        with suppress(OSError):
+            await loop.sock_sendall(connection, answer)

@@ -1,0 +1,171 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Places in which a process is kept running.
+
+A process that ends is always replaced, after a pause that grows while processes die soon after their
+start. One that works is stopped only when its successor answers requests.
+"""
+
+import asyncio
+import logging
+import signal
+import socket
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Coroutine
+from typing import Any
+
+from treeclaim.server.processes.child import Child
+from treeclaim.server.processes.forking import Forker, NoLoaderError
+from treeclaim.server.processes.orders import Role
+
+_LOG = logging.getLogger(__name__)
+
+_FIRST_PAUSE = 0.25
+"""Seconds before the second of two processes that died young is replaced; it doubles each time."""
+
+_LONGEST_PAUSE = 5.0
+"""Longest pause: the service comes back soon after the cause is gone."""
+
+_YOUNG = 30.0
+"""Seconds; a process that lived longer is replaced at once."""
+
+
+class Place(ABC):
+    """A place for one process.
+
+    Attributes:
+        name: What log lines call the process.
+        child: The process there; None before the first, and between one and the next.
+    """
+
+    def __init__(self, name: str, role: Role, forker: Forker) -> None:
+        """Begin without a process."""
+        self.name = name
+        self.child: Child | None = None
+        self._role = role
+        self._forker = forker
+        self._turn = asyncio.Lock()
+        """Whoever fills the place has its turn, so that no process is put over another one."""
+        self._pause = 0.0
+        self._background: set[asyncio.Future[Any]] = set()
+
+    async def keep(self) -> None:
+        """Keep a process in the place."""
+        while True:
+            try:
+                child = await self._filled()
+            except NoLoaderError as error:
+                _LOG.error("%s cannot start (%s); again in %s s", self.name, error, self._pause)
+            else:
+                code = await child.wait()
+                if self.child is not child:
+                    continue
+                self.child = None
+                if time.monotonic() - child.started_at > _YOUNG:
+                    self._pause = 0.0
+                _LOG.error(
+                    "%s ended (%s); the next one starts in %s s",
+                    self.name,
+                    _reason(code),
+                    self._pause,
+                )
+            await asyncio.sleep(self._pause)
+            self._pause = min(max(2 * self._pause, _FIRST_PAUSE), _LONGEST_PAUSE)
+
+    @abstractmethod
+    async def _filled(self) -> Child:
+        """Return the process in the place; start one if there is none.
+
+        Raises:
+            NoLoaderError: if none can be started now.
+        """
+
+    async def _spawned(self, listener: socket.socket) -> Child:
+        return await Child.spawn(self._forker, self._role, listener)
+
+    def _do(self, work: Coroutine[Any, Any, None]) -> None:
+        """Do something that nobody waits for."""
+        task = asyncio.ensure_future(work)
+        self._background.add(task)
+        task.add_done_callback(self._background.discard)
+
+
+class WorkerPlace(Place):
+    """The place of a worker.
+
+    Attributes:
+        is_ready: Set as soon as a worker has answered requests here.
+    """
+
+    def __init__(self, number: int, forker: Forker, *, is_only: bool) -> None:
+        """Begin without a worker.
+
+        Args:
+            number: Of the place.
+            forker: Starts workers.
+            is_only: Whether there are no other places.
+        """
+        super().__init__(f"Worker {number}", Role.WORKER, forker)
+        self.is_ready = asyncio.Event()
+        self._number = number
+        self._is_only = is_only
+        self._listener: socket.socket | None = None
+
+    async def serve(self, listener: socket.socket) -> None:
+        """Keep a worker that serves a listening socket."""
+        self._listener = listener
+        await self.keep()
+
+    async def _filled(self) -> Child:
+        async with self._turn:
+            if self.child is not None:
+                return self.child
+            worker = self.child = await self._started()
+        if await worker.wait_until_ready():
+            await self._note_ready(worker)
+        return worker
+
+    async def _started(self) -> Child:
+        if self._listener is None:
+            raise NoLoaderError("it has no address")
+        return await self._spawned(self._listener)
+
+    async def _note_ready(self, worker: Child) -> None:
+        _LOG.info("%s runs as process %s", self.name, worker.pid)
+        self.is_ready.set()
+        if self._is_only:
+            # Nobody is left to share with: its own pages would be for nothing.
+            await self._forker.rest()
+
+    async def replace(self) -> None:
+        """Start another worker; the former one goes when that one answers."""
+        async with self._turn:
+            try:
+                successor = await self._started()
+            except NoLoaderError as error:
+                _LOG.error("%s is not replaced: %s", self.name, error)
+                return
+            try:
+                is_ready = await successor.wait_until_ready()
+            except asyncio.CancelledError:
+                await successor.stop()
+                raise
+            if not is_ready:
+                _LOG.error("%s is not replaced: its successor ended", self.name)
+                return
+            former, self.child = self.child, successor
+        await self._note_ready(successor)
+        if former is not None:
+            _LOG.info("Stopping old worker %s, process %s", self._number, former.pid)
+            self._do(former.stop())
+
+    async def stop(self) -> None:
+        """Stop the worker, and wait for those that were replaced."""
+        if self.child is not None:
+            self._do(self.child.stop())
+        await asyncio.gather(*self._background)
+
+
+def _reason(code: int) -> str:
+    """Say why a process has ended."""
+    return f"signal {signal.Signals(-code).name}" if code < 0 else f"status {code}"
