@@ -141,8 +141,8 @@ def _check_tls(options: argparse.Namespace) -> None:
 
 def _serve(settings: ServerSettings) -> None:
     # Importing the server takes a while, and no other command needs it.
-    from treeclaim.server.processes.listening import ListenError  # noqa: PLC0415
     from treeclaim.server.processes.forking import NoLoaderError  # noqa: PLC0415
+    from treeclaim.server.processes.listening import ListenError  # noqa: PLC0415
     from treeclaim.server.processes.supervisor import supervise  # noqa: PLC0415
 
     try:
