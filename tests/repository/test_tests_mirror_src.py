@@ -27,12 +27,9 @@ CROSSCUTTING = {
 
 
 ELSEWHERE = {
-    "api/description": "api/resources/service/test_openapi.py",
     "api/protocol/callers": "api/protocol/policy/test_policy.py",
-    "api/protocol/operations": "api/resources/service/test_openapi.py",
-    "api/resources/aggregates": "conformance/gabbits/aggregates.yaml",
+    "api/protocol/operations": "api/description/test_openapi.py",
     "api/resources/allocations": "conformance/gabbits/allocations.yaml",
-    "api/resources/classes": "conformance/gabbits/resource-classes.yaml",
     "api/resources/extension/audit": "api/resources/extension/test_audit.py",
     "api/resources/extension/batches": "api/resources/extension/test_batches.py",
     "api/resources/extension/changes": "api/resources/extension/test_watching.py",
@@ -41,8 +38,6 @@ ELSEWHERE = {
     "api/resources/extension/totals": "api/resources/extension/test_totals.py",
     "api/resources/inventories": "conformance/gabbits/inventories.yaml",
     "api/resources/reshaper": "conformance/gabbits/reshaper.yaml",
-    "api/resources/traits": "conformance/gabbits/traits.yaml",
-    "api/resources/usages": "conformance/gabbits/usages.yaml",
     "client/copying": "client/test_copy.py",
     "client/loading": "client/test_load.py",
     "client/requests": "client/test_flavors.py",

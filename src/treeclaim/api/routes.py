@@ -6,18 +6,14 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from treeclaim.api.protocol.operations import Operation
-from treeclaim.api.resources.aggregates import operations as aggregates
+from treeclaim.api.resources import aggregates, classes, service, traits, usages
 from treeclaim.api.resources.allocations import operations as allocations
 from treeclaim.api.resources.candidates import operations as candidates
-from treeclaim.api.resources.classes import operations as classes
 from treeclaim.api.resources.extension import operations as extension
 from treeclaim.api.resources.inventories import operations as inventories
 from treeclaim.api.resources.placing import operations as placing
 from treeclaim.api.resources.providers import operations as providers
 from treeclaim.api.resources.reshaper import operations as reshaper
-from treeclaim.api.resources.service import operations as service
-from treeclaim.api.resources.traits import operations as traits
-from treeclaim.api.resources.usages import operations as usages
 
 OPERATIONS: tuple[Operation, ...] = (
     *service.OPERATIONS,

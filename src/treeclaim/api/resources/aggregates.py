@@ -1,16 +1,29 @@
 # SPDX-License-Identifier: Apache-2.0
-"""/resource_providers/{uuid}/aggregates (contract page 40)."""
+"""Aggregates of a provider (contract page 40)."""
 
 from collections.abc import Sequence
 from http import HTTPStatus
 
 from treeclaim.api.protocol.errors import ApiError, api_error
-from treeclaim.api.protocol.operations import Call, Reply
+from treeclaim.api.protocol.operations import Answer, Call, Operation, Reply, Versioned
+from treeclaim.api.protocol.request.schemas import GENERATION, STRINGS, UUID, record
+from treeclaim.api.protocol.request.wording import Schema
 from treeclaim.api.protocol.timestamps import now
 from treeclaim.api.resources.providers.rows import json_for_provider, require_row
 from treeclaim.model.errors import ProviderGenerationConflictError
-from treeclaim.model.microversions import Feature
+from treeclaim.model.microversions import Feature, Version
 from treeclaim.store.operations.providers import aggregates as store
+
+AGGREGATES = Answer(body=record({"aggregates": STRINGS} | GENERATION))
+"""The aggregates of a provider."""
+
+
+def aggregates(version: Version) -> Schema:
+    """Return the schema of PUT /resource_providers/{uuid}/aggregates."""
+    uuids: Schema = {"type": "array", "items": UUID, "uniqueItems": True}
+    if not version.has(Feature.AGGREGATE_GENERATION):
+        return uuids
+    return record({"aggregates": uuids} | GENERATION)
 
 
 def list_aggregates(call: Call) -> Reply:
@@ -45,3 +58,29 @@ def _shown(call: Call, aggregates: Sequence[str], generation: int) -> Reply:
     if call.has(Feature.AGGREGATE_GENERATION):
         body["resource_provider_generation"] = generation
     return Reply(body=body, modified_at=now())
+
+
+_PATH = "/resource_providers/{uuid}/aggregates"
+
+OPERATIONS = (
+    Operation(
+        "GET",
+        _PATH,
+        list_aggregates,
+        policy="placement:resource_providers:aggregates:list",
+        summary="Show the aggregates of a resource provider.",
+        answers=(AGGREGATES,),
+        since=Feature.AGGREGATES,
+        checks_accept=True,
+    ),
+    Operation(
+        "PUT",
+        _PATH,
+        replace_aggregates,
+        policy="placement:resource_providers:aggregates:update",
+        summary="Replace the aggregates of a resource provider.",
+        answers=(AGGREGATES,),
+        since=Feature.AGGREGATES,
+        body=Versioned(aggregates),
+    ),
+)

@@ -1,20 +1,67 @@
 # SPDX-License-Identifier: Apache-2.0
-"""/traits and /resource_providers/{uuid}/traits (contract page 50)."""
+"""Traits (contract page 50)."""
 
 from http import HTTPStatus
 
 from treeclaim.api.protocol.errors import ApiError, api_error, bad_request
-from treeclaim.api.protocol.operations import Call, Reply
+from treeclaim.api.protocol.operations import (
+    EMPTY,
+    Answer,
+    Call,
+    Forms,
+    Operation,
+    Reply,
+    Versioned,
+)
+from treeclaim.api.protocol.request.patterns import text
+from treeclaim.api.protocol.request.schemas import (
+    CUSTOM_NAME,
+    GENERATION,
+    SHORT_TEXT,
+    STRING,
+    STRINGS,
+    record,
+)
 from treeclaim.api.protocol.request.validation import require_query
+from treeclaim.api.protocol.request.wording import Schema
 from treeclaim.api.protocol.texts import quoted
 from treeclaim.api.protocol.timestamps import now
 from treeclaim.api.resources.providers.rows import require_row
-from treeclaim.api.resources.traits.schemas import QUERY
 from treeclaim.model.catalogue import Catalogue
 from treeclaim.model.errors import ProviderGenerationConflictError, TraitsNotFoundError
+from treeclaim.model.microversions import Feature, Version
 from treeclaim.model.names import is_custom_name
 from treeclaim.store.operations.catalogue import traits as store
 from treeclaim.store.operations.providers import traits as provider_traits
+
+TRAITS = Answer(body=record({"traits": STRINGS}))
+"""Names of traits."""
+
+PROVIDER_TRAITS = Answer(body=record({"traits": STRINGS} | GENERATION))
+"""The traits of a provider."""
+
+FOUND = Answer(HTTPStatus.NO_CONTENT)
+"""The trait exists."""
+
+CREATED = Answer(HTTPStatus.CREATED, located=True)
+"""A trait was created."""
+
+EXISTED = Answer(HTTPStatus.NO_CONTENT, located=True)
+"""The trait was there."""
+
+
+def replaced_traits(_version: Version) -> Schema:
+    """Return the schema of PUT /resource_providers/{uuid}/traits."""
+    return record({"traits": {"type": "array", "items": SHORT_TEXT}} | GENERATION)
+
+
+def trait_query(_version: Version) -> Schema:
+    """Return the schema of the query of GET /traits."""
+    return record({}, {"name": STRING, "associated": STRING})
+
+
+QUERY = Versioned(trait_query)
+"""The query of GET /traits."""
 
 
 def list_traits(call: Call) -> Reply:
@@ -139,3 +186,90 @@ def clear_provider_traits(call: Call) -> Reply:
     """Remove all traits of a provider (section 8)."""
     call.services.store.write(provider_traits.clear, call.arguments["uuid"])
     return Reply(HTTPStatus.NO_CONTENT)
+
+
+_OF_PROVIDER = "/resource_providers/{uuid}/traits"
+
+OPERATIONS = (
+    Operation(
+        "GET",
+        "/traits",
+        list_traits,
+        policy="placement:traits:list",
+        summary="List traits.",
+        answers=(TRAITS,),
+        since=Feature.TRAITS,
+        gate_first=True,
+        query=QUERY,
+        forms=Forms(
+            query={
+                "name": {"type": "string", "pattern": ":"},
+                "associated": text("([Tt][Rr][Uu][Ee]|[Ff][Aa][Ll][Ss][Ee])"),
+            }
+        ),
+        checks_accept=True,
+    ),
+    Operation(
+        "GET",
+        "/traits/{name}",
+        show_trait,
+        policy="placement:traits:show",
+        summary="Tell whether a trait exists.",
+        answers=(FOUND,),
+        since=Feature.TRAITS,
+        gate_first=True,
+    ),
+    Operation(
+        "PUT",
+        "/traits/{name}",
+        ensure_trait,
+        policy="placement:traits:update",
+        summary="Create a custom trait if it does not exist.",
+        forms=Forms(path={"name": CUSTOM_NAME}),
+        answers=(CREATED, EXISTED),
+        since=Feature.TRAITS,
+        gate_first=True,
+    ),
+    Operation(
+        "DELETE",
+        "/traits/{name}",
+        delete_trait,
+        policy="placement:traits:delete",
+        summary="Delete a custom trait.",
+        answers=(EMPTY,),
+        since=Feature.TRAITS,
+        gate_first=True,
+    ),
+    Operation(
+        "GET",
+        _OF_PROVIDER,
+        list_provider_traits,
+        policy="placement:resource_providers:traits:list",
+        summary="Show the traits of a resource provider.",
+        answers=(PROVIDER_TRAITS,),
+        since=Feature.TRAITS,
+        gate_first=True,
+        checks_accept=True,
+    ),
+    Operation(
+        "PUT",
+        _OF_PROVIDER,
+        replace_provider_traits,
+        policy="placement:resource_providers:traits:update",
+        summary="Replace the traits of a resource provider.",
+        answers=(PROVIDER_TRAITS,),
+        since=Feature.TRAITS,
+        gate_first=True,
+        body=Versioned(replaced_traits),
+    ),
+    Operation(
+        "DELETE",
+        _OF_PROVIDER,
+        clear_provider_traits,
+        policy="placement:resource_providers:traits:delete",
+        summary="Remove all traits of a resource provider.",
+        answers=(EMPTY,),
+        since=Feature.TRAITS,
+        gate_first=True,
+    ),
+)

@@ -1,21 +1,50 @@
 # SPDX-License-Identifier: Apache-2.0
-"""/resource_classes (contract page 60)."""
+"""Resource classes (contract page 60)."""
 
 from http import HTTPStatus
 from typing import Any
 
 from treeclaim.api.protocol.errors import ApiError, api_error
-from treeclaim.api.protocol.operations import Call, Reply
+from treeclaim.api.protocol.operations import (
+    EMPTY,
+    Answer,
+    Call,
+    Forms,
+    Operation,
+    Reply,
+    Versioned,
+)
+from treeclaim.api.protocol.request.schemas import CUSTOM_NAME, LINKS, STRING, record
 from treeclaim.api.protocol.request.validation import Checker, require_body
+from treeclaim.api.protocol.request.wording import Schema
 from treeclaim.api.protocol.timestamps import now
-from treeclaim.api.resources.classes.schemas import resource_class
 from treeclaim.model.errors import (
     ResourceClassExistsError,
     ResourceClassInUseError,
     StandardResourceClassError,
 )
-from treeclaim.model.microversions import MAXIMUM, Feature
+from treeclaim.model.microversions import MAXIMUM, Feature, Version
 from treeclaim.store.operations.catalogue import resource_classes as store
+
+_CLASS = record({"name": STRING, "links": LINKS})
+
+CLASS = Answer(body=_CLASS)
+"""A resource class."""
+
+CLASSES = Answer(body=record({"resource_classes": {"type": "array", "items": _CLASS}}))
+"""All resource classes."""
+
+CREATED = Answer(HTTPStatus.CREATED, dated=False, located=True)
+"""A class was created."""
+
+EXISTED = Answer(HTTPStatus.NO_CONTENT, dated=False, located=True)
+"""The class was there."""
+
+
+def resource_class(_version: Version) -> Schema:
+    """Return the schema of POST /resource_classes, and of the renaming PUT."""
+    return record({"name": CUSTOM_NAME})
+
 
 _NAME = Checker(resource_class(MAXIMUM))
 
@@ -105,3 +134,65 @@ def delete_class(call: Call) -> Reply:
     except ResourceClassInUseError as error:
         raise api_error(error, prefix="Error in delete resource class: ") from error
     return Reply(HTTPStatus.NO_CONTENT)
+
+
+_PATH = "/resource_classes/{name}"
+
+OPERATIONS = (
+    Operation(
+        "GET",
+        "/resource_classes",
+        list_classes,
+        policy="placement:resource_classes:list",
+        summary="List resource classes.",
+        answers=(CLASSES,),
+        since=Feature.RESOURCE_CLASSES,
+        gate_first=True,
+        checks_accept=True,
+    ),
+    Operation(
+        "POST",
+        "/resource_classes",
+        create_class,
+        policy="placement:resource_classes:create",
+        summary="Create a custom resource class.",
+        answers=(CREATED,),
+        since=Feature.RESOURCE_CLASSES,
+        gate_first=True,
+        body=Versioned(resource_class),
+    ),
+    Operation(
+        "GET",
+        _PATH,
+        show_class,
+        policy="placement:resource_classes:show",
+        summary="Show a resource class.",
+        answers=(CLASS,),
+        since=Feature.RESOURCE_CLASSES,
+        gate_first=True,
+        checks_accept=True,
+    ),
+    Operation(
+        "PUT",
+        _PATH,
+        put_class,
+        policy="placement:resource_classes:update",
+        summary="Create a custom resource class if it does not exist (below 1.7: rename it).",
+        answers=(CREATED, EXISTED),
+        since=Feature.RESOURCE_CLASSES,
+        gate_first=True,
+        body=Versioned(resource_class),
+        forms=Forms(path={"name": CUSTOM_NAME}),
+        body_until=Feature.ENSURE_RESOURCE_CLASS,
+    ),
+    Operation(
+        "DELETE",
+        _PATH,
+        delete_class,
+        policy="placement:resource_classes:delete",
+        summary="Delete a custom resource class.",
+        answers=(EMPTY,),
+        since=Feature.RESOURCE_CLASSES,
+        gate_first=True,
+    ),
+)

@@ -1,19 +1,40 @@
 # SPDX-License-Identifier: Apache-2.0
-"""/usages and /resource_providers/{uuid}/usages (contract page 80)."""
+"""Usages (contract page 80)."""
 
 from collections import Counter
 from collections.abc import Iterable
 from typing import Any
 
-from treeclaim.api.protocol.operations import Call, Reply
+from treeclaim.api.protocol.operations import Answer, Call, Operation, Reply, Versioned
+from treeclaim.api.protocol.request.schemas import AMOUNTS, GENERATION, SHORT_TEXT, mapping, record
 from treeclaim.api.protocol.request.validation import require_query
+from treeclaim.api.protocol.request.wording import Schema
 from treeclaim.api.protocol.timestamps import now
 from treeclaim.api.resources.providers.rows import require_row
-from treeclaim.api.resources.usages.schemas import QUERY
 from treeclaim.model.claim import UsageGroup
-from treeclaim.model.microversions import Feature
+from treeclaim.model.microversions import Feature, Version
 from treeclaim.model.names import UNKNOWN_TYPE
 from treeclaim.store.reading import usages as store
+
+PROVIDER = Answer(body=record(GENERATION | {"usages": AMOUNTS}))
+"""How much of each inventory of a provider is used."""
+
+PROJECT = Answer(body=record({"usages": mapping(".*", AMOUNTS)}))
+"""What the consumers of a project hold, by their type."""
+
+
+def usage_query(version: Version) -> Schema:
+    """Return the schema of the query of GET /usages."""
+    optional = {"user_id": SHORT_TEXT}
+    if version.has(Feature.CONSUMER_TYPES):
+        pattern = "^[A-Z0-9_]+$|^all|^unknown$"
+        optional["consumer_type"] = {"type": "string", "pattern": pattern} | SHORT_TEXT
+    return record({"project_id": SHORT_TEXT}, optional)
+
+
+QUERY = Versioned(usage_query)
+"""The query of GET /usages."""
+
 
 _ALL_TYPES = "all"
 
@@ -56,3 +77,28 @@ def _sum(groups: Iterable[UsageGroup]) -> dict[str, int]:
     for group in groups:
         total.update(group.resources)
     return dict(total)
+
+
+OPERATIONS = (
+    Operation(
+        "GET",
+        "/resource_providers/{uuid}/usages",
+        show_provider_usages,
+        policy="placement:resource_providers:usages",
+        summary="Show how much of each inventory of a resource provider is used.",
+        answers=(PROVIDER,),
+        checks_accept=True,
+    ),
+    Operation(
+        "GET",
+        "/usages",
+        list_usages,
+        policy="placement:usages",
+        summary="Sum up what the consumers of a project hold.",
+        answers=(PROJECT,),
+        since=Feature.USAGES,
+        gate_first=True,
+        query=QUERY,
+        checks_accept=True,
+    ),
+)

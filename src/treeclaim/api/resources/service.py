@@ -1,0 +1,67 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The root document and the description of the API."""
+
+from treeclaim.api.protocol.operations import Answer, Call, Operation, Reply
+from treeclaim.api.protocol.request.schemas import record
+from treeclaim.api.protocol.timestamps import now
+from treeclaim.model.microversions import EXTENSION_MAXIMUM, EXTENSION_MINIMUM, MAXIMUM, MINIMUM
+
+VERSIONS = Answer(body=record({"versions": {"type": "array"}}))
+"""Which versions are served."""
+
+DESCRIPTION = Answer(body={"type": "object"}, dated=False)
+"""The description of the API."""
+
+
+def show_versions(_call: Call) -> Reply:
+    """Say which microversions are served."""
+    return _versions(str(MINIMUM), str(MAXIMUM))
+
+
+def show_extension_versions(_call: Call) -> Reply:
+    """Say which versions of the extension are served."""
+    return _versions(EXTENSION_MINIMUM.version, EXTENSION_MAXIMUM.version)
+
+
+def _versions(lowest: str, highest: str) -> Reply:
+    version = {
+        "id": f"v{lowest}",
+        "min_version": lowest,
+        "max_version": highest,
+        "status": "CURRENT",
+        "links": [{"rel": "self", "href": ""}],
+    }
+    return Reply(body={"versions": [version]}, modified_at=now())
+
+
+def show_description(call: Call) -> Reply:
+    """Show the description of the API; it needs no token."""
+    return Reply(body=call.services.description)
+
+
+OPERATIONS = (
+    Operation(
+        "GET",
+        "/",
+        show_versions,
+        policy=None,
+        summary="Say which versions are served.",
+        answers=(VERSIONS,),
+    ),
+    Operation(
+        "GET",
+        "/treeclaim",
+        show_extension_versions,
+        policy=None,
+        summary="Say which versions of the extension are served.",
+        answers=(VERSIONS,),
+    ),
+    Operation(
+        "GET",
+        "/openapi.json",
+        show_description,
+        policy=None,
+        summary="Show the description of this API.",
+        answers=(DESCRIPTION,),
+    ),
+)
