@@ -108,6 +108,10 @@ class ExtensionFeature(IntEnum):
         1,
         "Candidates in order, placements by the server, and reports on everything it keeps",
     )
+    HOLDS = (
+        2,
+        "Holds that claims draw from, and the requests that consumers were placed by",
+    )
 
     @property
     def version(self) -> str:
@@ -171,8 +175,9 @@ MAXIMUM = Version(_MAJOR, max(Feature))
 EXTENSION_MINIMUM = min(ExtensionFeature)
 """The first version 1.N of the extension."""
 
-EXTENSION_MAXIMUM = max(ExtensionFeature)
-"""The last version 1.N of the extension."""
+EXTENSION_MAXIMUM = ExtensionFeature.ORDER_AND_REPORTS
+"""The last version 1.N of the extension that the service lists. A later one is in the making: whoever
+asks for it by its number gets what is there of it."""
 
 NEWEST = replace(MAXIMUM, extension=EXTENSION_MAXIMUM)
 """What a client gets that asks for the latest of both."""

@@ -278,11 +278,15 @@ class DeadlineError(Exception):
 def seconds(*times: datetime | str | None) -> float:
     """Return the first time that is known, in seconds since the epoch; 0 if none is."""
     for given in times:
-        if given is not None:
-            # SQLite's driver, below SQLAlchemy, has them as text.
-            time = datetime.fromisoformat(given) if isinstance(given, str) else given
+        time = as_datetime(given)
+        if time is not None:
             return time.replace(tzinfo=UTC).timestamp()
     return 0.0
+
+
+def as_datetime(given: datetime | str | None) -> datetime | None:
+    """Return a time as a driver gives it, naive UTC; SQLite's, below SQLAlchemy, has it as text."""
+    return datetime.fromisoformat(given) if isinstance(given, str) else given
 
 
 def chunks(items: Sequence[Item], size: int = IDS_PER_STATEMENT) -> Iterator[Sequence[Item]]:

@@ -114,13 +114,14 @@ def _require_known(found: str) -> None:
 def _require_own(connection: Connection) -> None:
     """Require all columns that this release uses; extra ones do no harm, if they say so."""
     later_releases.later_revision(connection)
+    is_new = later_releases.own_revision(connection) is None
     inspector = sa.inspect(connection)
     for table in own.sorted_tables:
-        if not inspector.has_table(table.name):
+        if not inspector.has_table(table.name) and is_new:
             found = "has Placement's tables but not Treeclaim's own"
-        elif not {column["name"] for column in inspector.get_columns(table.name)}.issuperset(
-            table.columns.keys()
-        ):
+        elif not inspector.has_table(table.name) or not {
+            column["name"] for column in inspector.get_columns(table.name)
+        }.issuperset(table.columns.keys()):
             found = "has Treeclaim's own tables as an earlier release made them"
         else:
             continue

@@ -10,6 +10,7 @@ from typing import Any
 
 from sqlalchemy import (
     BigInteger,
+    Boolean,
     Column,
     DateTime,
     Float,
@@ -21,6 +22,7 @@ from sqlalchemy import (
     SmallInteger,
     String,
     Table,
+    Text,
     Unicode,
     UniqueConstraint,
     text,
@@ -29,7 +31,7 @@ from sqlalchemy import (
 PLACEMENT_REVISION = "a082b8bb98d0"
 """The only revision of the Placement schema that this program understands."""
 
-OWN_REVISIONS = ("0001", "0002", "0003", "0004")
+OWN_REVISIONS = ("0001", "0002", "0003", "0004", "0005")
 """All revisions of Treeclaim's own tables that this release knows, in their order; see `migrations`."""
 
 placement = MetaData()
@@ -273,3 +275,59 @@ but that something of the provider changed. In format 1, `parts` are the bits of
 that was moved. `amounts` tells by how much claims changed usage and generation; without it, or where
 its own form is not known, readers load the provider.
 """
+
+holds = Table(
+    "treeclaim_holds",
+    own,
+    Column("uuid", String(36), primary_key=True),
+    Column("ends_at", DateTime),
+    Column("returns", Boolean, nullable=False),
+    Column("note", Text),
+    Index("treeclaim_holds_ends_at_idx", "ends_at"),
+    **_mysql(),
+)
+"""Terms of holds (contract page 100), by the uuid of their consumers.
+
+A consumer is a hold if it has a row here and the type `TREECLAIM_HOLD`. `ends_at` is naive UTC, in
+whole seconds. `note` is a JSON string of ASCII characters: MariaDB's columns of three bytes a
+character, and PostgreSQL's without NUL, take any text so.
+"""
+
+hold_projects = Table(
+    "treeclaim_hold_projects",
+    own,
+    Column("hold_uuid", String(36), primary_key=True),
+    Column("number", SmallInteger, primary_key=True, autoincrement=False),
+    Column("project", String(255), nullable=False),
+    Index("treeclaim_hold_projects_project_idx", "project"),
+    **_mysql(),
+)
+"""Projects beside a hold's own whose consumers may draw, numbered in the order in which they were given."""
+
+draws = Table(
+    "treeclaim_draws",
+    own,
+    Column("consumer_uuid", String(36), primary_key=True),
+    Column("provider_id", Integer, primary_key=True, autoincrement=False),
+    Column("class_id", Integer, primary_key=True, autoincrement=False),
+    Column("hold_uuid", String(36), primary_key=True),
+    Column("amount", Integer, nullable=False),
+    Column("began", Integer, nullable=False),
+    Index("treeclaim_draws_hold_uuid_idx", "hold_uuid"),
+    Index("treeclaim_draws_provider_id_idx", "provider_id"),
+    **_mysql(),
+)
+"""What consumers have drawn from holds that return. `began` rises with each draw that a consumer
+begins: of two draws of one consumer, the one with the greater number began later."""
+
+requests = Table(
+    "treeclaim_requests",
+    own,
+    Column("consumer_uuid", String(36), primary_key=True),
+    Column("request", Text, nullable=False),
+    Column("gone_at", DateTime),
+    Index("treeclaim_requests_gone_at_idx", "gone_at"),
+    **_mysql(),
+)
+"""Requests that consumers were placed by: JSON lists of queries, in ASCII characters. `gone_at` is when
+the consumer's record went, naive UTC; nothing while there is one."""

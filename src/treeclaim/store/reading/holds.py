@@ -1,0 +1,189 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Holds: their terms, what they hold, and what is drawn from them (contract page 100).
+
+A hold is a consumer with terms and the type of holds. Terms without such a consumer mean nothing:
+another service on the database may have removed it, or given it another type. So it may have given
+up what was drawn; what is recorded beyond what a consumer has is forgotten: of the draws of one class
+at one provider those that began first count.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import orjson
+import sqlalchemy as sa
+
+from treeclaim.model.extension.holds import HOLD_TYPE, Amounts, HoldTerms, StoredHold
+from treeclaim.store.database.compiled import CompiledStatement
+from treeclaim.store.database.transactions import ReadTransaction, as_datetime, chunks
+from treeclaim.store.reading.holdings_of_many import HELD
+from treeclaim.store.schema.tables import (
+    allocations,
+    consumer_types,
+    consumers,
+    draws,
+    hold_projects,
+    holds,
+    projects,
+    resource_classes,
+    resource_providers,
+)
+
+EXISTING = (
+    holds.join(consumers, consumers.c.uuid == holds.c.uuid)
+    .join(
+        consumer_types,
+        sa.and_(
+            consumer_types.c.id == consumers.c.consumer_type_id,
+            consumer_types.c.name == HOLD_TYPE,
+        ),
+    )
+    .join(projects, projects.c.id == consumers.c.project_id)
+)
+"""The terms of holds that exist, with their consumers and projects."""
+
+TERMS = CompiledStatement(
+    sa.select(
+        holds.c.uuid,
+        holds.c.ends_at,
+        holds.c.returns,
+        holds.c.note,
+        projects.c.external_id.label("project"),
+    )
+    .select_from(EXISTING)
+    .where(holds.c.uuid.in_(sa.bindparam("uuids", expanding=True)))
+)
+PROJECTS = CompiledStatement(
+    sa.select(hold_projects.c.hold_uuid, hold_projects.c.project)
+    .where(hold_projects.c.hold_uuid.in_(sa.bindparam("uuids", expanding=True)))
+    .order_by(hold_projects.c.hold_uuid, hold_projects.c.number)
+)
+
+_earlier = draws.alias("earlier")
+_of_earlier = consumers.alias("of_earlier")
+_type_of_earlier = consumer_types.alias("type_of_earlier")
+_BEFORE = (
+    sa.select(sa.func.sum(_earlier.c.amount))
+    .select_from(_earlier)
+    .join(holds, holds.c.uuid == _earlier.c.hold_uuid)
+    .join(_of_earlier, _of_earlier.c.uuid == holds.c.uuid)
+    .join(_type_of_earlier, _type_of_earlier.c.id == _of_earlier.c.consumer_type_id)
+    .where(
+        _type_of_earlier.c.name == HOLD_TYPE,
+        _earlier.c.consumer_uuid == draws.c.consumer_uuid,
+        _earlier.c.provider_id == draws.c.provider_id,
+        _earlier.c.class_id == draws.c.class_id,
+        _earlier.c.began < draws.c.began,
+    )
+    .correlate(draws)
+    .scalar_subquery()
+)
+_DRAWN = (
+    sa.select(
+        draws.c.hold_uuid,
+        draws.c.consumer_uuid,
+        resource_providers.c.uuid,
+        resource_classes.c.name,
+        draws.c.amount,
+        allocations.c.used,
+        sa.func.coalesce(_BEFORE, 0).label("before"),
+    )
+    .select_from(draws)
+    .join(consumers, consumers.c.uuid == draws.c.hold_uuid)
+    .join(consumer_types, consumer_types.c.id == consumers.c.consumer_type_id)
+    .join(
+        allocations,
+        sa.and_(
+            allocations.c.consumer_id == draws.c.consumer_uuid,
+            allocations.c.resource_provider_id == draws.c.provider_id,
+            allocations.c.resource_class_id == draws.c.class_id,
+        ),
+    )
+    .join(resource_providers, resource_providers.c.id == draws.c.provider_id)
+    .join(resource_classes, resource_classes.c.id == draws.c.class_id)
+    .where(
+        consumer_types.c.name == HOLD_TYPE,
+        draws.c.hold_uuid.in_(sa.select(holds.c.uuid)),
+    )
+    .order_by(draws.c.began)
+)
+_DRAWN_FROM = CompiledStatement(
+    _DRAWN.where(draws.c.hold_uuid.in_(sa.bindparam("uuids", expanding=True)))
+)
+_DRAWN_BY = CompiledStatement(
+    _DRAWN.where(draws.c.consumer_uuid.in_(sa.bindparam("uuids", expanding=True)))
+)
+
+
+def held_by(transaction: ReadTransaction, uuids: Sequence[str]) -> dict[str, Amounts]:
+    """Return what some holds have, by uuid: those that exist, and whose end has not come."""
+    now = transaction.now
+    found: dict[str, dict[str, dict[str, int]]] = {
+        uuid: {}
+        for uuid, (_, terms) in terms_of(transaction, uuids).items()
+        if terms.until is None or terms.until > now
+    }
+    for chunk in chunks(list(found)):
+        for hold, provider, _, name, used in transaction.rows(HELD, uuids=chunk):
+            found[hold].setdefault(provider, {})[name] = int(used)
+    return dict(found)
+
+
+def terms_of(
+    transaction: ReadTransaction, uuids: Sequence[str]
+) -> dict[str, tuple[str, HoldTerms]]:
+    """Return project and terms of those among some consumers that are holds, by uuid."""
+    rows = [row for chunk in chunks(uuids) for row in transaction.rows(TERMS, uuids=chunk)]
+    there = [row.uuid for row in rows]
+    may_draw: dict[str, list[str]] = defaultdict(list)
+    for chunk in chunks(there):
+        for hold, project in transaction.rows(PROJECTS, uuids=chunk):
+            may_draw[hold].append(project)
+    return {
+        row.uuid: (
+            row.project,
+            HoldTerms(
+                until=as_datetime(row.ends_at),
+                returns=bool(row.returns),
+                projects=tuple(may_draw[row.uuid]),
+                note=None if row.note is None else orjson.loads(row.note),
+            ),
+        )
+        for row in rows
+    }
+
+
+def holds_among(transaction: ReadTransaction, uuids: Sequence[str]) -> dict[str, StoredHold]:
+    """Return those among some consumers that are holds, by uuid, with what is drawn from them."""
+    found = terms_of(transaction, uuids)
+    drawn: dict[str, dict[str, dict[str, int]]] = {uuid: {} for uuid in found}
+    for hold, _, provider, name, amount in _drawn(transaction, _DRAWN_FROM, list(found)):
+        of_provider = drawn[hold].setdefault(provider, {})
+        of_provider[name] = of_provider.get(name, 0) + amount
+    return {
+        uuid: StoredHold(project, terms, drawn[uuid]) for uuid, (project, terms) in found.items()
+    }
+
+
+def drawn_by(
+    transaction: ReadTransaction, consumer_uuids: Sequence[str]
+) -> Mapping[str, Mapping[str, Amounts]]:
+    """Return what some consumers have drawn from holds that return, by consumer and hold."""
+    found: dict[str, dict[str, dict[str, dict[str, int]]]] = {}
+    for hold, consumer, provider, name, amount in _drawn(transaction, _DRAWN_BY, consumer_uuids):
+        of_hold = found.setdefault(consumer, {}).setdefault(hold, {})
+        of_hold.setdefault(provider, {})[name] = amount
+    return found
+
+
+def _drawn(
+    transaction: ReadTransaction, statement: CompiledStatement, uuids: Sequence[str]
+) -> Iterable[tuple[str, str, str, str, int]]:
+    """Yield hold, consumer, provider, class and amount of draws, without what is forgotten."""
+    for chunk in chunks(uuids):
+        rows: list[Any] = transaction.rows(statement, uuids=chunk)
+        for hold, consumer, provider, name, amount, used, before in rows:
+            counted = min(int(amount), int(used) - int(before))
+            if counted > 0:
+                yield hold, consumer, provider, name, counted
