@@ -1,13 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """Writes what follows from declarations: `python -m tools.generated`.
 
-`docs/openapi.json` describes the operations; `ui/static/model/parameters.js` has the parameters of
+`docs/openapi.json` describes the operations; the table of rooms of `docs/architecture.md` has in its last
+column what each imports; `ui/static/model/parameters.js` has the parameters of
 a query for the pages, which are served without a build step.
 """
 
 import json
 
 from tests.paths import ROOT
+from tools import rooms
 from treeclaim.api.description.openapi import description
 from treeclaim.api.routes import OPERATIONS
 from treeclaim.model.query_parameters import QUERY_PARAMETERS, Grammar, QueryParameter, Repeated
@@ -56,3 +58,4 @@ def _row(parameter: QueryParameter) -> dict[str, object]:
 if __name__ == "__main__":
     OPENAPI.write_text(openapi())
     PARAMETERS.write_text(parameters())
+    rooms.PAGE.write_text(rooms.page())

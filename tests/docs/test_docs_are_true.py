@@ -5,6 +5,7 @@ from tests.paths import ROOT
 import argparse
 import re
 
+from tools import rooms
 from treeclaim.cli.main import parser
 from treeclaim.config import list_options
 
@@ -33,6 +34,10 @@ def test_every_option_is_on_the_page_about_operation():
         for option in some
     ]
     assert [one for one in options if one not in page] == []
+
+
+def test_the_table_of_rooms_tells_what_each_imports():
+    assert rooms.PAGE.read_text() == rooms.page(), "write it anew with `make generated`"
 
 
 def test_every_make_target_that_a_page_names_exists():
