@@ -3,6 +3,7 @@
 
 import json
 import uuid
+from dataclasses import replace
 
 from treeclaim.forest.search import search
 from treeclaim.forest.table.forest import Forest
@@ -45,10 +46,17 @@ def record(number, parent=None, root=None, inventories=None, traits=(), aggregat
         "root_id": root if root is not None else number,
         "modified_at": 0.0,
         "inventories": tuple(sorted(made, key=lambda one: one.class_id)),
-        "trait_ids": tuple(sorted(TRAITS.index(name) + 1 for name in traits)),
-        "aggregates": tuple(sorted(aggregates)),
+        "links": {
+            "traits": tuple(sorted(TRAITS.index(name) + 1 for name in traits)),
+            "aggregates": tuple(sorted(aggregates)),
+        },
     }
     return ProviderRecord(**(values | given))
+
+
+def having(one, **links):
+    """The same record with other traits (ids) or aggregates."""
+    return replace(one, links={**one.links, **links})
 
 
 def complete(records):

@@ -82,8 +82,10 @@ def records_of(world):
                     key=lambda inventory: inventory.class_id,
                 )
             ),
-            trait_ids=tuple(sorted(map(traits.index, one.traits))),
-            aggregates=tuple(sorted(map(uuid_of, one.aggregates))),
+            links={
+                "traits": tuple(sorted(map(traits.index, one.traits))),
+                "aggregates": tuple(sorted(map(uuid_of, one.aggregates))),
+            },
         )
         for one in world.providers
     ]

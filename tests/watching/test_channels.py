@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from treeclaim.model.changes import Cursor
 from treeclaim.model.errors import OverloadedError
-from treeclaim.model.extension.news import EVERYTHING, News, Part, ProviderChange
+from treeclaim.model.extension.news import News, ProviderChange
+from treeclaim.model.parts import EVERYTHING, Part
 from treeclaim.watching import channels
 from treeclaim.watching.channels import Index
 from treeclaim.watching.log import Log

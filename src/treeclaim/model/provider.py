@@ -1,9 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Resource providers as values: as clients see them, and as the store loads them."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from treeclaim.model.inventory import Inventory
+from treeclaim.model.parts import AGGREGATES, TRAITS
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,8 +60,8 @@ class ProviderRecord:
         root_id: Id of the tree's root; its own id for a root.
         modified_at: Last update (or creation), in seconds since the epoch.
         inventories: In order of class id.
-        trait_ids: Ids of its traits, ascending.
-        aggregates: Uuids of its aggregates as they were given, sorted.
+        links: What it has of every other part, ascending, by the part's name: ids of traits, uuids
+            of aggregates as they were given.
     """
 
     id: int
@@ -69,5 +72,14 @@ class ProviderRecord:
     root_id: int
     modified_at: float
     inventories: tuple[InventoryRecord, ...]
-    trait_ids: tuple[int, ...]
-    aggregates: tuple[str, ...]
+    links: Mapping[str, tuple[Any, ...]]
+
+    @property
+    def trait_ids(self) -> tuple[int, ...]:
+        """Return the ids of its traits, ascending."""
+        return self.links[TRAITS.name]
+
+    @property
+    def aggregates(self) -> tuple[str, ...]:
+        """Return the uuids of its aggregates, sorted."""
+        return self.links[AGGREGATES.name]

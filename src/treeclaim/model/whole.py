@@ -21,11 +21,13 @@ class Links:
 
     Attributes:
         provider_id: Of each pair.
-        other: What the provider has: the id of a trait or aggregate.
+        other: What the provider has, as a number.
+        names: What the numbers stand for; None if for themselves.
     """
 
     provider_id: Numbers
     other: Numbers
+    names: Mapping[int, str] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,9 +65,7 @@ class WholeInventory:
         parent_id: Ids of the direct parents, or NO_PARENT.
         modified_at: Last update, or creation.
         inventories: Of all providers, in no order.
-        traits: Which provider has which trait.
-        aggregates: Which provider is in which aggregate, by a number.
-        aggregate_uuids: The aggregates' uuids by number.
+        links: What the providers have of every other part, by its name.
     """
 
     id: Numbers
@@ -75,6 +75,4 @@ class WholeInventory:
     parent_id: Numbers
     modified_at: Seconds
     inventories: InventoryColumns
-    traits: Links
-    aggregates: Links
-    aggregate_uuids: Mapping[int, str]
+    links: Mapping[str, Links]

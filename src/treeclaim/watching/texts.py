@@ -7,7 +7,8 @@ from typing import Any
 import orjson
 
 from treeclaim.model.extension import cursor_text
-from treeclaim.model.extension.news import News, Part, ProviderChange
+from treeclaim.model.extension.news import News, ProviderChange
+from treeclaim.model.parts import Part
 
 
 class Message:
@@ -74,5 +75,5 @@ def _change(uuid: str, change: ProviderChange) -> dict[str, Any]:
 
 @lru_cache(maxsize=64)
 def _names(parts: int) -> list[str]:
-    """Return the names of parts; there are 32 sets of them."""
-    return [str(part.name).lower() for part in Part if part & parts]
+    """Return the names of parts; there are not many sets of them."""
+    return [part.word for part in Part if part & parts]

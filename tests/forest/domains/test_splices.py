@@ -12,6 +12,7 @@ from tests.forest.building import (
     body_of,
     complete,
     forest_of,
+    having,
     provider_uuid,
     record,
     wide_trees,
@@ -96,8 +97,8 @@ class Cloud:
         one = self.records.get(number)
         if one is None:
             return
-        fast, slow = replace(one, trait_ids=(3,)), replace(one, trait_ids=())
-        inside, outside = replace(one, aggregates=(RACK,)), replace(one, aggregates=())
+        fast, slow = having(one, traits=(3,)), having(one, traits=())
+        inside, outside = having(one, aggregates=(RACK,)), having(one, aggregates=())
         bare, stocked = (
             replace(one, inventories=()),
             replace(one, inventories=record(1, inventories={"VCPU": 2}).inventories),
@@ -109,7 +110,7 @@ class Cloud:
         one = self.records.get(number)
         if one is not None:
             shares = () if one.trait_ids == (1,) else (1,)
-            self.tell(replace(one, trait_ids=shares, aggregates=(RACK,)))
+            self.tell(having(one, traits=shares, aggregates=(RACK,)))
 
     def unparent(self, number, _other):
         """A leaf becomes a tree of its own, which concerns two trees."""

@@ -7,7 +7,15 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.forest.building import BEGINNING, body_of, complete, forest_of, provider_uuid, record
+from tests.forest.building import (
+    BEGINNING,
+    body_of,
+    complete,
+    forest_of,
+    having,
+    provider_uuid,
+    record,
+)
 from treeclaim.forest import search as search_module
 from treeclaim.forest.answer import templates
 from treeclaim.forest.bounds.cache import ByteCache
@@ -67,13 +75,9 @@ def requests(amount, limit):
 def misshapen(records, shape):
     """Records with one thing of their shape changed, or, for None, none."""
     change = {
-        "without a trait": lambda one: replace(one, trait_ids=()) if one.id == 4 else one,
-        "outside of the aggregate": lambda one: (
-            replace(one, aggregates=()) if one.id == 7 else one
-        ),
-        "a pool that lends nothing": lambda one: (
-            replace(one, trait_ids=()) if one.id == 10 else one
-        ),
+        "without a trait": lambda one: having(one, traits=()) if one.id == 4 else one,
+        "outside of the aggregate": lambda one: having(one, aggregates=()) if one.id == 7 else one,
+        "a pool that lends nothing": lambda one: having(one, traits=()) if one.id == 10 else one,
         "without an inventory": lambda one: replace(one, inventories=()) if one.id == 6 else one,
         "without a device": lambda one: None if one.id == 9 else one,
         "a device below the root": lambda one: replace(one, parent_id=1) if one.id == 3 else one,

@@ -8,9 +8,10 @@ written is good as long as the row's stamp in the Forest is the same, and the ca
 Most hosts of a cloud look alike: equal inventories, traits and aggregates are one text.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import repeat
 from operator import itemgetter
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -21,9 +22,13 @@ from treeclaim.forest.table.columns import Rows
 from treeclaim.forest.table.forest import Forest
 from treeclaim.forest.table.provider_table import NO_ROW
 from treeclaim.model.catalogue import Catalogue
+from treeclaim.model.parts import INVENTORIES, LINKED_PARTS, TRAITS, LinkedPart
 
-INCLUDABLE = ("inventories", "usages", "traits", "aggregates")
-"""Parts that may be included, in the order in which they are written behind the provider's own."""
+INCLUDABLE = (INVENTORIES.name, "usages", *(part.name for part in LINKED_PARTS))
+"""What may be included, in the order in which it is written behind the provider's own."""
+
+_DOCUMENTS: Mapping[LinkedPart[Any], Callable[[Forest, int], Any]] = {TRAITS: Forest.traits}
+"""What is shown of a row, where that is not what its links are to."""
 
 _MOST_BYTES = 64_000_000
 """Of kept texts: those of some hundred thousand providers. A worker may take a gigabyte."""
@@ -85,8 +90,7 @@ class ListingTexts:
             _heads(forest, rows),
             self._inventories(forest, rows),
             self._usages(forest, rows),
-            self._traits(forest, rows),
-            self._aggregates(forest, rows),
+            *(self._linked(forest, rows, part) for part in LINKED_PARTS),
             strict=True,
         )
         for row, texts in zip(rows.tolist(), written, strict=True):
@@ -153,25 +157,17 @@ class ListingTexts:
                     parts[at].append(form % usage)
         return [b',"usages":{%b}' % b",".join(texts) for texts in parts]
 
-    def _traits(self, forest: Forest, rows: Rows) -> list[bytes]:
+    def _linked(self, forest: Forest, rows: Rows, part: LinkedPart[Any]) -> list[bytes]:
+        """Write a part of some rows, for equal ones once."""
+        links, documents = forest.links[part.name], _DOCUMENTS.get(part)
         found = []
         for row in rows.tolist():
-            key = ("traits", forest.trait_ids(row))
+            key = part.name, links.of(row)
             text = self._shared.get(key)
             if text is None:
-                names = orjson.dumps(forest.traits(row))
-                text = self._shared[key] = b',"traits":' + names
-            found.append(text)
-        return found
-
-    def _aggregates(self, forest: Forest, rows: Rows) -> list[bytes]:
-        found = []
-        for row in rows.tolist():
-            aggregates = forest.aggregates(row)
-            key = ("aggregates", *aggregates)
-            text = self._shared.get(key)
-            if text is None:
-                text = self._shared[key] = b',"aggregates":' + orjson.dumps(aggregates)
+                document = links.of(row) if documents is None else documents(forest, row)
+                text = b',"%b":%b' % (part.name.encode(), orjson.dumps(document))
+                self._shared[key] = text
             found.append(text)
         return found
 

@@ -318,14 +318,14 @@ class Forest(ProviderTable):
     def traits(self, row: int) -> list[str]:
         """Return the names of a row's traits in catalogue order."""
         rank = self.catalogue.trait_rank
-        ordered = sorted(self._traits[row], key=lambda trait_id: rank[trait_id])
+        ordered = sorted(self.trait_links.of(row), key=lambda trait_id: rank[trait_id])
         return [self.catalogue.trait_by_id[trait_id].name for trait_id in ordered]
 
     def associated_traits(self) -> set[str]:
         """Return the names of all traits that some provider has."""
         return {
             self.catalogue.trait_by_id[trait_id].name
-            for trait_id in self._trait_rows
+            for trait_id in self.trait_links
             if len(self.rows_with_trait(trait_id))
         }
 

@@ -1,38 +1,71 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which rows have a trait, or are in an aggregate."""
+"""What each row has of a part of providers, such as its traits, and which rows have it."""
 
 from collections import defaultdict
 from collections.abc import Hashable, Iterable, Iterator, Sequence
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 
 from treeclaim.forest.table.columns import Column, Mask, Rows
+from treeclaim.forest.table.layout import Layout, grouped
+from treeclaim.model.whole import Links
 
+_NO_ROW = -1
 _Group = TypeVar("_Group", bound=Hashable)
 
 
 class Memberships(Generic[_Group]):
-    """Ascending lists of rows by group; rows of providers that are gone stay in them."""
+    """The groups of each row, and ascending lists of rows by group.
+
+    Rows of providers that are gone stay in them.
+    """
 
     def __init__(self) -> None:
         self._rows: dict[_Group, Column] = {}
+        self._groups: list[tuple[_Group, ...]] = []
+        self._shared: dict[tuple[_Group, ...], tuple[_Group, ...]] = {}
 
     def __iter__(self) -> Iterator[_Group]:
         """Iterate over the groups that some row is or was in."""
         return iter(self._rows)
 
-    def append(self, first: int, groups_of_rows: Iterable[Iterable[_Group]]) -> None:
-        """Note the groups of some rows, from row `first` on, which is beyond all rows there are."""
+    def append(self, groups_of_rows: Iterable[tuple[_Group, ...]]) -> None:
+        """Note the groups of the next rows, ascending."""
         found: dict[_Group, list[int]] = defaultdict(list)
-        for row, groups in enumerate(groups_of_rows, first):
+        for row, groups in enumerate(groups_of_rows, len(self._groups)):
+            # Many providers have the same traits, or aggregates: one tuple serves them all.
+            self._groups.append(self._shared.setdefault(groups, groups))
             for group in groups:
                 found[group].append(row)
         for group, rows in found.items():
             self._rows.setdefault(group, Column(np.int64)).extend(rows)
 
-    def begin_with(self, groups: Sequence[_Group], number: Rows, rows: Rows) -> None:
-        """Note pairs of a group, by its number among some groups, and a row; before any other."""
+    def begin_with(self, links: Links, layout: Layout) -> None:
+        """Note the groups of all rows, before any other; links to providers without a row are none.
+
+        Groups are numbered in their order, so that tuples of numbers are as sorted as those of groups.
+        """
+        rows = layout.rows_of(links.provider_id)
+        has_row = rows != _NO_ROW
+        rows = rows[has_row]
+        numbers, at = np.unique(links.other[has_row], return_inverse=True)
+        names: list[Any] = numbers.tolist()
+        if links.names is not None:
+            names = [links.names[number] for number in names]
+        in_order = sorted(range(len(names)), key=names.__getitem__)
+        rank = np.empty(len(names), dtype=np.int64)
+        rank[in_order] = np.arange(len(names))
+        groups: list[_Group] = [names[number] for number in in_order]
+        self._note(groups, rank[at], rows)
+        ranks = grouped(rows, rank[at], len(layout.provider))
+        # Equal tuples are one object.
+        distinct = {id(some): some for some in ranks}
+        named = {which: tuple(groups[at] for at in some) for which, some in distinct.items()}
+        self._groups = [named[id(some)] for some in ranks]
+
+    def _note(self, groups: Sequence[_Group], number: Rows, rows: Rows) -> None:
+        """Note pairs of a group, by its number among all, and a row."""
         order = np.lexsort((rows, number))
         rows = rows[order]
         cuts = number[order].searchsorted(np.arange(len(groups) + 1))
@@ -40,6 +73,10 @@ class Memberships(Generic[_Group]):
             first, end = int(cuts[at]), int(cuts[at + 1])
             if first < end:
                 self._rows.setdefault(group, Column(np.int64)).extend(rows[first:end])
+
+    def of(self, row: int) -> tuple[_Group, ...]:
+        """Return the groups of a row, ascending."""
+        return self._groups[row]
 
     def rows(self, group: _Group, alive: Mask) -> Rows:
         """Return the rows that are in a group, ascending, given which rows are alive."""

@@ -18,8 +18,9 @@ from treeclaim.forest.table.layout import Layout, grouped, lay_out
 from treeclaim.forest.table.memberships import Memberships
 from treeclaim.forest.table.planting import PlannedRow
 from treeclaim.model.changes import UsageChange
+from treeclaim.model.parts import AGGREGATES, LINKED_PARTS, TRAITS
 from treeclaim.model.provider import InventoryRecord, Provider, ProviderRecord
-from treeclaim.model.whole import Links, WholeInventory
+from treeclaim.model.whole import WholeInventory
 
 NO_ROW = -1
 """Stands for "no parent" in the column of parents."""
@@ -39,6 +40,9 @@ class ProviderTable:
         alive: Column of truth values; False for rows that were replaced or deleted.
         stamp: Column of numbers, another one after each change of a row.
         classes: Inventories by id of the resource class.
+        links: What each row has of every other part, by the part's name.
+        trait_links: Ids of traits.
+        aggregate_links: Uuids of aggregates.
     """
 
     def __init__(self) -> None:
@@ -53,12 +57,13 @@ class ProviderTable:
         self.stamp = Column(np.int64)
         self.classes: dict[int, ClassInventories] = {}
         self._names: list[str] = []
-        self._traits: list[tuple[int, ...]] = []
-        self._aggregates: list[tuple[str, ...]] = []
         self._class_ids: list[tuple[int, ...]] = []
-        self._shared: dict[tuple[Any, ...], Any] = {}
-        self._trait_rows: Memberships[int] = Memberships()
-        self._aggregate_rows: Memberships[str] = Memberships()
+        self._shared: dict[tuple[int, ...], tuple[int, ...]] = {}
+        self.links: dict[str, Memberships[Any]] = {
+            part.name: Memberships() for part in LINKED_PARTS
+        }
+        self.trait_links: Memberships[int] = self.links[TRAITS.name]
+        self.aggregate_links: Memberships[str] = self.links[AGGREGATES.name]
 
     @property
     def row_count(self) -> int:
@@ -72,10 +77,8 @@ class ProviderTable:
         first = self.row_count
         self._append_columns(planned)
         self._append_inventories(first, planned)
-        self._trait_rows.append(first, (planned_row.record.trait_ids for planned_row in planned))
-        self._aggregate_rows.append(
-            first, (planned_row.record.aggregates for planned_row in planned)
-        )
+        for name, links in self.links.items():
+            links.append(planned_row.record.links[name] for planned_row in planned)
 
     def begin_with(self, whole: WholeInventory) -> Layout:
         """Take everything that there is, in place of what was known; return which row is whose."""
@@ -92,8 +95,8 @@ class ProviderTable:
         self.stamp.extend(np.full(count, next(_STAMPS)))
         self._names = [whole.name[at] for at in provider.tolist()]
         self._begin_with_inventories(whole, layout)
-        self._begin_with_traits(whole, layout)
-        self._begin_with_aggregates(whole, layout)
+        for name, links in self.links.items():
+            links.begin_with(whole.links[name], layout)
         return layout
 
     def _begin_with_inventories(self, whole: WholeInventory, layout: Layout) -> None:
@@ -106,29 +109,6 @@ class ProviderTable:
             self.classes[class_id] = ClassInventories()
             self.classes[class_id].begin_with(rows[which], columns, which)
         self._class_ids = grouped(rows[order], columns.class_id[order], len(layout.provider))
-
-    def _begin_with_traits(self, whole: WholeInventory, layout: Layout) -> None:
-        rows, trait_ids = _linked(whole.traits, layout)
-        self._traits = grouped(rows, trait_ids, len(layout.provider))
-        known, number = np.unique(trait_ids, return_inverse=True)
-        self._trait_rows.begin_with(known.tolist(), number, rows)
-
-    def _begin_with_aggregates(self, whole: WholeInventory, layout: Layout) -> None:
-        """Number aggregates in the order of their uuids, so that tuples of numbers are sorted."""
-        rows, ids = _linked(whole.aggregates, layout)
-        known, at = np.unique(ids, return_inverse=True)
-        uuids = [whole.aggregate_uuids[number] for number in known.tolist()]
-        by_uuid = sorted(range(len(uuids)), key=uuids.__getitem__)
-        rank = np.empty(len(uuids), dtype=np.int64)
-        rank[by_uuid] = np.arange(len(uuids))
-        number = rank[at]
-        ordered = [uuids[at] for at in by_uuid]
-        named: dict[tuple[int, ...], tuple[str, ...]] = {}
-        for numbers in grouped(rows, number, len(layout.provider)):
-            if numbers not in named:
-                named[numbers] = tuple(ordered[number] for number in numbers)
-            self._aggregates.append(named[numbers])
-        self._aggregate_rows.begin_with(ordered, number, rows)
 
     def write(self, row: int, record: ProviderRecord) -> None:
         """Write the columns that change in place: names, generations, amounts and usage."""
@@ -169,13 +149,6 @@ class ProviderTable:
         self.alive.extend([True] * len(planned))
         self.stamp.extend([next(_STAMPS)] * len(planned))
         self._names.extend(record.name for record in records)
-        # Many providers have the same traits and aggregates: one tuple serves them all.
-        self._traits.extend(
-            self._shared.setdefault(record.trait_ids, record.trait_ids) for record in records
-        )
-        self._aggregates.extend(
-            self._shared.setdefault(record.aggregates, record.aggregates) for record in records
-        )
 
     def _append_inventories(self, first: int, planned: Sequence[PlannedRow]) -> None:
         rows: dict[int, list[int]] = defaultdict(list)
@@ -208,8 +181,7 @@ class ProviderTable:
             self.uuid_of(row) == record.uuid
             and parent_id == record.parent_id
             and int(self.id.values[self.root.values[row]]) == record.root_id
-            and self._traits[row] == record.trait_ids
-            and self._aggregates[row] == record.aggregates
+            and all(links.of(row) == record.links[name] for name, links in self.links.items())
             and self._class_ids[row]
             == tuple(inventory.class_id for inventory in record.inventories)
         )
@@ -222,27 +194,27 @@ class ProviderTable:
 
     def rows_with_trait(self, trait_id: int) -> Rows:
         """Return the rows of providers that have a trait, ascending."""
-        return self._trait_rows.rows(trait_id, self.alive.values)
+        return self.trait_links.rows(trait_id, self.alive.values)
 
     def rows_in_aggregate(self, aggregate: str) -> Rows:
         """Return the rows of providers in an aggregate (uuid, literally), ascending."""
-        return self._aggregate_rows.rows(aggregate, self.alive.values)
+        return self.aggregate_links.rows(aggregate, self.alive.values)
 
     def rows_by_trait(self) -> dict[int, Rows]:
         """Return the rows of all traits by their ids, as `Memberships.lists` does."""
-        return self._trait_rows.lists()
+        return self.trait_links.lists()
 
     def rows_by_aggregate(self) -> dict[str, Rows]:
         """Return the rows of all aggregates by their uuids, as `Memberships.lists` does."""
-        return self._aggregate_rows.lists()
+        return self.aggregate_links.lists()
 
     def with_any_trait(self, trait_ids: Iterable[int]) -> Mask:
         """Tell which rows have any of some traits; the values of dead rows are undefined."""
-        return self._trait_rows.mask(trait_ids, self.row_count)
+        return self.trait_links.mask(trait_ids, self.row_count)
 
     def in_any_aggregate(self, aggregates: Iterable[str]) -> Mask:
         """Tell which rows are in any of some aggregates, as `with_any_trait` does."""
-        return self._aggregate_rows.mask(aggregates, self.row_count)
+        return self.aggregate_links.mask(aggregates, self.row_count)
 
     def uuid_of(self, row: int) -> str:
         """Return the uuid of a row."""
@@ -266,11 +238,11 @@ class ProviderTable:
 
     def trait_ids(self, row: int) -> tuple[int, ...]:
         """Return the ids of a row's traits, ascending."""
-        return self._traits[row]
+        return self.trait_links.of(row)
 
     def aggregates(self, row: int) -> list[str]:
         """Return the aggregates of a row."""
-        return list(self._aggregates[row])
+        return list(self.aggregate_links.of(row))
 
     def record(self, row: int) -> ProviderRecord:
         """Return a row as a record."""
@@ -287,13 +259,5 @@ class ProviderTable:
                 self.classes[class_id].record(index, class_id)
                 for class_id, index in self.inventory_indices(row)
             ),
-            trait_ids=self._traits[row],
-            aggregates=self._aggregates[row],
+            links={name: links.of(row) for name, links in self.links.items()},
         )
-
-
-def _linked(links: Links, layout: Layout) -> tuple[Rows, Rows]:
-    """Return the rows of links with what they are linked to, without those of no row."""
-    rows = layout.rows_of(links.provider_id)
-    has_row = rows != NO_ROW
-    return rows[has_row], links.other[has_row]

@@ -4,25 +4,9 @@
 from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
-from enum import IntFlag
 
 from treeclaim.model.changes import Cursor, UsageChange
-
-
-class Part(IntFlag):
-    """The parts of a provider that change separately; the numbers are stored in the database."""
-
-    PROVIDER = 1
-    """Name, parent, root."""
-    INVENTORIES = 2
-    TRAITS = 4
-    AGGREGATES = 8
-    ALLOCATIONS = 16
-    """And so its usages."""
-
-
-EVERYTHING = Part(31)
-"""All parts: of a new provider, and where it is not known which changed."""
+from treeclaim.model.parts import EVERYTHING, Part
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,8 @@ from sqlalchemy import Executable
 from sqlalchemy.engine import Connection, CursorResult
 
 from treeclaim.model.changes import UsageChange
-from treeclaim.model.extension.news import EVERYTHING, Part, Touched
+from treeclaim.model.extension.news import Touched
+from treeclaim.model.parts import EVERYTHING, Part
 from treeclaim.store.database.clock import now_of
 from treeclaim.store.database.compiled import CompiledStatement, Values
 from treeclaim.store.database.dialects import postgresql, session_timeouts

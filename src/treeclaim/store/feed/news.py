@@ -12,7 +12,8 @@ import sqlalchemy as sa
 
 from treeclaim.model.changes import Cursor
 from treeclaim.model.extension.cursor_text import WrittenCursor
-from treeclaim.model.extension.news import EVERYTHING, News, Part, ProviderChange
+from treeclaim.model.extension.news import News, ProviderChange
+from treeclaim.model.parts import EVERYTHING, Part
 from treeclaim.store.database.transactions import ReadTransaction, chunks
 from treeclaim.store.feed.streams import CATALOGUE, PROVIDER
 from treeclaim.store.feed.told import is_unknown

@@ -31,7 +31,8 @@ from dataclasses import dataclass
 import sqlalchemy as sa
 from sqlalchemy.exc import DBAPIError
 
-from treeclaim.model.extension.news import EVERYTHING, Touched
+from treeclaim.model.extension.news import Touched
+from treeclaim.model.parts import EVERYTHING
 from treeclaim.store.database.compiled import CompiledStatement
 from treeclaim.store.database.failures.kinds import Failure, failure_of
 from treeclaim.store.database.transactions import RetryTransactionError, WriteTransaction

@@ -5,8 +5,8 @@ from collections.abc import Mapping, Sequence
 
 from treeclaim.model.claim import ConsumerClaim, ReshapedInventory
 from treeclaim.model.errors import ProviderNotFoundError
-from treeclaim.model.extension.news import Part
 from treeclaim.model.inventory import Inventory
+from treeclaim.model.parts import Part
 from treeclaim.store.database.transactions import WriteTransaction
 from treeclaim.store.operations.allocations import claims as claim_writes
 from treeclaim.store.operations.allocations.locking import lock

@@ -2,9 +2,9 @@
 """Loads providers as records for a Forest, by one query for all parts of many."""
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from operator import attrgetter
-from typing import Any, NamedTuple
+from typing import Any
 
 import sqlalchemy as sa
 
@@ -14,71 +14,22 @@ from treeclaim.model.provider import InventoryRecord, ProviderRecord
 from treeclaim.store.database.compiled import CompiledStatement
 from treeclaim.store.database.transactions import ReadTransaction, chunks, seconds
 from treeclaim.store.reading.inventory_columns import INVENTORY_COLUMNS, USED
+from treeclaim.store.reading.parts import FIRST_KIND, IDS, LINKED, PartRow, of_some
 from treeclaim.store.schema.mixed_collations import PlainText
 from treeclaim.store.schema.tables import (
     inventories,
-    placement_aggregates,
     resource_classes,
-    resource_provider_aggregates,
-    resource_provider_traits,
     resource_providers,
     traits,
 )
 
-IDS = "ids"
-"""The parameter of `PARTS`: the ids of providers."""
-
-_INVENTORY, _PROVIDER, _TRAIT, _AGGREGATE = range(4)
-_NOTHING = sa.null()
-_class_or_trait = attrgetter("n1")
-
-
-class PartRow(NamedTuple):
-    """A row of a query for all parts of some providers; what its numbers mean depends on its kind.
-
-    Attributes:
-        kind: One of those above, or another one's own.
-        id: Of the provider, in the kinds above.
-        n1, n2, n3, n4, n5, n6, n7: Whole numbers.
-        ratio, uuid, name, updated_at, created_at: What they say.
-    """
-
-    kind: Any
-    id: Any
-    n1: Any = _NOTHING
-    n2: Any = _NOTHING
-    n3: Any = _NOTHING
-    n4: Any = _NOTHING
-    n5: Any = _NOTHING
-    n6: Any = _NOTHING
-    n7: Any = _NOTHING
-    ratio: Any = _NOTHING
-    uuid: Any = _NOTHING
-    name: Any = _NOTHING
-    updated_at: Any = _NOTHING
-    created_at: Any = _NOTHING
-
-    @classmethod
-    def query(cls, kind: int, *numbers: Any, **others: Any) -> sa.Select[Any]:
-        """Return a query for rows of a kind.
-
-        Args:
-            kind: Not one of those above, for rows beside `PARTS`.
-            *numbers: The columns of `id` and of the whole numbers.
-            **others: Other columns by their names.
-        """
-        columns = cls(sa.literal_column(str(kind)), *numbers, **others)._asdict()
-        return sa.select(*(column.label(name) for name, column in columns.items()))
-
-
-def _of(statement: sa.Select[Any], column: sa.Column[Any]) -> sa.Select[Any]:
-    return statement.where(column.in_(sa.bindparam(IDS, expanding=True)))
-
+_INVENTORY, _PROVIDER = range(FIRST_KIND)
+_class_id = attrgetter("n1")
 
 _TOTAL, _RESERVED, _LEAST, _MOST, _STEP, _RATIO = INVENTORY_COLUMNS
 PARTS = (
     # PostgreSQL takes the types of the first two.
-    _of(
+    of_some(
         PartRow.query(
             _INVENTORY,
             inventories.c.resource_provider_id,
@@ -93,7 +44,7 @@ PARTS = (
         ),
         inventories.c.resource_provider_id,
     ),
-    _of(
+    of_some(
         PartRow.query(
             _PROVIDER,
             resource_providers.c.id,
@@ -107,25 +58,7 @@ PARTS = (
         ),
         resource_providers.c.id,
     ),
-    _of(
-        PartRow.query(
-            _TRAIT,
-            resource_provider_traits.c.resource_provider_id,
-            resource_provider_traits.c.trait_id,
-        ),
-        resource_provider_traits.c.resource_provider_id,
-    ),
-    _of(
-        PartRow.query(
-            _AGGREGATE,
-            resource_provider_aggregates.c.resource_provider_id,
-            uuid=PlainText(placement_aggregates.c.uuid),
-        ).join(
-            placement_aggregates,
-            placement_aggregates.c.id == resource_provider_aggregates.c.aggregate_id,
-        ),
-        resource_provider_aggregates.c.resource_provider_id,
-    ),
+    *(linked.some for linked in LINKED),
 )
 """Queries for all about the providers of some ids, to be asked as one, by one round trip."""
 
@@ -170,19 +103,16 @@ def records_of(rows: Iterable[Any]) -> list[ProviderRecord]:
             provider_rows.append(row)
         else:
             parts[row.kind, row.id].append(row)
-    return [
-        _record(row, parts[_INVENTORY, row.id], parts[_TRAIT, row.id], parts[_AGGREGATE, row.id])
-        for row in provider_rows
-    ]
+    return [_record(row, parts) for row in provider_rows]
 
 
-def _record(
-    row: Any,
-    inventory_rows: Sequence[Any],
-    trait_rows: Sequence[Any],
-    aggregate_rows: Sequence[Any],
-) -> ProviderRecord:
-    """Return the provider of a row; databases sort in different ways, so its parts are sorted here."""
+def _record(row: Any, parts: Mapping[tuple[int, int], Sequence[Any]]) -> ProviderRecord:
+    """Return the provider of a row; databases sort in different ways, so its parts are sorted here.
+
+    Args:
+        row: Of a provider.
+        parts: The other rows, by kind and id of the provider.
+    """
     _, provider_id, generation, parent_id, root_id, *_ = row
     return ProviderRecord(
         id=provider_id,
@@ -192,9 +122,11 @@ def _record(
         parent_id=parent_id,
         root_id=provider_id if root_id is None else root_id,
         modified_at=seconds(row.updated_at, row.created_at),
-        inventories=tuple(map(_inventory, sorted(inventory_rows, key=_class_or_trait))),
-        trait_ids=tuple(sorted(map(_class_or_trait, trait_rows))),
-        aggregates=tuple(sorted(part.uuid for part in aggregate_rows)),
+        inventories=tuple(map(_inventory, sorted(parts[_INVENTORY, provider_id], key=_class_id))),
+        links={
+            linked.part.name: tuple(sorted(map(linked.column, parts[linked.kind, provider_id])))
+            for linked in LINKED
+        },
     )
 
 

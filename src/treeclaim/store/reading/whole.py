@@ -11,18 +11,15 @@ from treeclaim.model.whole import (
     NO_PARENT,
     InventoryColumns,
     Links,
-    Numbers,
     Seconds,
     WholeInventory,
 )
 from treeclaim.store.database.transactions import ReadTransaction
 from treeclaim.store.reading.json_columns import ExactText, allow_long_columns, as_columns, columns
+from treeclaim.store.reading.parts import LINKED, LoadedLinks
 from treeclaim.store.schema.tables import (
     allocations,
     inventories,
-    placement_aggregates,
-    resource_provider_aggregates,
-    resource_provider_traits,
     resource_providers,
 )
 
@@ -42,7 +39,7 @@ def _whole_number(column: sa.Column[Any], default: int = 0) -> sa.ColumnElement[
     return sa.func.coalesce(column, default).label(column.name)
 
 
-def _between(statement: sa.Select[Any], provider_id: sa.Column[Any]) -> sa.Select[Any]:
+def _between(statement: sa.Select[Any], provider_id: sa.ColumnElement[Any]) -> sa.Select[Any]:
     return as_columns(statement.where(provider_id > _AFTER, provider_id <= _LAST))
 
 
@@ -81,23 +78,10 @@ _USAGE = _between(
     ).group_by(allocations.c.resource_provider_id, allocations.c.resource_class_id),
     allocations.c.resource_provider_id,
 )
-_TRAITS = _between(
-    sa.select(
-        resource_provider_traits.c.resource_provider_id.label("provider_id"),
-        resource_provider_traits.c.trait_id.label("other"),
-    ),
-    resource_provider_traits.c.resource_provider_id,
-)
-_AGGREGATES = _between(
-    sa.select(
-        resource_provider_aggregates.c.resource_provider_id.label("provider_id"),
-        resource_provider_aggregates.c.aggregate_id.label("other"),
-    ),
-    resource_provider_aggregates.c.resource_provider_id,
-)
-_AGGREGATE_UUIDS = sa.select(placement_aggregates.c.id, placement_aggregates.c.uuid).where(
-    placement_aggregates.c.uuid.is_not(None)
-)
+_LINKS = {
+    linked.part.name: _between(linked.links, linked.links.selected_columns.provider_id)
+    for linked in LINKED
+}
 
 
 def whole_inventory(transaction: ReadTransaction) -> WholeInventory:
@@ -108,9 +92,6 @@ def whole_inventory(transaction: ReadTransaction) -> WholeInventory:
     """
     allow_long_columns(transaction)
     pieces = list(_pieces(transaction))
-    uuids = dict(tuple(row) for row in transaction.rows(_AGGREGATE_UUIDS))
-    aggregates = _links([piece.aggregates for piece in pieces])
-    is_known = np.isin(aggregates.other, np.array(list(uuids), dtype=np.int64))
     return WholeInventory(
         id=_joined([piece.id for piece in pieces], np.int64),
         uuid=_joined([piece.uuid for piece in pieces], "S36"),
@@ -119,9 +100,12 @@ def whole_inventory(transaction: ReadTransaction) -> WholeInventory:
         parent_id=_joined([piece.parent_id for piece in pieces], np.int64),
         modified_at=_joined([piece.modified_at for piece in pieces], np.float64),
         inventories=_all_inventories([piece.inventories for piece in pieces]),
-        traits=_links([piece.traits for piece in pieces]),
-        aggregates=Links(aggregates.provider_id[is_known], aggregates.other[is_known]),
-        aggregate_uuids=uuids,
+        links={
+            linked.part.name: _all_links(
+                transaction, linked, [piece.links[linked.part.name] for piece in pieces]
+            )
+            for linked in LINKED
+        },
     )
 
 
@@ -144,9 +128,10 @@ def _pieces(transaction: ReadTransaction) -> Iterator[WholeInventory]:
             parent_id=np.array(found.parent_provider_id, dtype=np.int64)[order],
             modified_at=_seconds(found.modified_at)[order],
             inventories=_inventories(transaction, after, last),
-            traits=_some_links(transaction, _TRAITS, after, last),
-            aggregates=_some_links(transaction, _AGGREGATES, after, last),
-            aggregate_uuids={},
+            links={
+                name: _some_links(transaction, statement, after, last)
+                for name, statement in _LINKS.items()
+            },
         )
         after = last
 
@@ -200,14 +185,17 @@ def _joined(parts: Sequence[Any], dtype: Any) -> Any:
     return np.concatenate([np.empty(0, dtype=dtype), *parts])
 
 
-def _links(parts: Sequence[Links]) -> Links:
-    def joined(arrays: Sequence[Numbers]) -> Numbers:
-        found: Numbers = _joined(arrays, np.int64)
-        return found
-
-    return Links(
-        joined([part.provider_id for part in parts]), joined([part.other for part in parts])
-    )
+def _all_links(
+    transaction: ReadTransaction, linked: LoadedLinks, pieces: Sequence[Links]
+) -> Links:
+    """Return all links of a part, without those to what has no name."""
+    provider_id = _joined([piece.provider_id for piece in pieces], np.int64)
+    other = _joined([piece.other for piece in pieces], np.int64)
+    if linked.names is None:
+        return Links(provider_id, other)
+    names = dict(tuple(row) for row in transaction.rows(linked.names))
+    is_known = np.isin(other, np.array(list(names), dtype=np.int64))
+    return Links(provider_id[is_known], other[is_known], names)
 
 
 def _all_inventories(parts: Sequence[InventoryColumns]) -> InventoryColumns:

@@ -10,7 +10,7 @@ import sqlalchemy as sa
 
 from treeclaim.model.errors import InvalidParentError
 from treeclaim.model.extension.batch import Problem, Unnamed
-from treeclaim.model.extension.news import Part
+from treeclaim.model.parts import Part
 from treeclaim.store.database.transactions import (
     ReadTransaction,
     RetryTransactionError,

@@ -9,7 +9,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from treeclaim.model.errors import ProviderGenerationConflictError, ProviderNotFoundError
-from treeclaim.model.extension.news import EVERYTHING, Part
+from treeclaim.model.parts import EVERYTHING, Part
 from treeclaim.store.database.compiled import CompiledStatement
 from treeclaim.store.database.dialects.mariadb import is_galera
 from treeclaim.store.database.transactions import WriteTransaction

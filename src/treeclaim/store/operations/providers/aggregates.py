@@ -6,7 +6,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from treeclaim.model.extension.news import Part
+from treeclaim.model.parts import Part
 from treeclaim.store.database.transactions import (
     ReadTransaction,
     RetryTransactionError,

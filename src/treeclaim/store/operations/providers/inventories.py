@@ -13,8 +13,8 @@ from treeclaim.model.errors import (
     InventoryNotFoundError,
     ResourceClassNotFoundError,
 )
-from treeclaim.model.extension.news import Part
 from treeclaim.model.inventory import Inventory
+from treeclaim.model.parts import Part
 from treeclaim.store.database.transactions import ReadTransaction, WriteTransaction
 from treeclaim.store.operations.locks.class_ids import ids_of, locked_ids_of, names_of
 from treeclaim.store.operations.locks.provider_rows import (

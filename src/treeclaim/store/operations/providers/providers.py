@@ -12,7 +12,7 @@ from treeclaim.model.errors import (
     ProviderHasChildrenError,
     ProviderInUseError,
 )
-from treeclaim.model.extension.news import Part
+from treeclaim.model.parts import Part
 from treeclaim.model.provider import Provider
 from treeclaim.store.database.transactions import (
     ReadTransaction,

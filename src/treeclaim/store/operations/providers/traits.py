@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 import sqlalchemy as sa
 
 from treeclaim.model.errors import TraitsNotFoundError
-from treeclaim.model.extension.news import Part
+from treeclaim.model.parts import Part
 from treeclaim.store.database.transactions import WriteTransaction
 from treeclaim.store.operations.catalogue.traits import traits_named
 from treeclaim.store.operations.locks.provider_rows import (

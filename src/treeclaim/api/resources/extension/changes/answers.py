@@ -3,9 +3,9 @@
 
 from treeclaim.api.protocol.operations import Answer
 from treeclaim.api.protocol.request.schemas import INTEGER, STRING, record
-from treeclaim.model.extension.news import Part
+from treeclaim.model.parts import Part
 
-_PARTS = [str(part.name).lower() for part in Part]
+_PARTS = [part.word for part in Part]
 
 CHANGE = record(
     {"uuid": STRING},

@@ -1,0 +1,275 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The parts of a provider, each declared once.
+
+What follows from a declaration: which rules hold and what may be included in bulk, how a value is
+read and written as JSON, what a topology file makes of it, how two values differ, what is copied,
+shown and watched. What a layer alone knows of a part is in the layer's own list:
+
+- `store/schema/tables.py`: the table whose rows belong to a provider;
+- `store/reading/parts.py`: how it is loaded, of some providers and of all;
+- `store/operations/batches/parts.py`: how it is written in bulk;
+- `forest/listing/texts.py`: its JSON text, where the names of what it has are looked up;
+- `api/resources/extension/parts.py`: the schemas of a value;
+- `client/topology/entries.py`: how a person writes it down.
+
+`tests/model/test_parts.py` fails where a list lacks a part.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import MISSING, dataclass, fields
+from enum import IntFlag
+from typing import Any, Generic, TypeVar
+
+from treeclaim.model.inventory import Inventory
+from treeclaim.model.microversions import ExtensionFeature, Feature, Version
+
+Value = TypeVar("Value")
+
+Values = Mapping[str, Any]
+"""Values of parts by the parts' names; one that is not known, or not spoken of, is left out."""
+
+
+class Part(IntFlag):
+    """What of a provider changes separately; the numbers are stored in the feed."""
+
+    PROVIDER = 1
+    """Name, parent, root."""
+    INVENTORIES = 2
+    TRAITS = 4
+    AGGREGATES = 8
+    ALLOCATIONS = 16
+    """And so its usages."""
+
+    @property
+    def word(self) -> str:
+        """Return the name as clients have it."""
+        return str(self.name).lower()
+
+
+EVERYTHING = Part(sum(Part))
+"""All of them: of a new provider, and where it is not known what changed."""
+
+
+@dataclass(frozen=True, slots=True)
+class FieldChange:
+    """A difference in one field.
+
+    Attributes:
+        sign: `+` for what comes, `-` for what goes, `~` for what has another value.
+        field: Such as `inventories.VCPU.total`.
+        old, new: In words; None where there is none.
+    """
+
+    sign: str
+    field: str
+    old: str | None = None
+    new: str | None = None
+
+    def __str__(self) -> str:
+        """Write it in a line."""
+        if self.old is not None and self.new is not None:
+            return f"{self.sign} {self.field}: {self.old} → {self.new}"
+        value = self.new if self.old is None else self.old
+        return f"{self.sign} {self.field}" + ("" if value is None else f": {value}")
+
+
+@dataclass(frozen=True, slots=True)
+class ProviderPart(ABC, Generic[Value]):
+    """A part of a provider, which clients replace as a whole.
+
+    Attributes:
+        name: The member of JSON documents and topology files, what `include` calls it, and the last
+            word of its own URL.
+        single: The word for one of what it has.
+        told: What changes with it.
+        read_rule, write_rule: The policy's rules of its own URL, which hold in bulk too.
+        since: What brought its own URL; None if it was there from the beginning.
+    """
+
+    name: str
+    single: str
+    told: Part
+    read_rule: str
+    write_rule: str
+    since: Feature | ExtensionFeature | None = None
+
+    def of(self, values: Values) -> Value | None:
+        """Return this part's value among those of several parts; None if it is left out."""
+        return values.get(self.name)
+
+    def is_at(self, version: Version) -> bool:
+        """Tell whether it has a URL of its own at a version."""
+        return self.since is None or version.brings(self.since)
+
+    @property
+    @abstractmethod
+    def empty(self) -> Value:
+        """Return what a new provider has."""
+
+    @abstractmethod
+    def read(self, document: Any) -> Value:
+        """Return the value that a JSON document stands for."""
+
+    @abstractmethod
+    def written(self, value: Value) -> Any:
+        """Return a value for a JSON document, the same one for equal values."""
+
+    @abstractmethod
+    def merged(self, before: Value, given: Value, *, prune: bool) -> Value:
+        """Return what a provider has after a topology file was loaded.
+
+        Args:
+            before: What it had.
+            given: What the file says; nothing at all empties the part.
+            prune: Whether what the file does not list goes.
+        """
+
+    @abstractmethod
+    def differences(self, before: Value, after: Value) -> Iterator[FieldChange]:
+        """Yield what differs, in the order in which it is shown."""
+
+
+class LinkedPart(ProviderPart[Value]):
+    """A part that consists of links: each provider has some of what many may have."""
+
+    __slots__ = ()
+
+    @abstractmethod
+    def words(self, value: Value) -> list[str]:
+        """Return what a provider has, each in words that do without the name of the part."""
+
+
+@dataclass(frozen=True, slots=True)
+class Names(LinkedPart[frozenset[str]]):
+    """A part that is a set of names, such as the traits.
+
+    Attributes:
+        speak_for_themselves: Whether the names are shown without the word for one of them.
+    """
+
+    speak_for_themselves: bool = False
+
+    @property
+    def empty(self) -> frozenset[str]:
+        """Return no names."""
+        return frozenset()
+
+    def read(self, document: Any) -> frozenset[str]:
+        """Return the names in a list."""
+        return frozenset(document)
+
+    def written(self, value: frozenset[str]) -> list[str]:
+        """Return the names in order."""
+        return sorted(value)
+
+    def merged(
+        self, before: frozenset[str], given: frozenset[str], *, prune: bool
+    ) -> frozenset[str]:
+        """Add the names, or replace all."""
+        return given if prune or not given else before | given
+
+    def differences(self, before: frozenset[str], after: frozenset[str]) -> Iterator[FieldChange]:
+        """Yield the names that come, then those that go."""
+        for sign, names in (("+", after - before), ("-", before - after)):
+            for name in sorted(names):
+                yield FieldChange(sign, f"{self.single} {name}")
+
+    def words(self, value: frozenset[str]) -> list[str]:
+        """Return the names in order."""
+        before = "" if self.speak_for_themselves else f"{self.single} "
+        return [f"{before}{name}" for name in sorted(value)]
+
+
+Stock = Mapping[str, Mapping[str, Any]]
+"""Inventories as clients see them: fields by resource class."""
+
+DEFAULTS: Mapping[str, Any] = {
+    field.name: field.default for field in fields(Inventory) if field.default is not MISSING
+}
+"""Of the fields of a new inventory (contract page 30, section 1)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Inventories(ProviderPart[Stock]):
+    """The inventories."""
+
+    @property
+    def empty(self) -> Stock:
+        """Return no inventory."""
+        return {}
+
+    def read(self, document: Any) -> Stock:
+        """Return the document itself."""
+        inventories: Stock = document
+        return inventories
+
+    def written(self, value: Stock) -> Stock:
+        """Return the value itself."""
+        return value
+
+    def merged(self, before: Stock, given: Stock, *, prune: bool) -> Stock:
+        """Change the fields that are given, of the classes that are given."""
+        changed = {
+            name: {**DEFAULTS, **before.get(name, {}), **given_fields}
+            for name, given_fields in given.items()
+        }
+        return changed if prune or not given else {**before, **changed}
+
+    def differences(self, before: Stock, after: Stock) -> Iterator[FieldChange]:
+        """Yield the inventories that come or go, and each field that changes."""
+        for name in sorted(before.keys() | after.keys()):
+            path = f"{self.name}.{name}"
+            if name not in before:
+                yield FieldChange("+", path, new=inventory_in_words(after[name]))
+            elif name not in after:
+                yield FieldChange("-", path, inventory_in_words(before[name]))
+            else:
+                for field, new in after[name].items():
+                    if before[name].get(field) != new:
+                        old = str(before[name].get(field))
+                        yield FieldChange("~", f"{path}.{field}", old, str(new))
+
+
+def inventory_in_words(inventory: Mapping[str, Any]) -> str:
+    """Return an inventory in words: its total, and every unusual value."""
+    unusual = [
+        f"{field} {inventory[field]}"
+        for field, usual in DEFAULTS.items()
+        if inventory.get(field, usual) != usual
+    ]
+    return ", ".join([f"total {inventory['total']}", *unusual])
+
+
+INVENTORIES = Inventories(
+    "inventories",
+    "inventory",
+    Part.INVENTORIES,
+    "placement:resource_providers:inventories:list",
+    "placement:resource_providers:inventories:update",
+)
+TRAITS = Names(
+    "traits",
+    "trait",
+    Part.TRAITS,
+    "placement:resource_providers:traits:list",
+    "placement:resource_providers:traits:update",
+    since=Feature.TRAITS,
+    speak_for_themselves=True,
+)
+AGGREGATES = Names(
+    "aggregates",
+    "aggregate",
+    Part.AGGREGATES,
+    "placement:resource_providers:aggregates:list",
+    "placement:resource_providers:aggregates:update",
+    since=Feature.AGGREGATES,
+)
+
+LINKED_PARTS: Sequence[LinkedPart[Any]] = (TRAITS, AGGREGATES)
+"""All but the inventories."""
+
+PARTS: Sequence[ProviderPart[Any]] = (INVENTORIES, *LINKED_PARTS)
+"""All parts, in the order in which they are written and shown."""
+
+PART_NAMES = tuple(part.name for part in PARTS)
