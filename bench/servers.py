@@ -13,6 +13,7 @@ from pathlib import Path
 import httpx
 import psutil
 
+from bench.environments import make_environment
 from bench.ports import free_port
 
 _START_SECONDS = 600
@@ -41,11 +42,8 @@ def peer_environment() -> Path:
     base = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache"))
     folder = Path(os.environ.get("TREECLAIM_PEER", base / "treeclaim-bench" / "placement"))
     ready = folder / "ready"
-    if not ready.exists():
-        subprocess.run([sys.executable, "-m", "venv", str(folder)], check=True)
     if not ready.exists() or ready.read_text().split() != list(_PEER_PACKAGES):
-        pip = [str(folder / "bin" / "python"), "-m", "pip", "install", "--quiet"]
-        subprocess.run([*pip, *_PEER_PACKAGES], check=True)
+        make_environment(folder, *_PEER_PACKAGES)
         ready.write_text("\n".join(_PEER_PACKAGES))
     return folder
 

@@ -6,18 +6,16 @@ The environments are in the user's cache folder, or where TREECLAIM_TEST_ENVIRON
 
 import fcntl
 import os
-import shutil
 import subprocess
-import sys
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 
 import pytest
 
+from bench.environments import make_environment
 from bench.servers import peer_environment
 
-_INSTALL_SECONDS = 1200
 _LAST_LINES = 5
 
 
@@ -70,22 +68,9 @@ def _alone_in(folder):
 
 
 def _make(folder, packages):
-    # What an interrupted installation left behind.
-    shutil.rmtree(folder, ignore_errors=True)
-    _run(sys.executable, "-m", "venv", str(folder))
-    _run(str(folder / "bin" / "python"), "-m", "pip", "install", "--quiet", *packages)
+    try:
+        make_environment(folder, *packages)
+    except subprocess.CalledProcessError as error:
+        lines = [one for one in error.output.splitlines() if not one.startswith("WARNING")]
+        raise NotInstallableError(" / ".join(lines[-_LAST_LINES:])) from error
     (folder / "ready").touch()
-
-
-def _run(*command):
-    done = subprocess.run(
-        command,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        timeout=_INSTALL_SECONDS,
-        check=False,
-    )
-    if done.returncode:
-        lines = [one for one in done.stdout.splitlines() if not one.startswith("WARNING")]
-        raise NotInstallableError(" / ".join(lines[-_LAST_LINES:]))
