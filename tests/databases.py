@@ -15,6 +15,7 @@ from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 
+import psutil
 import pytest
 import sqlalchemy as sa
 
@@ -23,6 +24,9 @@ from bench.ports import free_port
 KINDS = ("sqlite", "postgresql", "mariadb")
 _START_SECONDS = 240
 """A node of a cluster that copies all from another takes half a minute on a busy machine."""
+
+_PLENTY = 8_000_000_000
+"""Bytes of memory beside which the files of all servers of a run are few."""
 
 
 class MissingServerError(Exception):
@@ -63,6 +67,19 @@ class Sqlite:
         yield f"sqlite:///{folder / 'placement.db'}"
 
 
+def _memory():
+    """The folder of files in memory where there is plenty of it, else None: the usual folder.
+
+    To make the schema waits for the disk two dozen times. What a server has written outlives the
+    end of its process there too, however that ends.
+    """
+    shared = Path("/dev/shm")
+    if not os.access(shared, os.W_OK):
+        return None
+    free = min(shutil.disk_usage(shared).free, psutil.virtual_memory().available)
+    return shared if free > _PLENTY else None
+
+
 class _Server:
     """A server process with databases made and dropped in it."""
 
@@ -79,7 +96,7 @@ class _Server:
 
     def __init__(self):
         self.port = free_port()
-        self.folder = Path(tempfile.mkdtemp(prefix="treeclaim-server-"))
+        self.folder = Path(tempfile.mkdtemp(prefix="treeclaim-server-", dir=_memory()))
         self.account = self.user if os.geteuid() == 0 else None
         if self.account:
             shutil.chown(self.folder, self.account)
