@@ -4,15 +4,14 @@
 import gc
 import os
 import signal
-from pathlib import Path
 
 import hypothesis
 import pytest
 
+from tests import sampling
 from tests.databases import KINDS
 from tests.extent import Extent
 from tests.service import client_of, make_application
-from tests.store.schedules import explored
 from treeclaim.forest.table import columns
 
 # What is judged automatically tries the same examples each time; people's runs try new ones.
@@ -55,8 +54,8 @@ def pytest_configure(config):
 LEFT_OUT = pytest.StashKey[int]()
 """How many tests a quick run does not make, which is said at its end."""
 
-PAIRS_LEFT_OUT = pytest.StashKey[int]()
-"""How many explorations of pairs of writes a run of all does not make, which is said too."""
+NOT_SAMPLED = pytest.StashKey[dict[str, int]]()
+"""How many tests of each sample a run of all does not make, which is said too."""
 
 
 LONGEST = (
@@ -128,7 +127,7 @@ def pytest_collection_modifyitems(config, items):
         )
     )
     if Extent.everything:
-        leave_out_explored_pairs(config, items)
+        leave_out_of_samples(config, items)
         return
     kept, left_out = [], []
     for item in items:
@@ -138,19 +137,13 @@ def pytest_collection_modifyitems(config, items):
     items[:] = kept
 
 
-def leave_out_explored_pairs(config, items):
-    """Leave out most of what is explored at length while nothing that takes part in it has changed."""
-    schedules = Path(explored.__file__).parent
-    dropped = explored.left_out(
-        [
-            item.nodeid
-            for item in items
-            if item.path.is_relative_to(schedules) and item.get_closest_marker("slow")
-        ]
-    )
-    config.stash[PAIRS_LEFT_OUT] = len(dropped)
-    config.hook.pytest_deselected(items=[item for item in items if item.nodeid in dropped])
-    items[:] = [item for item in items if item.nodeid not in dropped]
+def leave_out_of_samples(config, items):
+    """Leave out most of some long tests while nothing that takes part in them has changed."""
+    by_sample = sampling.left_out([item for item in items if is_left_out(item)])
+    config.stash[NOT_SAMPLED] = {sample.name: len(some) for sample, some in by_sample.items()}
+    dropped = {item for some in by_sample.values() for item in some}
+    config.hook.pytest_deselected(items=list(dropped))
+    items[:] = [item for item in items if item not in dropped]
 
 
 def is_left_out(item):
@@ -164,7 +157,7 @@ def pytest_sessionfinish(session):
     """Let the first process of a run in several know."""
     if hasattr(session.config, "workeroutput"):
         session.config.workeroutput["left_out"] = session.config.stash.get(LEFT_OUT, 0)
-        session.config.workeroutput["pairs"] = session.config.stash.get(PAIRS_LEFT_OUT, 0)
+        session.config.workeroutput["not_sampled"] = session.config.stash.get(NOT_SAMPLED, {})
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -172,7 +165,7 @@ def pytest_testnodedown(node):
     """Take what one of several processes knows; all have collected the same tests."""
     told = getattr(node, "workeroutput", {})
     node.config.stash[LEFT_OUT] = told.get("left_out", 0)
-    node.config.stash[PAIRS_LEFT_OUT] = told.get("pairs", 0)
+    node.config.stash[NOT_SAMPLED] = told.get("not_sampled", {})
 
 
 def pytest_terminal_summary(terminalreporter, config):
@@ -183,11 +176,13 @@ def pytest_terminal_summary(terminalreporter, config):
             "web server, and the requests at the edges of each schema. "
             "All: make test TEST_OPTIONS=--databases=all; .ci/run installs what they need."
         )
-    if pairs := config.stash.get(PAIRS_LEFT_OUT, 0):
-        terminalreporter.write_line(
-            f"NOT RUN: {pairs} explorations of schedules of writes. All were explored with this store, so "
-            f"one of {explored.SHARE} was explored again, another for each commit. All: make test-all."
-        )
+    not_sampled = config.stash.get(NOT_SAMPLED, {})
+    for sample in sampling.SAMPLES:
+        if count := not_sampled.get(sample.name, 0):
+            terminalreporter.write_line(
+                f"NOT RUN: {count} {sample.what}. All passed with this store, so one of {sample.share} "
+                "was made again, another for each commit. All: make test-all."
+            )
 
 
 def kinds_wanted(config):

@@ -8,6 +8,7 @@ process was given, has those before it run first.
 import sys
 import unittest
 from pathlib import Path
+from typing import ClassVar
 from unittest.mock import patch
 
 import pytest
@@ -16,11 +17,12 @@ from gabbi import driver, reporter, utils
 
 from tests.conformance import fixtures, response_checks, services
 from tests.conftest import kinds_wanted
+from tests.sampling import SUITES
 
 # Each request runs the one before it, if that has not run yet, from within itself.
 sys.setrecursionlimit(max(sys.getrecursionlimit(), 20_000))
 
-SUITES = Path(__file__).parent / "gabbits"
+FILES = Path(__file__).parent / "gabbits"
 HANDLERS = [
     response_checks.PromisesHandler,
     response_checks.ErrorHandler,
@@ -37,12 +39,15 @@ KNOWN_DIFFERENCES = {
 class Running:
     """The suite whose service runs; at most one at a time does."""
 
+    known: ClassVar[dict] = {}
+    """The suites by database and name."""
     suite = None
     skipped = None
 
     @classmethod
-    def switch(cls, suite, kind):
+    def switch(cls, kind, name):
         """Stop the service of another suite, and start this one's."""
+        suite = cls.known[kind, name]
         if cls.suite is suite:
             return
         cls.stop()
@@ -51,6 +56,13 @@ class Running:
         result = unittest.TestResult()
         suite.start(result)
         cls.skipped = result.skipped[0][1] if result.skipped else None
+
+    @classmethod
+    def add(cls, kind, suite):
+        """Know a suite; returns its name."""
+        name = next(iter(suite)).test_base_name
+        cls.known[kind, name] = suite
+        return name
 
     @classmethod
     def stop(cls):
@@ -62,7 +74,7 @@ class Running:
 def pytest_generate_tests(metafunc):
     """Make one test of each request in the suites, on each database that is wanted."""
     requests = [
-        _parameters(kind, suite, request)
+        _parameters(kind, Running.add(kind, suite), request)
         for kind in kinds_wanted(metafunc.config)
         for suite in _suites()
         for request in suite
@@ -74,7 +86,7 @@ def _suites():
     """The suites, made anew: each database needs requests of its own, as they run only once."""
     with patch.object(utils, "load_yaml", _load_yaml):
         suites = driver.build_tests(
-            str(SUITES),
+            str(FILES),
             unittest.TestLoader(),
             url=services.URL,
             intercept=None if services.URL else services.intercept,
@@ -106,8 +118,9 @@ def _last_service_stops():
     Running.stop()
 
 
+@pytest.mark.sampled(SUITES, "kind", "suite")
 def test_the_answer_is_the_one_that_the_contract_asks_for(kind, suite, request_of_suite):
-    Running.switch(suite, kind)
+    Running.switch(kind, suite)
     if Running.skipped:
         pytest.skip(Running.skipped)
     request_of_suite(reporter.PyTestResult())

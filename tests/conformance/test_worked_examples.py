@@ -10,6 +10,7 @@ from tests.conformance.worked_examples import sections
 from tests.conformance.worlds_over_http import answered, asked, build, in_names, uuid_of
 from tests.conftest import kinds_wanted
 from tests.databases import MissingServerError, server_of
+from tests.sampling import SUITES
 from tests.service import application_on, client_of
 
 SECTIONS = {one.number: one for one in sections()}
@@ -57,6 +58,7 @@ def sorted_mappings(mappings):
     return None if mappings is None else sorted((one, sorted(some)) for one, some in mappings)
 
 
+@pytest.mark.sampled(SUITES, "kind", "number")
 @pytest.mark.parametrize(
     ("number", "example"), EXAMPLES, ids=[example.number for _, example in EXAMPLES]
 )
@@ -84,6 +86,7 @@ def test_the_answer_is_the_one_on_the_page(services, number, example):
         assert len(summaries) == example.summary_count
 
 
+@pytest.mark.sampled(SUITES, "kind", "number")
 @pytest.mark.parametrize(
     ("number", "example"), EXAMPLES, ids=[example.number for _, example in EXAMPLES]
 )

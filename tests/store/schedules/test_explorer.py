@@ -10,6 +10,7 @@ import pytest
 import sqlalchemy as sa
 
 import treeclaim
+from tests.sampling import EXPLORATIONS
 from tests.store.schedules.cases import Case
 from tests.store.schedules.exploration import Exploration
 from tests.store.schedules.places import SESSIONS
@@ -56,6 +57,8 @@ def case_of(place, operation, *args):
     world.add(script("count", write(operation, *args)))
     return Case(place.kind, world, ("count", "count"), preemptions=1)
 
+
+pytestmark = pytest.mark.sampled(EXPLORATIONS)
 
 SERVERS = [pytest.param(kind, marks=pytest.mark.slow) for kind in ("postgresql", "mariadb")]
 ON_SERVERS = pytest.mark.parametrize("place", SERVERS, indirect=True)

@@ -3,6 +3,7 @@
 
 import pytest
 
+from tests.sampling import EXPLORATIONS
 from tests.store.schedules.cases import Case
 from tests.store.schedules.contents import renamed, text_of_rows
 from tests.store.schedules.defects import DEFECTS
@@ -17,6 +18,8 @@ from tests.store.schedules.footprints import (
 from tests.store.schedules.frontier import Frontier, Watch
 from tests.store.schedules.orders import Histories, Order
 from tests.store.schedules.worlds import WORLDS
+
+pytestmark = pytest.mark.sampled(EXPLORATIONS)
 
 
 def outcomes(place, case, *, reduced):

@@ -6,6 +6,7 @@ A few pairs on SQLite, and what was wrong once; `pairs/` has all pairs.
 
 import pytest
 
+from tests.sampling import EXPLORATIONS
 from tests.store.schedules.cases import critical, quick
 from tests.store.schedules.exploration import explore
 
@@ -16,6 +17,7 @@ def test_readers_and_pruning_between_the_statements_of_writers_change_nothing(pl
 
 
 @pytest.mark.slow
+@pytest.mark.sampled(EXPLORATIONS)
 @pytest.mark.parametrize("place", ["postgresql", "mariadb"], indirect=True)
 def test_writes_that_were_wrong_once_end_like_a_serial_order_with_more_preemptions(place):
     explore(place, critical(place.kind))

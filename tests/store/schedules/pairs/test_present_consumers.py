@@ -3,11 +3,13 @@
 
 import pytest
 
+from tests.sampling import EXPLORATIONS
 from tests.store.schedules.exploration import explore
 from tests.store.schedules.pairs.clients import EVERYWHERE, clients_of, pairs_of
 
 
 @pytest.mark.slow
+@pytest.mark.sampled(EXPLORATIONS)
 @EVERYWHERE
 @clients_of("claims-present", "groups-present", "followed-present", "known-stream")
 def test_writes_that_meet_end_like_a_serial_order(place, world, client):

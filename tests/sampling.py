@@ -1,0 +1,180 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Long tests of which a run of all makes a share while nothing has changed that takes part in them.
+
+A test that passed passes again as long as nothing changes that its result depends on. Of each `Sample`
+a digest of that is written to `sampled.txt` once all of its tests have passed (`make test-all`). While
+it holds, a run of all makes a share of them, another one for each commit; else it makes all.
+
+What the digest does not know is the release of the databases: the share would notice, in time. What
+the quick run makes is never left out.
+
+    python -m tests.sampling            which samples all passed with this checkout
+    python -m tests.sampling record     all have passed; with names, those samples have
+"""
+
+import ast
+import hashlib
+import os
+import subprocess
+import sys
+from collections import defaultdict
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from tests.paths import ROOT
+
+RECORD = Path(__file__).with_name("sampled.txt")
+"""Of each sample its name, and the digest of what took part when all of its tests passed last."""
+
+_DRIVERS = ("sqlalchemy==", "psycopg==", "psycopg-binary==", "pymysql==")
+_DATABASE = ("src/treeclaim/store", "src/treeclaim/model")
+"""All the SQL there is, and the values that it works on."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """Tests that a run may leave out.
+
+    Attributes:
+        name: In the record.
+        what: They are, in words for whoever reads the end of a run.
+        share: One of so many is made.
+        code: Folders and files that take part, besides the drivers.
+    """
+
+    name: str
+    what: str
+    share: int
+    code: tuple[str, ...]
+
+
+EXPLORATIONS = Sample(
+    name="explorations",
+    what="explorations of schedules of writes",
+    share=12,
+    code=(*_DATABASE, "tests/store/schedules"),
+)
+"""What is left costs each process of a run a minute, and a dozen commits try them all."""
+
+SUITES = Sample(
+    name="suites",
+    what="requests of the suites over HTTP on PostgreSQL and MariaDB, that all were made on SQLite",
+    share=4,
+    code=(*_DATABASE, "tests/conformance", "docs/contract/95-worked-examples.md"),
+)
+"""Above the store nothing knows which database there is."""
+
+SAMPLES = (EXPLORATIONS, SUITES)
+
+
+def digest(sample, root=ROOT):
+    """The digest of what takes part in the tests of a sample, as hexadecimal text."""
+    found = hashlib.sha256()
+    for part in sample.code:
+        place = root / part
+        paths = [place] if place.is_file() else sorted(place.rglob("*"))
+        for path in paths:
+            if path.is_file() and path.suffix != ".pyc":
+                found.update(f"{path.relative_to(root)}\n{_meaning(path)}\n".encode())
+    for line in (root / "requirements/runtime.txt").read_text().splitlines():
+        if line.startswith(_DRIVERS):
+            found.update(f"{line.split()[0]}\n".encode())
+    return found.hexdigest()
+
+
+def _meaning(path):
+    """A module without its comments, docstrings and form; another file as it is."""
+    if path.suffix != ".py":
+        return path.read_bytes().hex()
+    tree = ast.parse(path.read_text())
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef):
+            node.body = [part for part in node.body if not _is_text(part)]
+    return ast.dump(tree)
+
+
+def _is_text(part):
+    return (
+        isinstance(part, ast.Expr)
+        and isinstance(part.value, ast.Constant)
+        and isinstance(part.value.value, str)
+    )
+
+
+def holds(sample):
+    """Whether nothing has changed since all tests of a sample passed."""
+    return _recorded().get(sample.name) == digest(sample)
+
+
+def _recorded():
+    lines = RECORD.read_text().splitlines() if RECORD.exists() else []
+    return dict(line.split() for line in lines)
+
+
+def record(samples):
+    """Write down that all tests of these samples have passed."""
+    known = _recorded() | {sample.name: digest(sample) for sample in samples}
+    RECORD.write_text("".join(f"{name} {known[name]}\n" for name in sorted(known)))
+
+
+def left_out(items):
+    """Which tests a run leaves out, of those that the quick run does not make.
+
+    A test belongs to a sample by the mark `sampled`: the sample, and the names of the parameters that
+    make a unit, whose tests are made together or not at all; without such each test is one.
+
+    `TREECLAIM_SAMPLED=all` in the environment has all made, `TREECLAIM_SAMPLED=share` the share whatever
+    has changed.
+
+    Returns:
+        By sample the tests.
+    """
+    wanted = os.environ.get("TREECLAIM_SAMPLED", "")
+    if wanted == "all":
+        return {}
+    found = defaultdict(lambda: defaultdict(list))
+    for item in items:
+        if marker := item.get_closest_marker("sampled"):
+            sample, *by = marker.args
+            found[sample][_unit(item, by)].append(item)
+    dropped = {}
+    for sample, units in found.items():
+        if wanted == "share" or holds(sample):
+            kept = share_of(units, turn(), sample.share)
+            dropped[sample] = [item for unit in units.keys() - kept for item in units[unit]]
+    return dropped
+
+
+def _unit(item, by):
+    if not by:
+        return item.nodeid
+    values = item.callspec.params
+    return " ".join([item.path.name, *(str(values[name]) for name in by)])
+
+
+def share_of(names, number, share):
+    """The share with this number: all shares together are all of the names."""
+    return frozenset(sorted(names)[number % share :: share])
+
+
+@cache
+def turn():
+    """Which share is made: a number that changes with each commit."""
+    asked = subprocess.run(
+        ["git", "rev-parse", "HEAD"], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    return int(asked.stdout[:8] or "0", 16)
+
+
+def main(arguments):
+    """Say what holds; record it if that is asked for."""
+    if arguments[:1] == ["record"]:
+        record([one for one in SAMPLES if not arguments[1:] or one.name in arguments[1:]])
+    for sample in SAMPLES:
+        passed = "all passed with this checkout" if holds(sample) else "all are to be made"
+        print(f"{sample.name}: {passed}")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What all passed once is made again as soon as anything that takes part in it changes."""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections import Counter
+
+import pytest
+
+from tests.paths import ROOT
+from tests.sampling import EXPLORATIONS, SUITES, digest, share_of
+
+CODE = "src/treeclaim/store/operations/allocations/claims.py"
+
+
+@pytest.fixture
+def checkout(tmp_path):
+    """What the digests are made of, to be changed."""
+    for part in {*EXPLORATIONS.code, *SUITES.code}:
+        made = tmp_path / part
+        made.parent.mkdir(parents=True, exist_ok=True)
+        (shutil.copytree if (ROOT / part).is_dir() else shutil.copy)(ROOT / part, made)
+    (tmp_path / "requirements").mkdir()
+    shutil.copy(ROOT / "requirements/runtime.txt", tmp_path / "requirements")
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("sample", "path", "former", "new"),
+    [
+        (EXPLORATIONS, CODE, "return", "return not"),
+        (EXPLORATIONS, "tests/store/schedules/cases.py", "PREEMPTIONS = 2", "PREEMPTIONS = 1"),
+        (EXPLORATIONS, "requirements/runtime.txt", "psycopg==", "psycopg==9"),
+        (SUITES, CODE, "return", "return not"),
+        (SUITES, "tests/conformance/gabbits/aggregates.yaml", "generation: 4", "generation: 5"),
+        (SUITES, "docs/contract/95-worked-examples.md", "VCPU", "MEMORY_MB"),
+    ],
+)
+def test_a_change_of_what_takes_part_has_all_made_again(checkout, sample, path, former, new):
+    before = digest(sample, checkout)
+    changed = checkout / path
+    text = changed.read_text()
+    assert former in text
+    changed.write_text(text.replace(former, new, 1))
+    assert digest(sample, checkout) != before
+
+
+def test_comments_and_docstrings_take_no_part(checkout):
+    before = digest(EXPLORATIONS, checkout)
+    changed = checkout / CODE
+    changed.write_text(f'"""Other words."""\n# A comment.\n{changed.read_text()}')
+    assert digest(EXPLORATIONS, checkout) == before == digest(EXPLORATIONS)
+
+
+def test_as_many_commits_as_there_are_shares_try_everything():
+    names = [f"pair {number}" for number in range(100)]
+    shares = [share_of(names, number, 12) for number in range(12)]
+    assert frozenset().union(*shares) == set(names)
+    assert sum(map(len, shares)) == len(names)
+
+
+@pytest.mark.slow
+def test_a_share_has_all_that_the_quick_run_makes_and_of_the_rest_whole_units():
+    whole, share = (sections_made(wanted) for wanted in ("all", "share"))
+    assert whole["sqlite"] == whole["mariadb"] == share["sqlite"]
+    assert share["mariadb"].items() <= whole["mariadb"].items()
+    servers = [len(made["postgresql"]) + len(made["mariadb"]) for made in (whole, share)]
+    assert servers[0] <= servers[1] * SUITES.share < servers[0] + SUITES.share
+
+
+def sections_made(wanted):
+    """How many worked examples of each section a run makes, by database."""
+    listed = subprocess.run(
+        [
+            *(sys.executable, "-m", "pytest", "--collect-only", "-q", "-p", "no:cacheprovider"),
+            *("--databases=all", "tests/conformance/test_worked_examples.py"),
+        ],
+        cwd=ROOT,
+        env=os.environ | {"TREECLAIM_SAMPLED": wanted},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    found = {kind: Counter() for kind in ("sqlite", "postgresql", "mariadb")}
+    for kind, section in re.findall(r"on_the_page\[(\w+)-(\d+)\.", listed.stdout):
+        found[kind][section] += 1
+    return found
