@@ -5,6 +5,7 @@ import uuid
 from collections import Counter
 from dataclasses import dataclass
 from itertools import permutations
+from typing import Any
 
 import pytest
 import sqlalchemy as sa
@@ -77,16 +78,18 @@ def entry(draw, number, name, ranks, create_names):
     lower = [UUIDS[other] for other in ranks[: ranks.index(number)]]
     kept = [] if is_new else [Unnamed.UNNAMED]
     custom = create_names or draw(st.integers(0, 9)) == 0
+    values: dict[str, list[Any]] = {
+        "inventories": [{}, {"VCPU": STOCK}, *([{"CUSTOM_Q": STOCK}] * custom)],
+        "traits": [set(), {"HW_CPU_X86_AVX"}, *([{"CUSTOM_T"}] * custom)],
+        "aggregates": [set(), {NOWHERE}],
+    }
+    drawn = {name: draw(st.sampled_from([None, *some])) for name, some in values.items()}
     return BatchEntry(
         uuid=None if by_name else UUIDS[number],
         name=NAMES[number] if by_name else seldom(draw, None, name),
         parent=seldom(draw, NOWHERE, draw(st.sampled_from([None, *kept, *lower, *lower]))),
         generation=seldom(draw, 0, None),
-        inventories=draw(
-            st.sampled_from([None, {}, {"VCPU": STOCK}, *([{"CUSTOM_Q": STOCK}] * custom)])
-        ),
-        traits=draw(st.sampled_from([None, [], ["HW_CPU_X86_AVX"], *([["CUSTOM_T"]] * custom)])),
-        aggregates=draw(st.sampled_from([None, [], [NOWHERE]])),
+        values={name: value for name, value in drawn.items() if value is not None},
     )
 
 
@@ -223,7 +226,7 @@ def is_possible(world):
         parents.setdefault(name, None)
         if not isinstance(one.parent, Unnamed):
             parents[name] = one.parent
-        named = {*(one.traits or ()), *(one.inventories or ())}
+        named = {*one.values.get("traits", ()), *one.values.get("inventories", ())}
         if not world.create_names and any(value.startswith("CUSTOM_") for value in named):
             return False
     if len(set(names.values())) < len(names) or not {*parents.values()} <= {None, *parents}:

@@ -272,4 +272,4 @@ LINKED_PARTS: Sequence[LinkedPart[Any]] = (TRAITS, AGGREGATES)
 PARTS: Sequence[ProviderPart[Any]] = (INVENTORIES, *LINKED_PARTS)
 """All parts, in the order in which they are written and shown."""
 
-PART_NAMES = tuple(part.name for part in PARTS)
+PART_NAMES = frozenset(part.name for part in PARTS)

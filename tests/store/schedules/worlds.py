@@ -363,7 +363,13 @@ def parts_world():
             "apply-all",
             batch(
                 BatchEntry(
-                    HOST, None, traits=(GOLD,), aggregates=("row",), inventories=stock(VCPU=2)
+                    HOST,
+                    None,
+                    values={
+                        "traits": {GOLD},
+                        "aggregates": {"row"},
+                        "inventories": stock(VCPU=2),
+                    },
                 ),
                 BatchEntry("made", "name of made", parent=HOST),
             ),
@@ -371,7 +377,7 @@ def parts_world():
         script(
             "apply-parts",
             batch(
-                BatchEntry(SHARE, None, parent=HOST, aggregates=()),
+                BatchEntry(SHARE, None, parent=HOST, values={"aggregates": frozenset()}),
                 BatchEntry(HOST, "renamed", parent=Unnamed.UNNAMED, generation=GENERATION),
             ),
         ),

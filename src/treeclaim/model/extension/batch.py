@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """A batch: many providers brought to a state in one transaction (contract page 99, section 8)."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from enum import Enum, StrEnum
 
 from treeclaim.model.errors import TreeclaimError
-from treeclaim.model.inventory import Inventory
+from treeclaim.model.parts import Values
 
 
 class Unnamed(Enum):
@@ -24,18 +24,15 @@ class BatchEntry:
         name: Its name; None to keep it.
         parent: Uuid of its parent, None for none.
         generation: What the client knows; None to compare nothing.
-        inventories: All of them, by class name; None to keep them.
-        traits: All of them; None to keep them.
-        aggregates: All of them; None to keep them.
+        values: Of the parts that are to be replaced, by name; an `Inventory` by class name, others as
+            `ProviderPart.read` returns them.
     """
 
     uuid: str | None
     name: str | None
     parent: str | Unnamed | None = Unnamed.UNNAMED
     generation: int | None = None
-    inventories: Mapping[str, Inventory] | None = None
-    traits: Sequence[str] | None = None
-    aggregates: Sequence[str] | None = None
+    values: Values = field(default_factory=dict)
 
 
 class BatchResult(StrEnum):

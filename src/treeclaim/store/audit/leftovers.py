@@ -9,6 +9,7 @@ from treeclaim.model.extension.audit import Findings
 from treeclaim.model.names import CUSTOM_PREFIX, FIRST_CUSTOM_CLASS_ID
 from treeclaim.store.database.transactions import ReadTransaction
 from treeclaim.store.schema.tables import (
+    ROWS_OF_PROVIDERS,
     allocations,
     inventories,
     placement_aggregates,
@@ -19,15 +20,7 @@ from treeclaim.store.schema.tables import (
     traits,
 )
 
-PARTS = {
-    str(table.name): table
-    for table in (
-        inventories,
-        allocations,
-        resource_provider_traits,
-        resource_provider_aggregates,
-    )
-}
+PARTS = {str(table.name): table for table in ROWS_OF_PROVIDERS}
 """Tables whose rows belong to a provider, by name."""
 
 

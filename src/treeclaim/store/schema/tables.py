@@ -225,6 +225,15 @@ consumers = Table(
     **_mysql(),
 )
 
+ROWS_OF_PROVIDERS = (
+    inventories,
+    allocations,
+    resource_provider_traits,
+    resource_provider_aggregates,
+)
+"""Tables whose rows are about a provider, by `resource_provider_id`; all but the allocations go with
+it."""
+
 streams = Table(
     "treeclaim_streams",
     own,

@@ -10,6 +10,7 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from treeclaim.store.schema.tables import (
+    ROWS_OF_PROVIDERS,
     allocations,
     consumers,
     inventories,
@@ -148,12 +149,7 @@ _RULES = (
             level=Level.WARNING,
             wrong=_OF_NO_PROVIDER,
         )
-        for table in (
-            inventories,
-            allocations,
-            resource_provider_traits,
-            resource_provider_aggregates,
-        )
+        for table in ROWS_OF_PROVIDERS
     ),
     *(
         _dangling(

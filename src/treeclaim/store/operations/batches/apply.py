@@ -14,11 +14,11 @@ from treeclaim.model.extension.batch import (
     Problem,
     Unnamed,
 )
-from treeclaim.model.names import is_custom_name
+from treeclaim.model.parts import PART_NAMES
 from treeclaim.store.database.transactions import WriteTransaction, chunks
-from treeclaim.store.operations.batches import parts, placing
+from treeclaim.store.operations.batches import placing
+from treeclaim.store.operations.batches.parts import WRITERS
 from treeclaim.store.operations.batches.targets import Target, targets_of
-from treeclaim.store.operations.catalogue import resource_classes, traits
 from treeclaim.store.schema.tables import resource_providers
 
 MOST_PROBLEMS = 100
@@ -35,7 +35,6 @@ _RAISE_GENERATIONS = (
         updated_at=sa.bindparam("at"),
     )
 )
-_PARTS = {"inventories", "traits", "aggregates"}
 
 
 def apply(
@@ -61,17 +60,20 @@ def apply(
     problems: list[Problem] = []
     targets = targets_of(transaction, entries, problems)
     _require_allowed(targets, is_allowed)
+    writers = [writer(transaction, targets) for writer in WRITERS]
     if create_names:
-        _create_names(transaction, entries)
-    class_ids = parts.known_classes(transaction, targets, problems)
-    trait_ids = parts.known_traits(transaction, targets, problems)
+        for writer in writers:
+            writer.create_names()
+    for writer in writers:
+        writer.look_up(problems)
     placing.place(transaction, targets, problems)
-    parts.set_inventories(transaction, targets, class_ids, problems)
+    for writer in writers:
+        writer.judge(problems)
     if problems:
         problems.sort(key=lambda problem: problem.index)
         raise BatchRefusedError(problems[:MOST_PROBLEMS])
-    parts.set_traits(transaction, targets, trait_ids)
-    parts.set_aggregates(transaction, targets)
+    for writer in writers:
+        writer.write()
     _raise_generations(transaction, targets)
     return [_outcome(target) for target in targets]
 
@@ -91,20 +93,9 @@ def _require_allowed(targets: Sequence[Target], is_allowed: Callable[[str], bool
         raise BatchForbiddenError(UPDATE_RULE)
 
 
-def _create_names(transaction: WriteTransaction, entries: Sequence[BatchEntry]) -> None:
-    """Make what is missing of the custom names."""
-    named_traits = {name for entry in entries for name in entry.traits or ()}
-    known = traits.traits_named(transaction, named_traits)
-    for name in sorted(filter(is_custom_name, named_traits - known.keys())):
-        traits.ensure(transaction, name)
-    classes = {name for entry in entries for name in entry.inventories or ()}
-    for name in sorted(filter(is_custom_name, classes)):
-        resource_classes.ensure(transaction, name)
-
-
 def _raise_generations(transaction: WriteTransaction, targets: Sequence[Target]) -> None:
     """Raise the generation of each provider whose parts are different now, by one."""
-    raised = [target.row for target in targets if _PARTS & set(target.changed)]
+    raised = [target.row for target in targets if not PART_NAMES.isdisjoint(target.changed)]
     for chunk in chunks(sorted(row.id for row in raised)):
         transaction.execute(_RAISE_GENERATIONS, ids=chunk, at=transaction.now)
     for row in raised:

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Inventories, traits and aggregates of many providers, written where they differ."""
+"""How each part of many providers is written, where it differs."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
-from typing import Any
+from typing import Any, ClassVar
 
 import sqlalchemy as sa
 
@@ -16,20 +16,18 @@ from treeclaim.model.errors import (
 )
 from treeclaim.model.extension.batch import Problem
 from treeclaim.model.inventory import Inventory
+from treeclaim.model.names import is_custom_name
+from treeclaim.model.parts import AGGREGATES, INVENTORIES, TRAITS, ProviderPart
 from treeclaim.store.database.transactions import WriteTransaction, chunks
 from treeclaim.store.operations.batches.targets import Target
-from treeclaim.store.operations.catalogue.traits import traits_named
+from treeclaim.store.operations.catalogue import resource_classes, traits
 from treeclaim.store.operations.locks.class_ids import locked_ids_of, names_of
-from treeclaim.store.operations.locks.lock_rows import PARTS, take_lock_rows
+from treeclaim.store.operations.locks.lock_rows import PARTS as LOCKS
+from treeclaim.store.operations.locks.lock_rows import take_lock_rows
 from treeclaim.store.operations.providers import aggregates
 from treeclaim.store.reading.inventory_columns import INVENTORY_COLUMNS
-from treeclaim.store.schema.tables import (
-    allocations,
-    inventories,
-    resource_classes,
-    resource_provider_aggregates,
-    resource_provider_traits,
-)
+from treeclaim.store.schema import tables
+from treeclaim.store.schema.tables import allocations, inventories
 
 _FIELDS = tuple(column.name for column in INVENTORY_COLUMNS)
 _PRESENT = sa.select(
@@ -57,108 +55,126 @@ _USED = (
 )
 
 
-def known_classes(
-    transaction: WriteTransaction, targets: Sequence[Target], problems: list[Problem]
-) -> Mapping[str, int]:
-    """Return the ids of all classes named, locked; note each that does not exist."""
-    named = {name for target in targets for name in target.entry.inventories or ()}
-    if not named:
-        return {}
-    existing = {
-        row.name
-        for chunk in chunks(sorted(named))
-        for row in transaction.rows(
-            sa.select(resource_classes.c.name).where(resource_classes.c.name.in_(chunk))
-        )
-    }
-    problems += [
-        Problem(target.index, ResourceClassNotFoundError(name))
-        for target in targets
-        for name in target.entry.inventories or ()
-        if name not in existing
-    ]
-    return locked_ids_of(transaction, sorted(named & existing))
+class PartWriter:
+    """Brings one part of the providers of a batch to what the entries say.
+
+    Its methods are called in this order, each for all parts; nothing is written while there is a
+    problem.
+
+    Attributes:
+        part: Which.
+    """
+
+    part: ClassVar[ProviderPart[Any]]
+
+    def __init__(self, transaction: WriteTransaction, targets: Sequence[Target]) -> None:
+        self._transaction = transaction
+        self._targets = [target for target in targets if self.part.name in target.entry.values]
+        self._named = {name for target in self._targets for name in self._value(target)}
+
+    def _value(self, target: Target) -> Any:
+        return target.entry.values[self.part.name]
+
+    def create_names(self) -> None:
+        """Make what is missing of the custom names."""
+
+    def look_up(self, problems: list[Problem]) -> None:
+        """Find out the ids of what is named; note what does not exist."""
+
+    def judge(self, problems: list[Problem]) -> None:
+        """Note what cannot be, now that the providers are in their places."""
+
+    def write(self) -> None:
+        """Write what differs, and note at each target whether something did."""
+        raise NotImplementedError
 
 
-def known_traits(
-    transaction: WriteTransaction, targets: Sequence[Target], problems: list[Problem]
-) -> Mapping[str, int]:
-    """Return the ids of all traits named; note those that do not exist."""
-    named = {name for target in targets for name in target.entry.traits or ()}
-    found = {name: row.id for name, row in traits_named(transaction, named).items()}
-    for target in targets:
-        missing = sorted(set(target.entry.traits or ()) - found.keys())
-        if missing:
-            problems.append(Problem(target.index, TraitsNotFoundError(missing)))
-    return found
+class _Inventories(PartWriter):
+    part = INVENTORIES
 
+    def __init__(self, transaction: WriteTransaction, targets: Sequence[Target]) -> None:
+        super().__init__(transaction, targets)
+        self._changes = _Changes(transaction.now)
+        self._class_ids: Mapping[str, int] = {}
 
-def set_inventories(
-    transaction: WriteTransaction,
-    targets: Sequence[Target],
-    class_ids: Mapping[str, int],
-    problems: list[Problem],
-) -> None:
-    """Make the named inventories all that the providers have."""
-    some = [target for target in targets if target.entry.inventories is not None]
-    present = _present(transaction, [target.row.id for target in some if not target.is_new])
-    changes = _Changes(transaction.now)
-    gone: dict[int, tuple[Target, set[int]]] = {}
-    for target in some:
-        wanted = {
-            class_ids[name]: inventory
-            for name, inventory in (target.entry.inventories or {}).items()
-            if name in class_ids
-        }
-        problems += _too_small(target)
-        if target.provider is None:
-            # It was not created, because something is wrong.
-            continue
-        before = present.get(target.row.id, {})
-        if wanted == before:
-            continue
-        target.changed.append("inventories")
-        if removed := before.keys() - wanted.keys():
-            gone[target.row.id] = target, set(removed)
-        changes.note(target.row.id, before, wanted)
-    problems += _in_use(transaction, gone)
-    if not problems:
-        changes.write(transaction)
+    def create_names(self) -> None:
+        for name in sorted(filter(is_custom_name, self._named)):
+            resource_classes.ensure(self._transaction, name)
 
-
-def _too_small(target: Target) -> list[Problem]:
-    return [
-        Problem(
-            target.index,
-            CapacityTooSmallError(name, target.uuid, zero_allowed=True),
-        )
-        for name, inventory in (target.entry.inventories or {}).items()
-        if inventory.whole_capacity < 0
-    ]
-
-
-def _present(transaction: WriteTransaction, ids: Sequence[int]) -> dict[int, dict[int, Inventory]]:
-    found: dict[int, dict[int, Inventory]] = defaultdict(dict)
-    for chunk in chunks(ids):
-        for provider_id, class_id, *amounts in transaction.rows(_PRESENT, ids=chunk):
-            found[provider_id][class_id] = Inventory(*amounts)
-    return found
-
-
-def _in_use(
-    transaction: WriteTransaction, gone: Mapping[int, tuple[Target, set[int]]]
-) -> list[Problem]:
-    """Return a problem for each inventory that is to go and of which something is used."""
-    problems = []
-    for ids in chunks(sorted(gone)):
-        for provider_id, class_id, used in transaction.rows(_USED, ids=ids):
-            target, classes = gone[provider_id]
-            if class_id in classes:
-                name = names_of(transaction, [class_id]).get(class_id, str(class_id))
-                problems.append(
-                    Problem(target.index, InventoryInUseError(target.uuid, [name], int(used)))
+    def look_up(self, problems: list[Problem]) -> None:
+        """Lock the classes too."""
+        if not self._named:
+            return
+        existing = {
+            row.name
+            for chunk in chunks(sorted(self._named))
+            for row in self._transaction.rows(
+                sa.select(tables.resource_classes.c.name).where(
+                    tables.resource_classes.c.name.in_(chunk)
                 )
-    return problems
+            )
+        }
+        problems += [
+            Problem(target.index, ResourceClassNotFoundError(name))
+            for target in self._targets
+            for name in self._value(target)
+            if name not in existing
+        ]
+        self._class_ids = locked_ids_of(self._transaction, sorted(self._named & existing))
+
+    def judge(self, problems: list[Problem]) -> None:
+        present = self._present()
+        gone: dict[int, tuple[Target, set[int]]] = {}
+        for target in self._targets:
+            problems += self._too_small(target)
+            if target.provider is None:
+                # It was not created, because something is wrong.
+                continue
+            wanted = {
+                self._class_ids[name]: inventory
+                for name, inventory in self._value(target).items()
+                if name in self._class_ids
+            }
+            before = present.get(target.row.id, {})
+            if wanted == before:
+                continue
+            target.changed.append(self.part.name)
+            if removed := before.keys() - wanted.keys():
+                gone[target.row.id] = target, set(removed)
+            self._changes.note(target.row.id, before, wanted)
+        problems += self._in_use(gone)
+
+    def write(self) -> None:
+        self._changes.write(self._transaction)
+
+    def _too_small(self, target: Target) -> list[Problem]:
+        return [
+            Problem(target.index, CapacityTooSmallError(name, target.uuid, zero_allowed=True))
+            for name, inventory in self._value(target).items()
+            if inventory.whole_capacity < 0
+        ]
+
+    def _present(self) -> dict[int, dict[int, Inventory]]:
+        found: dict[int, dict[int, Inventory]] = defaultdict(dict)
+        existing = [target.row.id for target in self._targets if not target.is_new]
+        for chunk in chunks(existing):
+            for provider_id, class_id, *amounts in self._transaction.rows(_PRESENT, ids=chunk):
+                found[provider_id][class_id] = Inventory(*amounts)
+        return found
+
+    def _in_use(self, gone: Mapping[int, tuple[Target, set[int]]]) -> list[Problem]:
+        """Return a problem for each inventory that is to go and of which something is used."""
+        problems = []
+        for ids in chunks(sorted(gone)):
+            for provider_id, class_id, used in self._transaction.rows(_USED, ids=ids):
+                target, classes = gone[provider_id]
+                if class_id in classes:
+                    names = names_of(self._transaction, [class_id])
+                    name = names.get(class_id, str(class_id))
+                    problems.append(
+                        Problem(target.index, InventoryInUseError(target.uuid, [name], int(used)))
+                    )
+        return problems
 
 
 class _Changes:
@@ -195,66 +211,92 @@ class _Changes:
         transaction.execute_each(_INSERT, self._new)
 
 
-def set_traits(
-    transaction: WriteTransaction, targets: Sequence[Target], trait_ids: Mapping[str, int]
-) -> None:
-    """Make the named traits all that the providers have."""
-    _set_members(
-        transaction,
-        "traits",
-        resource_provider_traits,
-        "trait_id",
-        {
-            target.row.id: (target, {trait_ids[name] for name in target.entry.traits})
-            for target in targets
-            if target.entry.traits is not None
-        },
-    )
+class _Links(PartWriter):
+    """Writes the rows of an association.
+
+    Attributes:
+        table: The association.
+        column: What it has of each provider.
+    """
+
+    table: ClassVar[sa.Table]
+    column: ClassVar[str]
+
+    def ids(self) -> Mapping[str, int]:
+        """Return what the column has for each name."""
+        raise NotImplementedError
+
+    def write(self) -> None:
+        ids = self.ids()
+        wanted = {
+            target.row.id: (target, {ids[name] for name in self._value(target)})
+            for target in self._targets
+        }
+        present = self._present()
+        new, gone = [], []
+        for provider_id, (target, after) in wanted.items():
+            before = present[provider_id]
+            if before == after:
+                continue
+            target.changed.append(self.part.name)
+            key = {"resource_provider_id": provider_id, "created_at": self._transaction.now}
+            new += [{**key, self.column: other} for other in sorted(after - before)]
+            gone += [{"of": provider_id, "other": other} for other in sorted(before - after)]
+        self._transaction.execute_each(
+            sa.delete(self.table).where(
+                self.table.c.resource_provider_id == sa.bindparam("of"),
+                self.table.c[self.column] == sa.bindparam("other"),
+            ),
+            gone,
+        )
+        self._transaction.execute_each(sa.insert(self.table), new)
+
+    def _present(self) -> dict[int, set[int]]:
+        found: dict[int, set[int]] = defaultdict(set)
+        existing = [target.row.id for target in self._targets if not target.is_new]
+        for ids in chunks(existing):
+            of_them = self.table.c.resource_provider_id.in_(ids)
+            for provider_id, other in self._transaction.rows(
+                sa.select(self.table.c.resource_provider_id, self.table.c[self.column]).where(
+                    of_them
+                )
+            ):
+                found[provider_id].add(other)
+        return found
 
 
-def set_aggregates(transaction: WriteTransaction, targets: Sequence[Target]) -> None:
-    """Make the named aggregates those of the providers; create new ones."""
-    named = {uuid for target in targets for uuid in target.entry.aggregates or ()}
-    ids = aggregates.ids_by_uuid(transaction, sorted(named))
-    wanted = {
-        target.row.id: (target, {ids[uuid] for uuid in target.entry.aggregates})
-        for target in targets
-        if target.entry.aggregates is not None
-    }
-    take_lock_rows(transaction, PARTS, wanted.keys())
-    _set_members(transaction, "aggregates", resource_provider_aggregates, "aggregate_id", wanted)
+class _Traits(_Links):
+    part = TRAITS
+    table = tables.resource_provider_traits
+    column = "trait_id"
+
+    def create_names(self) -> None:
+        known = traits.traits_named(self._transaction, self._named)
+        for name in sorted(filter(is_custom_name, self._named - known.keys())):
+            traits.ensure(self._transaction, name)
+
+    def look_up(self, problems: list[Problem]) -> None:
+        self._found = traits.traits_named(self._transaction, self._named)
+        for target in self._targets:
+            missing = sorted(set(self._value(target)) - self._found.keys())
+            if missing:
+                problems.append(Problem(target.index, TraitsNotFoundError(missing)))
+
+    def ids(self) -> Mapping[str, int]:
+        return {name: row.id for name, row in self._found.items()}
 
 
-def _set_members(
-    transaction: WriteTransaction,
-    part: str,
-    table: sa.Table,
-    column: str,
-    wanted: Mapping[int, tuple[Target, Iterable[int]]],
-) -> None:
-    """Make these the rows of an association, by id of the provider."""
-    present: dict[int, set[int]] = defaultdict(set)
-    existing = [provider_id for provider_id, (target, _) in wanted.items() if not target.is_new]
-    for ids in chunks(existing):
-        of_them = table.c.resource_provider_id.in_(ids)
-        for provider_id, member in transaction.rows(
-            sa.select(table.c.resource_provider_id, table.c[column]).where(of_them)
-        ):
-            present[provider_id].add(member)
-    new, gone = [], []
-    for provider_id, (target, members) in wanted.items():
-        before, after = present[provider_id], set(members)
-        if before == after:
-            continue
-        target.changed.append(part)
-        key = {"resource_provider_id": provider_id, "created_at": transaction.now}
-        new += [{**key, column: member} for member in sorted(after - before)]
-        gone += [{"of": provider_id, "member": member} for member in sorted(before - after)]
-    transaction.execute_each(
-        sa.delete(table).where(
-            table.c.resource_provider_id == sa.bindparam("of"),
-            table.c[column] == sa.bindparam("member"),
-        ),
-        gone,
-    )
-    transaction.execute_each(sa.insert(table), new)
+class _Aggregates(_Links):
+    part = AGGREGATES
+    table = tables.resource_provider_aggregates
+    column = "aggregate_id"
+
+    def ids(self) -> Mapping[str, int]:
+        """Create those that do not exist."""
+        ids = aggregates.ids_by_uuid(self._transaction, sorted(self._named))
+        take_lock_rows(self._transaction, LOCKS, [target.row.id for target in self._targets])
+        return ids
+
+
+WRITERS: Sequence[type[PartWriter]] = (_Inventories, _Traits, _Aggregates)
+"""One for each part."""

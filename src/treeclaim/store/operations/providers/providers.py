@@ -23,10 +23,8 @@ from treeclaim.store.operations.locks.lock_rows import PARTS, take_lock_rows
 from treeclaim.store.operations.locks.provider_rows import lock_provider
 from treeclaim.store.operations.providers.trees import lock_parent, move, set_root
 from treeclaim.store.schema.tables import (
+    ROWS_OF_PROVIDERS,
     allocations,
-    inventories,
-    resource_provider_aggregates,
-    resource_provider_traits,
     resource_providers,
 )
 
@@ -68,7 +66,8 @@ _UPDATE = (
 )
 _DELETE_PARTS = [
     sa.delete(table).where(table.c.resource_provider_id == sa.bindparam("provider_id"))
-    for table in (inventories, resource_provider_aggregates, resource_provider_traits)
+    for table in ROWS_OF_PROVIDERS
+    if table is not allocations
 ]
 # A root refers to itself; some databases require the reference to go before the row.
 _DETACH = (

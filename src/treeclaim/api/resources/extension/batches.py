@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Applying in bulk (contract page 99, section 8)."""
+"""Applying in bulk: POST /treeclaim/providers (contract page 99, section 8)."""
 
 from collections.abc import Callable, Mapping, Sequence
 from http import HTTPStatus
@@ -9,32 +9,100 @@ import orjson
 
 from treeclaim.api.protocol.errors import ApiError, api_error, bad_request
 from treeclaim.api.protocol.errors.conflicts import telling
-from treeclaim.api.protocol.operations import Call, Reply
-from treeclaim.api.resources.extension.batches import schemas
-from treeclaim.api.resources.inventories.handlers import inventory_of
+from treeclaim.api.protocol.operations import Answer, Call, Forms, Operation, Reply, Versioned
+from treeclaim.api.protocol.request.schemas import (
+    INTEGER,
+    STRING,
+    STRINGS,
+    UUID,
+    record,
+)
+from treeclaim.api.protocol.request.validation import Checker
+from treeclaim.api.protocol.request.wording import Schema
+from treeclaim.api.resources.extension.listing import PATH
+from treeclaim.api.resources.extension.parts import PART_FORMS
 from treeclaim.model.errors import ResourceClassNotFoundError
 from treeclaim.model.extension.batch import (
     Applied,
     BatchEntry,
     BatchForbiddenError,
     BatchRefusedError,
+    BatchResult,
     NamelessError,
     Problem,
     RepeatedProviderError,
     UnknownNameError,
     Unnamed,
 )
-from treeclaim.model.microversions import NEWEST
+from treeclaim.model.microversions import NEWEST, ExtensionFeature, Version
 from treeclaim.model.names import normalised_uuid
+from treeclaim.model.parts import PARTS
 from treeclaim.store.database.transactions import WriteTransaction
 from treeclaim.store.operations.batches.apply import MOST_PROBLEMS, apply
 
-_RULES = {
-    "inventories": ("placement:resource_providers:inventories:update",),
-    "traits": ("placement:resource_providers:traits:update",),
-    "aggregates": ("placement:resource_providers:aggregates:update",),
-}
-"""Of the URLs of what an entry may name."""
+_MOST_ENTRIES = 1_000
+"""Providers in one call."""
+
+_BOOLEAN: Schema = {"type": "boolean"}
+_UUID_OR_NULL: Schema = {"anyOf": [UUID, {"type": "null"}]}
+
+_ENTRY: Schema = record(
+    {},
+    {
+        "uuid": UUID,
+        "name": {"type": "string", "minLength": 1, "maxLength": 200},
+        "generation": INTEGER,
+        "parent_provider_uuid": _UUID_OR_NULL,
+        # It follows from the parent; what was listed may be sent back.
+        "root_provider_uuid": _UUID_OR_NULL,
+        **{part.name: form.given for part, form in PART_FORMS.items()},
+    },
+) | {"anyOf": [{"required": ["uuid"]}, {"required": ["name"]}]}
+"""One provider; the schema is that of its parts' own URLs."""
+
+_ENTRY_CHECKER = Checker(_ENTRY)
+
+
+def _batch(_version: Version) -> Schema:
+    """Return the schema of a batch; its entries are checked one by one, to tell of all."""
+    providers: Schema = {
+        "type": "array",
+        "minItems": 1,
+        "maxItems": _MOST_ENTRIES,
+        "items": {"type": "object"},
+    }
+    return record({"providers": providers}, {"create_names": _BOOLEAN, "dry_run": _BOOLEAN})
+
+
+def _with_entries(schema: Any) -> Any:
+    """Say in a copy of the schema of a batch what its entries are."""
+    schema["properties"]["providers"]["items"] = _ENTRY
+    return schema
+
+
+_BATCH = Versioned(_batch)
+
+
+_APPLIED = Answer(
+    body=record(
+        {
+            "providers": {
+                "type": "array",
+                "items": record(
+                    {
+                        "uuid": STRING,
+                        "generation": INTEGER,
+                        "result": {"enum": [result.value for result in BatchResult]},
+                        "changed": STRINGS,
+                    }
+                ),
+            }
+        }
+    ),
+    dated=False,
+)
+"""What became of each entry, in their order."""
+
 
 _RULES_OF_NAMES = ("placement:traits:update", "placement:resource_classes:update")
 
@@ -98,10 +166,9 @@ def _require_allowed(
     call: Call, items: Sequence[Mapping[str, Any]], *, create_names: bool
 ) -> None:
     named = set().union(*items)
-    for part, rules in _RULES.items():
-        if part in named:
-            for rule in rules:
-                call.require_allowed(rule)
+    for part in PARTS:
+        if part.name in named:
+            call.require_allowed(part.write_rule)
     if create_names:
         for rule in _RULES_OF_NAMES:
             call.require_allowed(rule)
@@ -115,7 +182,7 @@ def _require_forms(items: Sequence[Mapping[str, Any]]) -> None:
     """
     wrong = []
     for index, item in enumerate(items):
-        problem = schemas.ENTRY_CHECKER.problem(item, length=len(orjson.dumps(item)))
+        problem = _ENTRY_CHECKER.problem(item, length=len(orjson.dumps(item)))
         if problem is not None:
             wrong.append(f"providers[{index}]: JSON does not validate: {problem}")
         if len(wrong) == MOST_PROBLEMS:
@@ -127,18 +194,17 @@ def _require_forms(items: Sequence[Mapping[str, Any]]) -> None:
 
 
 def _entry(item: Mapping[str, Any]) -> BatchEntry:
-    inventories = item.get("inventories")
     generation = item.get("generation")
     return BatchEntry(
         uuid=normalised_uuid(item["uuid"]) if "uuid" in item else None,
         name=item.get("name"),
         parent=item.get("parent_provider_uuid", Unnamed.UNNAMED),
         generation=None if generation is None else int(generation),
-        inventories=None
-        if inventories is None
-        else {name: inventory_of(inventory) for name, inventory in inventories.items()},
-        traits=item.get("traits"),
-        aggregates=item.get("aggregates"),
+        values={
+            part.name: form.value(item[part.name])
+            for part, form in PART_FORMS.items()
+            if part.name in item
+        },
     )
 
 
@@ -160,3 +226,19 @@ def _single(problem: Problem) -> ApiError:
     if isinstance(problem.error, _OF_THE_FORM):
         return bad_request(f"{prefix}{problem.error}")
     return telling(api_error(problem.error, prefix=prefix), problem.error, NEWEST)
+
+
+OPERATIONS = (
+    Operation(
+        "POST",
+        PATH,
+        apply_providers,
+        # Whoever may do less of what the entries name is refused by the rules of their URLs.
+        policy="placement:resource_providers:list",
+        summary="Bring many resource providers to a state, all or none.",
+        answers=(_APPLIED,),
+        body=_BATCH,
+        forms=Forms(body=_with_entries),
+        extension=ExtensionFeature.ORDER_AND_REPORTS,
+    ),
+)

@@ -1,26 +1,94 @@
 # SPDX-License-Identifier: Apache-2.0
-"""GET /treeclaim/providers (contract page 99, section 1)."""
+"""Providers in bulk: GET /treeclaim/providers (contract page 99, section 1)."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import orjson
 
-from treeclaim.api.protocol.operations import Call, Reply
+from treeclaim.api.protocol.operations import Answer, Call, Forms, Operation, Reply, Versioned
 from treeclaim.api.protocol.request import parameters
+from treeclaim.api.protocol.request.schemas import (
+    AMOUNTS,
+    INTEGER,
+    LINKS,
+    STRING,
+    TEXT_OR_NULL,
+    mapping,
+    record,
+)
 from treeclaim.api.protocol.request.validation import require_query
+from treeclaim.api.protocol.request.wording import Schema
 from treeclaim.api.protocol.timestamps import now
-from treeclaim.api.resources.extension import filters, paging
-from treeclaim.api.resources.extension.listing import schemas
+from treeclaim.api.resources.extension import filters, forms, paging
+from treeclaim.api.resources.extension.parts import PART_FORMS
 from treeclaim.forest.listing.selection import Page, ProviderSelection, page_of, selected
 from treeclaim.forest.table.forest import Forest
 from treeclaim.model.changes import Cursor
 from treeclaim.model.extension import cursor_text
+from treeclaim.model.microversions import ExtensionFeature, Version
+from treeclaim.model.parts import INVENTORIES, LINKED_PARTS
 from treeclaim.store.database.transactions import ReadTransaction
 from treeclaim.store.reading import holdings_of_many
 
-_KIND = "providers"
+PATH = "/treeclaim/providers"
+
 _ALLOCATIONS = "allocations"
+_INCLUDES = {
+    INVENTORIES.name: INVENTORIES.read_rule,
+    "usages": "placement:resource_providers:usages",
+    **{part.name: part.read_rule for part in LINKED_PARTS},
+    _ALLOCATIONS: "placement:resource_providers:allocations:list",
+}
+"""What may be included, and the rule of its own URL (contract page 98, section 1)."""
+
+_INCLUDE = f"({'|'.join(_INCLUDES)})"
+
+
+def _query(_version: Version) -> Schema:
+    """Return the schema of the query."""
+    parameters: dict[str, Schema] = {
+        "name": STRING,
+        "uuid": filters.UUIDS,
+        "member_of": STRING,
+        "resources": STRING,
+        "in_tree": filters.UUIDS,
+        "required": STRING,
+        "include": {"type": "string", "pattern": f"^{_INCLUDE}(,{_INCLUDE})*$"},
+    }
+    return record({}, parameters | paging.PARAMETERS)
+
+
+_QUERY = Versioned(_query)
+
+
+_PROVIDER = record(
+    {
+        "uuid": STRING,
+        "name": STRING,
+        "generation": INTEGER,
+        "parent_provider_uuid": TEXT_OR_NULL,
+        "root_provider_uuid": STRING,
+    },
+    {
+        INVENTORIES.name: PART_FORMS[INVENTORIES].shown,
+        "usages": AMOUNTS,
+        **{part.name: PART_FORMS[part].shown for part in LINKED_PARTS},
+        _ALLOCATIONS: mapping(
+            ".*", record({"resources": AMOUNTS, "consumer_generation": INTEGER})
+        ),
+    },
+)
+
+_PROVIDERS = Answer(
+    body=record(
+        {"providers": {"type": "array", "items": _PROVIDER}, "cursor": STRING, "links": LINKS}
+    )
+)
+"""A page of providers."""
+
+
+_KIND = "providers"
 
 _PREPARED_AT_ONCE = 1_000
 """Providers whose texts are written before others have their turn at the Forest: 10 ms."""
@@ -55,7 +123,7 @@ class _Asked:
 def list_providers_in_bulk(call: Call) -> Reply:
     """List a page of the providers that pass all filters, with what is to be included."""
     pairs = call.query()
-    asked = _asked(call, pairs, require_query(schemas.QUERY.at(call.version), pairs))
+    asked = _asked(call, pairs, require_query(_QUERY.at(call.version), pairs))
     _prepare(call, asked)
     if _ALLOCATIONS in asked.include:
         written = call.services.replica.at_one_moment(
@@ -66,7 +134,7 @@ def list_providers_in_bulk(call: Call) -> Reply:
             written = _joined(_taken(call, asked, forest, call.services.replica.cursor))
     tail = {
         "cursor": written.cursor,
-        "links": paging.links(call.link(schemas.PATH), pairs, _KIND, written.next_after),
+        "links": paging.links(call.link(PATH), pairs, _KIND, written.next_after),
     }
     body = [b'{"providers":[', *written.pieces, b"],", orjson.dumps(tail)[1:]]
     return Reply(body=[b"".join(body)], modified_at=now(), is_ready_made=True)
@@ -74,9 +142,9 @@ def list_providers_in_bulk(call: Call) -> Reply:
 
 def _asked(call: Call, pairs: Sequence[tuple[str, str]], query: Mapping[str, str]) -> _Asked:
     include = frozenset(filters.several(query.get("include")))
-    for name in schemas.INCLUDES:
+    for name, rule in _INCLUDES.items():
         if name in include:
-            call.require_allowed(schemas.INCLUDES[name])
+            call.require_allowed(rule)
     most = paging.MOST_WITH_ALLOCATIONS if _ALLOCATIONS in include else paging.MOST
     selection = ProviderSelection(
         name=query.get("name") or None,
@@ -156,3 +224,19 @@ def _with_allocations(transaction: ReadTransaction, page: _Taken) -> _Written:
         for provider_id, text in zip(page.ids, page.texts, strict=True)
     ]
     return _joined(_Taken(page.ids, texts, page.cursor, page.next_after))
+
+
+OPERATIONS = (
+    Operation(
+        "GET",
+        PATH,
+        list_providers_in_bulk,
+        policy="placement:resource_providers:list",
+        summary="List resource providers in bulk, with all that belongs to them.",
+        answers=(_PROVIDERS,),
+        query=_QUERY,
+        forms=Forms(query=forms.SELECTION),
+        checks_accept=True,
+        extension=ExtensionFeature.ORDER_AND_REPORTS,
+    ),
+)

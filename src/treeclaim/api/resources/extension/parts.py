@@ -1,0 +1,59 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How each part of a provider stands in the documents of bulk reads and writes (page 99)."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from treeclaim.api.protocol.request.schemas import (
+    INTEGER,
+    SHORT_TEXT,
+    STRINGS,
+    UUID,
+    mapping,
+    record,
+)
+from treeclaim.api.protocol.request.wording import Schema
+from treeclaim.api.resources.inventories.handlers import inventory_of
+from treeclaim.api.resources.inventories.schemas import all_inventories
+from treeclaim.model.microversions import NEWEST
+from treeclaim.model.parts import AGGREGATES, INVENTORIES, TRAITS, ProviderPart
+
+
+@dataclass(frozen=True, slots=True)
+class PartForm:
+    """The documents of a part.
+
+    Attributes:
+        given: Schema of what clients send, that of the part's own URL.
+        shown: Schema of what they get.
+        value: Returns the value that a batch has for what was sent.
+    """
+
+    given: Schema
+    shown: Schema
+    value: Callable[[Any], Any]
+
+
+PART_FORMS: Mapping[ProviderPart[Any], PartForm] = {
+    INVENTORIES: PartForm(
+        all_inventories(NEWEST)["properties"]["inventories"],
+        mapping(
+            ".*",
+            record(
+                {
+                    **dict.fromkeys(
+                        ("total", "reserved", "min_unit", "max_unit", "step_size"), INTEGER
+                    ),
+                    "allocation_ratio": {"type": "number"},
+                }
+            ),
+        ),
+        lambda given: {name: inventory_of(fields) for name, fields in given.items()},
+    ),
+    TRAITS: PartForm({"type": "array", "items": SHORT_TEXT}, STRINGS, TRAITS.read),
+    AGGREGATES: PartForm(
+        {"type": "array", "items": UUID, "uniqueItems": True}, STRINGS, AGGREGATES.read
+    ),
+}
+"""By part, in the order of `PARTS`."""
