@@ -4,6 +4,7 @@
 import pytest
 
 from treeclaim.api.resources.extension.parts import PART_FORMS
+from treeclaim.client.topology.entries import EntryReader
 from treeclaim.forest.table.forest import Forest
 from treeclaim.model.parts import EVERYTHING, INVENTORIES, PARTS, Part
 from treeclaim.store.operations.batches.parts import WRITERS
@@ -16,6 +17,7 @@ LAYERS = {
     "loaded": [INVENTORIES.name, *(linked.part.name for linked in LINKED)],
     "kept": [INVENTORIES.name, *Forest().links],
     "written in bulk": [writer.part.name for writer in WRITERS],
+    "read from a file": list(EntryReader([]).parts),
     "sent and shown in bulk": [part.name for part in PART_FORMS],
 }
 

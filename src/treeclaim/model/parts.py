@@ -98,6 +98,11 @@ class ProviderPart(ABC, Generic[Value]):
         """Return this part's value among those of several parts; None if it is left out."""
         return values.get(self.name)
 
+    def or_empty(self, values: Values) -> Value:
+        """Return this part's value among those of several parts; if it is left out, an empty one."""
+        value: Value = values.get(self.name, self.empty)
+        return value
+
     def is_at(self, version: Version) -> bool:
         """Tell whether it has a URL of its own at a version."""
         return self.since is None or version.brings(self.since)
@@ -271,5 +276,12 @@ LINKED_PARTS: Sequence[LinkedPart[Any]] = (TRAITS, AGGREGATES)
 
 PARTS: Sequence[ProviderPart[Any]] = (INVENTORIES, *LINKED_PARTS)
 """All parts, in the order in which they are written and shown."""
+
+
+def names_in_words(parts: Sequence[ProviderPart[Any]]) -> str:
+    """Return the names of parts, for a sentence."""
+    *some, last = (part.name for part in parts)
+    return f"{', '.join(some)} and {last}"
+
 
 PART_NAMES = frozenset(part.name for part in PARTS)

@@ -32,7 +32,7 @@ def test_names_are_taken_as_they_are_written():
     (provider,) = parse_topology(
         "providers: [{name: 007, aggregates: [1e3], traits: [NO]}]", "f"
     ).providers
-    assert (provider.name, provider.traits) == ("007", {"NO"})
+    assert (provider.name, provider.values["traits"]) == ("007", {"NO"})
 
 
 def test_what_is_left_out_is_not_the_same_as_what_is_empty():
@@ -41,8 +41,8 @@ def test_what_is_left_out_is_not_the_same_as_what_is_empty():
         "children: [], parent: null}]",
         "file",
     ).providers
-    assert (left_out.inventories, left_out.traits, left_out.aggregates) == (None, None, None)
-    assert (empty.inventories, empty.traits, empty.aggregates) == ({}, set(), set())
+    assert left_out.values == {}
+    assert empty.values == {"inventories": {}, "traits": set(), "aggregates": set()}
     assert (left_out.parent, empty.parent.name) == (None, None)
     assert (left_out.lists_children, empty.lists_children) == (False, True)
 
@@ -62,8 +62,10 @@ providers:
   - {<<: *c, name: b, inventories: {<<: *i, MEMORY_MB: 5}}
 """
     _, second = parse_topology(text, "file").providers
-    assert second.traits == {"A"}
-    assert second.inventories == {"VCPU": {"total": 4}, "MEMORY_MB": {"total": 5}}
+    assert second.values == {
+        "traits": {"A"},
+        "inventories": {"VCPU": {"total": 4}, "MEMORY_MB": {"total": 5}},
+    }
 
 
 @pytest.mark.parametrize(

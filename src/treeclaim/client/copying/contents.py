@@ -10,8 +10,10 @@ from typing import Any, TypeVar
 from treeclaim.client.client import Client
 from treeclaim.client.reports import BULK, Reports
 from treeclaim.client.requests import bodies
+from treeclaim.client.states import State, changed_parts, read_state, state_of
 from treeclaim.client.versions import Need
 from treeclaim.model.microversions import Feature
+from treeclaim.model.parts import PARTS
 
 LOWEST_MINOR = Feature.NESTED_PROVIDERS
 """Lowest microversion 1.N whose answers tell all that matters but the types of consumers."""
@@ -20,26 +22,6 @@ Item = TypeVar("Item")
 Result = TypeVar("Result")
 Progress = Callable[[str, int, int], None]
 """Told what is being done, how much of it is done, and how much there is."""
-
-
-@dataclass(frozen=True, slots=True)
-class Provider:
-    """A provider with all that belongs to it.
-
-    Attributes:
-        uuid, name: Of the provider.
-        parent: Uuid of the parent, None for a root.
-        inventories: By resource class, all fields of each.
-        traits: Names.
-        aggregates: Uuids.
-    """
-
-    uuid: str
-    name: str
-    parent: str | None
-    inventories: Mapping[str, Mapping[str, Any]]
-    traits: frozenset[str]
-    aggregates: frozenset[str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +52,7 @@ class Contents:
         traits, classes: All names.
     """
 
-    providers: dict[str, Provider] = field(default_factory=dict)
+    providers: dict[str, State] = field(default_factory=dict)
     consumers: dict[str, Consumer] = field(default_factory=dict)
     traits: frozenset[str] = frozenset()
     classes: frozenset[str] = frozenset()
@@ -140,12 +122,12 @@ def _read_in_bulk(
     """Read page by page, with everything."""
     reports = Reports(client)
     rows = []
-    for row in reports.providers(include=("inventories", "traits", "aggregates")):
+    for row in reports.providers(include=[part.name for part in PARTS]):
         if only is None or row["uuid"] in only:
             rows.append(row)
             progress(f"{title}: providers", len(rows), len(rows))
     found = Contents(
-        providers={row["uuid"]: _listed(row) for row in parents_first(rows)},
+        providers={row["uuid"]: state_of(row, PARTS) for row in parents_first(rows)},
         traits=frozenset(client.get("/traits")["traits"]),
         classes=frozenset(_class_names(client)),
     )
@@ -156,17 +138,6 @@ def _read_in_bulk(
             progress(f"{title}: consumers", len(found.consumers), len(found.consumers))
     found.consumers = dict(sorted(found.consumers.items()))
     return found
-
-
-def _listed(row: Mapping[str, Any]) -> Provider:
-    return Provider(
-        uuid=row["uuid"],
-        name=row["name"],
-        parent=row["parent_provider_uuid"],
-        inventories=row["inventories"],
-        traits=frozenset(row["traits"]),
-        aggregates=frozenset(row["aggregates"]),
-    )
 
 
 def parents_first(listed: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
@@ -184,14 +155,10 @@ def _class_names(client: Client) -> list[str]:
     return [entry["name"] for entry in client.get("/resource_classes")["resource_classes"]]
 
 
-def _provider(client: Client, listed: Mapping[str, Any]) -> tuple[Provider, set[str]]:
+def _provider(client: Client, listed: Mapping[str, Any]) -> tuple[State, set[str]]:
     """Read a provider, and who holds something of it."""
-    path = f"/resource_providers/{listed['uuid']}"
-    parts = {
-        part: client.get(f"{path}/{part}")[part]
-        for part in ("inventories", "traits", "aggregates")
-    }
-    return _listed({**listed, **parts}), set(client.get(f"{path}/allocations")["allocations"])
+    holders = client.get(f"/resource_providers/{listed['uuid']}/allocations")["allocations"]
+    return read_state(client, listed, PARTS), set(holders)
 
 
 def read_consumer(client: Client, uuid: str) -> Consumer:
@@ -214,12 +181,15 @@ def _consumer(uuid: str, answer: Mapping[str, Any], *, is_typed: bool) -> Consum
     )
 
 
-def provider_differences(source: Provider, target: Provider | None) -> list[str]:
-    """Return the parts in which a provider differs; existence counts as one."""
+def provider_differences(source: State, target: State | None) -> list[str]:
+    """Return what of a provider differs; existence counts as a part."""
     if target is None:
         return ["existence"]
-    parts = ("name", "parent", "inventories", "traits", "aggregates")
-    return [part for part in parts if getattr(source, part) != getattr(target, part)]
+    pairs = (("name", source.name, target.name), ("parent", source.parent, target.parent))
+    return [
+        *(what for what, ours, theirs in pairs if ours != theirs),
+        *(part.name for part in changed_parts(target, source)),
+    ]
 
 
 def consumer_differences(source: Consumer, target: Consumer | None) -> list[str]:

@@ -6,13 +6,12 @@ from dataclasses import dataclass, field
 from http import HTTPStatus
 from typing import Any
 
+from treeclaim.client.bulk import applied_in_bulk, in_batches
 from treeclaim.client.client import Client, retried
-from treeclaim.client.copying.bulk import Pair, in_batches, written_in_bulk
 from treeclaim.client.copying.contents import (
     Consumer,
     Contents,
     Progress,
-    Provider,
     consumer_differences,
     differences,
     provider_differences,
@@ -20,7 +19,9 @@ from treeclaim.client.copying.contents import (
 )
 from treeclaim.client.errors import ClientError
 from treeclaim.client.requests import bodies
+from treeclaim.client.states import State, changed_parts, entry_of, is_moved
 from treeclaim.model.microversions import Feature
+from treeclaim.model.parts import AGGREGATES, INVENTORIES, TRAITS, ProviderPart
 
 _CUSTOM = "CUSTOM_"
 _UNKNOWN = "unknown"
@@ -104,7 +105,8 @@ def _require_standard_names(wanted: Contents, missing: set[str]) -> None:
     used = {
         name
         for provider in wanted.providers.values()
-        for name in (*provider.traits, *provider.inventories)
+        for part in (TRAITS, INVENTORIES)
+        for name in part.or_empty(provider.values)
     }
     unknown = sorted((used & missing) - set(_custom(missing)))
     if unknown:
@@ -125,7 +127,7 @@ def _copy_providers(
     outcome.unchanged += len(pairs) - len(waiting)
     done = 0
     for batch in in_batches(waiting):
-        if written_in_bulk(target, batch):
+        if applied_in_bulk(target, [entry_of(there, provider) for provider, there in batch]):
             outcome.providers += len(batch)
         else:
             _copy_one_by_one(target, batch, outcome)
@@ -133,7 +135,9 @@ def _copy_providers(
         progress("writing providers", done, len(waiting))
 
 
-def _copy_one_by_one(target: Client, pairs: Sequence[Pair], outcome: CopyOutcome) -> None:
+def _copy_one_by_one(
+    target: Client, pairs: Sequence[tuple[State, State | None]], outcome: CopyOutcome
+) -> None:
     for provider, present in pairs:
         try:
             _copy_provider(target, provider, present)
@@ -149,32 +153,27 @@ def _require_refusal(error: ClientError) -> None:
         raise error
 
 
-def _copy_provider(target: Client, wanted: Provider, present: Provider | None) -> None:
+def _copy_provider(target: Client, wanted: State, present: State | None) -> None:
     """Make or change a provider that differs."""
-    parts = provider_differences(wanted, present)
     path = f"/resource_providers/{wanted.uuid}"
     body = {"name": wanted.name, "parent_provider_uuid": wanted.parent}
     if present is None:
         target.call("POST", "/resource_providers", json=body | {"uuid": wanted.uuid})
-        parts = [part for part in ("inventories", "traits", "aggregates") if getattr(wanted, part)]
-    elif "name" in parts or "parent" in parts:
+    elif is_moved(present, wanted):
         target.call("PUT", path, json=body)
-    for part in parts:
-        if part in {"inventories", "traits", "aggregates"}:
-            _put(target, path, part, getattr(wanted, part))
+    for part in changed_parts(present or wanted.without_parts, wanted):
+        _put(target, path, part, part.written(part.of(wanted.values)))
 
 
-def _put(target: Client, path: str, part: str, value: Any) -> None:
-    content = value if part == "inventories" else sorted(value)
-
+def _put(target: Client, path: str, part: ProviderPart[Any], content: Any) -> None:
     def attempt() -> None:
         body: Any = {
             "resource_provider_generation": target.get(path)["generation"],
-            part: content,
+            part.name: content,
         }
-        if part == "aggregates" and not target.versions.has_feature(Feature.AGGREGATE_GENERATION):
+        if part is AGGREGATES and not target.versions.has_feature(Feature.AGGREGATE_GENERATION):
             body = content
-        target.call("PUT", f"{path}/{part}", json=body)
+        target.call("PUT", f"{path}/{part.name}", json=body)
 
     retried(attempt)
 

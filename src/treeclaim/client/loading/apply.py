@@ -2,25 +2,24 @@
 """Brings an endpoint to the state of a topology; anything the topology omits stays as it is."""
 
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from http import HTTPStatus
 from itertools import groupby
 from typing import Any
 
+from treeclaim.client.bulk import applied_in_bulk, in_batches
 from treeclaim.client.client import Client, is_conflict
 from treeclaim.client.errors import ClientError
-from treeclaim.client.loading.bulk import applied_in_bulk, batches
 from treeclaim.client.loading.changes import (
     Action,
     Change,
-    State,
-    changed_parts,
-    is_moved,
 )
-from treeclaim.client.loading.plan import Plan, change_of, make_plan, read_state
+from treeclaim.client.loading.plan import Plan, change_of, make_plan
 from treeclaim.client.parallel import THREADS, in_parallel
+from treeclaim.client.states import State, changed_parts, entry_of, is_moved, read_state
 from treeclaim.client.topology import Topology
+from treeclaim.model.parts import ProviderPart
 
 _ATTEMPTS = 5
 """How often a provider that others change meanwhile is read and written anew."""
@@ -115,13 +114,13 @@ def apply_plan(
         threads = 1
     try:
         for _, some in rounds:
-            for changes in batches(list(some)):
+            for changes in in_batches(list(some)):
                 before = begun
 
                 def report(done: int, _total: int, before: int = before) -> None:
                     progress("writing", before + done, len(plan.changes))
 
-                if applied_in_bulk(client, changes):
+                if changed_in_bulk(client, changes):
                     work.note(changes)
                     report(len(changes), len(changes))
                 else:
@@ -187,10 +186,27 @@ class _Work:
         if change.planned is None or change.after is None:
             return change
         found = self._client.providers(uuid=change.after.uuid)
-        before = read_state(self._client, found[0], change.planned) if found else None
+        before = read_state(self._client, found[0], change.planned.parts) if found else None
         return change_of(
             change.planned, before, change.after.uuid, change.after.parent, prune=self._prune
         )
+
+
+def changed_in_bulk(client: Client, changes: Sequence[Change]) -> bool:
+    """Make or change providers by one call; return False if single calls are to do it.
+
+    Raises:
+        ClientError: if the endpoint fails.
+    """
+    entries = []
+    for change in changes:
+        if change.after is None or change.action is Action.KEEP:
+            return False
+        entry = entry_of(change.before, change.after)
+        if change.before is not None:
+            entry["generation"] = change.before.generation
+        entries.append(entry)
+    return applied_in_bulk(client, entries)
 
 
 def write_change(client: Client, change: Change) -> None:
@@ -208,19 +224,17 @@ def write_change(client: Client, change: Change) -> None:
         if after.parent is not None:
             body["parent_provider_uuid"] = after.parent
         client.call("POST", "/resource_providers", json=body)
-        before = State(after.uuid, after.name, after.parent)
+        before = after.without_parts
     elif is_moved(before, after):
         body = {"name": after.name, "parent_provider_uuid": after.parent}
         client.call("PUT", f"/resource_providers/{after.uuid}", json=body)
     _write_parts(client, after, changed_parts(before, after), before.generation)
 
 
-def _write_parts(client: Client, after: State, parts: Iterable[str], generation: int) -> None:
+def _write_parts(
+    client: Client, after: State, parts: Iterable[ProviderPart[Any]], generation: int
+) -> None:
     for part in parts:
-        value = getattr(after, part)
-        body = {
-            part: sorted(value) if isinstance(value, frozenset) else value,
-            _GENERATION: generation,
-        }
-        answer = client.call("PUT", f"/resource_providers/{after.uuid}/{part}", json=body)
+        body = {part.name: part.written(part.of(after.values)), _GENERATION: generation}
+        answer = client.call("PUT", f"/resource_providers/{after.uuid}/{part.name}", json=body)
         generation = answer.json()[_GENERATION]

@@ -1,45 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The present and the wanted state of a provider, and their difference field by field."""
+"""The change of a provider from its present to the wanted state, field by field."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from enum import Enum
-from typing import Any
 
+from treeclaim.client.states import State
 from treeclaim.client.topology.planned import PlannedProvider
-
-DEFAULTS: Mapping[str, Any] = {
-    "reserved": 0,
-    "min_unit": 1,
-    "max_unit": 2_147_483_647,
-    "step_size": 1,
-    "allocation_ratio": 1.0,
-}
-"""Of an inventory that is new (contract page 30, section 1)."""
-
-Inventories = Mapping[str, Mapping[str, Any]]
-
-
-@dataclass(frozen=True, slots=True)
-class State:
-    """The present or the wanted state of a provider.
-
-    Attributes:
-        uuid, name: Of the provider.
-        parent: Uuid of the parent, None for a root.
-        generation: That the service had when this was read.
-        inventories: All fields by resource class; None if not read.
-        traits: Names, likewise.
-        aggregates: Uuids, likewise.
-    """
-
-    uuid: str
-    name: str
-    parent: str | None
-    generation: int = 0
-    inventories: Inventories | None = None
-    traits: frozenset[str] | None = None
-    aggregates: frozenset[str] | None = None
+from treeclaim.model.parts import PARTS, FieldChange
 
 
 class Action(Enum):
@@ -49,29 +17,6 @@ class Action(Enum):
     CHANGE = "~"
     DELETE = "-"
     KEEP = " "
-
-
-@dataclass(frozen=True, slots=True)
-class FieldChange:
-    """A difference in one field.
-
-    Attributes:
-        sign: That of the action.
-        field: Such as `inventories.VCPU.total`.
-        old, new: In words; None where there is none.
-    """
-
-    sign: str
-    field: str
-    old: str | None = None
-    new: str | None = None
-
-    def __str__(self) -> str:
-        """Write it in a line."""
-        if self.old is not None and self.new is not None:
-            return f"{self.sign} {self.field}: {self.old} → {self.new}"
-        value = self.new if self.old is None else self.old
-        return f"{self.sign} {self.field}" + ("" if value is None else f": {value}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +51,7 @@ class Change:
         """
         if self.after is None:
             return []
-        before = self.before or State(self.after.uuid, self.after.name, None)
+        before = self.before or replace(self.after.without_parts, parent=None)
         return list(_differences(before, self.after, names))
 
 
@@ -122,48 +67,12 @@ def wanted(before: State, planned: PlannedProvider, parent: str | None, *, prune
         parent: Uuid of its parent in the end.
         prune: Whether to remove what is not listed.
     """
-    return replace(
-        before,
-        name=planned.name,
-        parent=parent,
-        inventories=_inventories(before.inventories or {}, planned.inventories, prune=prune),
-        traits=_names(before.traits, planned.traits, prune=prune),
-        aggregates=_names(before.aggregates, planned.aggregates, prune=prune),
-    )
-
-
-def _inventories(
-    before: Inventories, planned: Inventories | None, *, prune: bool
-) -> Inventories | None:
-    if planned is None:
-        return None
-    changed = {
-        name: {**DEFAULTS, **before.get(name, {}), **fields} for name, fields in planned.items()
+    values = {
+        part.name: part.merged(part.or_empty(before.values), given, prune=prune)
+        for part in PARTS
+        if (given := part.of(planned.values)) is not None
     }
-    return changed if prune or not planned else {**before, **changed}
-
-
-def _names(
-    before: frozenset[str] | None, planned: frozenset[str] | None, *, prune: bool
-) -> frozenset[str] | None:
-    if planned is None or prune or not planned:
-        return planned
-    return planned | (before or frozenset())
-
-
-def changed_parts(before: State, after: State) -> list[str]:
-    """Return the parts to write: inventories, traits, aggregates."""
-    return [
-        part
-        for part in ("inventories", "traits", "aggregates")
-        if (value := getattr(after, part)) is not None
-        and value != (getattr(before, part) or type(value)())
-    ]
-
-
-def is_moved(before: State, after: State) -> bool:
-    """Tell whether name or parent differ."""
-    return (before.name, before.parent) != (after.name, after.parent)
+    return replace(before, name=planned.name, parent=parent, values=values)
 
 
 def _differences(before: State, after: State, names: Mapping[str, str]) -> Iterator[FieldChange]:
@@ -176,43 +85,7 @@ def _differences(before: State, after: State, names: Mapping[str, str]) -> Itera
         )
         sign = "+" if old is None else "-" if new is None else "~"
         yield FieldChange(sign, "parent", old, new)
-    yield from _inventory_differences(before.inventories or {}, after.inventories)
-    for what, ours, theirs in (
-        ("trait", before.traits, after.traits),
-        ("aggregate", before.aggregates, after.aggregates),
-    ):
-        if theirs is not None:
-            yield from (
-                FieldChange("+", f"{what} {name}") for name in sorted(theirs - (ours or set()))
-            )
-            yield from (
-                FieldChange("-", f"{what} {name}") for name in sorted((ours or set()) - theirs)
-            )
-
-
-def _inventory_differences(
-    before: Inventories, after: Inventories | None
-) -> Iterator[FieldChange]:
-    if after is None:
-        return
-    for name in sorted(before.keys() | after.keys()):
-        path = f"inventories.{name}"
-        if name not in before:
-            yield FieldChange("+", path, new=in_words(after[name]))
-        elif name not in after:
-            yield FieldChange("-", path, in_words(before[name]))
-        else:
-            for field, new in after[name].items():
-                if before[name].get(field) != new:
-                    old = str(before[name].get(field))
-                    yield FieldChange("~", f"{path}.{field}", old, str(new))
-
-
-def in_words(inventory: Mapping[str, Any]) -> str:
-    """Return an inventory in words: its total, and every unusual value."""
-    unusual = [
-        f"{field} {inventory[field]}"
-        for field, usual in DEFAULTS.items()
-        if inventory.get(field, usual) != usual
-    ]
-    return ", ".join([f"total {inventory['total']}", *unusual])
+    for part in PARTS:
+        value = part.of(after.values)
+        if value is not None:
+            yield from part.differences(part.or_empty(before.values), value)

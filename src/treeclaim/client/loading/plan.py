@@ -7,26 +7,21 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from treeclaim.client.bulk import rows_in_bulk
 from treeclaim.client.client import Client
-from treeclaim.client.loading.bulk import rows_in_bulk
 from treeclaim.client.loading.changes import (
     Action,
     Change,
-    Inventories,
-    State,
-    changed_parts,
-    is_moved,
     wanted,
 )
 from treeclaim.client.parallel import THREADS, in_parallel
+from treeclaim.client.states import State, changed_parts, is_moved, read_state, state_of
 from treeclaim.client.topology.ancestry import circles, depths, descendants
 from treeclaim.client.topology.document import Problem
 from treeclaim.client.topology.planned import PlannedProvider, Topology, TopologyError, circle
 from treeclaim.client.versions import Need
 from treeclaim.model.microversions import Feature
-
-PARTS = ("inventories", "traits", "aggregates")
-"""What a file says of a provider, besides its name and place."""
+from treeclaim.model.parts import INVENTORIES, PARTS
 
 _CUSTOM = "CUSTOM_"
 
@@ -197,24 +192,21 @@ class _Planner:
     def states(self, threads: int, progress: Callable[[int, int], None]) -> list[State | None]:
         """Read of each provider of the file what the file says something about."""
         providers = self._topology.providers
-        parts = [
-            part
-            for part in PARTS
-            if any(getattr(provider, part) is not None for provider in providers)
-        ]
+        spoken_of = {name for planned in providers for name in planned.values}
+        parts = [part.name for part in PARTS if part.name in spoken_of]
         there = [uuid for uuid in self._uuids.values() if uuid in self._by_uuid]
         rows = rows_in_bulk(self._client, there, parts, threads=threads, progress=progress)
         if rows is None:
             return in_parallel(self._read, providers, threads=threads, progress=progress)
         found = [rows.get(self._uuids[planned.name]) for planned in providers]
         return [
-            None if row is None else state_of(row, planned)
+            None if row is None else state_of(row, planned.parts)
             for row, planned in zip(found, providers, strict=True)
         ]
 
     def _read(self, planned: PlannedProvider) -> State | None:
         row = self._by_uuid.get(self._uuids[planned.name])
-        return None if row is None else read_state(self._client, row, planned)
+        return None if row is None else read_state(self._client, row, planned.parts)
 
     def change(self, planned: PlannedProvider, before: State | None) -> Change:
         """Return what is to be done for a provider of the file."""
@@ -224,10 +216,10 @@ class _Planner:
         return replace(change, level=self._depths[own])
 
     def _check_inventories(self, planned: PlannedProvider, change: Change) -> None:
-        after = change.after
+        inventories = {} if change.after is None else INVENTORIES.or_empty(change.after.values)
         has_zero_capacity = self._client.versions.has_feature(Feature.ZERO_CAPACITY)
-        for name in planned.inventories or ():
-            fields = {} if after is None or after.inventories is None else after.inventories[name]
+        for name in INVENTORIES.or_empty(planned.values):
+            fields = inventories.get(name, {})
             if "total" not in fields:
                 self._say(planned.line, f"{planned.name}: a new inventory of {name} needs a total")
             elif fields["reserved"] > fields["total"]:
@@ -258,7 +250,7 @@ class _Planner:
         going = descendants(self._parents, listing) - self._in_file
         rows = [(self._depths[own], row) for own, row in self._by_uuid.items() if own in going]
         return [
-            Change(Action.DELETE, _listed_state(row), None, None, level)
+            Change(Action.DELETE, state_of(row, ()), None, None, level)
             for level, row in sorted(rows, key=lambda pair: -pair[0])
         ]
 
@@ -289,45 +281,6 @@ def change_of(
     after = wanted(before, planned, parent, prune=prune)
     is_same = not is_moved(before, after) and not changed_parts(before, after)
     return Change(Action.KEEP if is_same else Action.CHANGE, before, after, planned)
-
-
-def read_state(client: Client, row: Mapping[str, Any], planned: PlannedProvider) -> State:
-    """Read a provider.
-
-    Args:
-        client: The endpoint.
-        row: The provider as a list of them has it. Its generation was read first, so whatever
-            changes after that makes a write with it a conflict.
-        planned: What the file says: other parts are not read.
-    """
-    path = f"/resource_providers/{row['uuid']}"
-    inventories: Inventories | None = None
-    traits = aggregates = None
-    if planned.inventories is not None:
-        inventories = client.get(f"{path}/inventories")["inventories"]
-    if planned.traits is not None:
-        traits = frozenset(client.get(f"{path}/traits")["traits"])
-    if planned.aggregates is not None:
-        aggregates = frozenset(client.get(f"{path}/aggregates")["aggregates"])
-    return replace(
-        _listed_state(row), inventories=inventories, traits=traits, aggregates=aggregates
-    )
-
-
-def state_of(row: Mapping[str, Any], planned: PlannedProvider) -> State:
-    """Return what a list with everything has of a provider, as far as the file says something."""
-    state = _listed_state(row)
-    if planned.inventories is not None:
-        state = replace(state, inventories=row["inventories"])
-    if planned.traits is not None:
-        state = replace(state, traits=frozenset(row["traits"]))
-    if planned.aggregates is not None:
-        state = replace(state, aggregates=frozenset(row["aggregates"]))
-    return state
-
-
-def _listed_state(row: Mapping[str, Any]) -> State:
-    return State(row["uuid"], row["name"], row.get("parent_provider_uuid"), row["generation"])
 
 
 def _capacity(fields: Mapping[str, Any]) -> int:

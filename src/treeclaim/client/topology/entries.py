@@ -11,17 +11,9 @@ from typing import Any
 from treeclaim.client.spelling import unknown_word
 from treeclaim.client.topology.document import Items, Members, Problem, Scalar, Value
 from treeclaim.client.topology.planned import Parent, aggregate_uuid
+from treeclaim.model.parts import AGGREGATES, INVENTORIES, PARTS, TRAITS, Values
 
-MEMBERS = (
-    "name",
-    "uuid",
-    "count",
-    "parent",
-    "inventories",
-    "traits",
-    "aggregates",
-    "children",
-)
+MEMBERS = ("name", "uuid", "count", "parent", *(part.name for part in PARTS), "children")
 """What an entry may have."""
 
 _MOST = 2_147_483_647
@@ -50,7 +42,7 @@ class Entry:
         uuid: None if it is made from the name.
         count: For how many providers it stands.
         parent: None where it says nothing about that.
-        inventories, traits, aggregates: None where it says nothing about them.
+        values: Of the parts that it says something about.
         children: Entries of what is below; None where it says nothing about that.
     """
 
@@ -59,9 +51,7 @@ class Entry:
     uuid: str | None
     count: int
     parent: Parent | None
-    inventories: Mapping[str, Mapping[str, Any]] | None
-    traits: frozenset[str] | None
-    aggregates: frozenset[str] | None
+    values: Values
     children: "Sequence[Entry] | None"
 
 
@@ -90,6 +80,7 @@ class EntryReader:
     Attributes:
         problems: What is wrong.
         traits, classes: The line of each name, where it comes first.
+        parts: Reads a part as a person writes it, by its name; None for what cannot be read.
     """
 
     def __init__(self, problems: list[Problem]) -> None:
@@ -97,11 +88,10 @@ class EntryReader:
         self.traits: dict[str, int] = {}
         self.classes: dict[str, int] = {}
         self._known: dict[tuple[int, bool], Entry | None] = {}
-        self._parts: Mapping[str, Callable[[Value], Any]] = {
-            "inventories": self._inventories,
-            "traits": self._traits,
-            "aggregates": self._aggregates,
-            "children": lambda part: self.entries(part, "children", nested=True),
+        self.parts: Mapping[str, Callable[[Value], Any]] = {
+            INVENTORIES.name: self._inventories,
+            TRAITS.name: self._traits,
+            AGGREGATES.name: self._aggregates,
         }
 
     def entries(self, value: Value, what: str, *, nested: bool) -> list[Entry]:
@@ -126,22 +116,14 @@ class EntryReader:
         name = self._name(value)
         parent = self._parent(value, nested=nested)
         own = self._uuid(given.get("uuid"), count)
-        parts = {
-            member: read(given[member]) for member, read in self._parts.items() if member in given
-        }
+        values = {part: read(given[part]) for part, read in self.parts.items() if part in given}
+        children = None
+        if "children" in given:
+            children = self.entries(given["children"], "children", nested=True)
         if name is None:
             return None
-        return Entry(
-            value.line,
-            name,
-            own,
-            count,
-            parent,
-            parts.get("inventories"),
-            parts.get("traits"),
-            parts.get("aggregates"),
-            parts.get("children"),
-        )
+        values = {part: read for part, read in values.items() if read is not None}
+        return Entry(value.line, name, own, count, parent, values, children)
 
     def _name(self, entry: Members) -> str | None:
         found = entry.members.get("name")

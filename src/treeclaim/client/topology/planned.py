@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from treeclaim.client.topology.document import Problem
+from treeclaim.model.parts import PARTS, ProviderPart, Values
 
 NAMESPACE = uuid.UUID("6f1d6c1e-3c5e-5c55-9a3b-6e8f1f0a7c11")
 """Names in a file become uuids in this namespace, the same ones each time."""
@@ -34,9 +35,7 @@ class PlannedProvider:
         uuid: Given, or made from the name.
         has_own_uuid: Whether the file gives the uuid.
         parent: The parent; None where the file says nothing about it.
-        inventories: Fields by resource class; None where nothing is said, empty for none at all.
-        traits: Names, likewise.
-        aggregates: Uuids, likewise.
+        values: Of the parts that the file says something about, empty for none at all.
         lists_children: Whether the file lists what is below it.
         line: Where it is in the file.
     """
@@ -45,11 +44,14 @@ class PlannedProvider:
     uuid: str
     has_own_uuid: bool
     parent: Parent | None
-    inventories: Mapping[str, Mapping[str, Any]] | None
-    traits: frozenset[str] | None
-    aggregates: frozenset[str] | None
+    values: Values
     lists_children: bool
     line: int
+
+    @property
+    def parts(self) -> list[ProviderPart[Any]]:
+        """Return the parts that the file says something about."""
+        return [part for part in PARTS if part.name in self.values]
 
 
 @dataclass(frozen=True, slots=True)

@@ -103,9 +103,7 @@ def _expanded(entry: Entry, parent: str | None) -> Iterator[PlannedProvider]:
             uuid=entry.uuid or str(uuid.uuid5(NAMESPACE, name)),
             has_own_uuid=entry.uuid is not None,
             parent=entry.parent if parent is None else Parent(parent, entry.line),
-            inventories=entry.inventories,
-            traits=entry.traits,
-            aggregates=entry.aggregates,
+            values=entry.values,
             lists_children=entry.children is not None,
             line=entry.line,
         )

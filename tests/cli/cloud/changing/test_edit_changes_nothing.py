@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from tests.cli.hostile import NAME
 from tests.cli.services import client_in, served, succeed
 from treeclaim.cli.cloud.changing.edit import _edited, _text_of, _with_notes
-from treeclaim.client.loading.changes import State, changed_parts, is_moved, wanted
+from treeclaim.client.loading.changes import wanted
+from treeclaim.client.states import State, changed_parts, is_moved
 from treeclaim.client.topology import parse_topology
 from treeclaim.client.topology.entries import as_written
 
@@ -50,14 +51,18 @@ STATES = st.builds(
     name=NAMES,
     generation=st.just(1),
     parent=st.none(),
-    inventories=st.dictionaries(WORDS, INVENTORIES, max_size=3),
-    traits=st.frozensets(WORDS, max_size=3),
-    aggregates=st.frozensets(st.uuids().map(str), max_size=3),
+    values=st.fixed_dictionaries(
+        {
+            "inventories": st.dictionaries(WORDS, INVENTORIES, max_size=3),
+            "traits": st.frozensets(WORDS, max_size=3),
+            "aggregates": st.frozensets(st.uuids().map(str), max_size=3),
+        }
+    ),
 )
 
 
 @given(STATES)
-@example(State(str(uuid.UUID(int=1)), "host-{n}", None, 1, {}, frozenset(), frozenset()))
+@example(State(str(uuid.UUID(int=1)), "host-{n}", None, 1))
 def test_what_the_editor_shows_is_what_is_there(state):
     text = _text_of(state)
     (planned,) = parse_topology(text, "edited").providers

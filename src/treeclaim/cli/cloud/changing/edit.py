@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`treeclaim edit`: a provider's inventories, traits and aggregates in an editor."""
+"""`treeclaim edit`: what a provider has, in an editor."""
 
 import argparse
 import math
@@ -18,14 +18,16 @@ from treeclaim.cli.cloud.endpoint import add_endpoint_options, client_of
 from treeclaim.cli.cloud.providers import find_provider
 from treeclaim.cli.output import CommandError, reason_of, say
 from treeclaim.client import Client, ClientError
+from treeclaim.client.bulk import rows_in_bulk
 from treeclaim.client.client import is_conflict
-from treeclaim.client.loading.apply import write_change
-from treeclaim.client.loading.bulk import applied_in_bulk, rows_in_bulk
-from treeclaim.client.loading.changes import Action, Change, State
-from treeclaim.client.loading.plan import PARTS, make_plan, read_state, state_of
+from treeclaim.client.loading.apply import changed_in_bulk, write_change
+from treeclaim.client.loading.changes import Action, Change
+from treeclaim.client.loading.plan import make_plan
+from treeclaim.client.states import State, read_state, state_of
 from treeclaim.client.topology import Topology, TopologyError, parse_topology
 from treeclaim.client.topology.document import Problem
 from treeclaim.client.topology.entries import as_written
+from treeclaim.model.parts import PARTS, names_in_words
 from treeclaim.model.texts import one_line
 
 _EDITOR = "vi"
@@ -39,7 +41,7 @@ def add_to(commands: Any) -> None:
     """Add the command."""
     command = commands.add_parser(
         "edit",
-        help="edit a provider's inventories, traits and aggregates",
+        help=f"edit a provider's {names_in_words(PARTS)}",
         description="Open what a provider has in $VISUAL or $EDITOR, and write what was changed. "
         "If something is wrong, or somebody else changed it meanwhile, the editor opens again.",
     )
@@ -95,21 +97,15 @@ class _Session:
             return 0
 
     def _read(self) -> State:
-        everything = parse_topology(
-            yaml.safe_dump(
-                {"providers": [{"name": "x", "inventories": {}, "traits": [], "aggregates": []}]}
-            ),
-            "",
-        ).providers[0]
-        rows = rows_in_bulk(self._client, [self._uuid], PARTS)
+        rows = rows_in_bulk(self._client, [self._uuid], [part.name for part in PARTS])
         if rows is not None:
             if self._uuid not in rows:
                 raise self._gone()
-            return state_of(rows[self._uuid], everything)
+            return state_of(rows[self._uuid], PARTS)
         listed = self._client.providers(uuid=self._uuid)
         if not listed:
             raise self._gone()
-        return read_state(self._client, listed[0], everything)
+        return read_state(self._client, listed[0], PARTS)
 
     def _gone(self) -> CommandError:
         return CommandError(f"provider {self._uuid} is gone")
@@ -127,7 +123,7 @@ class _Session:
         self._client.ensure_names(plan.traits, plan.classes)
         try:
             # All or nothing, where the server has that; if it refuses, the single calls say why.
-            if not applied_in_bulk(self._client, [change]):
+            if not changed_in_bulk(self._client, [change]):
                 write_change(self._client, change)
         except ClientError as error:
             if is_conflict(error):
@@ -166,11 +162,7 @@ def _text_of(state: State) -> str:
     entry = {
         "name": as_written(state.name),
         "uuid": state.uuid,
-        "inventories": {
-            name: dict(inventory) for name, inventory in (state.inventories or {}).items()
-        },
-        "traits": sorted(state.traits or ()),
-        "aggregates": sorted(state.aggregates or ()),
+        **{part.name: part.written(part.or_empty(state.values)) for part in PARTS},
     }
     # In quotes and escaped, what has no shape comes back as it is, and does nothing in the editor.
     is_plain = state.name.isprintable()

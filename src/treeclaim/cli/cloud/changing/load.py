@@ -22,6 +22,7 @@ from treeclaim.client.loading.changes import Action, Change
 from treeclaim.client.loading.plan import Plan, make_plan, with_problems_there
 from treeclaim.client.parallel import THREADS
 from treeclaim.client.topology import Topology, TopologyError, read_topology
+from treeclaim.model.parts import PARTS
 
 _MOST_REFUSED = 50
 """Refusals shown; who has more has one cause for them."""
@@ -48,8 +49,8 @@ def add_to(commands: Any) -> None:
     command.add_argument(
         "--prune",
         action="store_true",
-        help="remove the inventories, traits, aggregates and children that a part of the file "
-        "does not list; parts that it leaves out stay",
+        help=f"remove the {', '.join(part.name for part in PARTS)} and children that a part of "
+        "the file does not list; parts that it leaves out stay",
     )
     command.add_argument(
         "--threads", type=positive, default=THREADS, help=f"requests made at once ({THREADS})"

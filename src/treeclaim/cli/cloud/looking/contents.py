@@ -8,7 +8,7 @@ from typing import Any
 from treeclaim.cli.cloud.progress import Report
 from treeclaim.cli.cloud.providers import Row
 from treeclaim.client import Client
-from treeclaim.client.loading.bulk import rows_in_bulk
+from treeclaim.client.bulk import rows_in_bulk
 from treeclaim.client.parallel import in_parallel
 from treeclaim.model.microversions import Feature
 

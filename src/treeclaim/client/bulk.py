@@ -1,13 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reading and changing in bulk, where the server has that."""
+"""Providers in bulk, where an endpoint has that: some hundred are read, a thousand written by a call."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from http import HTTPStatus
-from typing import Any
+from typing import Any, TypeVar
 
 from treeclaim.client.client import Client
 from treeclaim.client.errors import ClientError, UnsupportedFeatureError
-from treeclaim.client.loading.changes import Action, Change, State, changed_parts, is_moved
 from treeclaim.client.parallel import THREADS, in_parallel
 from treeclaim.client.reports import BATCH, Reports
 
@@ -19,6 +18,7 @@ _REFUSALS = {
 }
 """What is about the providers of a call; single calls then find out about which."""
 
+Item = TypeVar("Item")
 
 _UUIDS_AT_ONCE = 200
 """Providers that are asked for in one URL, of 8 kB then."""
@@ -67,24 +67,22 @@ def rows_in_bulk(
     return {row["uuid"]: row for rows in found for row in rows}
 
 
-def batches(changes: Sequence[Change]) -> Iterator[Sequence[Change]]:
-    """Yield changes in pieces that fit into a call."""
-    for first in range(0, len(changes), BATCH):
-        yield changes[first : first + BATCH]
+def in_batches(items: Sequence[Item]) -> Iterator[Sequence[Item]]:
+    """Yield what is to be written in pieces that fit into a call."""
+    for first in range(0, len(items), BATCH):
+        yield items[first : first + BATCH]
 
 
-def applied_in_bulk(client: Client, changes: Sequence[Change]) -> bool:
-    """Make or change providers by one call; return False if it was refused.
+def applied_in_bulk(client: Client, entries: Sequence[Mapping[str, Any]]) -> bool:
+    """Make or change up to `BATCH` providers by one call; return False if it was refused.
 
     Nothing was done then, and single calls may do what can be done.
 
     Raises:
         ClientError: if the endpoint fails.
     """
-    if any(change.action not in {Action.CREATE, Action.CHANGE} for change in changes):
-        return False
     try:
-        Reports(client).apply([_entry(change) for change in changes])
+        Reports(client).apply(entries)
     except UnsupportedFeatureError:
         return False
     except ClientError as error:
@@ -92,22 +90,3 @@ def applied_in_bulk(client: Client, changes: Sequence[Change]) -> bool:
             raise
         return False
     return True
-
-
-def _entry(change: Change) -> dict[str, Any]:
-    after = change.after
-    if after is None:
-        raise ValueError("what goes is nothing that is applied")
-    entry: dict[str, Any] = {"uuid": after.uuid}
-    before = change.before
-    if before is None:
-        before = State(after.uuid, after.name, after.parent)
-        entry |= {"name": after.name, "parent_provider_uuid": after.parent}
-    else:
-        entry["generation"] = before.generation
-        if is_moved(before, after):
-            entry |= {"name": after.name, "parent_provider_uuid": after.parent}
-    for part in changed_parts(before, after):
-        value = getattr(after, part)
-        entry[part] = sorted(value) if isinstance(value, frozenset) else value
-    return entry

@@ -1,0 +1,92 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A provider as an endpoint has it, or as it is to be; how it is read, compared and sent."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from treeclaim.client.client import Client
+from treeclaim.model.parts import PARTS, ProviderPart, Values
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """The present or the wanted state of a provider.
+
+    Attributes:
+        uuid, name: Of the provider.
+        parent: Uuid of the parent, None for a root.
+        generation: That the service had when this was read.
+        values: Of the parts that were read, or that are to be.
+    """
+
+    uuid: str
+    name: str
+    parent: str | None
+    generation: int = 0
+    values: Values = field(default_factory=dict)
+
+    @property
+    def without_parts(self) -> "State":
+        """Return what is there once the provider was made, and nothing was written beside it."""
+        return State(self.uuid, self.name, self.parent)
+
+
+def state_of(row: Mapping[str, Any], parts: Iterable[ProviderPart[Any]]) -> State:
+    """Return a provider as a list of them has it, with some parts."""
+    return State(
+        row["uuid"],
+        row["name"],
+        row.get("parent_provider_uuid"),
+        row["generation"],
+        {part.name: part.read(row[part.name]) for part in parts},
+    )
+
+
+def read_state(
+    client: Client, row: Mapping[str, Any], parts: Iterable[ProviderPart[Any]]
+) -> State:
+    """Read parts of a provider, one by one.
+
+    Args:
+        client: The endpoint.
+        row: The provider as a list of them has it. Its generation was read first, so whatever
+            changes after that makes a write with it a conflict.
+        parts: Which are read.
+
+    Raises:
+        ClientError: if a call fails.
+    """
+    parts = tuple(parts)
+    path = f"/resource_providers/{row['uuid']}"
+    read = {part.name: client.get(f"{path}/{part.name}")[part.name] for part in parts}
+    return state_of({**row, **read}, parts)
+
+
+def is_moved(before: State, after: State) -> bool:
+    """Tell whether name or parent differ."""
+    return (before.name, before.parent) != (after.name, after.parent)
+
+
+def changed_parts(before: State, after: State) -> list[ProviderPart[Any]]:
+    """Return the parts to write."""
+    return [
+        part
+        for part in PARTS
+        if (value := part.of(after.values)) is not None and value != part.or_empty(before.values)
+    ]
+
+
+def entry_of(before: State | None, after: State) -> dict[str, Any]:
+    """Return what is to be written of a provider, as POST /treeclaim/providers takes it.
+
+    Args:
+        before: As it is; None if it is not there.
+        after: As it is to be.
+    """
+    entry: dict[str, Any] = {"uuid": after.uuid}
+    if before is None or is_moved(before, after):
+        entry |= {"name": after.name, "parent_provider_uuid": after.parent}
+    for part in changed_parts(before or after.without_parts, after):
+        entry[part.name] = part.written(part.of(after.values))
+    return entry
