@@ -21,7 +21,7 @@ from typing import Any
 from treeclaim.cli.cloud.asking.explanation import explanation
 from treeclaim.cli.cloud.asking.limits import limits_of
 from treeclaim.cli.cloud.changing.load import summary
-from treeclaim.cli.cloud.looking.contents import Contents, Wanted, read_contents
+from treeclaim.cli.cloud.looking.contents import Contents, read_contents
 from treeclaim.cli.cloud.looking.tables import candidate_table, usage_table
 from treeclaim.cli.cloud.looking.tree import show_trees
 from treeclaim.cli.cloud.providers import Row
@@ -211,7 +211,7 @@ def _headline(out: Printer, text: str) -> None:
 
 
 def _contents(client: Client, rows: Sequence[Row]) -> list[Contents]:
-    return list(read_contents(client, rows, Wanted(), lambda *_progress: None).values())
+    return list(read_contents(client, rows, (), lambda *_progress: None).values())
 
 
 def _farewell(out: Printer, endpoint: str, *, keep: bool) -> None:

@@ -3,7 +3,7 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 from treeclaim.client.client import Client
 from treeclaim.model.parts import PARTS, ProviderPart, Values
@@ -32,6 +32,31 @@ class State:
         return State(self.uuid, self.name, self.parent)
 
 
+Some = TypeVar("Some", bound=ProviderPart[Any])
+
+
+def parts_at(client: Client, parts: Iterable[Some]) -> list[Some]:
+    """Return those of some parts that an endpoint has."""
+    return [
+        part for part in parts if part.since is None or client.versions.has_feature(part.since)
+    ]
+
+
+def read_parts(client: Client, uuid: str, parts: Iterable[ProviderPart[Any]]) -> dict[str, Any]:
+    """Read parts of a provider, one by one; return their documents by name.
+
+    Raises:
+        ClientError: if a call fails.
+    """
+    path = f"/resource_providers/{uuid}"
+    return {part.name: client.get(f"{path}/{part.name}")[part.name] for part in parts}
+
+
+def values_in(row: Mapping[str, Any], parts: Iterable[ProviderPart[Any]]) -> Values:
+    """Return the values of parts that a list has beside a provider."""
+    return {part.name: part.read(row[part.name]) for part in parts}
+
+
 def state_of(row: Mapping[str, Any], parts: Iterable[ProviderPart[Any]]) -> State:
     """Return a provider as a list of them has it, with some parts."""
     return State(
@@ -39,7 +64,7 @@ def state_of(row: Mapping[str, Any], parts: Iterable[ProviderPart[Any]]) -> Stat
         row["name"],
         row.get("parent_provider_uuid"),
         row["generation"],
-        {part.name: part.read(row[part.name]) for part in parts},
+        values_in(row, parts),
     )
 
 
@@ -58,9 +83,7 @@ def read_state(
         ClientError: if a call fails.
     """
     parts = tuple(parts)
-    path = f"/resource_providers/{row['uuid']}"
-    read = {part.name: client.get(f"{path}/{part.name}")[part.name] for part in parts}
-    return state_of({**row, **read}, parts)
+    return state_of({**row, **read_parts(client, row["uuid"], parts)}, parts)
 
 
 def is_moved(before: State, after: State) -> bool:

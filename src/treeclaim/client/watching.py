@@ -39,7 +39,7 @@ class Change:
     Attributes:
         uuid: Which.
         generation: As it is now; None if it is gone.
-        what: What changed, at least: provider, inventories, traits, aggregates, allocations.
+        what: What changed, at least: words of `model.parts.Part`.
     """
 
     uuid: str

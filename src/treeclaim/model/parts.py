@@ -22,7 +22,7 @@ from enum import IntFlag
 from typing import Any, Generic, TypeVar
 
 from treeclaim.model.inventory import Inventory
-from treeclaim.model.microversions import ExtensionFeature, Feature, Version
+from treeclaim.model.microversions import ExtensionFeature, Feature
 
 Value = TypeVar("Value")
 
@@ -103,10 +103,6 @@ class ProviderPart(ABC, Generic[Value]):
         value: Value = values.get(self.name, self.empty)
         return value
 
-    def is_at(self, version: Version) -> bool:
-        """Tell whether it has a URL of its own at a version."""
-        return self.since is None or version.brings(self.since)
-
     @property
     @abstractmethod
     def empty(self) -> Value:
@@ -135,25 +131,29 @@ class ProviderPart(ABC, Generic[Value]):
         """Yield what differs, in the order in which it is shown."""
 
 
+@dataclass(frozen=True, slots=True)
 class LinkedPart(ProviderPart[Value]):
-    """A part that consists of links: each provider has some of what many may have."""
+    """A part that consists of links: each provider has some of what many may have.
 
-    __slots__ = ()
+    Attributes:
+        speaks_for_itself: Whether what a provider has is shown without the word for it.
+    """
+
+    speaks_for_itself: bool = False
 
     @abstractmethod
+    def texts(self, value: Value) -> list[str]:
+        """Return what a provider has, each in words."""
+
     def words(self, value: Value) -> list[str]:
-        """Return what a provider has, each in words that do without the name of the part."""
+        """Return the same, to stand among what it has of other parts."""
+        before = "" if self.speaks_for_itself else f"{self.single} "
+        return [f"{before}{text}" for text in self.texts(value)]
 
 
 @dataclass(frozen=True, slots=True)
 class Names(LinkedPart[frozenset[str]]):
-    """A part that is a set of names, such as the traits.
-
-    Attributes:
-        speak_for_themselves: Whether the names are shown without the word for one of them.
-    """
-
-    speak_for_themselves: bool = False
+    """A part that is a set of names, such as the traits."""
 
     @property
     def empty(self) -> frozenset[str]:
@@ -180,10 +180,9 @@ class Names(LinkedPart[frozenset[str]]):
             for name in sorted(names):
                 yield FieldChange(sign, f"{self.single} {name}")
 
-    def words(self, value: frozenset[str]) -> list[str]:
+    def texts(self, value: frozenset[str]) -> list[str]:
         """Return the names in order."""
-        before = "" if self.speak_for_themselves else f"{self.single} "
-        return [f"{before}{name}" for name in sorted(value)]
+        return sorted(value)
 
 
 Stock = Mapping[str, Mapping[str, Any]]
@@ -260,7 +259,7 @@ TRAITS = Names(
     "placement:resource_providers:traits:list",
     "placement:resource_providers:traits:update",
     since=Feature.TRAITS,
-    speak_for_themselves=True,
+    speaks_for_itself=True,
 )
 AGGREGATES = Names(
     "aggregates",

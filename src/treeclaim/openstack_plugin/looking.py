@@ -10,7 +10,8 @@ from osc_lib.command import command
 from treeclaim.cli.cloud.looking.contents import Contents
 from treeclaim.cli.cloud.looking.tree import add_tree_options, trees
 from treeclaim.cli.cloud.providers import Row
-from treeclaim.openstack_plugin.columns import Told, lines
+from treeclaim.model.parts import INVENTORIES, LINKED_PARTS, LinkedPart
+from treeclaim.openstack_plugin.columns import Told
 from treeclaim.openstack_plugin.talking import Talking
 
 _INDENT = "  "
@@ -28,10 +29,11 @@ class ListTrees(Talking, command.Lister):
         children, kept = trees(self.client, parsed_args)
         read = tuple(
             part
-            for part in ("traits", "aggregates")
-            if any(getattr(contents, part) is not None for contents in kept.values())
+            for part in LINKED_PARTS
+            if any(part.name in contents.values for contents in kept.values())
         )
-        columns = ("Name", "UUID", "Root", "Depth", "Inventories", *map(str.title, read))
+        names = (part.name.title() for part in (INVENTORIES, *read))
+        columns = ("Name", "UUID", "Root", "Depth", *names)
         return columns, (
             (
                 Told(row["name"], lambda name, depth=depth: [_INDENT * depth + name]),  # type: ignore[misc]
@@ -54,15 +56,19 @@ def _preorder(children: Mapping[str | None, Sequence[Row]]) -> Iterator[tuple[in
 
 
 def _contents(
-    contents: Contents | None, read: Sequence[str], options: argparse.Namespace
+    contents: Contents | None, read: Sequence[LinkedPart[Any]], options: argparse.Namespace
 ) -> tuple[Told, ...]:
     """Return the cells of a provider; one that is only above others that match has none."""
-    found = {} if contents is None else contents.document()
-    stock = found.get("inventories", {})
+    stock = {} if contents is None else contents.document()[INVENTORIES.name]
+    values = {} if contents is None else contents.values
     if options.classes:
         stock = {name: fields for name, fields in stock.items() if name in options.classes}
     words = _fields_in_words if options.inventories else _stock_in_words
-    return Told(stock, words), *(lines(found.get(part, ())) for part in read)
+    return Told(stock, words), *(_cell(part, part.or_empty(values)) for part in read)
+
+
+def _cell(part: LinkedPart[Any], value: Any) -> Told:
+    return Told(part.written(value), lambda _document: part.texts(value))
 
 
 def _stock_in_words(stock: Mapping[str, Mapping[str, Any]]) -> list[str]:

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 from treeclaim.client.client import Client
 from treeclaim.client.reports import BULK, Reports
 from treeclaim.client.requests import bodies
-from treeclaim.client.states import State, changed_parts, read_state, state_of
+from treeclaim.client.states import State, changed_parts, parts_at, read_state, state_of
 from treeclaim.client.versions import Need
 from treeclaim.model.microversions import Feature
 from treeclaim.model.parts import PARTS
@@ -120,14 +120,14 @@ def _read_in_bulk(
     client: Client, progress: Progress, title: str, only: AbstractSet[str] | None
 ) -> Contents:
     """Read page by page, with everything."""
-    reports = Reports(client)
+    reports, parts = Reports(client), parts_at(client, PARTS)
     rows = []
-    for row in reports.providers(include=[part.name for part in PARTS]):
+    for row in reports.providers(include=[part.name for part in parts]):
         if only is None or row["uuid"] in only:
             rows.append(row)
             progress(f"{title}: providers", len(rows), len(rows))
     found = Contents(
-        providers={row["uuid"]: state_of(row, PARTS) for row in parents_first(rows)},
+        providers={row["uuid"]: state_of(row, parts) for row in parents_first(rows)},
         traits=frozenset(client.get("/traits")["traits"]),
         classes=frozenset(_class_names(client)),
     )
@@ -158,7 +158,7 @@ def _class_names(client: Client) -> list[str]:
 def _provider(client: Client, listed: Mapping[str, Any]) -> tuple[State, set[str]]:
     """Read a provider, and who holds something of it."""
     holders = client.get(f"/resource_providers/{listed['uuid']}/allocations")["allocations"]
-    return read_state(client, listed, PARTS), set(holders)
+    return read_state(client, listed, parts_at(client, PARTS)), set(holders)
 
 
 def read_consumer(client: Client, uuid: str) -> Consumer:

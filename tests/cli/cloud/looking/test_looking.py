@@ -18,7 +18,7 @@ from tests.paths import EXAMPLE
 from tests.service import InProcess
 from treeclaim.cli import manual
 from treeclaim.cli.cloud.asking.limits import nearest_amount
-from treeclaim.cli.cloud.looking.contents import Wanted, read_contents
+from treeclaim.cli.cloud.looking.contents import read_contents
 from treeclaim.cli.cloud.looking.show import _show_provider
 from treeclaim.cli.cloud.providers import names_in
 from treeclaim.cli.described import described
@@ -27,6 +27,7 @@ from treeclaim.cli.output import CommandError
 from treeclaim.client import Client
 from treeclaim.client.loading.apply import apply_topology
 from treeclaim.client.topology import parse_topology, read_topology
+from treeclaim.model.parts import LINKED_PARTS
 
 
 @pytest.fixture(scope="module")
@@ -185,7 +186,7 @@ def counted(fresh_service):
     return found, transport.sent
 
 
-EVERYTHING = Wanted(traits=True, aggregates=True)
+EVERYTHING = LINKED_PARTS
 
 
 def silent(*_progress):
@@ -206,7 +207,7 @@ def test_an_older_server_is_asked_twice_for_each_provider_and_tells_the_same(cou
     older = client.limited_to(38)
     older.versions  # noqa: B018 - asked for once
     sent.clear()
-    read_contents(older, rows, Wanted(), silent)
+    read_contents(older, rows, (), silent)
     assert len(rows) < len(sent) <= 2 * len(rows)
     assert read_contents(older, rows, EVERYTHING, silent) == read_contents(
         client, rows, EVERYTHING, silent
@@ -218,7 +219,7 @@ def test_a_provider_that_goes_meanwhile_is_left_out(counted):
     rows = client.providers()
     (gone,) = client.providers(name="edge-1")
     client.call("DELETE", f"/resource_providers/{gone['uuid']}")
-    found = read_contents(client, rows, Wanted(), silent)
+    found = read_contents(client, rows, (), silent)
     assert found.keys() == {row["uuid"] for row in rows} - {gone["uuid"]}
     with pytest.raises(CommandError, match="'edge-1' was deleted"):
         _show_provider(client, gone, as_json=False)

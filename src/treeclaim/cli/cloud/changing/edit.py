@@ -23,7 +23,7 @@ from treeclaim.client.client import is_conflict
 from treeclaim.client.loading.apply import changed_in_bulk, write_change
 from treeclaim.client.loading.changes import Action, Change
 from treeclaim.client.loading.plan import make_plan
-from treeclaim.client.states import State, read_state, state_of
+from treeclaim.client.states import State, parts_at, read_state, state_of
 from treeclaim.client.topology import Topology, TopologyError, parse_topology
 from treeclaim.client.topology.document import Problem
 from treeclaim.client.topology.entries import as_written
@@ -97,15 +97,16 @@ class _Session:
             return 0
 
     def _read(self) -> State:
-        rows = rows_in_bulk(self._client, [self._uuid], [part.name for part in PARTS])
+        parts = parts_at(self._client, PARTS)
+        rows = rows_in_bulk(self._client, [self._uuid], [part.name for part in parts])
         if rows is not None:
             if self._uuid not in rows:
                 raise self._gone()
-            return state_of(rows[self._uuid], PARTS)
+            return state_of(rows[self._uuid], parts)
         listed = self._client.providers(uuid=self._uuid)
         if not listed:
             raise self._gone()
-        return read_state(self._client, listed[0], PARTS)
+        return read_state(self._client, listed[0], parts)
 
     def _gone(self) -> CommandError:
         return CommandError(f"provider {self._uuid} is gone")
@@ -162,7 +163,11 @@ def _text_of(state: State) -> str:
     entry = {
         "name": as_written(state.name),
         "uuid": state.uuid,
-        **{part.name: part.written(part.or_empty(state.values)) for part in PARTS},
+        **{
+            part.name: part.written(part.of(state.values))
+            for part in PARTS
+            if part.name in state.values
+        },
     }
     # In quotes and escaped, what has no shape comes back as it is, and does nothing in the editor.
     is_plain = state.name.isprintable()

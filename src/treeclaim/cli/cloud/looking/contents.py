@@ -10,21 +10,10 @@ from treeclaim.cli.cloud.providers import Row
 from treeclaim.client import Client
 from treeclaim.client.bulk import rows_in_bulk
 from treeclaim.client.parallel import in_parallel
-from treeclaim.model.microversions import Feature
+from treeclaim.client.states import parts_at, read_parts, values_in
+from treeclaim.model.parts import INVENTORIES, LINKED_PARTS, LinkedPart, Values
 
 _WHOLE = 100
-
-
-@dataclass(frozen=True, slots=True)
-class Wanted:
-    """What of a provider is read.
-
-    Attributes:
-        traits, aggregates: Whether they are.
-    """
-
-    traits: bool = False
-    aggregates: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,13 +49,12 @@ class Contents:
     Attributes:
         row: As a list of providers has it.
         stock: By resource class.
-        traits, aggregates: None where they were not read.
+        values: Of the parts that were read beside the inventories.
     """
 
     row: Row
     stock: Mapping[str, Stock]
-    traits: Sequence[str] | None
-    aggregates: Sequence[str] | None
+    values: Values
 
     def document(self) -> dict[str, Any]:
         """Return it for JSON."""
@@ -77,18 +65,32 @@ class Contents:
             name: {**stock.fields, "capacity": stock.capacity, "used": stock.used}
             for name, stock in self.stock.items()
         }
-        for name, part in (("traits", self.traits), ("aggregates", self.aggregates)):
-            if part is not None:
-                found[name] = list(part)
+        for part in self.parts:
+            found[part.name] = part.written(part.of(self.values))
         return found
+
+    @property
+    def parts(self) -> list[LinkedPart[Any]]:
+        """Return the parts that were read beside the inventories."""
+        return [part for part in LINKED_PARTS if part.name in self.values]
+
+    def texts(self, part: LinkedPart[Any]) -> list[str]:
+        """Return what it has of a part, each in words."""
+        return part.texts(part.or_empty(self.values))
 
 
 def read_contents(
-    client: Client, rows: Sequence[Row], wanted: Wanted, report: Report
+    client: Client, rows: Sequence[Row], wanted: Sequence[LinkedPart[Any]], report: Report
 ) -> dict[str, Contents]:
     """Read what providers hold, by uuid: some hundred in a call where the server has that.
 
     Then those that are gone by now are left out; other servers refuse to tell of them.
+
+    Args:
+        client: The endpoint.
+        rows: The providers.
+        wanted: What is read of them beside inventories and usages, if the endpoint has it.
+        report: Told how far it is.
 
     Raises:
         ClientError: if a call fails.
@@ -97,50 +99,34 @@ def read_contents(
     def progress(done: int, total: int) -> None:
         report("reading providers", done, total)
 
-    uuids = [row["uuid"] for row in rows]
-    whole = rows_in_bulk(client, uuids, _parts(wanted), progress=progress)
+    wanted = parts_at(client, wanted)
+    include = [INVENTORIES.name, "usages", *(part.name for part in wanted)]
+    whole = rows_in_bulk(client, [row["uuid"] for row in rows], include, progress=progress)
     if whole is None:
-        found = in_parallel(lambda row: _read(client, row, wanted), rows, progress=progress)
-        return {contents.row["uuid"]: contents for contents in found}
+        single = in_parallel(lambda row: _read(client, row, wanted), rows, progress=progress)
+        return {contents.row["uuid"]: contents for contents in single}
     return {
-        row["uuid"]: _read_already(row, whole[row["uuid"]]) for row in rows if row["uuid"] in whole
+        row["uuid"]: _contents({**row, "generation": found["generation"]}, found, wanted)
+        for row in rows
+        if (found := whole.get(row["uuid"])) is not None
     }
 
 
-def _parts(wanted: Wanted) -> list[str]:
-    asked = (("traits", wanted.traits), ("aggregates", wanted.aggregates))
-    return ["inventories", "usages", *(part for part, is_wanted in asked if is_wanted)]
+def _contents(row: Row, whole: Mapping[str, Any], wanted: Sequence[LinkedPart[Any]]) -> Contents:
+    used = whole["usages"]
+    stock = {
+        name: Stock(fields, used.get(name, 0)) for name, fields in whole["inventories"].items()
+    }
+    return Contents(row, stock, values_in(whole, wanted))
 
 
-def _read_already(row: Row, whole: Mapping[str, Any]) -> Contents:
-    inventories, used = whole["inventories"], whole["usages"]
-    traits, aggregates = whole.get("traits"), whole.get("aggregates")
-    return Contents(
-        {**row, "generation": whole["generation"]},
-        {name: Stock(fields, used.get(name, 0)) for name, fields in inventories.items()},
-        None if traits is None else sorted(traits),
-        None if aggregates is None else sorted(aggregates),
-    )
-
-
-def _read(client: Client, row: Row, wanted: Wanted) -> Contents:
-    path = f"/resource_providers/{row['uuid']}"
-    inventories = client.get(f"{path}/inventories")["inventories"]
+def _read(client: Client, row: Row, wanted: Sequence[LinkedPart[Any]]) -> Contents:
+    whole = read_parts(client, row["uuid"], (INVENTORIES, *wanted))
+    whole["usages"] = {}
     # Without inventories there is nothing to use.
-    used = client.get(f"{path}/usages")["usages"] if inventories else {}
-    has = client.versions.has_feature
-    return Contents(
-        row,
-        {name: Stock(fields, used.get(name, 0)) for name, fields in inventories.items()},
-        _names(client, path, "traits") if wanted.traits and has(Feature.TRAITS) else None,
-        _names(client, path, "aggregates")
-        if wanted.aggregates and has(Feature.AGGREGATES)
-        else None,
-    )
-
-
-def _names(client: Client, path: str, part: str) -> list[str]:
-    return sorted(client.get(f"{path}/{part}")[part])
+    if whole["inventories"]:
+        whole["usages"] = client.get(f"/resource_providers/{row['uuid']}/usages")["usages"]
+    return _contents(row, whole, wanted)
 
 
 def children_of(rows: Sequence[Row]) -> dict[str | None, list[Row]]:

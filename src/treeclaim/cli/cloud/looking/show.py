@@ -7,13 +7,14 @@ from typing import Any
 from rich.table import Table
 
 from treeclaim.cli.cloud.endpoint import add_endpoint_options, client_of
-from treeclaim.cli.cloud.looking.contents import Wanted, read_contents
+from treeclaim.cli.cloud.looking.contents import read_contents
 from treeclaim.cli.cloud.looking.tables import amounts_in_words, stock_table
 from treeclaim.cli.cloud.providers import Row, find_provider, is_uuid, providers_of_tree
 from treeclaim.cli.output import CommandError, printer, say_document
 from treeclaim.client import Client
 from treeclaim.client.parallel import in_parallel
 from treeclaim.client.requests import bodies
+from treeclaim.model.parts import LINKED_PARTS
 
 _MOST_CONSUMERS = 20
 """Consumers shown of a provider; --json has all."""
@@ -71,8 +72,7 @@ def _show_consumer(client: Client, uuid: str, held: dict[str, Any], *, as_json: 
 
 
 def _show_provider(client: Client, row: Row, *, as_json: bool) -> None:
-    everything = Wanted(traits=True, aggregates=True)
-    found = read_contents(client, [row], everything, lambda *_progress: None).get(row["uuid"])
+    found = read_contents(client, [row], LINKED_PARTS, lambda *_progress: None).get(row["uuid"])
     if found is None:
         raise CommandError(f"provider {row['name']!r} was deleted meanwhile")
     held = client.get(f"/resource_providers/{row['uuid']}/allocations")["allocations"]
@@ -93,8 +93,7 @@ def _show_provider(client: Client, row: Row, *, as_json: bool) -> None:
         ("generation", str(row["generation"])),
         ("parent", "none" if parent is None else f"{parent['name']} {parent['uuid']}"),
         ("children", ", ".join(children) or "none"),
-        ("traits", ", ".join(found.traits or ()) or "none"),
-        ("aggregates", ", ".join(found.aggregates or ()) or "none"),
+        *((part.name, ", ".join(found.texts(part)) or "none") for part in LINKED_PARTS),
     ):
         out.print(f"{name}: {value}")
     out.print(stock_table(found) if found.stock else "inventories: none")

@@ -12,7 +12,6 @@ from treeclaim.cli.cloud.endpoint import add_endpoint_options, client_of
 from treeclaim.cli.cloud.looking.contents import (
     Contents,
     Stock,
-    Wanted,
     children_of,
     read_contents,
     with_ancestors,
@@ -25,6 +24,7 @@ from treeclaim.cli.printing import Line, Printer, line, lines
 from treeclaim.client import Client
 from treeclaim.client.versions import Need
 from treeclaim.model.microversions import Feature
+from treeclaim.model.parts import LINKED_PARTS, TRAITS, names_in_words
 
 
 def add_to(commands: Any) -> None:
@@ -33,7 +33,7 @@ def add_to(commands: Any) -> None:
         "tree",
         help="show provider trees",
         description="Show provider trees and how full they are: all of them, or those of the "
-        "providers that are named, then with traits and aggregates.",
+        f"providers that are named, then with {names_in_words(LINKED_PARTS)}.",
     )
     add_tree_options(command)
     command.add_argument("--json", action="store_true", help="show a JSON document")
@@ -68,11 +68,11 @@ def add_tree_options(command: argparse.ArgumentParser) -> None:
         metavar="PERCENT",
         help="show only providers of which so many percent of some class are used, or more",
     )
-    for part in ("traits", "aggregates"):
+    for part in LINKED_PARTS:
         command.add_argument(
-            f"--{part}",
+            f"--{part.name}",
             action=argparse.BooleanOptionalAction,
-            help=f"show {part}; usual if trees are named",
+            help=f"show {part.name}; usual if trees are named",
         )
     command.add_argument(
         "--inventories", action="store_true", help="show total, reserved and ratio too"
@@ -94,10 +94,12 @@ def trees(
     client: Client, options: argparse.Namespace
 ) -> tuple[dict[str | None, list[Row]], dict[str, Contents]]:
     """Return the providers to show, by parent, and the contents of those that pass, by uuid."""
-    wanted = Wanted(
-        traits=bool(options.roots) if options.traits is None else options.traits,
-        aggregates=bool(options.roots) if options.aggregates is None else options.aggregates,
-    )
+    asked = {part: getattr(options, part.name) for part in LINKED_PARTS}
+    wanted = [
+        part
+        for part, is_asked in asked.items()
+        if (options.roots if is_asked is None else is_asked)
+    ]
     rows = _within(_providers(client, options.roots), options.depth)
     chosen = _with_traits(client, rows, options.trait)
     with shown_progress() as report:
@@ -221,13 +223,12 @@ def _lines(row: Row, contents: Contents | None, style: _Style) -> Iterator[Line]
     yield line((row["name"], "bold"), (f" {row['uuid']}", "dim"))
     if contents is None:
         return
-    for trait in contents.traits or ():
-        yield line(f"  {trait}", style="cyan")
-    for aggregate in contents.aggregates or ():
-        yield line(f"  aggregate {aggregate}")
-    for name, part in _stock(contents, style.classes).items():
-        full = f"  {name} {bar(part.used, part.capacity)} {part.used}/{part.capacity}"
-        yield line(full, (_fields(part) if style.with_fields else "", "dim"))
+    for part in LINKED_PARTS:
+        for words in part.words(part.or_empty(contents.values)):
+            yield line(f"  {words}", style="cyan" if part is TRAITS else "")
+    for name, stock in _stock(contents, style.classes).items():
+        full = f"  {name} {bar(stock.used, stock.capacity)} {stock.used}/{stock.capacity}"
+        yield line(full, (_fields(stock) if style.with_fields else "", "dim"))
 
 
 def _fields(part: Stock) -> str:

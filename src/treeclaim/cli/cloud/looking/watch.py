@@ -8,8 +8,9 @@ from treeclaim.cli.cloud.endpoint import add_endpoint_options, client_of
 from treeclaim.cli.cloud.providers import find_provider, is_uuid
 from treeclaim.cli.output import say, say_document
 from treeclaim.client.watching import Changes, watch
+from treeclaim.model.parts import Part
 
-_ORDER = ("provider", "inventories", "traits", "aggregates", "allocations")
+_ORDER = [part.word for part in Part]
 
 
 def add_to(commands: Any) -> None:
