@@ -109,7 +109,7 @@ lock: $(READY)  ## pin all packages anew, with their hashes
 	$(COMPILE) pyproject.toml --output-file requirements/runtime.txt
 	$(COMPILE) pyproject.toml --extra dev --output-file requirements/dev.txt
 
-generated: $(READY)  ## write anew what follows from declarations: docs/openapi.json, parameters of the pages, the rooms of docs/architecture.md
+generated: $(READY)  ## write anew what follows from declarations: docs/openapi.json, parameters and parts of the pages, the rooms of docs/architecture.md
 	$(BIN)/python -m tools.generated
 
 man: $(RUNTIME)  ## write man pages of all commands to build/man

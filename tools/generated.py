@@ -2,8 +2,8 @@
 """Writes what follows from declarations: `python -m tools.generated`.
 
 `docs/openapi.json` describes the operations; the table of rooms of `docs/architecture.md` has in its last
-column what each imports; `ui/static/model/parameters.js` has the parameters of
-a query for the pages, which are served without a build step.
+column what each imports; `ui/static/model/parameters.js` and `parts.js` have the parameters of a query
+and the parts of a provider for the pages, which are served without a build step.
 """
 
 import json
@@ -12,11 +12,23 @@ from tests.paths import ROOT
 from tools import rooms
 from treeclaim.api.description.openapi import description
 from treeclaim.api.routes import OPERATIONS
+from treeclaim.forest.listing.texts import INCLUDABLE
+from treeclaim.model.parts import LINKED_PARTS
 from treeclaim.model.query_parameters import QUERY_PARAMETERS, Grammar, QueryParameter, Repeated
 
 OPENAPI = ROOT / "docs" / "openapi.json"
 PARAMETERS = ROOT / "src" / "treeclaim" / "ui" / "static" / "model" / "parameters.js"
+PARTS = ROOT / "src" / "treeclaim" / "ui" / "static" / "model" / "parts.js"
 
+_HEAD_OF_PARTS = """\
+// SPDX-License-Identifier: Apache-2.0
+/** Parts of a provider, written by `make generated` from treeclaim/model/parts.py. */
+
+/** What may be included in a list of providers. */
+"""
+_LINKED = """\
+/** The parts but the inventories, by name: the word for one of what a provider has. */
+"""
 _HEAD = """\
 // SPDX-License-Identifier: Apache-2.0
 /**
@@ -43,6 +55,15 @@ def parameters() -> str:
     return f"{_HEAD}export const PARAMETERS = Object.freeze({{\n{rows}}});\n"
 
 
+def parts() -> str:
+    """Return the text of the module of parts."""
+    linked = "".join(f"  {part.name}: {json.dumps(part.single)},\n" for part in LINKED_PARTS)
+    return (
+        f"{_HEAD_OF_PARTS}export const INCLUDE = Object.freeze({json.dumps(INCLUDABLE)});\n\n"
+        f"{_LINKED}export const LINKED_PARTS = Object.freeze({{\n{linked}}});\n"
+    )
+
+
 def _row(parameter: QueryParameter) -> dict[str, object]:
     row: dict[str, object] = {
         "ofGroup": parameter.of_group,
@@ -58,4 +79,5 @@ def _row(parameter: QueryParameter) -> dict[str, object]:
 if __name__ == "__main__":
     OPENAPI.write_text(openapi())
     PARAMETERS.write_text(parameters())
+    PARTS.write_text(parts())
     rooms.PAGE.write_text(rooms.page())

@@ -181,6 +181,10 @@ def test_the_pages_have_the_parameters_of_a_question_as_they_are_declared():
     )
 
 
+def test_the_pages_have_the_parts_of_a_provider_as_they_are_declared():
+    assert generated.PARTS.read_text() == generated.parts(), "write it anew with `make generated`"
+
+
 def test_each_file_says_its_licence():
     own = [path for path in SERVED if not path.startswith("vendor/") and not path.endswith(".svg")]
     assert [

@@ -3,6 +3,7 @@
 
 import { asQuery } from "./client.js";
 import { Trouble } from "./errors.js";
+import { INCLUDE } from "../model/parts.js";
 
 const MOST = 10_000;
 /* Entries of a page that the server gives at most. */
@@ -67,7 +68,7 @@ export async function sharingProviders(api, aggregates, signal) {
   if (!aggregates.length) return [];
   const query = {
     required: "MISC_SHARES_VIA_AGGREGATE", member_of: `in:${aggregates.join(",")}`,
-    include: "inventories,usages,traits,aggregates", limit: MOST,
+    include: INCLUDE.join(","), limit: MOST,
   };
   return (await api.all("/treeclaim/providers", query, "providers", signal)).entries;
 }

@@ -3,6 +3,7 @@
 
 import { capacityOf, byImportance, totalOf } from "../model/totals.js";
 import { count, counted, shortened } from "../model/numbers.js";
+import { LINKED_PARTS } from "../model/parts.js";
 import { own } from "../model/texts.js";
 import { shortName } from "../model/trees.js";
 import { Bar, words } from "./bar.js";
@@ -31,9 +32,7 @@ export function ProviderBox({ node, parent = null, wanted = NOTHING, sought = NO
     </div>
     <${Inventories} provider=${provider} takes=${takes} isBrief=${isBrief} />
     <${Traits} names=${provider.traits} sought=${sought} isBrief=${isBrief} />
-    ${!isBrief && provider.aggregates?.length > 0 && html`<ul class="chips" aria-label="Aggregates">
-      ${provider.aggregates.map((uuid) => html`<li key=${uuid} class="chip aggregate" title=${uuid}>aggregate ${shortened(uuid)}</li>`)}
-    </ul>`}
+    ${!isBrief && OTHERS.map(([name, single]) => html`<${Chips} key=${name} name=${name} single=${single} texts=${provider[name] ?? []} />`)}
     ${shown.length > 0 && html`<div class="children">
       ${shown.map((child) => html`<${ProviderBox} key=${child.provider.uuid} node=${child} parent=${provider.name}
         wanted=${wanted} sought=${sought} holders=${holders} isBrief=${isBrief} />`)}
@@ -42,6 +41,13 @@ export function ProviderBox({ node, parent = null, wanted = NOTHING, sought = NO
     ${omitted > 0 && html`<p class="fine omitted">and ${counted(omitted, "provider")} that it does not touch</p>`}
   </div>`;
 }
+
+/** Parts without a look of their own. */
+const OTHERS = Object.entries(LINKED_PARTS).filter(([name]) => name !== "traits");
+
+const Chips = ({ name, single, texts }) => texts.length > 0 && html`<ul class="chips" aria-label=${name.replace(/^./, (first) => first.toUpperCase())}>
+  ${texts.map((text) => html`<li key=${text} class=${`chip ${single}`} title=${text}>${single} ${shortened(text)}</li>`)}
+</ul>`;
 
 const NOTHING = new Map();
 const NONE = new Set();

@@ -11,14 +11,13 @@ import { Busy, Empty, Failure } from "../components/notices.js";
 import { ProviderBox } from "../components/provider_box.js";
 import { TreeTable } from "../components/tree_table.js";
 import { counted } from "../model/numbers.js";
+import { INCLUDE } from "../model/parts.js";
 import { DOMINANT } from "../model/totals.js";
 import { grown } from "../model/trees.js";
 import { treeAddress } from "../routes.js";
 
 const MOST_CONSUMERS = 500;
 /* Shown of one tree; the page of consumers has all. */
-
-const PARTS = ["inventories", "usages", "traits", "aggregates"];
 
 const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
 
@@ -116,12 +115,12 @@ async function consumersOf(api, root, signal) {
 /** Each part of a provider has a policy rule of its own: leave out those that are hidden. */
 async function visible(api, root, signal, hidden) {
   try {
-    return await endpoints.providersOfTrees(api, [root], PARTS, signal);
+    return await endpoints.providersOfTrees(api, [root], INCLUDE, signal);
   } catch (error) {
     if (error.kind !== Trouble.HIDDEN) throw error;
   }
   const seen = [];
-  for (const part of PARTS) {
+  for (const part of INCLUDE) {
     try {
       await endpoints.providersByUuid(api, [root], signal, part);
       seen.push(part);
