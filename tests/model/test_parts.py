@@ -1,16 +1,25 @@
 # SPDX-License-Identifier: Apache-2.0
 """Each layer's list has every part of a provider that the model declares."""
 
+from dataclasses import replace
+
 import pytest
 
+from treeclaim.api.resources.extension import batches, listing
 from treeclaim.api.resources.extension.parts import PART_FORMS
+from treeclaim.client.states import need_of
 from treeclaim.client.topology.entries import EntryReader
+from treeclaim.client.versions import ServerVersions
 from treeclaim.forest.table.forest import Forest
+from treeclaim.model.microversions import NEWEST, ExtensionFeature, Feature, Version
 from treeclaim.model.parts import EVERYTHING, INVENTORIES, PARTS, Part
 from treeclaim.store.operations.batches.parts import WRITERS
 from treeclaim.store.reading.parts import FIRST_KIND, LINKED
 
 NAMES = [part.name for part in PARTS]
+
+BEFORE_TRAITS = Version(1, Feature.TRAITS - 1, ExtensionFeature.ORDER_AND_REPORTS)
+"""Negotiation gives the extension to the newest microversion alone; the schemas do not know that."""
 
 LAYERS = {
     # Inventories have amounts and usage beside them, and are loaded in their own way.
@@ -34,3 +43,25 @@ def test_the_feed_tells_of_each_part_by_a_bit_of_its_own():
 
 def test_the_rows_of_each_part_are_told_apart():
     assert [linked.kind for linked in LINKED] == list(range(FIRST_KIND, FIRST_KIND + len(LINKED)))
+
+
+def is_taken(schema, version, document):
+    return schema.at(version).problem(document, length=0) is None
+
+
+def test_clients_of_an_earlier_version_do_not_know_a_part():
+    assert is_taken(listing.QUERY, NEWEST, {"include": "traits,aggregates"})
+    assert is_taken(listing.QUERY, BEFORE_TRAITS, {"include": "aggregates"})
+    assert not is_taken(listing.QUERY, BEFORE_TRAITS, {"include": "traits"})
+    assert is_taken(batches.ENTRY, BEFORE_TRAITS, {"name": "a", "aggregates": []})
+    assert not is_taken(batches.ENTRY, BEFORE_TRAITS, {"name": "a", "traits": []})
+
+
+def test_an_endpoint_has_the_parts_of_its_versions():
+    (part,) = (part for part in PARTS if part.since is Feature.TRAITS)
+    assert not ServerVersions(Feature.TRAITS - 1, None).has(need_of(part))
+    assert ServerVersions(Feature.TRAITS, None).has(need_of(part))
+    extended = replace(part, since=ExtensionFeature.ORDER_AND_REPORTS)
+    assert not ServerVersions(39, None).has(need_of(extended))
+    assert ServerVersions(39, 1).has(need_of(extended))
+    assert need_of(extended).version == "treeclaim 1.1"

@@ -6,6 +6,8 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from treeclaim.client.client import Client
+from treeclaim.client.versions import LATEST_MINOR, Need
+from treeclaim.model.microversions import ExtensionFeature
 from treeclaim.model.parts import PARTS, ProviderPart, Values
 
 
@@ -35,11 +37,16 @@ class State:
 Some = TypeVar("Some", bound=ProviderPart[Any])
 
 
+def need_of(part: ProviderPart[Any]) -> Need:
+    """Return what a server must have for a part."""
+    if isinstance(part.since, ExtensionFeature):
+        return Need(part.name, LATEST_MINOR, part.since)
+    return Need(part.name, 0 if part.since is None else part.since)
+
+
 def parts_at(client: Client, parts: Iterable[Some]) -> list[Some]:
     """Return those of some parts that an endpoint has."""
-    return [
-        part for part in parts if part.since is None or client.versions.has_feature(part.since)
-    ]
+    return [part for part in parts if client.versions.has(need_of(part))]
 
 
 def read_parts(client: Client, uuid: str, parts: Iterable[ProviderPart[Any]]) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from treeclaim.client.errors import UnsupportedFeatureError
 from treeclaim.model import microversions
-from treeclaim.model.microversions import ExtensionFeature, Feature
+from treeclaim.model.microversions import Feature
 
 LATEST_MINOR = microversions.MAXIMUM.minor
 """The last microversion 1.N of the Placement API."""
@@ -62,10 +62,8 @@ class ServerVersions:
         extension = "" if self.extension is None else f", treeclaim 1.{self.extension}"
         return f"placement 1.{self.minor}{extension}"
 
-    def has_feature(self, feature: Feature | ExtensionFeature) -> bool:
-        """Tell whether a feature, of the Placement API or of the extension, is there."""
-        if isinstance(feature, ExtensionFeature):
-            return self.extension is not None and self.extension >= feature
+    def has_feature(self, feature: Feature) -> bool:
+        """Tell whether a feature of the Placement API is there."""
         return self.minor >= feature
 
     def require(self, *needs: Need) -> None:

@@ -22,7 +22,7 @@ from enum import IntFlag
 from typing import Any, Generic, TypeVar
 
 from treeclaim.model.inventory import Inventory
-from treeclaim.model.microversions import ExtensionFeature, Feature
+from treeclaim.model.microversions import ExtensionFeature, Feature, Version
 
 Value = TypeVar("Value")
 
@@ -102,6 +102,10 @@ class ProviderPart(ABC, Generic[Value]):
         """Return this part's value among those of several parts; if it is left out, an empty one."""
         value: Value = values.get(self.name, self.empty)
         return value
+
+    def is_at(self, version: Version) -> bool:
+        """Tell whether clients of a version know it."""
+        return self.since is None or version.brings(self.since)
 
     @property
     @abstractmethod

@@ -15,7 +15,7 @@ from treeclaim.client.loading.changes import (
     wanted,
 )
 from treeclaim.client.parallel import THREADS, in_parallel
-from treeclaim.client.states import State, changed_parts, is_moved, read_state, state_of
+from treeclaim.client.states import State, changed_parts, is_moved, need_of, read_state, state_of
 from treeclaim.client.topology.ancestry import circles, depths, descendants
 from treeclaim.client.topology.document import Problem
 from treeclaim.client.topology.planned import PlannedProvider, Topology, TopologyError, circle
@@ -193,9 +193,12 @@ class _Planner:
         """Read of each provider of the file what the file says something about."""
         providers = self._topology.providers
         spoken_of = {name for planned in providers for name in planned.values}
-        parts = [part.name for part in PARTS if part.name in spoken_of]
+        parts = [part for part in PARTS if part.name in spoken_of]
+        self._client.versions.require(*map(need_of, parts))
         there = [uuid for uuid in self._uuids.values() if uuid in self._by_uuid]
-        rows = rows_in_bulk(self._client, there, parts, threads=threads, progress=progress)
+        rows = rows_in_bulk(
+            self._client, there, [part.name for part in parts], threads=threads, progress=progress
+        )
         if rows is None:
             return in_parallel(self._read, providers, threads=threads, progress=progress)
         found = [rows.get(self._uuids[planned.name]) for planned in providers]

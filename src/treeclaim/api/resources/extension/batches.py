@@ -17,7 +17,6 @@ from treeclaim.api.protocol.request.schemas import (
     UUID,
     record,
 )
-from treeclaim.api.protocol.request.validation import Checker
 from treeclaim.api.protocol.request.wording import Schema
 from treeclaim.api.resources.extension.listing import PATH
 from treeclaim.api.resources.extension.parts import PART_FORMS
@@ -46,21 +45,24 @@ _MOST_ENTRIES = 1_000
 _BOOLEAN: Schema = {"type": "boolean"}
 _UUID_OR_NULL: Schema = {"anyOf": [UUID, {"type": "null"}]}
 
-_ENTRY: Schema = record(
-    {},
-    {
-        "uuid": UUID,
-        "name": {"type": "string", "minLength": 1, "maxLength": 200},
-        "generation": INTEGER,
-        "parent_provider_uuid": _UUID_OR_NULL,
-        # It follows from the parent; what was listed may be sent back.
-        "root_provider_uuid": _UUID_OR_NULL,
-        **{part.name: form.given for part, form in PART_FORMS.items()},
-    },
-) | {"anyOf": [{"required": ["uuid"]}, {"required": ["name"]}]}
-"""One provider; the schema is that of its parts' own URLs."""
 
-_ENTRY_CHECKER = Checker(_ENTRY)
+def _entry_schema(version: Version) -> Schema:
+    """Return the schema of one provider; it is that of its parts' own URLs."""
+    return record(
+        {},
+        {
+            "uuid": UUID,
+            "name": {"type": "string", "minLength": 1, "maxLength": 200},
+            "generation": INTEGER,
+            "parent_provider_uuid": _UUID_OR_NULL,
+            # It follows from the parent; what was listed may be sent back.
+            "root_provider_uuid": _UUID_OR_NULL,
+            **{part.name: PART_FORMS[part].given for part in PARTS if part.is_at(version)},
+        },
+    ) | {"anyOf": [{"required": ["uuid"]}, {"required": ["name"]}]}
+
+
+ENTRY = Versioned(_entry_schema)
 
 
 def _batch(_version: Version) -> Schema:
@@ -76,7 +78,7 @@ def _batch(_version: Version) -> Schema:
 
 def _with_entries(schema: Any) -> Any:
     """Say in a copy of the schema of a batch what its entries are."""
-    schema["properties"]["providers"]["items"] = _ENTRY
+    schema["properties"]["providers"]["items"] = _entry_schema(NEWEST)
     return schema
 
 
@@ -123,7 +125,7 @@ def apply_providers(call: Call) -> Reply:
     body = call.json()
     create_names = bool(body.get("create_names", False))
     _require_allowed(call, body["providers"], create_names=create_names)
-    _require_forms(body["providers"])
+    _require_forms(call.version, body["providers"])
     entries = [_entry(item) for item in body["providers"]]
     try:
         applied = _applied(
@@ -174,15 +176,16 @@ def _require_allowed(
             call.require_allowed(rule)
 
 
-def _require_forms(items: Sequence[Mapping[str, Any]]) -> None:
+def _require_forms(version: Version, items: Sequence[Mapping[str, Any]]) -> None:
     """Check each entry by itself; tell of all that are wrong.
 
     Raises:
         ApiError: 400.
     """
+    checker = ENTRY.at(version)
     wrong = []
     for index, item in enumerate(items):
-        problem = _ENTRY_CHECKER.problem(item, length=len(orjson.dumps(item)))
+        problem = checker.problem(item, length=len(orjson.dumps(item)))
         if problem is not None:
             wrong.append(f"providers[{index}]: JSON does not validate: {problem}")
         if len(wrong) == MOST_PROBLEMS:

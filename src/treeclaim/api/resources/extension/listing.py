@@ -27,7 +27,7 @@ from treeclaim.forest.table.forest import Forest
 from treeclaim.model.changes import Cursor
 from treeclaim.model.extension import cursor_text
 from treeclaim.model.microversions import ExtensionFeature, Version
-from treeclaim.model.parts import INVENTORIES, LINKED_PARTS
+from treeclaim.model.parts import INVENTORIES, LINKED_PARTS, PARTS
 from treeclaim.store.database.transactions import ReadTransaction
 from treeclaim.store.reading import holdings_of_many
 
@@ -42,11 +42,11 @@ _INCLUDES = {
 }
 """What may be included, and the rule of its own URL (contract page 98, section 1)."""
 
-_INCLUDE = f"({'|'.join(_INCLUDES)})"
 
-
-def _query(_version: Version) -> Schema:
+def _query(version: Version) -> Schema:
     """Return the schema of the query."""
+    unknown = {part.name for part in PARTS if not part.is_at(version)}
+    include = f"({'|'.join(name for name in _INCLUDES if name not in unknown)})"
     parameters: dict[str, Schema] = {
         "name": STRING,
         "uuid": filters.UUIDS,
@@ -54,12 +54,12 @@ def _query(_version: Version) -> Schema:
         "resources": STRING,
         "in_tree": filters.UUIDS,
         "required": STRING,
-        "include": {"type": "string", "pattern": f"^{_INCLUDE}(,{_INCLUDE})*$"},
+        "include": {"type": "string", "pattern": f"^{include}(,{include})*$"},
     }
     return record({}, parameters | paging.PARAMETERS)
 
 
-_QUERY = Versioned(_query)
+QUERY = Versioned(_query)
 
 
 _PROVIDER = record(
@@ -123,7 +123,7 @@ class _Asked:
 def list_providers_in_bulk(call: Call) -> Reply:
     """List a page of the providers that pass all filters, with what is to be included."""
     pairs = call.query()
-    asked = _asked(call, pairs, require_query(_QUERY.at(call.version), pairs))
+    asked = _asked(call, pairs, require_query(QUERY.at(call.version), pairs))
     _prepare(call, asked)
     if _ALLOCATIONS in asked.include:
         written = call.services.replica.at_one_moment(
@@ -234,7 +234,7 @@ OPERATIONS = (
         policy="placement:resource_providers:list",
         summary="List resource providers in bulk, with all that belongs to them.",
         answers=(_PROVIDERS,),
-        query=_QUERY,
+        query=QUERY,
         forms=Forms(query=forms.SELECTION),
         checks_accept=True,
         extension=ExtensionFeature.ORDER_AND_REPORTS,
