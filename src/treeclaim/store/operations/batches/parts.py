@@ -222,20 +222,16 @@ class _Links(PartWriter):
     table: ClassVar[sa.Table]
     column: ClassVar[str]
 
-    def ids(self) -> Mapping[str, int]:
-        """Return what the column has for each name."""
+    def others(self, value: Any) -> set[Any]:
+        """Return what the column is to have of a provider with a value."""
         raise NotImplementedError
 
     def write(self) -> None:
-        ids = self.ids()
-        wanted = {
-            target.row.id: (target, {ids[name] for name in self._value(target)})
-            for target in self._targets
-        }
         present = self._present()
         new, gone = [], []
-        for provider_id, (target, after) in wanted.items():
-            before = present[provider_id]
+        for target in self._targets:
+            provider_id = target.row.id
+            before, after = present[provider_id], self.others(self._value(target))
             if before == after:
                 continue
             target.changed.append(self.part.name)
@@ -251,8 +247,8 @@ class _Links(PartWriter):
         )
         self._transaction.execute_each(sa.insert(self.table), new)
 
-    def _present(self) -> dict[int, set[int]]:
-        found: dict[int, set[int]] = defaultdict(set)
+    def _present(self) -> dict[int, set[Any]]:
+        found: dict[int, set[Any]] = defaultdict(set)
         existing = [target.row.id for target in self._targets if not target.is_new]
         for ids in chunks(existing):
             of_them = self.table.c.resource_provider_id.in_(ids)
@@ -282,8 +278,8 @@ class _Traits(_Links):
             if missing:
                 problems.append(Problem(target.index, TraitsNotFoundError(missing)))
 
-    def ids(self) -> Mapping[str, int]:
-        return {name: row.id for name, row in self._found.items()}
+    def others(self, value: Any) -> set[Any]:
+        return {self._found[name].id for name in value}
 
 
 class _Aggregates(_Links):
@@ -291,11 +287,14 @@ class _Aggregates(_Links):
     table = tables.resource_provider_aggregates
     column = "aggregate_id"
 
-    def ids(self) -> Mapping[str, int]:
-        """Create those that do not exist."""
-        ids = aggregates.ids_by_uuid(self._transaction, sorted(self._named))
+    def write(self) -> None:
+        """Create those that do not exist, too."""
+        self._ids = aggregates.ids_by_uuid(self._transaction, sorted(self._named))
         take_lock_rows(self._transaction, LOCKS, [target.row.id for target in self._targets])
-        return ids
+        super().write()
+
+    def others(self, value: Any) -> set[Any]:
+        return {self._ids[uuid] for uuid in value}
 
 
 WRITERS: Sequence[type[PartWriter]] = (_Inventories, _Traits, _Aggregates)

@@ -32,7 +32,7 @@ export function ProviderBox({ node, parent = null, wanted = NOTHING, sought = NO
     </div>
     <${Inventories} provider=${provider} takes=${takes} isBrief=${isBrief} />
     <${Traits} names=${provider.traits} sought=${sought} isBrief=${isBrief} />
-    ${!isBrief && OTHERS.map(([name, single]) => html`<${Chips} key=${name} name=${name} single=${single} texts=${provider[name] ?? []} />`)}
+    ${!isBrief && OTHERS.map(([name, single]) => html`<${Chips} key=${name} name=${name} single=${single} texts=${[provider[name] ?? []].flat().filter(Boolean)} />`)}
     ${shown.length > 0 && html`<div class="children">
       ${shown.map((child) => html`<${ProviderBox} key=${child.provider.uuid} node=${child} parent=${provider.name}
         wanted=${wanted} sought=${sought} holders=${holders} isBrief=${isBrief} />`)}
