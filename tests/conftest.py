@@ -173,8 +173,7 @@ def pytest_terminal_summary(terminalreporter, config):
     if left_out := config.stash.get(LEFT_OUT, 0):
         terminalreporter.write_line(
             f"NOT RUN: {left_out} tests that are slow, or need PostgreSQL, MariaDB, Keystone or another "
-            "web server, and the requests at the edges of each schema. "
-            "All: make test TEST_OPTIONS=--databases=all; .ci/run installs what they need."
+            "web server. All: make test TEST_OPTIONS=--databases=all; .ci/run installs what they need."
         )
     not_sampled = config.stash.get(NOT_SAMPLED, {})
     for sample in sampling.SAMPLES:

@@ -5,6 +5,9 @@ Requests are made from the description, both ones that fit it and ones that do n
 """
 
 import json
+import os
+import subprocess
+import sys
 import tempfile
 from functools import cache
 
@@ -22,7 +25,7 @@ from schemathesis.specs.openapi.checks import (
     unsupported_method,
 )
 
-from tests.extent import Extent
+from tests.paths import ROOT
 from tests.service import HEADERS, client_of, make_application
 from tools import generated
 from treeclaim.api.description.openapi import description
@@ -159,8 +162,12 @@ def _call(environment, start_response):
 
 schema = schemathesis.openapi.from_dict(json.loads(json.dumps(description(OPERATIONS))))
 schema.app = _call
-# Requests at the edges of each schema take ten seconds to be made, before any is sent.
-schema.config.phases.coverage.enabled = Extent.everything
+# Requests at the edges of each schema are made while tests are collected, which takes ten seconds, and
+# each process of a run collects all. So they are made in a process of their own, and the others there.
+AT_THE_EDGES = "TREECLAIM_TESTS_AT_THE_EDGES"
+schema.config.phases.coverage.enabled = AT_THE_EDGES in os.environ
+schema.config.phases.examples.enabled = AT_THE_EDGES not in os.environ
+schema.config.phases.fuzzing.enabled = AT_THE_EDGES not in os.environ
 # Without the header that asks for the extension its paths do not exist.
 schema.config.checks.missing_required_header.expected_statuses = ["400", "401", "404", "406"]
 
@@ -171,6 +178,22 @@ def test_the_service_accepts_and_refuses_and_answers_as_described(case):
     _let_it_get_far(case)
     response = case.call(headers=_headers(case))
     case.validate_response(response, checks=CHECKS)
+
+
+@pytest.mark.slow
+def test_requests_at_the_edges_of_each_schema_are_answered_as_described_too():
+    name = test_the_service_accepts_and_refuses_and_answers_as_described.__name__
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", f"{__file__}::{name}"],
+        cwd=ROOT,
+        env=os.environ | {AT_THE_EDGES: "1"},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout
+    assert f"{len(OPERATIONS)} passed" in done.stdout, done.stdout
 
 
 def _headers(case):
@@ -216,6 +239,19 @@ def test_a_request_needs_no_version_and_is_of_the_first_one_then(fresh_service):
             version = described["parameters"][0]
             assert version["name"] == "OpenStack-API-Version"
             assert version["required"] == ("treeclaim" in json.dumps(version["examples"]))
+
+
+@pytest.mark.parametrize("method", ["POST", "PUT"])
+def test_an_empty_name_of_a_provider_is_refused_where_the_description_excludes_it(
+    method, fresh_service
+):
+    client = fresh_service()
+    client.post("/resource_providers", json={"name": "described", "uuid": PROVIDER})
+    path = "/resource_providers" if method == "POST" else "/resource_providers/{uuid}"
+    body = description(OPERATIONS)["paths"][path][method.lower()]["requestBody"]
+    shortest = body["content"]["application/json"]["schema"]["properties"]["name"].get("minLength")
+    answer = client.request(method, path.replace("{uuid}", PROVIDER), json={"name": ""})
+    assert (answer.status_code == 400) == bool(shortest), answer.text
 
 
 def test_the_description_in_the_docs_is_the_present_one():

@@ -43,7 +43,6 @@ OPERATIONS = (
         summary="Rename or move a resource provider.",
         answers=(answers.PROVIDER,),
         body=Versioned(schemas.changed_provider),
-        forms=Forms(body=schemas.with_name),
     ),
     Operation(
         "DELETE",

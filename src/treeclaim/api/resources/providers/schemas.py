@@ -26,9 +26,9 @@ def _parent(version: Version) -> dict[str, Schema]:
 
 
 def with_name(schema: Schema) -> Schema:
-    """Say in a copy of the schema of a provider that its name is not empty.
+    """Say in a copy of the schema of a new provider that its name is not empty.
 
-    The handler refuses an empty name itself.
+    The handler refuses an empty name itself. (A provider that is there may lose its name.)
     """
     schema["properties"]["name"]["minLength"] = 1
     return schema
