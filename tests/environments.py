@@ -31,7 +31,7 @@ def environment_of(name, *packages):
     """
     folder = _base() / name
     try:
-        with _alone_in(folder):
+        with alone_in(folder):
             if not (folder / "ready").exists():
                 _make(folder, packages)
     except NotInstallableError as error:
@@ -46,7 +46,7 @@ def peer_programs():
     The benchmark has them too. Without them the test that asks is skipped, and says so.
     """
     try:
-        with _alone_in(_base() / "placement"):
+        with alone_in(_base() / "placement"):
             return peer_environment() / "bin"
     except (subprocess.CalledProcessError, OSError) as error:
         pytest.skip(f"openstack-placement cannot be installed: {error}")
@@ -59,8 +59,8 @@ def _base():
 
 
 @contextmanager
-def _alone_in(folder):
-    """Let other test processes wait until this one has made the environment."""
+def alone_in(folder):
+    """Let other test processes wait until this one has made a folder."""
     folder.parent.mkdir(parents=True, exist_ok=True)
     with folder.with_suffix(".lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
