@@ -31,7 +31,7 @@ def commands(text):
     """The commands by which packages are installed or built."""
     joined = text.replace("\\\n", " ").replace("$(INSTALL)", "pip install")
     lines = [line for line in joined.splitlines() if not line.lstrip().startswith("#")]
-    parts = [part for line in lines for part in re.split(r"&&|;", line)]
+    parts = [part for line in lines for part in re.split(r"&&|\|\||;", line)]
     return [part for part in parts if re.search(r"\bpip (install|wheel) .*(-r|\.)", part)]
 
 
