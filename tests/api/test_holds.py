@@ -9,13 +9,15 @@ that has the turn. Whatever a write leaves for the next reader to take in is jud
 import itertools
 import json
 import uuid
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import pytest
 
 from bench.worlds import World, WorldMaker
 from bench.worlds.bulk import write_world
+from tests.api.full_bodies import Names, full_bodies
 from tests.api.raw import require_sound, send
+from tests.api.stretches import LONGEST_STRETCH, Stretches
 from tests.extent import some_of
 from tests.service import services_on_database
 from treeclaim.api.protocol.operations.services import Services
@@ -83,6 +85,7 @@ class Cloud:
     services: Services
     application: object
     providers: tuple
+    stretches: Stretches
     numbers: itertools.count = field(default_factory=itertools.count)
 
     def __post_init__(self):
@@ -92,13 +95,17 @@ class Cloud:
         )
 
     def ask(self, method, path, query="", body=None):
-        """The answer to a request."""
-        content = None if body is None else json.dumps(body).encode()
-        answer = send(
-            self.application, method, path, query=query.encode(), body=content, version=VERSION
-        )
+        """The answer to a request, which is as answers have to be."""
+        answer = self.send(method, path, query, body)
         require_sound(answer)
         return answer
+
+    def send(self, method, path, query="", body=None):
+        """The answer to a request."""
+        content = None if body is None else json.dumps(body).encode()
+        return send(
+            self.application, method, path, query=query.encode(), body=content, version=VERSION
+        )
 
     def generation(self, provider):
         """The generation of a provider; its Forest follows all writes."""
@@ -135,10 +142,15 @@ def cloud(tmp_path_factory):
     made = world()
     write_world(url, made)
     limits = {"treeclaim.search_seconds": 0.3}
-    with services_on_database(url, folder, **limits) as (services, application):
-        cloud = Cloud(services, application, made.providers)
-        cloud.generation(cloud.hosts[0])
-        yield cloud
+    with (
+        pytest.MonkeyPatch.context() as patch,
+        services_on_database(url, folder, **limits) as (services, application),
+    ):
+        stretches = Stretches(patch, services.store.engine, services.store._group_engine)
+        with stretches.listening():
+            cloud = Cloud(services, stretches.around(application), made.providers, stretches)
+            cloud.generation(cloud.hosts[0])
+            yield cloud
 
 
 def several(uuids, begin="in:"):
@@ -479,10 +491,13 @@ def test_nobody_waits_long_for_the_forest(cloud, monkeypatch, number):
     monkeypatch.setattr(fast, "ALONE_PATIENCE", fast.FIRST_PATIENCE)
     held: dict[str, float] = {}
     followed: dict[str, float] = {}
+    worked: dict[str, float] = {}
+    where = {}
     for _ in range(TRIES):
         for case, sent in chosen(CASES[name](cloud), number):
             what = f"{case}: {sent.query[:60]} {str(sent.body)[:60]}" if sent.query else str(case)
-            if max(held.get(what, 1.0), followed.get(what, 1.0)) <= LONGEST_HOLD:
+            longest = max(held.get(what, 1.0), followed.get(what, 1.0))
+            if longest <= LONGEST_HOLD and worked[what] <= LONGEST_STRETCH:
                 continue
             cloud.change_shape()
             seconds, answer = cloud.longest_hold(
@@ -490,9 +505,55 @@ def test_nobody_waits_long_for_the_forest(cloud, monkeypatch, number):
             )
             assert answer.status <= sent.most, answer.body[:500]
             held[what] = min(seconds, held.get(what, seconds))
+            worked[what] = min(cloud.stretches.longest, worked.get(what, 1000.0))
+            where[what] = cloud.stretches.where
             seconds, _ = cloud.longest_hold(lambda: cloud.generation(cloud.hosts[0]))
             if name in LONG_TO_FOLLOW:
                 seconds = 0.0
             followed[what] = min(seconds, followed.get(what, seconds))
     assert {what: seconds for what, seconds in held.items() if seconds > LONGEST_HOLD} == {}
     assert {what: seconds for what, seconds in followed.items() if seconds > LONGEST_HOLD} == {}
+    assert too_long(worked, where) == {}
+
+
+def too_long(worked, where):
+    """What worked for long between two looks at a deadline, how long, and where."""
+    return {
+        what: (round(seconds, 3), *where[what])
+        for what, seconds in worked.items()
+        if seconds > LONGEST_STRETCH
+    }
+
+
+SOME_SECONDS = 3
+"""For the work of a request."""
+
+WITH_BODY = [operation for operation in OPERATIONS if operation.body is not None]
+
+
+@pytest.mark.parametrize("number", range(len(WITH_BODY)), ids=[o.name for o in WITH_BODY])
+def test_a_deadline_is_looked_at_whatever_a_body_is_full_of(cloud, monkeypatch, number):
+    """A body that is as full as it may be is worked through with looks at the deadline.
+
+    What takes longer than a few seconds ends at the deadline, and is as good.
+    """
+    store = cloud.services.store
+    monkeypatch.setattr(store, "timeouts", replace(store.timeouts, write=SOME_SECONDS))
+    operation = WITH_BODY[number]
+    host = cloud.hosts[4000]
+    worked: dict[str, float] = {}
+    where = {}
+    for _ in range(TRIES):
+        names = Names(tuple(cloud.hosts[4000:]), WANTED, cloud.generation(host))
+        for _, (label, make) in chosen(full_bodies(operation, names), number):
+            if worked.get(label, 1.0) <= LONGEST_STRETCH:
+                continue
+            path = operation.path.format(
+                uuid=host, consumer_uuid=host, name="CUSTOM_FULL", resource_class="VCPU"
+            )
+            answer = cloud.send(operation.method, path, body=make())
+            assert answer.status < 500 or "took too long" in answer.detail, answer.body[:500]
+            assert "does not validate" not in answer.body.decode(), answer.body[:500]
+            worked[label] = min(cloud.stretches.longest, worked.get(label, 1000.0))
+            where[label] = cloud.stretches.where
+    assert too_long(worked, where) == {}

@@ -27,6 +27,7 @@ from treeclaim.api.protocol.operations.reply import write_reply
 from treeclaim.api.protocol.operations.services import Services
 from treeclaim.api.protocol.request.validation import query_pairs
 from treeclaim.api.protocol.texts import quoted
+from treeclaim.model.deadlines import Deadline
 from treeclaim.model.errors import TreeclaimError
 from treeclaim.model.microversions import (
     EXTENSION_MAXIMUM,
@@ -99,7 +100,14 @@ class Pipeline:
         self._require_allowed(request, operation, identity)
         arguments = route.arguments
         return operation, Call(
-            request, version, identity, self._services, arguments, operation.body
+            request,
+            version,
+            identity,
+            self._services,
+            arguments,
+            operation.body,
+            operation.most_values,
+            Deadline(self._services.store.timeouts.write),
         )
 
     def _require_allowed(

@@ -300,6 +300,17 @@ class SearchGivenUpError(TreeclaimError):
         self.seconds = seconds
 
 
+class RequestGivenUpError(TreeclaimError):
+    """The work for a request took longer than a write may; nothing was changed."""
+
+    def __init__(self, seconds: float) -> None:
+        super().__init__(
+            f"The request was not done after {seconds:g} seconds, and nothing was changed. Send less "
+            "at once, or try again."
+        )
+        self.seconds = seconds
+
+
 class StoreUnavailableError(TreeclaimError):
     """The database cannot be reached or does not answer; as far as known, nothing was changed.
 

@@ -8,6 +8,7 @@ from typing import Protocol
 
 from treeclaim.forest.bounds.budget import Budget
 from treeclaim.forest.table.forest import Forest
+from treeclaim.model.deadlines import has_passed
 from treeclaim.model.errors import ClientGoneError, OverloadedError, SearchGivenUpError
 
 LONGEST_WAIT = 30.0
@@ -62,7 +63,7 @@ class Asked:
             SearchGivenUpError: if there is no time left.
             ClientGoneError: if the client has hung up.
         """
-        if time.monotonic() > self.end:
+        if has_passed(self.end):
             raise self.given_up()
         if self.is_gone():
             raise ClientGoneError

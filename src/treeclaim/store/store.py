@@ -63,6 +63,7 @@ class Store:
 
     Attributes:
         engine: Its connections.
+        timeouts: Of its waits.
         outages: Logs when the database fails, and when it answers again.
     """
 
@@ -71,7 +72,7 @@ class Store:
         self._attempts = max(attempts, 1)
         self._committer = Committer(writing(self.engine))
         self._reading = reading(self.engine)
-        self._timeouts = settings.timeouts
+        self.timeouts = settings.timeouts
         self.outages = Outages()
         self._translator = Translator(self.outages, settings.timeouts.write)
         self._probe = Probe(self.engine, self.outages)
@@ -107,12 +108,12 @@ class Store:
                 too long. If it happened at COMMIT, the outcome is unknown.
             TreeclaimError: what the operation itself raises; nothing was changed then.
         """
-        return self._write_until(self._deadline(), operation, *args, **kwargs)
+        return self.write_until(self._deadline(), operation, *args, **kwargs)
 
     def _deadline(self) -> float:
-        return monotonic() + self._timeouts.write
+        return monotonic() + self.timeouts.write
 
-    def _write_until(
+    def write_until(
         self,
         deadline: float,
         operation: Callable[Concatenate[WriteTransaction, Arguments], Result],
@@ -205,7 +206,7 @@ class Store:
 
     def _write_alone(self, member: Member[ClaimRequest]) -> None:
         request = member.request
-        self._write_until(member.deadline, claim_writes.write_request, request)
+        self.write_until(member.deadline, claim_writes.write_request, request)
 
     def read(
         self,
@@ -219,10 +220,11 @@ class Store:
         Raises:
             StoreUnavailableError: if the database does not answer.
         """
+        deadline = self._deadline()
 
         def once() -> Result:
             with connected(self._reading) as connection, connection.begin():
-                return operation(ReadTransaction(connection), *args, **kwargs)
+                return operation(ReadTransaction(connection, deadline), *args, **kwargs)
 
         return self._tried_twice(once)
 
@@ -244,9 +246,11 @@ class Store:
         if self.engine.dialect.name != "sqlite":
             return self.read(operation, *args, **kwargs)
 
+        deadline = self._deadline()
+
         def once() -> Result:
             with connected(self._reading) as connection:
-                return operation(ReadTransaction(connection), *args, **kwargs)
+                return operation(ReadTransaction(connection, deadline), *args, **kwargs)
 
         return self._tried_twice(once)
 
@@ -258,6 +262,8 @@ class Store:
         """
         try:
             result = once()
+        except DeadlineError as error:
+            raise self._translator.late() from error
         except SQLAlchemyError as error:
             if failure_of(error) not in {Failure.CONFLICT, Failure.LOST}:
                 raise self._translator.refused(error) from error
@@ -266,6 +272,8 @@ class Store:
             return result
         try:
             result = once()
+        except DeadlineError as error:
+            raise self._translator.late() from error
         except SQLAlchemyError as error:
             raise self._translator.refused(error) from error
         self.outages.answered()

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """A repair changes nothing that is sound, also where it became so a moment ago."""
 
+import time
+
 import pytest
 import sqlalchemy as sa
 
@@ -72,7 +74,7 @@ def give_root(store, name, root):
 
 def mend(store, kind, **item):
     """Repair one finding; return its result."""
-    return repairs.repair(store, kind, item, OWNER).result
+    return repairs.repair(store, kind, item, OWNER, until=time.monotonic() + 30).result
 
 
 def contents(store):

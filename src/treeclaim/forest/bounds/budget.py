@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
+from treeclaim.model.deadlines import has_passed
 from treeclaim.model.errors import SearchGivenUpError, SearchTooLargeError
 from treeclaim.model.request import SearchOptions
 
@@ -61,10 +62,9 @@ class Budget:
         Raises:
             SearchGivenUpError: if there is none left.
         """
-        now = time.monotonic()
-        if self._at is not None and now > self._at:
+        if has_passed(self._at):
             raise SearchGivenUpError(self._seconds or 0)
-        if self._interrupted is not None and now >= self._next_interrupt:
+        if self._interrupted is not None and time.monotonic() >= self._next_interrupt:
             self._interrupted()
             self._next_interrupt = time.monotonic() + _INTERRUPT_SECONDS
 

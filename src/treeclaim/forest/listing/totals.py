@@ -8,7 +8,7 @@ as ten thousand parts take to be written, and nobody needs to wait for that.
 How sums are made, and where they end: `table/sums.py`.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -21,6 +21,10 @@ from treeclaim.forest.table.sums import shown, sums_by
 
 Units = npt.NDArray[np.int64]
 """Amounts of a class, each at least 0."""
+
+
+def _go_on() -> None:
+    """Look at no deadline, where no client waits."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,12 +116,18 @@ class Summable:
         """Return the sums over all rows that pass."""
         return _sums(self.stocks, Pairs.of_all(self.count), 1)[0]
 
-    def parts(self) -> Parts | None:
-        """Return the page of parts, each of which has at least one of the rows that pass."""
+    def parts(self, look: Callable[[], None] = _go_on) -> Parts | None:
+        """Return the page of parts, each of which has at least one of the rows that pass.
+
+        Args:
+            look: Called again and again; raises where the time is over.
+        """
         if self.found is None:
             return None
         labels, pairs, next_after = self.found.page()
-        sums = _sums(self.stocks, pairs, len(labels))
+        look()
+        sums = _sums(self.stocks, pairs, len(labels), look)
+        look()
         parts = [
             Part(label.uuid, label.name, totals)
             for label, totals in zip(labels, sums, strict=True)
@@ -196,10 +206,13 @@ def _stocks(forest: Forest, rows: Rows, classes: Iterable[str] | None) -> list[S
     return found
 
 
-def _sums(stocks: Iterable[Stock], pairs: Pairs, count: int) -> list[Totals]:
+def _sums(
+    stocks: Iterable[Stock], pairs: Pairs, count: int, look: Callable[[], None] = _go_on
+) -> list[Totals]:
     """Return the sums of so many parts."""
     found: list[Totals] = [{} for _ in range(count)]
     for stock in stocks:
+        look()
         for part, totals in _of_class(stock, pairs, count):
             found[part][stock.name] = totals
     return found

@@ -9,7 +9,6 @@ searches that are asked for next. What was placed and then written differs in no
 """
 
 from collections.abc import Sequence
-from time import monotonic
 
 import numpy as np
 
@@ -19,6 +18,7 @@ from treeclaim.forest.placing.candidate import Candidate, placement_of
 from treeclaim.forest.placing.queries import Query, query_of
 from treeclaim.forest.placing.scratch import Scratch
 from treeclaim.forest.table.forest import Forest
+from treeclaim.model.deadlines import has_passed
 from treeclaim.model.errors import TreeclaimError
 from treeclaim.model.extension.placing import Placement, PlacingRequest
 from treeclaim.model.request import CandidateRequest
@@ -52,7 +52,7 @@ class Series:
         self._refreshed = _refreshed(forest)
 
     def _check(self) -> None:
-        if monotonic() > self._end:
+        if has_passed(self._end):
             raise OutOfTimeError
 
     def may_follow(self, forest: Forest) -> bool:

@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import NoReturn
 
 from treeclaim.forest.table.forest import Forest
+from treeclaim.model.deadlines import has_passed
 from treeclaim.model.errors import SearchGivenUpError, TreeclaimError
 from treeclaim.replica.asking import Asked, Question
 from treeclaim.replica.children.wire import COUNT, Kind, packed, send
@@ -198,7 +199,7 @@ class _Clock:
         Raises:
             SearchGivenUpError: if there is none left.
         """
-        if time.monotonic() > self._end:
+        if has_passed(self._end):
             raise SearchGivenUpError(self._asked.seconds or 0)
 
     def send(self, out: int, piece: bytes) -> None:

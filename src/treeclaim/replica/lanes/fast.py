@@ -9,6 +9,7 @@ and begins again elsewhere.
 import time
 
 from treeclaim.gate import Gate
+from treeclaim.model.deadlines import has_passed
 from treeclaim.model.errors import TreeclaimError
 from treeclaim.replica.asking import Asked
 
@@ -50,10 +51,9 @@ class Patience:
             OutOfPatienceError: if there is none left in this lane.
             SearchGivenUpError: if there is none left at all.
         """
-        now = time.monotonic()
-        if now > self._asked.end:
+        if has_passed(self._asked.end):
             raise self._asked.given_up()
-        spent = now - self._begin
+        spent = time.monotonic() - self._begin
         if spent < self._seconds:
             return
         if self._turn.waiting or spent > ALONE_PATIENCE:

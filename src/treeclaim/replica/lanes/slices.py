@@ -8,6 +8,7 @@ them takes in a change, the Forest is not the one that the question began with, 
 import time
 
 from treeclaim.gate import Gate
+from treeclaim.model.deadlines import has_passed
 from treeclaim.model.errors import SearchTooLargeError
 from treeclaim.replica.asking import LONGEST_WAIT, Asked, Drawn
 from treeclaim.replica.following import Follower
@@ -55,10 +56,9 @@ class Slices:
             OverloadedError: if the Forest has changed meanwhile, and it cannot.
             ClientGoneError: if the client has hung up.
         """
-        now = time.monotonic()
-        if now > self._asked.end:
+        if has_passed(self._asked.end):
             raise self._asked.given_up()
-        spent = now - self._begin
+        spent = time.monotonic() - self._begin
         others_wait = self._turn.waiting > 0
         if self._patience is not None and self._before + spent > (
             self._patience if others_wait else fast.ALONE_PATIENCE

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 
 from treeclaim import metrics
 from treeclaim.gate import Gate
+from treeclaim.model.deadlines import has_passed
 from treeclaim.model.errors import OverloadedError, TreeclaimError
 from treeclaim.replica.asking import Asked
 from treeclaim.replica.children.parent import Child
@@ -83,7 +84,7 @@ class SlowLane:
             return child
         run.child = child
         if not is_very_long and not child.begun(min(_BRIEF_SECONDS, child.time_left)):
-            if time.monotonic() >= asked.end:
+            if has_passed(asked.end):
                 raise asked.given_up()
             if not self._long.acquire(0):
                 return None

@@ -78,6 +78,7 @@ def repair(
     item: Mapping[str, Any],
     owner: tuple[str, str],
     *,
+    until: float,
     dry_run: bool = False,
 ) -> Repaired:
     """Mend one finding, in a transaction of its own.
@@ -87,6 +88,7 @@ def repair(
         kind: One of `REPAIRABLE`.
         item: The finding, as an audit lists it.
         owner: Project and user of records that are made.
+        until: When no statement begins any more, on the monotonic clock.
         dry_run: True to do it, say what became of it, and undo it.
 
     Raises:
@@ -103,7 +105,7 @@ def repair(
         return outcome
 
     try:
-        return store.write(operation)
+        return store.write_until(until, operation)
     except _DryRunError as undone:
         return undone.outcome
     except ConcurrentChangeError:

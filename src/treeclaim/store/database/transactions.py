@@ -4,13 +4,14 @@
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from time import monotonic
+from itertools import islice
 from typing import Any, TypeVar
 
 from sqlalchemy import Executable
 from sqlalchemy.engine import Connection, CursorResult
 
 from treeclaim.model.changes import UsageChange
+from treeclaim.model.deadlines import has_passed
 from treeclaim.model.extension.news import Touched
 from treeclaim.model.parts import EVERYTHING, Part
 from treeclaim.store.database.clock import now_of
@@ -29,6 +30,16 @@ Item = TypeVar("Item")
 
 _ROWS_PER_PARTITION = 10_000
 """Rows of a large result that are in memory together."""
+
+_LOOKED_AT_TOGETHER = 256
+"""Items of a loop between two looks at the deadline."""
+
+_ROWS_WRITTEN_TOGETHER = 5_000
+"""Rows that are written by one statement. It takes some fifty milliseconds to make it of them."""
+
+NAMES_PER_STATEMENT = 2_000
+"""Most names in each list of a query that clients give. There are up to six lists; PostgreSQL and MariaDB
+take 65,535 parameters, SQLite 32,766 at least."""
 
 IDS_PER_STATEMENT = 500
 """Most values in one IN list; some databases limit the parameters of a statement."""
@@ -64,24 +75,49 @@ class ReadTransaction:
             DeadlineError: if it has.
             DBAPIError: what the database would not do.
         """
-        self._require_time()
+        self.look()
         return self.connection.execute(statement, values)
 
-    def _require_time(self) -> None:
-        """Begin no statement after the deadline.
+    def look(self) -> None:
+        """Begin no statement, and go on with no loop, after the deadline.
 
         Raises:
             DeadlineError: if it has passed.
         """
-        if self._deadline is not None and monotonic() > self._deadline:
+        if has_passed(self._deadline):
             raise DeadlineError
 
     def rows(self, statement: Executable | CompiledStatement, /, **values: Any) -> list[Any]:
         """Return all rows of a query; their values are attributes by column name."""
         if isinstance(statement, CompiledStatement):
-            self._require_time()
+            self.look()
             return self._send(statement.ready(self.connection.dialect, values)).rows
         return list(self._run(statement, values).all())
+
+    def rows_in_chunks(
+        self, statement: Executable | CompiledStatement, /, **lists: Sequence[Any]
+    ) -> Iterator[Any]:
+        """Yield the rows of a query, which is asked once for each chunk of its lists.
+
+        Each of its parts, of which there may be several, has one list of what it is to find.
+        """
+        longest = max(map(len, lists.values()), default=0)
+        for start in range(0, max(longest, 1), NAMES_PER_STATEMENT):
+            end = start + NAMES_PER_STATEMENT
+            yield from self.rows(
+                statement, **{name: items[start:end] for name, items in lists.items()}
+            )
+
+    def watched(self, items: Iterable[Item]) -> Iterator[Item]:
+        """Yield items of any number, and look at the deadline in between.
+
+        Raises:
+            DeadlineError: if it has passed.
+        """
+        for number, item in enumerate(items):
+            if number % _LOOKED_AT_TOGETHER == 0:
+                self.look()
+            yield item
 
     def _send(self, ready: Ready) -> Sent:
         return send(self.connection, ready, self._listeners)
@@ -89,6 +125,7 @@ class ReadTransaction:
     def each(self, statement: Executable) -> Iterator[Any]:
         """Yield the rows of a query whose result is as large as the database."""
         for partition in self._run(statement, {}).partitions(_ROWS_PER_PARTITION):
+            self.look()
             yield from partition
 
     def row(self, statement: Executable, /, **values: Any) -> Any:
@@ -124,8 +161,7 @@ class WriteTransaction(ReadTransaction):
 
     def execute_each(self, statement: Executable, values: Iterable[dict[str, Any]]) -> None:
         """Execute a statement once for each set of values; nothing for none."""
-        sets = list(values)
-        if sets:
+        for sets in batches(values, _ROWS_WRITTEN_TOGETHER):
             self._run(statement, sets)
 
     def change(
@@ -146,8 +182,7 @@ class WriteTransaction(ReadTransaction):
 
     def change_each(self, statement: CompiledStatement, values: Iterable[dict[str, Any]]) -> None:
         """Execute a statement as `change` does, once for each set of values; nothing for none."""
-        sets = list(values)
-        if sets:
+        for sets in batches(values, _ROWS_WRITTEN_TOGETHER):
             self.change_by(statement.ready_each(self.connection.dialect, sets))
 
     def change_by(
@@ -160,7 +195,7 @@ class WriteTransaction(ReadTransaction):
             rows: How many rows it has to change; None for any number.
             otherwise: Raised if it changes another number, in place of `RetryTransactionError`.
         """
-        self._require_time()
+        self.look()
         later = _Later(ready, rows, otherwise or RetryTransactionError)
         if self._sends_together:
             self._later.append(later)
@@ -294,3 +329,10 @@ def chunks(items: Sequence[Item], size: int = IDS_PER_STATEMENT) -> Iterator[Seq
     """Split ids or names into pieces that fit into one statement."""
     for start in range(0, len(items), size):
         yield items[start : start + size]
+
+
+def batches(items: Iterable[Item], size: int) -> Iterator[list[Item]]:
+    """Yield so many items at a time, each made when its turn comes."""
+    rest = iter(items)
+    while some := list(islice(rest, size)):
+        yield some

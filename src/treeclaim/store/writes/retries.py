@@ -3,9 +3,9 @@
 
 import random
 import threading
-from time import monotonic
 
 from treeclaim import metrics
+from treeclaim.model.deadlines import has_passed
 from treeclaim.model.errors import TreeclaimError
 
 ATTEMPTS = 12
@@ -42,7 +42,7 @@ class Retries:
             TreeclaimError: `final`.
         """
         self._left -= 1
-        if self._left <= 0 or monotonic() > self.deadline:
+        if self._left <= 0 or has_passed(self.deadline):
             raise final from cause
         metrics.RETRIES.inc()
         # Jitter, so retries do not collide again.

@@ -34,8 +34,8 @@ class Translator:
         return self._unavailable(failure.value, cause_of(error))
 
     def late(self) -> StoreUnavailableError:
-        """Return the error for a client whose write has passed its deadline."""
-        cause = f"a write was not done after {self._write_seconds} s"
+        """Return the error for a client whose transaction has passed its deadline."""
+        cause = f"a transaction was not done after {self._write_seconds} s"
         return self._unavailable(Failure.STATEMENT_TIMEOUT.value, cause)
 
     def unknown_outcome(self, cause: str) -> StoreUnavailableError:

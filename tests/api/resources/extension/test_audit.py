@@ -3,6 +3,7 @@
 
 import datetime as dt
 import itertools
+import time
 
 import pytest
 import sqlalchemy as sa
@@ -10,6 +11,7 @@ import sqlalchemy as sa
 from tests.api.resources.extension.clouds import AGGREGATES, EXTENDED, cloud_on, uuid_of
 from tests.api.resources.extension.test_pages_and_writers import busy
 from tests.databases import KINDS
+from treeclaim.model import deadlines
 from treeclaim.model.extension.audit import REPAIRABLE, FindingKind
 from treeclaim.store.schema import tables
 
@@ -378,6 +380,33 @@ def test_what_needs_no_guess_is_mended_once(cloud):
         if one["uuid"] != uuid_of("lost")
     )
     assert consumer["consumer_generation"] == 0
+
+
+class SlowClock:
+    """The clock of deadlines, on which each look takes half a second."""
+
+    def __init__(self):
+        self.looks = 0
+
+    def __call__(self):
+        self.looks += 1
+        return time.monotonic() + self.looks / 2
+
+
+def test_repairs_end_with_the_time_of_their_request_and_tell_what_was_done(cloud, monkeypatch):
+    left = [leave_an_empty_consumer(cloud, f"left {number}") for number in range(40)]
+    repairs = [{"kind": "empty_consumer", "consumer": consumer} for consumer in left]
+    monkeypatch.setattr(deadlines, "monotonic", SlowClock())
+    answer = cloud.client.post(REPAIRS, json={"repairs": repairs}, headers=EXTENDED)
+    monkeypatch.undo()
+    told = [repair["result"] for repair in answer.json()["repairs"]]
+    done = told.count("done")
+    assert 0 < done < len(left)
+    assert told == ["done"] * done + ["refused"] * (len(left) - done)
+    details = [repair["detail"] for repair in answer.json()["repairs"][done:]]
+    assert all("the time of the request is over" in detail for detail in details[1:])
+    there = {item["consumer"] for item in found(cloud, "empty_consumer")}
+    assert there == set(left[done:])
 
 
 def test_a_root_below_a_circle_is_not_guessed(cloud):

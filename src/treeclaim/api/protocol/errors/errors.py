@@ -84,6 +84,7 @@ _STATUS: dict[type[model.TreeclaimError], tuple[HTTPStatus, str]] = {
     model.SearchTooLargeError: (HTTPStatus.BAD_REQUEST, UNDEFINED),
     model.InvalidValueError: (HTTPStatus.BAD_REQUEST, UNDEFINED),
     model.StoreUnavailableError: (HTTPStatus.SERVICE_UNAVAILABLE, UNDEFINED),
+    model.RequestGivenUpError: (HTTPStatus.SERVICE_UNAVAILABLE, UNDEFINED),
     model.OverloadedError: (HTTPStatus.SERVICE_UNAVAILABLE, UNDEFINED),
     model.ClientGoneError: (HTTPStatus.SERVICE_UNAVAILABLE, UNDEFINED),
 }
@@ -113,7 +114,7 @@ def api_error(
     """
     usual_status, usual_code = _STATUS[type(error)]
     headers = {}
-    if isinstance(error, model.StoreUnavailableError):
+    if isinstance(error, model.StoreUnavailableError | model.RequestGivenUpError):
         headers["Retry-After"] = RETRY_AFTER
     elif isinstance(error, model.OverloadedError):
         headers["Retry-After"] = RETRY_WHEN_BUSY

@@ -12,6 +12,7 @@ from treeclaim.api.protocol.errors import ApiError
 from treeclaim.api.protocol.operations.services import Services
 from treeclaim.api.protocol.operations.versioned import Versioned
 from treeclaim.api.protocol.request.validation import parsed_json, query_pairs, require_body
+from treeclaim.model.deadlines import Deadline
 from treeclaim.model.microversions import Feature, Version
 
 CLIENT_GONE_KEY = "treeclaim.client_gone"
@@ -29,6 +30,8 @@ class Call(NamedTuple):
         services: What handlers work with.
         arguments: The variables of the path.
         body: Schema of the operation's JSON body; None where a body is ignored.
+        most_values: Of that body.
+        deadline: When the work for it ends; a search and a transaction have their own.
     """
 
     request: falcon.Request
@@ -37,6 +40,8 @@ class Call(NamedTuple):
     services: Services
     arguments: Mapping[str, str]
     body: Versioned | None
+    most_values: int
+    deadline: Deadline
 
     def has(self, feature: Feature) -> bool:
         """Tell whether a feature is there at the request's version."""
@@ -51,6 +56,7 @@ class Call(NamedTuple):
 
         Raises:
             ApiError: 400, or 413 for a body that is too long; it is not read then.
+            RequestGivenUpError: if the deadline has passed.
         """
         longest = self.services.limits.body_bytes
         if (self.request.content_length or 0) > longest:
@@ -59,9 +65,11 @@ class Call(NamedTuple):
                 f"The body is longer than {longest} bytes ([treeclaim]/max_body_bytes).",
             )
         body = self.request.bounded_stream.read()
-        parsed = parsed_json(body)
+        parsed = parsed_json(body, self.most_values, self.deadline.look)
+        self.deadline.look()
         if self.body is not None:
             require_body(self.body.at(self.version), parsed, len(body))
+            self.deadline.look()
         return parsed
 
     def require_allowed(self, rule: str) -> None:

@@ -10,6 +10,7 @@ from treeclaim.api.protocol.negotiation.accept import JSON
 from treeclaim.api.protocol.operations.call import Call
 from treeclaim.api.protocol.operations.reply import Reply
 from treeclaim.api.protocol.operations.versioned import Versioned
+from treeclaim.api.protocol.request.validation import MOST_VALUES
 from treeclaim.api.protocol.request.wording import Schema
 from treeclaim.model.microversions import Feature, Version
 
@@ -82,6 +83,7 @@ class Operation:
             is no part of it (page 97, section 1).
         forms: More about values in the API description.
         only_reads: True for a POST that changes nothing.
+        most_values: Of a JSON body, as `values_in` counts them: judged before it is parsed.
     """
 
     method: str
@@ -101,6 +103,7 @@ class Operation:
     extension: int | None = None
     forms: Forms = field(default_factory=Forms)
     only_reads: bool = False
+    most_values: int = MOST_VALUES
 
     @property
     def name(self) -> str:

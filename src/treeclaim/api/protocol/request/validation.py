@@ -2,7 +2,7 @@
 """Checks bodies and query strings by JSON schemas (contract page 00, sections 4 and 5)."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from itertools import islice
 from typing import Any
 from urllib.parse import parse_qsl
@@ -48,10 +48,18 @@ _MOST_PARAMETERS = 16_384
 """Of a query. The longest address has room for 11,000 that mean something; a question of 512 request
 groups with all that groups may have is a fifth of it."""
 
-_MOST_VALUES = 2_000_000
-"""Commas in a body, and as many brackets: one for each eight bytes of the longest body by default. It has
-room for 400,000 uuids; but for five million empty lists too, which take half a gigabyte once they are
-parsed."""
+MOST_VALUES = 30_000
+"""Of a body (`values_in`), where its operation allows no more: three thousand claims, ten thousand
+providers, thirty thousand names. What is done for each takes some ten microseconds, and often some
+statements."""
+
+MOST_VALUES_IN_BULK = 500_000
+"""Of a body that has many lists, or long queries, each with bounds of its own: all uuids that the longest
+body by default has room for. They are parsed by one call, which takes 0.1 s at most."""
+
+MOST_VALUES_OF_PLACING = 100_000
+"""Of a body that places consumers: a thousand of them, sixteen rules with a thousand domains and a thousand
+others each, and three times as many in its queries."""
 
 _PATH_SHOWN = 10
 """Steps into a value that a brief refusal names."""
@@ -129,23 +137,47 @@ def _without_middle(message: str) -> str:
     return f"{message[:half]}\N{HORIZONTAL ELLIPSIS}{message[-half:]}"
 
 
-def parsed_json(body: bytes) -> Any:
-    """Parse a request body.
+def values_in(body: bytes) -> int:
+    """Return about how many values a body has: its commas, and brackets that open something.
+
+    Those in texts count too, so that nothing is parsed before it is judged.
+    """
+    return body.count(b",") + body.count(b"[") + body.count(b"{")
+
+
+def _go_on() -> None:
+    """Look at no deadline, where no client waits."""
+
+
+def parsed_json(
+    body: bytes, most_values: int = MOST_VALUES, look: Callable[[], None] = _go_on
+) -> Any:
+    """Parse a request body that has not too many values.
+
+    Args:
+        body: As it came.
+        most_values: How many there may be.
+        look: Called between two passes over the body; raises where the time is over.
 
     Raises:
-        ApiError: 400 if it is not UTF-8 JSON, or is nested beyond all schemas.
+        ApiError: 400 if it is not UTF-8 JSON, has more values, or is nested beyond all schemas.
     """
     brackets = body.count(b"[") + body.count(b"{")
-    if len(body) > _MOST_VALUES and max(brackets, body.count(b",")) > _MOST_VALUES:
-        raise bad_request(f"JSON does not validate: it has more than {_MOST_VALUES} values")
+    if len(body) > most_values and brackets + body.count(b",") > most_values:
+        raise bad_request(f"JSON does not validate: it has more than {most_values} values")
+    look()
     # Most bodies have too few brackets to be deep; counting them costs less than pairing them.
     if brackets > _DEEPEST and _depth_of(body) > _DEEPEST:
         raise bad_request("JSON does not validate: the value is nested too deeply")
+    look()
     try:
         found = orjson.loads(body)
     except orjson.JSONDecodeError as error:
         raise bad_request(f"Malformed JSON: {error}") from error
-    return _with_integers(found) if _FRACTION.search(body) else found
+    look()
+    has_fraction = _FRACTION.search(body)
+    look()
+    return _with_integers(found) if has_fraction else found
 
 
 def _with_integers(value: Any) -> Any:

@@ -63,7 +63,8 @@ def manage_allocations(call: Call) -> Reply:
 
 def claims_of(call: Call, body: Mapping[str, Any]) -> list[ConsumerClaim]:
     """Read the claims of several consumers from a checked body."""
-    return [claim_of(call, consumer_uuid, claim) for consumer_uuid, claim in body.items()]
+    items = call.deadline.watched(body.items())
+    return [claim_of(call, consumer_uuid, claim) for consumer_uuid, claim in items]
 
 
 def claim_of(call: Call, consumer_uuid: str, body: Mapping[str, Any]) -> ConsumerClaim:

@@ -17,6 +17,7 @@ from treeclaim.api.protocol.request.schemas import (
     UUID,
     record,
 )
+from treeclaim.api.protocol.request.validation import MOST_VALUES_IN_BULK
 from treeclaim.api.protocol.request.wording import Schema
 from treeclaim.api.resources.extension.listing import PATH
 from treeclaim.api.resources.extension.parts import PART_FORMS
@@ -125,8 +126,8 @@ def apply_providers(call: Call) -> Reply:
     body = call.json()
     create_names = bool(body.get("create_names", False))
     _require_allowed(call, body["providers"], create_names=create_names)
-    _require_forms(call.version, body["providers"])
-    entries = [_entry(item) for item in body["providers"]]
+    _require_forms(call, body["providers"])
+    entries = [_entry(item) for item in call.deadline.each(body["providers"])]
     try:
         applied = _applied(
             call, entries, create_names=create_names, dry_run=bool(body.get("dry_run", False))
@@ -176,15 +177,16 @@ def _require_allowed(
             call.require_allowed(rule)
 
 
-def _require_forms(version: Version, items: Sequence[Mapping[str, Any]]) -> None:
+def _require_forms(call: Call, items: Sequence[Mapping[str, Any]]) -> None:
     """Check each entry by itself; tell of all that are wrong.
 
     Raises:
         ApiError: 400.
+        RequestGivenUpError: if the deadline has passed.
     """
-    checker = ENTRY.at(version)
+    checker = ENTRY.at(call.version)
     wrong = []
-    for index, item in enumerate(items):
+    for index, item in enumerate(call.deadline.each(items)):
         problem = checker.problem(item, length=len(orjson.dumps(item)))
         if problem is not None:
             wrong.append(f"providers[{index}]: JSON does not validate: {problem}")
@@ -241,6 +243,7 @@ OPERATIONS = (
         summary="Bring many resource providers to a state, all or none.",
         answers=(_APPLIED,),
         body=_BATCH,
+        most_values=MOST_VALUES_IN_BULK,
         forms=Forms(body=_with_entries),
         extension=ExtensionFeature.ORDER_AND_REPORTS,
     ),

@@ -131,7 +131,9 @@ def list_providers_in_bulk(call: Call) -> Reply:
         )
     else:
         with call.services.replica.current() as forest:
-            written = _joined(_taken(call, asked, forest, call.services.replica.cursor))
+            taken = _taken(call, asked, forest, call.services.replica.cursor)
+        call.deadline.look()
+        written = _joined(taken)
     tail = {
         "cursor": written.cursor,
         "links": paging.links(call.link(PATH), pairs, _KIND, written.next_after),
@@ -164,6 +166,7 @@ def _prepare(call: Call, asked: _Asked) -> None:
     """Write the texts that the page needs, some in each turn, so that others get theirs."""
     replica = call.services.replica
     for _ in range(_MOST_TURNS):
+        call.deadline.look()
         with replica.current() as forest:
             missing = replica.listing.stale(forest, asked.page(forest).rows)
             replica.listing.prepare(forest, missing[:_PREPARED_AT_ONCE])

@@ -2,6 +2,10 @@
 """The operations that find and place (contract page 98, sections 3 to 5)."""
 
 from treeclaim.api.protocol.operations import Operation, Versioned
+from treeclaim.api.protocol.request.validation import (
+    MOST_VALUES_IN_BULK,
+    MOST_VALUES_OF_PLACING,
+)
 from treeclaim.api.resources.placing import answers, forms, handlers, schemas
 from treeclaim.model.microversions import ExtensionFeature
 
@@ -14,6 +18,7 @@ OPERATIONS = (
         summary="List the candidates of the first of some queries that has any.",
         answers=(answers.ALTERNATIVES,),
         body=Versioned(schemas.alternatives),
+        most_values=MOST_VALUES_IN_BULK,
         forms=forms.QUERIES,
         gate_first=True,
         checks_accept=True,
@@ -28,6 +33,7 @@ OPERATIONS = (
         summary="Find places for consumers, and claim them in one transaction.",
         answers=(answers.PLACED, answers.NOTHING_WRITTEN),
         body=Versioned(schemas.placements),
+        most_values=MOST_VALUES_OF_PLACING,
         forms=forms.QUERIES,
         gate_first=True,
         checks_accept=True,
@@ -41,6 +47,7 @@ OPERATIONS = (
         summary="Count how many consumers of some requests fit.",
         answers=(answers.CAPACITY,),
         body=Versioned(schemas.capacity),
+        most_values=MOST_VALUES_IN_BULK,
         forms=forms.QUERIES,
         gate_first=True,
         checks_accept=True,

@@ -32,7 +32,7 @@ def reshape(call: Call) -> Reply:
                 name: inventory_of(inventory) for name, inventory in given["inventories"].items()
             },
         )
-        for uuid, given in body["inventories"].items()
+        for uuid, given in call.deadline.watched(body["inventories"].items())
     ]
     try:
         call.services.store.write(store.reshape, reshaped, claims_of(call, body["allocations"]))

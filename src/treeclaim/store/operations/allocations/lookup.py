@@ -151,7 +151,7 @@ def look_up(transaction: ReadTransaction, claims: Sequence[ConsumerClaim]) -> Lo
     }
     parameters = {f"names_{kind}": sorted(wanted) for kind, wanted in names.items()}
     found: dict[int, list[Any]] = defaultdict(list)
-    for row in transaction.rows(_ALL_PARTS, **parameters):
+    for row in transaction.rows_in_chunks(_ALL_PARTS, **parameters):
         # Some collations match other spellings too.
         if row.name in names[row.kind]:
             found[row.kind].append(row)
@@ -169,8 +169,10 @@ def look_up(transaction: ReadTransaction, claims: Sequence[ConsumerClaim]) -> Lo
 
 def current_allocations(transaction: ReadTransaction, uuids: Sequence[str]) -> CurrentAllocations:
     """Look up the allocations of some consumers."""
-    rows = transaction.rows(_ALLOCATIONS_ONLY, **{f"names_{_ALLOCATION}": sorted(uuids)})
-    return _current([row for row in rows if row.name in uuids])
+    wanted = sorted(uuids)
+    rows = transaction.rows_in_chunks(_ALLOCATIONS_ONLY, **{f"names_{_ALLOCATION}": wanted})
+    known = set(wanted)
+    return _current([row for row in rows if row.name in known])
 
 
 def _names_of_owners(claims: Sequence[ConsumerClaim]) -> dict[int, set[str]]:

@@ -126,6 +126,7 @@ class _Inventories(PartWriter):
         present = self._present()
         gone: dict[int, tuple[Target, set[int]]] = {}
         for target in self._targets:
+            self._transaction.look()
             problems += self._too_small(target)
             if target.provider is None:
                 # It was not created, because something is wrong.
@@ -230,6 +231,7 @@ class _Links(PartWriter):
         present = self._present()
         new, gone = [], []
         for target in self._targets:
+            self._transaction.look()
             provider_id = target.row.id
             before, after = present[provider_id], self.others(self._value(target))
             if before == after:
@@ -274,6 +276,7 @@ class _Traits(_Links):
     def look_up(self, problems: list[Problem]) -> None:
         self._found = traits.traits_named(self._transaction, self._named)
         for target in self._targets:
+            self._transaction.look()
             missing = sorted(set(self._value(target)) - self._found.keys())
             if missing:
                 problems.append(Problem(target.index, TraitsNotFoundError(missing)))

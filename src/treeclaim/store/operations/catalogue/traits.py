@@ -88,5 +88,5 @@ def traits_named(transaction: ReadTransaction, names: Iterable[str]) -> Mapping[
         return {}
     return {
         row.name: TraitRow(row.id, seconds(row.updated_at, row.created_at))
-        for row in transaction.rows(_NAMED, names=wanted)
+        for row in transaction.rows_in_chunks(_NAMED, names=wanted)
     }

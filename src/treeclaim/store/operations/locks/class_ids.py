@@ -87,7 +87,7 @@ def _found(
 ) -> dict[str, int]:
     if not names:
         return {}
-    return {row.name: row.id for row in transaction.rows(statement, names=names)}
+    return {row.name: row.id for row in transaction.rows_in_chunks(statement, names=names)}
 
 
 def _require_all(wanted: Iterable[str], found: Mapping[str, int]) -> None:

@@ -12,7 +12,7 @@ from treeclaim.model.errors import ProviderGenerationConflictError, ProviderNotF
 from treeclaim.model.parts import EVERYTHING, Part
 from treeclaim.store.database.compiled import CompiledStatement
 from treeclaim.store.database.dialects.mariadb import is_galera
-from treeclaim.store.database.transactions import WriteTransaction
+from treeclaim.store.database.transactions import NAMES_PER_STATEMENT, WriteTransaction, chunks
 from treeclaim.store.schema.tables import resource_providers
 
 _COLUMNS = sa.select(
@@ -34,6 +34,11 @@ _LOCK_IN_ORDER = CompiledStatement(
     .order_by(resource_providers.c.id)
     .with_for_update(),
     is_packed=True,
+)
+_IDS = CompiledStatement(
+    sa.select(resource_providers.c.id).where(
+        resource_providers.c.uuid.in_(sa.bindparam("uuids", expanding=True))
+    )
 )
 _RAISE_GENERATION = CompiledStatement(
     sa.update(resource_providers)
@@ -97,8 +102,16 @@ def lock_providers(
     transaction: WriteTransaction, uuids: Collection[str], ids: Collection[int] = ()
 ) -> list[LockedProvider]:
     """Lock providers named by uuid or id, in ascending order of ids, as all writes do."""
-    rows = transaction.rows(_LOCK_IN_ORDER, uuids=sorted(uuids), ids=sorted(ids))
-    return [_provider(row) for row in rows]
+    if len(uuids) + len(ids) <= NAMES_PER_STATEMENT:
+        rows = transaction.rows(_LOCK_IN_ORDER, uuids=sorted(uuids), ids=sorted(ids))
+        return [_provider(row) for row in rows]
+    found = transaction.rows_in_chunks(_IDS, uuids=sorted(uuids))
+    wanted = sorted({*ids, *(row.id for row in found)})
+    return [
+        _provider(row)
+        for some in chunks(wanted, NAMES_PER_STATEMENT)
+        for row in transaction.rows(_LOCK_IN_ORDER, uuids=[], ids=some)
+    ]
 
 
 def require_generation(provider: LockedProvider, given: int) -> None:

@@ -89,7 +89,7 @@ def ids_by_uuid(transaction: WriteTransaction, uuids: Sequence[str]) -> dict[str
 
 
 def _named(transaction: ReadTransaction, uuids: Sequence[str]) -> Sequence[Any]:
-    return transaction.rows(_NAMED, uuids=list(uuids)) if uuids else ()
+    return list(transaction.rows_in_chunks(_NAMED, uuids=list(uuids))) if uuids else ()
 
 
 def _ensured(transaction: WriteTransaction, uuid: str) -> int:

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The operations of the audit (contract page 99, section 5)."""
 
-from treeclaim.api.protocol.operations import Operation
+from treeclaim.api.protocol.operations import Forms, Operation
+from treeclaim.api.protocol.request.validation import MOST_VALUES_IN_BULK
 from treeclaim.api.resources.extension.audit import answers, handlers, schemas
 from treeclaim.model.microversions import ExtensionFeature
 
@@ -28,6 +29,8 @@ OPERATIONS = (
         answers=(answers.FINDINGS_FOR_A_LIST,),
         query=schemas.QUERY,
         body=schemas.LIVING,
+        forms=Forms(body=schemas.with_uuids),
+        most_values=MOST_VALUES_IN_BULK,
         extension=ExtensionFeature.ORDER_AND_REPORTS,
     ),
     Operation(

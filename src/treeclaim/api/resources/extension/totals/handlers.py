@@ -46,8 +46,9 @@ def show_totals(call: Call) -> Reply:
     with call.services.replica.current() as forest, filters.classes_named_by("resource_class"):
         summable = _summable(forest, asked)
         cursor = cursor_text.written(call.services.replica.cursor)
+    call.deadline.look()
     body: dict[str, Any] = {"totals": summable.totals()}
-    parts = summable.parts()
+    parts = summable.parts(call.deadline.look)
     if parts is not None:
         body["parts"] = parts.parts
     next_after = None if parts is None else parts.next_after

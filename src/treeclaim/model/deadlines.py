@@ -1,0 +1,70 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The one clock for work: whoever works through input looks here whether its time is over.
+
+Searches, transactions, and what reads bodies have deadlines of their own; all look at them by
+`has_passed`. So one test can tell, for every operation, how long it works between two looks.
+"""
+
+from collections.abc import Iterable, Iterator
+from time import monotonic
+from typing import TypeVar
+
+from treeclaim.model.errors import RequestGivenUpError
+
+Item = TypeVar("Item")
+
+_TOGETHER = 256
+"""Items between two looks: a look takes a tenth of a microsecond, an item some microseconds."""
+
+
+def has_passed(at: float | None) -> bool:
+    """Look whether a time of the monotonic clock has passed; None never does."""
+    return at is not None and monotonic() > at
+
+
+class Deadline:
+    """When the work for a request ends, besides its search and its transaction.
+
+    Attributes:
+        at: On the monotonic clock.
+    """
+
+    def __init__(self, seconds: float) -> None:
+        """Let work end so many seconds from now."""
+        self.at = monotonic() + seconds
+        self._seconds = seconds
+
+    @property
+    def is_over(self) -> bool:
+        """Look whether it has passed."""
+        return has_passed(self.at)
+
+    def look(self) -> None:
+        """Go on, unless it has passed.
+
+        Raises:
+            RequestGivenUpError: if it has.
+        """
+        if self.is_over:
+            raise RequestGivenUpError(self._seconds)
+
+    def each(self, items: Iterable[Item]) -> Iterator[Item]:
+        """Yield items that may be large, and look at the deadline before each.
+
+        Raises:
+            RequestGivenUpError: if it has passed.
+        """
+        for item in items:
+            self.look()
+            yield item
+
+    def watched(self, items: Iterable[Item]) -> Iterator[Item]:
+        """Yield small items, and look at the deadline now and then.
+
+        Raises:
+            RequestGivenUpError: if it has passed.
+        """
+        for number, item in enumerate(items):
+            if number % _TOGETHER == 0:
+                self.look()
+            yield item

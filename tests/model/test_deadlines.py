@@ -1,0 +1,52 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A deadline is looked at in every loop over input, however many items there are."""
+
+import itertools
+
+import pytest
+
+from treeclaim.model import deadlines
+from treeclaim.model.deadlines import Deadline, has_passed
+from treeclaim.model.errors import RequestGivenUpError
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    """The clock; its time is what a test puts there."""
+
+    class Clock:
+        now = 100.0
+
+    monkeypatch.setattr(deadlines, "monotonic", lambda: Clock.now)
+    return Clock
+
+
+def test_a_time_passes_once_it_is_over(clock):
+    assert not has_passed(100.0)
+    assert has_passed(99.9)
+    assert not has_passed(None)
+    deadline = Deadline(5)
+    clock.now = 105.0
+    assert not deadline.is_over
+    deadline.look()
+    clock.now = 105.1
+    assert deadline.is_over
+    with pytest.raises(RequestGivenUpError, match="not done after 5 seconds"):
+        deadline.look()
+
+
+@pytest.mark.parametrize("items", [0, 1, 255, 256, 257, 1000])
+def test_items_are_those_that_were_given(clock, items):
+    deadline = Deadline(5)
+    assert list(deadline.each(range(items))) == list(range(items))
+    assert list(deadline.watched(range(items))) == list(range(items))
+
+
+@pytest.mark.parametrize(("way", "most"), [("each", 0), ("watched", 255)])
+def test_a_loop_without_an_end_has_one(clock, way, most):
+    seen = []
+    with pytest.raises(RequestGivenUpError):
+        for number in getattr(Deadline(5), way)(itertools.count()):
+            seen.append(number)
+            clock.now += 10.0 if number == 300 else 0.0
+    assert 300 <= seen[-1] <= 300 + most
