@@ -17,7 +17,11 @@ from treeclaim.api.routes import OPERATIONS
 from treeclaim.model.microversions import NEWEST
 
 VERSION = "1.39, treeclaim 1.1"
-BODIES = [operation for operation in OPERATIONS if operation.body is not None]
+BODIES = [
+    operation
+    for operation in OPERATIONS
+    if operation.body is not None and operation.body_until is None
+]
 LENGTH = 2_900_000
 """Bytes of a body with too much in it."""
 
@@ -201,14 +205,29 @@ def test_a_text_that_stands_there_again_is_read_once(application, monkeypatch):
     assert len(read) == 1
 
 
+UUID = "10000000-0000-4000-8000-000000000001"
+WITH_BODY = [
+    operation
+    for operation in OPERATIONS
+    if operation.body is not None and operation.body_until is None
+]
+
+
 @pytest.mark.parametrize("unit", ["[]", "0"])
-def test_a_body_of_too_many_values_is_not_parsed(application, monkeypatch, unit):
+@pytest.mark.parametrize("operation", WITH_BODY, ids=lambda operation: operation.name)
+def test_a_body_of_too_many_values_is_not_parsed(application, monkeypatch, operation, unit):
+    most = operation.most_values
+    host = json.dumps({"name": "host", "uuid": UUID}).encode()
+    send(application, "POST", "/resource_providers", body=host)
+    path = operation.path.format(
+        uuid=UUID, consumer_uuid=UUID, name="CUSTOM_A", resource_class="VCPU"
+    )
     parsed = "treeclaim.api.protocol.request.validation.orjson.loads"
     monkeypatch.setattr(parsed, lambda _: pytest.fail("it was parsed"))
-    body = ("[" + ",".join([unit] * 2_000_002) + "]").encode()
-    answer = send(application, "POST", "/allocations", body=body)
+    body = ("[" + ",".join([unit] * (most + 2)) + "]").encode()
+    answer = send(application, operation.method, path, body=body, version=VERSION)
     assert answer.status == 400
-    assert "more than 2000000 values" in answer.detail
+    assert f"more than {most} values" in answer.detail
 
 
 def test_parameters_are_counted_before_they_are_read(application, monkeypatch):

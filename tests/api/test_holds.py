@@ -8,6 +8,7 @@ that has the turn. Whatever a write leaves for the next reader to take in is jud
 
 import itertools
 import json
+import re
 import uuid
 from dataclasses import dataclass, field, replace
 
@@ -525,8 +526,11 @@ def too_long(worked, where):
     }
 
 
-SOME_SECONDS = 3
+SOME_SECONDS = 10
 """For the work of a request."""
+
+LATE = re.compile("took too long|was not done")
+"""What is said at the deadline."""
 
 WITH_BODY = [operation for operation in OPERATIONS if operation.body is not None]
 
@@ -545,14 +549,14 @@ def test_a_deadline_is_looked_at_whatever_a_body_is_full_of(cloud, monkeypatch, 
     where = {}
     for _ in range(TRIES):
         names = Names(tuple(cloud.hosts[4000:]), WANTED, cloud.generation(host))
-        for _, (label, make) in chosen(full_bodies(operation, names), number):
+        for label, make in some_of(list(full_bodies(operation, names)), number):
             if worked.get(label, 1.0) <= LONGEST_STRETCH:
                 continue
             path = operation.path.format(
                 uuid=host, consumer_uuid=host, name="CUSTOM_FULL", resource_class="VCPU"
             )
             answer = cloud.send(operation.method, path, body=make())
-            assert answer.status < 500 or "took too long" in answer.detail, answer.body[:500]
+            assert answer.status < 500 or LATE.search(answer.detail), answer.body[:500]
             assert "does not validate" not in answer.body.decode(), answer.body[:500]
             worked[label] = min(cloud.stretches.longest, worked.get(label, 1000.0))
             where[label] = cloud.stretches.where

@@ -150,7 +150,8 @@ def test_what_was_given_up_in_the_middle_is_not_used_again(store, monkeypatch):
     interrupted = 0
     for looks in range(1, HOSTS):
         with monkeypatch.context() as patch:
-            patch.setattr(series, "monotonic", clock_that_jumps_after(looks))
+            clock = clock_that_jumps_after(looks)
+            patch.setattr(series, "has_passed", lambda at, clock=clock: clock() > at)
             early = batches.place(replace(request, consumers=(str(uuid.uuid4()),)))
         interrupted += early is None
         batches._long.clear()

@@ -17,7 +17,7 @@ from treeclaim.api.protocol.request.schemas import (
     UUID,
     record,
 )
-from treeclaim.api.protocol.request.validation import MOST_VALUES_IN_BULK
+from treeclaim.api.protocol.request.validation import MOST_VALUES, MOST_VALUES_IN_BULK
 from treeclaim.api.protocol.request.wording import Schema
 from treeclaim.api.resources.extension.listing import PATH
 from treeclaim.api.resources.extension.parts import PART_FORMS
@@ -43,6 +43,9 @@ from treeclaim.store.operations.batches.apply import MOST_PROBLEMS, apply
 _MOST_ENTRIES = 1_000
 """Providers in one call."""
 
+_AS_MANY: Schema = {"maxItems": MOST_VALUES, "maxProperties": MOST_VALUES}
+"""The body of a part's own URL has no more either; of a list and of an object one of the two speaks."""
+
 _BOOLEAN: Schema = {"type": "boolean"}
 _UUID_OR_NULL: Schema = {"anyOf": [UUID, {"type": "null"}]}
 
@@ -58,7 +61,11 @@ def _entry_schema(version: Version) -> Schema:
             "parent_provider_uuid": _UUID_OR_NULL,
             # It follows from the parent; what was listed may be sent back.
             "root_provider_uuid": _UUID_OR_NULL,
-            **{part.name: PART_FORMS[part].given for part in PARTS if part.is_at(version)},
+            **{
+                part.name: PART_FORMS[part].given | _AS_MANY
+                for part in PARTS
+                if part.is_at(version)
+            },
         },
     ) | {"anyOf": [{"required": ["uuid"]}, {"required": ["name"]}]}
 

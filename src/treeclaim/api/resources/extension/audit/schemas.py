@@ -4,6 +4,7 @@
 from typing import Any
 
 from treeclaim.api.protocol.operations import Versioned
+from treeclaim.api.protocol.request.patterns import ANY_UUID
 from treeclaim.api.protocol.request.schemas import INTEGER, STRINGS, UUID, mapping, record
 from treeclaim.api.protocol.request.wording import Schema
 from treeclaim.model.extension.audit import FindingKind
@@ -58,7 +59,10 @@ def living(_version: Version) -> Schema:
 
 def with_uuids(schema: Any) -> Any:
     """Say in a copy of the schema of the list of who lives what its texts are."""
-    schema["properties"]["living"]["patternProperties"][_TYPES] = {"type": "array", "items": UUID}
+    schema["properties"]["living"]["patternProperties"][_TYPES] = {
+        "type": "array",
+        "items": dict(ANY_UUID),
+    }
     return schema
 
 
