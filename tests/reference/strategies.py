@@ -303,11 +303,14 @@ def rivals(draw):
     for number in range(draw(st.integers(1, 2))):
         root = f"h{number}"
         providers.append(Provider(root, None, {"VCPU": Stock(total=8)}))
+        nodes = [root, *(f"{root}n{node}" for node in range(draw(st.integers(0, 2))))]
+        providers += [Provider(node, root, {}) for node in nodes[1:]]
         for child in range(draw(st.integers(2, 4))):
             total = draw(st.integers(1, 8))
             stock = Stock(total=total, used=draw(st.integers(0, total)))
             traits = frozenset(draw(st.sets(st.sampled_from(TRAITS), max_size=1)))
-            providers.append(Provider(f"{root}d{child}", root, {"FPGA": stock}, traits))
+            above = draw(st.sampled_from(nodes))
+            providers.append(Provider(f"{root}d{child}", above, {"FPGA": stock}, traits))
     world = World(tuple(providers))
     groups = tuple(
         Group(f"_{number}", {"FPGA": draw(st.sampled_from([1, 1, 2]))})

@@ -237,7 +237,8 @@ class BestFirst:
         if taken < len(waiting.bound):
             self._push_counted(waiting.part(slice(taken, None)))
         if len(grown):
-            self._push_sorted(grown, waiting.stage, waiting.depth + 1)
+            # Nothing becomes more than what it grew out of.
+            self._push_sorted(grown, waiting.stage, waiting.depth + 1, float(waiting.bound[0]))
         else:
             self._dead_ends += 1
 
@@ -246,8 +247,8 @@ class BestFirst:
             self._problem.budget.hold(waiting.block.nbytes)
             self._push(waiting)
 
-    def _push_sorted(self, block: Block, ready: _Ready, depth: int) -> None:
-        """Let partial or complete candidates wait at their places in the queue."""
+    def _push_sorted(self, block: Block, ready: _Ready, depth: int, most: float = np.inf) -> None:
+        """Let partial or complete candidates, of which none exceeds a score, wait in the queue."""
         is_close = None
         if depth == len(self._steps):
             self._dead_ends = 0
@@ -259,6 +260,7 @@ class BestFirst:
             is_close = self._closeness.of_trees(ready.looked_at[block.anchor], partial.anchor)
             if is_close is not None:
                 bound[is_close] = self._scoring.closer_bounds(partial.part(is_close))
+            np.minimum(bound, most, out=bound)
         key = self._key(ready.anchors[block.anchor], block, depth)
         order = np.lexsort((*key.T[::-1], -bound))
         if is_close is not None:

@@ -22,6 +22,8 @@ import numpy.typing as npt
 
 from treeclaim.forest.bounds import thresholds
 from treeclaim.forest.order.assignment import Matrix, Potentials, potentials
+from treeclaim.forest.order.completions import Completions
+from treeclaim.forest.order.filling import NEVER
 from treeclaim.forest.order.terms.combination import Sum, Units, units
 from treeclaim.forest.order.terms.pack_providers import PackProvidersOfSlot
 from treeclaim.forest.order.terms.term import Partial, ValueOfSlot
@@ -91,6 +93,7 @@ class RivalBounds:
         self._value = value
         self._totals = totals
         self._markets: dict[int, list[_Market] | None] = {}
+        self._completions = Completions(problem, value, totals)
 
     @cached_property
     def _parts(self) -> Mapping[int, Sequence[int]]:
@@ -113,7 +116,7 @@ class RivalBounds:
     @property
     def are_any(self) -> bool:
         """Tell whether any slots compete for what counts."""
-        return bool(self._rivals)
+        return bool(self._rivals) or self._completions.are_useful
 
     def bound(self, partial: Partial) -> Units:
         """Return the most that partial candidates may become; `NOTHING` for no candidate."""
@@ -129,7 +132,11 @@ class RivalBounds:
         return np.minimum(bound, self._value.bound(partial))
 
     def closest(self, partial: Partial) -> int:
-        """Return the same for a single partial candidate, whose rivals are assigned anew."""
+        """Return the same for a single partial candidate, all of whose slots are looked at anew."""
+        exact = self._completions.bound(partial)
+        if exact is not None:
+            least = min(exact, int(self._value.bound(partial)[0]))
+            return NOTHING if exact == NEVER else least
         markets = self._markets_of(int(partial.anchor[0]))
         if markets is None:
             return NOTHING

@@ -76,15 +76,19 @@ class _Maker:
         """Return the weighted mean of all."""
         total = sum(term.weight for term in self._order.terms)
         constant = _NOISE if self._divided else 0.0
-        parts: list[Weighted] = []
+        weights: dict[tuple[TermName, tuple[str, ...]], int] = {}
         for term in self._order.terms:
-            factor = term.weight / total
             name = _OPPOSITE.get(term.name, term.name)
-            if name is not term.name:
-                constant += factor
-                factor = -factor
-            values = self._values(name, term.arguments)
-            parts += [Weighted(factor * share, value) for share, value in values]
+            is_opposite = name is not term.name
+            if is_opposite:
+                constant += term.weight / total
+            # What is wanted and unwanted at once is worth the difference.
+            key = name, tuple(dict.fromkeys(term.arguments))
+            weights[key] = weights.get(key, 0) + (-term.weight if is_opposite else term.weight)
+        parts: list[Weighted] = []
+        for (name, arguments), weight in weights.items():
+            values = self._values(name, arguments)
+            parts += [Weighted(weight / total * share, value) for share, value in values]
         return Sum(parts, constant, self._budget)
 
     def _values(

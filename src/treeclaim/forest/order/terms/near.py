@@ -9,11 +9,12 @@ import numpy as np
 
 from treeclaim.forest.bounds.cache import ByteCache
 from treeclaim.forest.domains.relation import Relation
+from treeclaim.forest.order.filling import ABOVE
 from treeclaim.forest.order.relatives import Relatives
 from treeclaim.forest.order.terms.term import Partial, TermValue
 from treeclaim.forest.order.totals import Floats
 from treeclaim.forest.solve.partial.blocks import Choices
-from treeclaim.forest.table.columns import Rows
+from treeclaim.forest.table.columns import Mask, Rows
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +27,21 @@ class _Values:
     def nbytes(self) -> int:
         """Return the memory that they take."""
         return self.values.nbytes
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """A way in which providers may be near each other.
+
+    Attributes:
+        value: How near they are then.
+        above: Position of their lowest common ancestor-or-self; None if there are no limits.
+        deepest: Depth that none of them exceeds.
+    """
+
+    value: float
+    above: int | None
+    deepest: int
 
 
 class Near(TermValue):
@@ -42,14 +58,14 @@ class Near(TermValue):
         """Take what a search has, and the cache of what depends on the shape of the Forest."""
         self._cache = cache
         self._relatives = relatives
-        self._slots = list(slots)
+        self.slots = list(slots)
         self._relations = [relations[slot] for slot in slots]
         self._roots = roots
         self._is_local = all(relation.pairs.is_local for relation in self._relations)
 
     def exact(self, chosen: Choices) -> Floats:
         """Return the value of each complete candidate."""
-        return self._near(chosen[:, self._slots])
+        return self._near(chosen[:, self.slots])
 
     def _near(self, positions: Choices) -> Floats:
         relatives = self._relatives
@@ -60,6 +76,54 @@ class Near(TermValue):
         deepest = relatives.depth[positions[same]].max(axis=1, initial=0)
         near[same] = (relatives.depth[common] + 1) / (deepest + 1)
         return near
+
+    def frames(self, known: Sequence[int], options: Sequence[Rows]) -> list[Frame]:
+        """Return in how many ways the providers of all slots may be near each other.
+
+        Args:
+            known: Those that are chosen.
+            options: For each other slot, who may serve it: positions, ascending.
+        """
+        relatives = self._relatives
+        anywhere = Frame(0.0, None, 0)
+        above = options[0] if options else np.array(known[:1], dtype=np.int64)
+        if known:
+            first, last = np.array([min(known)]), np.array([max(known)])
+            if not relatives.same_tree(first, last)[0]:
+                return [anywhere]
+            above = relatives.common(first, last)
+        depths = np.unique(relatives.depth[np.concatenate([*options, np.array(known, np.int64)])])
+        least = int(relatives.depth[known].max(initial=0))
+        found = set() if self._is_local else {anywhere}
+        while len(above):
+            for position in set(above.tolist()):
+                depth = int(relatives.depth[position])
+                found |= {
+                    Frame((depth + 1) / (deepest + 1), position, deepest)
+                    for deepest in depths[depths >= max(least, depth)].tolist()
+                }
+            above = relatives.parent[above[relatives.depth[above] > 0]]
+        return list(found)
+
+    def is_inside(self, frame: Frame, positions: Rows) -> Mask:
+        """Tell which positions keep within a frame."""
+        relatives = self._relatives
+        if frame.above is None:
+            return np.ones(len(positions), dtype=np.bool_)
+        is_below = (positions >= frame.above) & (positions < relatives.end[frame.above])
+        inside: Mask = is_below & (relatives.depth[positions] <= frame.deepest)
+        return inside
+
+    def branches(self, above: int, positions: Rows) -> Rows:
+        """Return the child of an ancestor that each position is below; `ABOVE` for itself, -2 for others."""
+        relatives = self._relatives
+        child = positions.copy()
+        depth = int(relatives.depth[above]) + 1
+        while (is_deep := relatives.depth[child] > depth).any():
+            child[is_deep] = relatives.parent[child[is_deep]]
+        found: Rows = np.where(relatives.parent[child] == above, child, -2)
+        found[positions == above] = ABOVE
+        return found
 
     @cached_property
     def ceiling(self) -> Floats:
@@ -110,7 +174,7 @@ class Near(TermValue):
 
     def bound(self, partial: Partial) -> Floats:
         """Return the greatest value: more providers only make it less."""
-        known = [slot for slot in self._slots if slot in partial.filled]
+        known = [slot for slot in self.slots if slot in partial.filled]
         ceiling = self.ceiling[partial.anchor]
         if not known:
             return ceiling
@@ -118,6 +182,6 @@ class Near(TermValue):
 
     def least(self, partial: Partial) -> Floats:
         """Return a value that none is below."""
-        if all(slot in partial.filled for slot in self._slots):
-            return self._near(partial.chosen[:, self._slots])
+        if all(slot in partial.filled for slot in self.slots):
+            return self._near(partial.chosen[:, self.slots])
         return np.full(len(partial), self._least())

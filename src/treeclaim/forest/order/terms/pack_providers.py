@@ -61,6 +61,10 @@ class PackProvidersOfSlot(ValueOfSlot):
         filled: Floats = np.minimum((self._totals.used[position] + amount) / capacity, 1)
         return filled
 
+    def filled(self, positions: Rows, amounts: Rows) -> Floats:
+        """Return how full some providers are by amounts that a candidate takes there."""
+        return self._filled(positions, amounts.astype(np.float64))
+
     def shared(self, positions: Rows, amount: int) -> Floats:
         """Return how full some providers are by an amount, which may be more than they have."""
         capacity = np.maximum(self._totals.capacity[positions], 1)

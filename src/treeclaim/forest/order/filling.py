@@ -1,0 +1,142 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The most that slots can get of providers together: dynamic programming over what is still to be served.
+
+Slots that ask for the same are of one kind, and a state says how many of each kind have been served. One
+provider after the other is added: each may serve any of the states that it has room for. So nothing is
+counted twice, however many orders there are, and the result is exact. With few kinds there are few states;
+with as many kinds as slots, there are 2^slots of them: to fill providers with unlike amounts is bin
+packing, which is NP-hard.
+"""
+
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from treeclaim.forest.table.columns import Integers, Mask
+
+NEVER = -(2**62)
+"""The worth of what cannot be; worths are between -2⁶⁰ and 2⁶⁰ in all."""
+
+ABOVE = -1
+"""The branch of what is above all branches."""
+
+HARDLY = -(2**61)
+"""What is below it was made of `NEVER`."""
+
+Matrix = npt.NDArray[np.int64]
+
+
+class States(NamedTuple):
+    """How many slots of each kind are served: all ways from none to some numbers.
+
+    Attributes:
+        counts: By state and kind, int64, the last state is that of all.
+        rest, taken: Numbers of two states that make up a third, for all of these in turn.
+        starts: Where those of each state begin.
+    """
+
+    counts: Matrix
+    rest: Integers
+    taken: Integers
+    starts: Integers
+
+
+def pairs_of(numbers: tuple[int, ...]) -> float:
+    """Return how many ways there are to divide all states of some numbers in two."""
+    return float(np.prod([(count + 1) * (count + 2) / 2 for count in numbers]))
+
+
+def states_of(numbers: tuple[int, ...]) -> States:
+    """Return all states of so many slots of each kind."""
+    shape = [count + 1 for count in numbers]
+    counts = np.stack(np.unravel_index(np.arange(int(np.prod(shape))), shape), axis=1)
+    whole, taken = np.nonzero((counts[None, :, :] <= counts[:, None, :]).all(axis=2))
+    # No digit borrows from another one, so numbers of states are subtracted as these are.
+    return States(counts, whole - taken, taken, np.unique(whole, return_index=True)[1])
+
+
+class Filling:
+    """What some providers are worth, one after the other, and what they are together."""
+
+    def __init__(self, states: States, worth: Matrix) -> None:
+        """Take the states, and what each provider is worth that serves each, shape (providers, states)."""
+        self._states = states
+        self._worth = worth
+
+    def most(self, hot: Mask | None = None, inside: Mask | None = None) -> int:
+        """Return the most that all providers are worth together; `NEVER` if they cannot serve all.
+
+        Args:
+            hot: States in which some slot is served that has to be inside.
+            inside: The providers that may serve such a slot.
+        """
+        worth = self._worth
+        if hot is not None and inside is not None:
+            worth = np.where(hot[None, :] & ~inside[:, None], NEVER, worth)
+        idle = _idle(worth)
+        best = self._nothing()
+        for offered in worth[~idle]:
+            best = self._joined(best, offered)
+        return _known(int(best[-1]) + int(worth[idle, 0].sum()))
+
+    def most_apart(self, hot: Mask, inside: Mask, begun: Mask, branch: Integers) -> int:
+        """Return the same where the slots that have to be inside are not all in one branch.
+
+        Args:
+            hot: States in which some slot is served that has to be inside.
+            inside: The providers that may serve such a slot.
+            begun: The providers that serve such a slot already.
+            branch: The branch of each provider, equal ones together; `ABOVE` for the one above all.
+        """
+        nobody = self._nobody
+        none, here, earlier, several = self._nothing(), nobody, nobody, nobody
+        cold = np.where(hot[None, :] | begun[:, None], NEVER, self._worth)
+        warm = np.where((hot[None, :] & inside[:, None]) | begun[:, None], self._worth, NEVER)
+        is_warm: Mask = np.logical_or.reduce(warm > NEVER, axis=1)
+        idle = ~is_warm & _idle(cold)
+        last = None
+        for at in np.flatnonzero(~idle).tolist():
+            if branch[at] != last:
+                earlier, here, last = np.maximum(earlier, here), nobody, branch[at]
+            alone = crowded = nobody
+            if is_warm[at]:
+                some = np.maximum(none, here)
+                crowded = np.maximum(earlier, several)
+                if last == ABOVE:
+                    some, crowded = nobody, np.maximum(some, crowded)
+                alone, crowded = self._joined(some, warm[at]), self._joined(crowded, warm[at])
+            several = np.maximum(crowded, self._joined(several, cold[at]))
+            here = np.maximum(alone, self._joined(here, cold[at]))
+            earlier, none = self._joined(earlier, cold[at]), self._joined(none, cold[at])
+        return _known(int(several[-1]) + int(cold[idle, 0].sum()))
+
+    @cached_property
+    def _nobody(self) -> Integers:
+        return np.full(len(self._states.counts), NEVER, dtype=np.int64)
+
+    def _nothing(self) -> Integers:
+        best = self._nobody.copy()
+        best[0] = 0
+        return best
+
+    def _joined(self, best: Integers, offered: Integers) -> Integers:
+        """Return the most for each state when one more provider serves a part of it."""
+        if best is self._nobody:
+            return best
+        states = self._states
+        sums = np.maximum.reduceat(best[states.rest] + offered[states.taken], states.starts)
+        # What cannot be does not become less and less.
+        joined: Integers = np.maximum(sums, NEVER)
+        return joined
+
+
+def _idle(worth: Matrix) -> Mask:
+    """Tell which providers can serve nothing more."""
+    idle: Mask = np.logical_and.reduce(worth[:, 1:] == NEVER, axis=1)
+    return idle
+
+
+def _known(most: int) -> int:
+    return most if most > HARDLY else NEVER

@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What providers are worth together is what the best of all ways to fill them is worth."""
+
+from itertools import product
+
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from treeclaim.forest.order.filling import ABOVE, NEVER, Filling, pairs_of, states_of
+
+
+@st.composite
+def fillings(draw):
+    """Numbers of two kinds, and what some providers are worth that serve them."""
+    numbers = draw(st.integers(0, 2)), draw(st.integers(0, 2))
+    states = states_of(numbers)
+    worth = st.one_of(st.integers(-5, 5), st.just(NEVER))
+    row = st.lists(worth, min_size=len(states.counts), max_size=len(states.counts))
+    rows = draw(st.lists(row, min_size=1, max_size=4))
+    for some in rows:
+        # Who serves nothing more is worth something.
+        some[0] = max(some[0], 0)
+    return states, np.array(rows, dtype=np.int64)
+
+
+def all_ways(states, worth):
+    """All ways to serve everybody: the numbers of the states that providers serve, and their worth."""
+    for chosen in product(range(len(states.counts)), repeat=len(worth)):
+        if (states.counts[list(chosen)].sum(axis=0) == states.counts[-1]).all():
+            worths = [int(worth[at, state]) for at, state in enumerate(chosen)]
+            if NEVER not in worths:
+                yield chosen, sum(worths)
+
+
+@settings(max_examples=60, deadline=None)
+@given(fillings(), st.data())
+def test_the_most_is_that_of_all_ways(filling, data):
+    states, worth = filling
+    hot = states.counts[:, 0] > 0
+    flags = st.lists(st.booleans(), min_size=len(worth), max_size=len(worth))
+    inside = np.array(data.draw(flags))
+    begun = inside & np.array(data.draw(flags))
+    branch = np.sort(data.draw(st.permutations([ABOVE, 1, 1, 2])))[: len(worth)]
+    made = Filling(states, worth)
+    ways = list(all_ways(states, worth))
+    assert made.most() == max((value for _, value in ways), default=NEVER)
+    kept = [
+        (chosen, value)
+        for chosen, value in ways
+        if all(inside[at] or not hot[state] for at, state in enumerate(chosen))
+    ]
+    assert made.most(hot, inside) == max((value for _, value in kept), default=NEVER)
+    apart = []
+    for chosen, value in kept:
+        used = {int(branch[at]) for at, state in enumerate(chosen) if hot[state] or begun[at]}
+        if ABOVE in used or len(used) > 1:
+            apart.append(value)
+    assert made.most_apart(hot, inside, begun, branch) == max(apart, default=NEVER)
+
+
+def test_pairs_of_states_are_counted_before_they_are_made():
+    for numbers in [(3,), (1, 2), (1, 1, 1), (0, 4)]:
+        assert pairs_of(numbers) == len(states_of(numbers).taken)
