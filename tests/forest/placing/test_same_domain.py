@@ -84,3 +84,21 @@ def test_what_a_domain_lacked_for_all_is_there_again_afterwards():
     where, unplaced = placed(forest, None, ("a", "b", "c", "d"))
     assert set(map(tuple, where.values())) == {(provider_uuid(ROOMY * 10 + 1),)}
     assert unplaced == ["d"]
+
+
+@pytest.mark.parametrize("units", [2, 1])
+def test_where_no_tree_has_room_for_all_hardly_any_is_tried(monkeypatch, units):
+    tried = []
+    attempt_in = Placer._attempt
+
+    def noted(placer, domain, room):
+        tried.append(domain)
+        return attempt_in(placer, domain, room)
+
+    monkeypatch.setattr(Placer, "_attempt", noted)
+    # The roomy host has room for three, each other one for as many as there are units.
+    where, unplaced = placed(cloud(room_of_others=units), None, ("a", "b", "c", "d"))
+    assert set(map(tuple, where.values())) == {(provider_uuid(ROOMY * 10 + 1),)}
+    assert unplaced == ["d"]
+    # The first, and the one that gets further.
+    assert len(tried) == 2

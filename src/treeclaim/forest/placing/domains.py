@@ -12,6 +12,7 @@ from functools import cached_property
 import numpy as np
 
 from treeclaim.forest.bounds.budget import Budget
+from treeclaim.forest.order.totals import Floats
 from treeclaim.forest.placing.candidate import no_trees
 from treeclaim.forest.table.columns import Mask, Rows
 from treeclaim.forest.table.forest import Forest
@@ -53,6 +54,27 @@ class Domains(ABC):
             for domain in domains:
                 kinds[domain].append(kind)
         return kinds
+
+    @cached_property
+    def _members(self) -> tuple[Rows, Rows]:
+        """Return all pairs of a kind and a domain that it is in."""
+        kinds = np.arange(len(self.kinds)).repeat(self.sizes)
+        domains = [domain for kind in self.kinds for domain in kind]
+        return kinds, np.array(domains, dtype=np.int64)
+
+    def with_any(self, some: Mask) -> Mask:
+        """Tell which trees are in any of some domains."""
+        kinds, domains = self._members
+        found = np.zeros(len(self.kinds), dtype=np.bool_)
+        found[kinds[some[domains]]] = True
+        return found[self.kind]
+
+    def summed(self, by_kind: Floats) -> Floats:
+        """Return for each domain the sum of a number for each kind that is in it."""
+        kinds, domains = self._members
+        found: Floats = np.zeros(self.count)
+        found += np.bincount(domains, by_kind[kinds], minlength=self.count)
+        return found
 
     @abstractmethod
     def fit(self, counts: Rows, most: int, emptiest: "Emptiest | None") -> Mask:

@@ -10,9 +10,10 @@ from treeclaim.forest.bounds.budget import Budget
 from treeclaim.forest.order.terms.counted import sharing_by_position
 from treeclaim.forest.placing.candidate import Candidate, placement_of, roots_of, trees_of
 from treeclaim.forest.placing.queries import Query, query_of
+from treeclaim.forest.placing.reach import Reach
 from treeclaim.forest.placing.rules import RuleDomains, RuleState, rule_domains
 from treeclaim.forest.placing.scratch import Gift, Scratch
-from treeclaim.forest.table.columns import Mask
+from treeclaim.forest.table.columns import Mask, Rows
 from treeclaim.forest.table.forest import Forest
 from treeclaim.model.extension.placing import Holder, Placement, Placing
 from treeclaim.model.request import CandidateRequest
@@ -80,22 +81,34 @@ class Placer:
             return self._attempt(_ANY, _Room(self.forest))
         best: Attempt | None = None
         room = _Room(self.forest)
-        for domain in self._domains(affine):
+        most: Rows | None = None
+        left = np.ones(affine.domains.count, dtype=np.bool_)
+        for domain in self._domains(affine, left):
             attempt = self._attempt(domain, room)
             if not attempt.unplaced:
                 return attempt
             room.give_back()
             if best is None or attempt.reached > best.reached:
                 best = attempt
+                most = self._most_in(affine) if most is None else most
+                # Where the call comes no further, it is neither placed nor tells more.
+                left &= most > best.reached
         return self._attempt(_ANY, room) if best is None else best
+
+    def _most_in(self, affine: RuleDomains) -> Rows:
+        """Return how far the call comes in each domain at most."""
+        if self._fixed:
+            return np.full(affine.domains.count, np.iinfo(np.int64).max)
+        reach = Reach(self.forest, affine.domains, self._sharing, self.budget)
+        return reach.most(self.placing, affine.rule.requests, self.holders)
 
     # -- one domain after the other --------------------------------------------------------------
 
-    def _domains(self, affine: RuleDomains) -> Iterator[int]:
-        """Yield the domains to try for a rule that wants all in one."""
+    def _domains(self, affine: RuleDomains, left: Mask) -> Iterator[int]:
+        """Yield the domains to try for a rule that wants all in one, of those left then."""
         held = [affine.domains.of(self._trees_of(holder)) for holder in self._counted(affine)]
         possible = set.intersection(*map(set, held)) if held else None
-        for domain in self._named(affine):
+        for domain in self._named(affine, left):
             if possible is None or domain in possible:
                 yield domain
 
@@ -110,28 +123,30 @@ class Placer:
         counted = (*names, *rule.rule.others)
         return [self.holders[consumer] for consumer in counted if consumer in self.holders]
 
-    def _named(self, affine: RuleDomains) -> Iterator[int]:
-        """Yield domains in the order in which the candidates of the first new consumer name them."""
+    def _named(self, affine: RuleDomains, left: Mask) -> Iterator[int]:
+        """Yield domains in the order in which the candidates of the first new consumer name them.
+
+        Args:
+            affine: The rule.
+            left: Which domains may still be of interest; who is asked changes it.
+        """
         first = self._first_new(affine)
         if first is None:
             return
-        named: set[int] = set()
         domains = affine.domains
-        left = domains.sizes.copy()
         for request in self.placing.requests[first].alternatives:
             query = self._at_begin(request)
-            while True:
+            while left.any():
                 self.budget.check()
                 with self.budget.scope():
                     found = query.first(
-                        left[domains.kind] > 0, lambda trees: not set(domains.of(trees)) <= named
+                        domains.with_any(left),
+                        lambda trees: bool(left[list(domains.of(trees))].any()),
                     )
                 if found is None:
                     break
-                more = [domain for domain in domains.of(found.trees) if domain not in named]
-                named.update(more)
-                for domain in more:
-                    left[domains.with_domain[domain]] -= 1
+                more = [domain for domain in domains.of(found.trees) if left[domain]]
+                left[more] = False
                 yield from domains.order(self.forest, more)
 
     def _first_new(self, rule: RuleDomains) -> int | None:
