@@ -29,9 +29,6 @@ from treeclaim.forest.solve.problem import Problem
 from treeclaim.forest.solve.stage import stage_of
 from treeclaim.forest.table.columns import Mask, Rows
 
-_NEVER = 2**60
-"""More partial candidates than are ever looked at."""
-
 _SELDOM = 16
 """Where to judge single ones closely changed nothing for long, it is tried once in so many times."""
 
@@ -154,6 +151,10 @@ class BestFirst:
         self._problem = problem
         self._scoring = scoring
         self._steps = problem.rules.steps
+        self._filled = [frozenset[int]()]
+        for step in self._steps:
+            slots = [] if step.slot is None else [step.slot]
+            self._filled.append(self._filled[-1].union(slots))
         self._first_anchors = (
             None if problem.plan.split else first_anchors(problem, problem.relations)
         )
@@ -200,6 +201,9 @@ class BestFirst:
 
     def _go_on(self, waiting: _Waiting) -> None:
         """Extend the partial candidates that stand first, or bound them closer."""
+        if not self._closeness.is_active:
+            self._extend(waiting)
+            return
         looked_at = int(waiting.stage.looked_at[waiting.block.anchor[0]])
         is_close = waiting.is_close is not None and waiting.is_close[0]
         if self._closeness.is_for_each(looked_at):
@@ -232,7 +236,8 @@ class BestFirst:
             waiting.depth, waiting.block, thresholds.BEST_PAIRS, closely=closely
         )
         self._problem.budget.hold(-waiting.block.nbytes)
-        if self._closeness.is_possible:
+        self._closeness.note_made(len(grown))
+        if self._closeness.is_active:
             waiting.stage.note(grown.anchor)
         if taken < len(waiting.bound):
             self._push_counted(waiting.part(slice(taken, None)))
@@ -257,7 +262,8 @@ class BestFirst:
         else:
             partial = self._partial(block, ready, depth)
             bound = self._scoring.bounds(partial)
-            is_close = self._closeness.of_trees(ready.looked_at[block.anchor], partial.anchor)
+            if self._closeness.is_active:
+                is_close = self._closeness.of_trees(ready.looked_at[block.anchor], partial.anchor)
             if is_close is not None:
                 bound[is_close] = self._scoring.closer_bounds(partial.part(is_close))
             np.minimum(bound, most, out=bound)
@@ -272,8 +278,7 @@ class BestFirst:
         )
 
     def _partial(self, block: Block, ready: _Ready, depth: int) -> Partial:
-        filled = frozenset(step.slot for step in self._steps[:depth] if step.slot is not None)
-        return Partial(ready.anchors[block.anchor], block.chosen, filled)
+        return Partial(ready.anchors[block.anchor], block.chosen, self._filled[depth])
 
     def _distinct(self, block: Block, ready: _Ready) -> Block:
         """Leave out complete candidates that an earlier anchor has too."""
@@ -311,12 +316,23 @@ class _Closeness:
     """Decides where it is worth it to bound partial candidates closer: where many were looked at."""
 
     def __init__(self, scoring: Scoring) -> None:
-        # Where there are no closer bounds, nothing is ever too much.
-        self.is_possible = scoring.has_closer_bounds
-        self._most = thresholds.LOOSE_CANDIDATES if self.is_possible else _NEVER
-        self._most_in_trees = thresholds.CLOSE_CANDIDATES if self.is_possible else _NEVER
+        self.is_active = False
+        """Whether partial candidates are counted by tree: many were looked at in all."""
+        self._scoring = scoring
+        self._before = max(thresholds.LOOSE_CANDIDATES, 0)
+        self._most = thresholds.LOOSE_CANDIDATES
+        self._most_in_trees = thresholds.CLOSE_CANDIDATES
         self._trees: set[int] = set()
         self._in_vain = 0
+
+    def note_made(self, count: int) -> None:
+        """Note partial candidates that were made, in whatever trees."""
+        if self._before < 0:
+            return
+        self._before -= count
+        if self._before < 0:
+            # Where there are no closer bounds, nothing is ever too much.
+            self.is_active = self._scoring.has_closer_bounds
 
     def of_trees(self, looked_at: Rows, anchors: Rows) -> Mask | None:
         """Tell which partial candidates to bound by what their trees offer; None for none.
@@ -325,14 +341,12 @@ class _Closeness:
             looked_at: How many of its tree were looked at, for each.
             anchors: Numbers of the trees.
         """
-        if self._most >= _NEVER:
-            return None
         are_many: Mask = looked_at > self._most
         if not are_many.any():
             return None
         self._trees.update(anchors[are_many].tolist())
         if len(self._trees) > thresholds.FEW_CLOSE_TREES:
-            self._most = -_NEVER
+            self._most = -1
         return are_many
 
     def note_found(self, count: int) -> None:

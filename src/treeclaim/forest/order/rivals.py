@@ -93,7 +93,10 @@ class RivalBounds:
         self._value = value
         self._totals = totals
         self._markets: dict[int, list[_Market] | None] = {}
-        self._completions = Completions(problem, value, totals)
+
+    @cached_property
+    def _completions(self) -> Completions:
+        return Completions(self._problem, self._value, self._totals)
 
     @cached_property
     def _parts(self) -> Mapping[int, Sequence[int]]:

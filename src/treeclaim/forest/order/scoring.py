@@ -7,7 +7,7 @@ from functools import partial
 import numpy as np
 
 from treeclaim.forest.order.rivals import NOTHING, RivalBounds
-from treeclaim.forest.order.terms.combination import Sum, Units, without_units
+from treeclaim.forest.order.terms.combination import ONE, Sum, Units
 from treeclaim.forest.order.terms.making import value_of
 from treeclaim.forest.order.terms.term import Partial
 from treeclaim.forest.order.totals import ClassTotals, Floats, totals_of
@@ -19,7 +19,7 @@ from treeclaim.model.extension.order import DECIMALS, Order
 
 def score_of(value: Units) -> Floats:
     """Return scores as they are shown and compared."""
-    found: Floats = np.round(without_units(value), DECIMALS)
+    found: Floats = np.round(value / ONE, DECIMALS)
     return found
 
 

@@ -10,6 +10,7 @@ that it is for.
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -23,18 +24,16 @@ Units = npt.NDArray[np.int64]
 """Scores or parts of them, times 2⁶⁰. More digits than a value has, and still the sum of all parts
 of a score fits: the factors of the terms sum to 1."""
 
-_ONE = 2.0**60
+ONE = 2.0**60
+"""A score of 1, in units."""
+
+_TOGETHER = 8
+"""Parts that are worked out between two looks at the budget."""
 
 
 def units(values: Floats, factor: float = 1.0) -> Units:
     """Return values, times a factor, in whole units."""
-    found: Units = np.rint(values * (factor * _ONE)).astype(np.int64)
-    return found
-
-
-def without_units(sums: Units) -> Floats:
-    """Return sums as fractions again."""
-    found: Floats = sums / _ONE
+    found: Units = np.rint(values * (factor * ONE)).astype(np.int64)
     return found
 
 
@@ -68,7 +67,7 @@ class Weighted:
 
 
 class Sum:
-    """Several parts, perhaps hundreds, and a constant; the budget is looked at before each part."""
+    """Several parts, perhaps hundreds, and a constant; the budget is looked at again and again."""
 
     def __init__(self, parts: Sequence[Weighted], constant: float, budget: Budget) -> None:
         """Take the parts, at least one, what is added to them, and what the search may cost."""
@@ -92,16 +91,19 @@ class Sum:
             partial: Partial candidates.
             without: Numbers of parts that are left out.
         """
-        counted = [
-            part.bound(partial)
-            for number, part in enumerate(self._each())
-            if number not in without
-        ]
-        return self._with_constant(counted or [np.zeros(len(partial), dtype=np.int64)])
+        if len(without) >= len(self.parts):
+            return np.full(len(partial), self._constant, dtype=np.int64)
+        total: Any = self._constant
+        for number, part in enumerate(self._each()):
+            if number not in without:
+                total += part.bound(partial)
+        bound: Units = total
+        return bound
 
     def _each(self) -> Iterator[Weighted]:
-        for part in self.parts:
-            self._budget.check()
+        for number, part in enumerate(self.parts):
+            if not number % _TOGETHER:
+                self._budget.check()
             yield part
 
     def _with_constant(self, values: Sequence[Units]) -> Units:
