@@ -42,7 +42,7 @@ def test_the_most_is_that_of_all_ways(filling, data):
     inside = np.array(data.draw(flags))
     begun = inside & np.array(data.draw(flags))
     branch = np.sort(data.draw(st.permutations([ABOVE, 1, 1, 2])))[: len(worth)]
-    made = Filling(states, worth)
+    made = Filling(states, worth, lambda: None)
     ways = list(all_ways(states, worth))
     assert made.most() == max((value for _, value in ways), default=NEVER)
     kept = [

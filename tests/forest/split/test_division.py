@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from treeclaim.forest.bounds import thresholds
+from treeclaim.forest.bounds.budget import Budget
 from treeclaim.forest.split import sums
 from treeclaim.forest.split.division import even, pack
 from treeclaim.forest.split.minimal_sets import minimal_sets
@@ -149,3 +150,12 @@ def test_large_steps_without_a_common_divisor_are_divided_soon(times, amount, di
     first = next(minimal_sets(offers, amount))
     assert sum(divide(first, amount)) == amount
     assert time.process_time() - begin < 10
+
+
+def test_the_memory_of_minimal_sets_is_given_back_at_their_end():
+    offers = [Offer(at, step, 6 * step, step) for at, step in enumerate([2, 3, 5, 2, 3])]
+    count = len(list(minimal_sets(offers, 15)))
+    assert count > 1
+    budget = Budget(most_bytes=count * 100)
+    for _ in range(3):
+        assert len(list(minimal_sets(offers, 15, budget))) == count

@@ -61,7 +61,7 @@ MOST_RIVAL_WORTHS = 2**19
 """What slots and providers may be worth to each other, as numbers that are written down together:
 four megabytes. With more, each slot is given the best of its options, as if it were alone."""
 
-MOST_FILLINGS_ADDED = 2**22
+MOST_FILLINGS_ADDED = 2**21
 """What providers may be worth to slots that are alike or not, as numbers that are added up to bound one
 partial candidate exactly: some ten milliseconds. With more, each provider is given what it is worth alone."""
 

@@ -36,6 +36,9 @@ from treeclaim.forest.solve.problem import Problem
 from treeclaim.forest.table.columns import Integers, Mask, Positions
 from treeclaim.model.request import NO_GROUP
 
+_FEW = 8
+"""As many providers are taken for granted, so that the states of a few do not become too many."""
+
 
 @dataclass(frozen=True, slots=True)
 class _Options:
@@ -276,7 +279,8 @@ class Completions:
             else:
                 numbers[kind] += 1
         key = tuple(numbers)
-        if pairs_of(key) * len(options.providers) > thresholds.MOST_FILLINGS_ADDED:
+        most = thresholds.MOST_FILLINGS_ADDED
+        if pairs_of(key) * max(len(options.providers), _FEW) > most:
             return None
         if key not in self._states:
             self._states[key] = states_of(key)
@@ -285,7 +289,13 @@ class Completions:
         states = self._states[key]
         near = [slot in self._near_slots for slot in options.firsts]
         hot: Mask = np.logical_or.reduce(states.counts[:, near] > 0, axis=1)
-        return _Filled(Filling(states, self._offered(options, states.counts, base)), hot, begun)
+        return _Filled(
+            Filling(
+                states, self._offered(options, states.counts, base), self._problem.budget.check
+            ),
+            hot,
+            begun,
+        )
 
     def _offered(self, options: _Options, more: Matrix, base: Matrix) -> Matrix:
         """Return what each provider is worth that serves each state besides what it serves already.

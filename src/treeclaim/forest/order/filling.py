@@ -8,13 +8,14 @@ with as many kinds as slots, there are 2^slots of them: to fill providers with u
 packing, which is NP-hard.
 """
 
+from collections.abc import Callable
 from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from treeclaim.forest.table.columns import Integers, Mask
+from treeclaim.forest.table.columns import Integers, Mask, ascending
 
 NEVER = -(2**62)
 """The worth of what cannot be; worths are between -2⁶⁰ and 2⁶⁰ in all."""
@@ -50,20 +51,38 @@ def pairs_of(numbers: tuple[int, ...]) -> float:
 
 def states_of(numbers: tuple[int, ...]) -> States:
     """Return all states of so many slots of each kind."""
+    whole = taken = np.zeros(1, dtype=np.int64)
+    size = 1
+    # The last kind is the last digit of a state's number; no digit of a part exceeds that of the whole.
+    for count in reversed(numbers):
+        digits = range(count + 1)
+        taken = np.concatenate(
+            [
+                np.tile(np.arange(digit + 1) * size, len(taken)) + taken.repeat(digit + 1)
+                for digit in digits
+            ]
+        )
+        whole = np.concatenate([digit * size + whole.repeat(digit + 1) for digit in digits])
+        size *= count + 1
     shape = [count + 1 for count in numbers]
-    counts = np.stack(np.unravel_index(np.arange(int(np.prod(shape))), shape), axis=1)
-    whole, taken = np.nonzero((counts[None, :, :] <= counts[:, None, :]).all(axis=2))
-    # No digit borrows from another one, so numbers of states are subtracted as these are.
-    return States(counts, whole - taken, taken, np.unique(whole, return_index=True)[1])
+    counts = np.stack(np.unravel_index(np.arange(size), shape), axis=1)
+    return States(counts, whole - taken, taken, ascending(whole).searchsorted(np.arange(size)))
 
 
 class Filling:
     """What some providers are worth, one after the other, and what they are together."""
 
-    def __init__(self, states: States, worth: Matrix) -> None:
-        """Take the states, and what each provider is worth that serves each, shape (providers, states)."""
+    def __init__(self, states: States, worth: Matrix, check: Callable[[], None]) -> None:
+        """Take what is added up.
+
+        Args:
+            states: The states.
+            worth: What each provider is worth that serves each, shape (providers, states).
+            check: Called for each provider; may raise to give up.
+        """
         self._states = states
         self._worth = worth
+        self._check = check
 
     def most(self, hot: Mask | None = None, inside: Mask | None = None) -> int:
         """Return the most that all providers are worth together; `NEVER` if they cannot serve all.
@@ -78,6 +97,7 @@ class Filling:
         idle = _idle(worth)
         best = self._nothing()
         for offered in worth[~idle]:
+            self._check()
             best = self._joined(best, offered)
         return _known(int(best[-1]) + int(worth[idle, 0].sum()))
 
@@ -98,6 +118,7 @@ class Filling:
         idle = ~is_warm & _idle(cold)
         last = None
         for at in np.flatnonzero(~idle).tolist():
+            self._check()
             if branch[at] != last:
                 earlier, here, last = np.maximum(earlier, here), nobody, branch[at]
             alone = crowded = nobody
