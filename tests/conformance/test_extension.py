@@ -111,7 +111,7 @@ def test_the_answer_carries_the_versions_that_were_asked_for(service, asked, ans
         "treeclaim 1.0",
         "placement 1.38, treeclaim 1.0",
         "placement 1.38, treeclaim 1.1",
-        "placement 1.39, treeclaim 1.2",
+        "placement 1.39, treeclaim 1.9",
         "placement 1.39, treeclaim 2.0",
         "placement 1.39, treeclaim soon",
     ],

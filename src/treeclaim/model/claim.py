@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Claims and allocations as values."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 
+from treeclaim.model.extension.holds import HoldTerms
 from treeclaim.model.inventory import Inventory
 
 
@@ -20,6 +21,12 @@ class ConsumerType(Enum):
     UNCHANGED = "unchanged"
 
 
+class KeptRequest(Enum):
+    """Says that a client named no request (contract page 100, section 4): the one there is stays."""
+
+    UNCHANGED = "unchanged"
+
+
 @dataclass(frozen=True, slots=True)
 class ConsumerClaim:
     """The allocations that replace those of one consumer (page 70, section 1.3).
@@ -30,7 +37,12 @@ class ConsumerClaim:
         project_id: Owner.
         user_id: Owner.
         generation: The consumer's generation the client knows; None for "it is new".
-        consumer_type: Type name.
+        consumer_type: Type name; of a hold, that of holds.
+        knows_holds: Whether the client knows what a hold is (contract page 100). One that does not
+            leaves its type alone.
+        hold: Terms of a hold that it makes or changes; None for none, and for those that it has.
+        from_holds: Uuids of holds to draw from, in this order.
+        request: The queries that it was placed by; None to forget them.
     """
 
     consumer_uuid: str
@@ -39,6 +51,10 @@ class ConsumerClaim:
     user_id: str
     generation: int | Generation | None = Generation.UNCHECKED
     consumer_type: str | ConsumerType = ConsumerType.UNCHANGED
+    knows_holds: bool = False
+    hold: HoldTerms | None = None
+    from_holds: Sequence[str] = ()
+    request: Sequence[str] | KeptRequest | None = KeptRequest.UNCHANGED
 
 
 @dataclass(frozen=True, slots=True)

@@ -288,6 +288,42 @@ class AllocationsNotFoundError(TreeclaimError):
         self.consumer_uuid = consumer_uuid
 
 
+class HoldRefusedError(TreeclaimError):
+    """A hold that a write is to draw from does not exist, or does not let the consumer's project draw.
+
+    Attributes:
+        uuid: The hold.
+        reason: `unknown` or `project`.
+    """
+
+    def __init__(self, uuid: str, reason: str) -> None:
+        why = (
+            "does not exist" if reason == "unknown" else "does not let the consumer's project draw"
+        )
+        super().__init__(f"The hold {uuid} {why}.")
+        self.uuid = uuid
+        self.reason = reason
+
+
+class ConsumerExistsError(TreeclaimError):
+    """A consumer that holds something cannot become a hold, nor a hold another consumer.
+
+    Attributes:
+        consumers: Which.
+    """
+
+    def __init__(self, consumers: Sequence[str]) -> None:
+        super().__init__(
+            f"Consumer {consumers[0]} exists: what holds something cannot become a hold, nor a hold "
+            "another consumer."
+        )
+        self.consumers = consumers
+
+
+class HoldMisusedError(TreeclaimError):
+    """A write mistakes what a hold is; the message says how."""
+
+
 class SearchGivenUpError(TreeclaimError):
     """A search took longer than the operator allows."""
 

@@ -37,7 +37,7 @@ def reshape(
         UnitConstraintError, CapacityExceededError, InventoryInUseError.
     """
     uuids = [inventory.provider_uuid for inventory in reshaped]
-    request = ClaimRequest(claims)
+    request = ClaimRequest(claims, is_reshape=True)
     locked = lock(transaction, [request], uuids)
     _require_current(reshaped, locked.providers)
     locked.raise_refusal()

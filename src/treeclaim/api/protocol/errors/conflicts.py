@@ -57,14 +57,14 @@ def conflict_of(error: BaseException) -> Mapping[str, Any] | None:
         case model.InventoryInUseError():
             found = _of_class("inventory_in_use", error.provider_uuid, error.resource_classes[0])
             return found | {"used": error.used}
-    return _of_generation(error)
+    return _of_consumer_or_generation(error)
 
 
 def _of_class(kind: str, provider: str, resource_class: str) -> dict[str, Any]:
     return {"kind": kind, "provider": provider, "resource_class": resource_class}
 
 
-def _of_generation(error: BaseException) -> dict[str, Any] | None:
+def _of_consumer_or_generation(error: BaseException) -> dict[str, Any] | None:
     match error:
         case model.ProviderGenerationConflictError():
             return {
@@ -80,6 +80,8 @@ def _of_generation(error: BaseException) -> dict[str, Any] | None:
                 "expected": error.expected,
                 "given": error.given,
             }
+        case model.HoldRefusedError():
+            return {"kind": "hold", "uuid": error.uuid, "reason": error.reason}
         case model.ConcurrentChangeError():
             return {"kind": "retries_exhausted"}
     return None

@@ -20,6 +20,7 @@ MISSING_VALUE = "placement.query.missing_value"
 DEADLINE = "treeclaim.deadline"
 CONSUMER_EXISTS = "treeclaim.consumer_exists"
 UNPLACED = "treeclaim.unplaced"
+HOLD = "treeclaim.hold"
 
 
 class ApiError(Exception):
@@ -80,6 +81,9 @@ _STATUS: dict[type[model.TreeclaimError], tuple[HTTPStatus, str]] = {
     model.CapacityExceededError: (HTTPStatus.CONFLICT, UNDEFINED),
     model.ConcurrentChangeError: (HTTPStatus.CONFLICT, CONCURRENT_UPDATE),
     model.AllocationsNotFoundError: (HTTPStatus.NOT_FOUND, UNDEFINED),
+    model.HoldRefusedError: (HTTPStatus.CONFLICT, HOLD),
+    model.ConsumerExistsError: (HTTPStatus.CONFLICT, CONSUMER_EXISTS),
+    model.HoldMisusedError: (HTTPStatus.BAD_REQUEST, UNDEFINED),
     model.SearchGivenUpError: (HTTPStatus.BAD_REQUEST, UNDEFINED),
     model.SearchTooLargeError: (HTTPStatus.BAD_REQUEST, UNDEFINED),
     model.InvalidValueError: (HTTPStatus.BAD_REQUEST, UNDEFINED),
@@ -118,8 +122,15 @@ def api_error(
         headers["Retry-After"] = RETRY_AFTER
     elif isinstance(error, model.OverloadedError):
         headers["Retry-After"] = RETRY_WHEN_BUSY
+    members = {}
+    if isinstance(error, model.ConsumerExistsError):
+        members["consumers"] = list(error.consumers)
     return ApiError(
-        status or usual_status, f"{prefix}{error}", code or usual_code, headers=headers
+        status or usual_status,
+        f"{prefix}{error}",
+        code or usual_code,
+        headers=headers,
+        members=members,
     )
 
 

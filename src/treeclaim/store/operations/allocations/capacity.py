@@ -58,6 +58,7 @@ class NewAllocation:
         class_id: Id of the class.
         resource_class: Its name.
         used: Amount.
+        is_hold: Whether the consumer is a hold, which no unit concerns (contract page 100).
     """
 
     consumer_uuid: str
@@ -65,6 +66,7 @@ class NewAllocation:
     class_id: int
     resource_class: str
     used: int
+    is_hold: bool = False
 
     @property
     def key(self) -> tuple[int, int]:
@@ -99,14 +101,19 @@ class Ledger:
                 self._used[provider_id, class_id] = int(used)
 
     def accept(
-        self, new: Sequence[NewAllocation], before: Usage, class_ids: Mapping[str, int]
+        self,
+        new: Sequence[NewAllocation],
+        before: Usage,
+        class_ids: Mapping[str, int],
+        held: Usage | None = None,
     ) -> None:
         """Judge one request's allocations, and count them as written for those that follow.
 
         Args:
             new: The allocations.
-            before: Those that they replace.
+            before: Those that they replace, and what holds had that the request changes.
             class_ids: Ids of classes by name, as they were found.
+            held: What these holds have then; they count as consumers of the request.
 
         Raises:
             InventoryMissingError, UnitConstraintError, CapacityExceededError: nothing is counted
@@ -115,10 +122,10 @@ class Ledger:
         keys = [allocation.key for allocation in new]
         if any(key not in self._inventories for key in keys):
             self._refuse_missing(new, class_ids)
-        wanted: dict[tuple[int, int], int] = {}
+        wanted: dict[tuple[int, int], int] = dict(held or {})
         for key, allocation in zip(keys, new, strict=True):
             inventory = self._inventories[key]
-            if not inventory.admits(allocation.used):
+            if not allocation.is_hold and not inventory.admits(allocation.used):
                 raise UnitConstraintError(
                     allocation.provider.uuid, allocation.resource_class, allocation.used, inventory
                 )

@@ -16,7 +16,7 @@ from collections.abc import Mapping, Sequence
 import sqlalchemy as sa
 
 from treeclaim.model.changes import UsageChange
-from treeclaim.model.claim import ConsumerClaim
+from treeclaim.model.claim import ConsumerClaim, KeptRequest
 from treeclaim.model.errors import (
     AllocationProviderNotFoundError,
     ResourceClassNotFoundError,
@@ -24,9 +24,11 @@ from treeclaim.model.errors import (
 )
 from treeclaim.store.database.compiled import CompiledStatement
 from treeclaim.store.database.transactions import WriteTransaction, seconds
-from treeclaim.store.operations.allocations import consumers
+from treeclaim.store.operations.allocations import consumers, kept_requests
+from treeclaim.store.operations.allocations import holds as hold_writes
 from treeclaim.store.operations.allocations.capacity import Ledger, NewAllocation
-from treeclaim.store.operations.allocations.locking import LockedClaims, lock
+from treeclaim.store.operations.allocations.drawing import Change, Key
+from treeclaim.store.operations.allocations.locking import LockedClaims, LockedRequest, lock
 from treeclaim.store.operations.allocations.lookup import (
     CurrentAllocations,
 )
@@ -137,11 +139,49 @@ def judge(transaction: WriteTransaction, locked: LockedClaims) -> None:
         transaction, [new for locked_request in locked.accepted for new in locked_request.new]
     )
     for locked_request in locked.accepted:
-        before = locked.current.usage_of(locked_request.request.consumer_uuids)
         try:
-            ledger.accept(locked_request.new, before, locked.class_ids)
+            _accept(ledger, locked, locked_request)
         except TreeclaimError as error:
             locked_request.refuse(error)
+
+
+def _accept(ledger: Ledger, locked: LockedClaims, locked_request: LockedRequest) -> None:
+    """Judge a request, and count it as written.
+
+    Raises:
+        TreeclaimError: if it is refused.
+    """
+    request, book = locked_request.request, locked.holds.book
+    before = locked.current.usage_of(request.consumer_uuids)
+    if not book.holds and not any(claim.hold or claim.from_holds for claim in request.claims):
+        ledger.accept(locked_request.new, before, locked.class_ids)
+        return
+    changes = _changes(locked, locked_request)
+    write = book.write(changes, is_reshape=request.is_reshape)
+    held_before, held = write.held_beside(request.consumer_uuids)
+    ledger.accept(locked_request.new, before + held_before, locked.class_ids, held)
+    book.accept(write, request.consumer_uuids)
+
+
+def _changes(locked: LockedClaims, locked_request: LockedRequest) -> list[Change]:
+    """Return what becomes of the consumers of a request."""
+    after: defaultdict[str, dict[Key, int]] = defaultdict(dict)
+    for new in locked_request.new:
+        after[new.consumer_uuid][new.key] = new.used
+    request, holds = locked_request.request, locked.holds.book.holds
+    return [
+        Change(
+            consumer=claim.consumer_uuid,
+            project_id=claim.project_id,
+            before=locked.current.usage_of([claim.consumer_uuid]),
+            after=after[claim.consumer_uuid],
+            is_hold=claim.hold is not None or claim.consumer_uuid in holds,
+            terms=claim.hold,
+            sources=claim.from_holds,
+            is_end=request.is_release and claim.consumer_uuid in holds,
+        )
+        for claim in request.claims
+    ]
 
 
 def require_providers(locked: LockedClaims, request: ClaimRequest) -> None:
@@ -175,8 +215,17 @@ def _new_allocations(
         if name not in locked.class_ids:
             require_unchanged_ids(transaction, locked.class_ids, [name])
             raise ResourceClassNotFoundError(name)
+    holds = {claim.consumer_uuid for claim in request.claims if claim.hold is not None}
+    holds.update(locked.holds.book.found)
     return [
-        NewAllocation(consumer, locked.providers[uuid], locked.class_ids[name], name, amount)
+        NewAllocation(
+            consumer,
+            locked.providers[uuid],
+            locked.class_ids[name],
+            name,
+            amount,
+            consumer in holds,
+        )
         for consumer, uuid, name, amount in wanted
     ]
 
@@ -196,17 +245,35 @@ def write_accepted(transaction: WriteTransaction, locked: LockedClaims) -> None:
     _insert_allocations(
         transaction, [new for locked_request in locked.accepted for new in locked_request.new]
     )
+    new_terms = {claim.consumer_uuid: claim.hold for claim in claims if claim.hold is not None}
+    if locked.holds.book.found or locked.holds.recorded or new_terms:
+        hold_writes.write(transaction, locked.holds, uuids, new_terms)
+    if locked.kept or any(claim.request is not KeptRequest.UNCHANGED for claim in claims):
+        there = [claim.consumer_uuid for claim in claims if has_record(locked, claim)]
+        kept_requests.write(transaction, claims, there, locked.kept)
     steps = _raise_generations(transaction, locked)
     _tell_readers(transaction, locked, uuids, steps)
+
+
+def has_record(locked: LockedClaims, claim: ConsumerClaim) -> bool:
+    """Tell whether a consumer has a record when its claim is written: a hold may hold nothing."""
+    return bool(claim.allocations) or claim.consumer_uuid in locked.holds.book.holds
 
 
 def _write_consumers(
     transaction: WriteTransaction, locked: LockedClaims, claims: Sequence[ConsumerClaim]
 ) -> None:
     known = [claim for claim in claims if claim.consumer_uuid in locked.consumers]
-    kept = [claim for claim in known if claim.allocations]
-    consumers.update(transaction, kept, locked.consumers, locked.current, locked.owner_ids)
-    emptied = {claim.consumer_uuid for claim in known if not claim.allocations}
+    kept = [claim for claim in known if has_record(locked, claim)]
+    consumers.update(
+        transaction,
+        kept,
+        locked.consumers,
+        locked.current,
+        locked.owner_ids,
+        holds=locked.holds.book.found,
+    )
+    emptied = {claim.consumer_uuid for claim in known if not has_record(locked, claim)}
     refused = locked.inserted - {claim.consumer_uuid for claim in claims}
     consumers.delete(transaction, emptied | refused)
 

@@ -2,7 +2,7 @@
 """Rows of consumers: their owners and generations (contract page 70, section 1.1)."""
 
 from collections import defaultdict
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Container, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 
@@ -19,7 +19,14 @@ from treeclaim.store.database.transactions import (
 )
 from treeclaim.store.operations.allocations import owners
 from treeclaim.store.operations.allocations.lookup import CurrentAllocations
-from treeclaim.store.schema.tables import allocations, consumer_types, consumers, projects, users
+from treeclaim.store.schema.tables import (
+    allocations,
+    consumer_types,
+    consumers,
+    holds,
+    projects,
+    users,
+)
 
 _LOCK = CompiledStatement(
     sa.select(
@@ -29,7 +36,8 @@ _LOCK = CompiledStatement(
         consumers.c.consumer_type_id,
     )
     .where(consumers.c.uuid.in_(sa.bindparam("uuids", expanding=True)))
-    .order_by(consumers.c.id)
+    # Holds last: others lock them when they have seen what their own consumers have drawn.
+    .order_by(sa.exists().where(holds.c.uuid == consumers.c.uuid), consumers.c.id)
     .with_for_update()
 )
 _INSERT = CompiledStatement(sa.insert(consumers).inline())
@@ -46,6 +54,14 @@ _UPDATE = CompiledStatement(
         generation=sa.bindparam("next"),
         updated_at=sa.bindparam("at"),
     )
+)
+_RAISE_GENERATION = CompiledStatement(
+    sa.update(consumers)
+    .where(
+        consumers.c.id == sa.bindparam("consumer_id"),
+        consumers.c.generation == sa.bindparam("known"),
+    )
+    .values(generation=sa.bindparam("next"), updated_at=sa.bindparam("at"))
 )
 _DELETE = CompiledStatement(
     sa.delete(consumers).where(consumers.c.uuid.in_(sa.bindparam("uuids", expanding=True)))
@@ -71,7 +87,10 @@ class Consumer:
 
 
 def lock(transaction: WriteTransaction, uuids: Sequence[str]) -> Mapping[str, Consumer]:
-    """Lock the rows of those consumers that exist, in ascending order of ids, as all writes do."""
+    """Lock the rows of those consumers that exist, in ascending order of ids, as all writes do.
+
+    Consumers come before those that have terms of a hold.
+    """
     if not uuids:
         return {}
     return {
@@ -84,22 +103,27 @@ def require_generations(
     claims: Sequence[ConsumerClaim],
     known: Mapping[str, Consumer],
     current: CurrentAllocations,
+    holds: Container[str],
 ) -> None:
     """Compare consumer generations with those the client knows, in the order of the claims.
 
     A row without allocations, which existing deployments leave, counts as no consumer (page 70,
-    section 3.3, note).
+    section 3.3, note); a hold whose room is all drawn is one, and "new" is as good as its generation
+    (page 100, section 1).
 
     Raises:
         ConsumerGenerationConflictError: for the first that differs.
     """
     for claim in claims:
         consumer = known.get(claim.consumer_uuid)
-        if consumer is None or claim.consumer_uuid not in current.by_consumer:
+        holds_something = claim.consumer_uuid in current.by_consumer
+        if consumer is None or not (holds_something or claim.consumer_uuid in holds):
             actual = None
         else:
             actual = consumer.generation
         if isinstance(claim.generation, Generation) or claim.generation == actual:
+            continue
+        if claim.generation is None and not holds_something:
             continue
         raise ConsumerGenerationConflictError(
             claim.consumer_uuid, expected=actual, given=claim.generation
@@ -146,8 +170,12 @@ def update(
     known: Mapping[str, Consumer],
     current: CurrentAllocations,
     ids: "OwnerIds",
+    *,
+    holds: Container[str],
 ) -> None:
     """Write the owners and next generations of locked consumers, equal ones by one statement.
+
+    Holds keep their type, whatever clients name.
 
     Raises:
         RetryTransactionError: if the generation of one has changed since its row was locked.
@@ -155,13 +183,14 @@ def update(
     rows: dict[tuple[int, int, int, int | None, int], list[int]] = defaultdict(list)
     for claim in claims:
         consumer = known[claim.consumer_uuid]
-        is_stale = claim.consumer_uuid not in current.by_consumer
+        is_hold = claim.consumer_uuid in holds
+        is_stale = claim.consumer_uuid not in current.by_consumer and not is_hold
         present_type = None if is_stale else consumer.type_id
         key = (
             consumer.generation,
             ids.of(projects, claim.project_id),
             ids.of(users, claim.user_id),
-            ids.type_of(claim, present_type),
+            present_type if is_hold else ids.type_of(claim, present_type),
             1 if is_stale else consumer.generation + 1,
         )
         rows[key].append(consumer.id)
@@ -177,6 +206,22 @@ def update(
             next=following,
             at=transaction.now,
         )
+
+
+def raise_generation(transaction: WriteTransaction, consumer: Consumer, steps: int) -> None:
+    """Raise the generation of a locked consumer.
+
+    Raises:
+        RetryTransactionError: if it has changed since its row was locked.
+    """
+    transaction.change(
+        _RAISE_GENERATION,
+        rows=1,
+        consumer_id=consumer.id,
+        known=consumer.generation,
+        next=consumer.generation + steps,
+        at=transaction.now,
+    )
 
 
 def delete(transaction: WriteTransaction, uuids: Collection[str]) -> None:

@@ -8,12 +8,20 @@ as possible.
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from treeclaim.model.claim import ConsumerClaim
-from treeclaim.model.errors import AllocationsNotFoundError, TreeclaimError
+from treeclaim.model.claim import ConsumerClaim, ConsumerType
+from treeclaim.model.errors import (
+    AllocationsNotFoundError,
+    ConsumerExistsError,
+    HoldMisusedError,
+    TreeclaimError,
+)
+from treeclaim.model.extension.holds import HOLD_TYPE
 from treeclaim.store.database.transactions import RetryTransactionError, WriteTransaction
 from treeclaim.store.operations.allocations import consumers, owners
 from treeclaim.store.operations.allocations.capacity import NewAllocation
 from treeclaim.store.operations.allocations.consumers import Consumer, OwnerIds
+from treeclaim.store.operations.allocations.holds import LockedHolds
+from treeclaim.store.operations.allocations.holds import lock as lock_holds
 from treeclaim.store.operations.allocations.lookup import (
     CurrentAllocations,
     Lookup,
@@ -22,6 +30,10 @@ from treeclaim.store.operations.allocations.lookup import (
 )
 from treeclaim.store.operations.allocations.requests import ClaimRequest, PlacedMeanwhileError
 from treeclaim.store.operations.locks.provider_rows import LockedProvider, lock_providers
+
+
+class ApartError(TreeclaimError):
+    """Requests that cannot share a transaction."""
 
 
 @dataclass(slots=True)
@@ -55,6 +67,8 @@ class LockedClaims:
         class_ids: Ids of those named resource classes that exist.
         owner_ids: Ids of projects, users and consumer types.
         providers: All locked providers by uuid.
+        holds: The holds that the requests concern.
+        kept: The consumers that have a kept request, and whether their record had gone.
     """
 
     requests: Sequence[LockedRequest]
@@ -64,6 +78,8 @@ class LockedClaims:
     class_ids: Mapping[str, int]
     owner_ids: OwnerIds
     providers: Mapping[str, LockedProvider]
+    holds: LockedHolds
+    kept: Mapping[str, bool]
 
     @property
     def accepted(self) -> list[LockedRequest]:
@@ -103,12 +119,17 @@ def lock(
     at once.
 
     Raises:
-        PrerequisiteError: if a project, user or consumer type must be created first.
+        PrerequisiteError: if a project, user or consumer type must be created first, or a hold removed
+            whose time is over.
         RetryTransactionError: if a consumer was created since it was looked up.
+        ApartError: if what one request makes of a hold concerns another one.
     """
     claims = [claim for request in requests for claim in request.claims]
     known, found = _lock_known_consumers(transaction, claims)
     owners.require(transaction, owners.named_by(claims), found.owners)
+    uuids = [claim.consumer_uuid for claim in claims]
+    holds = lock_holds(transaction, found.terms | found.drawn_from, uuids, known, found.current)
+    _require_apart(requests, holds)
     locked = LockedClaims(
         requests=[LockedRequest(request) for request in requests],
         consumers=known,
@@ -117,6 +138,8 @@ def lock(
         class_ids=found.class_ids,
         owner_ids=OwnerIds(transaction, found.owners),
         providers={},
+        holds=holds,
+        kept=found.requests,
     )
     _compare_generations(locked)
     _refuse_by_holdings(locked)
@@ -146,12 +169,37 @@ def _lock_known_consumers(
     return known, found
 
 
+def _require_apart(requests: Sequence[ClaimRequest], holds: LockedHolds) -> None:
+    """Check that none of several requests is for a hold that another one draws from, or has drawn from.
+
+    Raises:
+        ApartError.
+    """
+    if len(requests) == 1 or not holds.book.holds:
+        return
+    drawn_from = [
+        {source for claim in request.claims for source in claim.from_holds}.union(
+            draw.hold
+            for uuid in request.consumer_uuids
+            for draws in holds.book.draws.get(uuid, {}).values()
+            for draw in draws
+        )
+        for request in requests
+    ]
+    for position, request in enumerate(requests):
+        mine = holds.book.holds.keys() & set(request.consumer_uuids)
+        if any(mine & drawn for other, drawn in enumerate(drawn_from) if other != position):
+            raise ApartError("A hold is written and drawn from.")
+
+
 def _compare_generations(locked: LockedClaims) -> None:
     """Refuse requests that know another generation of a consumer."""
     for locked_request in locked.requests:
         claims = locked_request.request.claims
         try:
-            consumers.require_generations(claims, locked.consumers, locked.current)
+            consumers.require_generations(
+                claims, locked.consumers, locked.current, locked.holds.book.found
+            )
         except TreeclaimError as error:
             locked_request.refuse(
                 PlacedMeanwhileError() if locked_request.request.is_placement else error
@@ -159,14 +207,40 @@ def _compare_generations(locked: LockedClaims) -> None:
 
 
 def _refuse_by_holdings(locked: LockedClaims) -> None:
-    """Refuse to release consumers that have no allocations, and to place others that have some."""
-    holding = locked.current.by_consumer
+    """Refuse what claims must not do to consumers that hold something, or nothing."""
     for locked_request in locked.accepted:
-        for uuid in locked_request.request.consumer_uuids:
-            if locked_request.request.is_release and uuid not in holding:
-                locked_request.refusal = AllocationsNotFoundError(uuid)
-            elif locked_request.request.is_placement and uuid in holding:
+        request = locked_request.request
+        for claim in request.claims:
+            holds_something = claim.consumer_uuid in locked.current.by_consumer
+            is_hold = claim.consumer_uuid in locked.holds.book.found
+            if request.is_release and not (holds_something or is_hold):
+                locked_request.refusal = AllocationsNotFoundError(claim.consumer_uuid)
+            elif request.is_placement and (holds_something or is_hold):
                 locked_request.refusal = PlacedMeanwhileError()
+            elif locked_request.refusal is None:
+                refusal = _misuse_of(claim, is_hold=is_hold, holds_something=holds_something)
+                locked_request.refusal = refusal
+
+
+def _misuse_of(
+    claim: ConsumerClaim, *, is_hold: bool, holds_something: bool
+) -> TreeclaimError | None:
+    """Return why a claim is refused that mistakes who is a hold (contract page 100, section 1)."""
+    uuid = claim.consumer_uuid
+    if claim.hold is not None:
+        return ConsumerExistsError([uuid]) if holds_something and not is_hold else None
+    if is_hold and claim.from_holds:
+        return HoldMisusedError(f"Consumer {uuid} is a hold, which draws from nothing.")
+    if not claim.knows_holds:
+        return None
+    if is_hold:
+        keeps_type = claim.consumer_type in {HOLD_TYPE, ConsumerType.UNCHANGED}
+        return None if keeps_type else ConsumerExistsError([uuid])
+    if claim.consumer_type == HOLD_TYPE and claim.allocations:
+        return HoldMisusedError(
+            f"Consumer {uuid} is no hold and cannot have the type {HOLD_TYPE}: 'hold' makes one."
+        )
+    return None
 
 
 def _lock_new_consumers(transaction: WriteTransaction, locked: LockedClaims) -> None:

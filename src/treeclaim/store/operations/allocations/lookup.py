@@ -20,7 +20,10 @@ from treeclaim.store.schema.tables import (
     allocations,
     consumer_types,
     consumers,
+    draws,
+    holds,
     projects,
+    requests,
     resource_classes,
     users,
 )
@@ -41,14 +44,18 @@ _OWNER = 2
 """And the next numbers, one for each table of `NAMES`, in its order."""
 
 _CLASS = _OWNER + len(NAMES)
+_HOLD = _CLASS + 1
+_DRAW = _HOLD + 1
+_REQUEST = _DRAW + 1
 _NOTHING: sa.ColumnElement[int] = sa.literal_column("0")
 
 
 def _part(
     kind: int,
-    number: sa.Column[Any],
+    number: sa.ColumnElement[Any],
     name: sa.Column[Any],
     *more: sa.ColumnElement[Any],
+    by: sa.Column[Any] | None = None,
 ) -> sa.Select[Any]:
     class_id, used = more or (_NOTHING, _NOTHING)
     return sa.select(
@@ -57,7 +64,7 @@ def _part(
         PlainText(name).label("name"),
         class_id.label("class_id"),
         used.label("used"),
-    ).where(name.in_(sa.bindparam(f"names_{kind}", expanding=True)))
+    ).where((name if by is None else by).in_(sa.bindparam(f"names_{kind}", expanding=True)))
 
 
 _ALLOCATION_ROWS = _part(
@@ -77,6 +84,13 @@ _ALL_PARTS = CompiledStatement(
             for position, (table, name) in enumerate(NAMES.items())
         ),
         _part(_CLASS, resource_classes.c.id, resource_classes.c.name),
+        _part(_HOLD, _NOTHING, holds.c.uuid),
+        _part(_DRAW, _NOTHING, draws.c.hold_uuid, by=draws.c.consumer_uuid),
+        _part(
+            _REQUEST,
+            sa.case((requests.c.gone_at.is_(None), 0), else_=1),
+            requests.c.consumer_uuid,
+        ),
     )
 )
 
@@ -134,12 +148,18 @@ class Lookup:
         consumers: Uuids of the consumers that have a row.
         owners: Ids of projects, users and consumer types.
         class_ids: Ids of resource classes.
+        terms: Uuids of the consumers, and of those to draw from, that have terms of a hold.
+        drawn_from: Uuids of the holds from which the consumers have drawn.
+        requests: The consumers that have a kept request, and whether their record had gone.
     """
 
     current: CurrentAllocations
     consumers: AbstractSet[str]
     owners: Mapping[tuple[sa.Table, str], int]
     class_ids: Mapping[str, int]
+    terms: AbstractSet[str]
+    drawn_from: AbstractSet[str]
+    requests: Mapping[str, bool]
 
 
 def look_up(transaction: ReadTransaction, claims: Sequence[ConsumerClaim]) -> Lookup:
@@ -149,11 +169,13 @@ def look_up(transaction: ReadTransaction, claims: Sequence[ConsumerClaim]) -> Lo
     names[_CLASS] = {
         name for claim in claims for resources in claim.allocations.values() for name in resources
     }
+    names[_HOLD] = set(uuids).union(*(claim.from_holds for claim in claims))
+    names[_DRAW] = names[_REQUEST] = set(uuids)
     parameters = {f"names_{kind}": sorted(wanted) for kind, wanted in names.items()}
     found: dict[int, list[Any]] = defaultdict(list)
     for row in transaction.rows_in_chunks(_ALL_PARTS, **parameters):
-        # Some collations match other spellings too.
-        if row.name in names[row.kind]:
+        # Some collations match other spellings too. A draw is told with its hold.
+        if row.kind == _DRAW or row.name in names[row.kind]:
             found[row.kind].append(row)
     return Lookup(
         current=_current(found[_ALLOCATION]),
@@ -164,6 +186,9 @@ def look_up(transaction: ReadTransaction, claims: Sequence[ConsumerClaim]) -> Lo
             for row in found[_OWNER + position]
         },
         class_ids={row.name: row.id for row in found[_CLASS]},
+        terms={row.name for row in found[_HOLD]},
+        drawn_from={row.name for row in found[_DRAW]},
+        requests={row.name: bool(row.id) for row in found[_REQUEST]},
     )
 
 

@@ -60,6 +60,7 @@ def place(transaction: WriteTransaction, claims: Sequence[ConsumerClaim]) -> Non
     for refusal in locked.refusals:
         if isinstance(refusal, PlacedMeanwhileError):
             raise refusal
+    locked.holds.book.is_one_write = True
     judge(transaction, locked)
     for claim, refusal in zip(claims, locked.refusals, strict=True):
         if refusal is not None:

@@ -18,11 +18,14 @@ class ClaimRequest:
             generations of its providers are not raised.
         is_placement: Whether its consumers must hold nothing yet, records from before consumers had
             rows included (contract page 98, section 4).
+        is_reshape: Whether what a consumer gives up of a hold's room at one provider passes to where
+            it grows (contract page 100, section 2).
     """
 
     claims: Sequence[ConsumerClaim]
     is_release: bool = False
     is_placement: bool = False
+    is_reshape: bool = False
 
     @classmethod
     def release(cls, consumer_uuid: str) -> "ClaimRequest":
@@ -36,9 +39,11 @@ class ClaimRequest:
 
     @property
     def names(self) -> set[str]:
-        """Return the uuids of its consumers and of the providers that it names."""
+        """Return the uuids of its consumers, and of the providers and holds that it names."""
         return {
-            uuid for claim in self.claims for uuid in (claim.consumer_uuid, *claim.allocations)
+            uuid
+            for claim in self.claims
+            for uuid in (claim.consumer_uuid, *claim.allocations, *claim.from_holds)
         }
 
 

@@ -28,6 +28,9 @@ CLASS = "class"
 AGGREGATE = "aggregate"
 """The existence of an aggregate."""
 
+HOLD = "hold"
+"""The terms of a hold, and what is drawn from it; named after its consumer's row."""
+
 _NO_STREAM = 0
 """No stream has this id, so readers of the feed never see a lock row."""
 

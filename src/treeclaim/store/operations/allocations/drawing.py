@@ -1,0 +1,337 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a write does to holds: rules without a database (contract page 100, section 2).
+
+A `HoldBook` has the holds that a transaction has locked, and what its consumers have drawn. Each of
+its writes works on a `HoldWrite`, which becomes the book when the write is accepted. In this order:
+
+1. Consumers whose amount falls give up what they had drawn last. It passes to others of the write that
+   grow there, in a reshape to where the consumer itself grows, else it goes back to its hold.
+2. Holds of the write get their new amounts and terms.
+3. Consumers that grow take from the holds that they name; what is left is taken of what is free.
+4. A hold that has nothing left, and of which nothing is drawn, ends.
+"""
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
+
+from treeclaim.model.errors import HoldRefusedError
+from treeclaim.model.extension.holds import HoldTerms
+
+Key = tuple[int, int]
+"""Provider id and class id."""
+
+Draws = Mapping[Key, tuple["Draw", ...]]
+"""What a consumer has drawn; at each provider and of each class in the order in which it began."""
+
+
+@dataclass(frozen=True, slots=True)
+class Draw:
+    """What a consumer has drawn from a hold of a class at a provider.
+
+    Attributes:
+        hold: Uuid.
+        amount: Units.
+        began: Greater than those of all draws that the consumer began before.
+    """
+
+    hold: str
+    amount: int
+    began: int
+
+
+@dataclass(frozen=True, slots=True)
+class Hold:
+    """A hold.
+
+    Attributes:
+        project_id: Its own.
+        terms: Its terms.
+        held: What it holds.
+        is_drawn_by_others: Whether anybody draws who is no consumer of this transaction.
+    """
+
+    project_id: str
+    terms: HoldTerms
+    held: Mapping[Key, int]
+    is_drawn_by_others: bool = False
+
+    def lets_draw(self, project_id: str) -> bool:
+        """Tell whether the consumers of a project may draw."""
+        return project_id == self.project_id or project_id in self.terms.projects
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """What becomes of one consumer of a write.
+
+    Attributes:
+        consumer: Uuid.
+        project_id: As it will be.
+        before, after: What it holds.
+        is_hold: Whether it will be one.
+        terms: New terms of a hold, None if they stay.
+        sources: Holds to draw from.
+        is_end: Whether it is a hold that is removed, whatever is drawn from it.
+    """
+
+    consumer: str
+    project_id: str
+    before: Mapping[Key, int]
+    after: Mapping[Key, int]
+    is_hold: bool = False
+    terms: HoldTerms | None = None
+    sources: Sequence[str] = ()
+    is_end: bool = False
+
+
+@dataclass(slots=True)
+class HoldBook:
+    """The holds of a transaction, and what its consumers have drawn, as its writes change them.
+
+    Attributes:
+        holds: By uuid, those that exist.
+        draws: By consumer, those of the transaction's consumers.
+        began: The greatest number of any draw of a consumer, by consumer.
+        found: The holds before anything was written.
+        drawn: What was drawn before anything was written.
+        ended: Uuids of holds that have ended.
+        forgotten: Uuids of holds of which nothing counts as drawn any more.
+        steps: By how much the generation of a hold rises that is no consumer of a write.
+        is_one_write: Whether all its requests are parts of one write.
+    """
+
+    holds: dict[str, Hold] = field(default_factory=dict)
+    draws: dict[str, Draws] = field(default_factory=dict)
+    began: dict[str, int] = field(default_factory=dict)
+    found: Mapping[str, Hold] = field(default_factory=dict)
+    drawn: Mapping[str, Draws] = field(default_factory=dict)
+    ended: set[str] = field(default_factory=set)
+    forgotten: set[str] = field(default_factory=set)
+    steps: Counter[str] = field(default_factory=Counter)
+    is_one_write: bool = False
+
+    def __post_init__(self) -> None:
+        """Note what there was."""
+        self.found, self.drawn = dict(self.holds), dict(self.draws)
+
+    def write(self, changes: Sequence[Change], *, is_reshape: bool) -> "HoldWrite":
+        """Work out one write; `accept` makes it count.
+
+        Raises:
+            HoldRefusedError: for the first hold that a consumer must not draw from.
+        """
+        self._require_sources(changes)
+        write = HoldWrite(self, changes)
+        for change in changes:
+            if not change.is_hold:
+                write.give_up(change, is_reshape=is_reshape)
+        for change in changes:
+            if change.is_end:
+                write.end(change.consumer)
+            elif change.is_hold:
+                write.set_hold(change)
+        for change in changes:
+            write.draw(change)
+        write.end_what_is_empty()
+        return write
+
+    def _require_sources(self, changes: Sequence[Change]) -> None:
+        there = self.found if self.is_one_write else self.holds
+        for change in changes:
+            for source in change.sources:
+                hold = there.get(source)
+                if hold is None:
+                    raise HoldRefusedError(source, "unknown")
+                if not hold.lets_draw(change.project_id):
+                    raise HoldRefusedError(source, "project")
+
+    def accept(self, write: "HoldWrite", consumers: Collection[str]) -> None:
+        """Let a write count.
+
+        Args:
+            write: Worked out on this book as it is.
+            consumers: The consumers of the write.
+        """
+        for uuid in write.touched.difference(consumers):
+            if write.held_of(uuid) != self.holds[uuid].held:
+                self.steps[uuid] = 1 if self.is_one_write else self.steps[uuid] + 1
+        self.holds, self.draws, self.began = write.holds, write.draws, write.began
+        self.ended |= write.ended
+        self.forgotten |= write.forgotten
+
+
+class HoldWrite:
+    """A book as one write leaves it.
+
+    Attributes:
+        holds, draws, began: As in `HoldBook`.
+        touched: Holds of which something has changed, or that are new.
+        ended, forgotten: As in `HoldBook`, by this write.
+    """
+
+    def __init__(self, book: HoldBook, changes: Sequence[Change]) -> None:
+        self._before = book.holds
+        self._projects = {change.consumer: change.project_id for change in changes}
+        self._growth = _growth(changes)
+        self.holds = dict(book.holds)
+        self.draws = dict(book.draws)
+        self.began = dict(book.began)
+        self.touched: set[str] = set()
+        self.ended: set[str] = set()
+        self.forgotten: set[str] = set()
+        self._held: dict[str, dict[Key, int]] = {}
+
+    def held_of(self, uuid: str) -> Mapping[Key, int]:
+        """Return what a hold holds, nothing if it has ended."""
+        return self.holds[uuid].held if uuid in self.holds else MappingProxyType({})
+
+    def held_beside(self, consumers: Collection[str]) -> tuple[Counter[Key], Counter[Key]]:
+        """Return what the touched holds that are no consumers of the write held before, and hold."""
+        before: Counter[Key] = Counter()
+        after: Counter[Key] = Counter()
+        for uuid in self.touched.difference(consumers):
+            before.update(self._before[uuid].held)
+            after.update(self.held_of(uuid))
+        return before, after
+
+    def give_up(self, change: Change, *, is_reshape: bool) -> None:
+        """Let a consumer give up what it has drawn beyond what it will have."""
+        drawn = dict(self.draws.get(change.consumer, {}))
+        for key in sorted(drawn):
+            left = change.after.get(key, 0)
+            kept: list[Draw] = []
+            given: list[tuple[str, int]] = []
+            for draw in drawn[key]:
+                stays = min(draw.amount, left)
+                left -= stays
+                if stays:
+                    kept.append(replace(draw, amount=stays))
+                if stays < draw.amount:
+                    given.append((draw.hold, draw.amount - stays))
+            drawn[key] = tuple(kept)
+            if not given:
+                continue
+            self.draws[change.consumer] = {at: draws for at, draws in drawn.items() if draws}
+            takers = [(consumer, key) for consumer in self._growth.get(key, ())]
+            if is_reshape:
+                takers += [(change.consumer, at) for at in change.after if at[1] == key[1]]
+            for hold, amount in reversed(given):
+                self._pass_on(hold, key, amount, takers)
+            drawn = dict(self.draws.get(change.consumer, {}))
+
+    def _pass_on(
+        self, uuid: str, key: Key, amount: int, takers: Iterable[tuple[str, Key]]
+    ) -> None:
+        """Let those who grow take what was given up of a hold, and give back the rest."""
+        hold = self.holds[uuid]
+        for consumer, at in takers:
+            wanted = self._growth.get(at, {}).get(consumer, 0)
+            if wanted and amount and hold.lets_draw(self._projects[consumer]):
+                passed = min(wanted, amount)
+                self._growth[at][consumer] -= passed
+                amount -= passed
+                self._note(consumer, at, uuid, passed)
+        if amount:
+            held = self._held_to_change(uuid)
+            held[key] = held.get(key, 0) + amount
+
+    def set_hold(self, change: Change) -> None:
+        """Give a hold its new amounts and terms."""
+        known = self.holds.get(change.consumer)
+        terms = change.terms or (known.terms if known else HoldTerms())
+        is_drawn = known is not None and known.is_drawn_by_others and terms.returns
+        self._held.pop(change.consumer, None)
+        self.holds[change.consumer] = Hold(change.project_id, terms, dict(change.after), is_drawn)
+        self.touched.add(change.consumer)
+        if known is not None and known.terms.returns and not terms.returns:
+            self._forget(change.consumer)
+
+    def draw(self, change: Change) -> None:
+        """Let a consumer take what its holds have where it grows."""
+        for source in change.sources:
+            hold = self.holds.get(source)
+            if hold is None:
+                continue
+            for key in change.after:
+                wanted = self._growth.get(key, {}).get(change.consumer, 0)
+                taken = min(wanted, self.holds[source].held.get(key, 0))
+                if not taken:
+                    continue
+                self._growth[key][change.consumer] -= taken
+                held = self._held_to_change(source)
+                held[key] -= taken
+                if not held[key]:
+                    del held[key]
+                if hold.terms.returns:
+                    self._note(change.consumer, key, source, taken)
+
+    def end_what_is_empty(self) -> None:
+        """End the holds that hold nothing, and of which nothing is drawn."""
+        empty = [
+            uuid
+            for uuid, hold in self.holds.items()
+            if not hold.held and not hold.is_drawn_by_others
+        ]
+        if not empty:
+            return
+        drawn = {
+            draw.hold
+            for by_key in self.draws.values()
+            for draws in by_key.values()
+            for draw in draws
+        }
+        for uuid in empty:
+            if uuid not in drawn:
+                self.end(uuid)
+
+    def end(self, uuid: str) -> None:
+        """Forget a hold; who drew from it keeps what it has."""
+        del self.holds[uuid]
+        self.touched.add(uuid)
+        self.ended.add(uuid)
+        self._forget(uuid)
+
+    def _forget(self, uuid: str) -> None:
+        self.forgotten.add(uuid)
+        for consumer, by_key in self.draws.items():
+            left = {
+                key: kept
+                for key, draws in by_key.items()
+                if (kept := tuple(draw for draw in draws if draw.hold != uuid))
+            }
+            self.draws[consumer] = left
+
+    def _held_to_change(self, uuid: str) -> dict[Key, int]:
+        """Return what a hold holds, to be changed by this write alone."""
+        held = self._held.get(uuid)
+        if held is None:
+            held = self._held[uuid] = dict(self.holds[uuid].held)
+            self.holds[uuid] = replace(self.holds[uuid], held=held)
+            self.touched.add(uuid)
+        return held
+
+    def _note(self, consumer: str, key: Key, uuid: str, amount: int) -> None:
+        """Note that a consumer has drawn from a hold."""
+        by_key = self.draws.get(consumer, {})
+        draws = list(by_key.get(key, ()))
+        for position, draw in enumerate(draws):
+            if draw.hold == uuid:
+                draws[position] = replace(draw, amount=draw.amount + amount)
+                break
+        else:
+            self.began[consumer] = self.began.get(consumer, 0) + 1
+            draws.append(Draw(uuid, amount, self.began[consumer]))
+        self.draws[consumer] = {**by_key, key: tuple(draws)}
+
+
+def _growth(changes: Sequence[Change]) -> dict[Key, dict[str, int]]:
+    """Return by how much consumers that are no holds grow, in the order of the write."""
+    growth: dict[Key, dict[str, int]] = {}
+    for change in changes:
+        for key, amount in change.after.items():
+            grown = amount - change.before.get(key, 0)
+            if grown > 0 and not change.is_hold:
+                growth.setdefault(key, {})[change.consumer] = grown
+    return growth

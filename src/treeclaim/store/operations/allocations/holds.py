@@ -1,0 +1,333 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Locks the holds that claims concern, and writes what becomes of them (contract page 100).
+
+A hold is locked as a consumer is: by its row, after those of the consumers that are named. Whoever
+changes what it holds, what is drawn from it, or its terms has locked it.
+"""
+
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, field
+from typing import Any
+
+import sqlalchemy as sa
+
+from treeclaim.model.changes import UsageChange
+from treeclaim.model.extension.holds import HoldTerms
+from treeclaim.store.database.clock import now_of
+from treeclaim.store.database.compiled import CompiledStatement
+from treeclaim.store.database.transactions import (
+    PrerequisiteError,
+    WriteTransaction,
+    chunks,
+    seconds,
+)
+from treeclaim.store.operations.allocations import consumers, kept_requests
+from treeclaim.store.operations.allocations.consumers import Consumer
+from treeclaim.store.operations.allocations.drawing import Draw, Draws, Hold, HoldBook, Key
+from treeclaim.store.operations.allocations.lookup import (
+    CurrentAllocation,
+    CurrentAllocations,
+    current_allocations,
+)
+from treeclaim.store.operations.locks.lock_rows import HOLD, take_lock_rows
+from treeclaim.store.reading.holds import terms_of
+from treeclaim.store.schema.tables import allocations, draws, hold_projects, holds
+
+_DRAWS = CompiledStatement(
+    sa.select(draws)
+    .where(draws.c.consumer_uuid.in_(sa.bindparam("uuids", expanding=True)))
+    .order_by(draws.c.began)
+)
+_DRAWN_BY_OTHERS = CompiledStatement(
+    sa.select(holds.c.uuid).where(
+        holds.c.uuid.in_(sa.bindparam("uuids", expanding=True)),
+        sa.exists().where(
+            draws.c.hold_uuid == holds.c.uuid,
+            draws.c.consumer_uuid.not_in(sa.bindparam("consumers", expanding=True)),
+        ),
+    )
+)
+_DELETE_AT = CompiledStatement(
+    sa.delete(allocations).where(
+        allocations.c.consumer_id == sa.bindparam("uuid"),
+        allocations.c.resource_provider_id.in_(sa.bindparam("provider_ids", expanding=True)),
+    )
+)
+_INSERT_ALLOCATIONS = CompiledStatement(sa.insert(allocations).inline())
+_DELETE_TERMS, _DELETE_PROJECTS, _DELETE_DRAWS_FROM, _DELETE_DRAWS_BY = (
+    CompiledStatement(
+        sa.delete(column.table).where(column.in_(sa.bindparam("uuids", expanding=True)))
+    )
+    for column in (
+        holds.c.uuid,
+        hold_projects.c.hold_uuid,
+        draws.c.hold_uuid,
+        draws.c.consumer_uuid,
+    )
+)
+_INSERT_TERMS = CompiledStatement(sa.insert(holds).inline())
+_INSERT_PROJECTS = CompiledStatement(sa.insert(hold_projects).inline())
+_INSERT_DRAWS = CompiledStatement(sa.insert(draws).inline())
+
+
+@dataclass(slots=True)
+class LockedHolds:
+    """The holds that claims concern, locked.
+
+    Attributes:
+        book: What they hold, and what is drawn from them.
+        rows: Their consumers, as they were.
+        current: Their allocations, as they were.
+        recorded: What is recorded as drawn, by consumer; what is forgotten too.
+        stale: Uuids of consumers with terms that are no holds.
+    """
+
+    book: HoldBook = field(default_factory=HoldBook)
+    rows: Mapping[str, Consumer] = field(default_factory=dict)
+    current: CurrentAllocations = field(default_factory=lambda: CurrentAllocations({}))
+    recorded: Mapping[str, Draws] = field(default_factory=dict)
+    stale: AbstractSet[str] = frozenset()
+
+
+def lock(
+    transaction: WriteTransaction,
+    uuids: AbstractSet[str],
+    claiming: Sequence[str],
+    known: Mapping[str, Consumer],
+    current: CurrentAllocations,
+) -> LockedHolds:
+    """Lock some holds, and read what belongs to them.
+
+    Args:
+        transaction: The one that writes.
+        uuids: Of consumers that may be holds.
+        claiming: Uuids of the consumers of claims.
+        known: Those of them that are locked.
+        current: What they hold.
+
+    Raises:
+        PrerequisiteError: if the time of one is over; it is removed then, and the write begins anew.
+    """
+    if not uuids:
+        return LockedHolds()
+    more = consumers.lock(transaction, sorted(uuids - known.keys()))
+    rows = {uuid: row for uuid, row in {**known, **more}.items() if uuid in uuids}
+    take_lock_rows(transaction, HOLD, (row.id for row in rows.values()))
+    terms = terms_of(transaction, sorted(rows))
+    if ended := _ended(transaction, terms):
+        raise PrerequisiteError(lambda other: end(other, ended))
+    held = current_allocations(transaction, sorted(terms))
+    recorded = _recorded(transaction, claiming)
+    # Nobody draws from a hold that does not return.
+    returning = sorted(uuid for uuid, (_, found) in terms.items() if found.returns)
+    drawn = {row.uuid for row in _drawn_by_others(transaction, returning, claiming)}
+    found = {
+        uuid: Hold(project, of_hold, dict(held.usage_of([uuid])), uuid in drawn)
+        for uuid, (project, of_hold) in terms.items()
+    }
+    book = HoldBook(
+        holds=found,
+        draws={
+            consumer: counted
+            for consumer, by_key in recorded.items()
+            if (counted := _counted(by_key, found, current.usage_of([consumer])))
+        },
+        began={
+            consumer: max(draw.began for drawn in by_key.values() for draw in drawn)
+            for consumer, by_key in recorded.items()
+        },
+    )
+    return LockedHolds(book, rows, held, recorded, uuids - found.keys())
+
+
+def _ended(transaction: WriteTransaction, terms: Mapping[str, tuple[str, HoldTerms]]) -> list[str]:
+    """Return the holds whose time is over now that they are locked."""
+    now = now_of(transaction.connection)
+    return sorted(
+        uuid
+        for uuid, (_, found) in terms.items()
+        if found.until is not None and found.until <= now
+    )
+
+
+def _recorded(transaction: WriteTransaction, claiming: Sequence[str]) -> dict[str, Draws]:
+    by_consumer: dict[str, dict[Key, tuple[Draw, ...]]] = defaultdict(dict)
+    for chunk in chunks(claiming):
+        for row in transaction.rows(_DRAWS, uuids=chunk):
+            by_key = by_consumer[row.consumer_uuid]
+            key = (row.provider_id, row.class_id)
+            by_key[key] = (*by_key.get(key, ()), Draw(row.hold_uuid, row.amount, row.began))
+    return dict(by_consumer)
+
+
+def _drawn_by_others(
+    transaction: WriteTransaction, uuids: Sequence[str], claiming: Sequence[str]
+) -> Iterable[Any]:
+    if not uuids:
+        return ()
+    return transaction.rows(_DRAWN_BY_OTHERS, uuids=uuids, consumers=list(claiming))
+
+
+def _counted(by_key: Draws, found: Collection[str], used: Mapping[Key, int]) -> Draws:
+    """Leave out what is forgotten: of holds that are gone, and beyond what the consumer has."""
+    counted: dict[Key, tuple[Draw, ...]] = {}
+    for key, recorded in by_key.items():
+        left = used.get(key, 0)
+        kept = []
+        for draw in recorded:
+            amount = min(draw.amount, left) if draw.hold in found else 0
+            left -= amount
+            if amount:
+                kept.append(Draw(draw.hold, amount, draw.began))
+        if kept:
+            counted[key] = tuple(kept)
+    return counted
+
+
+def end(transaction: WriteTransaction, uuids: Sequence[str]) -> None:
+    """Remove those of some holds whose time is over."""
+    rows = consumers.lock(transaction, sorted(uuids))
+    take_lock_rows(transaction, HOLD, (row.id for row in rows.values()))
+    ended = _ended(transaction, terms_of(transaction, sorted(rows)))
+    current = current_allocations(transaction, ended)
+    for uuid in ended:
+        _rewrite(transaction, uuid, current.by_consumer.get(uuid, ()), {})
+    consumers.delete(transaction, ended)
+    forget(transaction, ended)
+
+
+def forget(transaction: WriteTransaction, uuids: Collection[str]) -> None:
+    """Remove the terms of holds that have ended, and what is drawn from them."""
+    if uuids:
+        for statement in (_DELETE_TERMS, _DELETE_PROJECTS, _DELETE_DRAWS_FROM):
+            transaction.change(statement, uuids=sorted(uuids))
+        kept_requests.note_gone(transaction, uuids)
+
+
+def write(
+    transaction: WriteTransaction,
+    locked: LockedHolds,
+    claiming: Collection[str],
+    new_terms: Mapping[str, HoldTerms],
+) -> None:
+    """Write what accepted claims made of holds; those that are claims' own consumers are written.
+
+    Args:
+        transaction: The one that has locked them.
+        locked: What was locked; its book is as the claims leave it.
+        claiming: The consumers of accepted claims.
+        new_terms: Terms that they give, by hold.
+
+    Raises:
+        RetryTransactionError: if something locked was changed by others, who ignore the locks.
+    """
+    book = locked.book
+    beside = (book.steps.keys() | book.ended).difference(claiming)
+    for uuid in sorted(beside):
+        held = book.holds[uuid].held if uuid in book.holds else {}
+        _rewrite(transaction, uuid, locked.current.by_consumer.get(uuid, ()), held)
+        if uuid in book.holds:
+            consumers.raise_generation(transaction, locked.rows[uuid], book.steps[uuid])
+    consumers.delete(transaction, beside & book.ended)
+    forget(transaction, book.ended & (book.found.keys() | locked.stale))
+    write_terms(
+        transaction,
+        {uuid: terms for uuid, terms in new_terms.items() if uuid in book.holds},
+        known=book.found.keys() | locked.stale,
+    )
+    unreturned = (book.forgotten - book.ended) | (locked.stale & new_terms.keys())
+    if unreturned:
+        transaction.change(_DELETE_DRAWS_FROM, uuids=sorted(unreturned))
+    _write_draws(transaction, locked, claiming)
+
+
+def write_terms(
+    transaction: WriteTransaction, terms: Mapping[str, HoldTerms], known: Collection[str]
+) -> None:
+    """Write the terms of holds, in place of those of `known` ones."""
+    if replaced := sorted(terms.keys() & set(known)):
+        for statement in (_DELETE_TERMS, _DELETE_PROJECTS):
+            transaction.change(statement, uuids=replaced)
+    transaction.change_each(
+        _INSERT_TERMS,
+        (
+            {
+                "uuid": uuid,
+                "ends_at": given.until,
+                "returns": given.returns,
+                "note": None if given.note is None else kept_requests.ascii_json(given.note),
+            }
+            for uuid, given in sorted(terms.items())
+        ),
+    )
+    transaction.change_each(
+        _INSERT_PROJECTS,
+        (
+            {"hold_uuid": uuid, "number": number, "project": project}
+            for uuid, given in sorted(terms.items())
+            for number, project in enumerate(given.projects)
+        ),
+    )
+
+
+def _rewrite(
+    transaction: WriteTransaction,
+    uuid: str,
+    old: Sequence[CurrentAllocation],
+    held: Mapping[Key, int],
+) -> None:
+    """Replace the allocations of a hold where they differ, and tell the feed."""
+    before = {(row.provider_id, row.class_id): row.used for row in old}
+    changed: dict[int, Counter[int]] = defaultdict(Counter)
+    for provider_id, class_id in before.keys() | held.keys():
+        key = (provider_id, class_id)
+        if before.get(key, 0) != held.get(key, 0):
+            changed[provider_id][class_id] = held.get(key, 0) - before.get(key, 0)
+    for chunk in chunks(sorted(changed)):
+        there = sum(row.provider_id in chunk for row in old)
+        if there:
+            transaction.change(_DELETE_AT, rows=there, uuid=uuid, provider_ids=list(chunk))
+    transaction.change_each(
+        _INSERT_ALLOCATIONS,
+        (
+            {
+                "resource_provider_id": provider_id,
+                "resource_class_id": class_id,
+                "consumer_id": uuid,
+                "used": used,
+                "created_at": transaction.now,
+            }
+            for (provider_id, class_id), used in sorted(held.items())
+            if provider_id in changed
+        ),
+    )
+    for provider_id, used in changed.items():
+        transaction.touch_usage(provider_id, UsageChange(used, 0, 0, seconds(transaction.now)))
+
+
+def _write_draws(
+    transaction: WriteTransaction, locked: LockedHolds, claiming: Collection[str]
+) -> None:
+    """Record what the consumers of accepted claims have drawn, where it has changed."""
+    drawn = {uuid: locked.book.draws.get(uuid, {}) for uuid in claiming}
+    changed = sorted(uuid for uuid in drawn if drawn[uuid] != locked.recorded.get(uuid, {}))
+    if known := [uuid for uuid in changed if uuid in locked.recorded]:
+        transaction.change(_DELETE_DRAWS_BY, uuids=known)
+    transaction.change_each(
+        _INSERT_DRAWS,
+        (
+            {
+                "consumer_uuid": uuid,
+                "provider_id": provider_id,
+                "class_id": class_id,
+                "hold_uuid": draw.hold,
+                "amount": draw.amount,
+                "began": draw.began,
+            }
+            for uuid in changed
+            for (provider_id, class_id), by_key in sorted(drawn[uuid].items())
+            for draw in by_key
+        ),
+    )

@@ -1,0 +1,107 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Requests that are kept with the consumers that were placed by them (contract page 100, section 4)."""
+
+from collections.abc import Collection, Mapping, Sequence
+from datetime import timedelta
+
+import orjson
+import sqlalchemy as sa
+
+from treeclaim.model.claim import ConsumerClaim, KeptRequest
+from treeclaim.store.database.compiled import CompiledStatement
+from treeclaim.store.database.transactions import WriteTransaction
+from treeclaim.store.schema.tables import requests
+
+OUTLIVES = timedelta(days=1)
+"""How long a request outlives the record of its consumer."""
+
+_OF = requests.c.consumer_uuid.in_(sa.bindparam("uuids", expanding=True))
+_INSERT = CompiledStatement(sa.insert(requests).inline())
+_DELETE = CompiledStatement(sa.delete(requests).where(_OF))
+_NOTE_GONE = CompiledStatement(
+    sa.update(requests).where(_OF, requests.c.gone_at.is_(None)).values(gone_at=sa.bindparam("at"))
+)
+_TOO_OLD = CompiledStatement(
+    sa.delete(requests).where(_OF, requests.c.gone_at < sa.bindparam("before"))
+)
+_NOTE_BACK = CompiledStatement(sa.update(requests).where(_OF).values(gone_at=None))
+_DELETE_OLD = sa.delete(requests).where(requests.c.gone_at < sa.bindparam("before"))
+
+
+def ascii_json(value: object) -> str:
+    """Write a value as JSON in ASCII, which every database takes as text."""
+    text = orjson.dumps(value).decode()
+    if text.isascii():
+        return text
+    # UTF-16 has what JSON calls a character: beyond the first plane there are two.
+    units = text.encode("utf-16-be")
+    codes = [int.from_bytes(units[at : at + 2]) for at in range(0, len(units), 2)]
+    return "".join(chr(code) if code < 128 else f"\\u{code:04x}" for code in codes)  # noqa: PLR2004
+
+
+def write(
+    transaction: WriteTransaction,
+    claims: Sequence[ConsumerClaim],
+    there: Collection[str],
+    known: Mapping[str, bool],
+) -> None:
+    """Keep, forget or leave the requests of the consumers of claims.
+
+    Args:
+        transaction: It has locked the consumers.
+        claims: What is written.
+        there: The consumers that have a record afterwards.
+        known: Those that have a kept request, and whether their record had gone.
+    """
+    given = {
+        claim.consumer_uuid: claim.request
+        for claim in claims
+        if not isinstance(claim.request, KeptRequest)
+    }
+    left = {claim.consumer_uuid for claim in claims} - given.keys()
+    note_gone(transaction, {uuid for uuid in left if known.get(uuid) is False} - set(there))
+    if back := sorted(uuid for uuid in left.intersection(there) if known.get(uuid)):
+        transaction.change(_TOO_OLD, uuids=back, before=transaction.now - OUTLIVES)
+        transaction.change(_NOTE_BACK, uuids=back)
+    replace(transaction, given, there, known)
+
+
+def replace(
+    transaction: WriteTransaction,
+    given: Mapping[str, Sequence[str] | None],
+    there: Collection[str],
+    known: Collection[str],
+) -> None:
+    """Keep or forget requests.
+
+    Args:
+        transaction: It has locked the consumers.
+        given: Requests by consumer; None to forget one.
+        there: The consumers that have a record afterwards; for the others nothing new is kept.
+        known: Consumers that may have a kept request.
+    """
+    if replaced := sorted(given.keys() & set(known)):
+        transaction.change(_DELETE, uuids=replaced)
+    transaction.change_each(
+        _INSERT,
+        (
+            {
+                "consumer_uuid": uuid,
+                "request": ascii_json(list(request)),
+                "gone_at": None if uuid in there else transaction.now,
+            }
+            for uuid, request in sorted(given.items())
+            if request is not None and (uuid in there or uuid in known)
+        ),
+    )
+
+
+def note_gone(transaction: WriteTransaction, uuids: Collection[str]) -> None:
+    """Note that the records of some consumers go."""
+    if uuids:
+        transaction.change(_NOTE_GONE, uuids=sorted(uuids), at=transaction.now)
+
+
+def delete_old(transaction: WriteTransaction) -> None:
+    """Delete the requests of consumers whose record went too long ago."""
+    transaction.execute(_DELETE_OLD, before=transaction.now - OUTLIVES)
