@@ -8,7 +8,7 @@ changes what it holds, what is drawn from it, or its terms has locked it.
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import sqlalchemy as sa
@@ -270,6 +270,40 @@ def write_terms(
             for number, project in enumerate(given.projects)
         ),
     )
+
+
+def change_terms(
+    transaction: WriteTransaction, changes: Mapping[str, Mapping[str, Any]]
+) -> list[str]:
+    """Change the terms of holds that are named, and leave the others; no generation moves.
+
+    Args:
+        transaction: The one that writes.
+        changes: New values of `HoldTerms`, by hold and name.
+
+    Returns:
+        The uuids of those that are no holds.
+
+    Raises:
+        PrerequisiteError: if the time of one is over; it is removed then, and the write begins anew.
+    """
+    locked = lock(transaction, changes.keys(), [""], {}, CurrentAllocations({}))
+    found = locked.book.found
+    terms = {
+        uuid: replace(found[uuid].terms, **changes[uuid]) for uuid in changes if uuid in found
+    }
+    write_terms(transaction, terms, known=terms)
+    forgotten = {uuid for uuid in terms if found[uuid].terms.returns and not terms[uuid].returns}
+    if forgotten:
+        transaction.change(_DELETE_DRAWS_FROM, uuids=sorted(forgotten))
+    empty = {
+        uuid
+        for uuid in terms
+        if not found[uuid].held and (uuid in forgotten or not found[uuid].is_drawn_by_others)
+    }
+    consumers.delete(transaction, empty)
+    forget(transaction, empty)
+    return sorted(changes.keys() - found.keys())
 
 
 def _rewrite(

@@ -12,6 +12,7 @@ from treeclaim.model.claim import ConsumerClaim
 from treeclaim.model.errors import (
     AllocationProviderNotFoundError,
     CapacityExceededError,
+    HoldRefusedError,
     InventoryMissingError,
     ResourceClassNotFoundError,
     TreeclaimError,
@@ -54,6 +55,7 @@ def place(transaction: WriteTransaction, claims: Sequence[ConsumerClaim]) -> Non
 
     Raises:
         PlacedMeanwhileError: if one of them holds something by now.
+        HoldRefusedError: for the first hold that a consumer must not draw from.
         PlacementRefusedError: for the first whose provider is gone, or refuses.
     """
     locked = lock(transaction, [ClaimRequest([claim], is_placement=True) for claim in claims], ())
@@ -62,6 +64,9 @@ def place(transaction: WriteTransaction, claims: Sequence[ConsumerClaim]) -> Non
             raise refusal
     locked.holds.book.is_one_write = True
     judge(transaction, locked)
+    for refusal in locked.refusals:
+        if isinstance(refusal, HoldRefusedError):
+            raise refusal
     for claim, refusal in zip(claims, locked.refusals, strict=True):
         if refusal is not None:
             raise PlacementRefusedError(claim.consumer_uuid) from refusal
