@@ -8,7 +8,13 @@ import pytest
 import sqlalchemy as sa
 from hypothesis import Phase, settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_state_machine_as_test
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    initialize,
+    invariant,
+    rule,
+    run_state_machine_as_test,
+)
 
 from tests.reference.holds import HOLD, Claim, Model
 from treeclaim.model.claim import ConsumerClaim, Generation, ReshapedInventory
@@ -50,39 +56,55 @@ WORDS = {
     CapacityExceededError: "capacity",
 }
 
-AMOUNTS = st.dictionaries(st.sampled_from(KEYS), st.integers(1, 6), max_size=3)
+HOLDS, OTHERS = CONSUMERS[:3], CONSUMERS[3:]
+"""Who is a hold, and who is none, in most writes."""
+
 TERMS = st.fixed_dictionaries(
     {
-        "until": st.one_of(st.none(), st.integers(1, 9)),
-        "returns": st.sampled_from([True, True, False]),
-        "projects": st.lists(st.sampled_from("pq"), max_size=1),
+        "until": st.sampled_from([None, None, 3, 9]),
+        "returns": st.sampled_from([True, True, True, False]),
+        "projects": st.sampled_from([["p", "q"], ["p"], []]),
     }
 )
+
+
+def amounts_of(draw, most):
+    """Amounts, nearly all of them in steps."""
+    amounts = draw(st.dictionaries(st.sampled_from(KEYS), st.integers(1, most), max_size=3))
+    odd = draw(st.integers(0, 19)) == 7
+    return {
+        key: amount if odd else -(-amount // STOCKS[key[1]].step_size) * STOCKS[key[1]].step_size
+        for key, amount in amounts.items()
+    }
 
 
 @st.composite
 def several_claims(draw, most=3):
     """Claims of different consumers; nobody draws from a consumer of the write."""
-    named = draw(st.lists(st.sampled_from(CONSUMERS), min_size=1, max_size=most, unique=True))
-    others = [uuid for uuid in CONSUMERS if uuid not in named]
-    found = []
-    for consumer in named:
-        knows = draw(st.sampled_from([True, True, False]))
-        terms = draw(st.one_of(st.none(), TERMS)) if knows else None
-        sources = st.lists(st.sampled_from(others), max_size=2, unique=True)
-        found.append(
-            Claim(
-                consumer,
-                draw(AMOUNTS),
-                draw(st.sampled_from("pqr")),
-                draw(st.sampled_from(["actual", "actual", "actual", "unchecked", None])),
-                HOLD if terms else draw(st.sampled_from(["INSTANCE", HOLD])),
-                knows,
-                terms,
-                draw(sources) if knows and terms is None else [],
-            )
-        )
-    return found
+    # So that most histories have something to draw, and somebody who does.
+    pool = draw(st.sampled_from([*[OTHERS] * 8, CONSUMERS, HOLDS]))
+    named = draw(st.lists(st.sampled_from(pool), min_size=1, max_size=most, unique=True))
+    sources = [uuid for uuid in HOLDS if uuid not in named] or OTHERS[:1]
+    return [draw(claim_for(consumer, sources)) for consumer in named]
+
+
+@st.composite
+def claim_for(draw, consumer, sources):
+    """A claim of a consumer; one in ten mistakes who it is."""
+    is_hold = (consumer in HOLDS) != (draw(st.integers(0, 9)) == 7)
+    knows = draw(st.integers(0, 4)) != 4
+    terms = draw(st.one_of(TERMS, TERMS, st.none())) if is_hold and knows else None
+    drawn = draw(st.lists(st.sampled_from(sources), min_size=1, max_size=2, unique=True))
+    return Claim(
+        consumer,
+        amounts_of(draw, 6 if is_hold else 4),
+        draw(st.sampled_from("pppq")),
+        draw(st.sampled_from([*["actual"] * 7, "unchecked", None])),
+        HOLD if is_hold else "INSTANCE",
+        knows,
+        terms,
+        drawn if knows and not is_hold else [],
+    )
 
 
 def word_of(error):
@@ -143,13 +165,24 @@ class Writes(RuleBasedStateMachine):
             said = None
         assert said == self.model.write(claims, self.now, kind)
 
+    @initialize()
+    def begin_with_holds(self):
+        """There is something to draw from the beginning."""
+        terms = {"until": None, "returns": True, "projects": ["p", "q"]}
+        amounts = {KEYS[0]: 5, KEYS[1]: 2, KEYS[2]: 3}
+        claims = [
+            Claim(uuid, dict(amounts), "p", "actual", HOLD, True, dict(terms))
+            for uuid in HOLDS[:2]
+        ]
+        self.replace(claims)
+
     @rule(claims=several_claims())
     def replace(self, claims):
         """PUT and POST /allocations."""
         given = [self.claim(claim) for claim in claims]
         self.both(claims, "write", lambda: self.store.replace_allocations(given))
 
-    @rule(consumer=st.sampled_from(CONSUMERS))
+    @rule(consumer=st.sampled_from([*HOLDS, *OTHERS, *OTHERS]))
     def delete(self, consumer):
         """DELETE /allocations."""
         claims = [Claim(consumer, {}, "", knows_holds=False)]
@@ -182,7 +215,7 @@ class Writes(RuleBasedStateMachine):
             return
         self.both(claims, "place", lambda: self.store.place(given))
 
-    @rule(claims=several_claims(most=4))
+    @rule(claims=several_claims())
     def group(self, claims):
         """Requests of several clients in one transaction are as one after the other."""
         given = [self.claim(claim) for claim in claims]
@@ -217,7 +250,7 @@ class Writes(RuleBasedStateMachine):
         unknown = self.store.write(hold_writes.change_terms, given)
         assert len(given) - len(unknown) == self.model.change_terms(given, self.now)
 
-    @rule(seconds=st.integers(1, 4))
+    @rule(seconds=st.integers(1, 2))
     def wait(self, seconds):
         """Time goes on, and nobody asks."""
         Clock.time += timedelta(seconds=seconds)
@@ -351,10 +384,10 @@ def test_random_writes_leave_what_the_definition_says(store, monkeypatch, exampl
     monkeypatch.setattr(hold_writes, "now_of", Clock.now)
     run_state_machine_as_test(
         lambda: Writes(store),
-        # Shrinking would take minutes, and histories of thirty steps are short enough to read.
+        # Shrinking would take minutes, and histories of fifty steps are short enough to read.
         settings=settings(
             max_examples=examples,
-            stateful_step_count=30,
+            stateful_step_count=50,
             deadline=None,
             phases=[Phase.explicit, Phase.reuse, Phase.generate],
             report_multiple_bugs=False,
