@@ -25,6 +25,7 @@ from treeclaim.forest.solve.relate import relate
 from treeclaim.forest.solve.stage import staged
 from treeclaim.forest.split.splitting import divided
 from treeclaim.forest.table.forest import Forest
+from treeclaim.forest.table.held import freed
 from treeclaim.model.request import BodyForm, CandidateRequest, SearchOptions
 
 _NEWEST = BodyForm()
@@ -52,7 +53,10 @@ def search(
     # Relate: which providers can take each slot, and under which anchors? A few comparisons of
     # whole columns answer for all trees at once, and all but the amounts is cached. It is done now,
     # so that a request that cannot be answered is refused before anything is sent.
-    problem = relate(forest, request, options, budget or Budget.of(options))
+    budget = budget or Budget.of(options)
+    # What the request may take from holds counts as free for all stages.
+    forest, request = freed(forest, request, budget)
+    problem = relate(forest, request, options, budget)
     summaries = Summaries(problem, form)
     order = request.order
     scores: list[float] = []

@@ -157,6 +157,7 @@ class CandidateRequest(_ByValue):
         limit: Most candidates wanted, None for all.
         nested: False below 1.29: no two providers of one tree in a candidate.
         order: By which scores the candidates are ordered; None for the usual order.
+        from_holds: Uuids of holds; what they have counts as free (contract page 100, section 2).
     """
 
     groups: tuple[RequestGroup, ...]
@@ -169,6 +170,7 @@ class CandidateRequest(_ByValue):
     limit: int | None = None
     nested: bool = True
     order: Order | None = None
+    from_holds: tuple[str, ...] = ()
     _value: tuple[Any, ...] = field(init=False, repr=False)
     _hash: int = field(init=False, repr=False)
 
@@ -185,6 +187,7 @@ class CandidateRequest(_ByValue):
             self.limit,
             self.nested,
             self.order,
+            self.from_holds,
         )
 
 

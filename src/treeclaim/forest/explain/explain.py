@@ -24,6 +24,7 @@ from treeclaim.forest.explain.matching_trees import (
 )
 from treeclaim.forest.explain.nearest import nearest
 from treeclaim.forest.table.forest import Forest
+from treeclaim.forest.table.held import Holdings, freed, with_free
 from treeclaim.forest.table.texts.fragments import writable
 from treeclaim.model.reasons import Reason
 from treeclaim.model.request import NO_GROUP, CandidateRequest
@@ -79,6 +80,8 @@ def explained(
         TraitsNotFoundError, ResourceClassNotFoundError: if the request names what does not exist.
     """
     require_known_names(forest, request)
+    others = None if forest.held.everywhere is None else forest.held.but(request.from_holds)
+    forest, request = freed(forest, request, budget)
     asked = constraints_of(request)
     trees = MatchingTrees(
         forest,
@@ -96,9 +99,23 @@ def explained(
         "fits_when_empty": has_room or bool(empty.matching(asked).any()),
         "trees": {"considered": len(forest.order.roots), "matching": int(matching.sum())},
         "funnel": list(_funnel(trees)),
-        "nearest": [_blocked(trees, tree) for tree in _focused(trees, focus)],
-        "advice": [] if feasible else list(_advice(trees)),
+        "nearest": [_blocked(trees, tree, others) for tree in _focused(trees, focus)],
+        "advice": [] if feasible else [*_advice(trees), *_advice_on_holds(trees, others, budget)],
     }
+
+
+def _advice_on_holds(
+    trees: MatchingTrees, others: Holdings | None, budget: Budget
+) -> Iterator[str]:
+    """Yield a sentence if trees would match without what the holds have that are not named."""
+    if others:
+        count = int(trees.within(with_free(trees.forest, [others], budget)).sum())
+        if count:
+            yield f"Without what is held {_trees(count)} would match."
+
+
+def _trees(count: int) -> str:
+    return f"{count} tree" if count == 1 else f"{count} trees"
 
 
 def _funnel(trees: MatchingTrees) -> Iterator[dict[str, Any]]:
@@ -149,8 +166,8 @@ def _focused(trees: MatchingTrees, focus: Focus) -> list[int]:
     return [int(np.searchsorted(order.roots, root))]
 
 
-def _blocked(trees: MatchingTrees, tree: int) -> dict[str, Any]:
-    """Explain one tree, given its index among the roots."""
+def _blocked(trees: MatchingTrees, tree: int, others: Holdings | None) -> dict[str, Any]:
+    """Explain one tree, given its index among the roots, and what other holds have there."""
     order = trees.forest.order
     provider = trees.forest.provider(int(order.row[order.roots[tree]]))
     blocking = [] if trees.matching(trees.constraints)[tree] else list(_blocking(trees, tree))
@@ -161,7 +178,7 @@ def _blocked(trees: MatchingTrees, tree: int) -> dict[str, Any]:
                 "group": constraint.group,
                 "reason": constraint.reason.value,
                 "detail": dict(constraint.detail),
-                "providers": list(_providers(trees, tree, constraint)),
+                "providers": list(_providers(trees, tree, constraint, others)),
             }
             for constraint in blocking
         ],
@@ -257,9 +274,10 @@ def _blocking_group(trees: MatchingTrees, tree: int, suffix: str) -> Iterator[Co
 
 
 def _providers(
-    trees: MatchingTrees, tree: int, constraint: Constraint
+    trees: MatchingTrees, tree: int, constraint: Constraint, others: Holdings | None
 ) -> Iterator[dict[str, Any]]:
     """Yield the providers of a tree that have what a constraint, or its groups, ask for."""
+    lacks_room = constraint.reason in (Reason.CAPACITY, Reason.COMBINED_CAPACITY)
     forest, order = trees.forest, trees.forest.order
     wanted = _wanted(trees.request, constraint)
     first = int(order.roots[tree])
@@ -270,13 +288,17 @@ def _providers(
             if view.resource_class in wanted and shown < _MOST_PROVIDERS:
                 shown += 1
                 provider = forest.provider(row)
-                yield {
+                told = {
                     "uuid": provider.uuid,
                     "name": provider.name,
                     "resource_class": view.resource_class,
                     "requested": writable(wanted[view.resource_class]),
                     "free": writable(max(view.inventory.whole_capacity - view.used, 0)),
                 }
+                if others is not None and lacks_room:
+                    held = others.get(provider.uuid, {}).get(view.resource_class, 0)
+                    told["held"] = writable(held)
+                yield told
 
 
 def _wanted(request: CandidateRequest, constraint: Constraint) -> Mapping[str, int]:
@@ -303,8 +325,7 @@ def _advice(trees: MatchingTrees) -> Iterator[str]:
             groups = [g.suffix for g in trees.request.groups if g.suffix != constraint.group]
         count = int(trees.matching(kept, groups).sum()) if trees.could_match(kept, groups) else 0
         if count:
-            noun = "tree" if count == 1 else "trees"
-            yield f"Without {constraint.text} {count} {noun} would match."
+            yield f"Without {constraint.text} {_trees(count)} would match."
 
 
 def _is_all_of_a_group(request: CandidateRequest, constraint: Constraint) -> bool:

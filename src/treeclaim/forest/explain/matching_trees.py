@@ -27,10 +27,10 @@ _GROUP_BYTES = 2_000
 """Memory that is counted for each group of a question whose outcome is kept."""
 
 
-Judge = Callable[[CandidateRequest, Sequence[Any], Mask], Mask]
+Judge = Callable[[Forest, CandidateRequest, Sequence[Any], Mask], Mask]
 """Tells in which of some trees, which have candidates for a request, one of these keeps some rules.
 
-Given the request, the values of the rules' constraints, and the trees, shape (roots,).
+Given the Forest, the request, the values of the rules' constraints, and the trees, shape (roots,).
 """
 
 
@@ -73,8 +73,13 @@ class MatchingTrees:
             return matching
         key = (essence_of(asked), *map(id, rules))
         if key not in self._known:
-            self._keep(key, asked, self._judge(asked, rules, matching))
+            self._keep(key, asked, self._judge(self.forest, asked, rules, matching))
         return self._known[key]
+
+    def within(self, forest: Forest) -> Mask:
+        """Tell the same of the whole request in another Forest of the same shape."""
+        asked, judge = self.constraints, self._judge
+        return MatchingTrees(forest, self.request, asked, self._budget, judge).matching(asked)
 
     def matches(self, tree: int, kept: Collection[Constraint]) -> bool:
         """Tell whether one tree has a candidate: a search in that tree alone, if none is known."""

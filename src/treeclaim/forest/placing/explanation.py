@@ -16,9 +16,11 @@ from treeclaim.forest.explain.explain import Beyond, Focus, explained
 from treeclaim.forest.placing.placer import Attempt, Placer
 from treeclaim.forest.placing.queries import query_of
 from treeclaim.forest.placing.rules import RuleState
+from treeclaim.forest.placing.scratch import Scratch
 from treeclaim.forest.solve.problem import Problem
 from treeclaim.forest.solve.relate import relate
 from treeclaim.forest.table.columns import Mask
+from treeclaim.forest.table.forest import Forest
 from treeclaim.model.reasons import Reason
 from treeclaim.model.request import CandidateRequest, SearchOptions
 
@@ -30,20 +32,22 @@ def explanation_of(placer: Placer, attempt: Attempt, budget: Budget) -> dict[str
     """
     if attempt.request is None or attempt.scratch is None:
         return None
-    scratch, number = attempt.scratch, attempt.request
+    number = attempt.request
     request = placer.placing.requests[number].alternatives[0]
     rules = [rule for rule in attempt.rules if rule.concerns(number) and not rule.is_soft]
     eligible = placer.eligible_domains(number, rules)
 
-    def judge(asked: CandidateRequest, some: Sequence[RuleState], matching: Mask) -> Mask:
+    def judge(
+        forest: Forest, asked: CandidateRequest, some: Sequence[RuleState], matching: Mask
+    ) -> Mask:
         with budget.scope():
-            found = relate(scratch.forest, asked, SearchOptions(), budget)
+            found = relate(forest, asked, SearchOptions(), budget)
             if _stays_with_its_anchor(found):
                 masks = [rule.mask(number, eligible) for rule in some]
                 keeping: Mask = np.logical_and.reduce([matching, *masks])
                 return keeping
             keeping = np.zeros(len(matching), dtype=np.bool_)
-            for anchor, candidate in query_of(scratch, asked, budget).each_of_anchors():
+            for anchor, candidate in query_of(Scratch(forest), asked, budget).each_of_anchors():
                 budget.check()
                 if not keeping[anchor]:
                     keeping[anchor] = all(rule.keeps(candidate.trees, eligible) for rule in some)
@@ -53,7 +57,8 @@ def explanation_of(placer: Placer, attempt: Attempt, budget: Budget) -> dict[str
         Constraint(Reason.RULE, None, rule, {"rule": rule.number}, f"rule {rule.number}")
         for rule in rules
     ]
-    return explained(scratch.forest, request, Focus(), budget, Beyond(named, judge))
+    forest = attempt.scratch.forest.holding(attempt.held)
+    return explained(forest, request, Focus(), budget, Beyond(named, judge))
 
 
 def _stays_with_its_anchor(found: Problem) -> bool:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Consumers placed one after the other (contract page 98, section 4)."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -9,14 +9,15 @@ import numpy as np
 from treeclaim.forest.bounds.budget import Budget
 from treeclaim.forest.order.terms.counted import sharing_by_position
 from treeclaim.forest.placing.candidate import Candidate, placement_of, roots_of, trees_of
-from treeclaim.forest.placing.queries import Query, query_of
+from treeclaim.forest.placing.queries import Query
 from treeclaim.forest.placing.reach import Reach
+from treeclaim.forest.placing.room import Room
 from treeclaim.forest.placing.rules import RuleDomains, RuleState, rule_domains
 from treeclaim.forest.placing.scratch import Gift, Scratch
 from treeclaim.forest.table.columns import Mask, Rows
 from treeclaim.forest.table.forest import Forest
+from treeclaim.forest.table.held import NOTHING_HELD, Held
 from treeclaim.model.extension.placing import Holder, Placement, Placing
-from treeclaim.model.request import CandidateRequest
 
 _ANY = -1
 """Stands for a domain where no rule is for a single one."""
@@ -31,6 +32,7 @@ class Attempt:
         unplaced: Who found nothing, in the order of the call.
         reached: How many consumers were looked at before the first that found nothing.
         scratch: What is used beside the consumers placed before the first that found nothing.
+        held: What holds have at that moment from which that one may not draw.
         rules: The rules at that moment.
         request: Number of the request of the first that found nothing; None if all did.
     """
@@ -39,6 +41,7 @@ class Attempt:
     unplaced: list[str] = field(default_factory=list)
     reached: int = 0
     scratch: Scratch | None = None
+    held: Held = NOTHING_HELD
     rules: Sequence[RuleState] = ()
     request: int | None = None
 
@@ -71,16 +74,16 @@ class Placer:
         self._sharing = sharing_by_position(forest)
         self._rules = rule_domains(forest, placing.rules, budget)
         self._eligible: dict[int, dict[int, Mask]] = {}
-        self._begin: dict[CandidateRequest, Query] = {}
+        self._begin = Room(forest, budget)
         self._everywhere = np.ones(len(forest.order.roots), dtype=np.bool_)
 
     def placed(self) -> Attempt:
         """Place all consumers; where a rule is for one domain, try one after the other."""
         affine = next((rule for rule in self._rules if rule.rule.same_domain), None)
         if affine is None:
-            return self._attempt(_ANY, _Room(self.forest))
+            return self._attempt(_ANY, Room(self.forest, self.budget))
         best: Attempt | None = None
-        room = _Room(self.forest)
+        room = Room(self.forest, self.budget)
         most: Rows | None = None
         left = np.ones(affine.domains.count, dtype=np.bool_)
         for domain in self._domains(affine, left):
@@ -97,7 +100,9 @@ class Placer:
 
     def _most_in(self, affine: RuleDomains) -> Rows:
         """Return how far the call comes in each domain at most."""
-        if self._fixed:
+        draws = any(request.from_holds for request in self.placing.requests)
+        if self._fixed or draws:
+            # More than what is free may be taken.
             return np.full(affine.domains.count, np.iinfo(np.int64).max)
         reach = Reach(self.forest, affine.domains, self._sharing, self.budget)
         return reach.most(self.placing, affine.rule.requests, self.holders)
@@ -134,8 +139,7 @@ class Placer:
         if first is None:
             return
         domains = affine.domains
-        for request in self.placing.requests[first].alternatives:
-            query = self._at_begin(request)
+        for query in self._at_begin(first):
             while left.any():
                 self.budget.check()
                 with self.budget.scope():
@@ -160,7 +164,7 @@ class Placer:
 
     # -- one attempt -----------------------------------------------------------------------------
 
-    def _attempt(self, domain: int, room: "_Room") -> Attempt:
+    def _attempt(self, domain: int, room: Room) -> Attempt:
         attempt = Attempt()
         rules = [RuleState(rule, domain) for rule in self._rules]
         self._count_holders(rules)
@@ -175,7 +179,7 @@ class Placer:
                 else:
                     found = self._place(room, rules, number, consumer)
                     if found is None:
-                        self._note_failure(attempt, room.scratch, rules, number)
+                        self._note_failure(attempt, room, rules, number)
                         attempt.unplaced.append(consumer)
                         continue
                     attempt.placed[consumer] = found
@@ -184,25 +188,29 @@ class Placer:
         return attempt
 
     def _note_failure(
-        self, attempt: Attempt, scratch: Scratch, rules: Sequence[RuleState], number: int
+        self, attempt: Attempt, room: Room, rules: Sequence[RuleState], number: int
     ) -> None:
         if attempt.request is None:
             attempt.request = number
             if self.placing.explain:
+                request = self.placing.requests[number]
+                scratch = room.scratch(request.alternatives[0], request.from_holds)
                 attempt.scratch = scratch.copied()
+                attempt.held = room.held(request.from_holds)
                 attempt.rules = [rule.copied() for rule in rules]
 
     def _place(
         self,
-        room: "_Room",
+        room: Room,
         rules: Sequence[RuleState],
         number: int,
         consumer: str,
     ) -> Placement | None:
         """Find a candidate for a consumer, and take the room."""
+        holds = self.placing.requests[number].from_holds
         if consumer in self._fixed:
             placement = self._fixed[consumer]
-            room.take(self._gifts_of(placement))
+            room.take(self._gifts_of(placement), holds)
             trees = self._trees_at(list(placement.allocations))
         else:
             found = self._found(room, rules, number)
@@ -210,7 +218,7 @@ class Placer:
                 return None
             alternative, candidate, dropped = found
             placement = placement_of(self.forest, consumer, alternative, candidate, dropped)
-            room.take(candidate.gifts)
+            room.take(candidate.gifts, holds)
             trees = candidate.trees
         for rule in rules:
             if rule.concerns(number):
@@ -219,19 +227,20 @@ class Placer:
 
     def _found(
         self,
-        room: "_Room",
+        room: Room,
         rules: Sequence[RuleState],
         number: int,
     ) -> tuple[int, Candidate, tuple[int, ...]] | None:
         """Return the first candidate of the first alternative that has one, and what it drops."""
         mine = [rule for rule in rules if rule.concerns(number)]
         soft = [rule for rule in mine if rule.is_soft]
-        alternatives = self.placing.requests[number].alternatives
+        wanted = self.placing.requests[number]
         for drop in range(len(soft) + 1):
             dropped = soft[len(soft) - drop :]
             kept = [rule for rule in mine if rule not in dropped]
-            for alternative, request in enumerate(alternatives):
-                found = self._first(room.query(request, self.budget), kept, number)
+            for alternative, request in enumerate(wanted.alternatives):
+                query = room.query(request, wanted.from_holds)
+                found = self._first(query, kept, number)
                 if found is not None:
                     return alternative, found, tuple(rule.number for rule in dropped)
         return None
@@ -248,10 +257,11 @@ class Placer:
 
     # -- what there was when the call began ------------------------------------------------------
 
-    def _at_begin(self, request: CandidateRequest) -> Query:
-        if request not in self._begin:
-            self._begin[request] = query_of(Scratch(self.forest), request, self.budget)
-        return self._begin[request]
+    def _at_begin(self, number: int) -> Iterator[Query]:
+        """Yield the queries of a request, one for each alternative."""
+        wanted = self.placing.requests[number]
+        for alternative in wanted.alternatives:
+            yield self._begin.query(alternative, wanted.from_holds)
 
     def eligible_domains(self, number: int, rules: Sequence[RuleState]) -> Mapping[int, Mask]:
         """Return for each rule on skew the domains that had a candidate for a request."""
@@ -265,8 +275,7 @@ class Placer:
     def _with_candidates(self, number: int, rule: RuleDomains) -> Mask:
         domains = rule.domains
         found = np.zeros(domains.count, dtype=np.bool_)
-        for request in self.placing.requests[number].alternatives:
-            query = self._at_begin(request)
+        for query in self._at_begin(number):
             matching = query.matching()
             if matching is not None:
                 kinds = np.unique(domains.kind[matching]).tolist()
@@ -313,37 +322,3 @@ class Placer:
                 held = {view.resource_class for view in self.forest.inventories(row)}
                 gifts += [(position, name, n) for name, n in amounts.items() if name in held]
         return gifts
-
-
-class _Room:
-    """What is left beside the consumers placed, and the queries that are answered from it.
-
-    What a query begins with takes much longer than to place a consumer. So where all begins again with
-    another domain, what was taken is given back, and the queries stay.
-
-    Attributes:
-        scratch: What is used.
-    """
-
-    def __init__(self, forest: Forest) -> None:
-        """Begin with what is used now."""
-        self.scratch = Scratch(forest)
-        self._queries: dict[CandidateRequest, Query] = {}
-        self._gifts: list[Gift] = []
-
-    def query(self, request: CandidateRequest, budget: Budget) -> Query:
-        """Return the query of a request, made when it is first asked for."""
-        if request not in self._queries:
-            self._queries[request] = query_of(self.scratch, request, budget)
-        return self._queries[request]
-
-    def take(self, gifts: Iterable[Gift]) -> None:
-        """Take what a candidate gives."""
-        some = list(gifts)
-        self._gifts += some
-        self.scratch.take(some)
-
-    def give_back(self) -> None:
-        """Let nothing be taken any more."""
-        self.scratch.give_back(self._gifts)
-        self._gifts.clear()

@@ -9,7 +9,7 @@ import numpy as np
 from treeclaim.forest.bounds import thresholds
 from treeclaim.forest.order.totals import ClassTotals, totals_of
 from treeclaim.forest.table.class_inventories import ClassInventories
-from treeclaim.forest.table.columns import Column, Integers
+from treeclaim.forest.table.columns import Integers
 from treeclaim.forest.table.forest import Forest
 
 Gift = tuple[int, str, int]
@@ -160,13 +160,5 @@ class Scratch:
         columns = self.forest.classes[class_id]
         if class_id not in self._own:
             self._own.add(class_id)
-            columns = self.forest.classes[class_id] = columns.copied()
-            columns.used = _copied(columns.used)
-            columns.free = _copied(columns.free)
+            columns = self.forest.classes[class_id] = columns.changeable()
         return columns
-
-
-def _copied(column: Column) -> Column:
-    other = Column(np.int64)
-    other.extend(column.values)
-    return other

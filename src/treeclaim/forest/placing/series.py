@@ -16,8 +16,9 @@ from treeclaim.forest.bounds.budget import Budget
 from treeclaim.forest.domains.filters import require_known_names
 from treeclaim.forest.placing.candidate import Candidate, placement_of
 from treeclaim.forest.placing.queries import Query, query_of
-from treeclaim.forest.placing.scratch import Scratch
+from treeclaim.forest.placing.room import Holds, Room
 from treeclaim.forest.table.forest import Forest
+from treeclaim.forest.table.held import Held
 from treeclaim.model.deadlines import has_passed
 from treeclaim.model.errors import TreeclaimError
 from treeclaim.model.extension.placing import Placement, PlacingRequest
@@ -44,8 +45,9 @@ class Series:
         self._forest = forest
         self._end = 0.0
         self._budget = Budget(None, most_bytes, interrupted=self._check)
-        self._scratch = Scratch(forest)
+        self._room = Room(forest, self._budget)
         self._queries: dict[CandidateRequest, Query] = {}
+        """Those that are kept: of consumers that draw from no hold."""
         self._query_bytes = 0
         self._everywhere = np.ones(len(forest.order.roots), dtype=np.bool_)
         self._shape = forest.order, forest.catalogue
@@ -54,6 +56,10 @@ class Series:
     def _check(self) -> None:
         if has_passed(self._end):
             raise OutOfTimeError
+
+    def begin(self, held: Held) -> None:
+        """Let consumers draw from holds, which have so much at the moment that is followed."""
+        self._room.begin(held)
 
     def may_follow(self, forest: Forest) -> bool:
         """Follow the Forest as it is now, if that is possible and worth it.
@@ -70,12 +76,12 @@ class Series:
             or self.nbytes > MOST_BYTES
         ):
             return False
-        return self._scratch.follow(forest)
+        return self._room.everybody.follow(forest)
 
     @property
     def nbytes(self) -> int:
         """Return the bytes that this takes, about."""
-        return self._scratch.nbytes + self._query_bytes
+        return self._room.everybody.nbytes + self._query_bytes
 
     def place(self, request: PlacingRequest, end: float) -> Placement | None:
         """Find a place for the single consumer of a call, and take the room.
@@ -98,21 +104,25 @@ class Series:
         for number, alternative in enumerate(request.alternatives):
             with self._budget.scope():
                 self._budget.check()
-                found = self._first(alternative)
+                found = self._first(alternative, request.from_holds)
             if found is not None:
-                self._scratch.take(found.gifts)
+                self._room.take(found.gifts, request.from_holds)
                 (consumer,) = request.consumers
                 return placement_of(self._forest, consumer, number, found, ())
         return None
 
-    def _first(self, request: CandidateRequest) -> Candidate | None:
+    def _first(self, request: CandidateRequest, holds: Holds) -> Candidate | None:
+        if holds:
+            # What holds have is read for these consumers alone, and so are the queries.
+            return self._room.query(request, holds).first(self._everywhere, _any_trees)
         query = self._queries.get(request)
         if query is None:
             if self.nbytes > MOST_BYTES:
                 self._queries.clear()
                 self._query_bytes = 0
-            self._scratch.own(name for group in request.groups for name in group.resources)
-            query = self._queries[request] = query_of(self._scratch, request, self._budget)
+            scratch = self._room.everybody
+            scratch.own(name for group in request.groups for name in group.resources)
+            query = self._queries[request] = query_of(scratch, request, self._budget)
             self._query_bytes += query.nbytes
         before = query.nbytes
         found = query.first(self._everywhere, _any_trees)

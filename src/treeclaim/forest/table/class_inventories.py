@@ -233,6 +233,13 @@ class ClassInventories:
         other.written = None
         return other
 
+    def changeable(self) -> "ClassInventories":
+        """Return the same columns, with a copy of what is used and free that may be written."""
+        other = self.copied()
+        other.used = _copied(self.used)
+        other.free = _copied(self.free)
+        return other
+
     def emptied(self) -> "ClassInventories":
         """Return the same inventories as if nothing were allocated."""
         other = self.copied()
@@ -273,6 +280,12 @@ class ClassInventories:
             self.free.values[indices], self.max_unit.values[indices]
         )
         return room
+
+
+def _copied(column: Column) -> Column:
+    other = Column(np.int64)
+    other.extend(column.values)
+    return other
 
 
 def _free(inventory: Inventory, used: int) -> int:

@@ -26,6 +26,7 @@ import numpy as np
 from treeclaim.forest.bounds import thresholds
 from treeclaim.forest.bounds.cache import ByteCache
 from treeclaim.forest.table.class_inventories import ClassInventories
+from treeclaim.forest.table.held import NOTHING_HELD, Held
 from treeclaim.forest.table.order import Genealogy, TreeOrder
 from treeclaim.forest.table.planting import plan_rows
 from treeclaim.forest.table.provider_table import NO_ROW, ProviderTable
@@ -71,10 +72,12 @@ class Forest(ProviderTable):
         candidates: What the last question of each kind found (`solve/candidate_cache.py`), which
             follows changes of single trees too.
         moment: How many times the shape has changed.
+        held: What holds have, in the copy that a question is given which asks for that.
     """
 
     def __init__(self) -> None:
         self.catalogue = Catalogue.of((), ())
+        self.held = NOTHING_HELD
         self._clear()
 
     def _clear(self) -> None:
@@ -332,6 +335,13 @@ class Forest(ProviderTable):
     def _summary(self, row: int) -> bytes:
         """Write a row's entry of `provider_summaries` in its full form."""
         return summary_fragment(self.provider(row), self.inventories(row), self.traits(row))
+
+    def holding(self, held: Held) -> "Forest":
+        """Return the same Forest for a question about what holds have."""
+        self.prepare()
+        other = copy.copy(self)
+        other.held = held
+        return other
 
     def emptied(self) -> "Forest":
         """Return the same providers as if nothing were allocated, to be searched at once."""

@@ -39,6 +39,7 @@ class PlacingRequest:
         alternatives: The first one that has a candidate is taken.
         consumers: Lower-case dashed uuids.
         project_id, user_id, consumer_type: Whose they will be.
+        from_holds: The holds from which they draw, in this order.
     """
 
     alternatives: tuple[CandidateRequest, ...]
@@ -46,6 +47,7 @@ class PlacingRequest:
     project_id: str
     user_id: str
     consumer_type: str
+    from_holds: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

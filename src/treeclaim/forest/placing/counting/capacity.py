@@ -27,6 +27,7 @@ from treeclaim.forest.placing.scratch import Scratch
 from treeclaim.forest.solve.relate import relate
 from treeclaim.forest.table.columns import Integers, Mask, Trees
 from treeclaim.forest.table.forest import Forest
+from treeclaim.forest.table.held import freed
 from treeclaim.forest.table.sums import GREATEST, shown, sum_of, sums_by
 from treeclaim.model.errors import SearchGivenUpError
 from treeclaim.model.request import CandidateRequest, SearchOptions
@@ -62,7 +63,7 @@ def fitting(
     Where counting ends before all is counted, numbers are what was counted by then; as a bound that
     is proven, the greatest number that is shown stands for one that was not found.
     """
-    counter = _Counter(forest, request, asked, budget)
+    counter = _Counter(*freed(forest, request, budget), asked, budget)
     with counter.until_the_end():
         counter.count()
     document: dict[str, Any] = {

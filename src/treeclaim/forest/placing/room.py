@@ -1,0 +1,167 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is left beside the consumers placed, for those who draw from holds and for those who do not.
+
+A consumer that draws takes first what its holds have, which counts as used already, and only the rest
+out of what is free (contract page 100, section 2). So what is free differs between those who may draw
+from different holds: each set of holds has a scratch of its own, and what a consumer takes is taken in
+each, less what it drew from holds that are not that one's.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from treeclaim.forest.bounds.budget import Budget
+from treeclaim.forest.placing.queries import Query, query_of
+from treeclaim.forest.placing.scratch import Gift, Scratch
+from treeclaim.forest.table.forest import Forest
+from treeclaim.forest.table.held import Held, with_free
+from treeclaim.model.request import CandidateRequest
+
+Holds = tuple[str, ...]
+"""Uuids of holds, in the order in which they are drawn from."""
+
+
+@dataclass(slots=True)
+class _View:
+    """What is left for those who may draw from some holds.
+
+    Attributes:
+        scratch: What is used, less what these holds have.
+        names: The resource classes that it follows; None for all.
+        queries: By request, made when first asked for.
+        taken: All that was taken here.
+    """
+
+    scratch: Scratch
+    names: frozenset[str] | None
+    queries: dict[CandidateRequest, Query] = field(default_factory=dict)
+    taken: list[Gift] = field(default_factory=list)
+
+
+class Room:
+    """What is left, and the queries that are answered from it.
+
+    What a query begins with takes much longer than to place a consumer. So where all begins again with
+    another domain, what was taken is given back, and the queries stay.
+    """
+
+    def __init__(self, forest: Forest, budget: Budget) -> None:
+        """Begin with what is used now, and with what the holds have that the Forest knows.
+
+        Args:
+            forest: Where to search; it is not changed.
+            budget: What all queries may cost.
+        """
+        self._budget = budget
+        self._everybody = _View(Scratch(forest), None)
+        self._views: dict[tuple[Holds, frozenset[str]], _View] = {}
+        self._held = forest.held
+        self._left: dict[str, dict[tuple[str, str], int]] = {}
+        """What the holds have that were drawn from, by provider uuid and class."""
+
+    def begin(self, held: Held) -> None:
+        """Forget what was taken and drawn: it is written, and holds have what is told."""
+        self._views.clear()
+        self._left.clear()
+        self._everybody.taken.clear()
+        self._held = held
+
+    @property
+    def everybody(self) -> Scratch:
+        """Return what is used for those who draw from no hold."""
+        return self._everybody.scratch
+
+    def scratch(self, request: CandidateRequest, holds: Holds = ()) -> Scratch:
+        """Return what is used for those who want something and may draw from some holds."""
+        return self._view(request, holds).scratch
+
+    def query(self, request: CandidateRequest, holds: Holds = ()) -> Query:
+        """Return the query of a request, made when it is first asked for."""
+        view = self._view(request, holds)
+        if request not in view.queries:
+            view.queries[request] = query_of(view.scratch, request, self._budget)
+        return view.queries[request]
+
+    def _view(self, request: CandidateRequest, holds: Holds) -> _View:
+        if not holds:
+            return self._everybody
+        names = frozenset(name for group in request.groups for name in group.resources)
+        view = self._views.get((holds, names))
+        if view is None:
+            parts = [self._holdings(hold) for hold in holds]
+            scratch = Scratch(with_free(self.everybody.forest, parts, self._budget))
+            # What others take is taken here too, so nothing may be common with their scratch.
+            scratch.own(names & scratch.forest.catalogue.resource_classes.keys())
+            view = self._views[holds, names] = _View(scratch, names)
+        return view
+
+    def _holdings(self, hold: str) -> dict[str, dict[str, int]]:
+        """Return what a hold has left."""
+        holdings: dict[str, dict[str, int]] = {}
+        for (uuid, name), amount in self._left_of(hold).items():
+            holdings.setdefault(uuid, {})[name] = amount
+        return holdings
+
+    def _left_of(self, hold: str) -> dict[tuple[str, str], int]:
+        if hold not in self._left:
+            self._left[hold] = {
+                (uuid, name): amount
+                for uuid, amounts in self._held.by_hold.get(hold, {}).items()
+                for name, amount in amounts.items()
+            }
+        return self._left[hold]
+
+    def take(self, gifts: Iterable[Gift], holds: Holds = ()) -> None:
+        """Take what a candidate gives, first out of what some holds have there.
+
+        What a hold had that was drawn counts as used as before, and is not there to be drawn again.
+        """
+        some = list(gifts)
+        drawn = self._drawn(some, holds)
+        for mine, view in [
+            ((), self._everybody),
+            *((key[0], v) for key, v in self._views.items()),
+        ]:
+            rest = [
+                (position, name, amount - sum(n for hold, n in parts if hold not in mine))
+                for (position, name, amount), parts in zip(some, drawn, strict=True)
+                if view.names is None or name in view.names
+            ]
+            net = [gift for gift in rest if gift[2]]
+            view.taken += net
+            view.scratch.take(net)
+
+    def _drawn(self, gifts: list[Gift], holds: Holds) -> list[list[tuple[str, int]]]:
+        """Draw what some gifts may; return for each which hold gave how much."""
+        order = self.everybody.forest.order
+        drawn: list[list[tuple[str, int]]] = []
+        for position, name, amount in gifts:
+            parts = []
+            for hold in holds:
+                left = self._left_of(hold)
+                place = (self.everybody.forest.uuid_of(int(order.row[position])), name)
+                part = min(left.get(place, 0), amount - sum(n for _, n in parts))
+                if part:
+                    left[place] -= part
+                    parts.append((hold, part))
+            drawn.append(parts)
+        return drawn
+
+    def give_back(self) -> None:
+        """Let nothing be taken any more."""
+        for view in (self._everybody, *self._views.values()):
+            view.scratch.give_back(view.taken)
+            view.taken.clear()
+        self._left.clear()
+
+    def held(self, holds: Holds) -> Held:
+        """Return what all holds but some have left by now."""
+        if self._held.everywhere is None:
+            return self._held
+        everywhere = {uuid: dict(amounts) for uuid, amounts in self._held.everywhere.items()}
+        for hold, left in self._left.items():
+            for (uuid, name), amount in left.items():
+                had = self._held.by_hold.get(hold, {}).get(uuid, {}).get(name, 0)
+                if hold not in holds and name in everywhere.get(uuid, {}):
+                    everywhere[uuid][name] -= had - amount
+        return Held({}, Held(self._held.by_hold, everywhere).but(holds))

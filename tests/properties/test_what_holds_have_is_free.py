@@ -1,0 +1,226 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What holds have counts as free for who may draw from them, and for nobody else (page 100, section 2).
+
+The definition is by brute force: the same question in a world where what these holds have is not
+there. TREECLAIM_PROPERTY_EXAMPLES=N in the environment tries N worlds instead of the usual number.
+"""
+
+import json
+import os
+from collections import Counter
+from dataclasses import replace
+from time import monotonic
+
+from hypothesis import HealthCheck, event, given, settings
+from hypothesis import strategies as st
+
+from tests.properties.forest_adapter import (
+    Found,
+    ask,
+    candidate_request,
+    every_path,
+    forest_of,
+    lowered,
+)
+from tests.reference.strategies import (
+    clouds,
+    easy_requests,
+    extended_requests,
+    ordered_requests,
+    requests,
+    worlds,
+)
+from tests.reference.world import World, uuid_of
+from treeclaim.forest.bounds.budget import Budget
+from treeclaim.forest.explain.explain import Focus, explained
+from treeclaim.forest.placing.counting.capacity import Fitting, fitting
+from treeclaim.forest.placing.placer import Placer
+from treeclaim.forest.placing.series import Series
+from treeclaim.forest.search import search
+from treeclaim.forest.table.held import Held
+from treeclaim.model.extension.placing import Placing, PlacingRequest
+from treeclaim.model.request import SearchOptions
+
+WORLDS = int(os.environ.get("TREECLAIM_PROPERTY_EXAMPLES", "12"))
+MOST_BYTES, LONG = 10**9, 60
+HOLDS = ("h1", "h2", "h3")
+
+usual = settings(
+    max_examples=WORLDS,
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
+)
+
+
+@st.composite
+def questions(draw, count):
+    """A world without holds, what three holds have in it, and some requests with their holds."""
+    world = draw(st.one_of(worlds(), clouds()))
+    places = [(one.name, name) for one in world.providers for name in one.stock]
+    if not places:
+        return world, {hold: {} for hold in HOLDS}, []
+    amounts = st.dictionaries(st.sampled_from(places), st.integers(1, 6), max_size=4)
+    holds = {hold: draw(amounts) for hold in HOLDS}
+    kinds = st.one_of(
+        easy_requests(world), ordered_requests(world), requests(world), extended_requests(world)
+    ).map(lambda request: replace(request, nested=True))
+    named = st.lists(st.sampled_from(HOLDS), max_size=2, unique=True).map(tuple)
+    return world, holds, draw(st.lists(st.tuples(kinds, named), min_size=count, max_size=count))
+
+
+def with_used(world, parts):
+    """The world in which more is used."""
+    more = Counter()
+    for part in parts:
+        more.update(part)
+    return World(
+        tuple(
+            replace(
+                one,
+                stock={
+                    name: replace(stock, used=stock.used + more[one.name, name])
+                    for name, stock in one.stock.items()
+                },
+            )
+            for one in world.providers
+        )
+    )
+
+
+def holdings(part):
+    """What a hold has, as the Forest is told."""
+    told = {}
+    for (provider, name), amount in part.items():
+        if amount:
+            told.setdefault(uuid_of(provider), {})[name] = amount
+    return told
+
+
+def held_by(holds):
+    return Held({hold: holdings(part) for hold, part in holds.items()})
+
+
+@every_path
+def test_candidates_counts_and_explanations_are_those_of_a_world_without_these_holds(sizes):
+    @usual
+    @given(questions(3))
+    def check(question):
+        world, holds, asked = question
+        plain = forest_of(with_used(world, holds.values()))
+        forest = plain.holding(held_by(holds))
+        for request, named in asked:
+            others = [part for hold, part in holds.items() if hold not in named]
+            without = forest_of(with_used(world, others))
+            wanted = candidate_request(request)
+            drawing = replace(wanted, from_holds=named)
+            before = ask(forest, request)
+            found = answered(forest, drawing)
+            event("some candidates" if b'"mappings"' in found else "no candidate")
+            assert but_used(found) == but_used(answered(without, wanted)), (
+                str(world),
+                holds,
+                named,
+            )
+            budget = Budget()
+            fits = Fitting((), 10)
+            assert fitting(forest, drawing, fits, budget) == fitting(without, wanted, fits, budget)
+            focus = Focus(3)
+            assert explained(forest, drawing, focus) == explained(without, wanted, focus)
+            # Those who do not draw are not told what those found who did, nor the other way round.
+            assert ask(forest, request) == before == ask(plain, request)
+            assert fitting(plain, wanted, fits, budget) == fitting(
+                forest_of(with_used(world, holds.values())), wanted, fits, budget
+            )
+
+    with lowered(sizes):
+        check()
+
+
+def answered(forest, request):
+    return b"".join(search(forest, request, SearchOptions()).pieces())
+
+
+def but_used(body):
+    """An answer without what its summaries show as used; the text is the same else."""
+    document = json.loads(body)
+    for summary in document["provider_summaries"].values():
+        for amounts in summary["resources"].values():
+            amounts.pop("used")
+    return json.dumps(document)
+
+
+@usual
+@given(questions(1))
+def test_summaries_show_what_holds_have_as_used(question):
+    world, holds, asked = question
+    written = with_used(world, holds.values())
+    for request, named in asked:
+        drawing = replace(candidate_request(request), from_holds=named)
+        body = answered(forest_of(written).holding(held_by(holds)), drawing)
+        for name, summary in Found(written, body).summaries.items():
+            (there,) = [one for one in written.providers if one.name == name]
+            assert {c: amounts["used"] for c, amounts in summary["resources"].items()} == {
+                c: stock.used for c, stock in there.stock.items()
+            }
+
+
+@every_path
+def test_who_is_placed_draws_first_and_what_was_drawn_is_gone_from_the_hold(sizes):
+    @usual
+    @given(questions(4))
+    def check(question):
+        world, holds, asked = question
+        written = with_used(world, holds.values())
+        wanted = [
+            PlacingRequest((candidate_request(request),), (f"c{n}{at}",), "p", "u", "t", named)
+            for n, (request, named) in enumerate(asked)
+            for at in range(2)
+        ]
+        expected = one_after_the_other(written, holds, asked)
+        forest = forest_of(written).holding(held_by(holds))
+        call = Placing(tuple(wanted), (), partial=True)
+        outcome = Placer(forest, call, {}, Budget()).placed()
+        found = [outcome.placed.get(one.consumers[0]) for one in wanted]
+        assert list(map(told, found)) == expected, (str(world), holds)
+        series = Series(forest, MOST_BYTES)
+        series.begin(held_by(holds))
+        alone = [series.place(one, monotonic() + LONG) for one in wanted]
+        assert list(map(told, alone)) == expected, (str(world), holds)
+        event("some placed" if any(found) else "none placed")
+
+    with lowered(sizes):
+        check()
+
+
+def told(placement):
+    return placement and {
+        uuid: dict(amounts) for uuid, amounts in placement.allocations.items() if amounts
+    }
+
+
+def one_after_the_other(world, holds, asked):
+    """What a client gets that asks and claims for one consumer after the other."""
+    names = {uuid_of(one.name): one.name for one in world.providers}
+    left = {hold: dict(part) for hold, part in holds.items()}
+    found = []
+    for request, named in asked:
+        for _ in range(2):
+            free = [{place: -n for place, n in left[hold].items()} for hold in named]
+            body = json.loads(ask(forest_of(with_used(world, free)), request))
+            if not body["allocation_requests"]:
+                found.append(None)
+                continue
+            first = body["allocation_requests"][0]["allocations"]
+            found.append({uuid: given["resources"] for uuid, given in first.items()})
+            more = Counter()
+            for uuid, amounts in found[-1].items():
+                for name, amount in amounts.items():
+                    rest = amount
+                    for hold in named:
+                        drawn = min(left[hold].get((names[uuid], name), 0), rest)
+                        if drawn:
+                            left[hold][names[uuid], name] -= drawn
+                            rest -= drawn
+                    more[names[uuid], name] += rest
+            world = with_used(world, [more])
+    return found
