@@ -1,0 +1,70 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is left for those who draw from holds, and for the others (contract page 100, section 2)."""
+
+from dataclasses import replace
+
+from tests.properties.forest_adapter import candidate_request, forest_of
+from tests.reference.world import Group, Provider, Request, Stock, World, uuid_of
+from treeclaim.forest.bounds.budget import Budget
+from treeclaim.forest.placing.counting.capacity import Fitting, fitting
+from treeclaim.forest.placing.placer import Placer
+from treeclaim.forest.table.held import Held
+from treeclaim.model.extension.placing import Placing, PlacingRequest
+
+HOST = uuid_of("host")
+BUDGET = Budget()
+
+
+def forest(used, **holds):
+    world = World((Provider("host", None, {"VCPU": Stock(10, used=used)}),))
+    return forest_of(world).holding(Held({hold: {HOST: {"VCPU": n}} for hold, n in holds.items()}))
+
+
+def wanted(amount):
+    return candidate_request(Request((Group(resources={"VCPU": amount}),)))
+
+
+def placed(room, *consumers):
+    """Which of some consumers find a place, of whom is told how much they want and their holds."""
+    requests = tuple(
+        PlacingRequest((wanted(amount),), (f"c{number}",), "p", "u", "t", holds)
+        for number, (amount, *holds) in enumerate(consumers)
+        for holds in (tuple(holds),)
+    )
+    found = Placer(room, Placing(requests, (), partial=True), {}, BUDGET).placed().placed
+    return [f"c{number}" in found for number in range(len(consumers))]
+
+
+def test_what_is_drawn_is_gone_from_the_hold_and_the_rest_is_out_of_what_is_free():
+    # Of 10 a hold has 4: the second draws 1 of its 3, so that 6 are used, and then 9.
+    consumers = [(3, "h"), (3, "h"), (3,), (3,), (1, "h"), (1,)]
+    assert placed(forest(4, h=4), *consumers) == [True, True, True, False, True, False]
+
+
+def test_nobody_takes_what_a_hold_has_but_those_who_may_draw_from_it():
+    assert placed(forest(9, h=8, g=1), (2,), (2, "g"), (2, "h"), (8, "h")) == [
+        False,
+        True,
+        True,
+        False,
+    ]
+
+
+def test_holds_of_several_lists_are_the_same_ones():
+    # Whoever draws from both takes from the first, which then has nothing for who comes after.
+    assert placed(forest(10, h=4, g=4), (4, "h", "g"), (1, "h"), (4, "g"), (1, "g", "h")) == [
+        True,
+        False,
+        True,
+        False,
+    ]
+
+
+def test_counts_that_are_kept_are_not_those_of_who_may_draw():
+    room = forest(9, h=8)
+    fits = Fitting(None, 10)
+    request = wanted(1)
+    drawing = replace(request, from_holds=("h",))
+    for _ in range(2):
+        assert fitting(room, request, fits, BUDGET)["fits"] == 1
+        assert fitting(room, drawing, fits, BUDGET)["fits"] == 9
