@@ -464,6 +464,7 @@ CASES = {
     "GET /treeclaim/providers": bulk,
     "POST /treeclaim/providers": plain("/treeclaim/providers", body=batch),
     "GET /treeclaim/allocations": plain("/treeclaim/allocations", "limit=10000"),
+    "GET /treeclaim/holds": plain("/treeclaim/holds", "limit=10000"),
     "GET /treeclaim/totals": totals,
     "GET /treeclaim/changes": plain("/treeclaim/changes"),
     "GET /treeclaim/audit": plain("/treeclaim/audit", "limit=1000"),

@@ -20,6 +20,7 @@ VALUES = {
     Grammar.TREE: NOBODY,
     Grammar.TREES: NOBODY,
     Grammar.TREES_OR_NOT: NOBODY,
+    Grammar.UUIDS: NOBODY,
     Grammar.CLASSES: "VCPU",
     Grammar.SUFFIXES: "1",
     Grammar.SUFFIXES_OR_NOT: "1",
@@ -72,7 +73,7 @@ def test_a_parameter_is_taken_from_the_version_on_that_brought_it(service, param
 
 @EACH
 def test_a_parameter_that_comes_twice_is_refused_where_it_says_so(service, parameter):
-    answer = service.get(url_of(parameter, times=2), headers=header(39, 1))
+    answer = service.get(url_of(parameter, times=2), headers=header(39, max(ExtensionFeature)))
     is_refused = parameter.repeated is Repeated.REFUSED
     assert answer.status_code == (400 if is_refused else 200), answer.text
     if is_refused:

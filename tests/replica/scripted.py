@@ -9,6 +9,7 @@ from pathlib import Path
 import psutil
 
 from treeclaim.replica import Asked
+from treeclaim.replica.holds import NO_HOLDS
 
 _OTHERS = set()
 """Children that ran before a test began: servers that tests share."""
@@ -49,6 +50,7 @@ class Scripted:
 
     is_repeatable = False
     candidates = 0
+    holds = NO_HOLDS
 
     def __init__(self, script, key=None, *, is_hard=True):
         self.script = script

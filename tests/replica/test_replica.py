@@ -22,6 +22,7 @@ from treeclaim.replica import Replica, kept
 from treeclaim.replica import replica as replica_module
 from treeclaim.replica.children import child
 from treeclaim.replica.following import Follower
+from treeclaim.replica.holds import NO_HOLDS
 from treeclaim.replica.kept import KeptAnswer, KeptAnswers
 from treeclaim.replica.questions import key_of
 from treeclaim.store.operations.providers import inventories, providers
@@ -51,6 +52,7 @@ class Counted:
         self.key = inner.key
         self.is_repeatable = inner.is_repeatable
         self.is_hard = False
+        self.holds = inner.holds
 
     def begin(self, forest, budget):
         self.begun += 1
@@ -188,6 +190,7 @@ class Held:
     key = None
     is_repeatable = False
     is_hard = False
+    holds = NO_HOLDS
     candidates = 0
 
     def begin(self, forest, budget):

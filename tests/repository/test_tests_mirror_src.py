@@ -33,6 +33,7 @@ ELSEWHERE = {
     "api/resources/extension/audit": "api/resources/extension/test_audit.py",
     "api/resources/extension/changes": "api/resources/extension/test_watching.py",
     "api/resources/extension/holders": "api/resources/extension/test_holders.py",
+    "api/resources/extension/holds": "api/resources/extension/test_seeing_holds.py",
     "api/resources/extension/totals": "api/resources/extension/test_totals.py",
     "api/resources/inventories": "conformance/gabbits/inventories.yaml",
     "api/resources/reshaper": "conformance/gabbits/reshaper.yaml",

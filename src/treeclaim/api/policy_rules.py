@@ -81,11 +81,39 @@ def list_rules() -> list[oslo_policy.RuleDefault]:
         )
         for name, found in operations.items()
     ]
-    return _base_rules() + documented
+    of_members = [
+        oslo_policy.DocumentedRuleDefault(
+            name=name,
+            check_str="rule:placement:allocations:manage",
+            description=description,
+            operations=[{"method": method, "path": path} for method, path in where],
+            scope_types=["project"],
+        )
+        for name, (description, where) in _OF_MEMBERS.items()
+    ]
+    return _base_rules() + documented + of_members
+
+
+_OF_MEMBERS = {
+    "treeclaim:holds:draw": (
+        "Ask for, or draw from, what holds have: from_holds of a question or a write.",
+        (
+            ("GET", "/allocation_candidates"),
+            ("GET", "/allocation_candidates/explain"),
+            ("POST", "/treeclaim/candidates"),
+            ("POST", "/treeclaim/capacity"),
+            ("POST", "/treeclaim/placements"),
+            ("PUT", "/allocations/{consumer_uuid}"),
+            ("POST", "/allocations"),
+        ),
+    ),
+}
+"""Rules beside that of the operation, which a parameter or a member needs."""
 
 
 _DEFAULTS = {
     "treeclaim:placements:create": "rule:placement:allocations:manage",
+    "treeclaim:holds:list": "rule:placement:allocations:list",
     "placement:usages": ADMIN_OR_READER_OR_SERVICE,
     "placement:reshaper:reshape": SERVICE,
     "treeclaim:audit:list": ADMIN,

@@ -2,7 +2,8 @@
 """The parameters of a query for allocation candidates, each declared once.
 
 Schemas, the API description, the client's queries, flavors, the command line and the pages follow
-from this table (contract page 90, section 1; page 97, section 2; page 98, section 2). What a
+from this table (contract page 90, section 1; page 97, section 2; page 98, section 2; page 100,
+section 2). What a
 parameter *means* is where it is read: `treeclaim.api.resources.candidates`.
 """
 
@@ -35,6 +36,8 @@ class Grammar(Enum):
     """`UUID` or `in:UUID,…`, of providers."""
     TREES_OR_NOT = auto()
     """The same after an optional `!`."""
+    UUIDS = auto()
+    """`UUID,…`, of anything but providers."""
     CLASSES = auto()
     """`CLASS,…`."""
     SUFFIXES = auto()
@@ -240,6 +243,13 @@ QUERY_PARAMETERS = (
         _ORDER,
         Grammar.TREES_OR_NOT,
         "uuid of a host to use; ! to leave out",
+        repeated=Repeated.REFUSED,
+    ),
+    QueryParameter(
+        "from_holds",
+        ExtensionFeature.HOLDS,
+        Grammar.UUIDS,
+        "holds whose room counts as free",
         repeated=Repeated.REFUSED,
     ),
 )

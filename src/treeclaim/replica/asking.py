@@ -10,6 +10,7 @@ from treeclaim.forest.bounds.budget import Budget
 from treeclaim.forest.table.forest import Forest
 from treeclaim.model.deadlines import has_passed
 from treeclaim.model.errors import ClientGoneError, OverloadedError, SearchGivenUpError
+from treeclaim.replica.holds import HeldAsked
 
 LONGEST_WAIT = 30.0
 """Seconds that anybody waits for a turn where the operator set no limit to searches: as long as
@@ -121,6 +122,11 @@ class Question(Protocol):
     @property
     def is_hard(self) -> bool:
         """Tell whether to skip the attempt in the worker itself."""
+        ...
+
+    @property
+    def holds(self) -> HeldAsked:
+        """Return what it asks about holds, which it finds as `Forest.held`."""
         ...
 
     def begin(self, forest: Forest, budget: Budget) -> Drawn:

@@ -28,6 +28,7 @@ from treeclaim.model.errors import (
 )
 from treeclaim.model.extension.placing import Placement, PlacingRequest, claim_of
 from treeclaim.replica.asking import DEFAULT_MEMORY
+from treeclaim.replica.holds import HeldAsked
 from treeclaim.replica.kept import LongQuestions
 from treeclaim.replica.lanes.fast import FIRST_PATIENCE
 from treeclaim.replica.questions import are_hard
@@ -146,10 +147,12 @@ class Batches:
     def _found(self, waiting: deque[_Wanted]) -> list[tuple[_Wanted, ConsumerClaim]]:
         """Take those from a queue for whom there is time now; return claims of who found a place."""
         found: list[tuple[_Wanted, ConsumerClaim]] = []
-        with self._replica.current() as forest:
-            series = self._series
+        named = frozenset[str]().union(*(call.request.from_holds for call in waiting))
+        with self._replica.current(HeldAsked(named)) as current:
+            series, forest = self._series, self._replica.forest
             if series is None or not series.may_follow(forest):
                 series = Series(forest, DEFAULT_MEMORY)
+            series.begin(current.held)
             # What is given up in the middle is in no state to be kept.
             self._series = None
             begin = monotonic()

@@ -21,6 +21,7 @@ from treeclaim.model.errors import (
 )
 from treeclaim.model.extension.placing import Holder, Placement, Placing
 from treeclaim.model.request import BodyForm, CandidateRequest, SearchOptions
+from treeclaim.replica.holds import HeldAsked
 from treeclaim.replica.questions import OnePiece, are_hard
 
 _FORM = BodyForm()
@@ -64,7 +65,12 @@ class AlternativesQuestion:
     @property
     def is_repeatable(self) -> bool:
         """Tell whether the answer is the same as long as nothing changes."""
-        return not self.options.randomize
+        return not self.options.randomize and not self.holds
+
+    @property
+    def holds(self) -> HeldAsked:
+        """Return what it asks about holds."""
+        return HeldAsked.of(self.requests.values())
 
     @property
     def is_hard(self) -> bool:
@@ -118,11 +124,13 @@ class PlacingQuestion:
         placing: The call.
         holders: Who holds something already.
         fixed: Placements that are to stay as they are.
+        shows_held: Whether an explanation tells what holds have.
     """
 
     placing: Placing
     holders: Mapping[str, Holder]
     fixed: Sequence[Placement]
+    shows_held: bool = False
 
     @property
     def key(self) -> None:
@@ -133,6 +141,12 @@ class PlacingQuestion:
     def is_repeatable(self) -> bool:
         """Say that the answer is not kept."""
         return False
+
+    @property
+    def holds(self) -> HeldAsked:
+        """Return what it asks about holds."""
+        named = frozenset[str]().union(*(one.from_holds for one in self.placing.requests))
+        return HeldAsked(named, everywhere=self.shows_held and self.placing.explain)
 
     @property
     def is_hard(self) -> bool:
@@ -181,7 +195,12 @@ class CapacityQuestion:
     @property
     def is_repeatable(self) -> bool:
         """Tell whether the answer is the same as long as nothing changes."""
-        return True
+        return not self.holds
+
+    @property
+    def holds(self) -> HeldAsked:
+        """Return what it asks about holds."""
+        return HeldAsked.of(self.requests.values())
 
     @property
     def is_hard(self) -> bool:

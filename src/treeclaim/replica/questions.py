@@ -15,6 +15,7 @@ from treeclaim.forest.table.forest import Forest
 from treeclaim.model.errors import ProviderNotFoundError
 from treeclaim.model.microversions import Version
 from treeclaim.model.request import BodyForm, CandidateRequest, SearchOptions
+from treeclaim.replica.holds import HeldAsked
 
 _FEW_GROUPS = 32
 """Request groups up to which a search is tried in the worker itself. Flavors with devices have a
@@ -90,7 +91,12 @@ class CandidateQuestion:
     @property
     def is_repeatable(self) -> bool:
         """Tell whether the answer is the same as long as nothing changes."""
-        return not self.options.randomize
+        return not self.options.randomize and not self.holds
+
+    @property
+    def holds(self) -> HeldAsked:
+        """Return what it asks about holds. They change without a change of the Forest."""
+        return HeldAsked.of((self.request,))
 
     @property
     def is_hard(self) -> bool:
@@ -110,16 +116,23 @@ class ExplainQuestion:
         request: What is to be explained.
         focus: Which trees one by one.
         key: See `key_of`; None to remember nothing of it.
+        shows_held: Whether it tells what holds have.
     """
 
     request: CandidateRequest
     focus: Focus
     key: bytes | None = None
+    shows_held: bool = False
 
     @property
     def is_repeatable(self) -> bool:
         """Tell whether the answer is the same as long as nothing changes."""
-        return True
+        return not self.holds
+
+    @property
+    def holds(self) -> HeldAsked:
+        """Return what it asks about holds."""
+        return HeldAsked.of((self.request,), everywhere=self.shows_held)
 
     @property
     def is_hard(self) -> bool:

@@ -10,6 +10,7 @@ from treeclaim import allocator, metrics
 from treeclaim.forest.bounds.budget import Budget
 from treeclaim.forest.listing.texts import ListingTexts
 from treeclaim.forest.table.forest import Forest
+from treeclaim.forest.table.held import Held
 from treeclaim.gate import Gate
 from treeclaim.model.changes import Cursor
 from treeclaim.model.errors import OverloadedError, SearchGivenUpError, SearchTooLargeError
@@ -17,6 +18,7 @@ from treeclaim.replica.asking import LONGEST_WAIT, Asked, Question
 from treeclaim.replica.children.child import WHOLE_ANSWER
 from treeclaim.replica.children.parent import Child
 from treeclaim.replica.following import Follower, Picture
+from treeclaim.replica.holds import NO_HOLDS, HeldAsked
 from treeclaim.replica.kept import KeptAnswer, KeptAnswers, LongQuestions, Piece
 from treeclaim.replica.lanes.fast import (
     FIRST_PATIENCE,
@@ -72,10 +74,13 @@ class Replica:
         self._long = LongQuestions()
 
     @contextmanager
-    def current(self) -> Iterator[Forest]:
+    def current(self, holds: HeldAsked = NO_HOLDS) -> Iterator[Forest]:
         """Give the Forest with everything committed so far, for short work.
 
         Copy out what outlives the block.
+
+        Args:
+            holds: What is wanted of holds.
 
         Raises:
             StoreUnavailableError: if the database does not answer.
@@ -84,7 +89,27 @@ class Replica:
         began = monotonic()
         with self.turn.held(LONGEST_WAIT, what=_WHAT):
             self._follower.catch_up(began)
-            yield self._follower.forest
+            yield self._with_holds(holds)
+
+    def _with_holds(self, holds: HeldAsked) -> Forest:
+        """Return the Forest, with what holds have at its moment if that is asked for.
+
+        Who asks has the turn already, and only then waits for a connection.
+        """
+        if not holds:
+            return self._follower.forest
+
+        def read(transaction: ReadTransaction) -> Held:
+            self._follower.catch_up_within(transaction)
+            return holds.read(transaction)
+
+        held = self._store.read(read)
+        return self._follower.forest.holding(held)
+
+    @property
+    def forest(self) -> Forest:
+        """Return the Forest itself, the same until all is loaded anew, within a block of `current`."""
+        return self._follower.forest
 
     @property
     def cursor(self) -> Cursor:
@@ -175,14 +200,15 @@ class Replica:
         return list(found.pieces)
 
     @contextmanager
-    def _turn_of(self, asked: Asked) -> Iterator[None]:
+    def _turn_of(self, asked: Asked, holds: HeldAsked) -> Iterator[Forest]:
         began = monotonic()
         if not self.turn.acquire(asked.wait, asked.is_gone):
             raise asked.refused(_WHAT)
         try:
             with metrics.phase("feed"):
                 self._follower.catch_up(began)
-            yield
+                forest = self._with_holds(holds)
+            yield forest
         finally:
             self.turn.release()
 
@@ -220,14 +246,14 @@ class Replica:
     def _attempt(
         self, question: Question, asked: Asked, patience: Callable[[Asked], Callable[[], None]]
     ) -> KeptAnswer | None:
-        with self._turn_of(asked):
+        with self._turn_of(asked, question.holds) as forest:
             version = self._follower.version
             known = self._answers.find(version, question.key)
             if known is not None:
                 return known
             budget = asked.budget(patience(asked))
             try:
-                found = self._worked_out(question, budget)
+                found = self._worked_out(question, forest, budget)
             except OutOfPatienceError:
                 return None
             if question.is_repeatable:
@@ -244,9 +270,9 @@ class Replica:
             self._is_settled = True
             allocator.give_back()
 
-    def _worked_out(self, question: Question, budget: Budget) -> KeptAnswer:
+    def _worked_out(self, question: Question, forest: Forest, budget: Budget) -> KeptAnswer:
         with metrics.phase("filter"):
-            drawn = question.begin(self._follower.forest, budget)
+            drawn = question.begin(forest, budget)
         parts: list[bytes | memoryview] = []
         size = 0
         with metrics.phase("answer"):
@@ -285,16 +311,16 @@ class Replica:
 
     def _started(self, question: Question, asked: Asked) -> tuple[int, Child | KeptAnswer]:
         """Start a child at the present version of the Forest, unless the answer is known."""
-        with self._turn_of(asked):
+        with self._turn_of(asked, question.holds) as forest:
             version = self._follower.version
             known = self._answers.find(version, question.key)
             if known is not None:
                 return version, known
             try:
-                return version, Child(question, self._follower.forest, asked)
+                return version, Child(question, forest, asked)
             except OSError:
                 budget = asked.budget(Slices(self.turn, self._follower, asked).check)
-                return version, written(question.begin(self._follower.forest, budget))
+                return version, written(question.begin(forest, budget))
 
 
 class _Held:

@@ -8,8 +8,8 @@ as ten thousand parts take to be written, and nobody needs to wait for that.
 How sums are made, and where they end: `table/sums.py`.
 """
 
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -45,6 +45,17 @@ class ClassTotals:
     free: int
     largest_free: int
     providers: int
+
+
+@dataclass(frozen=True, slots=True)
+class HeldTotals(ClassTotals):
+    """The same with what holds have (contract page 100, section 5).
+
+    Attributes:
+        held: Units, summed up; part of `used`.
+    """
+
+    held: int
 
 
 Totals = dict[str, ClassTotals]
@@ -87,6 +98,7 @@ class Stock:
         name: Of the class.
         has: Which of the rows that pass have one.
         total, reserved, capacity, used, free: Of those that have.
+        held: What holds have of these; None where it is not asked for.
     """
 
     name: str
@@ -96,6 +108,7 @@ class Stock:
     capacity: Units
     used: Units
     free: Units
+    held: Units | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,6 +194,7 @@ def totals_of_aggregates(
 
 def _stocks(forest: Forest, rows: Rows, classes: Iterable[str] | None) -> list[Stock]:
     wanted = None if classes is None else set(classes)
+    held = _held_by_class(forest)
     found = []
     for name, entry in forest.catalogue.resource_classes.items():
         columns = forest.classes.get(entry.id)
@@ -201,9 +215,34 @@ def _stocks(forest: Forest, rows: Rows, classes: Iterable[str] | None) -> list[S
                 np.maximum(free + used, 0),
                 used,
                 np.maximum(free, 0),
+                None if held is None else _of_rows(held.get(name, {}), rows[has]),
             )
         )
     return found
+
+
+def _held_by_class(forest: Forest) -> dict[str, dict[int, int]] | None:
+    """Return what holds have, by class and row; None where it is not asked for."""
+    if forest.held.everywhere is None:
+        return None
+    found: dict[str, dict[int, int]] = {}
+    for uuid, amounts in forest.held.everywhere.items():
+        row = forest.row_of(uuid)
+        if row is not None:
+            for name, amount in amounts.items():
+                found.setdefault(name, {})[row] = amount
+    return found
+
+
+def _of_rows(held: Mapping[int, int], rows: Rows) -> Units:
+    """Return what holds have of some rows, ascending."""
+    units = np.zeros(len(rows), dtype=np.int64)
+    some = np.array(sorted(held), dtype=np.int64)
+    at = rows.searchsorted(some)
+    at[at == len(rows)] = 0
+    there = rows[at] == some if len(rows) else np.zeros(len(some), dtype=np.bool_)
+    units[at[there]] = [held[row] for row in some[there].tolist()]
+    return units
 
 
 def _sums(
@@ -241,4 +280,8 @@ def _of_class(stock: Stock, pairs: Pairs, count: int) -> list[tuple[int, ClassTo
         counts.tolist(),
         strict=True,
     )
-    return [(at, ClassTotals(*row)) for at, row in enumerate(totals) if row[-1]]
+    found = [(at, ClassTotals(*row)) for at, row in enumerate(totals) if row[-1]]
+    if stock.held is None:
+        return found
+    held = summed(stock.held)
+    return [(at, HeldTotals(**asdict(of_part), held=held[at])) for at, of_part in found]

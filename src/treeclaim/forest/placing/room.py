@@ -136,7 +136,7 @@ class Room:
         order = self.everybody.forest.order
         drawn: list[list[tuple[str, int]]] = []
         for position, name, amount in gifts:
-            parts = []
+            parts: list[tuple[str, int]] = []
             for hold in holds:
                 left = self._left_of(hold)
                 place = (self.everybody.forest.uuid_of(int(order.row[position])), name)

@@ -12,7 +12,6 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from treeclaim.forest.bounds.budget import Budget
-from treeclaim.forest.bounds.cache import ByteCache
 from treeclaim.model.request import CandidateRequest
 
 if TYPE_CHECKING:
@@ -20,9 +19,6 @@ if TYPE_CHECKING:
 
 Holdings = Mapping[str, Mapping[str, int]]
 """Amounts by provider uuid and resource class."""
-
-_COUNTS_BYTES = 1_000_000
-"""Of a copy, what is counted is asked for once or twice."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,8 +69,6 @@ def with_free(forest: "Forest", parts: Iterable[Holdings], budget: Budget) -> "F
     forest.prepare()
     other = copy.copy(forest)
     other.classes = dict(forest.classes)
-    # Counts are kept by request, and follow the logs of columns; copies have none.
-    other.counts = ByteCache(_COUNTS_BYTES)
     for part in parts:
         for uuid, amounts in part.items():
             budget.check()

@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Holds: consumers that keep resources for claims to come (contract page 100)."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
+from typing import Any
 
 HOLD_TYPE = "TREECLAIM_HOLD"
 """Consumer type of holds."""
@@ -17,8 +19,23 @@ LONGEST_NOTE = 255
 MOST_SOURCES = 64
 """Holds that one consumer of a write, or one query, may draw from."""
 
+_TIME = re.compile(
+    r"[0-9]{4}-[0-9]{2}-[0-9]{2}[Tt][0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]{1,9})?"
+    r"([Zz]|[+-][0-9]{2}:[0-9]{2})"
+)
+
 Amounts = Mapping[str, Mapping[str, int]]
 """Amounts by provider uuid and resource class."""
+
+
+def utc_of(text: str) -> datetime | None:
+    """Return a time as RFC 3339 has it, as naive UTC; None if it is none."""
+    if _TIME.fullmatch(text) is None:
+        return None
+    try:
+        return datetime.fromisoformat(text.upper()).astimezone(UTC).replace(tzinfo=None)
+    except (ValueError, OverflowError):
+        return None
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,3 +68,14 @@ class StoredHold:
     project_id: str
     terms: HoldTerms
     drawn: Amounts
+
+    def shown(self) -> dict[str, Any]:
+        """Return the member `hold` by which clients see it."""
+        until = self.terms.until
+        return {
+            "until": None if until is None else f"{until.isoformat(timespec='seconds')}Z",
+            "returns": self.terms.returns,
+            "projects": list(self.terms.projects),
+            "note": self.terms.note,
+            "drawn": self.drawn,
+        }

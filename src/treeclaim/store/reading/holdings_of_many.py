@@ -159,7 +159,7 @@ def of_consumers(transaction: ReadTransaction, wanted: ConsumerFilter) -> Consum
     owners = found[: wanted.limit]
     # Some collations find other spellings too.
     owners_by_uuid = {row.uuid: row for row in owners if _is_exact(row, wanted)}
-    held = _held_by(transaction, list(owners_by_uuid))
+    held = shares_of(transaction, list(owners_by_uuid))
     return ConsumerPage(
         [_shown(row, held[uuid]) for uuid, row in owners_by_uuid.items() if uuid in held],
         owners[-1].uuid if len(found) > wanted.limit else None,
@@ -197,13 +197,7 @@ def _records(wanted: RecordFilter) -> sa.Select[Any]:
     """Return the consumers of the records that pass, one for each record."""
     provider = allocations.c.resource_provider_id
     statement = sa.select(allocations.c.consumer_id)
-    if wanted.providers:
-        statement = statement.where(provider.in_(_providers(wanted.providers)))
-    if wanted.in_tree:
-        root = sa.func.coalesce(resource_providers.c.root_provider_id, resource_providers.c.id)
-        roots = sa.select(root).where(resource_providers.c.uuid.in_(wanted.in_tree))
-        of_trees = sa.select(resource_providers.c.id).where(root.in_(roots.scalar_subquery()))
-        statement = statement.where(provider.in_(of_trees))
+    statement = statement.where(*at_providers(provider, wanted.providers, wanted.in_tree))
     for aggregates in wanted.member_of:
         statement = statement.where(provider.in_(_members(aggregates)))
     if wanted.forbidden_aggregates:
@@ -214,8 +208,20 @@ def _records(wanted: RecordFilter) -> sa.Select[Any]:
     return statement
 
 
-def _providers(uuids: Sequence[str]) -> sa.Select[Any]:
-    return sa.select(resource_providers.c.id).where(resource_providers.c.uuid.in_(uuids))
+def at_providers(
+    provider: sa.Column[int], providers: Sequence[str], in_tree: Sequence[str]
+) -> list[sa.ColumnElement[bool]]:
+    """Return the conditions on the provider of a record; see `RecordFilter`."""
+    conditions: list[sa.ColumnElement[bool]] = []
+    if providers:
+        named = sa.select(resource_providers.c.id).where(resource_providers.c.uuid.in_(providers))
+        conditions.append(provider.in_(named))
+    if in_tree:
+        root = sa.func.coalesce(resource_providers.c.root_provider_id, resource_providers.c.id)
+        roots = sa.select(root).where(resource_providers.c.uuid.in_(in_tree))
+        of_trees = sa.select(resource_providers.c.id).where(root.in_(roots.scalar_subquery()))
+        conditions.append(provider.in_(of_trees))
+    return conditions
 
 
 def _members(aggregates: frozenset[str]) -> sa.Select[Any]:
@@ -237,9 +243,10 @@ def _is_exact(row: Any, wanted: ConsumerFilter) -> bool:
     )
 
 
-def _held_by(
+def shares_of(
     transaction: ReadTransaction, consumer_uuids: Sequence[str]
 ) -> Mapping[str, dict[str, dict[str, Any]]]:
+    """Return what some consumers hold, as clients see it; those that hold nothing are left out."""
     found: dict[str, dict[str, dict[str, Any]]] = defaultdict(dict)
     for uuids in chunks(consumer_uuids):
         for consumer, provider, generation, name, used in transaction.rows(HELD, uuids=uuids):

@@ -16,12 +16,13 @@ from treeclaim.api.protocol.timestamps import now
 from treeclaim.api.resources.candidates.handlers import (
     asked_by,
     refusing_unknown_names,
+    require_may_draw,
 )
 from treeclaim.api.resources.candidates.parameters import candidate_request
 from treeclaim.api.resources.candidates.schemas import EXPLAIN_QUERY
 from treeclaim.forest.explain.explain import Focus
 from treeclaim.model.errors import ProviderNotFoundError
-from treeclaim.model.microversions import Version
+from treeclaim.model.microversions import ExtensionFeature, Version
 from treeclaim.model.request import CandidateRequest
 from treeclaim.replica import ExplainQuestion
 from treeclaim.replica.questions import key_of
@@ -37,12 +38,13 @@ def explain_candidates(call: Call) -> Reply:
     """Tell why a request for candidates finds what it finds."""
     most_groups = call.services.limits.request_groups
     request, focus = _asked(call.request.query_string, call.version, most_groups)
+    require_may_draw(call, request)
     key = key_of("explain", call.version, call.request.query_string)
+    shows_held = call.version.brings(ExtensionFeature.HOLDS)
+    question = ExplainQuestion(request, focus, key, shows_held=shows_held)
     try:
         with refusing_unknown_names():
-            body = call.services.replica.answer(
-                ExplainQuestion(request, focus, key), asked_by(call)
-            )
+            body = call.services.replica.answer(question, asked_by(call))
     except ProviderNotFoundError as error:
         raise bad_request(
             f"Invalid query string parameters: 'tree' {quoted(error.uuid)} is unknown."

@@ -11,7 +11,9 @@ from treeclaim.api.protocol.errors import ApiError, bad_request
 from treeclaim.api.protocol.request import parameters
 from treeclaim.api.protocol.texts import quoted
 from treeclaim.api.resources.candidates import order_parameters as ordering
+from treeclaim.model.extension.holds import MOST_SOURCES
 from treeclaim.model.microversions import Version
+from treeclaim.model.names import normalised_uuid
 from treeclaim.model.request import ProviderConditions, SplitPolicy, SubtreeList
 
 Values = Mapping[str, list[str]]
@@ -108,6 +110,22 @@ def can_split(values: Values, resources: Collection[str]) -> frozenset[str]:
 def split_policy(values: Values) -> SplitPolicy:
     """Read `split_policy`; its value was checked before."""
     return SplitPolicy(values.get("split_policy", [SplitPolicy.PACK])[0])
+
+
+def from_holds(values: Values) -> tuple[str, ...]:
+    """Read `from_holds` (contract page 100, section 2): uuids of holds, each once."""
+    if "from_holds" not in values:
+        return ()
+    given = [uuid.strip() for uuid in values["from_holds"][0].split(",")]
+    found = [normalised_uuid(uuid) for uuid in given]
+    for uuid, known in zip(given, found, strict=True):
+        if known is None:
+            raise _bad("from_holds", f"expected uuid,uuid. Got: {quoted(uuid)}")
+    if len(given) > MOST_SOURCES:
+        raise _bad("from_holds", f"more than {MOST_SOURCES} holds are named.")
+    if len(set(found)) < len(found):
+        raise _bad("from_holds", "a hold is named twice.")
+    return tuple(uuid for uuid in found if uuid is not None)
 
 
 def _bad(name: str, problem: str) -> ApiError:

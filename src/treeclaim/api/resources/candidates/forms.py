@@ -21,6 +21,7 @@ _FORMS: dict[Grammar, Schema] = {
     Grammar.TREE: ANY_UUID,
     Grammar.TREES: text(f"({UUID}|in:{listed(UUID)})"),
     Grammar.TREES_OR_NOT: MEMBER_OF,
+    Grammar.UUIDS: text(listed(UUID)),
     Grammar.CLASSES: text(listed(_CLASS)),
     Grammar.SUFFIXES: text(listed(_SUFFIX)),
     Grammar.SUFFIXES_OR_NOT: text(listed(f"!?{_SUFFIX}")),

@@ -22,6 +22,9 @@ _REMEMBERED, _LONGEST_REMEMBERED = 256, 8_192
 """Questions kept in the form in which the search wants them, and characters of each: 2 MiB, and ten
 times that for what is read from them."""
 
+DRAW_RULE = "treeclaim:holds:draw"
+"""Policy rule of whatever names holds to draw from."""
+
 _FORMS = 128
 """Forms of answers that are kept: one for each microversion, with each version of the extension."""
 
@@ -30,6 +33,7 @@ def list_candidates(call: Call) -> Reply:
     """Answer which combinations of providers satisfy a request."""
     most_groups = call.services.limits.request_groups
     request = request_of(call.request.query_string, call.version, most_groups)
+    require_may_draw(call, request)
     form = _form(call.version)
     services = call.services
     key = key_of("candidates", call.version, call.request.query_string)
@@ -37,6 +41,16 @@ def list_candidates(call: Call) -> Reply:
     with refusing_unknown_names():
         body = services.replica.answer(question, asked_by(call))
     return Reply(body=body, modified_at=now(), is_ready_made=True)
+
+
+def require_may_draw(call: Call, *requests: CandidateRequest) -> None:
+    """Check the rule that questions need which count what holds have as free (page 100).
+
+    Raises:
+        ApiError: 403.
+    """
+    if any(request.from_holds for request in requests):
+        call.require_allowed(DRAW_RULE)
 
 
 def asked_by(call: Call) -> Asked:

@@ -97,6 +97,7 @@ def candidate_request(
             [preference for group in groups.values() for preference in group.preferred],
             limit,
         ),
+        from_holds=extension.from_holds(values),
     )
 
 

@@ -5,7 +5,7 @@ import time
 
 from treeclaim.api.protocol.operations import Call, Reply
 from treeclaim.api.protocol.timestamps import now
-from treeclaim.api.resources.candidates.handlers import asked_by
+from treeclaim.api.resources.candidates.handlers import asked_by, require_may_draw
 from treeclaim.api.resources.placing.placements import placed_by
 from treeclaim.api.resources.placing.reading import (
     Queries,
@@ -33,6 +33,7 @@ def find_alternatives(call: Call) -> Reply:
             f"alternatives[{number}]": queries.at(f"alternatives[{number}]", query)
             for number, query in enumerate(given)
         }
+        require_may_draw(call, *requests.values())
         key = key_of("alternatives", call.version, *given)
         question = AlternativesQuestion(requests, call.services.search, key)
         body = call.services.replica.answer(question, asked)
@@ -64,5 +65,6 @@ def count_fitting(call: Call) -> Reply:
         requests = {
             name: queries.at(f"requests.{name}", query) for name, query in body["requests"].items()
         }
+        require_may_draw(call, *requests.values())
         answer = call.services.replica.answer(CapacityQuestion(requests, fitting), asked)
         return Reply(body=answer, is_ready_made=True)

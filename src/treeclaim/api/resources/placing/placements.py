@@ -18,6 +18,7 @@ from treeclaim.model.extension.placing import (
     PlacingRequest,
     claim_of,
 )
+from treeclaim.model.microversions import ExtensionFeature
 from treeclaim.model.request import CandidateRequest
 from treeclaim.replica import Asked
 from treeclaim.replica.placing_questions import PlacingQuestion
@@ -86,7 +87,8 @@ def _found(
     asked: Asked,
 ) -> Outcome:
     fixed = [placement for placement in fixed if placement.consumer not in holders]
-    question = PlacingQuestion(placing, holders, fixed)
+    shows_held = call.version.brings(ExtensionFeature.HOLDS)
+    question = PlacingQuestion(placing, holders, fixed, shows_held=shows_held)
     return Outcome.read(b"".join(call.services.replica.answer(question, asked)))
 
 

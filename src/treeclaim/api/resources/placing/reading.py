@@ -79,6 +79,22 @@ class Queries:
         self._known[query] = request
         return request
 
+    def without_holds(self, where: str, query: str) -> CandidateRequest:
+        """Read a query of a call that names holds beside its queries, if any.
+
+        Raises:
+            ApiError: 400.
+            SearchGivenUpError, ClientGoneError: as `at` does.
+        """
+        request = self.at(where, query)
+        if request.from_holds:
+            raise bad_request(
+                f"{where}: Invalid query string parameters: 'from_holds' is a member of the "
+                "request, beside 'alternatives'.",
+                BAD_VALUE,
+            )
+        return request
+
 
 def _require_few_groups(count: int) -> None:
     if count > _MOST_GROUPS:
@@ -142,7 +158,7 @@ def _require_few(
 def _request(queries: Queries, number: int, given: Mapping[str, Any]) -> PlacingRequest:
     return PlacingRequest(
         alternatives=tuple(
-            queries.at(f"requests[{number}].alternatives[{at}]", query)
+            queries.without_holds(f"requests[{number}].alternatives[{at}]", query)
             for at, query in enumerate(given["alternatives"])
         ),
         consumers=_uuids(given["consumers"]),

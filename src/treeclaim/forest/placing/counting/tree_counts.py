@@ -94,12 +94,15 @@ def remembered(forest: Forest, request: CandidateRequest, count: Count) -> TreeC
     """Return the counts of a request as things are now; not to be changed.
 
     Args:
-        forest: Where to count; no copy with amounts of its own.
+        forest: Where to count. If it has amounts of its own of some class, nothing is kept, and what
+            is kept does not count.
         request: What the consumers want.
         count: Counts for this request.
     """
-    kept = forest.counts.find(request)
     marks = _marks(forest, request)
+    if any(mark.columns.written is None for mark in marks):
+        return count(forest)
+    kept = forest.counts.find(request)
     counts = _followed(forest, kept, count) if isinstance(kept, _Kept) else None
     if counts is None:
         counts = count(forest)

@@ -23,4 +23,5 @@ export const PARAMETERS = Object.freeze({
   split_policy: {"ofGroup": false, "again": false, "flavorItems": null, "help": "how an amount is divided over providers", "choices": ["pack", "even"]},
   order_by: {"ofGroup": false, "again": false, "flavorItems": null, "help": "pack, spread, preferred, near:_A:_B, shuffle:SEED …"},
   root_in_tree: {"ofGroup": false, "again": false, "flavorItems": null, "help": "uuid of a host to use; ! to leave out"},
+  from_holds: {"ofGroup": false, "again": false, "flavorItems": null, "help": "holds whose room counts as free"},
 });

@@ -14,7 +14,10 @@ from treeclaim.api.protocol.request.schemas import (
 )
 from treeclaim.forest.listing.totals import ClassTotals
 
-SUMS = mapping(".*", record({field.name: INTEGER for field in fields(ClassTotals)}))
+SUMS = mapping(
+    ".*",
+    record({field.name: INTEGER for field in fields(ClassTotals)}, {"held": INTEGER}),
+)
 
 TOTALS = Answer(
     body=record(

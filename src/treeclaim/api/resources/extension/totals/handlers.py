@@ -16,7 +16,9 @@ from treeclaim.forest.listing.selection import meeting
 from treeclaim.forest.listing.totals import Summable, summable
 from treeclaim.forest.table.forest import Forest
 from treeclaim.model.extension import cursor_text
+from treeclaim.model.microversions import ExtensionFeature
 from treeclaim.model.request import ProviderConditions
+from treeclaim.replica.holds import HeldAsked
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +45,8 @@ def show_totals(call: Call) -> Reply:
     pairs = call.query()
     query = require_query(schemas.QUERY.at(call.version), pairs)
     asked = _asked(call, pairs, query)
-    with call.services.replica.current() as forest, filters.classes_named_by("resource_class"):
+    held = HeldAsked(everywhere=call.version.brings(ExtensionFeature.HOLDS))
+    with call.services.replica.current(held) as forest, filters.classes_named_by("resource_class"):
         summable = _summable(forest, asked)
         cursor = cursor_text.written(call.services.replica.cursor)
     call.deadline.look()

@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Holds (contract page 100, section 1)."""

@@ -1,0 +1,55 @@
+# SPDX-License-Identifier: Apache-2.0
+"""GET /treeclaim/holds (contract page 100, section 1)."""
+
+from datetime import datetime
+
+from treeclaim.api.protocol.errors import bad_request
+from treeclaim.api.protocol.operations import Call, Reply
+from treeclaim.api.protocol.request.validation import require_query
+from treeclaim.api.protocol.texts import quoted
+from treeclaim.api.protocol.timestamps import now
+from treeclaim.api.resources.extension import filters, paging
+from treeclaim.api.resources.extension.holds import schemas
+from treeclaim.model.extension import cursor_text
+from treeclaim.model.extension.holds import utc_of
+from treeclaim.store.database.transactions import ReadTransaction
+from treeclaim.store.feed.unread import present_cursor
+from treeclaim.store.reading.listed_holds import HoldFilter, HoldPage, page_of_holds
+
+_KIND = "holds"
+
+
+def list_holds(call: Call) -> Reply:
+    """List a page of the holds that pass all filters, each with what it holds."""
+    pairs = call.query()
+    query = require_query(schemas.QUERY.at(call.version), pairs)
+    wanted = HoldFilter(
+        project_id=query.get("project_id"),
+        drawable_by=query.get("drawable_by"),
+        providers=filters.several(query.get("provider")),
+        in_tree=filters.several(query.get("in_tree")),
+        until_before=_time(query["until_before"]) if "until_before" in query else None,
+        after=paging.marker_of(query, _KIND),
+        limit=paging.limit_of(query),
+    )
+
+    def read(transaction: ReadTransaction) -> tuple[str, HoldPage]:
+        cursor = cursor_text.written(present_cursor(transaction))
+        return cursor, page_of_holds(transaction, wanted)
+
+    cursor, page = call.services.store.read(read)
+    return Reply(
+        body={
+            "holds": page.holds,
+            "cursor": cursor,
+            "links": paging.links(call.link(schemas.PATH), pairs, _KIND, page.next_after),
+        },
+        modified_at=now(),
+    )
+
+
+def _time(text: str) -> datetime:
+    moment = utc_of(text)
+    if moment is None:
+        raise bad_request(f"Invalid until_before: {quoted(text)} is no time as RFC 3339 has it.")
+    return moment

@@ -1,0 +1,118 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Pages of holds, each with what it holds and what is drawn from it (contract page 100, section 1)."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+import sqlalchemy as sa
+
+from treeclaim.store.database.transactions import ReadTransaction
+from treeclaim.store.reading.holdings_of_many import OWNED, at_providers, shares_of
+from treeclaim.store.reading.holds import holds_among
+from treeclaim.store.schema.tables import (
+    allocations,
+    consumers,
+    draws,
+    hold_projects,
+    holds,
+    projects,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class HoldFilter:
+    """Which holds are looked for; None, or nothing, for any.
+
+    Attributes:
+        project_id: Their own.
+        drawable_by: A project whose consumers may draw.
+        providers: Uuids, at one of which it holds or has draws.
+        in_tree: Uuids of providers; the same in the tree of one of them.
+        until_before: Before what time they end, naive UTC; those that never end do not.
+        after: Uuid behind which the page begins; empty for the first page.
+        limit: How many at most.
+    """
+
+    project_id: str | None
+    drawable_by: str | None
+    providers: Sequence[str]
+    in_tree: Sequence[str]
+    until_before: datetime | None
+    after: str
+    limit: int
+
+
+@dataclass(frozen=True, slots=True)
+class HoldPage:
+    """Some holds.
+
+    Attributes:
+        holds: As clients see them, in order of uuid.
+        next_after: Uuid behind which the next page begins; None if this is the last one.
+    """
+
+    holds: list[dict[str, Any]]
+    next_after: str | None
+
+
+def page_of_holds(transaction: ReadTransaction, wanted: HoldFilter) -> HoldPage:
+    """Return a page of the holds that pass all filters and hold, or have draws."""
+    found = transaction.rows(_narrowed(wanted).limit(wanted.limit + 1))
+    owners = found[: wanted.limit]
+    uuids = [row.uuid for row in owners]
+    # What is no hold any more, by another type, is not among them.
+    stored = holds_among(transaction, uuids)
+    shares = shares_of(transaction, uuids)
+    shown = []
+    for row in owners:
+        hold = stored.get(row.uuid)
+        if hold is None or not (shares.get(row.uuid) or hold.drawn):
+            continue
+        # Some collations find other spellings too.
+        may_draw = {hold.project_id, *hold.terms.projects}
+        if wanted.project_id not in {None, hold.project_id} or (
+            wanted.drawable_by is not None and wanted.drawable_by not in may_draw
+        ):
+            continue
+        shown.append(
+            {
+                "uuid": row.uuid,
+                "project_id": row.project,
+                "user_id": row.user,
+                "consumer_generation": row.generation,
+                "allocations": shares.get(row.uuid, {}),
+                "hold": hold.shown(),
+            }
+        )
+    return HoldPage(shown, uuids[-1] if len(found) > wanted.limit else None)
+
+
+def _narrowed(wanted: HoldFilter) -> sa.Select[Any]:
+    with_terms = sa.select(holds.c.uuid)
+    if wanted.until_before is not None:
+        with_terms = with_terms.where(holds.c.ends_at < wanted.until_before)
+    statement = OWNED.where(consumers.c.uuid.in_(with_terms))
+    somewhere = [
+        consumers.c.uuid.in_(
+            sa.select(uuid).where(*at_providers(provider, wanted.providers, wanted.in_tree))
+        )
+        for uuid, provider in (
+            (allocations.c.consumer_id, allocations.c.resource_provider_id),
+            (draws.c.hold_uuid, draws.c.provider_id),
+        )
+    ]
+    statement = statement.where(sa.or_(*somewhere))
+    if wanted.project_id is not None:
+        statement = statement.where(projects.c.external_id == wanted.project_id)
+    if wanted.drawable_by is not None:
+        named = sa.select(hold_projects.c.hold_uuid).where(
+            hold_projects.c.project == wanted.drawable_by
+        )
+        statement = statement.where(
+            sa.or_(projects.c.external_id == wanted.drawable_by, consumers.c.uuid.in_(named))
+        )
+    if wanted.after:
+        statement = statement.where(consumers.c.uuid > wanted.after)
+    return statement.order_by(consumers.c.uuid)

@@ -1,0 +1,87 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What holds have, and what is used, are read at one moment (contract page 100, section 2)."""
+
+import uuid
+from dataclasses import dataclass, field
+
+import pytest
+
+from tests.service import client_of, services_on
+from treeclaim.model.request import BodyForm, CandidateRequest, RequestGroup, SearchOptions
+from treeclaim.replica.holds import NO_HOLDS, HeldAsked
+from treeclaim.replica.questions import CandidateQuestion
+from treeclaim.store.schema.tables import holds
+
+HOST, HOLD, TAKER = (str(uuid.uuid5(uuid.UUID(int=3), name)) for name in "abc")
+
+
+@dataclass(frozen=True)
+class Interrupted(HeldAsked):
+    """Something happens after the Forest was brought to the snapshot, before holds are read in it."""
+
+    happens: list = field(default_factory=list)
+
+    def read(self, transaction):
+        while self.happens:
+            self.happens.pop()()
+        return super().read(transaction)
+
+
+@dataclass(frozen=True)
+class InterruptedQuestion(CandidateQuestion):
+    asked: HeldAsked = NO_HOLDS
+
+    @property
+    def holds(self):
+        return self.asked
+
+
+def claim(client, consumer, amount, consumer_type):
+    body = {
+        "allocations": {HOST: {"resources": {"VCPU": amount}}},
+        "project_id": "p",
+        "user_id": "u",
+        "consumer_generation": None,
+        "consumer_type": consumer_type,
+    }
+    assert client.put(f"/allocations/{consumer}", json=body).status_code == 204
+
+
+@pytest.fixture
+def service(tmp_path):
+    with services_on(tmp_path) as (services, application):
+        client = client_of(application)
+        assert client.post("/resource_providers", json={"name": "a", "uuid": HOST}).is_success
+        body = {"inventories": {"VCPU": {"total": 10}}, "resource_provider_generation": 0}
+        assert client.put(f"/resource_providers/{HOST}/inventories", json=body).is_success
+        claim(client, HOLD, 6, "TREECLAIM_HOLD")
+        terms = {"uuid": HOLD, "ends_at": None, "returns": False, "note": None}
+        services.store.write(lambda writing: writing.execute(holds.insert().values(**terms)))
+        yield services, client
+
+
+def fits(services, amount, happens=()):
+    request = CandidateRequest((RequestGroup("", {"VCPU": amount}),), from_holds=(HOLD,))
+    asked = Interrupted(frozenset({HOLD}), happens=list(happens))
+    question = InterruptedQuestion(request, SearchOptions(), BodyForm(), asked=asked)
+    return b"VCPU" in b"".join(services.replica.answer(question))
+
+
+def test_what_is_written_in_between_is_seen_of_both_or_of_none(service):
+    services, client = service
+
+    def others_take_what_the_hold_had():
+        assert client.delete(f"/allocations/{HOLD}").status_code == 204
+        claim(client, TAKER, 6, "INSTANCE")
+
+    # Of the hold before, and what is used after, 10 would be free.
+    assert not fits(services, 11, [others_take_what_the_hold_had])
+    assert fits(services, 4)
+    assert not fits(services, 5)
+
+
+def test_a_hold_seen_after_its_room_was_given_up_is_not_counted_twice(service):
+    services, client = service
+    assert fits(services, 10, [lambda: client.delete(f"/allocations/{HOLD}")])
+    assert fits(services, 10)
+    assert not fits(services, 11)
