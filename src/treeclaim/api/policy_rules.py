@@ -113,6 +113,8 @@ _OF_MEMBERS = {
 
 _DEFAULTS = {
     "treeclaim:placements:create": "rule:placement:allocations:manage",
+    "treeclaim:holds:manage": "rule:placement:allocations:manage",
+    "treeclaim:requests:update": "rule:placement:allocations:manage",
     "treeclaim:holds:list": "rule:placement:allocations:list",
     "placement:usages": ADMIN_OR_READER_OR_SERVICE,
     "placement:reshaper:reshape": SERVICE,

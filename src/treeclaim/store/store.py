@@ -4,7 +4,7 @@
 import logging
 import threading
 from collections.abc import Callable, Sequence
-from datetime import timedelta
+from datetime import datetime, timedelta
 from time import monotonic
 from typing import Concatenate, ParamSpec, TypeVar
 
@@ -279,6 +279,14 @@ class Store:
         self.outages.answered()
         return result
 
+    def now(self) -> datetime:
+        """Return the time by the database's clock, naive UTC.
+
+        Raises:
+            StoreUnavailableError: if the database does not answer.
+        """
+        return self.read(lambda transaction: transaction.now)
+
     def changes(self, cursor: Cursor | None) -> Changes | None:
         """Return the changes committed since a cursor; None if there are none.
 
@@ -315,7 +323,7 @@ class Store:
             ConcurrentChangeError, StoreUnavailableError: as `write`; rows deleted so far stay
                 deleted.
         """
-        now = self.read(lambda transaction: transaction.now)
+        now = self.now()
         before = now - keep
         deleted = 0
         for stream_id in self.read(pruning.streams_with_rows):

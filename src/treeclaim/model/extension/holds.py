@@ -4,7 +4,7 @@
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 HOLD_TYPE = "TREECLAIM_HOLD"
@@ -18,6 +18,12 @@ LONGEST_NOTE = 255
 
 MOST_SOURCES = 64
 """Holds that one consumer of a write, or one query, may draw from."""
+
+LONGEST_REQUEST = 16_384
+"""Bytes of a kept request, as JSON."""
+
+OUTLIVES = timedelta(days=1)
+"""How long a kept request outlives the record of its consumer."""
 
 _TIME = re.compile(
     r"[0-9]{4}-[0-9]{2}-[0-9]{2}[Tt][0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]{1,9})?"

@@ -4,7 +4,8 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from treeclaim.model.claim import ConsumerClaim
+from treeclaim.model.claim import ConsumerClaim, KeptRequest
+from treeclaim.model.extension.holds import HoldTerms
 from treeclaim.model.request import CandidateRequest
 
 
@@ -40,6 +41,8 @@ class PlacingRequest:
         consumers: Lower-case dashed uuids.
         project_id, user_id, consumer_type: Whose they will be.
         from_holds: The holds from which they draw, in this order.
+        hold: Terms of the holds that they will be; None if they will be none.
+        texts: The queries as they were given, to be kept; None if they are not to be.
     """
 
     alternatives: tuple[CandidateRequest, ...]
@@ -48,6 +51,8 @@ class PlacingRequest:
     user_id: str
     consumer_type: str
     from_holds: tuple[str, ...] = ()
+    hold: HoldTerms | None = None
+    texts: tuple[str, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,4 +122,8 @@ def claim_of(request: PlacingRequest, placement: Placement) -> ConsumerClaim:
         user_id=request.user_id,
         generation=None,
         consumer_type=request.consumer_type,
+        knows_holds=request.hold is not None,
+        hold=request.hold,
+        from_holds=request.from_holds,
+        request=KeptRequest.UNCHANGED if request.texts is None else request.texts,
     )

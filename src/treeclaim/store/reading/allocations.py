@@ -72,14 +72,18 @@ _ON_PROVIDER = CompiledStatement(
 )
 
 
-def of_consumer(transaction: ReadTransaction, consumer_uuid: str) -> ConsumerAllocations | None:
+def of_consumer(
+    transaction: ReadTransaction, consumer_uuid: str, *, may_be_empty: bool = False
+) -> ConsumerAllocations | None:
     """Return the allocations of a consumer, None if it has none (section 2).
+
+    A hold may have a record and no allocations (page 100, section 1): `may_be_empty` tells of it.
 
     Allocations of a consumer without a row, which old databases have, are left out.
     """
     owners = transaction.rows(_OWNER, consumer_uuid=consumer_uuid)
     rows = transaction.rows(_OF_CONSUMER, consumer_uuid=consumer_uuid)
-    if not owners or owners[0].uuid != consumer_uuid or not rows:
+    if not owners or owners[0].uuid != consumer_uuid or not (rows or may_be_empty):
         return None
     owner = owners[0]
     generations = {row.uuid: row.generation or 0 for row in rows}
@@ -95,7 +99,7 @@ def of_consumer(transaction: ReadTransaction, consumer_uuid: str) -> ConsumerAll
         user_id=owner.user,
         generation=owner.generation,
         consumer_type=owner.type,
-        modified_at=_newest(rows),
+        modified_at=_newest(rows) if rows else seconds(transaction.now),
     )
 
 

@@ -13,6 +13,7 @@ import sqlalchemy as sa
 from treeclaim.store.database.compiled import CompiledStatement
 from treeclaim.store.database.transactions import ReadTransaction, chunks
 from treeclaim.store.reading.holdings_of_many import HELD, OWNED
+from treeclaim.store.reading.holds import holds_among
 from treeclaim.store.schema.tables import consumers
 
 _OWNED = CompiledStatement(
@@ -38,13 +39,24 @@ class StoredHolder:
     generation: int
 
 
-def holders_among(transaction: ReadTransaction, uuids: Sequence[str]) -> dict[str, StoredHolder]:
-    """Return those of some consumers that hold something, all as they are at one moment."""
+def holders_among(
+    transaction: ReadTransaction, uuids: Sequence[str], *, may_be_holds: bool = False
+) -> dict[str, StoredHolder]:
+    """Return those of some consumers that hold something, all as they are at one moment.
+
+    With `may_be_holds`, what is drawn from a hold counts as held by it (page 100, section 1).
+    """
     held: dict[str, dict[str, dict[str, int]]] = {}
     for chunk in chunks(uuids):
         for consumer, provider, _, name, used in transaction.rows(HELD, uuids=chunk):
             amounts = held.setdefault(consumer, {}).setdefault(provider, {})
             amounts[name] = amounts.get(name, 0) + int(used)
+    for hold, stored in (holds_among(transaction, uuids) if may_be_holds else {}).items():
+        by_provider = held.setdefault(hold, {})
+        for provider, drawn in stored.drawn.items():
+            amounts = by_provider.setdefault(provider, {})
+            for name, amount in drawn.items():
+                amounts[name] = amounts.get(name, 0) + amount
     # Some collations find other spellings too.
     holding = sorted(held.keys() & set(uuids))
     # Most calls place new consumers: there is nobody to ask for then.

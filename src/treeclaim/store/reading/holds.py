@@ -130,6 +130,17 @@ def held_by(transaction: ReadTransaction, uuids: Sequence[str]) -> dict[str, Amo
     return dict(found)
 
 
+def drawable_among(
+    transaction: ReadTransaction, uuids: Sequence[str]
+) -> dict[str, frozenset[str]]:
+    """Return the projects that may draw from some holds: those that exist and have not ended."""
+    return {
+        uuid: frozenset({project, *terms.projects})
+        for uuid, (project, terms) in terms_of(transaction, uuids).items()
+        if terms.until is None or terms.until > transaction.now
+    }
+
+
 def terms_of(
     transaction: ReadTransaction, uuids: Sequence[str]
 ) -> dict[str, tuple[str, HoldTerms]]:

@@ -7,11 +7,27 @@ from treeclaim.api.protocol.request.schemas import (
     GENERATION,
     INTEGER,
     STRING,
+    STRINGS,
+    TEXT_OR_NULL,
     mapping,
     record,
 )
 
 _SHARE = record({"generation": INTEGER, "resources": AMOUNTS})
+
+HOLD = record(
+    {
+        "until": TEXT_OR_NULL,
+        "returns": {"type": "boolean"},
+        "projects": STRINGS,
+        "note": TEXT_OR_NULL,
+        "drawn": mapping(".*", AMOUNTS),
+    }
+) | {"type": ["object", "null"]}
+"""Terms of a hold, and what is drawn from it; null for other consumers."""
+
+DRAWN_FROM = mapping(".*", mapping(".*", AMOUNTS))
+"""What a consumer has drawn, by hold and provider."""
 
 CONSUMER = Answer(
     body=record(
@@ -21,6 +37,10 @@ CONSUMER = Answer(
             "user_id": STRING,
             "consumer_generation": INTEGER,
             "consumer_type": STRING,
+            "hold": HOLD,
+            "drawn_from": DRAWN_FROM,
+            "request": {"type": ["array", "null"], "items": STRING},
+            "request_valid": {"type": ["boolean", "null"]},
         },
     )
 )

@@ -9,7 +9,14 @@ from treeclaim.api.protocol.errors import ApiError, api_error, bad_request
 from treeclaim.api.protocol.operations import Call, Reply
 from treeclaim.api.protocol.texts import quoted
 from treeclaim.api.protocol.timestamps import now
-from treeclaim.model.claim import ConsumerClaim, ConsumerType, Generation
+from treeclaim.api.resources.allocations import keeping
+from treeclaim.model.claim import (
+    ConsumerAllocations,
+    ConsumerClaim,
+    ConsumerType,
+    Generation,
+    KeptRequest,
+)
 from treeclaim.model.errors import (
     CapacityExceededError,
     ConcurrentChangeError,
@@ -18,18 +25,44 @@ from treeclaim.model.errors import (
     ResourceClassNotFoundError,
     UnitConstraintError,
 )
-from treeclaim.model.microversions import Feature
+from treeclaim.model.microversions import ExtensionFeature, Feature
 from treeclaim.model.names import UNKNOWN_TYPE, normalised_uuid
+from treeclaim.store.database.transactions import ReadTransaction
 from treeclaim.store.reading import allocations as allocation_queries
+from treeclaim.store.reading.kept import Kept, kept_with
 
 
 def show_allocations(call: Call) -> Reply:
     """Show the allocations of a consumer (section 2)."""
-    found = call.services.store.read(
-        allocation_queries.of_consumer, call.arguments["consumer_uuid"]
-    )
+    consumer_uuid = call.arguments["consumer_uuid"]
+    if call.version.brings(ExtensionFeature.HOLDS):
+        return _with_what_is_kept(call, consumer_uuid)
+    found = call.services.store.read(allocation_queries.of_consumer, consumer_uuid)
     if found is None:
         return Reply(body={"allocations": {}}, modified_at=now())
+    return Reply(body=_shown(call, found), modified_at=found.modified_at)
+
+
+def _with_what_is_kept(call: Call, uuid: str) -> Reply:
+    """Show the allocations of a consumer with what is kept with it (page 100)."""
+
+    def read(transaction: ReadTransaction) -> tuple[ConsumerAllocations | None, Kept]:
+        found = allocation_queries.of_consumer(transaction, uuid, may_be_empty=True)
+        return found, kept_with(transaction, [uuid])
+
+    found, kept = call.services.store.read(read)
+    if found is None or not (found.by_provider or uuid in kept.holds):
+        body: dict[str, Any] = {"allocations": {}}
+        modified_at = now()
+        amounts: dict[str, Mapping[str, int]] = {}
+    else:
+        body, modified_at = _shown(call, found), found.modified_at
+        amounts = {provider: share.resources for provider, share in found.by_provider.items()}
+    body |= keeping.shown(kept, uuid) | keeping.shown_request(call, kept, uuid, amounts)
+    return Reply(body=body, modified_at=modified_at)
+
+
+def _shown(call: Call, found: ConsumerAllocations) -> dict[str, Any]:
     body: dict[str, Any] = {
         "allocations": {
             uuid: {"generation": allocation.generation, "resources": allocation.resources}
@@ -42,7 +75,7 @@ def show_allocations(call: Call) -> Reply:
         body["consumer_generation"] = found.generation
     if call.has(Feature.CONSUMER_TYPES):
         body["consumer_type"] = found.consumer_type or UNKNOWN_TYPE
-    return Reply(body=body, modified_at=found.modified_at)
+    return body
 
 
 def replace_allocations(call: Call) -> Reply:
@@ -51,13 +84,17 @@ def replace_allocations(call: Call) -> Reply:
     consumer_uuid = normalised_uuid(given)
     if consumer_uuid is None:
         raise bad_request(f"Malformed consumer_uuid: {quoted(given)}")
-    write_claims(call, [claim_of(call, consumer_uuid, call.json())])
+    claims = [claim_of(call, consumer_uuid, call.json())]
+    require_sound(call, claims)
+    write_claims(call, claims)
     return Reply(HTTPStatus.NO_CONTENT)
 
 
 def manage_allocations(call: Call) -> Reply:
     """Replace the allocations of several consumers, all or nothing (section 4)."""
-    write_claims(call, claims_of(call, call.json()))
+    claims = claims_of(call, call.json())
+    require_sound(call, claims)
+    write_claims(call, claims)
     return Reply(HTTPStatus.NO_CONTENT)
 
 
@@ -67,6 +104,18 @@ def claims_of(call: Call, body: Mapping[str, Any]) -> list[ConsumerClaim]:
     return [claim_of(call, consumer_uuid, claim) for consumer_uuid, claim in items]
 
 
+def require_sound(call: Call, claims: Sequence[ConsumerClaim]) -> None:
+    """Check what claims say of holds and requests, as far as no lock is needed (page 100).
+
+    Raises:
+        ApiError: 400.
+    """
+    keeping.require_apart(
+        ([claim.consumer_uuid], claim.hold, claim.from_holds) for claim in claims
+    )
+    keeping.require_valid_requests(call, claims)
+
+
 def claim_of(call: Call, consumer_uuid: str, body: Mapping[str, Any]) -> ConsumerClaim:
     """Read one consumer's claim from a checked body (section 3.1)."""
     services = call.services
@@ -74,13 +123,20 @@ def claim_of(call: Call, consumer_uuid: str, body: Mapping[str, Any]) -> Consume
     if call.has(Feature.CONSUMER_GENERATIONS):
         given = body["consumer_generation"]
         generation = None if given is None else int(given)
+    named_type = body.get("consumer_type", ConsumerType.UNCHANGED)
+    hold = keeping.hold_of(call, body.get("hold"))
+    knows_holds = call.version.brings(ExtensionFeature.HOLDS)
     return ConsumerClaim(
         consumer_uuid=consumer_uuid,
         allocations=_allocations(body["allocations"]),
         project_id=body.get("project_id", services.incomplete_project_id),
         user_id=body.get("user_id", services.incomplete_user_id),
         generation=generation,
-        consumer_type=body.get("consumer_type", ConsumerType.UNCHANGED),
+        consumer_type=keeping.type_of(body, hold) if knows_holds else named_type,
+        knows_holds=knows_holds,
+        hold=hold,
+        from_holds=keeping.sources_of(call, body.get("from_holds", ())),
+        request=body.get("request", KeptRequest.UNCHANGED),
     )
 
 

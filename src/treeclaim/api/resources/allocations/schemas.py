@@ -6,12 +6,14 @@ from treeclaim.api.protocol.request.schemas import (
     INTEGER,
     PROVIDER_KEY,
     SHORT_TEXT,
+    TEXT_OR_NULL,
     UUID,
     mapping,
     record,
 )
 from treeclaim.api.protocol.request.wording import Schema
-from treeclaim.model.microversions import Feature, Version
+from treeclaim.model.extension.holds import LONGEST_NOTE, MOST_PROJECTS, MOST_SOURCES
+from treeclaim.model.microversions import ExtensionFeature, Feature, Version
 
 _RESOURCES = mapping(CLASS_NAME, {"type": "integer", "minimum": 1}, least=1)
 _MAPPINGS: Schema = {
@@ -20,24 +22,54 @@ _MAPPINGS: Schema = {
     "patternProperties": {"[a-zA-Z0-9_-]{1,64}": {"type": "array", "minItems": 1, "items": UUID}},
 }
 
+_MOST_ALTERNATIVES = 16
+
+TERMS: dict[str, Schema] = {
+    "until": TEXT_OR_NULL,
+    "returns": {"type": "boolean"},
+    "projects": {"type": "array", "maxItems": MOST_PROJECTS, "items": SHORT_TEXT},
+    "note": TEXT_OR_NULL | {"maxLength": LONGEST_NOTE},
+}
+"""Terms of a hold (contract page 100)."""
+
+HOLD: Schema = record({}, TERMS | {"drawn": {"type": "object"}}) | {"type": ["object", "null"]}
+"""The member that makes or changes a hold, as it is shown too."""
+
+FROM_HOLDS: Schema = {
+    "type": "array",
+    "minItems": 1,
+    "maxItems": MOST_SOURCES,
+    "uniqueItems": True,
+    "items": UUID,
+}
+"""The member that names holds to draw from."""
+
+KEPT_REQUEST: Schema = {
+    "type": ["array", "null"],
+    "minItems": 1,
+    "maxItems": _MOST_ALTERNATIVES,
+    "items": {"type": "string"},
+}
+"""The member with the queries that a consumer was placed by."""
+
 
 def claim(version: Version) -> Schema:
     """Return the schema of PUT /allocations/{consumer_uuid}."""
     least = 0 if version.has(Feature.CONSUMER_GENERATIONS) else 1
-    return _claim(version, least)
+    return _claim(version, least, draws=True)
 
 
 def claims(version: Version) -> Schema:
     """Return the schema of POST /allocations."""
-    return mapping(PROVIDER_KEY, _claim(version, 0), least=1)
+    return mapping(PROVIDER_KEY, _claim(version, 0, draws=True), least=1)
 
 
 def reshaped_claims(version: Version) -> Schema:
     """Return the schema of claims in a reshape, where there may be none (page 75)."""
-    return mapping(PROVIDER_KEY, _claim(version, 0))
+    return mapping(PROVIDER_KEY, _claim(version, 0, draws=False))
 
 
-def _claim(version: Version, least: int) -> Schema:
+def _claim(version: Version, least: int, *, draws: bool) -> Schema:
     required: dict[str, Schema] = {"allocations": _allocations(version, least)}
     if version.has(Feature.ALLOCATION_OWNERS_REQUIRED):
         required |= {"project_id": SHORT_TEXT, "user_id": SHORT_TEXT}
@@ -46,6 +78,17 @@ def _claim(version: Version, least: int) -> Schema:
     if version.has(Feature.CONSUMER_TYPES):
         required["consumer_type"] = {"type": "string", "pattern": CLASS_NAME} | SHORT_TEXT
     optional = {"mappings": _MAPPINGS} if version.has(Feature.MAPPINGS) else {}
+    if version.brings(ExtensionFeature.HOLDS):
+        # Needed but with `hold`, as its reader checks.
+        optional |= {
+            "consumer_type": required.pop("consumer_type"),
+            "hold": HOLD,
+            "drawn_from": {"type": "object"},
+            "request": KEPT_REQUEST,
+            "request_valid": {"type": ["boolean", "null"]},
+        }
+        if draws:
+            optional["from_holds"] = FROM_HOLDS
     return record(required, optional)
 
 

@@ -6,13 +6,9 @@ import time
 from treeclaim.api.protocol.operations import Call, Reply
 from treeclaim.api.protocol.timestamps import now
 from treeclaim.api.resources.candidates.handlers import asked_by, require_may_draw
+from treeclaim.api.resources.candidates.queries import Queries, refusing_queries
 from treeclaim.api.resources.placing.placements import placed_by
-from treeclaim.api.resources.placing.reading import (
-    Queries,
-    placing_of,
-    queries_of_placing,
-    refusing_queries,
-)
+from treeclaim.api.resources.placing.reading import placing_of, queries_of_placing
 from treeclaim.forest.placing.counting.capacity import Fitting
 from treeclaim.replica.placing_questions import AlternativesQuestion, CapacityQuestion
 from treeclaim.replica.questions import key_of

@@ -2,7 +2,7 @@
 """Searching and claiming in rounds, until no other writer was there first (page 98, section 4)."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from http import HTTPStatus
 from typing import Any
 
@@ -10,7 +10,7 @@ from treeclaim.api.protocol.errors import CONSUMER_EXISTS, UNPLACED, ApiError
 from treeclaim.api.protocol.operations import Call, Reply
 from treeclaim.forest.placing.outcome import Outcome
 from treeclaim.model.claim import ConsumerClaim
-from treeclaim.model.errors import ConcurrentChangeError
+from treeclaim.model.errors import ConcurrentChangeError, HoldRefusedError
 from treeclaim.model.extension.placing import (
     Holder,
     Placement,
@@ -25,6 +25,7 @@ from treeclaim.replica.placing_questions import PlacingQuestion
 from treeclaim.store.operations.allocations.placements import PlacementRefusedError
 from treeclaim.store.operations.allocations.requests import PlacedMeanwhileError
 from treeclaim.store.reading.holders import StoredHolder, holders_among
+from treeclaim.store.reading.holds import drawable_among
 
 _NEW_GENERATION = 1
 """Of a consumer that was just written."""
@@ -48,8 +49,10 @@ def placed_by(call: Call, placing: Placing, asked: Asked, *, is_dry: bool) -> Re
     if together is not None:
         return together
     fixed: Sequence[Placement] = ()
+    may_be_holds = any(request.hold is not None for request in placing.requests)
     for _ in range(call.services.limits.claim_attempts):
-        holders = _holders(call, placing, asked)
+        holders = _holders(call, placing, asked, may_be_holds=may_be_holds)
+        _require_sources(call, placing, holders)
         outcome = _found(call, placing, holders, fixed, asked)
         if outcome.unplaced and not placing.partial:
             raise _unplaced(outcome)
@@ -63,7 +66,8 @@ def placed_by(call: Call, placing: Placing, asked: Asked, *, is_dry: bool) -> Re
         except PlacementRefusedError as error:
             fixed = _before(placing, new, error.consumer)
         except PlacedMeanwhileError:
-            fixed = ()
+            # A hold of which all is drawn holds nothing, and is there.
+            fixed, may_be_holds = (), True
         else:
             body = _document(placing, outcome, holders, is_dry=False)
             return Reply(HTTPStatus.CREATED, body=body)
@@ -103,7 +107,32 @@ def _before(placing: Placing, new: Sequence[Placement], refused: str) -> Sequenc
 # -- who holds something already ----------------------------------------------------------------
 
 
-def _holders(call: Call, placing: Placing, asked: Asked) -> dict[str, Holder]:
+def _require_sources(call: Call, placing: Placing, holders: Container[str]) -> None:
+    """Check that who is to be placed may draw from the holds of its request (page 100, section 2).
+
+    Raises:
+        HoldRefusedError: for the first hold that does not exist, or does not let its project draw.
+    """
+    drawing = [
+        request
+        for request in placing.requests
+        if request.from_holds and any(consumer not in holders for consumer in request.consumers)
+    ]
+    if not drawing:
+        return
+    named = sorted({hold for request in drawing for hold in request.from_holds})
+    found = call.services.store.read(drawable_among, named)
+    for request in drawing:
+        for hold in request.from_holds:
+            if hold not in found:
+                raise HoldRefusedError(hold, "unknown")
+            if request.project_id not in found[hold]:
+                raise HoldRefusedError(hold, "project")
+
+
+def _holders(
+    call: Call, placing: Placing, asked: Asked, *, may_be_holds: bool
+) -> dict[str, Holder]:
     """Return who holds something already, told with an alternative, or only counted.
 
     Raises:
@@ -112,7 +141,8 @@ def _holders(call: Call, placing: Placing, asked: Asked) -> dict[str, Holder]:
     """
     wanted = {consumer: request for request in placing.requests for consumer in request.consumers}
     others = {consumer for rule in placing.rules for consumer in rule.others}
-    held = call.services.store.read(holders_among, sorted(wanted.keys() | others))
+    named = sorted(wanted.keys() | others)
+    held = call.services.store.read(holders_among, named, may_be_holds=may_be_holds)
     holders = {
         consumer: Holder(-1, held[consumer].allocations, held[consumer].generation)
         for consumer in others & held.keys()

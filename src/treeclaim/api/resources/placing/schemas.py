@@ -3,7 +3,8 @@
 
 from treeclaim.api.protocol.request.schemas import CLASS_NAME, SHORT_TEXT, UUID, record
 from treeclaim.api.protocol.request.wording import Schema
-from treeclaim.model.microversions import Version
+from treeclaim.api.resources.allocations.schemas import FROM_HOLDS, HOLD
+from treeclaim.model.microversions import ExtensionFeature, Version
 
 _MOST_ALTERNATIVES = 16
 _MOST_REQUESTS = 64
@@ -45,16 +46,22 @@ def alternatives(version: Version) -> Schema:
 
 def placements(version: Version) -> Schema:
     """Return the schema of POST /treeclaim/placements."""
-    del version
-    request = record(
-        {
-            "alternatives": _ALTERNATIVES,
-            "consumers": {"type": "array", "minItems": 1, "items": UUID},
-            "project_id": SHORT_TEXT,
-            "user_id": SHORT_TEXT,
-            "consumer_type": {"type": "string", "pattern": CLASS_NAME} | SHORT_TEXT,
+    required: dict[str, Schema] = {
+        "alternatives": _ALTERNATIVES,
+        "consumers": {"type": "array", "minItems": 1, "items": UUID},
+        "project_id": SHORT_TEXT,
+        "user_id": SHORT_TEXT,
+        "consumer_type": {"type": "string", "pattern": CLASS_NAME} | SHORT_TEXT,
+    }
+    optional: dict[str, Schema] = {}
+    if version.brings(ExtensionFeature.HOLDS):
+        # Needed but with `hold`, as its reader checks.
+        optional = {
+            "consumer_type": required.pop("consumer_type"),
+            "hold": HOLD,
+            "from_holds": FROM_HOLDS,
         }
-    )
+    request = record(required, optional)
     return record(
         {
             "requests": {

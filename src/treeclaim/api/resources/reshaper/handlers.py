@@ -6,7 +6,7 @@ from http import HTTPStatus
 from treeclaim.api.protocol import errors
 from treeclaim.api.protocol.errors import ApiError, api_error
 from treeclaim.api.protocol.operations import Call, Reply
-from treeclaim.api.resources.allocations.handlers import claims_of
+from treeclaim.api.resources.allocations.handlers import claims_of, require_sound
 from treeclaim.api.resources.inventories.handlers import inventory_of
 from treeclaim.model.claim import ReshapedInventory
 from treeclaim.model.errors import (
@@ -34,8 +34,10 @@ def reshape(call: Call) -> Reply:
         )
         for uuid, given in call.deadline.watched(body["inventories"].items())
     ]
+    claims = claims_of(call, body["allocations"])
+    require_sound(call, claims)
     try:
-        call.services.store.write(store.reshape, reshaped, claims_of(call, body["allocations"]))
+        call.services.store.write(store.reshape, reshaped, claims)
     except ProviderNotFoundError as error:
         raise ApiError(
             HTTPStatus.BAD_REQUEST,

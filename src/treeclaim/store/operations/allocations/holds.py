@@ -306,6 +306,19 @@ def change_terms(
     return sorted(changes.keys() - found.keys())
 
 
+def keep_requests_for(
+    transaction: WriteTransaction, given: Mapping[str, Sequence[str] | None]
+) -> list[str]:
+    """Keep or forget the requests of those among some consumers that exist; return the others.
+
+    No generation moves.
+    """
+    there = consumers.lock(transaction, sorted(given))
+    known = {uuid: request for uuid, request in given.items() if uuid in there}
+    kept_requests.replace(transaction, known, there.keys(), known)
+    return sorted(given.keys() - there.keys())
+
+
 def _rewrite(
     transaction: WriteTransaction,
     uuid: str,

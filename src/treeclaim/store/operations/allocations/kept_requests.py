@@ -2,18 +2,15 @@
 """Requests that are kept with the consumers that were placed by them (contract page 100, section 4)."""
 
 from collections.abc import Collection, Mapping, Sequence
-from datetime import timedelta
 
 import orjson
 import sqlalchemy as sa
 
 from treeclaim.model.claim import ConsumerClaim, KeptRequest
+from treeclaim.model.extension.holds import OUTLIVES
 from treeclaim.store.database.compiled import CompiledStatement
 from treeclaim.store.database.transactions import WriteTransaction
 from treeclaim.store.schema.tables import requests
-
-OUTLIVES = timedelta(days=1)
-"""How long a request outlives the record of its consumer."""
 
 _OF = requests.c.consumer_uuid.in_(sa.bindparam("uuids", expanding=True))
 _INSERT = CompiledStatement(sa.insert(requests).inline())

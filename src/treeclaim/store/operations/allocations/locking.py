@@ -111,12 +111,16 @@ class LockedClaims:
 
 
 def lock(
-    transaction: WriteTransaction, requests: Sequence[ClaimRequest], also: Iterable[str]
+    transaction: WriteTransaction,
+    requests: Sequence[ClaimRequest],
+    also: Iterable[str],
+    *,
+    is_one_write: bool = False,
 ) -> LockedClaims:
     """Lock the consumers of requests, then the providers that they touch, and others by uuid.
 
     Requests that know another generation of a consumer, or that rely on what it holds, are refused
-    at once.
+    at once. `is_one_write` says that all are parts of one write.
 
     Raises:
         PrerequisiteError: if a project, user or consumer type must be created first, or a hold removed
@@ -129,7 +133,9 @@ def lock(
     owners.require(transaction, owners.named_by(claims), found.owners)
     uuids = [claim.consumer_uuid for claim in claims]
     holds = lock_holds(transaction, found.terms | found.drawn_from, uuids, known, found.current)
-    _require_apart(requests, holds)
+    holds.book.is_one_write = is_one_write
+    if not is_one_write:
+        _require_apart(requests, holds)
     locked = LockedClaims(
         requests=[LockedRequest(request) for request in requests],
         consumers=known,

@@ -58,11 +58,11 @@ def place(transaction: WriteTransaction, claims: Sequence[ConsumerClaim]) -> Non
         HoldRefusedError: for the first hold that a consumer must not draw from.
         PlacementRefusedError: for the first whose provider is gone, or refuses.
     """
-    locked = lock(transaction, [ClaimRequest([claim], is_placement=True) for claim in claims], ())
+    requests = [ClaimRequest([claim], is_placement=True) for claim in claims]
+    locked = lock(transaction, requests, (), is_one_write=True)
     for refusal in locked.refusals:
         if isinstance(refusal, PlacedMeanwhileError):
             raise refusal
-    locked.holds.book.is_one_write = True
     judge(transaction, locked)
     for refusal in locked.refusals:
         if isinstance(refusal, HoldRefusedError):

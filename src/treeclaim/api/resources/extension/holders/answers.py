@@ -3,6 +3,7 @@
 
 from treeclaim.api.protocol.operations import Answer
 from treeclaim.api.protocol.request.schemas import AMOUNTS, INTEGER, LINKS, STRING, mapping, record
+from treeclaim.api.resources.allocations.answers import DRAWN_FROM, HOLD
 
 CONSUMER = record(
     {
@@ -12,7 +13,12 @@ CONSUMER = record(
         "user_id": STRING,
         "consumer_generation": INTEGER,
         "consumer_type": STRING,
-    }
+    },
+    {
+        "hold": HOLD,
+        "drawn_from": DRAWN_FROM,
+        "request": {"type": ["array", "null"], "items": STRING},
+    },
 )
 
 CONSUMERS = Answer(

@@ -5,9 +5,11 @@ from treeclaim.api.protocol.operations import Call, Reply
 from treeclaim.api.protocol.request import parameters
 from treeclaim.api.protocol.request.validation import require_query
 from treeclaim.api.protocol.timestamps import now
+from treeclaim.api.resources.allocations import keeping
 from treeclaim.api.resources.extension import filters, paging
 from treeclaim.api.resources.extension.holders import schemas
 from treeclaim.model.extension import cursor_text
+from treeclaim.model.microversions import ExtensionFeature
 from treeclaim.store.database.transactions import ReadTransaction
 from treeclaim.store.feed.unread import present_cursor
 from treeclaim.store.reading.holdings_of_many import (
@@ -16,6 +18,7 @@ from treeclaim.store.reading.holdings_of_many import (
     RecordFilter,
     of_consumers,
 )
+from treeclaim.store.reading.kept import Kept, kept_with
 
 _KIND = "consumers"
 
@@ -24,13 +27,24 @@ def list_allocations_in_bulk(call: Call) -> Reply:
     """List a page of the consumers that pass all filters, each with all that it holds."""
     pairs = call.query()
     wanted = _wanted(call, pairs)
+    has_requests = ("include", schemas.REQUESTS) in pairs
 
-    def read(transaction: ReadTransaction) -> tuple[str, ConsumerPage]:
+    def read(transaction: ReadTransaction) -> tuple[str, ConsumerPage, Kept | None]:
         cursor = cursor_text.written(present_cursor(transaction))
-        return cursor, of_consumers(transaction, wanted)
+        page = of_consumers(transaction, wanted)
+        if not call.version.brings(ExtensionFeature.HOLDS):
+            return cursor, page, None
+        uuids = [consumer["uuid"] for consumer in page.consumers]
+        return cursor, page, kept_with(transaction, uuids, has_requests=has_requests)
 
     with filters.classes_named_by("resource_class"):
-        cursor, page = call.services.store.read(read)
+        cursor, page, kept = call.services.store.read(read)
+    if kept is not None:
+        for consumer in page.consumers:
+            uuid = consumer["uuid"]
+            consumer.update(keeping.shown(kept, uuid))
+            if has_requests:
+                consumer["request"] = kept.requests.get(uuid)
     return Reply(
         body={
             "consumers": page.consumers,

@@ -5,12 +5,15 @@ from treeclaim.api.protocol.operations import Versioned
 from treeclaim.api.protocol.request.schemas import SHORT_TEXT, STRING, record
 from treeclaim.api.protocol.request.wording import Schema
 from treeclaim.api.resources.extension import filters, paging
-from treeclaim.model.microversions import Version
+from treeclaim.model.microversions import ExtensionFeature, Version
 
 PATH = "/treeclaim/allocations"
 
+REQUESTS = "requests"
+"""What may be included: the requests that consumers were placed by."""
 
-def query(_version: Version) -> Schema:
+
+def query(version: Version) -> Schema:
     """Return the schema of the query."""
     parameters: dict[str, Schema] = {
         "consumer": filters.UUIDS,
@@ -22,6 +25,8 @@ def query(_version: Version) -> Schema:
         "member_of": STRING,
         "resource_class": filters.CLASSES,
     }
+    if version.brings(ExtensionFeature.HOLDS):
+        parameters["include"] = {"type": "string", "enum": [REQUESTS]}
     return record({}, parameters | paging.PARAMETERS)
 
 

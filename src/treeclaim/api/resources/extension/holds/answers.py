@@ -48,3 +48,6 @@ HOLDS = Answer(
     )
 )
 """A page of holds."""
+
+UPDATED = Answer(body=record({"updated": INTEGER, "unknown": STRINGS}), dated=False)
+"""How many consumers exist of those that were named, and which do not."""

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """GET /treeclaim/holds (contract page 100, section 1)."""
 
+from collections.abc import Collection, Sequence
 from datetime import datetime
 
 from treeclaim.api.protocol.errors import bad_request
@@ -8,12 +9,14 @@ from treeclaim.api.protocol.operations import Call, Reply
 from treeclaim.api.protocol.request.validation import require_query
 from treeclaim.api.protocol.texts import quoted
 from treeclaim.api.protocol.timestamps import now
+from treeclaim.api.resources.allocations import keeping
 from treeclaim.api.resources.extension import filters, paging
 from treeclaim.api.resources.extension.holds import schemas
 from treeclaim.model.extension import cursor_text
 from treeclaim.model.extension.holds import utc_of
 from treeclaim.store.database.transactions import ReadTransaction
 from treeclaim.store.feed.unread import present_cursor
+from treeclaim.store.operations.allocations.holds import change_terms, keep_requests_for
 from treeclaim.store.reading.listed_holds import HoldFilter, HoldPage, page_of_holds
 
 _KIND = "holds"
@@ -46,6 +49,25 @@ def list_holds(call: Call) -> Reply:
         },
         modified_at=now(),
     )
+
+
+def change_holds(call: Call) -> Reply:
+    """Change the terms of holds that are named; a keep-alive does not race with draws."""
+    given = call.json()["holds"]
+    changes = {uuid: keeping.terms_of(call, terms) for uuid, terms in given.items()}
+    return _updated(given, call.services.store.write(change_terms, changes))
+
+
+def keep_requests(call: Call) -> Reply:
+    """Keep or forget the requests of consumers."""
+    given = call.json()["requests"]
+    named = {uuid: queries for uuid, queries in given.items() if queries is not None}
+    keeping.require_valid(call, named, {uuid: f"requests.{uuid}" for uuid in named})
+    return _updated(given, call.services.store.write(keep_requests_for, given))
+
+
+def _updated(given: Collection[str], unknown: Sequence[str]) -> Reply:
+    return Reply(body={"updated": len(given) - len(unknown), "unknown": list(unknown)})
 
 
 def _time(text: str) -> datetime:

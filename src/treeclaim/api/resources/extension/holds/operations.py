@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The operations on holds (contract page 100)."""
 
-from treeclaim.api.protocol.operations import Operation
+from treeclaim.api.protocol.operations import Operation, Versioned
 from treeclaim.api.resources.extension.holds import answers, handlers, schemas
 from treeclaim.model.microversions import ExtensionFeature
 
@@ -15,6 +15,28 @@ OPERATIONS = (
         answers=(answers.HOLDS,),
         query=schemas.QUERY,
         checks_accept=True,
+        extension=ExtensionFeature.HOLDS,
+    ),
+    Operation(
+        "POST",
+        schemas.PATH,
+        handlers.change_holds,
+        policy="treeclaim:holds:manage",
+        summary="Change terms of holds, and no generation.",
+        answers=(answers.UPDATED,),
+        body=Versioned(schemas.changed),
+        gate_first=True,
+        extension=ExtensionFeature.HOLDS,
+    ),
+    Operation(
+        "POST",
+        "/treeclaim/requests",
+        handlers.keep_requests,
+        policy="treeclaim:requests:update",
+        summary="Keep the requests that consumers were placed by.",
+        answers=(answers.UPDATED,),
+        body=Versioned(schemas.kept),
+        gate_first=True,
         extension=ExtensionFeature.HOLDS,
     ),
 )

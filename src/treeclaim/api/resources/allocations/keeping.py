@@ -1,0 +1,215 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Terms of holds, and kept requests, as clients write and see them (contract page 100)."""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import timedelta
+from typing import Any
+
+import orjson
+
+from treeclaim.api.protocol.errors import ApiError, bad_request
+from treeclaim.api.protocol.operations import Call
+from treeclaim.api.protocol.texts import quoted
+from treeclaim.api.resources.candidates.handlers import DRAW_RULE, asked_by, request_of
+from treeclaim.api.resources.candidates.queries import Queries, refusing_queries
+from treeclaim.forest.domains.filters import require_known_names
+from treeclaim.model.claim import ConsumerClaim, KeptRequest
+from treeclaim.model.errors import QueryError, TreeclaimError
+from treeclaim.model.extension.holds import HOLD_TYPE, LONGEST_REQUEST, HoldTerms, utc_of
+from treeclaim.model.microversions import ExtensionFeature
+from treeclaim.model.names import normalised_uuid
+from treeclaim.store.reading.kept import Kept, requests_of
+
+MANAGE_RULE = "treeclaim:holds:manage"
+"""What makes or changes a hold needs it, beside the rule of its operation."""
+
+_AHEAD = timedelta(seconds=1)
+"""By how much the end of a hold must be ahead of the database's clock."""
+
+
+def hold_of(call: Call, given: Mapping[str, Any] | None) -> HoldTerms | None:
+    """Read the member `hold` of a write; None where it makes none.
+
+    Raises:
+        ApiError: 400, 403.
+    """
+    if given is None:
+        return None
+    call.require_allowed(MANAGE_RULE)
+    return HoldTerms(**terms_of(call, given))
+
+
+def terms_of(call: Call, given: Mapping[str, Any]) -> dict[str, Any]:
+    """Read those terms of a hold that are named, by the names of `HoldTerms`.
+
+    Raises:
+        ApiError: 400.
+    """
+    terms = {name: given[name] for name in ("until", "returns", "note") if name in given}
+    if "projects" in given:
+        terms["projects"] = tuple(dict.fromkeys(given["projects"]))
+    if terms.get("until") is not None:
+        until = utc_of(terms["until"])
+        if until is None:
+            raise bad_request(
+                f"Invalid until: {quoted(terms['until'])} is no time as RFC 3339 has it."
+            )
+        terms["until"] = until.replace(microsecond=0)
+        if until < call.services.store.now() + _AHEAD:
+            raise bad_request(
+                f"Invalid until: {quoted(given['until'])} is not a second ahead by the database's "
+                "clock."
+            )
+    return terms
+
+
+def type_of(body: Mapping[str, Any], hold: HoldTerms | None) -> str:
+    """Return the consumer type of a claim at a version that knows holds.
+
+    Raises:
+        ApiError: 400 if it is missing, or another one than that of holds for a hold.
+    """
+    named = body.get("consumer_type", None if hold is None else HOLD_TYPE)
+    if named is None:
+        raise bad_request("JSON does not validate: 'consumer_type' is a required property")
+    if hold is not None and named != HOLD_TYPE:
+        raise bad_request(f"The consumer type of a hold is {HOLD_TYPE}.")
+    return str(named)
+
+
+def kept_texts(call: Call, alternatives: Sequence[str]) -> tuple[str, ...] | None:
+    """Return the queries to be kept with who is placed by them; None if they are not to be."""
+    if not call.version.brings(ExtensionFeature.HOLDS):
+        return None
+    is_short = len(orjson.dumps(list(alternatives))) <= LONGEST_REQUEST
+    return tuple(alternatives) if is_short else None
+
+
+def sources_of(call: Call, given: Sequence[str]) -> tuple[str, ...]:
+    """Read the member `from_holds` of a write.
+
+    Raises:
+        ApiError: 400, 403.
+    """
+    if not given:
+        return ()
+    call.require_allowed(DRAW_RULE)
+    sources = tuple(normalised_uuid(uuid) or uuid for uuid in given)
+    if len(set(sources)) < len(sources):
+        raise bad_request("'from_holds' names a hold twice.")
+    return sources
+
+
+def require_apart(claims: Iterable[tuple[Sequence[str], HoldTerms | None, Sequence[str]]]) -> None:
+    """Check that no hold draws, and none is a consumer of the write that draws from it.
+
+    Args:
+        claims: Consumers, terms and sources of each.
+
+    Raises:
+        ApiError: 400.
+    """
+    claims = list(claims)
+    drawn_from = {source for _, _, sources in claims for source in sources}
+    for consumers, hold, sources in claims:
+        if hold is not None and sources:
+            raise bad_request("A hold draws from nothing: 'from_holds' beside 'hold'.")
+        for consumer in consumers:
+            if (normalised_uuid(consumer) or consumer) in drawn_from:
+                raise bad_request(f"{consumer} is a consumer of the write and in 'from_holds'.")
+
+
+def require_valid_requests(call: Call, claims: Sequence[ConsumerClaim]) -> None:
+    """Check the requests that claims name; one that equals the kept one is taken unchecked.
+
+    Raises:
+        ApiError: 400.
+    """
+    given = {
+        claim.consumer_uuid: claim.request
+        for claim in claims
+        if claim.request is not None and not isinstance(claim.request, KeptRequest)
+    }
+    where = {uuid: "request" if len(claims) == 1 else f"{uuid}.request" for uuid in given}
+    require_valid(call, given, where)
+
+
+def require_valid(
+    call: Call, given: Mapping[str, Sequence[str]], where: Mapping[str, str]
+) -> None:
+    """Check the queries of requests by consumer; `where` says where they stand.
+
+    Raises:
+        ApiError: 400.
+    """
+    if not given:
+        return
+    kept = call.services.store.read(requests_of, sorted(given))
+    new = {uuid: queries for uuid, queries in given.items() if kept.get(uuid) != list(queries)}
+    for uuid, texts in new.items():
+        if len(orjson.dumps(list(texts))) > LONGEST_REQUEST:
+            raise bad_request(f"{where[uuid]}: longer than {LONGEST_REQUEST} bytes.")
+    queries = Queries(call, asked_by(call), (text for texts in new.values() for text in texts))
+    with refusing_queries():
+        read = {
+            f"{where[uuid]}[{number}]": queries.without_holds(f"{where[uuid]}[{number}]", text)
+            for uuid, texts in new.items()
+            for number, text in enumerate(texts)
+        }
+        if not read:
+            return
+        with call.services.replica.current() as forest:
+            for place, request in read.items():
+                try:
+                    require_known_names(forest, request)
+                except TreeclaimError as error:
+                    raise QueryError(place, error) from error
+
+
+def shown(kept: Kept, uuid: str) -> dict[str, Any]:
+    """Return the members by which a client sees a hold, and who draws from one."""
+    hold = kept.holds.get(uuid)
+    return {
+        "hold": None if hold is None else hold.shown(),
+        "drawn_from": kept.drawn.get(uuid, {}),
+    }
+
+
+def shown_request(
+    call: Call, kept: Kept, uuid: str, amounts: Mapping[str, Mapping[str, int]]
+) -> dict[str, Any]:
+    """Return the members by which a client sees a consumer's request.
+
+    Args:
+        call: The call.
+        kept: What is kept.
+        uuid: The consumer.
+        amounts: What it holds, by provider and class.
+    """
+    request = kept.requests.get(uuid)
+    if request is None:
+        return {"request": None, "request_valid": None}
+    drawn = kept.holds[uuid].drawn if uuid in kept.holds else {}
+    parts = [*amounts.values(), *drawn.values()]
+    return {"request": request, "request_valid": _is_valid(call, request, parts)}
+
+
+def _is_valid(call: Call, request: Sequence[str], parts: Sequence[Mapping[str, int]]) -> bool:
+    """Tell whether what a consumer holds adds up to one of its alternatives that can be read."""
+    held: Counter[str] = Counter()
+    for part in parts:
+        held.update(part)
+    with call.services.replica.current() as forest:
+        for query in request:
+            try:
+                alternative = request_of(query, call.version, call.services.limits.request_groups)
+                require_known_names(forest, alternative)
+            except (ApiError, TreeclaimError):
+                continue
+            wanted: Counter[str] = Counter()
+            for group in alternative.groups:
+                wanted.update(group.resources)
+            if +wanted == +held:
+                return True
+    return False

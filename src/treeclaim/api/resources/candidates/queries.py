@@ -1,0 +1,108 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Queries in bodies: read once each, and refused with the place where they stand (contract page 98).
+
+Every function raises ApiError, a 400 that says what is wrong, and where.
+"""
+
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+
+from treeclaim.api.protocol.errors import BAD_VALUE, DEADLINE, UNDEFINED, ApiError, bad_request
+from treeclaim.api.protocol.operations import Call
+from treeclaim.api.resources.candidates.handlers import request_of
+from treeclaim.model.errors import (
+    PreferredTraitsNotFoundError,
+    QueryError,
+    ResourceClassNotFoundError,
+    SearchGivenUpError,
+)
+from treeclaim.model.request import CandidateRequest
+from treeclaim.replica import Asked
+
+_LONGEST_QUERY = 256 * 1024
+"""Characters of a query in a body: four times the longest address."""
+
+_MOST_GROUPS = 65_536
+"""Request groups of all different queries of a call together: those of 128 queries that have the most by
+default. In the form in which the search wants them they take a hundred megabytes."""
+
+
+class Queries:
+    """Reads the queries of one call, each text once, and within the time that a search has."""
+
+    def __init__(self, call: Call, asked: Asked, texts: Iterable[str]) -> None:
+        """Look how many groups there are altogether, before any query is read.
+
+        Args:
+            call: The call.
+            asked: When it came, and how long it may take.
+            texts: All queries.
+
+        Raises:
+            ApiError: 400.
+        """
+        _require_few_groups(sum(f"&{text}".count("&resources") for text in set(texts)))
+        self._version = call.version
+        self._most_groups = call.services.limits.request_groups
+        self._asked = asked
+        self._known: dict[str, CandidateRequest] = {}
+        self._groups = 0
+
+    def at(self, where: str, query: str) -> CandidateRequest:
+        """Read a query; an error in it begins with where it stands.
+
+        Raises:
+            ApiError: 400.
+            SearchGivenUpError: if the time of the call is over.
+            ClientGoneError: if its client has hung up.
+        """
+        self._asked.check()
+        known = self._known.get(query)
+        if known is not None:
+            return known
+        if len(query) > _LONGEST_QUERY:
+            raise bad_request(f"{where}: a query is longer than {_LONGEST_QUERY} characters.")
+        try:
+            request = request_of(query, self._version, self._most_groups)
+        except ApiError as error:
+            raise ApiError(error.status, f"{where}: {error.detail}", error.code) from error
+        # Names may be written in ways that are not seen without reading.
+        self._groups += len(request.groups)
+        _require_few_groups(self._groups)
+        self._known[query] = request
+        return request
+
+    def without_holds(self, where: str, query: str) -> CandidateRequest:
+        """Read a query of a call that names holds beside its queries, if any.
+
+        Raises:
+            ApiError: 400.
+            SearchGivenUpError, ClientGoneError: as `at` does.
+        """
+        request = self.at(where, query)
+        if request.from_holds:
+            raise bad_request(
+                f"{where}: Invalid query string parameters: 'from_holds' is a member of the "
+                "request, beside 'alternatives'.",
+                BAD_VALUE,
+            )
+        return request
+
+
+def _require_few_groups(count: int) -> None:
+    if count > _MOST_GROUPS:
+        raise bad_request(f"The queries of the call have more than {_MOST_GROUPS} request groups.")
+
+
+@contextmanager
+def refusing_queries() -> Iterator[None]:
+    """Answer 400 where a query names what does not exist, or the call took all its time."""
+    try:
+        yield
+    except QueryError as error:
+        is_class = issubclass(error.kind, ResourceClassNotFoundError)
+        prefix = "Invalid resource class in resources parameter: " if is_class else ""
+        code = BAD_VALUE if issubclass(error.kind, PreferredTraitsNotFoundError) else UNDEFINED
+        raise bad_request(f"{error.where}: {prefix}{error.text}", code) from error
+    except SearchGivenUpError as error:
+        raise bad_request(str(error), DEADLINE) from error
