@@ -100,6 +100,7 @@ def services_of(
         store: The database; no other process uses this object.
         picture: The inventory, where it is loaded already.
     """
+    store.keep_watch()
     replica = Replica(store, max(configuration.server_threads // 4, 1), picture)
     return Services(
         store=store,

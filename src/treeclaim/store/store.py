@@ -3,6 +3,7 @@
 
 import logging
 import threading
+import weakref
 from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
 from time import monotonic
@@ -12,7 +13,7 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from treeclaim.model.changes import Changes, Cursor, Positions
 from treeclaim.model.claim import ConsumerClaim
-from treeclaim.model.errors import ConcurrentChangeError, TreeclaimError
+from treeclaim.model.errors import CapacityExceededError, ConcurrentChangeError, TreeclaimError
 from treeclaim.store.database.connecting.connections import connected, reading, writing
 from treeclaim.store.database.connecting.engine import DatabaseSettings, make_engine
 from treeclaim.store.database.failures.kinds import Failure, failure_of
@@ -29,11 +30,14 @@ from treeclaim.store.feed.looks import Looks
 from treeclaim.store.feed.probe import Probe
 from treeclaim.store.feed.unread import POSITIONS_SQL, More, changes_since
 from treeclaim.store.operations.allocations import claims as claim_writes
+from treeclaim.store.operations.allocations import holds as hold_writes
+from treeclaim.store.operations.allocations import kept_requests
 from treeclaim.store.operations.allocations import placements as placement_writes
 from treeclaim.store.operations.allocations.requests import ClaimRequest
 from treeclaim.store.writes.commit import Committer, UnknownOutcomeError
 from treeclaim.store.writes.group_commit import GroupCommit, group_settings
 from treeclaim.store.writes.groups import Fate, Groups, Member, NotWrittenError
+from treeclaim.store.writes.hold_ends import Look, keep_watch, next_ends
 from treeclaim.store.writes.retries import ATTEMPTS, Retries
 from treeclaim.store.writes.translation import Translator
 
@@ -82,6 +86,7 @@ class Store:
         self._group_engine = make_engine(group_settings(settings))
         self._group_committer = Committer(writing(self._group_engine))
         self._streams_taken = 0
+        self._look_for_ends: Look | None = None
         group_commit = GroupCommit(
             self._group_committer, self._translator, self.write, self._closing
         )
@@ -154,7 +159,7 @@ class Store:
         Raises:
             TreeclaimError: as the operation `claims.replace`, and as `write`.
         """
-        self._submit(ClaimRequest(claims))
+        self.with_room(lambda: self._submit(ClaimRequest(claims)))
 
     def place(self, claims: Sequence[ConsumerClaim]) -> None:
         """Let new consumers hold what was found for them, all or nothing (page 98, section 4).
@@ -198,6 +203,59 @@ class Store:
             TreeclaimError: as the operation `claims.delete`, and as `write`.
         """
         self._submit(ClaimRequest.release(consumer_uuid))
+
+    def with_room(self, write: Callable[[], Result]) -> Result:
+        """Write claims; if there is no room, do it again when holds that have ended are removed.
+
+        Args:
+            write: Writes them.
+
+        Raises:
+            TreeclaimError: as `write`.
+        """
+        try:
+            return write()
+        except CapacityExceededError:
+            if not self.end_holds():
+                raise
+        return write()
+
+    def keep_watch(self) -> None:
+        """Remove holds as they end, in a thread of this process, until the store is closed or gone."""
+        keep_watch(weakref.ref(self), self._closing)
+
+    def end_holds(self) -> bool:
+        """Remove the holds whose time is over, if there are any; return whether there were.
+
+        Nobody is asked where it is known that none has ended.
+
+        Raises:
+            ConcurrentChangeError, StoreUnavailableError: as `write`.
+        """
+        look = self._look_for_ends
+        if look is None or look.is_due:
+            look = self.look_for_ends()
+        return self.remove_ended(look)
+
+    def look_for_ends(self) -> Look:
+        """Return which holds have ended, and when the next one does.
+
+        Raises:
+            StoreUnavailableError: if the database does not answer.
+        """
+        look = self.read_at_once(next_ends)
+        self._look_for_ends = look
+        return look
+
+    def remove_ended(self, look: Look) -> bool:
+        """Remove holds whose time is over; return whether there were any.
+
+        Raises:
+            ConcurrentChangeError, StoreUnavailableError: as `write`.
+        """
+        if look.ended:
+            self.write(hold_writes.end, look.ended)
+        return bool(look.ended)
 
     def _submit(self, request: ClaimRequest) -> None:
         self._groups.submit(request, self._deadline())
@@ -331,6 +389,7 @@ class Store:
             while batch >= pruning.ROWS_PER_TRANSACTION and not self._closing.is_set():
                 batch = self.write(pruning.delete_oldest, stream_id, before)
                 deleted += batch
+        self.write(kept_requests.delete_old)
         self.write(pruning.remove_closed, before)
         self.write(pruning.close_unused, now - min(keep, pruning.CLOSE_AFTER))
         return deleted

@@ -54,6 +54,8 @@ def placed_by(call: Call, placing: Placing, asked: Asked, *, is_dry: bool) -> Re
         holders = _holders(call, placing, asked, may_be_holds=may_be_holds)
         _require_sources(call, placing, holders)
         outcome = _found(call, placing, holders, fixed, asked)
+        if outcome.unplaced and call.services.store.end_holds():
+            continue
         if outcome.unplaced and not placing.partial:
             raise _unplaced(outcome)
         new = [

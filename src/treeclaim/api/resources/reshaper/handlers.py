@@ -37,7 +37,8 @@ def reshape(call: Call) -> Reply:
     claims = claims_of(call, body["allocations"])
     require_sound(call, claims)
     try:
-        call.services.store.write(store.reshape, reshaped, claims)
+        writing = call.services.store
+        writing.with_room(lambda: writing.write(store.reshape, reshaped, claims))
     except ProviderNotFoundError as error:
         raise ApiError(
             HTTPStatus.BAD_REQUEST,

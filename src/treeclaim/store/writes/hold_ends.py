@@ -1,0 +1,131 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Removes holds whose time is over, whether or not anybody asks (contract page 100, section 3).
+
+The clock is the database's. Each process looks now and then when the next hold ends, and waits for
+that by the monotonic clock, so that it makes no difference what the machine's clock says. A hold ends
+a second after it was written at the earliest, so what another process writes between two looks has
+not ended at the second one. All processes remove what has ended: whoever is late finds nothing.
+"""
+
+import logging
+import random
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from time import monotonic
+from typing import Protocol
+
+import sqlalchemy as sa
+
+from treeclaim.model.errors import TreeclaimError
+from treeclaim.store.database.compiled import CompiledStatement
+from treeclaim.store.database.transactions import ReadTransaction, as_datetime
+from treeclaim.store.reading.holds import EXISTING
+from treeclaim.store.schema.tables import holds
+
+_LOG = logging.getLogger(__name__)
+
+LOOK_SECONDS = 0.4
+"""Seconds between two looks: each is a query by an index."""
+
+_JITTER = 0.1
+"""Seconds at most by which a process lets others remove first what has ended."""
+
+_SOON = 0.01
+"""Seconds until the next look after a removal: there may be more."""
+
+_AT_ONCE = 100
+"""Holds removed in one transaction."""
+
+ENDS_THREAD = "treeclaim-holds"
+"""Name of the thread that removes holds."""
+
+_NEXT = CompiledStatement(
+    sa.select(holds.c.uuid, holds.c.ends_at)
+    .select_from(EXISTING)
+    .where(holds.c.ends_at.is_not(None))
+    .order_by(holds.c.ends_at)
+    .limit(_AT_ONCE)
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """When holds end, as the database told.
+
+    Attributes:
+        ended: Uuids of holds whose time is over, some of them if there are many.
+        wait: Seconds until the next one ends; None if none does.
+        at: When, on the monotonic clock.
+    """
+
+    ended: Sequence[str]
+    wait: float | None
+    at: float
+
+    @property
+    def is_due(self) -> bool:
+        """Tell whether a hold has ended by now; a look that is old cannot tell."""
+        age = monotonic() - self.at
+        return bool(self.ended) or age > 2 * LOOK_SECONDS or (self.wait or age + 1) <= age
+
+
+def next_ends(transaction: ReadTransaction) -> Look:
+    """Return which holds have ended, and when the next one does."""
+    at = monotonic()
+    ended: list[str] = []
+    wait = None
+    for row in transaction.rows(_NEXT):
+        ends_at = as_datetime(row.ends_at) or transaction.now
+        if ends_at <= transaction.now:
+            ended.append(row.uuid)
+        elif wait is None:
+            wait = (ends_at - transaction.now).total_seconds()
+    return Look(ended, wait, at)
+
+
+class Remover(Protocol):
+    """What looks for holds that have ended, and removes them: a `Store`."""
+
+    def look_for_ends(self) -> Look:
+        """Return which holds have ended."""
+        ...
+
+    def remove_ended(self, look: Look) -> bool:
+        """Remove holds; return whether there were any."""
+        ...
+
+
+def keep_watch(store: Callable[[], Remover | None], closing: threading.Event) -> None:
+    """Remove holds as they end, in a thread of its own, while there is a store.
+
+    Args:
+        store: Returns the store; None when it is gone.
+        closing: Set when the store is closed.
+    """
+
+    def watch() -> None:
+        pause = 0.0
+        while not closing.wait(pause):
+            found = store()
+            if found is None:
+                return
+            pause = _round(found)
+            del found
+
+    threading.Thread(target=watch, name=ENDS_THREAD, daemon=True).start()
+
+
+def _round(store: Remover) -> float:
+    """Look once, and remove what has ended; return the seconds until the next look."""
+    try:
+        look = store.look_for_ends()
+        if look.ended:
+            store.remove_ended(look)
+            return _SOON
+    except TreeclaimError as error:
+        # The reason why the database failed is in the log already.
+        _LOG.debug("Holds were not looked for: %s", error)
+        return LOOK_SECONDS
+    wait = LOOK_SECONDS if look.wait is None else look.wait + random.random() * _JITTER  # noqa: S311
+    return min(wait, LOOK_SECONDS)

@@ -1,0 +1,116 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Holds end by the database's clock, whoever asks (contract page 100, section 3)."""
+
+import threading
+import uuid
+from datetime import timedelta
+
+import pytest
+import sqlalchemy as sa
+
+from treeclaim.model.claim import ConsumerClaim
+from treeclaim.model.errors import CapacityExceededError, HoldRefusedError
+from treeclaim.model.extension.holds import HOLD_TYPE, HoldTerms
+from treeclaim.model.inventory import Inventory
+from treeclaim.store.database import clock, transactions
+from treeclaim.store.operations.allocations import holds as hold_writes
+from treeclaim.store.operations.providers import inventories, providers
+from treeclaim.store.reading.holds import holds_among
+
+HOST, HOLD, TAKER, OTHER = sorted(str(uuid.uuid4()) for _ in range(4))
+SECONDS = 3600
+
+
+@pytest.fixture
+def ahead(monkeypatch):
+    """Sets the clock of the database ahead."""
+    seconds = [0]
+
+    def now(connection):
+        return clock.now_of(connection) + timedelta(seconds=seconds[0])
+
+    monkeypatch.setattr(transactions, "now_of", now)
+    monkeypatch.setattr(hold_writes, "now_of", now)
+    return seconds
+
+
+@pytest.fixture
+def held(store, ahead):
+    """A host that is all held, by a hold that returns and ends in an hour."""
+    store.write(providers.create, uuid=HOST, name=HOST, parent_uuid=None)
+    stock = {"VCPU": Inventory(8)}
+    store.write(inventories.replace_all, HOST, 0, stock, zero_capacity_allowed=False)
+    until = (store.now() + timedelta(seconds=SECONDS)).replace(microsecond=0)
+    store.replace_allocations([claim(HOLD, 8, hold=HoldTerms(until, returns=True))])
+    return store
+
+
+def claim(consumer, amount, **more):
+    kind = HOLD_TYPE if "hold" in more else "INSTANCE"
+    allocations = {HOST: {"VCPU": amount}}
+    return ConsumerClaim(consumer, allocations, "p", "u", None, kind, knows_holds=True, **more)
+
+
+def statements(store, work):
+    """What is sent to the database meanwhile."""
+    sent = []
+
+    def note(_connection, _cursor, statement, *_):
+        sent.append(statement)
+
+    engines = (store.engine, store._group_engine)
+    for engine in engines:
+        sa.event.listen(engine, "before_cursor_execute", note)
+    work()
+    for engine in engines:
+        sa.event.remove(engine, "before_cursor_execute", note)
+    return sent
+
+
+def test_a_claim_that_finds_no_room_removes_what_has_ended(held, ahead):
+    held.replace_allocations([claim(TAKER, 2, from_holds=[HOLD])])
+    with pytest.raises(CapacityExceededError):
+        held.replace_allocations([claim(OTHER, 4)])
+    ahead[0] = SECONDS
+    held.look_for_ends()
+    held.replace_allocations([claim(OTHER, 4)])
+    assert held.read(holds_among, [HOLD]) == {}
+
+
+def test_a_hold_whose_time_is_over_is_unknown_to_who_locks_it(held, ahead):
+    ahead[0] = SECONDS
+    with pytest.raises(HoldRefusedError):
+        held.replace_allocations([claim(TAKER, 2, from_holds=[HOLD])])
+    assert held.read(holds_among, [HOLD]) == {}
+
+
+def test_a_hold_can_be_moved_until_its_time_is_over(held, ahead):
+    ahead[0] = SECONDS - 2
+    later = (held.now() + timedelta(seconds=SECONDS)).replace(microsecond=0)
+    assert held.write(hold_writes.change_terms, {HOLD: {"until": later}}) == []
+    ahead[0] = SECONDS + 2
+    assert not held.end_holds()
+    assert held.write(hold_writes.change_terms, {OTHER: {"until": later}}) == [OTHER]
+    ahead[0] = 2 * SECONDS
+    assert held.write(hold_writes.change_terms, {HOLD: {"until": None}}) == [HOLD]
+
+
+def test_a_store_removes_what_has_ended_though_nobody_asks(held, ahead):
+    held.keep_watch()
+    ahead[0] = SECONDS
+    waited = threading.Event()
+    for _ in range(300):
+        if not held.read(holds_among, [HOLD]):
+            break
+        waited.wait(0.05)
+    assert held.read(holds_among, [HOLD]) == {}
+
+
+def test_nobody_is_asked_where_it_is_known_that_nothing_has_ended(held):
+    def refused():
+        with pytest.raises(CapacityExceededError):
+            held.replace_allocations([claim(OTHER, 4)])
+
+    refused()
+    known = statements(held, refused)
+    assert not [sent for sent in known if "ORDER BY treeclaim_holds.ends_at" in sent]
