@@ -58,6 +58,9 @@ _PRUNE_AFTER_TAKING = 60.0
 """Seconds after which a process prunes that took a new stream: there may be too many by now. All
 workers take some when they start, so not at once."""
 
+_LONGEST_LOOK = 5.0
+"""Seconds that closing waits for a look at the ends of holds, which takes a thousandth of one."""
+
 PRUNING_THREAD = "treeclaim-pruning"
 """Name of the thread that prunes beside the writes."""
 
@@ -87,6 +90,7 @@ class Store:
         self._group_committer = Committer(writing(self._group_engine))
         self._streams_taken = 0
         self._look_for_ends: Look | None = None
+        self._watch: threading.Thread | None = None
         group_commit = GroupCommit(
             self._group_committer, self._translator, self.write, self._closing
         )
@@ -222,7 +226,7 @@ class Store:
 
     def keep_watch(self) -> None:
         """Remove holds as they end, in a thread of this process, until the store is closed or gone."""
-        keep_watch(weakref.ref(self), self._closing)
+        self._watch = keep_watch(weakref.ref(self), self._closing)
 
     def end_holds(self) -> bool:
         """Remove the holds whose time is over, if there are any; return whether there were.
@@ -421,6 +425,9 @@ class Store:
     def close(self) -> None:
         """Close all connections."""
         self._closing.set()
+        if self._watch is not None:
+            # What it has borrowed of a pool must come back before the pool is closed.
+            self._watch.join(_LONGEST_LOOK)
         self._probe.close()
         self.engine.dispose()
         self._group_engine.dispose()

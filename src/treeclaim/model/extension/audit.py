@@ -37,6 +37,12 @@ class FindingKind(StrEnum):
     """Nothing refers to it (of traits and classes: custom ones)."""
     EMPTY_TREE = "empty_tree"
     """A tree without any inventory."""
+    EXPIRED_HOLD = "expired_hold"
+    """A hold that is there a minute after its end (page 100, section 5)."""
+    BROKEN_HOLD = "broken_hold"
+    """Terms, or draws, of what is no hold."""
+    BROKEN_DRAW = "broken_draw"
+    """More drawn than the consumer has."""
     ORPHANED = "orphaned"
     """A consumer that, by a list, does not live any more."""
 
@@ -47,9 +53,15 @@ REPAIRABLE = (
     FindingKind.EMPTY_CONSUMER,
     FindingKind.BROKEN_ROOT,
     FindingKind.UNUSED_AGGREGATE,
+    FindingKind.EXPIRED_HOLD,
+    FindingKind.BROKEN_HOLD,
+    FindingKind.BROKEN_DRAW,
     FindingKind.ORPHANED,
 )
 """What can be mended without a guess."""
+
+OF_HOLDS = (FindingKind.EXPIRED_HOLD, FindingKind.BROKEN_HOLD, FindingKind.BROKEN_DRAW)
+"""Kinds that came with holds: clients of earlier versions of the extension do not see them."""
 
 
 @dataclass(frozen=True, slots=True)

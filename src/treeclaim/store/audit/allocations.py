@@ -7,11 +7,13 @@ import sqlalchemy as sa
 
 from treeclaim.model.extension.audit import Findings
 from treeclaim.model.inventory import Inventory
+from treeclaim.store.audit.holds import HOLDS
 from treeclaim.store.database.transactions import ReadTransaction
 from treeclaim.store.reading.inventory_columns import INVENTORY_COLUMNS
 from treeclaim.store.schema.tables import (
     allocations,
     consumers,
+    draws,
     inventories,
     resource_classes,
     resource_providers,
@@ -56,11 +58,13 @@ _RECORDS = (
     .outerjoin(resource_classes, resource_classes.c.id == allocations.c.resource_class_id)
 )
 _AGAINST_UNITS = _RECORDS.join(inventories, _OF_INVENTORY).where(
+    # Units concern no hold.
+    allocations.c.consumer_id.not_in(HOLDS),
     sa.or_(
         allocations.c.used < inventories.c.min_unit,
         allocations.c.used > inventories.c.max_unit,
         allocations.c.used % inventories.c.step_size != 0,
-    )
+    ),
 )
 _WITHOUT_INVENTORY = _RECORDS.outerjoin(inventories, _OF_INVENTORY).where(
     inventories.c.id.is_(None)
@@ -75,7 +79,13 @@ _WITHOUT_CONSUMER = (
 _EMPTY = (
     sa.select(consumers.c.uuid)
     .select_from(consumers.outerjoin(allocations, allocations.c.consumer_id == consumers.c.uuid))
-    .where(allocations.c.id.is_(None))
+    .where(
+        allocations.c.id.is_(None),
+        sa.or_(
+            consumers.c.uuid.not_in(HOLDS),
+            consumers.c.uuid.not_in(sa.select(draws.c.hold_uuid)),
+        ),
+    )
     .order_by(consumers.c.uuid)
 )
 

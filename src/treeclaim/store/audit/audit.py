@@ -4,7 +4,7 @@
 from collections.abc import Callable, Mapping, Sequence
 
 from treeclaim.model.extension.audit import FindingKind, Findings, Living
-from treeclaim.store.audit import allocations, leftovers, trees
+from treeclaim.store.audit import allocations, holds, leftovers, trees
 from treeclaim.store.audit.orphans import orphaned
 from treeclaim.store.database.transactions import ReadTransaction
 
@@ -23,6 +23,9 @@ _FINDERS: Mapping[FindingKind, Callable[[ReadTransaction, int], Findings]] = {
     FindingKind.UNUSED_TRAIT: leftovers.unused_trait,
     FindingKind.UNUSED_CLASS: leftovers.unused_class,
     FindingKind.EMPTY_TREE: trees.empty_tree,
+    FindingKind.EXPIRED_HOLD: holds.expired_hold,
+    FindingKind.BROKEN_HOLD: holds.broken_hold,
+    FindingKind.BROKEN_DRAW: holds.broken_draw,
 }
 
 

@@ -20,18 +20,21 @@ from treeclaim.store.database.transactions import (
     RetryTransactionError,
     WriteTransaction,
 )
-from treeclaim.store.operations.allocations import claims, consumers
+from treeclaim.store.operations.allocations import claims, consumers, holds, kept_requests
 from treeclaim.store.operations.allocations.lookup import current_allocations
-from treeclaim.store.operations.locks.lock_rows import AGGREGATE, TREE, take_lock_rows
+from treeclaim.store.operations.locks.lock_rows import AGGREGATE, HOLD, TREE, take_lock_rows
 from treeclaim.store.operations.locks.provider_rows import lock_providers
 from treeclaim.store.operations.providers.trees import set_root
+from treeclaim.store.reading.holds import terms_of
 from treeclaim.store.schema.tables import (
     allocations,
+    draws,
     placement_aggregates,
     resource_provider_aggregates,
     resource_providers,
 )
 from treeclaim.store.schema.tables import consumers as consumer_rows
+from treeclaim.store.schema.tables import holds as hold_rows
 from treeclaim.store.store import Store
 
 _DONE = Repaired(RepairResult.DONE)
@@ -51,6 +54,8 @@ _PARENT = sa.select(
 ).where(resource_providers.c.id == sa.bindparam("provider_id"))
 _HOLDS = sa.select(allocations.c.id).where(allocations.c.consumer_id == sa.bindparam("uuid"))
 _RECORD = sa.select(consumer_rows.c.uuid).where(consumer_rows.c.uuid == sa.bindparam("uuid"))
+_TERMS = sa.select(hold_rows.c.uuid).where(hold_rows.c.uuid == sa.bindparam("uuid"))
+_DRAWN_FROM = sa.select(draws.c.hold_uuid).where(draws.c.hold_uuid == sa.bindparam("uuid"))
 _LOCK_AGGREGATE = (
     sa.select(placement_aggregates.c.id, placement_aggregates.c.uuid)
     .where(placement_aggregates.c.uuid == sa.bindparam("uuid"))
@@ -140,7 +145,10 @@ def _delete_empty(transaction: WriteTransaction, item: Mapping[str, Any]) -> Rep
     known = consumers.lock(transaction, [uuid])
     if uuid not in known or transaction.row(_HOLDS, uuid=uuid) is not None:
         return _GONE
+    if terms_of(transaction, [uuid]) and transaction.row(_DRAWN_FROM, uuid=uuid) is not None:
+        return _GONE
     consumers.delete(transaction, [uuid])
+    kept_requests.note_gone(transaction, [uuid])
     return _DONE
 
 
@@ -207,10 +215,38 @@ def _release_orphan(transaction: WriteTransaction, item: Mapping[str, Any]) -> R
     return _DONE
 
 
+def _end_hold(transaction: WriteTransaction, item: Mapping[str, Any]) -> Repaired:
+    uuid = item["consumer"]
+    if transaction.row(_TERMS, uuid=uuid) is None:
+        return _GONE
+    holds.end(transaction, [uuid])
+    return _GONE if transaction.row(_TERMS, uuid=uuid) is not None else _DONE
+
+
+def _delete_terms(transaction: WriteTransaction, item: Mapping[str, Any]) -> Repaired:
+    uuid = item["consumer"]
+    known = consumers.lock(transaction, [uuid])
+    if uuid not in known:
+        consumers.lock_missing(transaction, [uuid])
+    take_lock_rows(transaction, HOLD, (row.id for row in known.values()))
+    recorded = [transaction.row(asked, uuid=uuid) for asked in (_TERMS, _DRAWN_FROM)]
+    if recorded == [None, None] or terms_of(transaction, [uuid]):
+        return _GONE
+    holds.delete_terms(transaction, [uuid])
+    return _DONE
+
+
+def _delete_draws(transaction: WriteTransaction, item: Mapping[str, Any]) -> Repaired:
+    return _DONE if holds.forget_beyond(transaction, item["consumer"]) else _GONE
+
+
 _REPAIRS: Mapping[FindingKind, Callable[[WriteTransaction, Mapping[str, Any]], Repaired]] = {
     FindingKind.WITHOUT_PROVIDER: _delete_rows,
     FindingKind.EMPTY_CONSUMER: _delete_empty,
     FindingKind.BROKEN_ROOT: _set_root,
     FindingKind.UNUSED_AGGREGATE: _delete_aggregate,
+    FindingKind.EXPIRED_HOLD: _end_hold,
+    FindingKind.BROKEN_HOLD: _delete_terms,
+    FindingKind.BROKEN_DRAW: _delete_draws,
     FindingKind.ORPHANED: _release_orphan,
 }

@@ -10,6 +10,7 @@ import sqlalchemy as sa
 
 from treeclaim.model.extension.audit import Findings
 from treeclaim.model.names import SHARING_TRAIT
+from treeclaim.store.audit.holds import HOLDS
 from treeclaim.store.database.transactions import ReadTransaction
 from treeclaim.store.schema.tables import (
     allocations,
@@ -42,6 +43,7 @@ _IN_MANY = (
 _GIVING = (
     sa.select(allocations.c.consumer_id, allocations.c.resource_provider_id)
     .join(_IN_MANY, _IN_MANY.c.consumer_id == allocations.c.consumer_id)
+    .where(allocations.c.consumer_id.not_in(HOLDS))
     .distinct()
     .order_by(allocations.c.consumer_id, allocations.c.resource_provider_id)
 )

@@ -96,8 +96,8 @@ class Remover(Protocol):
         ...
 
 
-def keep_watch(store: Callable[[], Remover | None], closing: threading.Event) -> None:
-    """Remove holds as they end, in a thread of its own, while there is a store.
+def keep_watch(store: Callable[[], Remover | None], closing: threading.Event) -> threading.Thread:
+    """Remove holds as they end, in a thread of its own, while there is a store; return the thread.
 
     Args:
         store: Returns the store; None when it is gone.
@@ -113,7 +113,9 @@ def keep_watch(store: Callable[[], Remover | None], closing: threading.Event) ->
             pause = _round(found)
             del found
 
-    threading.Thread(target=watch, name=ENDS_THREAD, daemon=True).start()
+    thread = threading.Thread(target=watch, name=ENDS_THREAD, daemon=True)
+    thread.start()
+    return thread
 
 
 def _round(store: Remover) -> float:

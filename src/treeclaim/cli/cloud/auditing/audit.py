@@ -44,6 +44,9 @@ _MEANINGS = {
     FindingKind.UNUSED_TRAIT: "custom traits that nobody has",
     FindingKind.UNUSED_CLASS: "custom classes that nobody has",
     FindingKind.EMPTY_TREE: "trees without inventory",
+    FindingKind.EXPIRED_HOLD: "holds that are there after their end",
+    FindingKind.BROKEN_HOLD: "terms or draws of what is no hold",
+    FindingKind.BROKEN_DRAW: "more drawn from holds than the consumer has",
     FindingKind.ORPHANED: "consumers that do not live any more",
 }
 

@@ -201,9 +201,36 @@ def end(transaction: WriteTransaction, uuids: Sequence[str]) -> None:
 def forget(transaction: WriteTransaction, uuids: Collection[str]) -> None:
     """Remove the terms of holds that have ended, and what is drawn from them."""
     if uuids:
-        for statement in (_DELETE_TERMS, _DELETE_PROJECTS, _DELETE_DRAWS_FROM):
-            transaction.change(statement, uuids=sorted(uuids))
+        delete_terms(transaction, uuids)
         kept_requests.note_gone(transaction, uuids)
+
+
+def delete_terms(transaction: WriteTransaction, uuids: Collection[str]) -> None:
+    """Remove terms, and what is drawn by them."""
+    for statement in (_DELETE_TERMS, _DELETE_PROJECTS, _DELETE_DRAWS_FROM):
+        transaction.change(statement, uuids=sorted(uuids))
+
+
+def forget_beyond(transaction: WriteTransaction, consumer_uuid: str) -> bool:
+    """Remove what a consumer has drawn beyond what it has; return whether there was anything.
+
+    Raises:
+        PrerequisiteError, RetryTransactionError: as claims do.
+    """
+    known = consumers.lock(transaction, [consumer_uuid])
+    current = current_allocations(transaction, [consumer_uuid])
+    named = {
+        draw.hold
+        for drawn in _recorded(transaction, [consumer_uuid]).get(consumer_uuid, {}).values()
+        for draw in drawn
+    }
+    locked = lock(transaction, named, [consumer_uuid], known, current)
+    book = locked.book
+    if book.draws.get(consumer_uuid, {}) == locked.recorded.get(consumer_uuid, {}):
+        return False
+    book.accept(book.write([], is_reshape=False), [])
+    write(transaction, locked, [consumer_uuid], {})
+    return True
 
 
 def write(

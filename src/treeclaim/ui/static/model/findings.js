@@ -16,10 +16,14 @@ export const KINDS = {
   unused_trait: "Custom traits that nothing has",
   unused_class: "Custom resource classes that nothing has",
   empty_tree: "Trees without inventory",
+  expired_hold: "Holds that are there after their end",
+  broken_hold: "Terms or draws of what is no hold",
+  broken_draw: "More drawn from holds than the consumer has",
   orphaned: "Consumers that live no more",
 };
 
 /** Kinds that `treeclaim audit --repair` can mend without a guess. */
 export const REPAIRABLE = new Set([
-  "without_provider", "without_consumer", "empty_consumer", "broken_root", "unused_aggregate", "orphaned",
+  "without_provider", "without_consumer", "empty_consumer", "broken_root", "unused_aggregate",
+  "expired_hold", "broken_hold", "broken_draw", "orphaned",
 ]);

@@ -105,8 +105,9 @@ def repair_findings(call: Call) -> Reply:
 
 def _asked(call: Call) -> tuple[list[FindingKind], int]:
     query = require_query(schemas.QUERY.at(call.version), call.query())
-    wanted = set(query["kind"].split(",")) if "kind" in query else set(FindingKind)
-    return [kind for kind in FindingKind if kind in wanted], int(
+    known = schemas.kinds_at(call.version)
+    wanted = set(query["kind"].split(",")) if "kind" in query else set(known)
+    return [kind for kind in known if kind in wanted], int(
         query.get("limit", schemas.DEFAULT_ITEMS)
     )
 

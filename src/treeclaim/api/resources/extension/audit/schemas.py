@@ -5,11 +5,18 @@ from typing import Any
 
 from treeclaim.api.protocol.operations import Versioned
 from treeclaim.api.protocol.request.patterns import ANY_UUID
-from treeclaim.api.protocol.request.schemas import INTEGER, STRINGS, UUID, mapping, record
+from treeclaim.api.protocol.request.schemas import (
+    INTEGER,
+    STRINGS,
+    TEXT_OR_NULL,
+    UUID,
+    mapping,
+    record,
+)
 from treeclaim.api.protocol.request.wording import Schema
-from treeclaim.model.extension.audit import FindingKind
+from treeclaim.model.extension.audit import OF_HOLDS, FindingKind
 from treeclaim.model.inventory import MAXIMUM_INTEGER
-from treeclaim.model.microversions import Version
+from treeclaim.model.microversions import ExtensionFeature, Version
 from treeclaim.store.audit.leftovers import PARTS
 
 PATH = "/treeclaim/audit"
@@ -30,17 +37,23 @@ server that is being built holds something before anybody lists it."""
 _OLDEST = 10**9
 """Seconds: thirty years."""
 
-_KINDS = f"({'|'.join(FindingKind)})"
 _TYPES = "^([A-Z0-9_]{1,255}|unknown)$"
 _BOOLEAN: Schema = {"type": "boolean"}
 
 
-def query(_version: Version) -> Schema:
+def kinds_at(version: Version) -> tuple[FindingKind, ...]:
+    """Return the kinds of findings that a client knows."""
+    knows_holds = version.brings(ExtensionFeature.HOLDS)
+    return tuple(kind for kind in FindingKind if knows_holds or kind not in OF_HOLDS)
+
+
+def query(version: Version) -> Schema:
     """Return the schema of the query."""
+    kinds = f"({'|'.join(kinds_at(version))})"
     return record(
         {},
         {
-            "kind": {"type": "string", "pattern": f"^{_KINDS}(,{_KINDS})*$"},
+            "kind": {"type": "string", "pattern": f"^{kinds}(,{kinds})*$"},
             "limit": {"type": "string", "pattern": "^([1-9][0-9]{0,2}|1000)$"},
         },
     )
@@ -71,28 +84,43 @@ def _item(kind: FindingKind, members: dict[str, Schema]) -> Schema:
     return record(named | members)
 
 
-REPAIR: Schema = {
-    "oneOf": [
-        _item(
+_REPAIRS: dict[FindingKind, Schema] = {
+    kind: _item(kind, members)
+    for kind, members in (
+        (
             FindingKind.WITHOUT_PROVIDER,
             {
                 "table": {"enum": list(PARTS)},
                 "provider_id": INTEGER | {"minimum": 0, "maximum": MAXIMUM_INTEGER},
             },
         ),
-        _item(FindingKind.WITHOUT_CONSUMER, {"consumer": UUID}),
-        _item(FindingKind.EMPTY_CONSUMER, {"consumer": UUID}),
-        _item(FindingKind.BROKEN_ROOT, {"provider": UUID}),
-        _item(FindingKind.UNUSED_AGGREGATE, {"uuid": UUID}),
-        _item(FindingKind.ORPHANED, {"consumer": UUID, "consumer_generation": INTEGER}),
-    ]
+        (FindingKind.WITHOUT_CONSUMER, {"consumer": UUID}),
+        (FindingKind.EMPTY_CONSUMER, {"consumer": UUID}),
+        (FindingKind.BROKEN_ROOT, {"provider": UUID}),
+        (FindingKind.UNUSED_AGGREGATE, {"uuid": UUID}),
+        (FindingKind.EXPIRED_HOLD, {"consumer": UUID}),
+        (FindingKind.BROKEN_HOLD, {"consumer": UUID}),
+        (
+            FindingKind.BROKEN_DRAW,
+            {
+                "consumer": UUID,
+                "provider": UUID | {"type": ["string", "null"]},
+                "resource_class": TEXT_OR_NULL,
+                "drawn": INTEGER,
+                "used": INTEGER,
+            },
+        ),
+        (FindingKind.ORPHANED, {"consumer": UUID, "consumer_generation": INTEGER}),
+    )
 }
 
 
-def repairs(_version: Version) -> Schema:
+def repairs(version: Version) -> Schema:
     """Return the schema of a list of repairs."""
+    known = kinds_at(version)
+    repair = {"oneOf": [item for kind, item in _REPAIRS.items() if kind in known]}
     return record(
-        {"repairs": {"type": "array", "items": REPAIR, "minItems": 1, "maxItems": MOST_REPAIRS}},
+        {"repairs": {"type": "array", "items": repair, "minItems": 1, "maxItems": MOST_REPAIRS}},
         {"dry_run": _BOOLEAN},
     )
 

@@ -1,0 +1,108 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What an audit finds about holds, and mends (contract page 100, section 5)."""
+
+import uuid
+from datetime import timedelta
+
+import pytest
+import sqlalchemy as sa
+
+from treeclaim.model.claim import ConsumerClaim
+from treeclaim.model.extension.audit import FindingKind, RepairResult
+from treeclaim.model.extension.holds import HOLD_TYPE, HoldTerms
+from treeclaim.model.inventory import Inventory
+from treeclaim.store.audit.audit import findings
+from treeclaim.store.audit.repairs import repair
+from treeclaim.store.operations.providers import inventories, providers
+from treeclaim.store.reading.holds import drawn_by, holds_among
+from treeclaim.store.schema import tables
+
+HOSTS = sorted(str(uuid.uuid4()) for _ in range(2))
+HOLD, TAKER = sorted(str(uuid.uuid4()) for _ in range(2))
+KINDS = (
+    FindingKind.AGAINST_UNITS,
+    FindingKind.EMPTY_CONSUMER,
+    FindingKind.IN_MANY_TREES,
+    FindingKind.EXPIRED_HOLD,
+    FindingKind.BROKEN_HOLD,
+    FindingKind.BROKEN_DRAW,
+)
+
+
+@pytest.fixture
+def drawn(store):
+    """A hold in two trees that forbid its amounts; all of it on one is drawn."""
+    for host in HOSTS:
+        store.write(providers.create, uuid=host, name=host, parent_uuid=None)
+        stock = {"VCPU": Inventory(8, step_size=3)}
+        store.write(inventories.replace_all, host, 0, stock, zero_capacity_allowed=False)
+    amounts = {host: {"VCPU": 4} for host in HOSTS}
+    terms = HoldTerms(returns=True)
+    claim = ConsumerClaim(HOLD, amounts, "p", "u", None, HOLD_TYPE, knows_holds=True, hold=terms)
+    store.replace_allocations([claim])
+    amounts = {HOSTS[0]: {"VCPU": 3}}
+    claim = ConsumerClaim(TAKER, amounts, "p", "u", None, "INSTANCE", from_holds=[HOLD])
+    store.replace_allocations([claim])
+    return store
+
+
+def found(store):
+    """What an audit finds, by kind."""
+    every = store.read(findings, KINDS, 10)
+    return {kind: told.items for kind, told in every.items() if told.count}
+
+
+def by_hand(store, statement):
+    """What somebody else does to the database."""
+    with store.engine.begin() as connection:
+        connection.execute(statement)
+
+
+def mended(store, kind):
+    """Mend the findings of a kind, twice; return what became of them."""
+    return [
+        repair(store, kind, item, ("p", "u")).result for item in found(store)[kind] for _ in "ab"
+    ]
+
+
+BOTH = [RepairResult.DONE, RepairResult.GONE]
+
+
+def test_a_hold_is_no_finding(drawn):
+    assert found(drawn) == {}
+    by_hand(drawn, sa.delete(tables.allocations).where(tables.allocations.c.consumer_id == HOLD))
+    assert found(drawn) == {}
+    empty = {"consumer": HOLD}
+    assert repair(drawn, FindingKind.EMPTY_CONSUMER, empty, ("p", "u")).result is RepairResult.GONE
+
+
+def test_a_hold_after_its_end_is_removed(drawn):
+    ended = drawn.now() - timedelta(minutes=2)
+    by_hand(drawn, sa.update(tables.holds).values(ends_at=ended))
+    assert found(drawn) == {FindingKind.EXPIRED_HOLD: [{"consumer": HOLD}]}
+    assert mended(drawn, FindingKind.EXPIRED_HOLD) == BOTH
+    assert drawn.read(drawn_by, [TAKER]) == {}
+
+
+@pytest.mark.parametrize("is_there", [False, True])
+def test_terms_of_what_is_no_hold_are_removed(drawn, is_there):
+    consumers = tables.consumers
+    changed = sa.update(consumers).values(consumer_type_id=None)
+    by_hand(
+        drawn,
+        (changed if is_there else sa.delete(consumers)).where(consumers.c.uuid == HOLD),
+    )
+    assert found(drawn)[FindingKind.BROKEN_HOLD] == [{"consumer": HOLD}]
+    assert mended(drawn, FindingKind.BROKEN_HOLD) == BOTH
+    assert FindingKind.BROKEN_HOLD not in found(drawn)
+    assert drawn.read(holds_among, [HOLD]) == {}
+
+
+def test_what_is_drawn_beyond_what_there_is_is_forgotten(drawn):
+    used = tables.allocations
+    by_hand(drawn, sa.update(used).where(used.c.consumer_id == TAKER).values(used=1))
+    item = {"consumer": TAKER, "provider": HOSTS[0], "resource_class": "VCPU"}
+    assert found(drawn)[FindingKind.BROKEN_DRAW] == [{**item, "drawn": 3, "used": 1}]
+    assert drawn.read(drawn_by, [TAKER]) == {TAKER: {HOLD: {HOSTS[0]: {"VCPU": 1}}}}
+    assert mended(drawn, FindingKind.BROKEN_DRAW) == BOTH
+    assert FindingKind.BROKEN_DRAW not in found(drawn)
