@@ -12,12 +12,14 @@ from tests.store.schedules.places import BEGINNING, SESSIONS
 from tests.store.schedules.world import GENERATION, Operation, Script, World, script, told
 from treeclaim.model.claim import ConsumerClaim, Generation, ReshapedInventory
 from treeclaim.model.extension.batch import BatchEntry, Unnamed
+from treeclaim.model.extension.holds import HOLD_TYPE, HoldTerms
 from treeclaim.model.inventory import Inventory
 from treeclaim.model.provider import Provider
 from treeclaim.store.feed import pruning
 from treeclaim.store.operations import reshaper
 from treeclaim.store.operations.allocations import claims as allocations
-from treeclaim.store.operations.allocations import placements
+from treeclaim.store.operations.allocations import holds as hold_writes
+from treeclaim.store.operations.allocations import kept_requests, placements
 from treeclaim.store.operations.allocations.requests import ClaimRequest
 from treeclaim.store.operations.batches.apply import apply
 from treeclaim.store.operations.catalogue import resource_classes, standard_names
@@ -33,7 +35,7 @@ from treeclaim.store.takeover import data_migrations
 UNCHECKED = Generation.UNCHECKED
 
 HOST, SPARE, SHARE = "host", "spare", "share"
-MINE, OTHER, NEW = "mine", "other", "new"
+MINE, OTHER, NEW, HELD = "mine", "other", "new", "held"
 GOLD, SILVER, LEAD = "CUSTOM_GOLD", "CUSTOM_SILVER", "CUSTOM_LEAD"
 CONSUMER_STATES = ("absent", "present", "unrecorded", "left-behind")
 EVERYTHING = timedelta(seconds=-1)
@@ -425,6 +427,72 @@ def followed_world():
     return world
 
 
+def holds_world(*, ended):
+    """A hold that returns, 2 of whose 8 units are drawn; its time is over, or it has none."""
+    world = World("holds-ended" if ended else "holds")
+    world.provider(HOST, VCPU=12)
+    world.provider(SPARE, VCPU=8)
+    world.rows["consumer_types"].append({"id": 1, "name": HOLD_TYPE})
+    for consumer in (HELD, MINE, OTHER):
+        world.consumer(consumer)
+        world.rows["consumers"][-1]["consumer_type_id"] = 1 if consumer == HELD else None
+    for consumer, used in ((HELD, 6), (MINE, 2), (OTHER, 1)):
+        world.holds(consumer, HOST, "VCPU", used)
+    world.rows["treeclaim_holds"].append(
+        {"uuid": HELD, "ends_at": BEGINNING if ended else None, "returns": True}
+    )
+    world.rows["treeclaim_draws"].append(
+        {
+            "consumer_uuid": MINE,
+            "provider_id": 1,
+            "class_id": 0,
+            "hold_uuid": HELD,
+            "amount": 2,
+            "began": 1,
+        }
+    )
+    mine, new = claim(MINE, UNCHECKED), claim(NEW, UNCHECKED, host=4)
+    drawing = replace(new, from_holds=[HELD])
+    terms = HoldTerms(returns=True, projects=("other",))
+    kept = replace(claim(OTHER, UNCHECKED, host=1), request=["resources=VCPU:1"])
+    world.add(
+        script("draw", put(drawing)),
+        script("draw-all", put(replace(claim(OTHER, UNCHECKED, host=7), from_holds=[HELD]))),
+        script("claim", put(claim("more", None, host=3))),
+        script("return", release(MINE)),
+        script("return-some", put(claim(MINE, UNCHECKED, host=1))),
+        script("pass-on", put(mine, claim(NEW, UNCHECKED, host=2))),
+        script("place", place(replace(claim(NEW, None, host=4), from_holds=[HELD]))),
+        script("write-hold", put(replace(claim(HELD, UNCHECKED, host=3), hold=terms))),
+        script("end", release(HELD)),
+        script("end-by-time", write(hold_writes.end, [HELD])),
+        script("forget", write(hold_writes.change_terms, {HELD: {"returns": False}})),
+        script("keep-alive", write(hold_writes.change_terms, {HELD: {"note": "alive"}})),
+        script("mend", write(hold_writes.forget_beyond, MINE)),
+        script("keep-request", put(kept), release(OTHER)),
+        script(
+            "name-request", write(hold_writes.keep_requests_for, {OTHER: ["resources=VCPU:2"]})
+        ),
+        script("prune-requests", write(kept_requests.delete_old)),
+        script(
+            "reshape",
+            write(
+                reshaper.reshape,
+                [ReshapedInventory(SPARE, GENERATION, stock(VCPU=8))],
+                [claim(MINE, UNCHECKED, spare=2)],
+            ),
+        ),
+        group(
+            "group-draw-and-return",
+            ClaimRequest([drawing]),
+            ClaimRequest.release(MINE),
+            ClaimRequest([replace(claim(OTHER, UNCHECKED, host=4), from_holds=[HELD])]),
+        ),
+        FOLLOW,
+    )
+    return world
+
+
 def names_world():
     """A new database, which two services fill with the standard names at once."""
     world = World("names")
@@ -450,5 +518,7 @@ WORLDS = {
         known_stream_world(),
         followed_world(),
         names_world(),
+        holds_world(ended=False),
+        holds_world(ended=True),
     )
 }

@@ -1,0 +1,14 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Holds, who draws from them, and what ends them."""
+
+import pytest
+
+from tests.store.schedules.exploration import explore
+from tests.store.schedules.pairs.clients import EVERYWHERE, clients_of, pairs_of
+
+
+@pytest.mark.slow
+@EVERYWHERE
+@clients_of("holds", "holds-ended")
+def test_writes_that_meet_end_like_a_serial_order(place, world, client):
+    explore(place, pairs_of(client, world, place.kind))
