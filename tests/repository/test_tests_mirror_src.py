@@ -29,7 +29,6 @@ CROSSCUTTING = {
 ELSEWHERE = {
     "api/protocol/callers": "api/protocol/policy/test_policy.py",
     "api/protocol/operations": "api/description/test_openapi.py",
-    "api/resources/allocations": "conformance/gabbits/allocations.yaml",
     "api/resources/extension/audit": "api/resources/extension/test_audit.py",
     "api/resources/extension/changes": "api/resources/extension/test_watching.py",
     "api/resources/extension/holders": "api/resources/extension/test_holders.py",

@@ -11,8 +11,12 @@ from treeclaim.store.schema.tables import (
     allocations,
     consumer_types,
     consumers,
+    draws,
+    hold_projects,
+    holds,
     inventories,
     projects,
+    requests,
     resource_classes,
     resource_provider_aggregates,
     resource_provider_traits,
@@ -52,6 +56,19 @@ _CONSUMERS = (
     .outerjoin(users, users.c.id == consumers.c.user_id)
     .outerjoin(consumer_types, consumer_types.c.id == consumers.c.consumer_type_id)
 )
+_KEPT = (
+    sa.select(
+        sa.literal("draw"), draws.c.hold_uuid, draws.c.consumer_uuid, draws.c.amount, draws.c.began
+    ),
+    sa.select(sa.literal("terms"), holds.c.uuid, holds.c.returns, holds.c.note),
+    sa.select(sa.literal("project"), hold_projects.c.hold_uuid, hold_projects.c.project),
+    sa.select(
+        sa.literal("request"),
+        requests.c.consumer_uuid,
+        requests.c.request,
+        sa.case((requests.c.gone_at.is_(None), 0), else_=1),
+    ),
+)
 
 
 def _without(table, column, other):
@@ -88,17 +105,19 @@ class Picture:
         names: Of traits and classes.
         claims: (consumer, provider, class, amount).
         consumers: (consumer, generation, project, user, type).
+        kept: Terms of holds, their projects, what is drawn, and kept requests.
     """
 
     providers: frozenset
     names: frozenset
     claims: tuple
     consumers: frozenset
+    kept: frozenset = frozenset()
 
     def differences(self, other):
         """What is here and not there, and what is there and not here, in lines."""
         lines = []
-        for part in ("providers", "names", "claims", "consumers"):
+        for part in ("providers", "names", "claims", "consumers", "kept"):
             mine, others = Counter(getattr(self, part)), Counter(getattr(other, part))
             lines += [f"- {row}" for row in sorted((others - mine).elements(), key=str)]
             lines += [f"+ {row}" for row in sorted((mine - others).elements(), key=str)]
@@ -218,6 +237,7 @@ def aftermath(store, followers):
         rows = connection.execute(_ALLOCATIONS).all()
         owners = connection.execute(_CONSUMERS).all()
         orphans = connection.execute(_ORPHANS).all()
+        kept = [tuple(row) for asked in _KEPT for row in connection.execute(asked)]
     uuids = {record.id: record.uuid for record in forest.records()}
     _, classes = _names_by_id(forest)
     picture = Picture(
@@ -234,14 +254,16 @@ def aftermath(store, followers):
             )
         ),
         consumers=frozenset(tuple(row) for row in owners),
+        kept=frozenset(kept),
     )
     broken = [f"the row of {row.place} belongs to no {row.lost}" for row in orphans]
-    broken += _broken_claims(rows, owners)
+    broken += _broken_claims(rows, owners, {row[1] for row in kept if row[0] == "draw"})
     return Aftermath(picture, _overbooked(forest), tuple(broken)).told_to(store, followers)
 
 
-def _broken_claims(rows, owners):
-    holding = {row.consumer_id for row in rows}
+def _broken_claims(rows, owners, drawn):
+    # A hold whose room is all drawn keeps its record.
+    holding = {row.consumer_id for row in rows} | drawn
     for owner in owners:
         if owner.uuid not in holding:
             yield f"consumer {owner.uuid} has a record and holds nothing"
