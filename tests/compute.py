@@ -23,6 +23,8 @@ class _Compute(BaseHTTPRequestHandler):
     migrations: ClassVar[Any] = ()
     flavors: ClassVar[Any] = ()
     asked: ClassVar = []
+    refusals: ClassVar[list[None]] = []
+    page_size: ClassVar = PAGE
 
     def do_GET(self):
         url = urlsplit(self.path)
@@ -30,7 +32,13 @@ class _Compute(BaseHTTPRequestHandler):
         self.asked.append((self.headers["OpenStack-API-Version"], query.get("all_tenants")))
         flavor = url.path.removeprefix("/flavors/").removesuffix("/os-extra_specs")
         specs = {one["id"]: one["extra_specs"] for one in self.flavors}
-        if url.path == "/servers":
+        if url.path == "/servers/detail":
+            if self.refusals and query.get("marker") is not None:
+                self.refusals.pop()
+                self._send(503, {"computeFault": {"code": 503}})
+                return
+            self._send_page("servers", url.path, list(self.servers), query)
+        elif url.path == "/servers":
             some: list[dict[str, Any]]
             listed = self.deleted if query.get("status") == "SOFT_DELETED" else self.servers
             some = [{"id": one, "name": f"server {one}", "links": []} for one in listed]
@@ -59,9 +67,9 @@ class _Compute(BaseHTTPRequestHandler):
         if "marker" in query:
             ids = [one[key] for one in some]
             some = some[ids.index(query["marker"]) + 1 :]
-        body = {name: some[:PAGE]}
-        if len(some) > PAGE:
-            marker = some[PAGE - 1][key]
+        body = {name: some[: self.page_size]}
+        if len(some) > self.page_size:
+            marker = some[self.page_size - 1][key]
             address = f"http://{self.headers['Host']}{path}?limit=1000&marker={marker}"
             body[f"{name}_links"] = [{"rel": "next", "href": address}]
         self._send(200, body)

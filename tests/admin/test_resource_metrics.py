@@ -131,8 +131,8 @@ def test_a_scrape_tells_sums_of_the_cloud_and_of_aggregates_and_what_fits(tmp_pa
         return {f"{prefix}_{name}{{{labels}}}": value for name, value in values.items()}
 
     cpu, disk = 'resource_class="VCPU"', 'resource_class="DISK_GB"'
-    full = {"capacity": 100, "reserved": 0, "used": 0, "free": 100, "largest_free": 100}
-    part = {"capacity": 32, "reserved": 2, "used": 3, "free": 29, "largest_free": 29}
+    full = {"capacity": 100, "reserved": 0, "used": 0, "held": 0, "free": 100, "largest_free": 100}
+    part = {"capacity": 32, "reserved": 2, "used": 3, "held": 0, "free": 29, "largest_free": 29}
     ours = f'aggregate="{AGGREGATE}"'
     assert found == {
         **of("treeclaim_resource", cpu, **part | {"capacity": 35, "free": 32}),
@@ -205,7 +205,25 @@ def test_clients_cannot_make_more_series_than_are_bounded(tmp_path):
         meter.measure()
         found = read()
         assert found["treeclaim_resource_metrics_left_out"] == 2_200
-        assert len(found) == 5 * 2_000 + 1
+        assert len(found) == 6 * 2_000 + 1
+
+
+def test_what_holds_have_is_told_as_part_of_what_is_used(tmp_path):
+    header = {"openstack-api-version": "placement 1.39, treeclaim 1.2"}
+    hold = {name: value for name, value in CLAIM.items() if name != "consumer_type"} | {"hold": {}}
+
+    def write(api):
+        assert api.post("/treeclaim/providers", json=WORLD).status_code == 200
+        path = f"/allocations/{CONSUMER}"
+        assert api.put(path, json=hold, headers=header).status_code == 204
+
+    with collected(tmp_path, write, [AGGREGATE]) as (meter, read):
+        meter.measure()
+        found = read()
+        cpu = 'resource_class="VCPU"'
+        assert found[f"treeclaim_resource_held{{{cpu}}}"] == 3
+        assert found[f'treeclaim_aggregate_resource_held{{aggregate="{AGGREGATE}",{cpu}}}'] == 3
+        assert found[f"treeclaim_resource_used{{{cpu}}}"] == 3
 
 
 def test_old_values_are_not_shown(tmp_path):

@@ -10,6 +10,7 @@ from tests.server.fronts import running
 from tests.servers import usual_environment
 from tests.service import fresh_database, start_on
 from treeclaim.client import Client
+from treeclaim.client.requests.placing import HOLDS
 
 MARK = "FORGED"
 """Begins each line that somebody forged, and shows that what is hostile was printed at all."""
@@ -36,6 +37,7 @@ NAMED = (CLASS, TRAIT, KIND, AGGREGATE)
 CHANGES = "/treeclaim/changes"
 
 _IN_JSON = json.dumps(PAYLOAD)[1:-1].encode()
+HOLD = "6c4b2f7e-5a0e-4a58-9b3f-0d7c21f6a0b1"
 
 
 class Hostile:
@@ -95,7 +97,13 @@ def fill(client):
         "consumer_type": KIND,
     }
     client.call("PUT", f"/allocations/{CONSUMER}", json=body)
-    body = {"resource_provider_generation": 4, "total": 4, "reserved": 0}
+    if client.versions.has(HOLDS):
+        terms = {"note": PAYLOAD, "projects": [OWNER]}
+        body |= {"allocations": {PROVIDER: {"resources": {CLASS: 1}}}, "hold": terms}
+        del body["consumer_type"]
+        client.call("PUT", f"/allocations/{HOLD}", json=body, extended=True)
+    generation = client.get(f"/resource_providers/{FULL}")["generation"]
+    body = {"resource_provider_generation": generation, "total": 4, "reserved": 0}
     client.call("PUT", f"/resource_providers/{FULL}/inventories/VCPU", json=body)
 
 

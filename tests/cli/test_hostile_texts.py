@@ -10,6 +10,7 @@ import pytest
 import yaml
 
 from tests.cli import processes
+from tests.cli.cloud.holding import holds_are_listed
 from tests.cli.hostile import (
     AGGREGATE,
     CLASS,
@@ -65,6 +66,13 @@ CASES = {
         ["resources=VCPU:1", "--consumer", PAYLOAD],
     ],
     "claim": [["resources=VCPU:1", "--consumer", CONSUMER], ["resources=VCPU:1", "--number", "9"]],
+    "hold": [
+        ["resources=VCPU:1", "--dry-run", "--amount", "2"],
+        ["resources=VCPU:1", "--until", PAYLOAD],
+        ["resources=VCPU:99"],
+    ],
+    "holds": [[], ["--in-tree", f"nobody{PAYLOAD}"], ["--project", PAYLOAD]],
+    "requests": [["--from", "FILE"], ["--from", "WRONG"], ["--from", f"nofile{PAYLOAD}"]],
     "release": [[PAYLOAD], ["00000000-0000-0000-0000-00000000000f"]],
     "load": [["FILE", "--dry-run", "--prune"], ["FILE"], [f"nofile{PAYLOAD}"], ["WRONG"]],
     "edit": [[PROVIDER], [f"nobody{PAYLOAD}"]],
@@ -120,6 +128,7 @@ def there(tmp_path_factory):
     folder = tmp_path_factory.mktemp("hostile")
     write_files(folder)
     with (
+        holds_are_listed(),
         hostile_service(folder) as (environment, plain),
         compute_with(flavors=(FLAVOR, BROKEN)) as (_, url),
     ):
@@ -145,15 +154,21 @@ def write_files(folder):
     for name, document in documents.items():
         (folder / name).write_text(yaml.safe_dump(document))
     (folder / "living.json").write_text(json.dumps({f"KIND{PAYLOAD}": []}))
+    line = {"consumer": CONSUMER, "request": [f"resources={PAYLOAD}:1"]}
+    (folder / "requests.jsonl").write_text(json.dumps(line))
     editor = folder / "editor"
     editor.write_text('#!/bin/sh\nsed -i "s/total: 8/total: 9/" "$1"\n')
     editor.chmod(0o755)
 
 
+_FILES = {"audit": "living.json", "requests": "requests.jsonl"}
+"""What FILE stands for, where that is no topology."""
+
+
 def spelled_out(command, given, folder, urls):
     """The arguments with paths and addresses for the words that stand for them."""
     files = {
-        "FILE": folder / ("living.json" if command == "audit" else "topology.yaml"),
+        "FILE": folder / _FILES.get(command, "topology.yaml"),
         "WRONG": folder / "wrong.yaml",
         "FLAVORS": folder / "flavors.yaml",
     }
@@ -200,6 +215,8 @@ JSON = {
     "explain": ["resources=VCPU:99"],
     "fit": ["--flavors", "FLAVORS"],
     "place": ["resources=VCPU:1", "--dry-run"],
+    "hold": ["resources=VCPU:1", "--dry-run"],
+    "holds": [],
 }
 
 
@@ -209,7 +226,7 @@ def test_json_escapes_it_and_says_the_same(there, command):
     (_, printed), (_, errors) = texts
     assert errors == ""
     assert harm_in(printed) == []
-    if command != "place":
+    if command not in ("place", "hold"):
         assert MARK in str(json.loads(printed))
 
 

@@ -10,16 +10,24 @@ import pytest
 from tests.cli.hostile import CLASS, MARK, PAYLOAD, PROVIDER, harm_in, hostile_service
 from tests.compute import compute_with, with_cloud
 from tests.openstack_shell import Shell
+from treeclaim.model.microversions import EXTENSION_MAXIMUM, ExtensionFeature
 
 GROUP = "openstack.treeclaim.v1"
-CASES = {
-    "audit": ["audit"],
-    "candidates": ["candidates", f"resources=VCPU:1,{CLASS}:1"],
-    "explain": ["explain", f"resources=VCPU:99,{CLASS}:1"],
-    "fit": ["fit", "resources=VCPU:1", "--by", "tree"],
-    "place": ["place", "resources=VCPU:1", "--dry-run"],
-    "tree": ["tree", PROVIDER],
+PLACEMENT = {
+    "audit": [],
+    "candidates": [f"resources=VCPU:1,{CLASS}:1"],
+    "explain": [f"resources=VCPU:99,{CLASS}:1"],
+    "fit": ["resources=VCPU:1", "--by", "tree"],
+    "place": ["resources=VCPU:1", "--dry-run"],
+    "tree": [PROVIDER],
 }
+CASES = {name: ["placement", name, *given] for name, given in PLACEMENT.items()}
+HOLDS = {
+    "hold create": ["treeclaim", "hold", "create", "resources=VCPU:1", "--dry-run"],
+    "hold list": ["treeclaim", "hold", "list"],
+}
+if EXTENSION_MAXIMUM >= ExtensionFeature.HOLDS:
+    CASES |= HOLDS
 """Arguments of each command."""
 
 SINGLE = ("explain",)
@@ -34,13 +42,13 @@ def openstack(tmp_path_factory):
         endpoint = environment.pop("TREECLAIM_ENDPOINT")
         login = with_cloud(environment, folder, url, placement_endpoint_override=endpoint)
         shell = Shell(sys.executable, login, GROUP)
-        yield lambda *arguments: shell.run("placement", *arguments)
+        yield shell.run
         shell.close()
 
 
 def test_each_command_is_tried():
-    names = {each.name.removeprefix("placement_") for each in entry_points(group=GROUP)}
-    assert names == CASES.keys()
+    names = {each.name.partition("_")[2].replace("_", " ") for each in entry_points(group=GROUP)}
+    assert names == CASES.keys() | HOLDS.keys()
 
 
 @pytest.mark.parametrize("command", CASES)
@@ -67,7 +75,7 @@ def test_other_formats_can_only_be_read(openstack, command):
 
 
 def test_an_error_can_only_be_read(openstack):
-    done = openstack("candidates", f"resources={PAYLOAD}:1")
+    done = openstack("placement", "candidates", f"resources={PAYLOAD}:1")
     assert done.returncode
     assert MARK in done.stderr
     assert harm_in(done.stderr) == []

@@ -22,6 +22,7 @@ from treeclaim.model.request import CandidateRequest
 from treeclaim.replica.asking import Asked
 from treeclaim.replica.children.parent import Child
 from treeclaim.replica.following import Follower
+from treeclaim.replica.holds import HeldAsked
 from treeclaim.replica.kept import KeptAnswer
 from treeclaim.replica.placing_questions import CapacityQuestion
 from treeclaim.store import Store
@@ -143,6 +144,7 @@ class Meter:
         if latest is not None and not is_stale and self._version == self._follower.version:
             self._latest = replace(latest, at=now)
             return
+        forest = self._follower.with_holds(HeldAsked(everywhere=True))
         rows = forest.living_rows
         self._latest = Measured(
             now,

@@ -16,13 +16,14 @@ from treeclaim.store import Store
 _LOG = logging.getLogger(__name__)
 
 _MOST_PAIRS = 2_000
-"""Pairs of part and resource class that are shown, each with five values: ten thousand samples, a
+"""Pairs of part and resource class that are shown, each with six values: twelve thousand samples, a
 tenth of what Prometheus stores easily from one target. Classes and memberships are made by clients."""
 
 _VALUES = {
     "capacity": "(total - reserved) x allocation_ratio, of whole units.",
     "reserved": "Reserved amount.",
     "used": "Amount of all claims.",
+    "held": "What holds have, part of used.",
     "free": "What claims can still take of the providers, summed up.",
     "largest_free": "The most that a single provider has free.",
 }

@@ -12,6 +12,7 @@ from treeclaim.client.errors import (
 from treeclaim.client.requests.flavors import Flavor, query_of
 from treeclaim.client.requests.placing import (
     Capacity,
+    Hold,
     Placed,
     PlacedConsumer,
     PlacingRequest,
@@ -33,6 +34,7 @@ __all__ = [
     "CursorExpiredError",
     "Flavor",
     "FlavorError",
+    "Hold",
     "Need",
     "Placed",
     "PlacedConsumer",

@@ -13,14 +13,15 @@ import orjson
 from treeclaim.client.errors import ClientError, ConsumerExistsError
 from treeclaim.client.patience import Patience, retry_after
 from treeclaim.client.requests import bodies
-from treeclaim.client.requests.placing import NEED as PLACING
 from treeclaim.client.requests.placing import (
+    HOLDS,
     Capacity,
     Domains,
     Placed,
     PlacingRequest,
     PlacingRule,
 )
+from treeclaim.client.requests.placing import NEED as PLACING
 from treeclaim.client.requests.queries import CandidateQuery
 from treeclaim.client.transport import Answer, PlainTransport, Transport
 from treeclaim.client.versions import LATEST_EXTENSION, LATEST_MINOR, Need, ServerVersions
@@ -222,6 +223,7 @@ class Client:
             UnsupportedFeatureError: before anything is sent, if the server is too old.
             ClientError: if not all can be placed, or one holds something else already.
         """
+        self.versions.require(*(request.need for request in requests))
         body = {
             "requests": [request.body() for request in requests],
             "rules": [rule.body() for rule in rules],
@@ -270,6 +272,7 @@ class Client:
         user_id: str,
         consumer_type: str = "INSTANCE",
         replace: bool = True,
+        from_holds: Sequence[str] = (),
     ) -> None:
         """Claim a candidate for a consumer; whatever it held before is replaced.
 
@@ -282,11 +285,15 @@ class Client:
             user_id: Likewise.
             consumer_type: Such as INSTANCE.
             replace: False to refuse a consumer that holds something.
+            from_holds: Uuids of the holds from which it draws.
 
         Raises:
+            UnsupportedFeatureError: before anything is sent, if the server knows of no holds.
             ConsumerExistsError: if it holds something that is not to be replaced.
             ClientError: if the resources are gone, or the claim is refused for another reason.
         """
+        if from_holds:
+            self.versions.require(HOLDS)
         owner = bodies.Owner(project_id, user_id, consumer_type)
 
         def attempt() -> None:
@@ -294,6 +301,8 @@ class Client:
             if present["allocations"] and not replace:
                 raise ConsumerExistsError(consumer_uuid, present)
             body = bodies.claim(allocation_request, owner, present, self.versions.minor)
+            if from_holds:
+                body["from_holds"] = list(from_holds)
             self.call("PUT", f"/allocations/{consumer_uuid}", json=body, extended=True)
 
         retried(attempt)
@@ -359,8 +368,10 @@ _REPEATABLE = (
     "/treeclaim/placements",
     "/treeclaim/audit",
     "/treeclaim/providers",
+    "/treeclaim/holds",
+    "/treeclaim/requests",
 )
-"""Calls by POST that only read, or end alike when made twice (contract pages 98 and 99)."""
+"""Calls by POST that only read, or end alike when made twice (contract pages 98 to 100)."""
 
 
 def _may_repeat(method: str, path: str) -> bool:

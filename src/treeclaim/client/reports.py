@@ -6,6 +6,7 @@ from typing import Any
 from urllib.parse import parse_qsl, urlencode, urlsplit
 
 from treeclaim.client.client import Client
+from treeclaim.client.requests.placing import HOLDS
 from treeclaim.client.versions import Need
 from treeclaim.model.microversions import ExtensionFeature, Feature
 
@@ -47,6 +48,51 @@ class Reports:
             ClientError: if the endpoint refuses, or does not answer.
         """
         yield from self._pages("/treeclaim/allocations", "consumers", limit, filters)
+
+    def holds(self, *, limit: int = BATCH, **filters: str) -> Iterator[dict[str, Any]]:
+        """Yield all holds that pass some filters, with what they hold and what is drawn.
+
+        Raises:
+            UnsupportedFeatureError: if the server knows of no holds.
+            ClientError: if the endpoint refuses, or does not answer.
+        """
+        self._client.versions.require(HOLDS)
+        yield from self._pages("/treeclaim/holds", "holds", limit, filters)
+
+    def change_holds(self, terms: Mapping[str, Mapping[str, Any]]) -> tuple[int, list[str]]:
+        """Change those terms of at most `BATCH` holds that are named; no generation moves.
+
+        Args:
+            terms: By uuid of a hold, with the names that the service has for them.
+
+        Returns:
+            How many of the holds exist, and the uuids of those that do not.
+
+        Raises:
+            UnsupportedFeatureError: if the server knows of no holds.
+            ClientError: if the endpoint refuses, or does not answer.
+        """
+        self._client.versions.require(HOLDS)
+        body = {"holds": {uuid: dict(some) for uuid, some in terms.items()}}
+        told = self._post("/treeclaim/holds", body)
+        return told["updated"], told["unknown"]
+
+    def keep_requests(self, requests: Mapping[str, Sequence[str] | None]) -> tuple[int, list[str]]:
+        """Keep the requests of at most `BATCH` consumers (page 100, section 4).
+
+        Args:
+            requests: Queries by uuid of a consumer; None to forget them.
+
+        Returns:
+            How many of the consumers exist, and the uuids of those that do not.
+
+        Raises:
+            UnsupportedFeatureError: if the server keeps no requests.
+            ClientError: if the endpoint refuses, or does not answer.
+        """
+        self._client.versions.require(HOLDS)
+        told = self._post("/treeclaim/requests", {"requests": dict(requests)})
+        return told["updated"], told["unknown"]
 
     def totals(self, **filters: str) -> dict[str, dict[str, int]]:
         """Return the sums over the inventories of the providers that pass some filters.

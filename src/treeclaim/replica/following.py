@@ -10,8 +10,10 @@ from time import monotonic, perf_counter
 
 from treeclaim import allocator, metrics
 from treeclaim.forest.table.forest import Forest
+from treeclaim.forest.table.held import Held
 from treeclaim.model.changes import Changes, Cursor
 from treeclaim.model.errors import StoreUnavailableError
+from treeclaim.replica.holds import HeldAsked
 from treeclaim.store import Store
 from treeclaim.store.database.transactions import ReadTransaction
 from treeclaim.store.feed.unread import changes_since
@@ -101,6 +103,26 @@ class Follower:
             changes = changes_since(transaction, None)
         if self._cursor is None or changes.cursor.positions != self._cursor.positions:
             self._apply(changes, begin)
+
+    def with_holds(self, holds: HeldAsked) -> Forest:
+        """Return the Forest, once it has caught up, with what is asked about holds at its moment.
+
+        It is brought to another snapshot for that. Who asks has the turn already, and only then
+        waits for a connection.
+
+        Raises:
+            StoreUnavailableError: if the database does not answer.
+        """
+        if not holds:
+            return self.forest
+
+        def read(transaction: ReadTransaction) -> Held:
+            # A connection that was lost makes this run again.
+            self.catch_up_within(transaction)
+            return holds.read(transaction)
+
+        held = self._store.read(read)
+        return self.forest.holding(held)
 
     def picture(self) -> Picture:
         """Return the Forest for other followers to begin with, once it has caught up.

@@ -10,7 +10,6 @@ from treeclaim import allocator, metrics
 from treeclaim.forest.bounds.budget import Budget
 from treeclaim.forest.listing.texts import ListingTexts
 from treeclaim.forest.table.forest import Forest
-from treeclaim.forest.table.held import Held
 from treeclaim.gate import Gate
 from treeclaim.model.changes import Cursor
 from treeclaim.model.errors import OverloadedError, SearchGivenUpError, SearchTooLargeError
@@ -89,22 +88,7 @@ class Replica:
         began = monotonic()
         with self.turn.held(LONGEST_WAIT, what=_WHAT):
             self._follower.catch_up(began)
-            yield self._with_holds(holds)
-
-    def _with_holds(self, holds: HeldAsked) -> Forest:
-        """Return the Forest, with what holds have at its moment if that is asked for.
-
-        Who asks has the turn already, and only then waits for a connection.
-        """
-        if not holds:
-            return self._follower.forest
-
-        def read(transaction: ReadTransaction) -> Held:
-            self._follower.catch_up_within(transaction)
-            return holds.read(transaction)
-
-        held = self._store.read(read)
-        return self._follower.forest.holding(held)
+            yield self._follower.with_holds(holds)
 
     @property
     def forest(self) -> Forest:
@@ -207,7 +191,7 @@ class Replica:
         try:
             with metrics.phase("feed"):
                 self._follower.catch_up(began)
-                forest = self._with_holds(holds)
+                forest = self._follower.with_holds(holds)
             yield forest
         finally:
             self.turn.release()

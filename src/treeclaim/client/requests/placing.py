@@ -59,6 +59,36 @@ class PlacingRule:
         return body
 
 
+HOLDS = Need("holds", LATEST_MINOR, extension=ExtensionFeature.HOLDS)
+"""What a server must have to know of holds (contract page 100)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Hold:
+    """Terms of holds.
+
+    Attributes:
+        until: When they end, as RFC 3339 has it; None for never.
+        returns: Whether what is drawn comes back when it is released.
+        projects: Those beside its own whose consumers may draw.
+        note: For people; None for none.
+    """
+
+    until: str | None = None
+    returns: bool = False
+    projects: Sequence[str] = ()
+    note: str | None = None
+
+    def body(self) -> dict[str, Any]:
+        """Return it as it is sent."""
+        return {
+            "until": self.until,
+            "returns": self.returns,
+            "projects": list(self.projects),
+            "note": self.note,
+        }
+
+
 @dataclass(frozen=True, slots=True)
 class PlacingRequest:
     """Consumers that want the same.
@@ -66,7 +96,9 @@ class PlacingRequest:
     Attributes:
         alternatives: Queries; the first that has a candidate is taken.
         consumers: Uuids.
-        project_id, user_id, consumer_type: Whose they will be.
+        project_id, user_id, consumer_type: Whose they will be; holds have a type of their own.
+        from_holds: Uuids of the holds from which they draw.
+        hold: Terms of the holds that they become; None for other consumers.
     """
 
     alternatives: Sequence[str | CandidateQuery]
@@ -74,16 +106,29 @@ class PlacingRequest:
     project_id: str
     user_id: str
     consumer_type: str = "INSTANCE"
+    from_holds: Sequence[str] = ()
+    hold: Hold | None = None
+
+    @property
+    def need(self) -> Need:
+        """Return what a server must have for it."""
+        return NEED if self.hold is None and not self.from_holds else HOLDS
 
     def body(self) -> dict[str, Any]:
         """Return it as it is sent."""
-        return {
+        body: dict[str, Any] = {
             "alternatives": [str(query) for query in self.alternatives],
             "consumers": list(self.consumers),
             "project_id": self.project_id,
             "user_id": self.user_id,
-            "consumer_type": self.consumer_type,
         }
+        if self.hold is None:
+            body["consumer_type"] = self.consumer_type
+        else:
+            body["hold"] = self.hold.body()
+        if self.from_holds:
+            body["from_holds"] = list(self.from_holds)
+        return body
 
 
 @dataclass(frozen=True, slots=True)

@@ -39,6 +39,7 @@ def add_to(commands: Any) -> None:
         help="replace what the consumer holds; it keeps its project, user and type unless these "
         "are given",
     )
+    add_from_hold(claim)
     for name, usual in (("project", _UNKNOWN), ("user", _UNKNOWN), ("consumer-type", _KIND)):
         claim.add_argument(f"--{name}", help=f"of the consumer ({usual})")
     add_endpoint_options(claim)
@@ -49,14 +50,28 @@ def add_to(commands: Any) -> None:
     release.set_defaults(run=run_release)
 
 
+def add_from_hold(command: argparse.ArgumentParser) -> None:
+    """Add the option that names holds to draw from."""
+    command.add_argument(
+        "--from-hold",
+        nargs="+",
+        default=[],
+        metavar="UUID",
+        help="draw from these holds first, in this order",
+    )
+
+
 def run_claim(options: argparse.Namespace) -> int:
     """Claim the candidate with a number; print the consumer."""
     query = query_of_options(options)
     if "limit" not in dict(query.parameters):
         query = CandidateQuery((*query.parameters, ("limit", str(options.number))))
     consumer = consumer_uuid(options.consumer) if options.consumer else str(uuid.uuid4())
+    from_holds = [consumer_uuid(text) for text in options.from_hold]
     with client_of(options) as client:
         query = with_uuids(client, query)
+        if from_holds:
+            query = CandidateQuery((*query.parameters, ("from_holds", ",".join(from_holds))))
         owner = _owner(client, consumer, options)
         found = client.candidates(query)["allocation_requests"]
         if len(found) < options.number:
@@ -70,6 +85,7 @@ def run_claim(options: argparse.Namespace) -> int:
                 user_id=owner.user_id,
                 consumer_type=owner.consumer_type,
                 replace=options.replace,
+                from_holds=from_holds,
             )
         except ConsumerExistsError as error:
             raise _refusal(error) from error

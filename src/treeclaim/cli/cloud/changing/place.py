@@ -11,7 +11,7 @@ from rich.table import Table
 
 from treeclaim.cli.cloud.asking.question import add_question_options, query_of_options
 from treeclaim.cli.cloud.asking.questions import ordered
-from treeclaim.cli.cloud.changing.claims import consumer_uuid
+from treeclaim.cli.cloud.changing.claims import add_from_hold, consumer_uuid
 from treeclaim.cli.cloud.domains import DOMAINS_HELP, domains_of
 from treeclaim.cli.cloud.endpoint import add_endpoint_options, client_of
 from treeclaim.cli.cloud.looking.tables import amounts_in_words
@@ -65,6 +65,7 @@ def add_placing_options(command: argparse.ArgumentParser) -> None:
     command.add_argument("--together", metavar="DOMAINS", help="all in one of such domains")
     command.add_argument("--partial", action="store_true", help="place what can be placed")
     command.add_argument("--dry-run", action="store_true", help="claim nothing")
+    add_from_hold(command)
     for name, usual in (("project", _UNKNOWN), ("user", _UNKNOWN), ("consumer-type", "INSTANCE")):
         command.add_argument(f"--{name}", default=usual, help=f"of the consumers ({usual})")
 
@@ -96,6 +97,7 @@ def placed(client: Client, query: CandidateQuery, options: argparse.Namespace) -
         options.project,
         options.user,
         options.consumer_type,
+        [consumer_uuid(text) for text in options.from_hold],
     )
     with shown_waiting(f"placing {len(consumers)}"):
         return client.place([request], rules, partial=options.partial, dry_run=options.dry_run)

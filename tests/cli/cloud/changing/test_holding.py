@@ -1,0 +1,87 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`hold`, `holds`, and `claim` and `place` with `--from-hold`, as a person runs them (page 100)."""
+
+import json
+import re
+
+import pytest
+
+from tests.cli.cloud.holding import holds_are_listed
+from tests.cli.processes import call
+from tests.cli.services import refused, served, succeed
+from tests.paths import EXAMPLE
+
+UNTIL = "2099-12-01T09:00:00+01:00"
+
+
+@pytest.fixture
+def environment(tmp_path):
+    """The environment of commands that talk to a service with the example topology."""
+    with holds_are_listed(), served(tmp_path) as environment:
+        assert call(environment, "load", str(EXAMPLE)).returncode == 0
+        yield environment
+
+
+def hold(environment, *arguments):
+    """Make holds; return their uuids."""
+    shown = succeed(environment, "hold", *arguments, "--json")
+    return [one["consumer"] for one in json.loads(shown)["placements"]]
+
+
+def test_room_is_kept_and_listed_with_its_terms(environment):
+    (uuid,) = hold(
+        environment,
+        *("resources=VCPU:4", "--until", UNTIL, "--returns", "--note", "rack 7"),
+        *("--project", "p1", "--drawable-by", "p2", "p3"),
+    )
+    shown = succeed(environment, "holds")
+    (told,) = json.loads(succeed(environment, "holds", "--json"))["holds"]
+    assert told["uuid"] == uuid
+    assert told["hold"] == {
+        "until": "2099-12-01T08:00:00Z",
+        "returns": True,
+        "projects": ["p2", "p3"],
+        "note": "rack 7",
+        "drawn": {},
+    }
+    assert "1 holds" in shown or "1 hold" in shown
+    assert "Nothing is held" in succeed(environment, "holds", "--project", "p2")
+    assert uuid in json.dumps(succeed(environment, "holds", "--drawable-by", "p2", "--json"))
+    host = told["allocations"].popitem()[0]
+    assert uuid in succeed(environment, "holds", "--in-tree", host, "--json")
+    assert "Nothing is held" in succeed(
+        environment, "holds", "--until-before", "2030-01-01T00:00:00Z"
+    )
+
+
+def test_as_many_holds_as_are_asked_for_or_none(environment):
+    shown = succeed(environment, "hold", "resources=VCPU:1", "--amount", "3", "--dry-run")
+    assert "3 would be placed" in shown
+    assert "Nothing is held" in succeed(environment, "holds")
+    assert len(hold(environment, "resources=VCPU:1", "--amount", "3")) == 3
+    refused(environment, "hold", "resources=VCPU:99999")
+
+
+def test_claims_draw_from_holds_and_give_back(environment):
+    uuids = hold(environment, "resources=VGPU:1", "--amount", "2", "--returns")
+    consumer = succeed(
+        environment, "claim", "resources=VGPU:1", "--from-hold", *uuids, "--project", "treeclaim"
+    ).strip()
+    found = json.loads(succeed(environment, "holds", "--json"))["holds"]
+    assert [bool(one["hold"]["drawn"]) for one in found].count(True) == 1
+    succeed(environment, "release", consumer)
+    found = json.loads(succeed(environment, "holds", "--json"))["holds"]
+    assert not any(one["hold"]["drawn"] for one in found)
+    shown = succeed(
+        environment, "place", "resources=VGPU:1", "--count", "2", "--from-hold", *uuids
+    )
+    assert "2 placed" in shown
+    found = json.loads(succeed(environment, "holds", "--json"))["holds"]
+    assert all(one["hold"]["drawn"] for one in found)
+
+
+def test_who_may_not_draw_is_told_so(environment):
+    (uuid,) = hold(environment, "resources=VCPU:1", "--project", "p1")
+    told = refused(environment, "place", "resources=VCPU:1", "--from-hold", uuid)
+    assert re.search("treeclaim.hold", told)
+    refused(environment, "place", "resources=VCPU:1", "--from-hold", "no-uuid")

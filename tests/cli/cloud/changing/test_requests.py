@@ -1,0 +1,148 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`requests --from`: what consumers were placed by is told by Nova, or by a file (page 100)."""
+
+import json
+import uuid
+from urllib.parse import parse_qs
+
+import pytest
+
+from tests.api.resources.extension.clouds import uuid_of
+from tests.cli.cloud.holding import holds_are_listed
+from tests.cli.processes import call
+from tests.cli.services import client_in, served, succeed
+from tests.compute import compute_with, with_cloud
+
+HOST = uuid_of("host")
+ROOM = 100_000
+
+
+@pytest.fixture(scope="module")
+def environment(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("service")
+    with holds_are_listed(), served(folder) as environment:
+        with client_in(environment) as client:
+            client.call("POST", "/resource_providers", json={"name": "host", "uuid": HOST})
+            stock = {name: {"total": ROOM} for name in ("VCPU", "MEMORY_MB", "DISK_GB")}
+            body = {"inventories": stock, "resource_provider_generation": 0}
+            client.call("PUT", f"/resource_providers/{HOST}/inventories", json=body)
+        yield environment
+
+
+def server(number, *, image="image", known=True, specs=None):
+    """A server in the form of the compute API from 2.69 on."""
+    uuid_ = uuid_of(f"server {number}")
+    if not known:
+        return {"id": uuid_, "links": []}
+    flavor = {
+        "vcpus": 2,
+        "ram": 512,
+        "disk": 10,
+        "ephemeral": 5,
+        "swap": 1024,
+        "original_name": "m1",
+        "extra_specs": {"hw:numa_nodes": "1"} if specs is None else specs,
+    }
+    return {"id": uuid_, "image": {"id": image} if image else "", "flavor": flavor}
+
+
+def hold_something(environment, *numbers):
+    for number in numbers:
+        body = {
+            "allocations": {HOST: {"resources": {"VCPU": 2, "MEMORY_MB": 512, "DISK_GB": 16}}},
+            "project_id": "p",
+            "user_id": "u",
+            "consumer_generation": None,
+            "consumer_type": "INSTANCE",
+        }
+        with client_in(environment) as client:
+            client.call("PUT", f"/allocations/{uuid_of(f'server {number}')}", json=body)
+
+
+def kept(environment, number):
+    path = f"/allocations/{uuid_of(f'server {number}')}"
+    with client_in(environment) as client:
+        return client.call("GET", path, extended=True).json()
+
+
+def test_the_servers_of_a_cloud_get_what_nova_asked_for_them(environment, tmp_path):
+    servers = [server(0), server(1, image=None), server(2), server(3, known=False)]
+    servers += [server(4, specs={"resources:VCPU": "many"})]
+    hold_something(environment, 0, 1)
+    with compute_with(servers) as (compute, url):
+        there = with_cloud(environment, tmp_path, url)
+        dry = call(there, "requests", "--from", "nova", "--dry-run")
+        assert "3 requests would be kept" in dry.stdout
+        assert kept(environment, 0)["request"] is None
+        done = call(there, "requests", "--from", "nova")
+        assert done.returncode == 1
+        assert "2 requests kept" in done.stdout
+        assert "1 are of consumers that hold nothing" in done.stdout
+        assert "its cell does not answer" in done.stderr
+        assert "the requests of 2 servers are not known" in done.stderr
+        assert {version for version, _ in compute.asked} == {"compute 2.69"}
+    (query,) = kept(environment, 0)["request"]
+    assert parse_qs(query)["resources"] == ["VCPU:2,MEMORY_MB:512,DISK_GB:16"]
+    assert kept(environment, 0)["request_valid"] is True
+    # One that boots from a volume has no root disk here.
+    (query,) = kept(environment, 1)["request"]
+    assert parse_qs(query)["resources"] == ["VCPU:2,MEMORY_MB:512,DISK_GB:6"]
+    assert kept(environment, 1)["request_valid"] is False
+
+
+def test_what_was_interrupted_is_said_again_and_changes_nothing_that_is_kept(
+    environment, tmp_path
+):
+    servers = [server(number) for number in range(10, 15)]
+    hold_something(environment, *range(10, 15))
+    with compute_with(servers, refusals=[None] * 9) as (compute, url):
+        there = with_cloud(environment, tmp_path, url)
+        broken = call(there, "requests", "--from", "nova")
+        assert broken.returncode == 1
+        assert "the compute API does not list its servers" in broken.stderr
+        compute.refusals.clear()
+        for _ in range(2):
+            assert "5 requests kept" in succeed(there, "requests", "--from", "nova")
+    assert all(kept(environment, number)["request"] for number in range(10, 15))
+    assert kept(environment, 14)["consumer_generation"] == 1
+
+
+@pytest.mark.slow
+def test_ten_thousand_servers(environment, tmp_path):
+    servers = [server(number) for number in range(20, 10_020)]
+    hold_something(environment, 20, 5_020, 10_019)
+    with compute_with(servers, page_size=1_000) as (_, url):
+        there = with_cloud(environment, tmp_path, url)
+        shown = succeed(there, "requests", "--from", "nova")
+    assert "3 requests kept" in shown
+    assert "9997 are of consumers that hold nothing" in shown
+
+
+def test_a_file_has_a_consumer_on_each_line(environment, tmp_path):
+    hold_something(environment, 100)
+    path = tmp_path / "requests"
+    queries = ["resources=VCPU:2,MEMORY_MB:512,DISK_GB:16", "resources=VCPU:3"]
+    lines = [
+        {"consumer": uuid_of("server 100"), "request": queries},
+        {"consumer": str(uuid.uuid4()), "request": queries},
+    ]
+    path.write_text("\n".join(map(json.dumps, lines)) + "\n\n")
+    shown = succeed(environment, "requests", "--from", str(path))
+    assert "1 requests kept" in shown
+    assert kept(environment, 100)["request"] == queries
+    path.write_text(json.dumps(lines[0] | {"request": None}))
+    succeed(environment, "requests", "--from", str(path))
+    assert kept(environment, 100)["request"] is None
+
+
+@pytest.mark.parametrize(
+    "line", ["no", "[]", '{"consumer": "x", "request": []}', '{"consumer": 1, "request": null}']
+)
+def test_a_line_that_cannot_be_read_is_named_and_nothing_is_kept(environment, tmp_path, line):
+    path = tmp_path / "requests"
+    good = json.dumps({"consumer": uuid_of("server 100"), "request": ["resources=VCPU:1"]})
+    path.write_text(f"{good}\n{line}\n")
+    done = call(environment, "requests", "--from", str(path))
+    assert done.returncode == 1
+    assert "Traceback" not in done.stderr
+    assert kept(environment, 100).get("request") is None

@@ -1,0 +1,48 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The examples and commands of the page about holds run, one after the other, as they stand there."""
+
+import json
+import re
+import shlex
+import uuid
+
+from tests.cli.cloud.holding import holds_are_listed
+from tests.cli.services import client_in, served, succeed
+from tests.paths import ROOT
+from treeclaim.client import ClientError, Hold, PlacingRequest
+from treeclaim.client.loading.apply import apply_topology
+from treeclaim.client.reports import Reports
+from treeclaim.client.topology import read_topology
+
+PAGE = "docs/guide/holds.md"
+_BLOCK = re.compile(r"```(yaml|python|sh)\n(.*?)```", re.DOTALL)
+
+
+def test_what_the_page_says_is_so(tmp_path, monkeypatch):
+    blocks = _BLOCK.findall((ROOT / PAGE).read_text())
+    monkeypatch.chdir(tmp_path)
+    with holds_are_listed(), served(tmp_path) as environment, client_in(environment) as client:
+        known = {
+            "client": client,
+            "reports": Reports(client),
+            "consumers": lambda count: [str(uuid.uuid4()) for _ in range(count)],
+            "ClientError": ClientError,
+            "Hold": Hold,
+            "PlacingRequest": PlacingRequest,
+        }
+        assert {kind for kind, _ in blocks} == {"yaml", "python", "sh"}
+        for kind, text in blocks:
+            if kind == "yaml":
+                file = tmp_path / "topology.yaml"
+                file.write_text(text)
+                apply_topology(client, read_topology(file))
+                known["uuids"] = {one["name"]: one["uuid"] for one in client.providers()}
+                line = {"consumer": str(uuid.uuid4()), "request": ["resources=VCPU:4"]}
+                (tmp_path / "requests.jsonl").write_text(json.dumps(line))
+            elif kind == "python":
+                exec(compile(text, PAGE, "exec"), known)  # noqa: S102 - our own page
+            else:
+                for command in text.splitlines():
+                    name, *arguments = shlex.split(command)
+                    assert name == "treeclaim"
+                    succeed(environment, *arguments)
