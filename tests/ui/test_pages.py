@@ -5,6 +5,7 @@ import json
 import uuid
 from urllib.parse import quote
 
+import httpx
 import pytest
 
 from tests.ui.worlds import HOPELESS, QUESTION
@@ -112,6 +113,37 @@ def test_a_tree_shows_inventories_traits_pools_and_who_holds_what(visit, cloud, 
     assert "CUSTOM_GOLD" in numa.inner_text()
     assert page.locator(".pools .provider h3").inner_text() == "pool"
     assert "8 VCPU of host-2_numa0" in page.locator("table.holdings").inner_text()
+
+
+def test_what_is_held_is_drawn_apart_with_for_whom_and_until_when(visit, cloud, client):
+    numa = tree_of(client, "host-4_numa0")
+    hold = str(uuid.uuid4())
+    body = {
+        "allocations": {numa: {"resources": {"VCPU": 8}}},
+        "project_id": "blue",
+        "user_id": "u",
+        "consumer_generation": None,
+        "hold": {"until": "2099-12-01T08:00:00Z", "note": "rack <7>"},
+    }
+    header = {"x-auth-token": "admin", "openstack-api-version": "placement 1.39, treeclaim 1.2"}
+    path = f"{cloud}/allocations/{hold}"
+    assert httpx.put(path, json=body, headers=header).status_code == 204
+    try:
+        visitor = visit(cloud)
+        page = visitor.open(f"#/tree/{numa}")
+        page.get_by_role("heading", name="host-4", level=1).wait_for()
+        box = page.locator(".provider", has=page.get_by_role("heading", name="numa0")).last
+        assert "24 of 32 used (75 %) · 8 of that held" in box.inner_text()
+        assert "8 held for blue until 2099-12-01T08:00:00Z: rack <7>" in box.inner_text()
+        used, held = (
+            box.locator(f".bar .{name}").first.bounding_box()["width"] for name in ("used", "held")
+        )
+        assert used == pytest.approx(2 * held, rel=0.05)
+        page.goto(f"{page.url.partition('#')[0]}#/cloud")
+        visitor.see("12 trees")
+        assert "8 of that held" in page.locator(".totals li", has_text="VCPU").inner_text()
+    finally:
+        client.release(hold)
 
 
 def test_the_tree_of_a_child_is_that_of_its_root(visit, cloud, client):

@@ -44,7 +44,14 @@ def test_room_is_kept_and_listed_with_its_terms(environment):
         "note": "rack 7",
         "drawn": {},
     }
-    assert "1 holds" in shown or "1 hold" in shown
+    assert "1 holds" in shown
+    tree = succeed(environment, "tree")
+    assert "4 held for p1 until 2099-12-01T08:00:00Z: rack 7" in tree
+    assert "▒" in tree
+    host = next(iter(told["allocations"]))
+    (named,) = json.loads(succeed(environment, "tree", host, "--json"))
+    parts = [part for held in stocks(named) for part in held]
+    assert [(part["hold"], part["amount"]) for part in parts] == [(uuid, 4)]
     assert "Nothing is held" in succeed(environment, "holds", "--project", "p2")
     assert uuid in json.dumps(succeed(environment, "holds", "--drawable-by", "p2", "--json"))
     host = told["allocations"].popitem()[0]
@@ -52,6 +59,14 @@ def test_room_is_kept_and_listed_with_its_terms(environment):
     assert "Nothing is held" in succeed(
         environment, "holds", "--until-before", "2030-01-01T00:00:00Z"
     )
+
+
+def stocks(provider):
+    """What holds have of each inventory of a tree."""
+    for stock in provider["inventories"].values():
+        yield stock.get("held", [])
+    for child in provider["children"]:
+        yield from stocks(child)
 
 
 def test_as_many_holds_as_are_asked_for_or_none(environment):

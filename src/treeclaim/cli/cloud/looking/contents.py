@@ -2,9 +2,10 @@
 """What providers hold, read for showing: only what is asked for, many at once."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
+from treeclaim.cli.cloud.looking.held import HeldPart
 from treeclaim.cli.cloud.progress import Report
 from treeclaim.cli.cloud.providers import Row
 from treeclaim.client import Client
@@ -23,10 +24,12 @@ class Stock:
     Attributes:
         fields: Of the inventory.
         used: The amount that is allocated.
+        held: What of that holds have.
     """
 
     fields: Mapping[str, Any]
     used: int
+    held: Sequence[HeldPart] = ()
 
     @property
     def capacity(self) -> int:
@@ -56,6 +59,11 @@ class Contents:
     stock: Mapping[str, Stock]
     values: Values
 
+    def with_held(self, held: Mapping[str, Sequence[HeldPart]]) -> "Contents":
+        """Return the same with what holds have, by resource class."""
+        stock = {name: replace(part, held=held.get(name, ())) for name, part in self.stock.items()}
+        return replace(self, stock=stock)
+
     def document(self) -> dict[str, Any]:
         """Return it for JSON."""
         found: dict[str, Any] = {
@@ -63,6 +71,7 @@ class Contents:
         }
         found["inventories"] = {
             name: {**stock.fields, "capacity": stock.capacity, "used": stock.used}
+            | ({"held": [part.document() for part in stock.held]} if stock.held else {})
             for name, stock in self.stock.items()
         }
         for part in self.parts:

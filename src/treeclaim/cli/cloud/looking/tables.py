@@ -80,7 +80,11 @@ def stock_table(provider: Contents) -> Table:
     return table
 
 
-def bar(used: int, capacity: int) -> str:
-    """Return a bar that is as full as an inventory; what is used shows from the first unit."""
+def bar(used: int, capacity: int, held: int = 0) -> str:
+    """Return a bar that is as full as an inventory; what is used shows from the first unit.
+
+    What holds have of it is drawn apart, behind the rest.
+    """
     filled = 0 if not used else max(1, min(_BAR, round(_BAR * used / max(capacity, 1))))
-    return "█" * filled + "░" * (_BAR - filled)
+    kept = 0 if not held else max(1, min(filled, round(filled * held / used)))
+    return "█" * (filled - kept) + "▒" * kept + "░" * (_BAR - filled)

@@ -16,6 +16,7 @@ from treeclaim.cli.cloud.looking.contents import (
     read_contents,
     with_ancestors,
 )
+from treeclaim.cli.cloud.looking.held import held_in
 from treeclaim.cli.cloud.looking.tables import bar
 from treeclaim.cli.cloud.progress import shown_progress
 from treeclaim.cli.cloud.providers import Row, find_provider, providers_of_tree
@@ -104,6 +105,9 @@ def trees(
     chosen = _with_traits(client, rows, options.trait)
     with shown_progress() as report:
         found = read_contents(client, chosen, wanted, report)
+    named = [row["uuid"] for row in rows if not row.get("parent_provider_uuid")]
+    held = held_in(client, named if options.roots else ())
+    found = {own: contents.with_held(held.get(own, {})) for own, contents in found.items()}
     kept = {own: contents for own, contents in found.items() if _is_shown(contents, options)}
     shown = list(with_ancestors(rows, set(kept))) if _is_filtered(options) else rows
     return children_of(shown), kept
@@ -227,8 +231,11 @@ def _lines(row: Row, contents: Contents | None, style: _Style) -> Iterator[Line]
         for words in part.words(part.or_empty(contents.values)):
             yield line(f"  {words}", style="cyan" if part is TRAITS else "")
     for name, stock in _stock(contents, style.classes).items():
-        full = f"  {name} {bar(stock.used, stock.capacity)} {stock.used}/{stock.capacity}"
+        held = sum(some.amount for some in stock.held)
+        full = f"  {name} {bar(stock.used, stock.capacity, held)} {stock.used}/{stock.capacity}"
         yield line(full, (_fields(stock) if style.with_fields else "", "dim"))
+        for some in stock.held:
+            yield line(f"    {some.in_words()}", style="dim")
 
 
 def _fields(part: Stock) -> str:

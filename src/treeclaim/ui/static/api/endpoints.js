@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/** The operations that the pages use (contract pages 97, 98 and 99). */
+/** The operations that the pages use (contract pages 97 to 100). */
 
 import { asQuery } from "./client.js";
 import { Trouble } from "./errors.js";
@@ -75,6 +75,23 @@ export async function sharingProviders(api, aggregates, signal) {
 
 /** One page of consumers, with all that they hold. */
 export const consumers = (api, query, signal) => api.get("/treeclaim/allocations", query, signal);
+
+/** What holds have in a tree: for each provider and class, who has how much, and until when. */
+export async function heldInTree(api, root, signal) {
+  const { entries } = await api.all("/treeclaim/holds", { in_tree: root }, "holds", signal);
+  const found = new Map();
+  for (const { uuid, project_id: project, allocations, hold } of entries) {
+    for (const [provider, { resources }] of Object.entries(allocations)) {
+      if (!found.has(provider)) found.set(provider, new Map());
+      const classes = found.get(provider);
+      for (const [name, amount] of Object.entries(resources)) {
+        if (!classes.has(name)) classes.set(name, []);
+        classes.get(name).push({ uuid, project, amount, until: hold.until, note: hold.note });
+      }
+    }
+  }
+  return found;
+}
 
 /** Candidates of a query in the form of the address bar. */
 export const candidates = (api, query, signal) => api.get(`/allocation_candidates?${query}`, {}, signal);

@@ -18,8 +18,9 @@ const MOST_TRAITS = 10;
  * @param {Map<string, object>} wanted Amounts by class that a candidate takes, by provider.
  * @param {Set<string>} sought Traits to mark.
  * @param {Map<string, number>} holders How many consumers there are, by provider.
+ * @param {Map<string, Map<string, object[]>>} held What holds have, by provider and class.
  */
-export function ProviderBox({ node, parent = null, wanted = NOTHING, sought = NONE, holders = null, isBrief = false }) {
+export function ProviderBox({ node, parent = null, wanted = NOTHING, sought = NONE, holders = null, held = NOTHING, isBrief = false }) {
   const { provider, children, omitted = 0 } = node;
   const [isWhole, setWhole] = useState(children.length <= MOST_CHILDREN);
   const takes = wanted.get(provider.uuid);
@@ -30,12 +31,12 @@ export function ProviderBox({ node, parent = null, wanted = NOTHING, sought = NO
       <h3 title=${`${provider.name} ${provider.uuid}`}>${shortName(provider.name, parent)}</h3>
       ${holders?.get(provider.uuid) && html`<span class="fine">${counted(holders.get(provider.uuid), "consumer")}</span>`}
     </div>
-    <${Inventories} provider=${provider} takes=${takes} isBrief=${isBrief} />
+    <${Inventories} provider=${provider} takes=${takes} held=${held.get(provider.uuid) ?? NOTHING} isBrief=${isBrief} />
     <${Traits} names=${provider.traits} sought=${sought} isBrief=${isBrief} />
     ${!isBrief && OTHERS.map(([name, single]) => html`<${Chips} key=${name} name=${name} single=${single} texts=${[provider[name] ?? []].flat().filter(Boolean)} />`)}
     ${shown.length > 0 && html`<div class="children">
       ${shown.map((child) => html`<${ProviderBox} key=${child.provider.uuid} node=${child} parent=${provider.name}
-        wanted=${wanted} sought=${sought} holders=${holders} isBrief=${isBrief} />`)}
+        wanted=${wanted} sought=${sought} holders=${holders} held=${held} isBrief=${isBrief} />`)}
     </div>`}
     ${!isWhole && html`<button type="button" onClick=${() => setWhole(true)}>Show ${count(children.length - MOST_CHILDREN)} more</button>`}
     ${omitted > 0 && html`<p class="fine omitted">and ${counted(omitted, "provider")} that it does not touch</p>`}
@@ -52,20 +53,27 @@ const Chips = ({ name, single, texts }) => texts.length > 0 && html`<ul class="c
 const NOTHING = new Map();
 const NONE = new Set();
 
-function Inventories({ provider, takes, isBrief }) {
+function Inventories({ provider, takes, held, isBrief }) {
   const all = Object.entries(provider.inventories ?? {}).sort(([one], [other]) => byImportance(one, other));
   const shown = isBrief ? all.filter(([name]) => own(takes, name)) : all;
   if (!shown.length) return null;
   return html`<ul class="inventories" aria-label="Inventories">
     ${shown.map(([name, inventory]) => {
-      const total = totalOf(inventory, own(provider.usages, name) ?? 0);
+      const total = totalOf(inventory, own(provider.usages, name) ?? 0, sumOf(held.get(name) ?? []));
       const amount = own(takes, name) ?? 0;
       return html`<li key=${name} title=${units(inventory)}>
         <span class="class">${amount ? html`<strong>+${count(amount)} ${name}</strong>` : name}</span>
         <${Bar} total=${total} wanted=${amount} />
-        <span class="amount">${words(total)}</span></li>`;
+        <span class="amount">${words(total)}</span>
+        ${(held.get(name) ?? []).map((part) => html`<span class="fine held-part" key=${part.uuid}>${heldWords(part)}</span>`)}</li>`;
     })}
   </ul>`;
+}
+
+const sumOf = (parts) => parts.reduce((sum, { amount }) => sum + amount, 0);
+
+function heldWords({ amount, project, until, note }) {
+  return `${count(amount)} held for ${project}${until ? ` until ${until}` : ""}${note ? `: ${note}` : ""}`;
 }
 
 function units(inventory) {

@@ -33,7 +33,7 @@ export function loadOfTree(totals, wanted) {
   return found;
 }
 
-const SUMMED = ["total", "reserved", "capacity", "used", "free", "providers"];
+const SUMMED = ["total", "reserved", "capacity", "used", "held", "free", "providers"];
 
 /** Add up the totals of trees, by class; `largest_free` is the greatest of all. */
 export function summed(parts) {
@@ -45,7 +45,7 @@ export function summed(parts) {
         sum = { largest_free: 0, ...Object.fromEntries(SUMMED.map((member) => [member, 0])) };
         sums.set(name, sum);
       }
-      for (const member of SUMMED) sum[member] += total[member];
+      for (const member of SUMMED) sum[member] += total[member] ?? 0;
       sum.largest_free = Math.max(sum.largest_free, total.largest_free);
     }
   }
@@ -64,11 +64,11 @@ export function byImportance(one, other) {
 export const capacityOf = ({ total, reserved, allocation_ratio: ratio }) =>
   Math.max(0, Math.floor((total - reserved) * ratio));
 
-/** Make totals of one inventory record and its usage. */
-export function totalOf(inventory, used) {
+/** Make totals of one inventory record and its usage, and what holds have of that. */
+export function totalOf(inventory, used, held = 0) {
   const capacity = capacityOf(inventory);
   return {
-    total: inventory.total, reserved: inventory.reserved, capacity, used,
+    total: inventory.total, reserved: inventory.reserved, capacity, used, held,
     free: Math.max(0, capacity - used), ratio: inventory.allocation_ratio,
   };
 }

@@ -55,7 +55,7 @@ function OneTree({ uuid }) {
   return html`<${Drawn} value=${value} isBusy=${isBusy} again=${again} />`;
 }
 
-function Drawn({ value: { rows, pools, consumers, hidden }, isBusy, again }) {
+function Drawn({ value: { rows, pools, consumers, held, hidden }, isBusy, again }) {
   const [root] = useMemo(() => grown(rows), [rows]);
   const here = useMemo(() => new Map(rows.map((row) => [row.uuid, row])), [rows]);
   const known = useMemo(() => new Map([...rows, ...pools].map((row) => [row.uuid, row])), [rows, pools]);
@@ -68,7 +68,7 @@ function Drawn({ value: { rows, pools, consumers, hidden }, isBusy, again }) {
     ${hidden.map(({ what, error }) => html`<${Failure} key=${what} error=${error} what=${what} />`)}
     <section class="panel" aria-labelledby="drawn-title">
       <div class="panel-head"><h2 id="drawn-title">The tree</h2><${BarLegend} /></div>
-      <${ProviderBox} node=${root} holders=${holders} />
+      <${ProviderBox} node=${root} holders=${holders} held=${held} />
     </section>
     <section class="panel" aria-labelledby="pools-title">
       <div class="panel-head"><h2 id="pools-title">Pools within reach</h2>
@@ -90,7 +90,7 @@ function Drawn({ value: { rows, pools, consumers, hidden }, isBusy, again }) {
 /** Read the tree, and as much around it as the policy lets this token see. */
 async function read(api, uuid, signal) {
   const [found] = await endpoints.providersByUuid(api, [uuid], signal);
-  if (!found) return { rows: [], pools: [], consumers: null, hidden: [] };
+  if (!found) return { rows: [], pools: [], consumers: null, held: new Map(), hidden: [] };
   const root = found.root_provider_uuid;
   const hidden = [];
   const tolerant = (what, promise, instead) => promise.catch((error) => {
@@ -98,13 +98,14 @@ async function read(api, uuid, signal) {
     hidden.push({ what, error });
     return instead;
   });
-  const [rows, consumers] = await Promise.all([
+  const [rows, consumers, held] = await Promise.all([
     visible(api, root, signal, hidden),
     tolerant("Who holds what", consumersOf(api, root, signal), null),
+    tolerant("Holds", endpoints.heldInTree(api, root, signal), new Map()),
   ]);
   const aggregates = [...new Set(rows.flatMap((row) => row.aggregates ?? []))];
   const pools = await tolerant("Pools within reach", endpoints.sharingProviders(api, aggregates, signal), []);
-  return { rows, consumers, hidden, pools: pools.filter(({ uuid }) => !rows.some((row) => row.uuid === uuid)) };
+  return { rows, consumers, held, hidden, pools: pools.filter(({ uuid }) => !rows.some((row) => row.uuid === uuid)) };
 }
 
 async function consumersOf(api, root, signal) {
