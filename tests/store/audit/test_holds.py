@@ -60,9 +60,12 @@ def by_hand(store, statement):
 
 def mended(store, kind):
     """Mend the findings of a kind, twice; return what became of them."""
-    return [
-        repair(store, kind, item, ("p", "u")).result for item in found(store)[kind] for _ in "ab"
-    ]
+    return [repaired(store, kind, item) for item in found(store)[kind] for _ in "ab"]
+
+
+def repaired(store, kind, item):
+    """What becomes of a repair."""
+    return repair(store, kind, item, ("p", "u"), until=time.monotonic() + 30).result
 
 
 BOTH = [RepairResult.DONE, RepairResult.GONE]
@@ -73,7 +76,7 @@ def test_a_hold_is_no_finding(drawn):
     by_hand(drawn, sa.delete(tables.allocations).where(tables.allocations.c.consumer_id == HOLD))
     assert found(drawn) == {}
     empty = {"consumer": HOLD}
-    assert repair(drawn, FindingKind.EMPTY_CONSUMER, empty, ("p", "u")).result is RepairResult.GONE
+    assert repaired(drawn, FindingKind.EMPTY_CONSUMER, empty) is RepairResult.GONE
 
 
 def test_a_hold_after_its_end_is_removed(drawn):
