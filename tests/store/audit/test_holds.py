@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What an audit finds about holds, and mends (contract page 100, section 5)."""
 
+import time
 import uuid
 from datetime import timedelta
 
