@@ -72,15 +72,19 @@ def digest(sample, root=ROOT):
     """The digest of what takes part in the tests of a sample, as hexadecimal text."""
     found = hashlib.sha256()
     for part in sample.code:
-        place = root / part
-        paths = [place] if place.is_file() else sorted(place.rglob("*"))
-        for path in paths:
-            if path.is_file() and path.suffix != ".pyc":
-                found.update(f"{path.relative_to(root)}\n{_meaning(path)}\n".encode())
+        for path in _files(root / part):
+            found.update(f"{path.relative_to(root)}\n{_meaning(path)}\n".encode())
     for line in (root / "requirements/runtime.txt").read_text().splitlines():
         if line.startswith(_DRIVERS):
             found.update(f"{line.split()[0]}\n".encode())
     return found.hexdigest()
+
+
+def _files(place):
+    """What is in a folder, but for what Python has compiled; a place that is not there is an error."""
+    if not place.is_dir():
+        return [place]
+    return sorted(one for one in place.rglob("*") if one.is_file() and one.suffix != ".pyc")
 
 
 def _meaning(path):
