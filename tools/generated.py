@@ -2,8 +2,8 @@
 """Writes what follows from declarations: `python -m tools.generated`.
 
 `docs/openapi.json` describes the operations; the table of rooms of `docs/architecture.md` has in its last
-column what each imports; `ui/static/model/parameters.js` and `parts.js` have the parameters of a query
-and the parts of a provider for the pages, which are served without a build step.
+column what each imports; `parameters.js`, `flavor-members.js` and `parts.js` of the pages, which are served
+without a build step, have the parameters of a query, the members of flavors and the parts of a provider.
 """
 
 import json
@@ -12,13 +12,17 @@ from tests.paths import ROOT
 from tools import rooms
 from treeclaim.api.description.openapi import description
 from treeclaim.api.routes import OPERATIONS
+from treeclaim.client.requests.flavor_documents import OTHERS, SIZES, SPECS
+from treeclaim.client.requests.server_flavors import TRANSLATED
 from treeclaim.forest.listing.texts import INCLUDABLE
 from treeclaim.model.parts import LINKED_PARTS
 from treeclaim.model.query_parameters import QUERY_PARAMETERS, Grammar, QueryParameter, Repeated
 
 OPENAPI = ROOT / "docs" / "openapi.json"
-PARAMETERS = ROOT / "src" / "treeclaim" / "ui" / "static" / "model" / "parameters.js"
-PARTS = ROOT / "src" / "treeclaim" / "ui" / "static" / "model" / "parts.js"
+_MODEL = ROOT / "src" / "treeclaim" / "ui" / "static" / "model"
+PARAMETERS = _MODEL / "parameters.js"
+PARTS = _MODEL / "parts.js"
+FLAVOR_MEMBERS = _MODEL / "flavor-members.js"
 
 _HEAD_OF_PARTS = """\
 // SPDX-License-Identifier: Apache-2.0
@@ -37,6 +41,14 @@ _HEAD = """\
  *
  * `ofGroup`: the name may have a suffix. `again`: it may come more than once. `flavorItems`: the word
  * before the suffix of an extra spec that is one item of a value.
+ */
+"""
+
+_MEMBERS = """\
+// SPDX-License-Identifier: Apache-2.0
+/**
+ * Members of flavors, and extra specs in Nova's words, written by `make generated` from
+ * treeclaim/client/requests/flavor_documents.py and server_flavors.py.
  */
 """
 
@@ -64,6 +76,15 @@ def parts() -> str:
     )
 
 
+def flavor_members() -> str:
+    """Return the text of the module of members of flavors."""
+    tables = {"SIZES": SIZES, "SPECS": SPECS, "OTHERS": OTHERS, "TRANSLATED": TRANSLATED}
+    return _MEMBERS + "".join(
+        f"export const {name} = Object.freeze({json.dumps(table)});\n"
+        for name, table in tables.items()
+    )
+
+
 def _row(parameter: QueryParameter) -> dict[str, object]:
     row: dict[str, object] = {
         "ofGroup": parameter.of_group,
@@ -81,3 +102,4 @@ if __name__ == "__main__":
     PARAMETERS.write_text(parameters())
     PARTS.write_text(parts())
     rooms.PAGE.write_text(rooms.page())
+    FLAVOR_MEMBERS.write_text(flavor_members())

@@ -1,74 +1,62 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Nova's flavors become what Nova would ask, by its documentation of extra specs."""
+"""Nova's flavors become what Nova would ask, by its documentation of extra specs.
+
+`flavors.json` has the cases; the pages read the same (`tests/ui/test_flavors.py`).
+"""
+
+import json
 
 import pytest
 
-from tests.compute import flavor_of
+from tests.paths import ROOT
 from treeclaim.client.errors import FlavorError
+from treeclaim.client.requests.flavor_documents import flavor_of, flavors_of
+from treeclaim.client.requests.flavors import Flavor
 from treeclaim.client.requests.server_flavors import server_flavor
 
-ENABLED = "root_required=!COMPUTE_STATUS_DISABLED"
+CASES = json.loads((ROOT / "tests" / "client" / "flavors.json").read_text())
 
 
-def query_of(vcpus=4, ram=1024, disk=10, specs=None, **more):
-    """The query of a flavor."""
-    return str(server_flavor(flavor_of("some", vcpus, ram, disk, **more), specs or {}).query)
-
-
-def test_the_disk_is_all_that_is_on_the_host():
-    told = {"swap": 1025, "OS-FLV-EXT-DATA:ephemeral": 5}
-    assert query_of(**told) == f"resources=VCPU:4,MEMORY_MB:1024,DISK_GB:17&{ENABLED}"
-
-
-@pytest.mark.parametrize(
-    ("specs", "asked"),
-    [
-        ({"hw:cpu_policy": "dedicated"}, "resources=MEMORY_MB:1024,DISK_GB:10,PCPU:4"),
-        (
-            {"hw:cpu_policy": "dedicated", "hw:emulator_threads_policy": "isolate"},
-            "resources=MEMORY_MB:1024,DISK_GB:10,PCPU:5",
-        ),
-        (
-            {"hw:cpu_policy": "mixed", "hw:cpu_dedicated_mask": "0-2,^1"},
-            "resources=VCPU:2,MEMORY_MB:1024,DISK_GB:10,PCPU:2",
-        ),
-        (
-            {"hw:cpu_policy": "mixed", "hw:cpu_dedicated_mask": "^0"},
-            "resources=VCPU:1,MEMORY_MB:1024,DISK_GB:10,PCPU:3",
-        ),
-        (
-            {"hw:cpu_thread_policy": "isolate"},
-            "resources=VCPU:4,MEMORY_MB:1024,DISK_GB:10&required=!HW_CPU_HYPERTHREADING",
-        ),
-        (
-            {"hw:mem_encryption": "True"},
-            "resources=VCPU:4,MEMORY_MB:1024,DISK_GB:10,MEM_ENCRYPTION_CONTEXT:1",
-        ),
-        (
-            {"hw:tpm_version": "2.0"},
-            "resources=VCPU:4,MEMORY_MB:1024,DISK_GB:10&required=COMPUTE_SECURITY_TPM_2_0",
-        ),
-        (
-            {"resources:VCPU": "0", "resources:PCPU": "2", "resources1:VGPU": "1"},
-            "resources=MEMORY_MB:1024,DISK_GB:10,PCPU:2&resources1=VGPU:1",
-        ),
-    ],
-)
-def test_extra_specs_in_words_of_nova(specs, asked):
-    assert query_of(specs=specs) == f"{asked}&{ENABLED}"
-
-
-def test_what_the_flavor_says_of_the_root_itself_is_left():
-    assert query_of(specs={"root_required": "COMPUTE_NODE"}).endswith("root_required=COMPUTE_NODE")
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case["name"])
+def test_a_flavor_is_read_as_nova_reads_it_or_refused_with_the_right_word(case):
+    if "query" in case:
+        assert str(server_flavor(flavor_of(case["flavor"])).query) == case["query"]
+        return
+    with pytest.raises(FlavorError) as caught:
+        server_flavor(flavor_of(case["flavor"]))
+    assert [word for word in case["refused"] if word not in str(caught.value)] == []
 
 
 def test_what_nova_judges_itself_is_named():
     specs = {"hw:numa_nodes": "1", "pci_passthrough:alias": "a:1", "quota:cpu_shares": "1"}
-    found = server_flavor(flavor_of("some", 1, 1, 0), specs)
+    found = server_flavor(Flavor(vcpus=1, extra_specs=specs))
     assert found.unasked == ("hw:numa_nodes", "pci_passthrough:alias")
 
 
-@pytest.mark.parametrize("mask", ["a-b", "0-9", "7"])
-def test_a_mask_of_processors_that_are_none_is_refused(mask):
-    with pytest.raises(FlavorError, match="cpu_dedicated_mask"):
-        query_of(specs={"hw:cpu_policy": "mixed", "hw:cpu_dedicated_mask": mask})
+def test_a_newer_nova_may_tell_more_of_a_flavor():
+    assert flavor_of({"vcpus": 1, "vcpu": 2}, is_typed=False) == Flavor(vcpus=1)
+
+
+ONE = Flavor(vcpus=1)
+
+
+@pytest.mark.parametrize(
+    ("document", "found"),
+    [
+        ({"vcpus": 1}, {"flavor 1": ONE}),
+        ({"name": "a", "vcpus": 1}, {"a": ONE}),
+        ([{"Name": "a", "VCPUs": 1}, {"ID": 7, "VCPUs": 1}], {"a": ONE, "7": ONE}),
+        ([{"name": "a", "vcpus": 1}, {"name": "a"}], {"a": ONE, "a (2)": Flavor()}),
+        ({"a": {"vcpus": 1}, "disk": {"disk": 2}}, {"a": ONE, "disk": Flavor(disk=2)}),
+        ({}, {}),
+    ],
+    ids=str,
+)
+def test_a_document_has_one_flavor_or_several(document, found):
+    assert flavors_of(document) == found
+
+
+@pytest.mark.parametrize("document", [None, 1, "vcpus", ["x"], {"a": {"vcpu": 1}}], ids=str)
+def test_what_is_no_flavor_is_refused(document):
+    with pytest.raises(FlavorError):
+        flavors_of(document)

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Flavors to queries, as the granular-request design describes (contract page 97, section 4)."""
 
+import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -19,7 +20,8 @@ _NAMES = "|".join(
 _GROUPED = re.compile(rf"({_NAMES}){_SUFFIX}")
 _LOOKS_GROUPED = re.compile(rf"({_NAMES})([0-9_].*)?")
 _WHOLE = frozenset(each.name for each in QUERY_PARAMETERS if not each.of_group)
-_OWN = {"vcpus": "VCPU", "ram": "MEMORY_MB", "disk": "DISK_GB"}
+_OWN = ("VCPU", "MEMORY_MB", "DISK_GB")
+_MIB_IN_GIB = 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,12 +33,21 @@ class Flavor:
         ram: MiB of memory.
         disk: GiB of disk.
         extra_specs: Values by key.
+        ephemeral: GiB of further disk.
+        swap: MiB of further disk.
     """
 
     vcpus: int = 0
     ram: int = 0
     disk: int = 0
     extra_specs: Mapping[str, str] = field(default_factory=dict)
+    ephemeral: int = 0
+    swap: int = 0
+
+    @property
+    def all_disk(self) -> int:
+        """Return GiB of all disk on the host, as Nova sums it: swap takes whole ones."""
+        return self.disk + self.ephemeral + math.ceil(self.swap / _MIB_IN_GIB)
 
 
 @dataclass(slots=True)
@@ -53,7 +64,8 @@ def query_of(flavor: Flavor) -> CandidateQuery:
     Raises:
         FlavorError: for a key of the forms known here that cannot be read.
     """
-    groups = {"": _Group({name: getattr(flavor, attribute) for attribute, name in _OWN.items()})}
+    sizes = (flavor.vcpus, flavor.ram, flavor.all_disk)
+    groups = {"": _Group(dict(zip(_OWN, sizes, strict=True)))}
     others: list[tuple[str, str]] = []
     for key, value in flavor.extra_specs.items():
         text = str(value)
@@ -89,7 +101,7 @@ def _read(groups: dict[str, _Group], key: str, value: str) -> None:
     if not re.fullmatch("[0-9]+", value):
         raise FlavorError(f"extra spec {key!r}: {value!r} is not an amount")
     amount = int(value)
-    if not amount and (suffix or name not in _OWN.values()):
+    if not amount and (suffix or name not in _OWN):
         raise FlavorError(
             f"extra spec {key!r}: an amount of 0 only removes VCPU, MEMORY_MB or DISK_GB"
         )

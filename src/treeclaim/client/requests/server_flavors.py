@@ -2,30 +2,32 @@
 """Nova's flavors as queries: what Nova would ask Placement for a server of a flavor.
 
 The rules are those of Nova's documentation of flavors and extra specs; contract page 97,
-section 4, has those that all flavors share.
+section 4, has those that all flavors share. The pages have the same in
+`ui/static/model/flavors.js`; both are held against `tests/client/flavors.json`.
 """
 
-import math
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
 
 from treeclaim.client.errors import FlavorError
 from treeclaim.client.requests.flavors import Flavor, query_of
 from treeclaim.client.requests.queries import CandidateQuery
+from treeclaim.client.spelling import nearest
+from treeclaim.model.query_parameters import BY_NAME, QUERY_PARAMETERS, split_name
 
-_MIB_IN_GIB = 1024
-_ROOT_REQUIRED = "root_required"
-_ENABLED = "!COMPUTE_STATUS_DISABLED"
+ENABLED_HOSTS = ("root_required", "!COMPUTE_STATUS_DISABLED")
 """Nova never asks for hosts that an operator has disabled."""
 
 _CPU_POLICY = "hw:cpu_policy"
+_CPU_POLICIES = ("dedicated", "mixed", "shared")
 _DEDICATED_MASK = "hw:cpu_dedicated_mask"
 _EMULATOR_THREADS = "hw:emulator_threads_policy"
+_EMULATOR_POLICIES = ("isolate", "share")
 _THREAD_POLICY = "hw:cpu_thread_policy"
 _MEMORY_ENCRYPTION = "hw:mem_encryption"
 _TPM_VERSION = "hw:tpm_version"
-_TRANSLATED = (
+TRANSLATED = (
     _CPU_POLICY,
     _DEDICATED_MASK,
     _EMULATOR_THREADS,
@@ -33,6 +35,7 @@ _TRANSLATED = (
     _MEMORY_ENCRYPTION,
     _TPM_VERSION,
 )
+"""Extra specs in Nova's words that say something to Placement."""
 
 _JUDGED_BY_NOVA = (
     "accel:",
@@ -43,8 +46,13 @@ _JUDGED_BY_NOVA = (
 )
 """Beginnings of extra specs by which Nova's own filters choose hosts, after Placement has."""
 
-_THREADS = {"isolate": "forbidden", "require": "required"}
+_THREADS = {"isolate": "forbidden", "prefer": None, "require": "required"}
 """What a thread policy says of hosts with hyperthreading."""
+
+_KINDS = {each.name: each.flavor_items for each in QUERY_PARAMETERS if each.flavor_items}
+_WORDS = tuple(dict.fromkeys((*_KINDS.values(), *BY_NAME)))
+_SUFFIX = re.compile("[0-9_]")
+_FORM = {"resources": "CLASS=AMOUNT", "trait": "TRAIT=required or forbidden"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,52 +68,61 @@ class ServerFlavor:
     unasked: tuple[str, ...]
 
 
-def server_flavor(told: Mapping[str, Any], extra_specs: Mapping[str, str]) -> ServerFlavor:
+def server_flavor(flavor: Flavor) -> ServerFlavor:
     """Return what Nova asks for a server that boots from the flavor's own disk.
 
-    Args:
-        told: The flavor, as the compute API tells it.
-        extra_specs: Of the flavor.
-
     Raises:
-        FlavorError: if an amount or an extra spec cannot be read.
+        FlavorError: if an extra spec cannot be read, or misspells one that says something.
     """
-    swap = _amount(told, "swap")
-    disk = _amount(told, "disk") + _amount(told, "OS-FLV-EXT-DATA:ephemeral")
-    flavor = Flavor(
-        vcpus=_amount(told, "vcpus"),
-        ram=_amount(told, "ram"),
-        disk=disk + math.ceil(swap / _MIB_IN_GIB),
-        extra_specs={**_translated(_amount(told, "vcpus"), extra_specs), **extra_specs},
-    )
-    query = query_of(flavor)
-    if _ROOT_REQUIRED not in dict(query.parameters):
-        query = query.with_parameter(_ROOT_REQUIRED, _ENABLED)
+    specs = flavor.extra_specs
+    for name in specs:
+        _refuse_misspelt(name)
+    asked = replace(flavor, extra_specs={**_translated(flavor.vcpus, specs), **specs})
+    query = query_of(asked)
+    if ENABLED_HOSTS[0] not in dict(query.parameters):
+        query = query.with_parameter(*ENABLED_HOSTS)
     unasked = (
         name
-        for name in sorted(extra_specs)
-        if name.startswith(_JUDGED_BY_NOVA) and name not in _TRANSLATED
+        for name in sorted(specs)
+        if name.startswith(_JUDGED_BY_NOVA) and name not in TRANSLATED
     )
     return ServerFlavor(query, tuple(unasked))
 
 
-def _amount(told: Mapping[str, Any], name: str) -> int:
-    try:
-        # What is none may be an empty text.
-        return int(told.get(name) or 0)
-    except (TypeError, ValueError) as error:
-        raise FlavorError(f"{name}: {told[name]!r} is not an amount") from error
+def _refuse_misspelt(name: str) -> None:
+    """Refuse an extra spec that is a misspelt one of ours; those of others are left alone."""
+    begin, colon, _ = name.partition(":")
+    word, suffix = split_name(name)
+    if suffix and not _SUFFIX.match(suffix):
+        word = name
+    if not colon and word in _KINDS:
+        kind = _KINDS[word]
+        raise FlavorError(f"extra spec {name!r}: a flavor has {kind}{suffix}:{_FORM[kind]}")
+    if name in TRANSLATED or word in BY_NAME or (colon and split_name(begin)[0] in _FORM):
+        return
+    near = nearest(name, TRANSLATED)
+    for part in _beginnings(begin):
+        near = near or nearest(part, _FORM if colon else _WORDS)
+    if near is not None and near not in _beginnings(begin):
+        raise FlavorError(f"unknown extra spec {name!r}; did you mean {near!r}?")
+
+
+def _beginnings(name: str) -> Iterator[str]:
+    """Return the name, and it without what may be a suffix, the longest first."""
+    yield name
+    yield from (name[: cut.start()] for cut in reversed(list(re.finditer("[0-9_]", name))))
 
 
 def _translated(vcpus: int, specs: Mapping[str, str]) -> dict[str, str]:
     """Return the extra specs that say in Placement's words what some of Nova's say."""
     found: dict[str, str] = {}
+    emulator = _choice(specs, _EMULATOR_THREADS, _EMULATOR_POLICIES)
     dedicated = _dedicated(vcpus, specs)
     if dedicated:
         shared = vcpus - dedicated
-        isolated = int(specs.get(_EMULATOR_THREADS) == "isolate")
+        isolated = int(emulator == "isolate")
         found = {"resources:VCPU": str(shared), "resources:PCPU": str(dedicated + isolated)}
-    threads = _THREADS.get(specs.get(_THREAD_POLICY, ""))
+    threads = _THREADS.get(_choice(specs, _THREAD_POLICY, _THREADS))
     if threads is not None:
         found["trait:HW_CPU_HYPERTHREADING"] = threads
     if specs.get(_MEMORY_ENCRYPTION, "").lower() in {"1", "true", "yes", "on"}:
@@ -116,9 +133,17 @@ def _translated(vcpus: int, specs: Mapping[str, str]) -> dict[str, str]:
     return found
 
 
+def _choice(specs: Mapping[str, str], name: str, choices: Iterable[str]) -> str:
+    """Return the word of an extra spec, "" without one."""
+    word = specs.get(name, "")
+    if word and word not in choices:
+        raise FlavorError(f"extra spec {name!r}: {word[:40]!r} is none of {', '.join(choices)}")
+    return word
+
+
 def _dedicated(vcpus: int, specs: Mapping[str, str]) -> int:
     """Return how many processors get a physical one of their own."""
-    policy = specs.get(_CPU_POLICY)
+    policy = _choice(specs, _CPU_POLICY, _CPU_POLICIES)
     if policy == "dedicated":
         return vcpus
     if policy == "mixed":
@@ -136,11 +161,10 @@ def _members(mask: str, vcpus: int) -> set[int]:
 
 
 def _range(text: str, vcpus: int) -> range:
-    first, _, last = text.partition("-")
-    try:
-        found = range(int(first), int(last or first) + 1)
-    except ValueError as error:
-        raise FlavorError(f"{_DEDICATED_MASK}: {text!r} is no processor") from error
-    if found and found[-1] >= vcpus:
-        raise FlavorError(f"{_DEDICATED_MASK}: there is no processor {found[-1]}")
-    return found
+    match = re.fullmatch("([0-9]{1,6})(?:-([0-9]{1,6}))?", text)
+    if match is None:
+        raise FlavorError(f"{_DEDICATED_MASK}: {text[:40]!r} is no processor")
+    last = int(match[2] or match[1])
+    if last >= vcpus:
+        raise FlavorError(f"{_DEDICATED_MASK}: there is no processor {last}")
+    return range(int(match[1]), last + 1)

@@ -7,28 +7,28 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-import yaml
 from keystoneauth1.adapter import Adapter
 from rich.console import Group, RenderableType
 from rich.table import Table
 
 from treeclaim.cli.cloud.asking.question import (
     add_question_options,
+    flavors_in,
     is_asked,
     query_of_options,
 )
+from treeclaim.cli.cloud.asking.server_flavor import tell_unasked
 from treeclaim.cli.cloud.domains import DOMAINS_HELP, domains_of
 from treeclaim.cli.cloud.endpoint import add_endpoint_options, client_of
 from treeclaim.cli.cloud.providers import with_uuids
-from treeclaim.cli.output import CommandError, positive, printer, reason_of, say_document
-from treeclaim.client import CandidateQuery, Client, Flavor, FlavorError, query_of
+from treeclaim.cli.output import CommandError, positive, printer, say_document
+from treeclaim.client import CandidateQuery, Client, Flavor, FlavorError
 from treeclaim.client.requests.placing import Capacity
+from treeclaim.client.requests.server_flavors import server_flavor
 
 _BAR = 30
 _PARTS = 20
 """Parts shown of each request if nobody says how many: a screen."""
-
-_SIZES = ("vcpus", "ram", "disk")
 
 
 def add_to(commands: Any) -> None:
@@ -98,26 +98,18 @@ def counted(
 
 def _flavors(file: Path) -> dict[str, CandidateQuery]:
     """Read several flavors."""
-    try:
-        document = yaml.safe_load(file.read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError, yaml.YAMLError) as error:
-        raise CommandError(f"{file}: {reason_of(error)}") from error
-    if not isinstance(document, dict) or not all(
-        isinstance(query, dict) for query in document.values()
-    ):
-        raise CommandError(f"{file}: it is a mapping of names to flavors")
-    return {str(name): _query(f"{file}: {name}", query) for name, query in document.items()}
+    return {name: _query(f"{file}: {name}", flavor) for name, flavor in flavors_in(file).items()}
 
 
-def _query(where: str, given: dict[str, Any]) -> CandidateQuery:
-    unknown = sorted(map(str, given.keys() - {*_SIZES, "extra_specs"}))
-    if unknown:
-        raise CommandError(f"{where}: unknown {unknown[0]!r}")
+def _query(where: str, flavor: Flavor) -> CandidateQuery:
     try:
-        sizes = {name: int(given.get(name, 0)) for name in _SIZES}
-        return query_of(Flavor(**sizes, extra_specs=given.get("extra_specs") or {}))
-    except (FlavorError, TypeError, ValueError) as error:
+        found = server_flavor(flavor)
+    except FlavorError as error:
         raise CommandError(f"{where}: {error}") from error
+    if not any(name.startswith("resources") for name, _ in found.query.parameters):
+        raise CommandError(f"{where}: it asks for nothing")
+    tell_unasked(found)
+    return found.query
 
 
 def capacity_table(found: Mapping[str, Capacity]) -> RenderableType:

@@ -5,51 +5,27 @@ Nothing that is typed is dropped: what has no meaning is refused, with what migh
 """
 
 import argparse
-import difflib
 import re
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import yaml
 from keystoneauth1.adapter import Adapter
 
-from treeclaim.cli.cloud.asking.server_flavor import query_of_server_flavor
+from treeclaim.cli.cloud.asking.server_flavor import query_of_server_flavor, tell_unasked
 from treeclaim.cli.cloud.compute import compute_of
 from treeclaim.cli.output import CommandError, reason_of
-from treeclaim.client import CandidateQuery, Flavor, FlavorError, query_of
+from treeclaim.client import CandidateQuery, Flavor, FlavorError
+from treeclaim.client.requests.flavor_documents import amount_of, flavors_of
+from treeclaim.client.requests.server_flavors import ENABLED_HOSTS, TRANSLATED, server_flavor
 from treeclaim.client.spelling import unknown_word
 from treeclaim.model.query_parameters import BY_NAME, QUERY_PARAMETERS, parameter_named
 
-_SIZES = ("vcpus", "ram", "disk")
-_SPECS = ("extra_specs", "properties")
-"""Members with extra specs, as Nova's API and as OpenStack's client call them."""
-
-_OTHERS = (
-    "id",
-    "name",
-    "description",
-    "swap",
-    "ephemeral",
-    "rxtx_factor",
-    "links",
-    "is_public",
-    "is_disabled",
-    "access_project_ids",
-    "location",
-    "original_name",
-    "created_at",
-    "updated_at",
-    "OS-FLV-DISABLED:disabled",
-    "OS-FLV-EXT-DATA:ephemeral",
-    "os-flavor-access:is_public",
-)
-"""Members that flavors have besides, and that say nothing to Placement."""
-
+_ROOT = ENABLED_HOSTS[0]
+_SIZES = ("vcpus", "ram", "disk", "ephemeral", "swap")
 _KINDS = tuple(each.flavor_items for each in QUERY_PARAMETERS if each.flavor_items)
 _OWN_SPEC = re.compile(rf"({'|'.join(_KINDS)})([0-9_][^:]*)?:.*", re.DOTALL)
-_SIMILAR = 0.8
-"""Least similarity of a word to a known one, from 0 to 1, to suggest that; `hw` is not `trait`."""
 
 
 def add_question_options(command: argparse.ArgumentParser) -> None:
@@ -64,7 +40,7 @@ def add_question_options(command: argparse.ArgumentParser) -> None:
         "--flavor-file",
         type=Path,
         metavar="FILE",
-        help="a flavor in YAML or JSON: vcpus, ram, disk, extra_specs",
+        help="a flavor in YAML or JSON: vcpus, ram, disk, ephemeral, swap, extra_specs",
     )
     command.add_argument(
         "--flavor",
@@ -101,31 +77,33 @@ def query_of_options(
     """
     given = [_parameter(*_pair(text)) for text in options.parameters]
     given += _of_server_flavor(options, compute)
-    sizes: dict[str, Any] = {}
-    specs: dict[str, Any] = {}
-    if options.flavor_file is not None:
-        sizes, specs = _read(options.flavor_file)
+    flavor = Flavor() if options.flavor_file is None else _read(options.flavor_file)
+    sizes: dict[str, int] = {}
+    specs = dict(flavor.extra_specs)
     seen: set[str] = set()
     for name, value in map(_pair, options.flavor):
         if name in seen:
             raise CommandError(f"--flavor: {name!r} is given twice")
         seen.add(name)
         if name in _SIZES:
-            sizes[name] = value
-        elif _OWN_SPEC.fullmatch(name):
+            sizes[name] = _amount(name, value)
+        elif _OWN_SPEC.fullmatch(name) or name in TRANSLATED:
             specs[name] = value
         elif parameter_named(name) is not None:
             # Typed after --flavor, and meant for the question.
             given.append((name, value))
         else:
-            raise CommandError(f"--flavor: {_unknown(name, (*_SIZES, *_KINDS, *BY_NAME))}")
-    try:
-        amounts = {name: _amount(name, value) for name, value in sizes.items()}
-        parameters = query_of(Flavor(**amounts, extra_specs=specs)).parameters
-    except FlavorError as error:
-        raise CommandError(f"the flavor cannot be read: {error}") from error
+            raise CommandError(
+                f"--flavor: {_unknown(name, (*_SIZES, *_KINDS, *BY_NAME, *TRANSLATED))}"
+            )
+    flavor = replace(flavor, **sizes, extra_specs=specs)
+    parameters = _as_nova_asks(flavor, options.flavor_file) if flavor != Flavor() else []
     if not (parameters or given):
         raise CommandError("nothing was asked for; give parameters such as resources=VCPU:1")
+    if any(pair[0] == _ROOT for pair in given if pair != ENABLED_HOSTS):
+        # What is typed of the root says all of it, as what a flavor says does.
+        parameters = [pair for pair in parameters if pair != ENABLED_HOSTS]
+        given = [pair for pair in given if pair != ENABLED_HOSTS]
     return CandidateQuery((*parameters, *given))
 
 
@@ -160,39 +138,42 @@ def _unknown(name: str, known: Iterable[str]) -> str:
     return unknown_word(name, known, resembling=re.split("[0-9_:]", name)[0])
 
 
-def _amount(name: str, value: Any) -> int:
-    text = str(value)
-    if not re.fullmatch("[0-9]{1,10}", text):
-        raise FlavorError(f"{name}: {text[:40]!r} is not an amount")
-    return int(text)
-
-
-def _read(file: Path) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return the sizes and the extra specs of a file."""
+def _amount(name: str, value: str) -> int:
     try:
-        document = yaml.safe_load(file.read_text(encoding="utf-8"))
+        if value:
+            return amount_of(name, value)
+    except FlavorError as error:
+        raise CommandError(f"--flavor: {error}") from error
+    raise CommandError(f"--flavor: {name!r} has no amount")
+
+
+def _as_nova_asks(flavor: Flavor, file: Path | None) -> list[tuple[str, str]]:
+    try:
+        found = server_flavor(flavor)
+    except FlavorError as error:
+        where = "the flavor cannot be read" if file is None else file
+        raise CommandError(f"{where}: {error}") from error
+    tell_unasked(found)
+    return list(found.query.parameters)
+
+
+def _read(file: Path) -> Flavor:
+    """Return the flavor of a file."""
+    flavors = flavors_in(file)
+    if len(flavors) != 1:
+        raise CommandError(f"{file}: there are {len(flavors)} flavors in it, not one")
+    return next(iter(flavors.values()))
+
+
+def flavors_in(file: Path) -> dict[str, Flavor]:
+    """Return the flavors of a file by name.
+
+    Raises:
+        CommandError: if it cannot be read.
+    """
+    try:
+        return flavors_of(yaml.safe_load(file.read_text(encoding="utf-8")))
+    except FlavorError as error:
+        raise CommandError(f"{file}: {error}") from error
     except (OSError, ValueError, RecursionError, yaml.YAMLError) as error:
         raise CommandError(f"{file}: {reason_of(error)}") from error
-    if not isinstance(document, dict):
-        raise CommandError(f"{file}: a flavor is a mapping of vcpus, ram, disk and extra_specs")
-    specs: dict[str, Any] = {}
-    for name, value in document.items():
-        if name in _SPECS:
-            if not isinstance(value, dict | None):
-                raise CommandError(f"{file}: {name} is a mapping")
-            specs |= {str(key): spec for key, spec in (value or {}).items()}
-        elif name not in (*_SIZES, *_OTHERS):
-            raise CommandError(f"{file}: {_unknown(str(name), (*_SIZES, *_SPECS))}")
-    for name in specs:
-        _check_spec(file, name)
-    return {name: document[name] for name in _SIZES if name in document}, specs
-
-
-def _check_spec(file: Path, name: str) -> None:
-    """Refuse an extra spec that is a misspelt one of ours; those of others are left alone."""
-    if _OWN_SPEC.fullmatch(name) or parameter_named(name) is not None:
-        return
-    begin, colon, _ = name.partition(":")
-    known = _KINDS if colon else BY_NAME
-    if difflib.get_close_matches(re.split("[0-9_]", begin)[0], known, 1, _SIMILAR):
-        raise CommandError(f"{file}: extra spec {_unknown(name, (*_KINDS, *BY_NAME))}")

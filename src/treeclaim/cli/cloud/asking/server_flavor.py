@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A flavor of the cloud's own: asked of Nova, and made the question that Nova would ask."""
 
+from dataclasses import replace
 from typing import Any
 
 from keystoneauth1.adapter import Adapter
@@ -8,7 +9,8 @@ from keystoneauth1.adapter import Adapter
 from treeclaim.cli.cloud.compute import PAGE, document, page
 from treeclaim.cli.output import CommandError, complain
 from treeclaim.client import CandidateQuery, FlavorError
-from treeclaim.client.requests.server_flavors import server_flavor
+from treeclaim.client.requests.flavor_documents import flavor_of
+from treeclaim.client.requests.server_flavors import ServerFlavor, server_flavor
 
 
 def query_of_server_flavor(compute: Adapter, name: str) -> CandidateQuery:
@@ -24,13 +26,19 @@ def query_of_server_flavor(compute: Adapter, name: str) -> CandidateQuery:
     told = _flavor(compute, name)
     specs = document(compute, f"/flavors/{told['id']}/os-extra_specs", "extra_specs")
     try:
-        found = server_flavor(told, specs["extra_specs"])
+        flavor = replace(flavor_of(told, is_typed=False), extra_specs=specs["extra_specs"])
+        found = server_flavor(flavor)
     except FlavorError as error:
         raise CommandError(f"flavor {name} cannot be read: {error}") from error
+    tell_unasked(found)
+    return found.query
+
+
+def tell_unasked(found: ServerFlavor) -> None:
+    """Tell of what Nova does not ask Placement."""
     if found.unasked:
         unasked = ", ".join(found.unasked)
         complain(f"Nova judges these itself, they are no part of the question: {unasked}")
-    return found.query
 
 
 def _flavor(compute: Adapter, name: str) -> dict[str, Any]:

@@ -1,8 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-/** Flavors to questions, as the package's client does it (contract page 97, section 4). */
+/**
+ * Flavors to questions, as the package's client does it (contract page 97, section 4): in
+ * client/requests/server_flavors.py and flavor_documents.py. tests/client/flavors.json holds both.
+ */
 
+import { flavorOf, flavorsOf } from "./flavor-documents.js";
+import { FlavorError } from "./flavor-error.js";
+import { refuseMisspelt, translated } from "./flavor-words.js";
 import { PARAMETERS } from "./parameters.js";
+import { SIZES } from "./flavor-members.js";
 import { encoded } from "./query.js";
+import { nearest } from "./spelling.js";
+
+export { FlavorError };
 
 const SUFFIX = "((?:[1-9][0-9]*|_[a-zA-Z0-9_-]{1,63})?)";
 const namesOf = (wanted) => Object.entries(PARAMETERS).filter(([, parameter]) => wanted(parameter)).map(([name]) => name);
@@ -13,21 +23,26 @@ const NAMES = namesOf(({ ofGroup, flavorItems }) => ofGroup && !flavorItems).joi
 const GROUPED = new RegExp(`^(${NAMES})${SUFFIX}$`);
 const LOOKS_GROUPED = new RegExp(`^(${NAMES})([0-9_].*)?$`);
 const WHOLE = new Set(namesOf(({ ofGroup }) => !ofGroup));
-const OWN = { vcpus: "VCPU", ram: "MEMORY_MB", disk: "DISK_GB" };
-
-/** A flavor that cannot be read; the message names the key or the line. */
-export class FlavorError extends Error {}
+const OWN = ["VCPU", "MEMORY_MB", "DISK_GB"];
+const MIB_IN_GIB = 1024;
+const ENABLED = "!COMPUTE_STATUS_DISABLED";
 
 /**
- * Write the query of a flavor.
+ * Write the query of a flavor, as Nova would ask for a server of it.
  *
- * @param {{vcpus: number, ram: number, disk: number, specs: Record<string, string>}} flavor
+ * @param {{vcpus: number, ram: number, disk: number, ephemeral: number, swap: number,
+ *   specs: Record<string, string>}} flavor
  */
 export function queryOf(flavor) {
+  const specs = new Map(Object.entries(flavor.specs));
+  for (const key of specs.keys()) refuseMisspelt(key);
   const groups = new Map([["", { resources: new Map(), traits: [] }]]);
   const others = [];
-  for (const [own, name] of Object.entries(OWN)) groups.get("").resources.set(name, flavor[own] || 0);
-  for (const [key, value] of Object.entries(flavor.specs)) {
+  const disk = (flavor.disk || 0) + (flavor.ephemeral || 0) + Math.ceil((flavor.swap || 0) / MIB_IN_GIB);
+  for (const [name, amount] of [["VCPU", flavor.vcpus || 0], ["MEMORY_MB", flavor.ram || 0], ["DISK_GB", disk]]) {
+    groups.get("").resources.set(name, amount);
+  }
+  for (const [key, value] of new Map([...translated(flavor.vcpus || 0, specs), ...specs])) {
     if (WHOLE.has(key) || GROUPED.test(key)) others.push([key, value]);
     else if (LOOKS_LIKE_KEY.test(key)) readInto(groups, key, value);
     else if (LOOKS_GROUPED.test(key)) throw new FlavorError(`extra spec ${key}: the suffix is neither a number nor _NAME`);
@@ -38,6 +53,7 @@ export function queryOf(flavor) {
     if (amounts.length) pairs.push([`resources${suffix}`, amounts.join(",")]);
     if (traits.length) pairs.push([`required${suffix}`, traits.join(",")]);
   }
+  if (!specs.has("root_required")) others.push(["root_required", ENABLED]);
   return [...pairs, ...others].map(([name, value]) => `${encoded(name)}=${encoded(value)}`).join("&");
 }
 
@@ -53,7 +69,7 @@ function readInto(groups, key, value) {
     return;
   }
   if (!/^[0-9]+$/.test(value)) throw new FlavorError(`extra spec ${key}: ${value} is not an amount`);
-  const isOwn = !suffix && Object.values(OWN).includes(name);
+  const isOwn = !suffix && OWN.includes(name);
   if (!Number(value) && !isOwn) throw new FlavorError(`extra spec ${key}: an amount of 0 only removes VCPU, MEMORY_MB or DISK_GB`);
   group.resources.set(name, Number(value));
 }
@@ -61,7 +77,7 @@ function readInto(groups, key, value) {
 /**
  * Read flavors that somebody pasted: JSON of `openstack flavor list --long -f json` or
  * `flavor show`, or text, where `[NAME]` or `NAME:` begins a flavor, `KEY=VALUE` is one of `vcpus`,
- * `ram`, `disk` or an extra spec, and `NAME: resources=…` is a query.
+ * `ram`, `disk`, `ephemeral`, `swap` or an extra spec, and `NAME: resources=…` is a query.
  *
  * @returns {{name: string, query: string}[]}
  */
@@ -70,13 +86,22 @@ export function readFlavors(text) {
   if (!trimmed) return [];
   const found = /^[[{]\s*["{\]}]/.test(trimmed) ? fromJson(trimmed) : fromText(trimmed);
   const seen = new Map();
-  return found.map(({ name, ...flavor }) => {
+  return found.map(({ name, flavor, query: given }) => {
     const times = (seen.get(name) ?? 0) + 1;
     seen.set(name, times);
-    const query = flavor.query ?? queryOf(flavor);
-    if (!query) throw new FlavorError(`${name}: asks for nothing`);
+    const query = given ?? about(name, () => queryOf(flavor));
+    if (!query.includes("resources")) throw new FlavorError(`${name}: asks for nothing`);
     return { name: times > 1 ? `${name} (${times})` : name, query };
   });
+}
+
+/** Do something with a flavor; what is wrong with it is told with its name. */
+function about(name, done) {
+  try {
+    return done();
+  } catch (error) {
+    throw error instanceof FlavorError ? new FlavorError(`${name}: ${error.message}`) : error;
+  }
 }
 
 function fromJson(text) {
@@ -86,27 +111,14 @@ function fromJson(text) {
   } catch (error) {
     throw new FlavorError(`this is not JSON: ${error.message}`);
   }
-  return [document].flat().map((entry, index) => {
-    const lower = Object.fromEntries(Object.entries(entry).map(([key, value]) => [key.toLowerCase(), value]));
-    const specs = lower.properties ?? lower.extra_specs ?? {};
-    return {
-      name: String(lower.name ?? lower.id ?? `flavor ${index + 1}`),
-      vcpus: Number(lower.vcpus) || 0, ram: Number(lower.ram) || 0, disk: Number(lower.disk) || 0,
-      specs: typeof specs === "string" ? fromProperties(specs) : mapped(specs),
-    };
-  });
+  return flavorsOf(document).map(({ name, entry }) => ({ name, flavor: about(name, () => flavorOf(entry)) }));
 }
 
-const mapped = (specs) => Object.fromEntries(Object.entries(specs).map(([key, value]) => [key, String(value)]));
-
-const fromProperties = (text) =>
-  Object.fromEntries([...text.matchAll(/([^\s=,']+)='([^']*)'/g)].map(([, key, value]) => [key, value]));
-
 function fromText(text) {
-  const flavors = [];
-  const current = (name) => {
-    flavors.push({ name, vcpus: 0, ram: 0, disk: 0, specs: Object.create(null) });
-    return flavors.at(-1);
+  const found = [];
+  const begin = (name) => {
+    found.push({ name, entry: Object.create(null), specs: Object.create(null) });
+    return found.at(-1);
   };
   for (const [number, raw] of text.split(/\r?\n/).entries()) {
     const line = raw.trim().replace(/^--property\s+/, "").replace(/^(['"])(.*)\1$/, "$2");
@@ -114,17 +126,28 @@ function fromText(text) {
     const [, name, query] = /^([^=\s]+):\s+(\S+=\S*)$/.exec(line) ?? [];
     const [, heading, colon] = /^(?:\[(.+)\]|([^=\s]+):)$/.exec(line) ?? [];
     if (name) {
-      current(name).query = query.replace(/^\?/, "");
+      begin(name).query = query.replace(/^\?/, "");
     } else if (heading ?? colon) {
-      current(heading ?? colon);
+      begin(heading ?? colon);
     } else {
       const at = line.indexOf("=");
       if (at < 1) throw new FlavorError(`line ${number + 1}: expected KEY=VALUE, NAME: or [NAME]`);
-      const flavor = flavors.at(-1)?.query === undefined && flavors.length ? flavors.at(-1) : current("flavor");
+      const flavor = found.at(-1)?.query === undefined && found.length ? found.at(-1) : begin("flavor");
       const [key, value] = [line.slice(0, at).trim(), line.slice(at + 1).trim()];
-      if (Object.hasOwn(OWN, key)) flavor[key] = Number(value) || 0;
+      if (Object.hasOwn(SIZES, key.toLowerCase())) flavor.entry[key] = value;
       else flavor.specs[key] = value;
     }
   }
-  return flavors;
+  return found.map(({ name, query, entry, specs }) => query === undefined
+    ? { name, flavor: about(name, () => flavorOf({ ...entry, extra_specs: refused(specs) })) }
+    : { name, query });
+}
+
+/** Extra specs of a text, where a misspelt size looks like one. */
+function refused(specs) {
+  for (const key of Object.keys(specs)) {
+    const near = key.includes(":") ? undefined : nearest(key, Object.keys(SIZES));
+    if (near) throw new FlavorError(`unknown '${key}'; did you mean '${near}'?`);
+  }
+  return specs;
 }
