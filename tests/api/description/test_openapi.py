@@ -30,6 +30,7 @@ from tests.service import HEADERS, client_of, make_application
 from tools import generated
 from treeclaim.api.description.openapi import description
 from treeclaim.api.routes import OPERATIONS
+from treeclaim.model.query_parameters import BY_NAME
 
 PROVIDER = "6f3b1a52-7a7d-4f0e-9a55-0c1c2f7f8a10"
 """A provider that exists, so that requests about providers get as far as their bodies."""
@@ -38,6 +39,7 @@ REFUSALS = {400, 401, 404, 405, 406, 415}
 """Answers to what does not fit the description. A 403 or 409 would hide that it was let through."""
 
 ABSENT = (
+    "There must be at least one resources",
     "is none that this service gave",
     "No such resource class",
     "No such trait(s)",
@@ -238,7 +240,8 @@ def test_a_request_needs_no_version_and_is_of_the_first_one_then(fresh_service):
         for described in methods.values():
             version = described["parameters"][0]
             assert version["name"] == "OpenStack-API-Version"
-            assert version["required"] == ("treeclaim" in json.dumps(version["examples"]))
+            asked = [example["value"] for example in version["examples"].values()]
+            assert version["required"] == all("treeclaim" in value for value in asked)
 
 
 @pytest.mark.parametrize("method", ["POST", "PUT"])
@@ -270,3 +273,31 @@ def test_the_description_needs_no_token(fresh_service):
     client = fresh_service()
     del client.headers["x-auth-token"]
     assert client.get("/openapi.json").status_code == 200
+
+
+def _schemas(node):
+    """Every mapping in a document."""
+    if isinstance(node, dict):
+        yield node
+        node = list(node.values())
+    for inner in node if isinstance(node, list) else ():
+        yield from _schemas(inner)
+
+
+def test_makers_of_clients_are_told_what_lists_and_mappings_have():
+    for schema in _schemas(description(OPERATIONS)):
+        assert schema.get("type") != "array" or "items" in schema, schema
+        is_closed = schema.get("additionalProperties") is False
+        assert not (is_closed and "patternProperties" in schema), schema
+
+
+def test_what_the_extension_brings_to_a_search_is_described():
+    paths = description(OPERATIONS)["paths"]
+    described = {row["name"]: row for row in paths["/allocation_candidates"]["get"]["parameters"]}
+    assert described.keys() == {"OpenStack-API-Version", *BY_NAME}
+    assert not any(row["required"] for row in described.values())
+    repeated = [name for name, row in described.items() if row["schema"]["type"] == "array"]
+    assert sorted(repeated) == ["member_of", "required", "root_required"]
+    watching = paths["/treeclaim/changes"]["get"]["responses"]
+    assert "410" in watching
+    assert "text/event-stream" in watching["200"]["content"]

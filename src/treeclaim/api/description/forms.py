@@ -12,6 +12,8 @@ from treeclaim.api.protocol.request.wording import Schema
 SEGMENT: Schema = text("[^/]+")
 """A segment of a path, which has no other form (contract page 00, section 1)."""
 
+_ANY_KEY = ".*"
+
 _SUFFIXED = (
     "With a suffix, as in `{name}_COMPUTE`, it is of a request group of its own; a suffix is up to "
     "64 letters, digits, dashes and underscores."
@@ -27,6 +29,8 @@ def path_form(operation: Operation, name: str) -> Schema:
 def query_form(operation: Operation, name: str, checked_by: Schema) -> Schema:
     """Return the form of a parameter: its schema, unless the operation declares a closer form."""
     form: Schema = operation.forms.query.get(name) or described(checked_by)
+    if name in operation.forms.repeated_query:
+        return {"type": "array", "minItems": 1, "items": form}
     return form
 
 
@@ -40,7 +44,8 @@ def told(operation: Operation, name: str, *, is_suffixed: bool) -> str:
 def body_form(operation: Operation, checked_by: Schema) -> Schema:
     """Return the form of an operation's body."""
     form: Schema = described(checked_by)
-    return form if operation.forms.body is None else operation.forms.body(form)
+    closer = form if operation.forms.body is None else operation.forms.body(form)
+    return keyed(closer)  # type: ignore[no-any-return]
 
 
 def described(schema: Any) -> Any:
@@ -52,6 +57,24 @@ def described(schema: Any) -> Any:
     if isinstance(schema, list):
         return [described(inner) for inner in schema]
     return schema
+
+
+def keyed(schema: Any) -> Any:
+    """Return a copy of a schema in the words that makers of clients know.
+
+    What follows from `patternProperties` they leave out, so that a mapping would have no members.
+    """
+    if isinstance(schema, list | tuple):
+        return [keyed(inner) for inner in schema]
+    if not isinstance(schema, Mapping):
+        return schema
+    found = {name: keyed(inner) for name, inner in schema.items()}
+    patterns = found.get("patternProperties", {})
+    if len(patterns) != 1 or found.get("additionalProperties", True) is not False:
+        return found
+    [(pattern, value)] = found.pop("patternProperties").items()
+    names = {} if pattern == _ANY_KEY else {"propertyNames": {"pattern": pattern}}
+    return found | names | {"additionalProperties": value}
 
 
 def suffixed_names(schema: Schema) -> dict[str, Schema]:

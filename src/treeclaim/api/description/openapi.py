@@ -79,7 +79,7 @@ def _since(operation: Operation) -> str:
 
 def _newest(operation: Operation) -> Version:
     """Return the version at which an operation is described."""
-    return MAXIMUM if operation.extension is None else NEWEST
+    return NEWEST if operation.extension is not None or operation.is_extended else MAXIMUM
 
 
 def _version(operation: Operation) -> Schema:
@@ -89,7 +89,7 @@ def _version(operation: Operation) -> Schema:
     """
     asked = [_newest(operation).header]
     if operation.extension is None:
-        asked.append("placement latest")
+        asked += [MAXIMUM.header] * operation.is_extended + ["placement latest"]
     return {
         "name": "OpenStack-API-Version",
         "in": "header",

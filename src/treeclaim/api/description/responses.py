@@ -5,6 +5,8 @@ import re
 from http import HTTPStatus
 from typing import Any
 
+from treeclaim.api.description.forms import keyed
+from treeclaim.api.protocol.negotiation.accept import EVENT_STREAM, JSON
 from treeclaim.api.protocol.operations import Answer, Operation
 from treeclaim.api.protocol.request.schemas import INTEGER, STRING, record
 from treeclaim.api.protocol.request.wording import Schema
@@ -22,6 +24,7 @@ _MEANINGS = {
     HTTPStatus.NOT_ACCEPTABLE: "The microversion that was asked for is not served, or the header "
     "Accept admits no JSON.",
     HTTPStatus.CONFLICT: "It contradicts what is stored, or what others change at the same time.",
+    HTTPStatus.GONE: "What is asked for is not known any more; begin again.",
     HTTPStatus.REQUEST_ENTITY_TOO_LARGE: "The body is too long.",
     HTTPStatus.UNSUPPORTED_MEDIA_TYPE: "The body is not declared as application/json.",
     HTTPStatus.INTERNAL_SERVER_ERROR: "An unexpected failure.",
@@ -36,6 +39,11 @@ _HEADERS: dict[str, Any] = {
     }
 }
 
+
+_EVENTS = (
+    ". With `Accept: text/event-stream` the answer does not end: it has server-sent events, whose `data` "
+    "is such a document and whose `id` is its cursor. Who connects again sends that in `Last-Event-ID`."
+)
 
 _MOST_ERRORS = 100
 """Of one answer (contract page 99, section 8); other operations tell of one."""
@@ -82,7 +90,10 @@ def _success(operation: Operation, answer: Answer) -> dict[str, Any]:
         headers["Cache-Control"] = _header({"const": "no-cache"})
     described: dict[str, Any] = {"description": answer.status.phrase, "headers": headers}
     if answer.body is not None:
-        described["content"] = {"application/json": {"schema": answer.body}}
+        described["content"] = {JSON: {"schema": keyed(answer.body)}}
+        if EVENT_STREAM in operation.offers:
+            described["content"][EVENT_STREAM] = {"schema": STRING}
+            described["description"] += _EVENTS
     return described
 
 
@@ -100,6 +111,7 @@ def _version(operation: Operation) -> Schema:
 def _errors(operation: Operation) -> set[HTTPStatus]:
     """Return the statuses of errors that an operation has (contract page 00, section 2)."""
     found = {
+        *operation.errors,
         HTTPStatus.BAD_REQUEST,
         HTTPStatus.NOT_ACCEPTABLE,
         HTTPStatus.REQUEST_ENTITY_TOO_LARGE,

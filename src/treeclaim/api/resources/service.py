@@ -2,11 +2,30 @@
 """The root document and the description of the API."""
 
 from treeclaim.api.protocol.operations import Answer, Call, Operation, Reply
-from treeclaim.api.protocol.request.schemas import record
+from treeclaim.api.protocol.request.schemas import STRING, record
 from treeclaim.api.protocol.timestamps import now
 from treeclaim.model.microversions import EXTENSION_MAXIMUM, EXTENSION_MINIMUM, MAXIMUM, MINIMUM
 
-VERSIONS = Answer(body=record({"versions": {"type": "array"}}))
+VERSIONS = Answer(body=record(
+        {
+            "versions": {
+                "type": "array",
+                "items": record(
+                    {
+                        "id": STRING,
+                        "min_version": STRING,
+                        "max_version": STRING,
+                        "status": STRING,
+                        "links": {
+                            "type": "array",
+                            "items": record({"rel": STRING, "href": STRING}),
+                        },
+                    }
+                ),
+            }
+        }
+    )
+)
 """Which versions are served."""
 
 DESCRIPTION = Answer(body={"type": "object"}, dated=False)

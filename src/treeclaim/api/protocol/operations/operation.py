@@ -50,6 +50,7 @@ class Forms:
         help: What parameters of the query say, in a line for people.
         required_query: Parameters without which a query is refused, beyond those that its schema
             requires.
+        repeated_query: Parameters that may come more than once, of which all count.
         body: Returns the described body from a copy of its schema.
     """
 
@@ -57,6 +58,7 @@ class Forms:
     query: Mapping[str, Schema] = field(default_factory=dict)
     help: Mapping[str, str] = field(default_factory=dict)
     required_query: frozenset[str] = frozenset()
+    repeated_query: frozenset[str] = frozenset()
     body: Callable[[Schema], Schema] | None = None
 
 
@@ -84,6 +86,8 @@ class Operation:
         forms: More about values in the API description.
         only_reads: True for a POST that changes nothing.
         most_values: Of a JSON body, as `values_in` counts them: judged before it is parsed.
+        errors: Statuses of errors that no other operation has.
+        is_extended: True where the extension brings more parameters to an operation of Placement.
     """
 
     method: str
@@ -104,6 +108,8 @@ class Operation:
     forms: Forms = field(default_factory=Forms)
     only_reads: bool = False
     most_values: int = MOST_VALUES
+    errors: frozenset[HTTPStatus] = frozenset()
+    is_extended: bool = False
 
     @property
     def name(self) -> str:

@@ -36,7 +36,8 @@ CANDIDATES = Answer(
                     }
                 ),
             ),
-        }
+        },
+        {"scores": {"type": "array", "items": {"type": "number"}}},
     )
 )
 """Candidates and the summaries of their providers."""
@@ -64,7 +65,7 @@ EXPLANATION = Answer(
                 "items": record(
                     {
                         "root_provider": record({"uuid": STRING, "name": STRING}),
-                        "blocked_by": {"type": "array"},
+                        "blocked_by": {"type": "array", "items": {"type": "object"}},
                     }
                 ),
             },

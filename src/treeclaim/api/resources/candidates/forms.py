@@ -4,7 +4,6 @@
 from treeclaim.api.protocol.operations import Forms
 from treeclaim.api.protocol.request.patterns import ANY_UUID, MEMBER_OF, UUID, listed, text
 from treeclaim.api.protocol.request.wording import Schema
-from treeclaim.model.microversions import Feature
 from treeclaim.model.query_parameters import QUERY_PARAMETERS, Grammar
 
 _CLASS = "[A-Z0-9_]+"
@@ -30,28 +29,24 @@ _FORMS: dict[Grammar, Schema] = {
 """By grammar; the schemas themselves have those of numbers and choices."""
 
 _SEARCH: dict[str, Schema] = {
-    parameter.name: _FORMS[parameter.grammar]
-    for parameter in QUERY_PARAMETERS
-    if isinstance(parameter.since, Feature) and parameter.grammar in _FORMS
-}
-
-_EXTENDED_SEARCH: dict[str, Schema] = {
     parameter.name: _FORMS[parameter.newest_grammar]
     for parameter in QUERY_PARAMETERS
     if parameter.newest_grammar in _FORMS
 }
 
-_REQUIRED = frozenset({"resources"})
-"""A search needs one `resources`, and those with a suffix are not described as parameters."""
+_REPEATED = frozenset(
+    parameter.name for parameter in QUERY_PARAMETERS if parameter.repeated_since is not None
+)
+"""Those that can say more by coming again."""
 
 _HELP = {parameter.name: parameter.help for parameter in QUERY_PARAMETERS}
 
-SEARCH = Forms(query=_SEARCH, help=_HELP, required_query=_REQUIRED)
+SEARCH = Forms(query=_SEARCH, help=_HELP, repeated_query=_REPEATED)
 """Of a search."""
 
 EXPLANATION = Forms(
-    query=_EXTENDED_SEARCH | {"nearest": text("([0-4]?[0-9]|50)"), "tree": ANY_UUID},
+    query=_SEARCH | {"nearest": text("([0-4]?[0-9]|50)"), "tree": ANY_UUID},
     help=_HELP,
-    required_query=_REQUIRED,
+    repeated_query=_REPEATED,
 )
 """Of an explanation."""

@@ -16,6 +16,7 @@ OPERATIONS = (
         since=Feature.ALLOCATION_CANDIDATES,
         query=schemas.QUERY,
         forms=forms.SEARCH,
+        is_extended=True,
         gate_first=True,
         checks_accept=True,
     ),
