@@ -6,6 +6,7 @@ The environments are in the user's cache folder, or where TREECLAIM_TEST_ENVIRON
 
 import fcntl
 import os
+import shutil
 import subprocess
 from contextlib import contextmanager
 from functools import cache
@@ -17,6 +18,7 @@ from bench.environments import make_environment
 from bench.servers import peer_environment
 
 _LAST_LINES = 5
+_NPM_SECONDS = 300
 
 
 class NotInstallableError(Exception):
@@ -37,6 +39,29 @@ def environment_of(name, *packages):
     except NotInstallableError as error:
         pytest.skip(f"{' '.join(packages)} cannot be installed: {error}")
     return folder
+
+
+@cache
+def node_packages(name, *packages):
+    """Return the folder of Node's modules with some packages, made if it is missing.
+
+    Without Node, or without them, the test that asks is skipped, and says so.
+    """
+    if shutil.which("node") is None or shutil.which("npm") is None:
+        pytest.skip("Node and npm are not installed")
+    folder = _base() / f"node-{name}"
+    command = ["npm", "install", "--no-audit", "--no-fund", "--prefix", str(folder), *packages]
+    with _alone_in(folder):
+        if not (folder / "ready").exists():
+            shutil.rmtree(folder, ignore_errors=True)
+            folder.mkdir(parents=True)
+            done = subprocess.run(
+                command, capture_output=True, text=True, timeout=_NPM_SECONDS, check=False
+            )
+            if done.returncode:
+                pytest.skip(f"{' '.join(packages)} cannot be installed: {done.stderr[-500:]}")
+            (folder / "ready").touch()
+    return folder / "node_modules"
 
 
 @cache

@@ -6,7 +6,8 @@ from treeclaim.api.protocol.request.schemas import STRING, record
 from treeclaim.api.protocol.timestamps import now
 from treeclaim.model.microversions import EXTENSION_MAXIMUM, EXTENSION_MINIMUM, MAXIMUM, MINIMUM
 
-VERSIONS = Answer(body=record(
+VERSIONS = Answer(
+    body=record(
         {
             "versions": {
                 "type": "array",
