@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """`python -m tools.release`: build the version that `treeclaim.__version__` names, and tag it.
 
+Beside wheel and source there is a folder of wheels, from which pip installs Treeclaim and all that its
+extras need without a package index: `pip install --no-index --find-links FOLDER treeclaim[cloud]`.
+
 Nothing is built from a tree with changes, or without a section of that version in the changelog;
 nothing is uploaded or pushed.
 """
@@ -8,11 +11,15 @@ nothing is uploaded or pushed.
 import re
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 from treeclaim import __version__
 
 ROOT = Path(__file__).parents[1]
+WHEELS = "wheels"
+EXTRAS = ("cloud", "openstack", "placement-names", "tracing")
+"""What `treeclaim[…]` may have in brackets, but for those that work on the code."""
 
 
 class NotReadyError(Exception):
@@ -27,12 +34,37 @@ def main() -> int:
         print(reason, file=sys.stderr)
         return 1
     _run(ROOT, sys.executable, "-m", "build", "--outdir", f"dist/{__version__}")
+    build_wheels(ROOT, ROOT / "dist" / __version__ / WHEELS)
     notes = section_of((ROOT / "CHANGELOG.md").read_text(), __version__)
     _run(ROOT, "git", "tag", "--annotate", f"v{__version__}", "--message", notes or "")
     print(
         f"Built in dist/{__version__} and tagged v{__version__}; push the tag and upload the files."
     )
     return 0
+
+
+def build_wheels(source: Path, folder: Path) -> None:
+    """Make a folder with the wheels of Treeclaim and of all that it and its extras need.
+
+    They are for the Python and the kind of machine on which this runs, at the versions that are
+    pinned.
+
+    Args:
+        source: The source tree.
+        folder: Where the wheels are put.
+    """
+    pins = re.findall(
+        r"^\S+==\S+", (source / "requirements" / "dev.txt").read_text(), re.MULTILINE
+    )
+    with tempfile.NamedTemporaryFile("w", suffix=".txt") as constraints:
+        constraints.write("\n".join(pins))
+        constraints.flush()
+        _run(
+            source,
+            *(sys.executable, "-m", "pip", "wheel", "--quiet", "--disable-pip-version-check"),
+            *("--constraint", constraints.name, "--wheel-dir", str(folder)),
+            *("./deploy/placement-names", f".[{','.join(EXTRAS)}]"),
+        )
 
 
 def require_ready(folder: Path, version: str) -> None:

@@ -1,0 +1,111 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Every block of commands of a page is run by a test, or says why it is not.
+
+Above a block is `<!-- run: TEST -->`, where TEST is the file of a test that reads the page, or
+`<!-- not run: REASON -->`.
+"""
+
+import json
+import re
+import shlex
+import shutil
+import subprocess
+import uuid
+
+import pytest
+
+from tests.cli.services import client_in, served, succeed
+from tests.paths import EXAMPLE, ROOT
+
+_PAGES = sorted(
+    page
+    for page in (ROOT / "README.md", ROOT / "CONTRIBUTING.md", *ROOT.glob("docs/**/*.md"))
+    if not {"contract", "decisions", "site"} & set(page.parts)
+)
+_BLOCK = re.compile(
+    r"(?:<!-- (?P<mark>[^\n]*) -->\n\n?)?^```(?P<kind>sh|bash|console|python|)\n(?P<text>.*?)^```$",
+    re.MULTILINE | re.DOTALL,
+)
+_SHOWN = re.compile(r"^```\{?(?:\w+)\}?\n.*?^```$", re.MULTILINE | re.DOTALL)
+_LEAST_REASON = 20
+_HERE = "tests/docs/test_command_blocks.py"
+
+
+def blocks_of(page):
+    """The kind, mark and text of each block of commands."""
+    # What is shown in another language would end where a block of commands begins.
+    text = _SHOWN.sub(lambda shown: shown[0] if _BLOCK.match(shown[0]) else "", page.read_text())
+    return [(found["kind"], found["mark"] or "", found["text"]) for found in _BLOCK.finditer(text)]
+
+
+MARKED = [
+    pytest.param(page, mark, text, id=f"{page.relative_to(ROOT)}: {text.splitlines()[0][:60]}")
+    for page in _PAGES
+    for _, mark, text in blocks_of(page)
+]
+
+
+@pytest.mark.parametrize(("page", "mark", "text"), MARKED)
+def test_a_block_is_run_by_a_test_or_says_why_not(page, mark, text):
+    told, _, what = mark.partition(": ")
+    if told == "not run":
+        assert len(what) >= _LEAST_REASON, mark
+        return
+    assert told == "run", f"{page.name}: nobody says who runs it:\n{text}"
+    test = (ROOT / what).read_text()
+    assert page.name in test or what == _HERE, f"{what} does not read {page.name}"
+
+
+def test_what_is_run_here_is_found():
+    assert len(RUN_HERE) >= 4
+
+
+RUN_HERE = [
+    pytest.param(kind, text, id=f"{page.relative_to(ROOT)}: {text.splitlines()[0][:60]}")
+    for page in _PAGES
+    for kind, mark, text in blocks_of(page)
+    if mark == f"run: {_HERE}"
+]
+
+CONSUMER = "11464056-3f84-4686-a4bb-675978d3354d"
+NAMES = {"consumer": str(uuid.uuid4()), "project": "p", "user": "u"}
+PROJECT = "1f7e32c5a4c14d33b3c5c6cf0a2f0b3c"
+
+
+@pytest.fixture
+def environment(tmp_path, monkeypatch):
+    """A service with the example, a second rack, a consumer, and the files that pages name."""
+    monkeypatch.chdir(tmp_path)
+    shutil.copytree(EXAMPLE.parent, tmp_path / "examples")
+    (tmp_path / "m1.large.yaml").write_text("vcpus: 1\nram: 256\n")
+    rack = 'providers:\n- {name: "r-{n}", count: 60, aggregates: [rack-2], inventories: {VCPU: 4, MEMORY_MB: 9999}}\n'
+    (tmp_path / "rack.yaml").write_text(rack + rack.split("\n", 1)[1].replace("r-{n}", "s-{n}").replace("rack-2", "rack-1"))
+    with served(tmp_path) as found:
+        succeed(found, "load", str(EXAMPLE))
+        succeed(found, "load", "rack.yaml")
+        with client_in(found) as client:
+            first = client.candidates("resources=VCPU:1")["allocation_requests"][0]
+            client.claim(CONSUMER, first, project_id=PROJECT, user_id="u")
+        yield found | {"EDITOR": "true", "VISUAL": "true"}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("kind", "text"), RUN_HERE)
+def test_the_commands_of_a_page_succeed(environment, kind, text):
+    endpoint = environment["TREECLAIM_ENDPOINT"]
+    if kind == "python":
+        exec(compile(text.replace("http://127.0.0.1:8778", endpoint), "page", "exec"), dict(NAMES))  # noqa: S102 - our own page
+        return
+    for line in text.replace("\\\n", " ").splitlines():
+        command, *arguments = shlex.split(line, comments=True) or ["#"]
+        if command.endswith("treeclaim"):
+            succeed(environment, *arguments)
+        elif command == "cp":
+            shutil.copy(*arguments)
+        elif command == "curl":
+            asked = [argument.replace("http://127.0.0.1:8778", endpoint) for argument in arguments]
+            shown = subprocess.run(["curl", *asked], stdout=subprocess.PIPE, text=True, check=True)
+            assert json.loads(shown.stdout)["allocation_requests"]
+        else:
+            # The service is that of this test.
+            assert line.startswith(("make serve", "#")) or not line.strip(), line
