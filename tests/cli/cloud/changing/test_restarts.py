@@ -1,0 +1,113 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What takes many calls survives that the service is killed and starts again, and says so."""
+
+import os
+import signal
+import subprocess
+import threading
+
+import pytest
+
+from tests.cli.services import client_in, served, succeed
+from tests.servers import TREECLAIM, eventually, service_environment, serving, usual_environment
+from treeclaim.client import Client, ClientError, follow
+from treeclaim.client.patience import Patience
+
+pytestmark = pytest.mark.slow
+
+HOSTS = 3000
+TOPOLOGY = f"""
+providers:
+- {{name: "host-{{n}}", count: {HOSTS}, traits: [CUSTOM_GOLD], inventories: {{VCPU: 4, MEMORY_MB: 64}}}}
+"""
+
+
+@pytest.fixture
+def server(tmp_path):
+    """`treeclaim serve` on a database of its own."""
+    folder = tmp_path / "service"
+    folder.mkdir()
+    with serving(service_environment(folder), folder) as found:
+        yield found
+
+
+def _killed_in_the_middle(server, environment, folder, *command):
+    """Run a command, and kill the service and start it again once it has some of the providers."""
+    said = folder / "said"
+    with said.open("wb") as errors, Client(server.url, "admin") as client:
+        process = subprocess.Popen(
+            [*TREECLAIM, *command], env=environment, stdout=subprocess.DEVNULL, stderr=errors
+        )
+        try:
+            eventually(lambda: client.providers() or process.poll() is not None, "a provider")
+            # The command stands still, so that it cannot come to its end meanwhile.
+            os.kill(process.pid, signal.SIGSTOP)
+            written = len(client.providers())
+            assert 0 < written < HOSTS
+            server.stop(signal.SIGKILL)
+            os.kill(process.pid, signal.SIGCONT)
+            eventually(lambda: b"trying again" in said.read_bytes(), "a word about it")
+            server.start()
+            assert process.wait(timeout=120) == 0, said.read_text()
+        finally:
+            process.kill()
+            process.wait()
+    return said.read_text()
+
+
+def test_load_goes_on_after_a_restart(server, tmp_path):
+    topology = tmp_path / "topology.yaml"
+    topology.write_text(TOPOLOGY)
+    environment = usual_environment(tmp_path, TREECLAIM_ENDPOINT=server.url)
+    _killed_in_the_middle(server, environment, tmp_path, "load", str(topology))
+    with client_in(environment) as client:
+        assert len(client.providers()) == HOSTS
+    assert f"{HOSTS} unchanged" in succeed(environment, "load", "--dry-run", str(topology))
+
+
+def test_copy_goes_on_after_a_restart_of_where_it_writes(server, tmp_path):
+    topology = tmp_path / "topology.yaml"
+    topology.write_text(TOPOLOGY)
+    source = tmp_path / "source"
+    source.mkdir()
+    with served(source) as environment:
+        succeed(environment, "load", str(topology))
+        ends = ("--from", environment["TREECLAIM_ENDPOINT"], "--from-token", "admin")
+        ends += ("--to", server.url, "--to-token", "admin")
+        _killed_in_the_middle(server, environment, tmp_path, "copy", *ends)
+        with client_in(environment) as before, Client(server.url, "admin") as after:
+            assert [row["uuid"] for row in after.providers()] != []
+            assert {row["uuid"]: row["name"] for row in after.providers()} == {
+                row["uuid"]: row["name"] for row in before.providers()
+            }
+
+
+def test_follow_goes_on_after_a_restart(server):
+    told, seen = [], []
+    complete, changed = threading.Event(), threading.Event()
+
+    def watch():
+        with Client(server.url, "admin", patience=Patience(tell=told.append)) as client:
+            for providers in follow(client):
+                complete.set()
+                seen.append({row["name"] for row in providers.values()})
+                if "after" in seen[-1]:
+                    changed.set()
+                    return
+
+    def create(name):
+        with Client(server.url, "admin") as client:
+            client.call("POST", "/resource_providers", json={"name": name})
+
+    create("before")
+    threading.Thread(target=watch, daemon=True).start()
+    assert complete.wait(60)
+    server.stop(signal.SIGKILL)
+    eventually(lambda: told, "a word about it")
+    with pytest.raises(ClientError):
+        create("nowhere")
+    server.start()
+    create("after")
+    assert changed.wait(60)
+    assert seen[-1] == {"before", "after"}
+    assert "trying again" in told[0]
