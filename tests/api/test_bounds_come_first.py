@@ -12,7 +12,7 @@ from tests.service import make_application
 from treeclaim.api.protocol.request import validation
 from treeclaim.api.protocol.request.validation import LONGEST_WORDED
 from treeclaim.api.resources.candidates import handlers
-from treeclaim.api.resources.placing import reading
+from treeclaim.api.resources.candidates import queries as reading
 from treeclaim.api.routes import OPERATIONS
 from treeclaim.model.microversions import NEWEST
 
@@ -41,11 +41,16 @@ def bounds(schema, path=()):
 
 def known(sizes, path, keyword):
     """Whether the sizes of a schema have what stands at a path of it."""
+    is_pattern = False
     for step in path:
         if sizes is None:
             return False
         if step == "items":
             sizes = sizes.each
+        elif is_pattern:
+            sizes, is_pattern = sizes.others, False
+        elif step == "patternProperties":
+            is_pattern = True
         elif step not in ("properties", "anyOf") and not isinstance(step, int):
             sizes = sizes.named.get(step)
     return sizes is not None and keyword in sizes.most

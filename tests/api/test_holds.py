@@ -29,7 +29,7 @@ from treeclaim.replica.turn import LONGEST_HOLD
 HOSTS = 10_000
 TRIES = 4
 MANY = 8
-VERSION = "1.39, treeclaim 1.1"
+VERSION = "1.39, treeclaim 1.2"
 QUERY_LENGTH = 60_000
 """Characters of a query: the server takes 64 KiB for the whole address."""
 
@@ -465,6 +465,16 @@ CASES = {
     "POST /treeclaim/providers": plain("/treeclaim/providers", body=batch),
     "GET /treeclaim/allocations": plain("/treeclaim/allocations", "limit=10000"),
     "GET /treeclaim/holds": plain("/treeclaim/holds", "limit=10000"),
+    "POST /treeclaim/holds": plain(
+        "/treeclaim/holds",
+        body=lambda cloud, number: {"holds": {uuid: {"note": "n"} for uuid in consumers(1000)}},
+    ),
+    "POST /treeclaim/requests": plain(
+        "/treeclaim/requests",
+        body=lambda cloud, number: {
+            "requests": {uuid: [f"{WANTED}&limit={number + 1}"] * 16 for uuid in consumers(1000)}
+        },
+    ),
     "GET /treeclaim/totals": totals,
     "GET /treeclaim/changes": plain("/treeclaim/changes"),
     "GET /treeclaim/audit": plain("/treeclaim/audit", "limit=1000"),

@@ -7,7 +7,7 @@ import weakref
 from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
 from time import monotonic
-from typing import Concatenate, ParamSpec, TypeVar
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from sqlalchemy.exc import SQLAlchemyError
 
@@ -37,7 +37,7 @@ from treeclaim.store.operations.allocations.requests import ClaimRequest
 from treeclaim.store.writes.commit import Committer, UnknownOutcomeError
 from treeclaim.store.writes.group_commit import GroupCommit, group_settings
 from treeclaim.store.writes.groups import Fate, Groups, Member, NotWrittenError
-from treeclaim.store.writes.hold_ends import Look, keep_watch, next_ends
+from treeclaim.store.writes.hold_ends import NEXT_SQL, Look, keep_watch, look_of
 from treeclaim.store.writes.retries import ATTEMPTS, Retries
 from treeclaim.store.writes.translation import Translator
 
@@ -247,7 +247,10 @@ class Store:
         Raises:
             StoreUnavailableError: if the database does not answer.
         """
-        look = self.read_at_once(next_ends)
+        at = monotonic()
+        rows: Any = self._probe.rows(NEXT_SQL)
+        # Where no hold has an end there is nothing to compare.
+        look = look_of(rows, self.now(), at) if rows else Look((), None, at)
         self._look_for_ends = look
         return look
 

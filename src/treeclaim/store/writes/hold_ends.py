@@ -12,16 +12,13 @@ import random
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from time import monotonic
 from typing import Protocol
 
-import sqlalchemy as sa
-
 from treeclaim.model.errors import TreeclaimError
-from treeclaim.store.database.compiled import CompiledStatement
-from treeclaim.store.database.transactions import ReadTransaction, as_datetime
-from treeclaim.store.reading.holds import EXISTING
-from treeclaim.store.schema.tables import holds
+from treeclaim.model.extension.holds import HOLD_TYPE
+from treeclaim.store.database.transactions import as_datetime
 
 _LOG = logging.getLogger(__name__)
 
@@ -40,13 +37,14 @@ _AT_ONCE = 100
 ENDS_THREAD = "treeclaim-holds"
 """Name of the thread that removes holds."""
 
-_NEXT = CompiledStatement(
-    sa.select(holds.c.uuid, holds.c.ends_at)
-    .select_from(EXISTING)
-    .where(holds.c.ends_at.is_not(None))
-    .order_by(holds.c.ends_at)
-    .limit(_AT_ONCE)
-)
+NEXT_SQL = f"""
+SELECT treeclaim_holds.uuid, treeclaim_holds.ends_at FROM treeclaim_holds
+JOIN consumers ON consumers.uuid = treeclaim_holds.uuid
+JOIN consumer_types ON consumer_types.id = consumers.consumer_type_id
+WHERE treeclaim_holds.ends_at IS NOT NULL AND consumer_types.name = '{HOLD_TYPE}'
+ORDER BY treeclaim_holds.ends_at LIMIT {_AT_ONCE}
+"""  # noqa: S608 - of constants
+"""The holds that end next, for the driver of any database."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,18 +68,21 @@ class Look:
         return bool(self.ended) or age > 2 * LOOK_SECONDS or (self.wait or age + 1) <= age
 
 
-def next_ends(transaction: ReadTransaction) -> Look:
-    """Return which holds have ended, and when the next one does."""
-    at = monotonic()
-    ended: list[str] = []
-    wait = None
-    for row in transaction.rows(_NEXT):
-        ends_at = as_datetime(row.ends_at) or transaction.now
-        if ends_at <= transaction.now:
-            ended.append(row.uuid)
-        elif wait is None:
-            wait = (ends_at - transaction.now).total_seconds()
-    return Look(ended, wait, at)
+def look_of(rows: Sequence[tuple[str, datetime | str]], now: datetime, at: float) -> Look:
+    """Return which holds have ended, and when the next one does.
+
+    Args:
+        rows: Of `NEXT_SQL`.
+        now: By the database's clock.
+        at: When they were asked for, on the monotonic clock.
+    """
+    ends = [(uuid, as_datetime(ends_at) or now) for uuid, ends_at in rows]
+    later = [ends_at for _, ends_at in ends if ends_at > now]
+    return Look(
+        ended=[uuid for uuid, ends_at in ends if ends_at <= now],
+        wait=(min(later) - now).total_seconds() if later else None,
+        at=at,
+    )
 
 
 class Remover(Protocol):

@@ -21,11 +21,13 @@ class Sizes:
         most: By keyword.
         each: Of the items of a list.
         named: Of the members of an object.
+        others: Of the other members of an object, whose names match a pattern.
     """
 
     most: Mapping[str, int] = field(default_factory=dict)
     each: "Sizes | None" = None
     named: Mapping[str, "Sizes"] = field(default_factory=dict)
+    others: "Sizes | None" = None
 
     @classmethod
     def of(cls, schema: Schema) -> "Sizes | None":
@@ -40,10 +42,13 @@ class Sizes:
         }
         items = [form["items"] for form in forms if "items" in form]
         members = {name: cls.of(inner) for name, inner in schema.get("properties", {}).items()}
+        # The patterns of an object have one form of value in any of our schemas.
+        others = list(schema.get("patternProperties", {}).values())
         found = cls(
             most,
             cls.of(items[0]) if items else None,
             {name: sizes for name, sizes in members.items() if sizes is not None},
+            cls.of(others[0]) if others else None,
         )
         return None if found == cls() else found
 
@@ -72,6 +77,9 @@ class Sizes:
         if isinstance(value, dict):
             for name, inner in self.named.items():
                 yield inner, value.get(name), name
+            if self.others is not None:
+                for name in value.keys() - self.named.keys():
+                    yield self.others, value[name], name
         elif self.each is not None:
             for number, item in enumerate(value):
                 yield self.each, item, number
