@@ -2,13 +2,16 @@
 """What is left for those who draw from holds, and for the others (contract page 100, section 2)."""
 
 from dataclasses import replace
+from time import monotonic
 
 from tests.properties.forest_adapter import candidate_request, forest_of
 from tests.reference.world import Group, Provider, Request, Stock, World, uuid_of
 from treeclaim.forest.bounds.budget import Budget
 from treeclaim.forest.placing.counting.capacity import Fitting, fitting
 from treeclaim.forest.placing.placer import Placer
+from treeclaim.forest.placing.series import Series
 from treeclaim.forest.table.held import Held
+from treeclaim.model.extension.holds import HoldTerms
 from treeclaim.model.extension.placing import Placing, PlacingRequest
 
 HOST = uuid_of("host")
@@ -68,3 +71,19 @@ def test_counts_that_are_kept_are_not_those_of_who_may_draw():
     for _ in range(2):
         assert fitting(room, request, fits, BUDGET)["fits"] == 1
         assert fitting(room, drawing, fits, BUDGET)["fits"] == 9
+
+
+def test_units_concern_no_hold_but_room_does():
+    stock = {"VCPU": Stock(10, min_unit=4, max_unit=6, step_size=2)}
+    room = forest_of(World((Provider("host", None, stock),)))
+    requests = tuple(
+        PlacingRequest((wanted(amount),), (f"c{number}",), "p", "u", "t", hold=hold)
+        for number, (amount, hold) in enumerate(
+            [(7, None), (7, HoldTerms()), (3, None), (3, HoldTerms()), (1, HoldTerms())]
+        )
+    )
+    found = Placer(room, Placing(requests, (), partial=True), {}, BUDGET).placed().placed
+    assert sorted(found) == ["c1", "c3"]
+    series = Series(room, 10**9)
+    alone = [series.place(request, monotonic() + 60) is not None for request in requests]
+    assert alone == [False, True, False, True, False]

@@ -194,7 +194,9 @@ class Placer:
             attempt.request = number
             if self.placing.explain:
                 request = self.placing.requests[number]
-                scratch = room.scratch(request.alternatives[0], request.from_holds)
+                scratch = room.scratch(
+                    request.alternatives[0], request.from_holds, is_hold=request.hold is not None
+                )
                 attempt.scratch = scratch.copied()
                 attempt.held = room.held(request.from_holds)
                 attempt.rules = [rule.copied() for rule in rules]
@@ -239,7 +241,7 @@ class Placer:
             dropped = soft[len(soft) - drop :]
             kept = [rule for rule in mine if rule not in dropped]
             for alternative, request in enumerate(wanted.alternatives):
-                query = room.query(request, wanted.from_holds)
+                query = room.query(request, wanted.from_holds, is_hold=wanted.hold is not None)
                 found = self._first(query, kept, number)
                 if found is not None:
                     return alternative, found, tuple(rule.number for rule in dropped)
@@ -261,7 +263,9 @@ class Placer:
         """Yield the queries of a request, one for each alternative."""
         wanted = self.placing.requests[number]
         for alternative in wanted.alternatives:
-            yield self._begin.query(alternative, wanted.from_holds)
+            yield self._begin.query(
+                alternative, wanted.from_holds, is_hold=wanted.hold is not None
+            )
 
     def eligible_domains(self, number: int, rules: Sequence[RuleState]) -> Mapping[int, Mask]:
         """Return for each rule on skew the domains that had a candidate for a request."""

@@ -54,7 +54,7 @@ class Room:
         """
         self._budget = budget
         self._everybody = _View(Scratch(forest), None)
-        self._views: dict[tuple[Holds, frozenset[str]], _View] = {}
+        self._views: dict[tuple[Holds, frozenset[str], bool], _View] = {}
         self._held = forest.held
         self._left: dict[str, dict[tuple[str, str], int]] = {}
         """What the holds have that were drawn from, by provider uuid and class."""
@@ -71,28 +71,44 @@ class Room:
         """Return what is used for those who draw from no hold."""
         return self._everybody.scratch
 
-    def scratch(self, request: CandidateRequest, holds: Holds = ()) -> Scratch:
-        """Return what is used for those who want something and may draw from some holds."""
-        return self._view(request, holds).scratch
+    def scratch(
+        self, request: CandidateRequest, holds: Holds = (), *, is_hold: bool = False
+    ) -> Scratch:
+        """Return what is used for those who want something; see `query`."""
+        return self._view(request, holds, is_hold=is_hold).scratch
 
-    def query(self, request: CandidateRequest, holds: Holds = ()) -> Query:
-        """Return the query of a request, made when it is first asked for."""
-        view = self._view(request, holds)
+    def query(
+        self, request: CandidateRequest, holds: Holds = (), *, is_hold: bool = False
+    ) -> Query:
+        """Return the query of a request, made when it is first asked for.
+
+        Args:
+            request: What consumers want.
+            holds: From which they may draw.
+            is_hold: Whether they are holds, whom min_unit, max_unit and step_size do not concern.
+        """
+        view = self._view(request, holds, is_hold=is_hold)
         if request not in view.queries:
             view.queries[request] = query_of(view.scratch, request, self._budget)
         return view.queries[request]
 
-    def _view(self, request: CandidateRequest, holds: Holds) -> _View:
-        if not holds:
+    def _view(self, request: CandidateRequest, holds: Holds, *, is_hold: bool) -> _View:
+        if not holds and not is_hold:
             return self._everybody
         names = frozenset(name for group in request.groups for name in group.resources)
-        view = self._views.get((holds, names))
+        view = self._views.get((holds, names, is_hold))
         if view is None:
             parts = [self._holdings(hold) for hold in holds]
-            scratch = Scratch(with_free(self.everybody.forest, parts, self._budget))
+            forest = with_free(self.everybody.forest, parts, self._budget)
+            if is_hold:
+                for name in names & forest.catalogue.resource_classes.keys():
+                    number = forest.catalogue.resource_classes[name].id
+                    if number in forest.classes:
+                        forest.classes[number] = forest.classes[number].without_units()
+            scratch = Scratch(forest)
             # What others take is taken here too, so nothing may be common with their scratch.
             scratch.own(names & scratch.forest.catalogue.resource_classes.keys())
-            view = self._views[holds, names] = _View(scratch, names)
+            view = self._views[holds, names, is_hold] = _View(scratch, names)
         return view
 
     def _holdings(self, hold: str) -> dict[str, dict[str, int]]:

@@ -104,17 +104,22 @@ class Series:
         for number, alternative in enumerate(request.alternatives):
             with self._budget.scope():
                 self._budget.check()
-                found = self._first(alternative, request.from_holds)
+                found = self._first(
+                    alternative, request.from_holds, is_hold=request.hold is not None
+                )
             if found is not None:
                 self._room.take(found.gifts, request.from_holds)
                 (consumer,) = request.consumers
                 return placement_of(self._forest, consumer, number, found, ())
         return None
 
-    def _first(self, request: CandidateRequest, holds: Holds) -> Candidate | None:
-        if holds:
+    def _first(
+        self, request: CandidateRequest, holds: Holds, *, is_hold: bool
+    ) -> Candidate | None:
+        if holds or is_hold:
             # What holds have is read for these consumers alone, and so are the queries.
-            return self._room.query(request, holds).first(self._everywhere, _any_trees)
+            query = self._room.query(request, holds, is_hold=is_hold)
+            return query.first(self._everywhere, _any_trees)
         query = self._queries.get(request)
         if query is None:
             if self.nbytes > MOST_BYTES:

@@ -240,6 +240,17 @@ class ClassInventories:
         other.free = _copied(self.free)
         return other
 
+    def without_units(self) -> "ClassInventories":
+        """Return the same columns as if any amount were allowed that is free."""
+        other = self.copied()
+        ones = np.ones(len(self), dtype=np.int32)
+        other.min_unit, other.max_unit, other.step_size = (Column(np.int32) for _ in range(3))
+        other.min_unit.extend(ones)
+        other.max_unit.extend(ones * MAXIMUM_INTEGER)
+        other.step_size.extend(ones)
+        other._limits = _Limits()  # noqa: SLF001 - of this class
+        return other
+
     def emptied(self) -> "ClassInventories":
         """Return the same inventories as if nothing were allocated."""
         other = self.copied()

@@ -221,6 +221,41 @@ def test_in_placements_the_parameter_is_refused(cloud):
     assert found["errors"][0]["detail"].count("requests[0].alternatives[0]: ") == 1
 
 
+def placing(count, amount, *uuids, **more):
+    """A call that would place so many consumers, who draw from some holds."""
+    request = {
+        "alternatives": [query(amount)],
+        "consumers": [uuid_of(f"new {number}") for number in range(count)],
+        "project_id": "p1",
+        "user_id": "u",
+        "consumer_type": "INSTANCE",
+    }
+    if uuids:
+        request["from_holds"] = list(uuids)
+    return {"requests": [request], "dry_run": True, **more}
+
+
+def test_placements_draw_and_leave_less_for_those_behind(cloud):
+    found = ask(cloud, "/treeclaim/placements", body=placing(1, 4, H1))
+    assert list(found["placements"][0]["allocations"]) == [HOST]
+    # Of the host 1 is free and 3 are held; of the other 1.
+    found = ask(cloud, "/treeclaim/placements", body=placing(9, 1, H1, partial=True))
+    assert (len(found["placements"]), len(found["unplaced"])) == (5, 4)
+    found = ask(cloud, "/treeclaim/placements", body=placing(9, 1, partial=True))
+    assert len(found["placements"]) == 2
+
+
+def test_a_placement_that_fails_tells_what_other_holds_have(cloud):
+    body = placing(2, 4, H1, explain=True)
+    (error,) = ask(cloud, "/treeclaim/placements", 409, body=body)["errors"]
+    # What the first consumer drew is used, and of the other holds 3 and 9 are left.
+    assert held_in(error["explanation"]) == {
+        ("host", "capacity"): [3],
+        ("other", "capacity"): [9],
+    }
+    assert "Without what is held 1 tree would match." in error["explanation"]["advice"]
+
+
 @pytest.mark.parametrize("headers", [FORMER, {}], ids=["1.1", "none"])
 def test_it_is_unknown_below_its_version(cloud, headers):
     headers = {"openstack-api-version": "placement 1.39"} | headers
