@@ -473,7 +473,11 @@ def holds_world(*, ended):
         script(
             "name-request", write(hold_writes.keep_requests_for, {OTHER: ["resources=VCPU:2"]})
         ),
-        script("prune-requests", write(kept_requests.delete_old)),
+        script(
+            "prune-requests",
+            write(kept_requests.note_without_record, [OTHER, NEW]),
+            write(kept_requests.delete_old),
+        ),
         script(
             "reshape",
             write(

@@ -9,7 +9,9 @@ import sqlalchemy as sa
 from treeclaim.model.claim import ConsumerClaim, KeptRequest
 from treeclaim.model.extension.holds import OUTLIVES
 from treeclaim.store.database.compiled import CompiledStatement
-from treeclaim.store.database.transactions import WriteTransaction
+from treeclaim.store.database.transactions import ReadTransaction, WriteTransaction
+from treeclaim.store.operations.allocations import consumers
+from treeclaim.store.schema.tables import consumers as consumer_rows
 from treeclaim.store.schema.tables import requests
 
 _OF = requests.c.consumer_uuid.in_(sa.bindparam("uuids", expanding=True))
@@ -22,6 +24,14 @@ _TOO_OLD = CompiledStatement(
     sa.delete(requests).where(_OF, requests.c.gone_at < sa.bindparam("before"))
 )
 _NOTE_BACK = CompiledStatement(sa.update(requests).where(_OF).values(gone_at=None))
+_WITHOUT_RECORD = (
+    sa.select(requests.c.consumer_uuid)
+    .where(
+        requests.c.gone_at.is_(None),
+        ~sa.exists().where(consumer_rows.c.uuid == requests.c.consumer_uuid),
+    )
+    .limit(1_000)
+)
 _DELETE_OLD = sa.delete(requests).where(requests.c.gone_at < sa.bindparam("before"))
 
 
@@ -97,6 +107,23 @@ def note_gone(transaction: WriteTransaction, uuids: Collection[str]) -> None:
     """Note that the records of some consumers go."""
     if uuids:
         transaction.change(_NOTE_GONE, uuids=sorted(uuids), at=transaction.now)
+
+
+def without_record(transaction: ReadTransaction) -> list[str]:
+    """Return consumers whose record another service has removed, at most a thousand."""
+    return [row.consumer_uuid for row in transaction.rows(_WITHOUT_RECORD)]
+
+
+def note_without_record(transaction: WriteTransaction, uuids: Sequence[str]) -> None:
+    """Note that the records of some consumers have gone, of those that have none.
+
+    Raises:
+        DBAPIError: if one of them comes back at this moment; so it is tried again.
+    """
+    there = consumers.lock(transaction, uuids)
+    gone = sorted(set(uuids).difference(there))
+    consumers.lock_missing(transaction, gone)
+    note_gone(transaction, gone)
 
 
 def delete_old(transaction: WriteTransaction) -> None:

@@ -1,0 +1,80 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How long the request of a consumer is kept (contract page 100, section 4)."""
+
+import uuid
+from datetime import timedelta
+
+import pytest
+import sqlalchemy as sa
+
+from treeclaim.model.claim import ConsumerClaim
+from treeclaim.model.inventory import Inventory
+from treeclaim.store.database import clock, transactions
+from treeclaim.store.operations.providers import inventories, providers
+from treeclaim.store.reading.kept import requests_of
+from treeclaim.store.schema import tables
+from treeclaim.store.store import KEEP
+
+HOST, SERVER, MIGRATION = sorted(str(uuid.uuid4()) for _ in range(3))
+REQUEST = ["resources=VCPU:1&required=CUSTOM_Ä"]
+
+
+@pytest.fixture
+def ahead(monkeypatch):
+    """Sets the clock of the database ahead."""
+    hours = [0]
+
+    def now(connection):
+        return clock.now_of(connection) + timedelta(hours=hours[0])
+
+    monkeypatch.setattr(transactions, "now_of", now)
+    return hours
+
+
+@pytest.fixture
+def placed(store, ahead):
+    """A server with a request."""
+    store.write(providers.create, uuid=HOST, name=HOST, parent_uuid=None)
+    stock = {"VCPU": Inventory(8)}
+    store.write(inventories.replace_all, HOST, 0, stock, zero_capacity_allowed=False)
+    store.replace_allocations([claim(SERVER, 1, None, request=REQUEST)])
+    assert store.read(requests_of, [SERVER]) == {SERVER: REQUEST}
+    return store
+
+
+def claim(consumer, amount, generation, **more):
+    allocations = {HOST: {"VCPU": amount}} if amount else {}
+    return ConsumerClaim(consumer, allocations, "p", "u", generation, "INSTANCE", **more)
+
+
+def test_a_request_is_there_again_when_its_consumer_comes_back_within_a_day(placed, ahead):
+    placed.replace_allocations([claim(SERVER, 0, 1), claim(MIGRATION, 1, None)])
+    ahead[0] = 23
+    assert placed.read(requests_of, [SERVER, MIGRATION]) == {SERVER: REQUEST}
+    placed.replace_allocations([claim(SERVER, 1, None), claim(MIGRATION, 0, 1)])
+    ahead[0] = 100
+    placed.prune(KEEP)
+    assert placed.read(requests_of, [SERVER]) == {SERVER: REQUEST}
+
+
+@pytest.mark.parametrize("is_pruned", [True, False])
+def test_after_a_day_a_request_is_gone(placed, ahead, is_pruned):
+    placed.delete_allocations(SERVER)
+    ahead[0] = 25
+    assert placed.read(requests_of, [SERVER]) == {}
+    if is_pruned:
+        placed.prune(KEEP)
+    placed.replace_allocations([claim(SERVER, 1, None)])
+    assert placed.read(requests_of, [SERVER]) == {}
+
+
+def test_the_request_of_a_consumer_that_another_service_removed_goes_too(placed, ahead):
+    with placed.engine.begin() as connection:
+        connection.execute(sa.delete(tables.allocations))
+        connection.execute(sa.delete(tables.consumers))
+    placed.prune(KEEP)
+    assert placed.read(requests_of, [SERVER]) == {SERVER: REQUEST}
+    ahead[0] = 25
+    placed.prune(KEEP)
+    rows = placed.read(lambda transaction: transaction.rows(sa.select(tables.requests)))
+    assert not rows
