@@ -30,7 +30,6 @@ ELSEWHERE = {
     "api/protocol/callers": "api/protocol/policy/test_policy.py",
     "api/protocol/operations": "api/description/test_openapi.py",
     "api/resources/extension/audit": "api/resources/extension/test_audit.py",
-    "api/resources/extension/changes": "api/resources/extension/test_watching.py",
     "api/resources/extension/holders": "api/resources/extension/test_holders.py",
     "api/resources/extension/holds": "api/resources/extension/test_seeing_holds.py",
     "api/resources/extension/totals": "api/resources/extension/test_totals.py",

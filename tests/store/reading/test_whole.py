@@ -122,7 +122,8 @@ def columns_of(forest):
         },
         "traits": {trait: forest.rows_with_trait(trait).tolist() for trait in range(6)},
         "aggregates": {
-            name: forest.rows_in_aggregate(name).tolist() for name in forest.rows_by_aggregate()
+            name: forest.rows_in_aggregate(name).tolist()
+            for name in forest.aggregate_links.lists()
         },
         "rows": [
             (forest.row_of(forest.uuid_of(row)), forest.row_of_name(name))

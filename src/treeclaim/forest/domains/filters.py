@@ -63,7 +63,7 @@ def require_known_classes(forest: Forest, resources: Iterable[str]) -> None:
 def with_any_trait(forest: Forest, names: Iterable[str]) -> Mask:
     """Return the rows that have at least one of these (existing) traits."""
     traits = forest.catalogue.traits
-    return forest.with_any_trait(traits[name].id for name in names)
+    return forest.trait_links.mask(traits[name].id for name in names)
 
 
 def with_any_trait_by_position(forest: Forest, names: Collection[str]) -> Mask:
@@ -93,7 +93,7 @@ def without_forbidden_traits(forest: Forest, conditions: ProviderConditions, row
 def members(forest: Forest, conditions: ProviderConditions, rows: Rows) -> Rows:
     """Return those of some rows that are themselves members as `member_of` asks."""
     for aggregates in conditions.member_of:
-        rows = rows[forest.in_any_aggregate(aggregates)[rows]]
+        rows = rows[forest.aggregate_links.mask(aggregates)[rows]]
     return rows
 
 
@@ -114,7 +114,7 @@ def not_outcast(forest: Forest, conditions: ProviderConditions, rows: Rows) -> R
     """Return those of some rows that are themselves in no forbidden aggregate."""
     if not conditions.forbidden_aggregates:
         return rows
-    return rows[~forest.in_any_aggregate(conditions.forbidden_aggregates)[rows]]
+    return rows[~forest.aggregate_links.mask(conditions.forbidden_aggregates)[rows]]
 
 
 def in_named_tree(forest: Forest, conditions: ProviderConditions, rows: Rows) -> Rows:

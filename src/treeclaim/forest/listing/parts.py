@@ -139,7 +139,7 @@ def _trees(forest: Forest, rows: Rows, after: int, limit: int) -> FoundParts:
 
 
 def _traits(forest: Forest, rows: Rows, after: str, limit: int) -> FoundParts:
-    owners = forest.rows_by_trait()
+    owners = forest.trait_links.lists()
     lists = {
         name: owners[trait.id]
         for name, trait in forest.catalogue.traits.items()
@@ -158,7 +158,7 @@ def _traits(forest: Forest, rows: Rows, after: str, limit: int) -> FoundParts:
 def _aggregates(
     forest: Forest, rows: Rows, after: str, limit: int, among: Collection[str] | None
 ) -> FoundParts:
-    members = forest.rows_by_aggregate()
+    members = forest.aggregate_links.lists()
     uuids = sorted(uuid for uuid in members if uuid > after and (among is None or uuid in among))
     # Where rows are in their trees never changes: a tree of another shape gets other rows.
     root, end = forest.root.values, forest.end.values

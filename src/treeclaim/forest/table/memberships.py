@@ -91,12 +91,12 @@ class Memberships(Generic[_Group]):
         """Return the rows of all groups, ascending, dead ones too: views, which stay as they are."""
         return {group: column.values for group, column in self._rows.items()}
 
-    def mask(self, groups: Iterable[_Group], row_count: int) -> Mask:
+    def mask(self, groups: Iterable[_Group]) -> Mask:
         """Tell for every row whether it is in any of some groups; dead rows may be told wrongly.
 
         One copy of all lists together: a question may name a thousand groups.
         """
-        mask = np.zeros(row_count, dtype=np.bool_)
+        mask = np.zeros(len(self._groups), dtype=np.bool_)
         lists = [self._rows[group].values for group in groups if group in self._rows]
         if lists:
             mask[np.concatenate(lists)] = True

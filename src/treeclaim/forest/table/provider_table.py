@@ -6,14 +6,14 @@ provider has gone, or is in another row by now, is dead.
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from itertools import count
 from typing import Any
 
 import numpy as np
 
 from treeclaim.forest.table.class_inventories import ClassInventories
-from treeclaim.forest.table.columns import Column, Mask, Rows
+from treeclaim.forest.table.columns import Column, Rows
 from treeclaim.forest.table.layout import Layout, grouped, lay_out
 from treeclaim.forest.table.memberships import Memberships
 from treeclaim.forest.table.planting import PlannedRow
@@ -200,22 +200,6 @@ class ProviderTable:
         """Return the rows of providers in an aggregate (uuid, literally), ascending."""
         return self.aggregate_links.rows(aggregate, self.alive.values)
 
-    def rows_by_trait(self) -> dict[int, Rows]:
-        """Return the rows of all traits by their ids, as `Memberships.lists` does."""
-        return self.trait_links.lists()
-
-    def rows_by_aggregate(self) -> dict[str, Rows]:
-        """Return the rows of all aggregates by their uuids, as `Memberships.lists` does."""
-        return self.aggregate_links.lists()
-
-    def with_any_trait(self, trait_ids: Iterable[int]) -> Mask:
-        """Tell which rows have any of some traits; the values of dead rows are undefined."""
-        return self.trait_links.mask(trait_ids, self.row_count)
-
-    def in_any_aggregate(self, aggregates: Iterable[str]) -> Mask:
-        """Tell which rows are in any of some aggregates, as `with_any_trait` does."""
-        return self.aggregate_links.mask(aggregates, self.row_count)
-
     def uuid_of(self, row: int) -> str:
         """Return the uuid of a row."""
         return bytes(self.uuid.values[row]).decode()
@@ -235,10 +219,6 @@ class ProviderTable:
     def names(self, rows: Sequence[int]) -> list[str]:
         """Return the names of some rows."""
         return [self._names[row] for row in rows]
-
-    def trait_ids(self, row: int) -> tuple[int, ...]:
-        """Return the ids of a row's traits, ascending."""
-        return self.trait_links.of(row)
 
     def aggregates(self, row: int) -> list[str]:
         """Return the aggregates of a row."""

@@ -13,7 +13,7 @@ from tests.databases import KINDS
 from tests.service import HEADERS, client_of, services_on
 from treeclaim.api.protocol.errors import ApiError
 from treeclaim.api.protocol.request.validation import require_query
-from treeclaim.api.resources.extension.changes import schemas
+from treeclaim.api.resources.extension import changes
 from treeclaim.model.microversions import Version
 
 ALL = ["provider", "inventories", "traits", "aggregates", "allocations"]
@@ -302,8 +302,8 @@ def test_a_server_that_cannot_hold_watchers_does_not_wait_and_sends_no_events(tm
 
 def test_more_trees_than_may_be_named_are_refused():
     # No client of Python sends a query as long as that.
-    schema = schemas.QUERY.at(Version(1, 39))
-    trees = [uuid_of(f"tree {number}") for number in range(schemas.MOST_TREES + 1)]
+    schema = changes.QUERY.at(Version(1, 39))
+    trees = [uuid_of(f"tree {number}") for number in range(changes.MOST_TREES + 1)]
     require_query(schema, [("in_tree", f"in:{','.join(trees[1:])}")])
     with pytest.raises(ApiError, match="maxLength"):
         require_query(schema, [("in_tree", f"in:{','.join(trees)}")])

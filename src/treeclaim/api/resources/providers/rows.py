@@ -7,7 +7,7 @@ from treeclaim.api.protocol.errors import ApiError
 from treeclaim.api.protocol.operations import Call
 from treeclaim.forest.table.forest import Forest
 from treeclaim.model.errors import ProviderNotFoundError
-from treeclaim.store.reading.providers import require_exists
+from treeclaim.store.operations.providers.providers import require_exists
 
 
 def require_row(forest: Forest, uuid: str) -> int:

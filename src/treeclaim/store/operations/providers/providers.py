@@ -11,6 +11,7 @@ from treeclaim.model.errors import (
     InvalidParentError,
     ProviderHasChildrenError,
     ProviderInUseError,
+    ProviderNotFoundError,
 )
 from treeclaim.model.parts import Part
 from treeclaim.model.provider import Provider
@@ -63,6 +64,9 @@ _UPDATE = (
         parent_provider_id=sa.bindparam("new_parent"),
         updated_at=sa.bindparam("at"),
     )
+)
+_EXISTS = sa.select(resource_providers.c.uuid).where(
+    resource_providers.c.uuid == sa.bindparam("uuid")
 )
 _DELETE_PARTS = [
     sa.delete(table).where(table.c.resource_provider_id == sa.bindparam("provider_id"))
@@ -181,6 +185,17 @@ def delete(transaction: WriteTransaction, uuid: str) -> None:
     for statement in (*_DELETE_PARTS, _DETACH, _DELETE):
         transaction.execute(statement, provider_id=provider.id)
     transaction.touch_deleted(provider.id, provider.uuid, found.root or provider.uuid)
+
+
+def require_exists(transaction: ReadTransaction, uuid: str) -> None:
+    """Check that there is a provider with exactly this uuid.
+
+    Raises:
+        ProviderNotFoundError: if there is none.
+    """
+    # Some collations match other spellings too.
+    if transaction.scalar(_EXISTS, uuid=uuid) != uuid:
+        raise ProviderNotFoundError(uuid)
 
 
 def _require_unused(transaction: ReadTransaction, uuid: str, name: str) -> None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""GET /treeclaim/changes (contract page 99, section 4; decision 0015)."""
+"""What has changed: GET /treeclaim/changes (contract page 99, section 4)."""
 
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
@@ -9,20 +9,71 @@ from time import monotonic
 
 from treeclaim.api.protocol.errors import ApiError, bad_request
 from treeclaim.api.protocol.negotiation.accept import EVENT_STREAM, JSON, best_match
-from treeclaim.api.protocol.operations import Call, Reply
+from treeclaim.api.protocol.operations import Answer, Call, Operation, Reply, Versioned
+from treeclaim.api.protocol.request.schemas import INTEGER, STRING, record
 from treeclaim.api.protocol.request.validation import require_query
+from treeclaim.api.protocol.request.wording import Schema
 from treeclaim.api.protocol.texts import quoted
 from treeclaim.api.protocol.timestamps import now
 from treeclaim.api.resources.extension import filters
-from treeclaim.api.resources.extension.changes import schemas
 from treeclaim.model.errors import OverloadedError
 from treeclaim.model.extension import cursor_text
 from treeclaim.model.extension.cursor_text import UnreadableCursorError, WrittenCursor
 from treeclaim.model.extension.news import News
+from treeclaim.model.microversions import ExtensionFeature, Version
+from treeclaim.model.parts import Part
 from treeclaim.store.database.transactions import ReadTransaction
 from treeclaim.store.feed.news import news_since, news_within, roots_of
 from treeclaim.store.feed.unread import present_cursor
 from treeclaim.watching import LongPoll, Message, Stream, Watch
+
+PATH = "/treeclaim/changes"
+
+LONGEST_WAIT = 60
+"""Seconds (contract page 99, section 4)."""
+
+MOST_TREES = 2_000
+"""Uuids of `in_tree`: as many as have room in the longest head of a request, and some more."""
+
+
+def query(_version: Version) -> Schema:
+    """Return the schema of the query."""
+    return record(
+        {},
+        {
+            "since": {"type": "string", "maxLength": cursor_text.LONGEST},
+            "in_tree": filters.UUIDS | {"maxLength": len("in:") + 37 * MOST_TREES - 1},
+            "wait": {"type": "string", "pattern": "^([0-9]|[1-5][0-9]|60)$"},
+        },
+    )
+
+
+QUERY = Versioned(query)
+
+
+_PARTS = [part.word for part in Part]
+
+CHANGE = record(
+    {"uuid": STRING},
+    {
+        "generation": INTEGER,
+        "what": {"type": "array", "items": {"type": "string", "enum": _PARTS}},
+        "deleted": {"type": "boolean"},
+    },
+)
+"""A provider that changed, with `generation` and `what`, or one that is gone, with `deleted`."""
+
+CHANGES = Answer(
+    body=record(
+        {
+            "changes": {"type": "array", "items": CHANGE},
+            "catalogue": {"type": "boolean"},
+            "cursor": STRING,
+        }
+    )
+)
+"""What changed since a cursor."""
+
 
 ADOPT_KEY = "treeclaim.adopt"
 """Where a server that can hold watchers leaves, in the WSGI environment, a function that takes a
@@ -102,7 +153,7 @@ def list_changes(call: Call) -> Reply:
 
 
 def _asked(call: Call) -> _Asked:
-    query = require_query(schemas.QUERY.at(call.version), call.query())
+    query = require_query(QUERY.at(call.version), call.query())
     adopt = call.request.env.get(ADOPT_KEY)
     offers = (JSON,) if adopt is None else (JSON, EVENT_STREAM)
     accepted = best_match(call.request.get_header("Accept"), offers)
@@ -161,3 +212,20 @@ def _whole(body: bytes) -> Reply:
 def _opening(asked: _Asked, news: News) -> bytes:
     """Return how a stream begins: what is new, or where the client is; else a sign of life."""
     return b":\n\n" if news.is_empty and asked.since is not None else Message(news).event
+
+
+OPERATIONS = (
+    Operation(
+        "GET",
+        PATH,
+        list_changes,
+        policy="placement:resource_providers:list",
+        summary="List what changed since a cursor, or watch what changes.",
+        answers=(CHANGES,),
+        query=QUERY,
+        checks_accept=True,
+        errors=frozenset({HTTPStatus.GONE}),
+        offers=(JSON, EVENT_STREAM),
+        extension=ExtensionFeature.ORDER_AND_REPORTS,
+    ),
+)
