@@ -51,7 +51,7 @@ def node_packages(name, *packages):
         pytest.skip("Node and npm are not installed")
     folder = _base() / f"node-{name}"
     command = ["npm", "install", "--no-audit", "--no-fund", "--prefix", str(folder), *packages]
-    with _alone_in(folder):
+    with alone_in(folder):
         if not (folder / "ready").exists():
             shutil.rmtree(folder, ignore_errors=True)
             folder.mkdir(parents=True)

@@ -9,8 +9,8 @@ import sqlalchemy as sa
 from treeclaim.model.claim import ConsumerClaim
 from treeclaim.model.errors import CapacityExceededError, HoldRefusedError
 from treeclaim.model.extension.holds import HOLD_TYPE, HoldTerms
-from treeclaim.model.extension.news import Part
 from treeclaim.model.inventory import Inventory
+from treeclaim.model.parts import Part
 from treeclaim.store.operations.allocations import claims
 from treeclaim.store.operations.allocations.requests import ClaimRequest
 from treeclaim.store.operations.providers import inventories, providers

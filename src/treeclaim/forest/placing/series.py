@@ -118,8 +118,8 @@ class Series:
     ) -> Candidate | None:
         if holds or is_hold:
             # What holds have is read for these consumers alone, and so are the queries.
-            query = self._room.query(request, holds, is_hold=is_hold)
-            return query.first(self._everywhere, _any_trees)
+            drawing = self._room.query(request, holds, is_hold=is_hold)
+            return drawing.first(self._everywhere, _any_trees)
         query = self._queries.get(request)
         if query is None:
             if self.nbytes > MOST_BYTES:

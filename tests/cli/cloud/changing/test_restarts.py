@@ -72,8 +72,8 @@ def test_copy_goes_on_after_a_restart_of_where_it_writes(server, tmp_path):
     source.mkdir()
     with served(source) as environment:
         succeed(environment, "load", str(topology))
-        ends = ("--from", environment["TREECLAIM_ENDPOINT"], "--from-token", "admin")
-        ends += ("--to", server.url, "--to-token", "admin")
+        ends = ["--from", environment["TREECLAIM_ENDPOINT"], "--from-token", "admin"]
+        ends += ["--to", server.url, "--to-token", "admin"]
         _killed_in_the_middle(server, environment, tmp_path, "copy", *ends)
         with client_in(environment) as before, Client(server.url, "admin") as after:
             assert [row["uuid"] for row in after.providers()] != []

@@ -4,7 +4,7 @@
 import argparse
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +17,7 @@ from treeclaim.cli.cloud.progress import Report, shown_progress
 from treeclaim.cli.output import CommandError, complain, reason_of, say
 from treeclaim.client import FlavorError
 from treeclaim.client.reports import BATCH, Reports
+from treeclaim.client.requests.flavor_documents import flavor_of
 from treeclaim.client.requests.server_flavors import server_flavor
 
 _NOVA = "nova"
@@ -27,8 +28,6 @@ whose cell does not answer."""
 
 _MOST_TOLD = 10
 """Servers of which is said one by one why their request is not known."""
-
-_AMOUNTS = ("vcpus", "ram", "disk", "swap")
 
 
 @dataclass(slots=True)
@@ -129,12 +128,11 @@ def _query(server: Mapping[str, Any]) -> str:
         raise FlavorError("its cell does not answer")
     if "extra_specs" not in flavor:
         raise FlavorError("the policy of Nova hides the extra specs of its flavor")
-    told = {name: flavor.get(name) for name in _AMOUNTS}
-    told["OS-FLV-EXT-DATA:ephemeral"] = flavor.get("ephemeral")
+    told = flavor_of(flavor, is_typed=False)
     if not server.get("image"):
         # It boots from a volume, and its root disk is there.
-        told["disk"] = 0
-    return str(server_flavor(told, flavor["extra_specs"]).query)
+        told = replace(told, disk=0)
+    return str(server_flavor(told).query)
 
 
 def _of_file(path: Path) -> _Found:
