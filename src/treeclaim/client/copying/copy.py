@@ -6,7 +6,6 @@ from dataclasses import dataclass, field
 from http import HTTPStatus
 from typing import Any
 
-from treeclaim.client.bulk import applied_in_bulk, in_batches
 from treeclaim.client.client import Client, retried
 from treeclaim.client.copying.contents import (
     Consumer,
@@ -18,6 +17,7 @@ from treeclaim.client.copying.contents import (
     read_contents,
 )
 from treeclaim.client.errors import ClientError
+from treeclaim.client.reports import applied_in_bulk, in_batches
 from treeclaim.client.requests import bodies
 from treeclaim.client.states import State, changed_parts, entry_of, is_moved
 from treeclaim.model.microversions import Feature

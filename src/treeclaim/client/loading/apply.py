@@ -8,7 +8,6 @@ from http import HTTPStatus
 from itertools import groupby
 from typing import Any
 
-from treeclaim.client.bulk import applied_in_bulk, in_batches
 from treeclaim.client.client import Client, is_conflict
 from treeclaim.client.errors import ClientError
 from treeclaim.client.loading.changes import (
@@ -17,6 +16,7 @@ from treeclaim.client.loading.changes import (
 )
 from treeclaim.client.loading.plan import Plan, change_of, make_plan
 from treeclaim.client.parallel import THREADS, in_parallel
+from treeclaim.client.reports import applied_in_bulk, in_batches
 from treeclaim.client.states import State, changed_parts, entry_of, is_moved, read_state
 from treeclaim.client.topology import Topology
 from treeclaim.model.parts import ProviderPart

@@ -7,7 +7,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from treeclaim.client.bulk import rows_in_bulk
 from treeclaim.client.client import Client
 from treeclaim.client.loading.changes import (
     Action,
@@ -15,6 +14,7 @@ from treeclaim.client.loading.changes import (
     wanted,
 )
 from treeclaim.client.parallel import THREADS, in_parallel
+from treeclaim.client.reports import rows_in_bulk
 from treeclaim.client.states import State, changed_parts, is_moved, need_of, read_state, state_of
 from treeclaim.client.topology.ancestry import circles, depths, descendants
 from treeclaim.client.topology.document import Problem

@@ -18,11 +18,11 @@ from treeclaim.cli.cloud.endpoint import add_endpoint_options, client_of
 from treeclaim.cli.cloud.providers import find_provider
 from treeclaim.cli.output import CommandError, reason_of, say
 from treeclaim.client import Client, ClientError
-from treeclaim.client.bulk import rows_in_bulk
 from treeclaim.client.client import is_conflict
 from treeclaim.client.loading.apply import changed_in_bulk, write_change
 from treeclaim.client.loading.changes import Action, Change
 from treeclaim.client.loading.plan import make_plan
+from treeclaim.client.reports import rows_in_bulk
 from treeclaim.client.states import State, parts_at, read_state, state_of
 from treeclaim.client.topology import Topology, TopologyError, parse_topology
 from treeclaim.client.topology.document import Problem

@@ -9,8 +9,8 @@ from treeclaim.cli.cloud.looking.held import HeldPart
 from treeclaim.cli.cloud.progress import Report
 from treeclaim.cli.cloud.providers import Row
 from treeclaim.client import Client
-from treeclaim.client.bulk import rows_in_bulk
 from treeclaim.client.parallel import in_parallel
+from treeclaim.client.reports import rows_in_bulk
 from treeclaim.client.states import parts_at, read_parts, values_in
 from treeclaim.model.parts import INVENTORIES, LINKED_PARTS, LinkedPart, Values
 
