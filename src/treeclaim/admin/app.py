@@ -9,7 +9,7 @@ from prometheus_client.multiprocess import MultiProcessCollector
 from prometheus_client.registry import Collector
 
 from treeclaim.admin.census import Census, TakeCensus
-from treeclaim.admin.workers import forget_dead_workers
+from treeclaim.admin.workers import without_dead_workers
 from treeclaim.model.errors import SchemaRevisionError, StoreUnavailableError
 from treeclaim.store import Store
 from treeclaim.store.schema import revisions as schema
@@ -100,6 +100,6 @@ class _Metrics:
         self._registry = registry
 
     def on_get(self, _request: falcon.Request, response: falcon.Response) -> None:
-        forget_dead_workers()
         response.content_type = CONTENT_TYPE_LATEST
-        response.data = generate_latest(self._registry)
+        with without_dead_workers():
+            response.data = generate_latest(self._registry)
