@@ -97,6 +97,7 @@ class Stock:
     Attributes:
         name: Of the class.
         has: Which of the rows that pass have one.
+        uuids: Of the providers of those, where what is held is asked for.
         total, reserved, capacity, used, free: Of those that have.
         held: What holds have of these; None where it is not asked for.
     """

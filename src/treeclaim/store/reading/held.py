@@ -3,23 +3,42 @@
 
 import sqlalchemy as sa
 
-from treeclaim.model.extension.holds import Amounts
+from treeclaim.model.extension.holds import HOLD_TYPE, Amounts
 from treeclaim.store.database.compiled import CompiledStatement
 from treeclaim.store.database.transactions import ReadTransaction
-from treeclaim.store.reading.holds import EXISTING
-from treeclaim.store.schema.tables import allocations, holds, resource_classes, resource_providers
-
-_HELD_EVERYWHERE = CompiledStatement(
-    sa.select(resource_providers.c.uuid, resource_classes.c.name, sa.func.sum(allocations.c.used))
-    .select_from(
-        EXISTING.join(allocations, allocations.c.consumer_id == holds.c.uuid)
-        .join(resource_providers, resource_providers.c.id == allocations.c.resource_provider_id)
-        .join(resource_classes, resource_classes.c.id == allocations.c.resource_class_id)
-    )
-    .group_by(resource_providers.c.uuid, resource_classes.c.name)
+from treeclaim.store.schema.tables import (
+    allocations,
+    consumer_types,
+    consumers,
+    holds,
+    resource_classes,
+    resource_providers,
 )
-"""One row for each inventory of which something is held; begins with the terms of holds, so that it
-costs next to nothing where there are none."""
+
+_HOLD_TYPES = sa.select(consumer_types.c.id).where(consumer_types.c.name == HOLD_TYPE)
+_BY_IDS = (
+    sa.select(
+        allocations.c.resource_provider_id.label("provider_id"),
+        allocations.c.resource_class_id.label("class_id"),
+        sa.func.sum(allocations.c.used).label("used"),
+    )
+    .select_from(
+        holds.join(consumers, consumers.c.uuid == holds.c.uuid).join(
+            allocations, allocations.c.consumer_id == holds.c.uuid
+        )
+    )
+    .where(consumers.c.consumer_type_id.in_(_HOLD_TYPES))
+    .group_by(allocations.c.resource_provider_id, allocations.c.resource_class_id)
+    .subquery()
+)
+_HELD_EVERYWHERE = CompiledStatement(
+    sa.select(resource_providers.c.uuid, resource_classes.c.name, _BY_IDS.c.used)
+    .select_from(_BY_IDS)
+    .join(resource_providers, resource_providers.c.id == _BY_IDS.c.provider_id)
+    .join(resource_classes, resource_classes.c.id == _BY_IDS.c.class_id)
+)
+"""One row for each inventory of which something is held, named after all is summed up; begins with the
+terms of holds, so that it costs next to nothing where there are none."""
 
 
 def held_everywhere(transaction: ReadTransaction) -> Amounts:
