@@ -15,17 +15,18 @@ from dataclasses import dataclass, field, replace
 import orjson
 
 from treeclaim.admin.flavors import FlavorFileError
-from treeclaim.forest.listing.totals import Totals, totals_of, totals_of_aggregates
+from treeclaim.forest.listing.totals import HeldOf, Totals, totals_of, totals_of_aggregates
 from treeclaim.forest.placing.counting.capacity import Fitting
 from treeclaim.model.errors import StoreUnavailableError, TreeclaimError
 from treeclaim.model.request import CandidateRequest
 from treeclaim.replica.asking import Asked
 from treeclaim.replica.children.parent import Child
 from treeclaim.replica.following import Follower
-from treeclaim.replica.holds import HeldAsked
 from treeclaim.replica.kept import KeptAnswer
 from treeclaim.replica.placing_questions import CapacityQuestion
 from treeclaim.store import Store
+from treeclaim.store.database.transactions import ReadTransaction
+from treeclaim.store.reading.held import held_by_ids
 
 _LOG = logging.getLogger(__name__)
 
@@ -88,6 +89,7 @@ class Meter:
             most_bytes: Memory that counting a flavor may hold.
             oldest_seconds: Age from which on values are not shown.
         """
+        self._store = store
         self._follower = Follower(store, is_worker=False)
         self._aggregates = aggregates
         self._read_flavors = read_flavors
@@ -144,15 +146,21 @@ class Meter:
         if latest is not None and not is_stale and self._version == self._follower.version:
             self._latest = replace(latest, at=now)
             return
-        forest = self._follower.with_holds(HeldAsked(everywhere=True))
+        held = self._store.read(self._held)
+        forest = self._follower.forest
         rows = forest.living_rows
         self._latest = Measured(
             now,
-            totals_of(forest, rows, None),
-            totals_of_aggregates(forest, rows, self._aggregates),
+            totals_of(forest, rows, held),
+            totals_of_aggregates(forest, rows, self._aggregates, held),
             self._counted(),
         )
         self._version = self._follower.version
+
+    def _held(self, transaction: ReadTransaction) -> list[HeldOf]:
+        """Bring the Forest to a snapshot, and return what holds have in it."""
+        self._follower.catch_up_within(transaction)
+        return held_by_ids(transaction)
 
     def _read_again(self) -> None:
         try:

@@ -8,8 +8,8 @@ as ten thousand parts take to be written, and nobody needs to wait for that.
 How sums are made, and where they end: `table/sums.py`.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import asdict, dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -21,6 +21,9 @@ from treeclaim.forest.table.sums import shown, sums_by
 
 Units = npt.NDArray[np.int64]
 """Amounts of a class, each at least 0."""
+
+HeldOf = tuple[int, int, int]
+"""Id of a provider, id of a resource class, and what holds have of that."""
 
 
 def _go_on() -> None:
@@ -97,9 +100,9 @@ class Stock:
     Attributes:
         name: Of the class.
         has: Which of the rows that pass have one.
-        uuids: Of the providers of those, where what is held is asked for.
         total, reserved, capacity, used, free: Of those that have.
         held: What holds have of these; None where it is not asked for.
+        class_id: Its id.
     """
 
     name: str
@@ -110,6 +113,7 @@ class Stock:
     used: Units
     free: Units
     held: Units | None
+    class_id: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,11 +124,29 @@ class Summable:
         count: How many rows pass.
         stocks: Their inventories, in order of the classes' ids.
         found: The parts; None where no parts are asked for.
+        ids: Of the providers of these rows.
     """
 
     count: int
     stocks: Sequence[Stock]
     found: FoundParts | None
+    ids: Rows
+
+    def with_held(self, held: Iterable[HeldOf]) -> "Summable":
+        """Return the same with what holds have at the same moment."""
+        by_class: dict[int, list[tuple[int, int]]] = {}
+        for provider_id, class_id, amount in held:
+            by_class.setdefault(class_id, []).append((provider_id, amount))
+        order = np.argsort(self.ids)
+        sorted_ids = self.ids[order]
+        stocks = []
+        for stock in self.stocks:
+            some = np.array(by_class.get(stock.class_id, ()), dtype=np.int64).reshape(-1, 2)
+            some = some[np.isin(some[:, 0], sorted_ids)]
+            units = np.zeros(self.count, dtype=np.int64)
+            units[order[sorted_ids.searchsorted(some[:, 0])]] = some[:, 1]
+            stocks.append(replace(stock, held=units[stock.has]))
+        return replace(self, stocks=stocks)
 
     def totals(self) -> Totals:
         """Return the sums over all rows that pass."""
@@ -169,16 +191,17 @@ def summable(
         limit: How many parts at most.
     """
     found = None if by is None else copied_parts(forest, rows, by, after=after, limit=limit)
-    return Summable(len(rows), _stocks(forest, rows, classes), found)
+    ids = forest.id.values[rows].copy()
+    return Summable(len(rows), _stocks(forest, rows, classes), found, ids)
 
 
-def totals_of(forest: Forest, rows: Rows, classes: Iterable[str] | None) -> Totals:
-    """Return the sums over some rows at once; see `summable`."""
-    return summable(forest, rows, classes).totals()
+def totals_of(forest: Forest, rows: Rows, held: Iterable[HeldOf]) -> Totals:
+    """Return the sums over some rows at once, with what holds have; see `summable`."""
+    return summable(forest, rows, None).with_held(held).totals()
 
 
 def totals_of_aggregates(
-    forest: Forest, rows: Rows, aggregates: Sequence[str]
+    forest: Forest, rows: Rows, aggregates: Sequence[str], held: Iterable[HeldOf]
 ) -> dict[str, Totals]:
     """Return the sums over those of some rows that are in each aggregate, or whose root is.
 
@@ -186,16 +209,17 @@ def totals_of_aggregates(
         forest: All providers.
         rows: Those that pass, ascending.
         aggregates: Uuids; those without a provider are left out.
+        held: What holds have.
     """
     wanted = frozenset(aggregates)
     found = copied_parts(forest, rows, By.AGGREGATE, after="", limit=len(wanted), among=wanted)
-    parts = Summable(len(rows), _stocks(forest, rows, None), found).parts()
+    of_all = Summable(len(rows), _stocks(forest, rows, None), found, forest.id.values[rows])
+    parts = of_all.with_held(held).parts()
     return {str(part.uuid): part.totals for part in parts.parts} if parts else {}
 
 
 def _stocks(forest: Forest, rows: Rows, classes: Iterable[str] | None) -> list[Stock]:
     wanted = None if classes is None else set(classes)
-    held = _held_by_class(forest)
     found = []
     for name, entry in forest.catalogue.resource_classes.items():
         columns = forest.classes.get(entry.id)
@@ -216,34 +240,11 @@ def _stocks(forest: Forest, rows: Rows, classes: Iterable[str] | None) -> list[S
                 np.maximum(free + used, 0),
                 used,
                 np.maximum(free, 0),
-                None if held is None else _of_rows(held.get(name, {}), rows[has]),
+                None,
+                entry.id,
             )
         )
     return found
-
-
-def _held_by_class(forest: Forest) -> dict[str, dict[int, int]] | None:
-    """Return what holds have, by class and row; None where it is not asked for."""
-    if forest.held.everywhere is None:
-        return None
-    found: dict[str, dict[int, int]] = {}
-    for uuid, amounts in forest.held.everywhere.items():
-        row = forest.row_of(uuid)
-        if row is not None:
-            for name, amount in amounts.items():
-                found.setdefault(name, {})[row] = amount
-    return found
-
-
-def _of_rows(held: Mapping[int, int], rows: Rows) -> Units:
-    """Return what holds have of some rows, ascending."""
-    units = np.zeros(len(rows), dtype=np.int64)
-    some = np.array(sorted(held), dtype=np.int64)
-    at = rows.searchsorted(some)
-    at[at == len(rows)] = 0
-    there = rows[at] == some if len(rows) else np.zeros(len(some), dtype=np.bool_)
-    units[at[there]] = [held[row] for row in some[there].tolist()]
-    return units
 
 
 def _sums(

@@ -16,7 +16,7 @@ from treeclaim.store.schema.tables import (
 )
 
 _HOLD_TYPES = sa.select(consumer_types.c.id).where(consumer_types.c.name == HOLD_TYPE)
-_BY_IDS = (
+_SUMS = (
     sa.select(
         allocations.c.resource_provider_id.label("provider_id"),
         allocations.c.resource_class_id.label("class_id"),
@@ -29,8 +29,9 @@ _BY_IDS = (
     )
     .where(consumers.c.consumer_type_id.in_(_HOLD_TYPES))
     .group_by(allocations.c.resource_provider_id, allocations.c.resource_class_id)
-    .subquery()
 )
+_HELD_BY_IDS = CompiledStatement(_SUMS)
+_BY_IDS = _SUMS.subquery()
 _HELD_EVERYWHERE = CompiledStatement(
     sa.select(resource_providers.c.uuid, resource_classes.c.name, _BY_IDS.c.used)
     .select_from(_BY_IDS)
@@ -39,6 +40,12 @@ _HELD_EVERYWHERE = CompiledStatement(
 )
 """One row for each inventory of which something is held, named after all is summed up; begins with the
 terms of holds, so that it costs next to nothing where there are none."""
+
+
+def held_by_ids(transaction: ReadTransaction) -> list[tuple[int, int, int]]:
+    """Return the same by id of the provider and id of the class."""
+    rows = transaction.rows(_HELD_BY_IDS)
+    return [(provider_id, class_id, int(used)) for provider_id, class_id, used in rows]
 
 
 def held_everywhere(transaction: ReadTransaction) -> Amounts:

@@ -15,10 +15,12 @@ from treeclaim.forest.listing.parts import By
 from treeclaim.forest.listing.selection import meeting
 from treeclaim.forest.listing.totals import Summable, summable
 from treeclaim.forest.table.forest import Forest
+from treeclaim.model.changes import Cursor
 from treeclaim.model.extension import cursor_text
 from treeclaim.model.microversions import ExtensionFeature
 from treeclaim.model.request import ProviderConditions
-from treeclaim.replica.holds import HeldAsked
+from treeclaim.store.database.transactions import ReadTransaction
+from treeclaim.store.reading.held import held_by_ids
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,10 +47,23 @@ def show_totals(call: Call) -> Reply:
     pairs = call.query()
     query = require_query(schemas.QUERY.at(call.version), pairs)
     asked = _asked(call, pairs, query)
-    held = HeldAsked(everywhere=call.version.brings(ExtensionFeature.HOLDS))
-    with call.services.replica.current(held) as forest, filters.classes_named_by("resource_class"):
-        summable = _summable(forest, asked)
-        cursor = cursor_text.written(call.services.replica.cursor)
+
+    def of_forest(forest: Forest, cursor: Cursor) -> tuple[Summable, str]:
+        return _summable(forest, asked), cursor_text.written(cursor)
+
+    def with_held(
+        transaction: ReadTransaction, found: tuple[Summable, str]
+    ) -> tuple[Summable, str]:
+        summable, cursor = found
+        return summable.with_held(held_by_ids(transaction)), cursor
+
+    replica = call.services.replica
+    with filters.classes_named_by("resource_class"):
+        if call.version.brings(ExtensionFeature.HOLDS):
+            summable, cursor = replica.at_one_moment(of_forest, with_held)
+        else:
+            with replica.current() as forest:
+                summable, cursor = of_forest(forest, replica.cursor)
     call.deadline.look()
     body: dict[str, Any] = {"totals": summable.totals()}
     parts = summable.parts(call.deadline.look)
