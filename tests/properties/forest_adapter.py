@@ -213,11 +213,16 @@ LOWERED = {
     "MOST_RIVAL_WORTHS": 24,
     "MOST_FILLINGS_ADDED": 100,
     "FEWEST_DEAD_ROWS": 1,
+    "FEWEST_FULL_ROWS": 2,
+    "ROWS_COPIED_TOGETHER": 2,
+    "GROUPS_RELEASED_TOGETHER": 2,
+    "MOST_TREES_EDITED": 2,
     "FEW_TREES_WRITTEN": 1,
     "MOST_WRITES_KNOWN": 2,
     "SPARE_EVERY": 1,
     "SPARE_POSITIONS": 1,
-    "MOST_POSITIONS_MOVED": 4,
+    "FEW_POSITIONS_MOVED": 2,
+    "MOST_POSITIONS_MOVED": 8,
 }
 """Every size from which on a search takes another path, so low that small worlds take it."""
 

@@ -132,6 +132,13 @@ class Follower:
         self.forest.prepare()
         return Picture(self.forest, self.cursor)
 
+    def tidy(self) -> bool:
+        """Do a step of what keeps the Forest small; return whether there is more to do."""
+        if self.forest.tidy():
+            # Whoever is in the middle of a question has rows that are others now.
+            self.version += 1
+        return not self.forest.is_tidy
+
     @property
     def cursor(self) -> Cursor:
         """Return the Forest's position in the change feed, once it has caught up."""

@@ -28,6 +28,7 @@ from treeclaim.replica.lanes.fast import (
 )
 from treeclaim.replica.lanes.slices import Slices, written
 from treeclaim.replica.lanes.slow import SlowLane, Stream
+from treeclaim.replica.tidying import Tidying
 from treeclaim.replica.turn import Turn
 from treeclaim.store import Store
 from treeclaim.store.database.transactions import ReadTransaction
@@ -65,6 +66,7 @@ class Replica:
         self._store = store
         self._follower = Follower(store, picture)
         self.turn = Turn()
+        self._tidying = Tidying(self.turn, self._follower)
         self._second_attempts = Gate(1)
         self._slow = SlowLane(slow_places)
         self._answers = KeptAnswers()
@@ -87,7 +89,7 @@ class Replica:
         """
         began = monotonic()
         with self.turn.held(LONGEST_WAIT, what=_WHAT):
-            self._follower.catch_up(began)
+            self._catch_up(began)
             yield self._follower.with_holds(holds)
 
     @property
@@ -154,7 +156,7 @@ class Replica:
         turn.take()
         try:
             # Loading everything has its own ways, and is not for a connection to wait for.
-            self._follower.catch_up(began)
+            self._catch_up(began)
             return self._store.read(read)
         finally:
             turn.give()
@@ -183,6 +185,10 @@ class Replica:
         metrics.CANDIDATES.inc(found.candidates)
         return list(found.pieces)
 
+    def _catch_up(self, since: float) -> None:
+        self._follower.catch_up(since)
+        self._tidying.wake()
+
     @contextmanager
     def _turn_of(self, asked: Asked, holds: HeldAsked) -> Iterator[Forest]:
         began = monotonic()
@@ -190,7 +196,7 @@ class Replica:
             raise asked.refused(_WHAT)
         try:
             with metrics.phase("feed"):
-                self._follower.catch_up(began)
+                self._catch_up(began)
                 forest = self._follower.with_holds(holds)
             yield forest
         finally:

@@ -108,7 +108,7 @@ def test_what_a_forest_keeps_cannot_be_written_whatever_was_asked():
     arrays = [
         found
         for kept in (forest.cache, forest.pairs, forest.counts, forest.candidates)
-        for value, _ in kept._values.values()
+        for value, *_ in kept._values.values()
         # Sums that follow what is written are handed out as views that cannot be written.
         if type(value) is not totals._Kept
         for found in arrays_in(value)
@@ -130,3 +130,34 @@ def arrays_in(value):
         names = {one.name for one in fields(value)} | getattr(value, "__dict__", {}).keys()
         for name in names:
             yield from arrays_in(getattr(value, name))
+
+
+def test_a_cache_is_emptied_in_no_time_and_gives_back_its_memory():
+    kept = ByteCache(10**9)
+    values = [Counting(number) for number in range(1000)]
+    for number, value in enumerate(values):
+        kept.keep(number, value)
+    del value, values
+    Counting.dropped = 0
+    kept.clear()
+    assert Counting.dropped == 0
+    assert [kept.find(number) for number in range(20)] == [None] * 20
+    assert 20 < Counting.dropped < 1000
+    for number in range(1000, 1100):
+        kept.keep(number, Counting(number))
+    assert Counting.dropped == 1000
+    assert kept.take(5) is None
+    assert kept.find(1001) is not None
+
+
+class Counting:
+    """A value that is counted when it goes."""
+
+    nbytes = 1
+    dropped = 0
+
+    def __init__(self, number):
+        self.number = number
+
+    def __del__(self):
+        Counting.dropped += 1

@@ -7,9 +7,8 @@ import numpy as np
 import numpy.typing as npt
 
 from treeclaim.forest.domains import filters
-from treeclaim.forest.table.columns import Mask, Rows
+from treeclaim.forest.table.columns import NO_ROW, Mask, Rows
 from treeclaim.forest.table.forest import Forest
-from treeclaim.forest.table.provider_table import NO_ROW
 from treeclaim.model.request import ProviderQuery
 
 

@@ -133,7 +133,22 @@ MOST_WRITES_KNOWN = 4096
 them from further behind reads all."""
 
 FEWEST_DEAD_ROWS = 4096
-"""Dead rows from which on all rows are written anew, if they are also as many as the living."""
+"""Dead rows from which on the living ones are copied to a table of their own, if they are also half
+as many as these."""
+
+FEWEST_FULL_ROWS = 65_536
+"""Rows from which on the living ones are copied when three quarters of the room are taken: to copy
+the columns of fewer takes two milliseconds."""
+
+ROWS_COPIED_TOGETHER = 1024
+"""So many then at a time, in less than a millisecond."""
+
+GROUPS_RELEASED_TOGETHER = 1024
+"""Lists of rows of the former table that are dropped at a time: there may be one for each aggregate."""
+
+MOST_TREES_EDITED = 256
+"""Trees whose change is written into the canonical order, at some 70 microseconds each; with more, it
+is made anew."""
 
 SPARE_EVERY = 256
 """Positions after which some are spare, so that a tree can grow where it is."""
@@ -141,5 +156,8 @@ SPARE_EVERY = 256
 SPARE_POSITIONS = 8
 """So many then: three in a hundred, or a byte for each provider."""
 
-MOST_POSITIONS_MOVED = 2048
-"""Within how many positions of a tree room is looked for; if there is too little, all get new ones."""
+FEW_POSITIONS_MOVED = 2048
+"""Within how many positions of a tree room is looked for first; then within eight times as many."""
+
+MOST_POSITIONS_MOVED = 262_144
+"""The same at last, some milliseconds' work; if there is too little room, all get new positions."""

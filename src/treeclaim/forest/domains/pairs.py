@@ -87,9 +87,7 @@ def followed(forest: Forest, pairs: Pairs, serving: Serving) -> Pairs | None:
 
 def _have_sharing(forest: Forest, rows: Rows) -> bool:
     trait_id = forest.catalogue.sharing_trait_id
-    return trait_id is not None and any(
-        trait_id in forest.trait_links.of(row) for row in rows.tolist()
-    )
+    return trait_id is not None and any(trait_id in forest.trait_ids(row) for row in rows.tolist())
 
 
 def _spliced(forest: Forest, pairs: Pairs, splice: Splice, local: Rows) -> Pairs:

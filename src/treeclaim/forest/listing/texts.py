@@ -3,7 +3,7 @@
 
 A dashboard asks for the same thousand hosts again and again, and few of them change in between.
 So each provider is written once, in parts, and a page joins the parts that are asked for. What was
-written is good as long as the row's stamp in the Forest is the same, and the catalogue.
+written is good as long as the stamp of the provider's row in the Forest is the same, and names are.
 
 Most hosts of a cloud look alike: equal inventories, traits and aggregates are one text.
 """
@@ -18,10 +18,8 @@ import numpy.typing as npt
 import orjson
 
 from treeclaim.forest.table.class_inventories import ClassInventories
-from treeclaim.forest.table.columns import Rows
+from treeclaim.forest.table.columns import NO_ROW, Rows
 from treeclaim.forest.table.forest import Forest
-from treeclaim.forest.table.provider_table import NO_ROW
-from treeclaim.model.catalogue import Catalogue
 from treeclaim.model.parts import INVENTORIES, LINKED_PARTS, TRAITS, LinkedPart
 
 INCLUDABLE = (INVENTORIES.name, "usages", *(part.name for part in LINKED_PARTS))
@@ -48,10 +46,10 @@ _NULL = b"null"
 
 
 class ListingTexts:
-    """Texts of providers by row of one Forest. One thread at a time may use them."""
+    """Texts of providers of one Forest, by their handles. One thread at a time may use them."""
 
     def __init__(self) -> None:
-        self._catalogue: Catalogue | None = None
+        self._names_given = 0
         self._clear()
 
     def _clear(self) -> None:
@@ -63,7 +61,7 @@ class ListingTexts:
     def stale(self, forest: Forest, rows: Rows) -> Rows:
         """Return those of some rows that are not written yet, or have changed since."""
         self._follow(forest)
-        found: Rows = rows[self._stamps[rows] != forest.stamp.values[rows]]
+        found: Rows = rows[self._stamps[forest.handle.values[rows]] != forest.stamp.values[rows]]
         return found
 
     def joined(self, forest: Forest, rows: Rows, include: Iterable[str]) -> bytes:
@@ -75,7 +73,7 @@ class ListingTexts:
         # Preparing may forget all, to make room; the second time there is room.
         while len(missing := self.stale(forest, rows)):
             self.prepare(forest, missing)
-        texts = map(self._texts.__getitem__, rows.tolist())
+        texts = map(self._texts.__getitem__, forest.handle.values[rows].tolist())
         some = _chosen(include)
         return list(map(b"".join, texts if some is None else map(some, texts)))
 
@@ -93,19 +91,20 @@ class ListingTexts:
             *(self._linked(forest, rows, part) for part in LINKED_PARTS),
             strict=True,
         )
-        for row, texts in zip(rows.tolist(), written, strict=True):
-            self._texts[row] = texts
+        handles = forest.handle.values[rows]
+        for handle, texts in zip(handles.tolist(), written, strict=True):
+            self._texts[handle] = texts
             self._bytes += _ROW_BYTES + len(texts[0]) + len(texts[2])
-        self._stamps[rows] = forest.stamp.values[rows]
+        self._stamps[handles] = forest.stamp.values[rows]
 
     def _follow(self, forest: Forest) -> None:
-        """Have a place for each row; forget all where names may have changed."""
-        if forest.catalogue is not self._catalogue:
+        """Have a place for each handle; forget all where names may have changed."""
+        if forest.names_given != self._names_given:
             self._clear()
-            self._catalogue = forest.catalogue
-        missing = forest.row_count - len(self._texts)
+            self._names_given = forest.names_given
+        missing = forest.handle_count - len(self._texts)
         if missing > 0:
-            # Each row that is added makes room for as many again, for the next ones.
+            # Each one that is added makes room for as many again, for the next ones.
             room = missing + len(self._texts)
             self._texts.extend(repeat(_NO_TEXT, room))
             self._stamps = np.concatenate([self._stamps, np.zeros(room, dtype=np.int64)])
@@ -159,13 +158,14 @@ class ListingTexts:
 
     def _linked(self, forest: Forest, rows: Rows, part: LinkedPart[Any]) -> list[bytes]:
         """Write a part of some rows, for equal ones once."""
-        links, documents = forest.links[part.name], _DOCUMENTS.get(part)
+        documents = _DOCUMENTS.get(part)
         found = []
         for row in rows.tolist():
-            key = part.name, links.of(row)
+            links = forest.linked(part.name, row)
+            key = part.name, links
             text = self._shared.get(key)
             if text is None:
-                document = links.of(row) if documents is None else documents(forest, row)
+                document = links if documents is None else documents(forest, row)
                 text = b',"%b":%b' % (part.name.encode(), orjson.dumps(document))
                 self._shared[key] = text
             found.append(text)

@@ -5,10 +5,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from treeclaim.forest.table.columns import Mask, Rows
+from treeclaim.forest.table.columns import NO_ROW, Mask, Rows
 from treeclaim.forest.table.forest import Forest
 from treeclaim.forest.table.order import SPARE
-from treeclaim.forest.table.provider_table import NO_ROW
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,6 +23,12 @@ _LEAST_UNSURE = 2**61
 Indices = Rows | slice
 """Which inventories of a class are meant."""
 
+_COPIED = (
+    *("total", "reserved", "min_unit", "max_unit", "step_size"),
+    *("allocation_ratio", "used", "free", "modified_at"),
+)
+"""All columns but that of rows."""
+
 
 class _Limits:
     """The strictest min_unit, max_unit and step_size that a column ever held.
@@ -47,7 +53,10 @@ class _Limits:
         """Take the limits of some inventories into account, of one at least."""
         self._greatest_min = max(self._greatest_min, int(least.max()))
         self._least_max = min(self._least_max, int(most.min()))
-        self._steps.update(np.unique(steps).tolist())
+        if (steps == steps[0]).all():
+            self._steps.add(int(steps[0]))
+        else:
+            self._steps.update(np.unique(steps).tolist())
 
     def admit_everywhere(self, amount: int) -> bool:
         """Tell whether no inventory refuses an amount but for its free room."""
@@ -139,6 +148,35 @@ class ClassInventories:
             columns.min_unit[which], columns.max_unit[which], columns.step_size[which]
         )
 
+    def gather(self, rows: Rows, sources: Sequence[tuple[Rows, "ClassInventories", Rows]]) -> None:
+        """Append copies of inventories for ascending rows, all beyond the rows there are.
+
+        Args:
+            rows: The new rows.
+            sources: For which of them, from where, and for which rows there; each has an inventory.
+        """
+        found = [(to, other, other.row.values.searchsorted(own)) for to, other, own in sources]
+        for name in _COPIED:
+            column: Column = getattr(self, name)
+            parts = [getattr(other, name).values[indices] for _, other, indices in found]
+            if len(found) == 1:
+                column.extend(parts[0])
+                continue
+            values = np.empty(len(rows), dtype=parts[0].dtype)
+            for (to, _, _), part in zip(found, parts, strict=True):
+                values[to] = part
+            column.extend(values)
+        self.row.extend(ascending(rows))
+        new = slice(len(self) - len(rows), None)
+        self._limits.note_all(
+            self.min_unit.values[new], self.max_unit.values[new], self.step_size.values[new]
+        )
+
+    def make_room(self, count: int) -> None:
+        """Have room for so many inventories in all."""
+        for name in ("row", *_COPIED):
+            getattr(self, name).make_room(count)
+
     def index_of(self, row: int) -> int:
         """Return the index of the inventory of a row that has one; rows ascend with the indices."""
         return int(self.row.values.searchsorted(row))
@@ -168,9 +206,10 @@ class ClassInventories:
         if self.written is not None:
             self.written.note(index)
 
-    def bury(self, index: int) -> None:
-        """Mark an inventory as that of a dead row: nothing ever fits there again."""
-        self.free.values[index] = _NEVER_FREE
+    def bury(self, first: int, end: int) -> None:
+        """Mark the inventories of a range of rows as those of dead ones: nothing ever fits there again."""
+        begin, behind = self.row.values.searchsorted([first, end]).tolist()
+        self.free.values[begin:behind] = _NEVER_FREE
 
     def record(self, index: int, class_id: int) -> InventoryRecord:
         """Return an inventory as the record it was made of."""

@@ -4,8 +4,14 @@
 Every table of the Forest only ever grows: a tree whose structure changed is written again at the
 end and its old rows are marked dead. So a view of a column that somebody holds stays valid, and
 adding a row costs a constant amount of time on average.
+
+A column that is full is copied to where there is room for as much again. What is not written yet takes
+no memory: large columns are the kernel's own pages, which it gives when they are touched, and gets back
+as soon as nobody has the column any more. So a table is begun with room for all that it will hold until
+a smaller one takes its place (`compaction.py`).
 """
 
+import mmap
 from collections.abc import Sequence
 from typing import Any, TypeVar
 
@@ -27,9 +33,15 @@ Trees = Integers
 Mask = npt.NDArray[np.bool_]
 """One truth value per provider row, shape (number of rows,)."""
 
+NO_ROW = -1
+"""Stands for a row that there is not: that of the parent of a root, or of a handle that nobody has."""
+
 _Array = TypeVar("_Array", bound=npt.NDArray[Any])
 
-_FIRST_CAPACITY = 64
+_FIRST_CAPACITY = 8
+
+_LARGE = 2**20
+"""Bytes from which on a column has pages of its own."""
 
 
 CHECKED = False
@@ -90,8 +102,43 @@ class Column:
         old = len(self.values)
         new = old + len(items)
         if new > len(self._buffer):
-            grown = np.empty(max(new, 2 * len(self._buffer)), dtype=self._buffer.dtype)
-            grown[:old] = self.values
-            self._buffer = grown
+            # Objects are filled with None at once, so there is no room without memory for these.
+            self.make_room(new + new // 8 + 8 if self._buffer.dtype.hasobject else 2 * new, new)
         self._buffer[old:new] = items
         self.values = self._buffer[:new]
+
+    def shorten_to(self, count: int) -> None:
+        """Keep so many items; older views keep showing all, until more are added."""
+        self.values = self._buffer[:count]
+
+    @property
+    def room(self) -> int:
+        """Return how many items there may be before they have to be copied elsewhere."""
+        return len(self._buffer)
+
+    def make_room(self, count: int, at_once: int = 0) -> None:
+        """Have room for so many items in all, of which so many are written at once."""
+        if count > len(self._buffer):
+            grown = _room(count, max(at_once, len(self.values)), self._buffer.dtype)
+            grown[: len(self.values)] = self.values
+            self._buffer = grown
+            self.values = grown[: len(self.values)]
+
+
+def _room(count: int, at_once: int, dtype: np.dtype[Any]) -> npt.NDArray[Any]:
+    """Return an array that nothing is written into yet.
+
+    What is not written at once has small pages: all columns of a table come to their next page at about
+    the same row, and to fill forty large ones with zeros takes longer than anybody may wait.
+    """
+    size = count * dtype.itemsize
+    if size < _LARGE or dtype.hasobject:
+        return np.empty(count, dtype=dtype)
+    # A forked process must not see what this one writes, so the pages are no shared ones.
+    pages = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    if hasattr(mmap, "MADV_NOHUGEPAGE"):
+        large = at_once * dtype.itemsize // mmap.PAGESIZE * mmap.PAGESIZE
+        pages.madvise(mmap.MADV_NOHUGEPAGE, large)
+        if large:
+            pages.madvise(mmap.MADV_HUGEPAGE, 0, large)
+    return np.frombuffer(pages, dtype=dtype)

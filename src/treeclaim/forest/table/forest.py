@@ -9,8 +9,9 @@ aggregates are lists of rows.
 What changes often, amounts in use and generations, is written in place. What changes seldom, the
 shape of a tree or which classes, traits and aggregates a provider has, makes the whole tree be
 written again at the end, and its old rows are dead from then on. So all columns and row lists are
-always sorted by row, and a change costs what its tree costs, whatever the size of the Forest. When
-too many rows are dead, everything is written anew.
+always sorted by row, and a change costs what its tree costs, whatever the size of the Forest. Before
+too many rows are dead, the living ones are copied to another table, step by step
+(`compaction.py`).
 
 The order of rows thus depends on history. What clients see is ordered by `TreeOrder` instead,
 which depends on the data alone, so that every worker gives the same answer.
@@ -18,27 +19,31 @@ which depends on the data alone, so that every worker gives the same answer.
 
 import copy
 from collections import deque
-from collections.abc import Iterable, Mapping, Sequence
-from collections.abc import Set as AbstractSet
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
 from treeclaim.forest.bounds import thresholds
 from treeclaim.forest.bounds.cache import ByteCache
 from treeclaim.forest.table.class_inventories import ClassInventories
+from treeclaim.forest.table.columns import NO_ROW, Integers, Rows
+from treeclaim.forest.table.compaction import Compaction
 from treeclaim.forest.table.held import NOTHING_HELD, Held
+from treeclaim.forest.table.layout import lay_out
+from treeclaim.forest.table.memberships import Memberships
 from treeclaim.forest.table.order import Genealogy, TreeOrder
-from treeclaim.forest.table.planting import plan_rows
-from treeclaim.forest.table.provider_table import NO_ROW, ProviderTable
-from treeclaim.forest.table.row_index import RowIndex
+from treeclaim.forest.table.provider_table import Places, ProviderTable
+from treeclaim.forest.table.register import Register
 from treeclaim.forest.table.splice import Splice
 from treeclaim.forest.table.texts.fragments import summary_fragment
 from treeclaim.forest.table.texts.inventory_view import InventoryView
 from treeclaim.forest.table.texts.summary_texts import SummaryTexts
-from treeclaim.model.catalogue import Catalogue
-from treeclaim.model.changes import Changes
+from treeclaim.model.catalogue import Catalogue, CatalogueEntry
+from treeclaim.model.changes import Changes, UsageChange
+from treeclaim.model.parts import TRAITS
 from treeclaim.model.provider import ProviderRecord
-from treeclaim.model.whole import WholeInventory
+from treeclaim.model.whole import NO_PARENT, WholeInventory
 
 _NO_INVENTORIES = ClassInventories()
 
@@ -51,6 +56,9 @@ _COUNTS_BYTES = 32_000_000
 
 _CANDIDATES_BYTES = 8_000_000
 """Of the candidates that follow changes of single trees: 16 bytes for each of a usual one."""
+
+_GONE = 16
+"""Changed trees that cost as much as one that is gone, behind which all trees have other numbers."""
 
 _MOST_SPLICES = 16
 """Changes of single trees that are followed one by one; more cost as much as to begin anew."""
@@ -71,33 +79,40 @@ class Forest(ProviderTable):
             trees by splices.
         candidates: What the last question of each kind found (`solve/candidate_cache.py`), which
             follows changes of single trees too.
-        moment: How many times the shape has changed.
         held: What holds have, in the copy that a question is given which asks for that.
+        moment: How many times the shape has changed, or rows have become others.
+        names_given: How many times ids of traits or classes were given to others, or names changed.
     """
 
     def __init__(self) -> None:
         self.catalogue = Catalogue.of((), ())
         self.held = NOTHING_HELD
+        self.names_given = 0
         self._clear()
 
     def _clear(self) -> None:
         super().__init__()
-        self.summaries = SummaryTexts(self._summary)
+        self.summaries = SummaryTexts(self._summary, lambda: self.handle.values)
         self.cache = ByteCache(_LEAST_CACHE_BYTES)
         self.counts = ByteCache(_COUNTS_BYTES)
         self.pairs = ByteCache(_LEAST_CACHE_BYTES)
         self.candidates = ByteCache(_CANDIDATES_BYTES)
         self.moment = 0
         self._splices: deque[Splice] = deque(maxlen=_MOST_SPLICES)
-        self._row_by_id = RowIndex(lambda row: int(self.id.values[row]))
-        self._row_by_uuid = RowIndex(self.uuid_of)
-        self._row_by_name = RowIndex(lambda row: self.names([row])[0])
+        self._register = Register(self)
         self._count = 0
         self._order: TreeOrder | None = None
+        self._compaction: Compaction | None = None
+        self._former: list[Any] = []
 
     def __len__(self) -> int:
         """Return the number of providers."""
         return self._count
+
+    @property
+    def handle_count(self) -> int:
+        """Return how many handles there are, those of nobody included."""
+        return len(self._register)
 
     # -- keeping up with the store ---------------------------------------------------------
 
@@ -108,7 +123,7 @@ class Forest(ProviderTable):
         """
         for provider_id, change in changes.usage.items():
             if change.steps:
-                row = self._row_by_id.get(provider_id)
+                row = self._register.by_id.get(provider_id)
                 if row is None or self.generation.values[row] + change.steps != change.generation:
                     return False
         return True
@@ -116,109 +131,253 @@ class Forest(ProviderTable):
     def apply(self, changes: Changes) -> None:
         """Bring the Forest to the state that the changes describe."""
         if changes.catalogue is not None:
-            self.catalogue = changes.catalogue
-            self.summaries.forget_all()
-            self.cache.clear()
-            self.counts.clear()
-            self.pairs.clear()
-            self.candidates.clear()
+            self._take_names(changes.catalogue)
         if changes.complete:
             self._clear()
         if changes.whole is not None:
             self._begin_with(changes.whole)
-        reshaped = {}
-        for record in changes.records:
-            row = self._row_by_id.get(record.id)
-            if row is not None and self.has_shape_of(row, record):
-                self._refresh(row, record)
-            else:
-                reshaped[record.id] = record
-        for provider_id, change in changes.usage.items():
-            row = self._row_by_id.get(provider_id)
-            if row is not None:
-                self.count(row, change)
-                self._forget_summary(row)
+        reshaped = self._refresh_each(changes.records)
+        self._count_usage(changes.usage)
         removed = {
-            provider_id for provider_id in changes.removed if provider_id in self._row_by_id
+            provider_id for provider_id in changes.removed if provider_id in self._register.by_id
         }
         if reshaped or removed:
             self._rewrite_trees(reshaped, removed)
-        dead = self.row_count - len(self)
-        if dead > max(thresholds.FEWEST_DEAD_ROWS, len(self)):
-            self._rewrite_everything()
+        self.tidy()
+
+    def _take_names(self, catalogue: Catalogue) -> None:
+        """Take the names of traits and classes; forget what was made of names that are others now.
+
+        What nobody has is in no text, and nobody was found by it.
+        """
+        before, self.catalogue = self.catalogue, catalogue
+        traits = _renamed(before.trait_by_id, catalogue.trait_by_id)
+        classes = _renamed(before.class_by_id, catalogue.class_by_id)
+        self.names_given += bool(traits or classes)
+        if any(len(self.rows_with_trait(trait_id)) for trait_id in traits) or any(
+            len(self.classes[class_id].living()) for class_id in classes & self.classes.keys()
+        ):
+            self.summaries.forget_all()
+            for cache in (self.cache, self.counts, self.pairs, self.candidates):
+                cache.clear()
 
     def _begin_with(self, whole: WholeInventory) -> None:
         self.begin_with(whole)
         self._count = self.row_count
+        self._register.begin_with_all()
         self.summaries.extend(self.row_count)
-        self._row_by_id.begin_with(self.id.values.tolist(), self.row_count)
-        uuids = (uuid.decode() for uuid in self.uuid.values.tolist())
-        self._row_by_uuid.begin_with(uuids, self.row_count)
-        self._row_by_name.begin_with(self.names(range(self.row_count)), self.row_count)
-        self._reshaped()
+        self.moment += 1
+        self._forget_shape()
 
-    def _refresh(self, row: int, record: ProviderRecord) -> None:
-        (name,) = self.names([row])
-        # Two providers may have swapped names: the old one may be the other's by now.
-        if record.name != name and self._row_by_name.get(name) == row:
-            del self._row_by_name[name]
-        self._row_by_name[record.name] = row
-        self.write(row, record)
-        self._forget_summary(row)
+    def _refresh_each(self, records: Iterable[ProviderRecord]) -> dict[int, ProviderRecord]:
+        """Write what changes in place; return the records that another shape comes with, by id."""
+        reshaped = {}
+        for record in records:
+            row = self._register.by_id.get(record.id)
+            if row is None or not self.has_shape_of(row, record):
+                reshaped[record.id] = record
+                continue
+            self._register.keep(row, record)
+            for table, place in self._places_of(row):
+                table.write(place, record)
+            self._forget_summary(row)
+        return reshaped
+
+    def _count_usage(self, usage: Mapping[int, UsageChange]) -> None:
+        for provider_id, change in usage.items():
+            row = self._register.by_id.get(provider_id)
+            if row is not None:
+                for table, place in self._places_of(row):
+                    table.count(place, change)
+                self._forget_summary(row)
 
     def _forget_summary(self, row: int) -> None:
-        self.summaries.forget(row, int(self.root.values[row]))
+        root = int(self.root.values[row])
+        self.summaries.forget([int(self.handle.values[row])], [int(self.handle.values[root])])
+
+    # -- changes of the shape --------------------------------------------------------------
 
     def _rewrite_trees(self, reshaped: dict[int, ProviderRecord], removed: set[int]) -> None:
-        roots = {self._root_row_of(provider_id) for provider_id in (*reshaped, *removed)}
-        roots |= {self._root_row_of(record.root_id) for record in reshaped.values()}
-        roots -= {NO_ROW}
-        order = self._order
-        records: dict[int, ProviderRecord] = {}
-        texts: dict[int, bytes | None] = {}
-        for root in roots:
-            for row in range(root, int(self.end.values[root])):
-                record = self.record(row)
-                records[record.id] = record
-                texts[record.id] = self.summaries.known(row)
-                self._bury(row)
-                if record.id in reshaped or record.id in removed:
-                    self._forget_keys(row)
-        records.update(reshaped)
+        """Write the trees again that some providers were in, or are in now."""
+        old = self._trees_of(reshaped.values(), removed)
+        rows = np.concatenate([np.arange(0), *(np.arange(t.start, t.stop) for t in old)])
+        others = rows[~np.isin(self.id.values[rows], [*reshaped, *removed])]
+        class_ids = self.classes_of(rows)
+        records = list(reshaped.values())
+        at, places = self._laid_out(others, records)
+        told = self._told(records, at - len(others))
+        new = self.gather([(self, others), (told, np.arange(len(records)))], at, places)
+        altered = self._note_relatives(others, at, new)
+        for tree in old:
+            self.bury(tree.start, tree.stop, class_ids)
+            if self._compaction is not None:
+                self._compaction.bury(tree, class_ids)
+        self._register.place(np.arange(new.start, new.stop))
+        is_gone = self._register.row.values[self.handle.values[rows]] < new.start
+        gone = [self._register.leave(row) for row in rows[is_gone].tolist()]
+        self._count += len(new) - len(rows)
+        trees = _trees(places, new)
+        roots = [tree.start for tree in (*old, *trees)]
+        self.summaries.forget([*altered, *gone], self.handle.values[roots].tolist())
+        self._edit_order(old, trees)
+        self._forget_shape()
+
+    def _trees_of(
+        self, reshaped: Iterable[ProviderRecord], removed: Iterable[int]
+    ) -> Sequence[range]:
+        """Return the rows of the trees that providers are in, and of those that they will be in."""
+        ids = {*removed}
+        for record in reshaped:
+            ids |= {record.id, record.root_id}
+        rows = [row for row in map(self._register.by_id.get, ids) if row is not None]
+        roots = np.unique(self.root.values[rows])
+        return list(map(range, roots.tolist(), self.end.values[roots].tolist()))
+
+    def _laid_out(
+        self, others: Rows, records: Sequence[ProviderRecord]
+    ) -> tuple[Integers, Places]:
+        """Lay out some rows and what records tell, behind all rows; see `gather`."""
+        parents = self.parent.values[others]
+        above = [NO_PARENT if record.parent_id is None else record.parent_id for record in records]
+        parent_ids = np.concatenate(
+            [np.where(parents == NO_ROW, NO_PARENT, self.id.values[parents]), above]
+        ).astype(np.int64)
+        ids = np.concatenate([self.id.values[others], [record.id for record in records]])
+        by_id = np.argsort(ids)
+        layout = lay_out(ids[by_id].astype(np.int64), parent_ids[by_id])
         first = self.row_count
-        self._append(
-            record for provider_id, record in records.items() if provider_id not in removed
+        parent = np.where(layout.parent == NO_ROW, NO_ROW, first + layout.parent)
+        return by_id[layout.provider], Places(parent, first + layout.root, first + layout.end)
+
+    def _told(self, records: Sequence[ProviderRecord], placed: Integers) -> ProviderTable:
+        """Return what records tell as rows, with handles for those that get a row here.
+
+        Others are above no root.
+        """
+        numbers = placed[placed >= 0].tolist()
+        handles = [0] * len(records)
+        for number in numbers:
+            record = records[number]
+            row = self._register.by_id.get(record.id)
+            # Some databases give the id of a deleted provider to a new one.
+            is_new = row is None or self.uuid_of(row) != record.uuid
+            handles[number] = (
+                self._register.enter(record)
+                if row is None or is_new
+                else self._register.keep(row, record)
+            )
+        self.holdings.tell(
+            [records[number] for number in numbers], [handles[number] for number in numbers]
         )
-        new = range(first, self.row_count)
-        self._put_texts(new, texts, reshaped.keys())
-        edited = None
-        if order is not None and self._is_one_tree(roots, new):
-            old_root = next(iter(roots), None)
-            table = Genealogy(self.id.values, self.parent.values, self.end.values)
-            edited = order.edited(old_root, table, new)
-        if edited is None:
+        self.summaries.extend(len(self._register) - len(self.summaries))
+        told = ProviderTable()
+        told.put(records, handles)
+        return told
+
+    def _note_relatives(self, others: Rows, at: Integers, new: range) -> Sequence[int]:
+        """Return the handles of the new rows that tell something else than the rows they were made of.
+
+        Besides what was told, these are rows whose parent or root is another one now.
+        """
+        is_other = at < len(others)
+        rows = np.arange(new.start, new.stop)[is_other]
+        before, altered = others[at[is_other]], ~is_other
+        for above in (self.parent.values, self.root.values):
+            was, now = above[before], above[rows]
+            was, now = np.where(was == NO_ROW, before, was), np.where(now == NO_ROW, rows, now)
+            altered[is_other] |= self.handle.values[was] != self.handle.values[now]
+        altered_rows = new.start + np.flatnonzero(altered)
+        self.touch(altered_rows)
+        handles: list[int] = self.handle.values[altered_rows].tolist()
+        return handles
+
+    def _edit_order(self, old: Sequence[range], new: Sequence[range]) -> None:
+        """Write into the canonical order which trees there are instead of others."""
+        was = {int(self.id.values[tree.start]): tree.start for tree in old}
+        gone = range(self.row_count, self.row_count)
+        edits = [(was.pop(int(self.id.values[tree.start]), None), tree) for tree in new]
+        edits += [(root, gone) for root in was.values()]
+        table = Genealogy(self.id.values, self.parent.values, self.end.values)
+        order, self._order = self._order, None
+        if len(new) + _GONE * len(was) <= thresholds.MOST_TREES_EDITED:
+            for root, tree in edits:
+                edited = None if order is None else order.edited(root, table, tree)
+                if edited is None:
+                    order = None
+                    break
+                order, splice = edited
+                self.moment += 1
+                self._splices.append(splice)
+            self._order = order
+        if self._order is None:
+            self.moment += 1
             self._splices.clear()
-        else:
-            self._order, splice = edited
-            self._splices.append(splice)
 
-    def _put_texts(
-        self, new: range, texts: Mapping[int, bytes | None], reshaped: AbstractSet[int]
-    ) -> None:
-        """Keep the texts of the providers that, as their parents and roots, are the same as before."""
-        rows = np.arange(new.start, new.stop)
-        parents, roots = self.parent.values[rows], self.root.values[rows]
-        related = np.stack([rows, np.where(parents == NO_ROW, rows, parents), roots])
-        for row, ids in zip(new, self.id.values[related].T.tolist(), strict=True):
-            text = texts.get(ids[0])
-            if text is not None and reshaped.isdisjoint(ids):
-                self.summaries.put(row, text)
+    def _forget_shape(self) -> None:
+        """Forget what depends on the shape."""
+        self.cache.clear()
+        self.counts.clear()
+        most = max(_LEAST_CACHE_BYTES, self.row_count * _CACHE_BYTES_FOR_A_ROW)
+        self.cache.most_bytes = self.pairs.most_bytes = most
 
-    def _is_one_tree(self, old_roots: AbstractSet[int], new: range) -> bool:
-        """Tell whether old and new rows are those of one tree, by the id of its root."""
-        new_roots = set(self.root.values[new.start : new.stop].tolist())
-        ids = {int(self.id.values[root]) for root in old_roots | new_roots}
-        return len(old_roots) <= 1 and len(new_roots) <= 1 and len(ids) == 1
+    # -- room ------------------------------------------------------------------------------
+
+    def tidy(self) -> bool:
+        """Do a step of the work that keeps the table small, if there is any.
+
+        Returns:
+            Whether the rows are others now: nothing that was read by rows holds any more. What
+            clients see is the same.
+        """
+        if self._former:
+            former = self._former[-1]
+            if not isinstance(former, Memberships) or not former.release(
+                thresholds.GROUPS_RELEASED_TOGETHER
+            ):
+                self._former.pop()
+        if self._compaction is None and self._is_too_large():
+            self._compaction = Compaction(self, len(self))
+        if self._compaction is None:
+            return False
+        self._compaction.step(thresholds.ROWS_COPIED_TOGETHER)
+        if not self._compaction.is_complete:
+            return False
+        self._take(self._compaction)
+        return True
+
+    @property
+    def is_tidy(self) -> bool:
+        """Tell whether there is no such work left."""
+        return self._compaction is None and not self._former
+
+    def _is_too_large(self) -> bool:
+        dead = self.row_count - len(self)
+        return dead > max(thresholds.FEWEST_DEAD_ROWS, len(self) // 2) or (
+            self.row_count > max(thresholds.FEWEST_FULL_ROWS, self.id.room * 3 // 4)
+        )
+
+    def _take(self, compaction: Compaction) -> None:
+        """Use the copies from now on."""
+        copied = compaction.copied
+        self._compaction = None
+        self._former += self.become(compaction.table)
+        self._register.place_all(compaction.row)
+        if self._order is not None:
+            self._order = self._order.renumbered(copied, self.living_rows)
+        self.moment += 1
+        self._splices.clear()
+        self.pairs.clear()
+        self.candidates.clear()
+        self._forget_shape()
+
+    def _places_of(self, row: int) -> Iterator[tuple[ProviderTable, int]]:
+        """Yield where a row is to be written: here, and where it is copied to."""
+        yield self, row
+        if self._compaction is not None:
+            for copied in self._compaction.copies_of(range(row, row + 1)):
+                yield self._compaction.table, copied
+
+    # -- what happened to the shape --------------------------------------------------------
 
     @property
     def oldest_splice(self) -> int:
@@ -231,49 +390,6 @@ class Forest(ProviderTable):
         if not 0 <= count <= len(self._splices):
             return None
         return list(self._splices)[len(self._splices) - count :]
-
-    def _root_row_of(self, provider_id: int) -> int:
-        row = self._row_by_id.get(provider_id)
-        return NO_ROW if row is None else int(self.root.values[row])
-
-    def _rewrite_everything(self) -> None:
-        records = [self.record(row) for row in self.living_rows.tolist()]
-        self._clear()
-        self._append(records)
-
-    def _bury(self, row: int) -> None:
-        self.bury(row)
-        self._count -= 1
-        self._forget_summary(row)
-
-    def _forget_keys(self, row: int) -> None:
-        """Let nobody find a dead row; a provider that only gets another row is found there."""
-        del self._row_by_id[int(self.id.values[row])]
-        (name,) = self.names([row])
-        for index, key in ((self._row_by_uuid, self.uuid_of(row)), (self._row_by_name, name)):
-            if index.get(key) == row:
-                del index[key]
-
-    def _append(self, records: Iterable[ProviderRecord]) -> None:
-        first = self.row_count
-        planned = plan_rows(records, first)
-        self.append(planned)
-        self.summaries.extend(len(planned))
-        for row, planned_row in enumerate(planned, first):
-            self._row_by_id[planned_row.record.id] = row
-            self._row_by_uuid[planned_row.record.uuid] = row
-            self._row_by_name[planned_row.record.name] = row
-        self._count += len(planned)
-        self._reshaped()
-
-    def _reshaped(self) -> None:
-        """Forget what depends on the shape."""
-        self._order = None
-        self.moment += 1
-        self.cache.clear()
-        self.counts.clear()
-        most = max(_LEAST_CACHE_BYTES, self.row_count * _CACHE_BYTES_FOR_A_ROW)
-        self.cache.most_bytes = self.pairs.most_bytes = most
 
     # -- what searches ask -----------------------------------------------------------------
 
@@ -299,11 +415,11 @@ class Forest(ProviderTable):
 
     def row_of(self, uuid: str) -> int | None:
         """Return the row of the provider with exactly this uuid, or None."""
-        return self._row_by_uuid.get(uuid)
+        return self._register.by_uuid.get(uuid)
 
     def row_of_name(self, name: str) -> int | None:
         """Return the row of the provider with exactly this name, or None."""
-        return self._row_by_name.get(name)
+        return self._register.by_name.get(name)
 
     def inventories(self, row: int) -> list[InventoryView]:
         """Return the inventories of a row with their usage, in order of class id."""
@@ -321,14 +437,14 @@ class Forest(ProviderTable):
     def traits(self, row: int) -> list[str]:
         """Return the names of a row's traits in catalogue order."""
         rank = self.catalogue.trait_rank
-        ordered = sorted(self.trait_links.of(row), key=lambda trait_id: rank[trait_id])
+        ordered = sorted(self.trait_ids(row), key=lambda trait_id: rank[trait_id])
         return [self.catalogue.trait_by_id[trait_id].name for trait_id in ordered]
 
     def associated_traits(self) -> set[str]:
         """Return the names of all traits that some provider has."""
         return {
             self.catalogue.trait_by_id[trait_id].name
-            for trait_id in self.trait_links
+            for trait_id in self.links[TRAITS.name]
             if len(self.rows_with_trait(trait_id))
         }
 
@@ -352,3 +468,18 @@ class Forest(ProviderTable):
     def records(self) -> list[ProviderRecord]:
         """Return all providers as records in order of id."""
         return sorted(map(self.record, self.living_rows.tolist()), key=lambda record: record.id)
+
+
+def _trees(places: Places, rows: range) -> Sequence[range]:
+    """Return the rows of each tree, given where all of their rows are."""
+    starts = np.flatnonzero(places.root == np.arange(rows.start, rows.stop))
+    return list(map(range, (rows.start + starts).tolist(), places.end[starts].tolist()))
+
+
+def _renamed(before: Mapping[int, CatalogueEntry], now: Mapping[int, CatalogueEntry]) -> set[int]:
+    """Return the ids of entries that had another name, or are gone."""
+    return {
+        number
+        for number, entry in before.items()
+        if number not in now or now[number].name != entry.name
+    }

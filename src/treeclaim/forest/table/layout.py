@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Puts all providers into rows at once, by operations on whole arrays; see `planting`."""
+"""Puts the providers of whole trees into rows, by operations on whole arrays."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

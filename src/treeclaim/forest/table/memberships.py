@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What each row has of a part of providers, such as its traits, and which rows have it."""
+"""Which rows have what of a part of providers, such as a trait."""
 
 from collections import defaultdict
 from collections.abc import Hashable, Iterable, Iterator, Sequence
@@ -7,7 +7,7 @@ from typing import Any, Generic, TypeVar
 
 import numpy as np
 
-from treeclaim.forest.table.columns import Column, Mask, Rows
+from treeclaim.forest.table.columns import Column, Mask, Rows, merged
 from treeclaim.forest.table.layout import Layout, grouped
 from treeclaim.model.whole import Links
 
@@ -15,37 +15,69 @@ _NO_ROW = -1
 _Group = TypeVar("_Group", bound=Hashable)
 
 
-class Memberships(Generic[_Group]):
-    """The groups of each row, and ascending lists of rows by group.
+def rows_by_group(first: int, groups_of_rows: Sequence[tuple[_Group, ...]]) -> dict[_Group, Rows]:
+    """Return the rows of each group, ascending, given the groups of each row from `first` on.
 
-    Rows of providers that are gone stay in them.
+    Rows that have the same object are taken together, and most have one of a few.
+    """
+    objects = np.fromiter(map(id, groups_of_rows), dtype=np.uint64, count=len(groups_of_rows))
+    order = objects.argsort(kind="stable")
+    objects = objects[order]
+    cuts = (objects[1:] != objects[:-1]).nonzero()[0] + 1
+    found: dict[_Group, list[Rows]] = defaultdict(list)
+    for rows in np.split(order, cuts) if len(cuts) else [order]:
+        for group in groups_of_rows[rows[0]] if len(rows) else ():
+            found[group].append(rows)
+    return {
+        group: (parts[0] if len(parts) == 1 else merged(parts)) + first
+        for group, parts in found.items()
+    }
+
+
+class Memberships(Generic[_Group]):
+    """Ascending lists of rows by group; rows of providers that are gone stay in them.
+
+    Attributes:
+        other: Lists whose place these will take: new ones get room for twice as many rows.
     """
 
     def __init__(self) -> None:
+        self.other: Memberships[_Group] | None = None
         self._rows: dict[_Group, Column] = {}
-        self._groups: list[tuple[_Group, ...]] = []
-        self._shared: dict[tuple[_Group, ...], tuple[_Group, ...]] = {}
+        self._row_count = 0
 
     def __iter__(self) -> Iterator[_Group]:
         """Iterate over the groups that some row is or was in."""
         return iter(self._rows)
 
-    def append(self, groups_of_rows: Iterable[tuple[_Group, ...]]) -> None:
-        """Note the groups of the next rows, ascending."""
-        found: dict[_Group, list[int]] = defaultdict(list)
-        for row, groups in enumerate(groups_of_rows, len(self._groups)):
-            # Many providers have the same traits, or aggregates: one tuple serves them all.
-            self._groups.append(self._shared.setdefault(groups, groups))
-            for group in groups:
-                found[group].append(row)
-        for group, rows in found.items():
-            self._rows.setdefault(group, Column(np.int64)).extend(rows)
+    def append(self, first: int, groups_of_rows: Sequence[tuple[_Group, ...]]) -> None:
+        """Note the groups of some rows, from row `first` on, which is beyond all rows there are."""
+        self._row_count = first + len(groups_of_rows)
+        for group, rows in rows_by_group(first, groups_of_rows).items():
+            column = self._rows.get(group)
+            if column is None:
+                column = self._rows[group] = Column(np.int64)
+                if self.other is not None:
+                    column.make_room(2 * self.other.size_of(group))
+            column.extend(rows)
 
-    def begin_with(self, links: Links, layout: Layout) -> None:
-        """Note the groups of all rows, before any other; links to providers without a row are none.
+    def size_of(self, group: _Group) -> int:
+        """Return how many rows are listed for a group that there is."""
+        return len(self._rows[group])
 
+    def release(self, count: int) -> bool:
+        """Drop so many groups, where all are to go; return whether any are left."""
+        for _ in range(min(count, len(self._rows))):
+            self._rows.popitem()
+        return bool(self._rows)
+
+    def begin_with(self, links: Links, layout: Layout) -> list[tuple[_Group, ...]]:
+        """Note the groups of all rows, before any other, and return them, ascending for each row.
+
+        Links to providers without a row are none.
         Groups are numbered in their order, so that tuples of numbers are as sorted as those of groups.
         """
+        self._row_count = len(layout.provider)
         rows = layout.rows_of(links.provider_id)
         has_row = rows != _NO_ROW
         rows = rows[has_row]
@@ -62,7 +94,7 @@ class Memberships(Generic[_Group]):
         # Equal tuples are one object.
         distinct = {id(some): some for some in ranks}
         named = {which: tuple(groups[at] for at in some) for which, some in distinct.items()}
-        self._groups = [named[id(some)] for some in ranks]
+        return [named[id(some)] for some in ranks]
 
     def _note(self, groups: Sequence[_Group], number: Rows, rows: Rows) -> None:
         """Note pairs of a group, by its number among all, and a row."""
@@ -73,10 +105,6 @@ class Memberships(Generic[_Group]):
             first, end = int(cuts[at]), int(cuts[at + 1])
             if first < end:
                 self._rows.setdefault(group, Column(np.int64)).extend(rows[first:end])
-
-    def of(self, row: int) -> tuple[_Group, ...]:
-        """Return the groups of a row, ascending."""
-        return self._groups[row]
 
     def rows(self, group: _Group, alive: Mask) -> Rows:
         """Return the rows that are in a group, ascending, given which rows are alive."""
@@ -96,7 +124,7 @@ class Memberships(Generic[_Group]):
 
         One copy of all lists together: a question may name a thousand groups.
         """
-        mask = np.zeros(len(self._groups), dtype=np.bool_)
+        mask = np.zeros(self._row_count, dtype=np.bool_)
         lists = [self._rows[group].values for group in groups if group in self._rows]
         if lists:
             mask[np.concatenate(lists)] = True

@@ -11,7 +11,6 @@ the trees before these move. What it needs less becomes spare.
 """
 
 from bisect import bisect_left
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -19,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from treeclaim.forest.bounds import thresholds
-from treeclaim.forest.table.columns import Column, Positions, Rows, Trees
+from treeclaim.forest.table.columns import Column, Integers, Positions, Rows, Trees
 from treeclaim.forest.table.splice import Splice
 
 SPARE = -1
@@ -65,6 +64,8 @@ class TreeOrder:
     roots: Positions
     is_row_order: bool
     _positions: Column
+    _columns: tuple[Column, Column, Column, Column]
+    _roots: Column
 
     @classmethod
     def of(
@@ -83,23 +84,49 @@ class TreeOrder:
         moved = first // thresholds.SPARE_EVERY * thresholds.SPARE_POSITIONS
         now = np.arange(len(row)) + moved[tree]
         count = _with_spare(int(now[-1]) + 1) if len(now) else 0
-        positions = Column(np.int64)
-        positions.extend(np.zeros(len(ids), dtype=np.int64))
-        positions.values[row] = now
-        return cls(
-            row=_spread(count, now, row, SPARE),
-            root=_spread(count, now, (first + moved)[tree]),
-            end=_spread(count, now, now + ends[row] - row),
-            tree=_spread(count, now, tree),
-            roots=first + moved,
-            is_row_order=bool((row[1:] > row[:-1]).all()),
-            _positions=positions,
+        columns = (
+            _spread(count, now, row, SPARE),
+            _spread(count, now, (first + moved)[tree]),
+            _spread(count, now, now + ends[row] - row),
+            _spread(count, now, tree),
         )
+        return cls._of_columns(
+            columns,
+            _column(first + moved),
+            _spread(len(ids), row, now),
+            is_row_order=bool((row[1:] > row[:-1]).all()),
+        )
+
+    @classmethod
+    def _of_columns(
+        cls,
+        columns: tuple[Column, Column, Column, Column],
+        roots: Column,
+        positions: Column,
+        *,
+        is_row_order: bool,
+    ) -> "TreeOrder":
+        row, root, end, tree = (column.values for column in columns)
+        return cls(row, root, end, tree, roots.values, is_row_order, positions, columns, roots)
 
     @property
     def position(self) -> Positions:
         """Return the positions by row, int64, shape (rows,); see the class."""
         return self._positions.values
+
+    def renumbered(self, copied: Rows, living: Rows) -> "TreeOrder":
+        """Return the same order where the rows are others; this one is not to be used any more.
+
+        Args:
+            copied: By new row: the row that it was, ascending.
+            living: Those of the new rows that are alive.
+        """
+        positions = Column(np.int64)
+        positions.extend(self.position[copied])
+        self.row[positions.values[living]] = living
+        return self._of_columns(
+            self._columns, self._roots, positions, is_row_order=self.is_row_order
+        )
 
     def edited(
         self, old_root: int | None, table: "Genealogy", new: range
@@ -120,21 +147,41 @@ class TreeOrder:
         stop = self._enough_room(end, len(new) - (end - first))
         if stop is None:
             return None
+        if stop > len(self.row):
+            return self._with_room(stop).edited(old_root, table, new)
         is_last = tree + int(end > first) == len(self.roots)
-        kept = _kept(table, self.row[first:end].tolist(), new, first)
+        kept = _kept(table, self.row[first:end], new, first)
         moved = self._make_room(end, stop)
         splice = Splice(first, end, new.start, len(new), tree, moved, kept)
         self._write(splice, table.end)
-        roots = self.roots
-        if splice.trees_now != splice.trees_before:
-            self.tree[max(end, splice.behind) :] += splice.trees_now - splice.trees_before
-            parts = (
-                roots[:tree],
-                np.full(splice.trees_now, first),
-                roots[tree + splice.trees_before :],
-            )
-            roots = np.concatenate(parts)
-        return replace(self, roots=roots, is_row_order=self.is_row_order and is_last), splice
+        self._number_trees(splice)
+        return replace(
+            self, roots=self._roots.values, is_row_order=self.is_row_order and is_last
+        ), splice
+
+    def _number_trees(self, splice: Splice) -> None:
+        """Count a tree that is new or gone, and number those behind it."""
+        more = splice.trees_now - splice.trees_before
+        if not more:
+            return
+        self.tree[max(splice.end, splice.behind) :] += more
+        roots = self._roots.values
+        if more > 0:
+            self._roots.extend([splice.first])
+            self._roots.values[splice.tree + 1 :] = roots[splice.tree :].copy()
+            self._roots.values[splice.tree] = splice.first
+        else:
+            self._roots.shorten_to(len(roots) - 1)
+            roots[splice.tree : -1] = roots[splice.tree + 1 :].copy()
+
+    def _with_room(self, count: int) -> "TreeOrder":
+        """Return the same order with so many positions, and some more that are spare."""
+        more = _with_spare(count) - len(self.row)
+        for column, value in zip(self._columns, (SPARE, 0, 0, 0), strict=True):
+            column.extend(np.full(more, value, dtype=np.int64))
+        return self._of_columns(
+            self._columns, self._roots, self._positions, is_row_order=self.is_row_order
+        )
 
     def _place_of(
         self, old_root: int | None, ids: npt.NDArray[Any], new: range
@@ -152,12 +199,23 @@ class TreeOrder:
         return first, first, tree
 
     def _enough_room(self, start: int, wanted: int) -> int | None:
-        """Return the least position up to which enough are spare; None if there is none near."""
+        """Return the least position up to which enough are spare; None if there is none near.
+
+        It may be behind all positions that there are.
+        """
         if wanted <= 0:
             return start
-        near = self.row[start : start + thresholds.MOST_POSITIONS_MOVED]
-        spare = np.flatnonzero(near == SPARE)
-        return None if len(spare) < wanted else start + int(spare[wanted - 1]) + 1
+        reach = thresholds.FEW_POSITIONS_MOVED
+        while True:
+            reach = min(reach, thresholds.MOST_POSITIONS_MOVED)
+            spare = np.flatnonzero(self.row[start : start + reach] == SPARE)
+            if len(spare) >= wanted:
+                return start + int(spare[wanted - 1]) + 1
+            if start + reach >= len(self.row):
+                return len(self.row) + wanted - len(spare)
+            if reach == thresholds.MOST_POSITIONS_MOVED:
+                return None
+            reach *= 8
 
     def _make_room(self, start: int, stop: int) -> Positions:
         """Move the trees within a range to its end; return the new positions by the old ones."""
@@ -193,34 +251,34 @@ def _with_spare(count: int) -> int:
     return count + max(thresholds.SPARE_POSITIONS, share)
 
 
-def _spread(count: int, at: Positions, values: Positions, otherwise: int = 0) -> Positions:
-    column = np.full(count, otherwise, dtype=np.int64)
-    column[at] = values
+def _spread(count: int, at: Integers, values: Integers, otherwise: int = 0) -> Column:
+    spread = np.full(count, otherwise, dtype=np.int64)
+    spread[at] = values
+    return _column(spread)
+
+
+def _column(values: Integers) -> Column:
+    column = Column(np.int64)
+    column.extend(values)
     return column
 
 
-def _kept(table: Genealogy, old: Sequence[int], new: range, first: int) -> Positions | None:
+def _kept(table: Genealogy, old: Rows, new: range, first: int) -> Positions | None:
     """Return where the providers of a tree are now, by where they were; see `Splice`."""
-    if not old or not len(new):
+    if not len(old) or not len(new):
         return None
-    now = {
-        provider: (first + number, parent)
-        for number, (provider, parent) in enumerate(_with_parents(table, new))
-    }
-    kept = []
-    for provider, parent in _with_parents(table, old):
-        position, parent_now = now.get(provider, (SPARE, parent))
-        if parent_now != parent:
-            return None
-        kept.append(position)
-    return np.array(kept, dtype=np.int64)
+    rows = np.arange(new.start, new.stop)
+    by_id = np.argsort(table.id[rows])
+    rows = rows[by_id]
+    at = table.id[rows].searchsorted(table.id[old])
+    at[at == len(rows)] = 0
+    is_there = table.id[rows[at]] == table.id[old]
+    if (_parents(table, rows[at]) != _parents(table, old))[is_there].any():
+        return None
+    return np.where(is_there, first + by_id[at], SPARE)
 
 
-def _with_parents(table: Genealogy, rows: Sequence[int]) -> list[tuple[int, int | None]]:
-    """Return the ids of providers with those of their parents."""
-    parents = table.parent[rows].tolist()
-    ids = table.id[[*rows, *parents]].tolist()
-    return [
-        (provider, above if parent >= 0 else None)
-        for provider, above, parent in zip(ids, ids[len(rows) :], parents, strict=False)
-    ]
+def _parents(table: Genealogy, rows: Rows) -> Integers:
+    """Return the ids of the parents of some rows, negative for none."""
+    parents = table.parent[rows]
+    return np.where(parents < 0, parents, table.id[parents])

@@ -2,31 +2,53 @@
 """Providers as rows, with indexes of rows by trait and by aggregate.
 
 Each property is a column over dense row numbers. Rows are only ever added at the end; a row whose
-provider has gone, or is in another row by now, is dead.
+provider has gone, or is in another row by now, is dead. Most rows that are added are copies: a tree that
+is written again differs in a few providers, and a table that takes the place of another in none. So all
+are gathered from rows of tables, column by column, and what records tell is first put into a table of
+its own.
+
+Names, and what a provider has of traits, aggregates and classes, are Python's objects. They are by
+handle, which outlasts rows, so that a copy of a row needs none of them.
 """
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from itertools import count
 from typing import Any
 
 import numpy as np
 
 from treeclaim.forest.table.class_inventories import ClassInventories
-from treeclaim.forest.table.columns import Column, Rows
+from treeclaim.forest.table.columns import NO_ROW, Column, Integers, Rows
+from treeclaim.forest.table.holdings import Holdings
 from treeclaim.forest.table.layout import Layout, grouped, lay_out
-from treeclaim.forest.table.memberships import Memberships
-from treeclaim.forest.table.planting import PlannedRow
+from treeclaim.forest.table.memberships import Memberships, rows_by_group
 from treeclaim.model.changes import UsageChange
 from treeclaim.model.parts import AGGREGATES, LINKED_PARTS, TRAITS
 from treeclaim.model.provider import InventoryRecord, Provider, ProviderRecord
 from treeclaim.model.whole import WholeInventory
 
-NO_ROW = -1
-"""Stands for "no parent" in the column of parents."""
-
 _STAMPS = count(1)
 """Numbers that no two states of any row have in common, however often a table is begun anew."""
+
+_COPIED = ("id", "uuid", "generation", "modified_at", "stamp", "handle")
+"""What a copy of a row has of the row that it was made of."""
+
+_COLUMNS = (*_COPIED, "parent", "root", "end", "alive")
+
+
+@dataclass(frozen=True, slots=True)
+class Places:
+    """Where providers are in a table, by row; int64 all.
+
+    Attributes:
+        parent, root, end: As the columns of a `ProviderTable`.
+    """
+
+    parent: Rows
+    root: Rows
+    end: Rows
 
 
 class ProviderTable:
@@ -38,11 +60,11 @@ class ProviderTable:
         root, parent, end: Columns of rows: the tree's root, the direct parent (or NO_ROW), and the
             first row behind the provider's subtree.
         alive: Column of truth values; False for rows that were replaced or deleted.
-        stamp: Column of numbers, another one after each change of a row.
+        stamp: Column of numbers, another one after each change of what a row tells.
+        handle: Column of what stands for the provider, whatever row it is in; see `RowIndex`.
         classes: Inventories by id of the resource class.
-        links: What each row has of every other part, by the part's name.
-        trait_links: Ids of traits.
-        aggregate_links: Uuids of aggregates.
+        holdings: Names, and what providers have of classes and every other part, by handle.
+        links: Which rows have what of every other part, by the part's name.
     """
 
     def __init__(self) -> None:
@@ -55,15 +77,24 @@ class ProviderTable:
         self.end = Column(np.int64)
         self.alive = Column(np.bool_)
         self.stamp = Column(np.int64)
+        self.handle = Column(np.int32)
         self.classes: dict[int, ClassInventories] = {}
-        self._names: list[str] = []
-        self._class_ids: list[tuple[int, ...]] = []
-        self._shared: dict[tuple[int, ...], tuple[int, ...]] = {}
+        self.holdings = Holdings()
         self.links: dict[str, Memberships[Any]] = {
             part.name: Memberships() for part in LINKED_PARTS
         }
-        self.trait_links: Memberships[int] = self.links[TRAITS.name]
-        self.aggregate_links: Memberships[str] = self.links[AGGREGATES.name]
+        self._other: ProviderTable | None = None
+        """The table whose place this one will take."""
+
+    @property
+    def trait_links(self) -> Memberships[int]:
+        """Return which rows have which traits, by their ids."""
+        return self.links[TRAITS.name]
+
+    @property
+    def aggregate_links(self) -> Memberships[str]:
+        """Return which rows are in which aggregates, by their uuids."""
+        return self.links[AGGREGATES.name]
 
     @property
     def row_count(self) -> int:
@@ -72,13 +103,72 @@ class ProviderTable:
 
     # -- writing ---------------------------------------------------------------------------
 
-    def append(self, planned: Sequence[PlannedRow]) -> None:
-        """Add rows at the end."""
-        first = self.row_count
-        self._append_columns(planned)
-        self._append_inventories(first, planned)
+    def put(self, records: Sequence[ProviderRecord], handles: Sequence[int]) -> None:
+        """Take what records tell as the first rows; who is above whom is not told."""
+        self.id.extend([record.id for record in records])
+        self.uuid.extend([record.uuid.encode() for record in records])
+        self.generation.extend([record.generation for record in records])
+        self.modified_at.extend([record.modified_at for record in records])
+        self.stamp.extend(np.full(len(records), next(_STAMPS)))
+        self.handle.extend(handles)
+        held: dict[int, list[tuple[int, InventoryRecord]]] = defaultdict(list)
+        for row, record in enumerate(records):
+            for inventory in record.inventories:
+                held[inventory.class_id].append((row, inventory))
+        for class_id, pairs in held.items():
+            self.classes[class_id] = ClassInventories()
+            self.classes[class_id].extend(*zip(*pairs, strict=True))
+
+    def gather(
+        self, sources: Sequence[tuple["ProviderTable", Rows]], at: Integers, places: Places
+    ) -> range:
+        """Add copies of rows at the end.
+
+        Args:
+            sources: Tables, perhaps this one, and rows of theirs.
+            at: Of which of these rows, counted through all sources, each new one is a copy.
+            places: Of the new rows.
+
+        Returns:
+            The new rows.
+        """
+        new = range(self.row_count, self.row_count + len(at))
+        for name in _COPIED:
+            values = [getattr(table, name).values[rows] for table, rows in sources]
+            getattr(self, name).extend(np.concatenate(values)[at])
+        self.parent.extend(places.parent)
+        self.root.extend(places.root)
+        self.end.extend(places.end)
+        self.alive.extend(np.ones(len(at), dtype=np.bool_))
+        handles = self.handle.values[new.start :].tolist()
+        self._gather_inventories(sources, at, new, handles)
         for name, links in self.links.items():
-            links.append(planned_row.record.links[name] for planned_row in planned)
+            held = self.holdings.links[name]
+            links.append(new.start, [held[handle] for handle in handles])
+        return new
+
+    def _gather_inventories(
+        self,
+        sources: Sequence[tuple["ProviderTable", Rows]],
+        at: Integers,
+        new: range,
+        handles: Sequence[int],
+    ) -> None:
+        class_ids = [self.holdings.class_ids[handle] for handle in handles]
+        for class_id, rows in rows_by_group(new.start, class_ids).items():
+            wanted = at[rows - new.start]
+            found = []
+            first = 0
+            for table, own in sources:
+                which = np.flatnonzero((wanted >= first) & (wanted < first + len(own)))
+                if len(which):
+                    found.append((which, table.classes[class_id], own[wanted[which] - first]))
+                first += len(own)
+            if class_id not in self.classes:
+                self.classes[class_id] = ClassInventories()
+                if self._other is not None:
+                    self.classes[class_id].make_room(2 * len(self._other.classes[class_id]))
+            self.classes[class_id].gather(rows, found)
 
     def begin_with(self, whole: WholeInventory) -> Layout:
         """Take everything that there is, in place of what was known; return which row is whose."""
@@ -93,10 +183,11 @@ class ProviderTable:
         self.end.extend(layout.end)
         self.alive.extend(np.ones(count, dtype=np.bool_))
         self.stamp.extend(np.full(count, next(_STAMPS)))
-        self._names = [whole.name[at] for at in provider.tolist()]
+        self.handle.extend(np.arange(count))
+        self.holdings.names = [whole.name[at] for at in provider.tolist()]
         self._begin_with_inventories(whole, layout)
         for name, links in self.links.items():
-            links.begin_with(whole.links[name], layout)
+            self.holdings.links[name] = links.begin_with(whole.links[name], layout)
         return layout
 
     def _begin_with_inventories(self, whole: WholeInventory, layout: Layout) -> None:
@@ -108,14 +199,16 @@ class ProviderTable:
         for class_id, which in zip(class_ids.tolist(), np.split(order, starts[1:]), strict=False):
             self.classes[class_id] = ClassInventories()
             self.classes[class_id].begin_with(rows[which], columns, which)
-        self._class_ids = grouped(rows[order], columns.class_id[order], len(layout.provider))
+        self.holdings.class_ids = grouped(
+            rows[order], columns.class_id[order], len(layout.provider)
+        )
 
     def write(self, row: int, record: ProviderRecord) -> None:
         """Write the columns that change in place: names, generations, amounts and usage."""
         self.generation.values[row] = record.generation
         self.modified_at.values[row] = record.modified_at
         self.stamp.values[row] = next(_STAMPS)
-        self._names[row] = record.name
+        self.holdings.names[self.handle.values[row]] = record.name
         for (class_id, index), inventory in zip(
             self.inventory_indices(row), record.inventories, strict=True
         ):
@@ -127,47 +220,64 @@ class ProviderTable:
             self.generation.values[row] = change.generation
             self.modified_at.values[row] = change.modified_at
         self.stamp.values[row] = next(_STAMPS)
-        for class_id in change.used.keys() & set(self._class_ids[row]):
+        for class_id in change.used.keys() & set(self._class_ids_of(row)):
             columns = self.classes[class_id]
             columns.use(columns.index_of(row), change.used[class_id])
 
-    def bury(self, row: int) -> None:
-        """Mark a row as dead."""
-        self.alive.values[row] = False
-        for class_id, index in self.inventory_indices(row):
-            self.classes[class_id].bury(index)
+    def classes_of(self, rows: Rows) -> set[int]:
+        """Return the ids of the classes that some rows have inventories of."""
+        handles = self.handle.values[rows].tolist()
+        return set().union(*{self.holdings.class_ids[handle] for handle in handles})
 
-    def _append_columns(self, planned: Sequence[PlannedRow]) -> None:
-        records = [planned_row.record for planned_row in planned]
-        self.id.extend([record.id for record in records])
-        self.uuid.extend([record.uuid.encode() for record in records])
-        self.generation.extend([record.generation for record in records])
-        self.modified_at.extend([record.modified_at for record in records])
-        self.parent.extend([planned_row.parent for planned_row in planned])
-        self.root.extend([planned_row.root for planned_row in planned])
-        self.end.extend([planned_row.end for planned_row in planned])
-        self.alive.extend([True] * len(planned))
-        self.stamp.extend([next(_STAMPS)] * len(planned))
-        self._names.extend(record.name for record in records)
+    def bury(self, first: int, end: int, class_ids: Iterable[int]) -> None:
+        """Mark a range of rows as dead, and their inventories, which are of these classes."""
+        self.alive.values[first:end] = False
+        for class_id in class_ids:
+            if class_id in self.classes:
+                self.classes[class_id].bury(first, end)
 
-    def _append_inventories(self, first: int, planned: Sequence[PlannedRow]) -> None:
-        rows: dict[int, list[int]] = defaultdict(list)
-        records: dict[int, list[InventoryRecord]] = defaultdict(list)
-        for row, planned_row in enumerate(planned, first):
-            class_ids = tuple(inventory.class_id for inventory in planned_row.record.inventories)
-            self._class_ids.append(self._shared.setdefault(class_ids, class_ids))
-            for inventory in planned_row.record.inventories:
-                rows[inventory.class_id].append(row)
-                records[inventory.class_id].append(inventory)
-        for class_id, class_rows in rows.items():
-            if class_id not in self.classes:
-                self.classes[class_id] = ClassInventories()
-            self.classes[class_id].extend(class_rows, records[class_id])
+    def touch(self, rows: Rows) -> None:
+        """Note that some rows tell something else now."""
+        self.stamp.values[rows] = next(_STAMPS)
+
+    def begin_beside(self, other: "ProviderTable", count: int) -> None:
+        """Begin to take the place of another table, of which so many rows are alive.
+
+        There is room for as many again. What is by handle is the same for both.
+        """
+        self._other = other
+        self.holdings = other.holdings
+        for name in _COLUMNS:
+            getattr(self, name).make_room(2 * count)
+        for name, links in self.links.items():
+            links.other = other.links[name]
+
+    def become(self, other: "ProviderTable") -> list[Any]:
+        """Have the rows of another table from now on, which is not to be used any more.
+
+        Returns:
+            The former columns, inventories and lists of rows. To drop them all at once takes long.
+        """
+        former: list[Any] = [getattr(self, name) for name in _COLUMNS]
+        former += [*self.classes.values(), *self.links.values()]
+        vars(self).update(vars(other))
+        self._other = None
+        for links in self.links.values():
+            links.other = None
+        return former
+
+    def _class_ids_of(self, row: int) -> tuple[int, ...]:
+        return self.holdings.class_ids[int(self.handle.values[row])]
+
+    def linked(self, part: str, row: int) -> tuple[Any, ...]:
+        """Return what a row has of a part, by the part's name, ascending."""
+        return self.holdings.links[part][int(self.handle.values[row])]
 
     def inventory_indices(self, row: int) -> list[tuple[int, int]]:
         """Return where a row's inventories are: class id and index, in order of class id."""
         return [
-            (class_id, self.classes[class_id].index_of(row)) for class_id in self._class_ids[row]
+            (class_id, self.classes[class_id].index_of(row))
+            for class_id in self._class_ids_of(row)
         ]
 
     # -- reading ---------------------------------------------------------------------------
@@ -181,8 +291,8 @@ class ProviderTable:
             self.uuid_of(row) == record.uuid
             and parent_id == record.parent_id
             and int(self.id.values[self.root.values[row]]) == record.root_id
-            and all(links.of(row) == record.links[name] for name, links in self.links.items())
-            and self._class_ids[row]
+            and all(self.linked(name, row) == record.links[name] for name in self.links)
+            and self._class_ids_of(row)
             == tuple(inventory.class_id for inventory in record.inventories)
         )
 
@@ -194,11 +304,11 @@ class ProviderTable:
 
     def rows_with_trait(self, trait_id: int) -> Rows:
         """Return the rows of providers that have a trait, ascending."""
-        return self.trait_links.rows(trait_id, self.alive.values)
+        return self.links[TRAITS.name].rows(trait_id, self.alive.values)
 
     def rows_in_aggregate(self, aggregate: str) -> Rows:
         """Return the rows of providers in an aggregate (uuid, literally), ascending."""
-        return self.aggregate_links.rows(aggregate, self.alive.values)
+        return self.links[AGGREGATES.name].rows(aggregate, self.alive.values)
 
     def uuid_of(self, row: int) -> str:
         """Return the uuid of a row."""
@@ -209,7 +319,7 @@ class ProviderTable:
         parent = int(self.parent.values[row])
         return Provider(
             uuid=self.uuid_of(row),
-            name=self._names[row],
+            name=self.holdings.names[self.handle.values[row]],
             generation=int(self.generation.values[row]),
             parent_uuid=None if parent == NO_ROW else self.uuid_of(parent),
             root_uuid=self.uuid_of(int(self.root.values[row])),
@@ -218,11 +328,15 @@ class ProviderTable:
 
     def names(self, rows: Sequence[int]) -> list[str]:
         """Return the names of some rows."""
-        return [self._names[row] for row in rows]
+        return [self.holdings.names[handle] for handle in self.handle.values[rows].tolist()]
+
+    def trait_ids(self, row: int) -> tuple[int, ...]:
+        """Return the ids of a row's traits, ascending."""
+        return self.linked(TRAITS.name, row)
 
     def aggregates(self, row: int) -> list[str]:
         """Return the aggregates of a row."""
-        return list(self.aggregate_links.of(row))
+        return list(self.linked(AGGREGATES.name, row))
 
     def record(self, row: int) -> ProviderRecord:
         """Return a row as a record."""
@@ -230,7 +344,7 @@ class ProviderTable:
         return ProviderRecord(
             id=int(self.id.values[row]),
             uuid=self.uuid_of(row),
-            name=self._names[row],
+            name=self.holdings.names[self.handle.values[row]],
             generation=int(self.generation.values[row]),
             parent_id=None if parent == NO_ROW else int(self.id.values[parent]),
             root_id=int(self.id.values[self.root.values[row]]),
@@ -239,5 +353,5 @@ class ProviderTable:
                 self.classes[class_id].record(index, class_id)
                 for class_id, index in self.inventory_indices(row)
             ),
-            links={name: links.of(row) for name, links in self.links.items()},
+            links={name: self.linked(name, row) for name in self.links},
         )

@@ -7,14 +7,20 @@ show whole trees, and one long string is joined much faster than many short ones
 all the trees of the last answer, as two questions in a row often match the same trees.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import cast
+
+import numpy as np
+import numpy.typing as npt
 
 from treeclaim.forest.table.columns import Column, Rows, Trees
 from treeclaim.forest.table.order import TreeOrder
 
+Handles = npt.NDArray[np.int32]
+"""What stands for providers, whatever row they are in; see `RowIndex`."""
+
 _MOST_TREE_BYTES = 32_000_000
-"""Of texts of trees of several providers; what is in them is there twice."""
+"""Of texts of trees; what is in those of several providers is there twice."""
 
 _LEAST_ROW_BYTES = 32_000_000
 _MOST_BYTES_FOR_A_ROW = 1_000
@@ -24,61 +30,100 @@ _LONGEST_KEPT = 16_000_000
 """Bytes of the text of an answer that is kept for the next one."""
 
 
-class SummaryTexts:
-    """Texts of providers by row, and of trees by the row of the root.
+class _Texts:
+    """Texts by handle, bounded in bytes.
 
-    A tree whose shape changes is in other rows then, so a change costs the text of that tree alone; those
-    of its providers may be put where these are now.
+    Attributes:
+        column: The texts, None for those that are not known.
+        nbytes: What the texts that are counted here take.
     """
 
-    def __init__(self, write: Callable[[int], bytes]) -> None:
-        """Take the function that writes the text of a row."""
+    def __init__(self) -> None:
+        self.column = Column(object)
+        self.nbytes = 0
+        self._hand = 0
+
+    def next_to_drop(self) -> int:
+        """Return a handle: each once, round and round."""
+        self._hand = (self._hand + 1) % len(self.column)
+        return self._hand
+
+
+class SummaryTexts:
+    """Texts of providers, and of trees by the root, all by handles, which outlast a change of rows.
+
+    A change costs the text of its tree, and those of the providers that it concerns. The text of a tree
+    of one provider is the provider's, and counted there. Where there are too many bytes, others are
+    dropped in turn, as many as it takes.
+    """
+
+    def __init__(self, write: Callable[[int], bytes], handles: Callable[[], Handles]) -> None:
+        """Begin with no texts.
+
+        Args:
+            write: Writes the text of a row.
+            handles: Returns the handles by row as they are now.
+        """
         self._write = write
-        self._rows = Column(object)
-        self._row_bytes = 0
-        self._trees = Column(object)
-        self._tree_bytes = 0
+        self._handles = handles
+        self._rows = _Texts()
+        self._trees = _Texts()
         self._last: tuple[bytes, bytes] | None = None
 
-    def forget(self, row: int, root: int) -> None:
-        """Drop what the text of a row is in, given the row of its root."""
-        self._row_bytes -= len(self._rows.values[row] or b"")
-        self._rows.values[row] = None
-        self._trees.values[root] = None
+    @property
+    def nbytes(self) -> int:
+        """Return the bytes of the texts of providers and trees."""
+        return self._rows.nbytes + self._trees.nbytes
+
+    def __len__(self) -> int:
+        """Return for how many handles there is a place."""
+        return len(self._rows.column)
+
+    def forget(self, handles: Iterable[int], roots: Iterable[int]) -> None:
+        """Drop the texts of some providers, and of the trees of some roots, given the handles of both."""
+        for handle in handles:
+            self._forget_row(handle)
+        for root in roots:
+            self._forget_tree(root)
         self._last = None
 
     def forget_all(self) -> None:
         """Drop all texts."""
-        self._rows.values[:] = None
-        self._trees.values[:] = None
-        self._row_bytes = self._tree_bytes = 0
-        self._last = None
+        count = len(self)
+        self._rows, self._trees, self._last = _Texts(), _Texts(), None
+        self.extend(count)
 
-    def known(self, row: int) -> bytes | None:
-        """Return the text of a row, if it is known."""
-        text: bytes | None = self._rows.values[row]
-        return text
+    def _forget_row(self, handle: int) -> None:
+        text: bytes | None = self._rows.column.values[handle]
+        if text is None:
+            return
+        if self._trees.column.values[handle] is text:
+            self._trees.column.values[handle] = None
+        self._rows.column.values[handle] = None
+        self._rows.nbytes -= len(text)
 
-    def put(self, row: int, text: bytes) -> None:
-        """Keep the text of a new row, which its provider had in another row."""
-        self._row_bytes += len(text)
-        self._rows.values[row] = text
+    def _forget_tree(self, root: int) -> None:
+        text: bytes | None = self._trees.column.values[root]
+        if text is not None and text is not self._rows.column.values[root]:
+            self._trees.nbytes -= len(text)
+        self._trees.column.values[root] = None
 
     def extend(self, count: int) -> None:
-        """Add rows at the end."""
-        self._rows.extend([None] * count)
-        self._trees.extend([None] * count)
+        """Have a place for so many handles more."""
+        for texts in (self._rows, self._trees):
+            texts.column.extend(np.full(count, None))
 
     def joined(self, trees: Trees, order: TreeOrder, check: Callable[[], None]) -> bytes:
         """Return the text of some trees, given their numbers, ascending.
 
         `check` is called before each text that has to be written, and may raise.
         """
-        roots = order.row[order.roots[trees]]
+        rows = order.row[order.roots[trees]]
+        roots = self._handles()[rows]
         key = roots.tobytes()
         if self._last is not None and self._last[0] == key:
             return self._last[1]
-        text = b",".join(self._texts(trees, roots, order, check))
+        text = b",".join(self._texts(trees, rows, order, check))
         if len(text) <= _LONGEST_KEPT:
             self._last = key, text
         return text
@@ -88,38 +133,40 @@ class SummaryTexts:
         return self._texts(trees, order.row[order.roots[trees]], order, check)
 
     def _texts(
-        self, trees: Trees, roots: Rows, order: TreeOrder, check: Callable[[], None]
+        self, trees: Trees, rows: Rows, order: TreeOrder, check: Callable[[], None]
     ) -> list[bytes]:
-        found: list[bytes | None] = self._trees.values[roots].tolist()
+        found: list[bytes | None] = self._trees.column.values[self._handles()[rows]].tolist()
         at = -1
         # Most often all but a few are known, and to find these takes no loop over all.
         for _ in range(found.count(None)):
             check()
             at = found.index(None, at + 1)
             root = int(order.roots[trees[at]])
-            found[at] = self._tree(int(roots[at]), int(order.end[root]) - root)
+            found[at] = self._tree(int(rows[at]), int(order.end[root]) - root)
         return cast(list[bytes], found)
 
     def _tree(self, root: int, size: int) -> bytes:
-        texts = [self._row(row) for row in range(root, root + size)]
+        handles = self._handles()[root : root + size].tolist()
+        known: list[bytes | None] = self._rows.column.values[handles].tolist()
+        texts = [
+            self._row(row, handle) if text is None else text
+            for row, (handle, text) in enumerate(zip(handles, known, strict=True), root)
+        ]
         if size == 1:
-            self._trees.values[root] = texts[0]
+            self._trees.column.values[handles[0]] = self._rows.column.values[handles[0]]
             return texts[0]
         text = b",".join(texts)
-        self._tree_bytes += len(text)
-        if self._tree_bytes > _MOST_TREE_BYTES:
-            self._trees.values[:] = None
-            self._tree_bytes = len(text)
-        self._trees.values[root] = text
+        self._trees.nbytes += len(text)
+        while self._trees.nbytes > _MOST_TREE_BYTES:
+            self._forget_tree(self._trees.next_to_drop())
+        self._trees.column.values[handles[0]] = text
         return text
 
-    def _row(self, row: int) -> bytes:
-        text: bytes | None = self._rows.values[row]
-        if text is None:
-            text = self._write(row)
-            self._row_bytes += len(text)
-            if self._row_bytes > max(_LEAST_ROW_BYTES, _MOST_BYTES_FOR_A_ROW * len(self._rows)):
-                self.forget_all()
-                self._row_bytes = len(text)
-            self._rows.values[row] = text
+    def _row(self, row: int, handle: int) -> bytes:
+        text = self._write(row)
+        self._rows.nbytes += len(text)
+        most = max(_LEAST_ROW_BYTES, _MOST_BYTES_FOR_A_ROW * len(self._rows.column))
+        while self._rows.nbytes > most:
+            self._forget_row(self._rows.next_to_drop())
+        self._rows.column.values[handle] = text
         return text

@@ -1,0 +1,49 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Names of providers, and what each has of classes, traits and so on, as Python's objects.
+
+They are by **handle**, a number that stands for a provider as long as that is there. So whoever copies
+rows copies none of them, and nobody has to drop a million of them at once.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+from treeclaim.model.parts import LINKED_PARTS
+from treeclaim.model.provider import ProviderRecord
+
+_MOST_SHARED = 4096
+"""Different tuples of which equal ones are found; most clouds have some dozen."""
+
+
+class Holdings:
+    """What providers have, by handle; of handles that nobody has, it says nothing true.
+
+    Attributes:
+        names: Names of providers.
+        class_ids: Ids of the classes of their inventories, ascending.
+        links: What they have of every other part, ascending, by the part's name.
+    """
+
+    def __init__(self) -> None:
+        self.names: list[str] = []
+        self.class_ids: list[tuple[int, ...]] = []
+        self.links: dict[str, list[tuple[Any, ...]]] = {part.name: [] for part in LINKED_PARTS}
+        self._shared: dict[tuple[Any, ...], Any] = {}
+
+    def tell(self, records: Sequence[ProviderRecord], handles: Sequence[int]) -> None:
+        """Take what records tell of the providers that have some handles."""
+        missing = max(handles, default=-1) + 1 - len(self.names)
+        if missing > 0:
+            self.names.extend([""] * missing)
+            for column in (self.class_ids, *self.links.values()):
+                column.extend([()] * missing)
+        if len(self._shared) > _MOST_SHARED:
+            self._shared.clear()
+        # Many providers have the same traits and aggregates: one tuple serves them all.
+        shared = self._shared.setdefault
+        for record, handle in zip(records, handles, strict=True):
+            class_ids = tuple([inventory.class_id for inventory in record.inventories])
+            self.names[handle] = record.name
+            self.class_ids[handle] = shared(class_ids, class_ids)
+            for name, links in self.links.items():
+                links[handle] = shared(record.links[name], record.links[name])

@@ -1,0 +1,309 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The table is made small step by step, and nobody sees anything of it but that nobody waits."""
+
+import os
+import sys
+from contextlib import contextmanager
+from dataclasses import replace
+
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.forest.building import (
+    BEGINNING,
+    CATALOGUE,
+    body_of,
+    complete,
+    forest_of,
+    record,
+    wide_trees,
+)
+from tests.forest.domains.test_splices import IDS, REQUESTS, Cloud, order_is_right
+from tests.properties.forest_adapter import LOWERED, lowered
+from treeclaim.forest.domains import relation
+from treeclaim.forest.listing.texts import INCLUDABLE, ListingTexts
+from treeclaim.forest.table.columns import Column
+from treeclaim.forest.table.compaction import Compaction
+from treeclaim.forest.table.forest import Forest
+from treeclaim.forest.table.texts import summary_texts
+from treeclaim.forest.table.texts.summary_texts import SummaryTexts
+from treeclaim.model.catalogue import Catalogue, CatalogueEntry
+from treeclaim.model.changes import Changes, UsageChange
+from treeclaim.model.request import CandidateRequest, RequestGroup
+
+COLUMNS = ("id", "uuid", "generation", "modified_at", "stamp", "handle", "parent", "root", "end")
+
+DEVICES = CandidateRequest((RequestGroup("_A", {"CUSTOM_DEVICE": 1}),))
+
+
+class Compacted(Cloud):
+    """A Forest whose table is made small meanwhile, with all kinds of changes."""
+
+    def __init__(self):
+        super().__init__()
+        self.names = set()
+
+    def count(self, number, other):
+        """Claims change what is used of a provider."""
+        one = self.records.get(number)
+        if one is not None:
+            used = {it.class_id: other for it in one.inventories}
+            change = UsageChange(used, 1, one.generation + 1, 1.0)
+            self.records[number] = replace(
+                one,
+                generation=one.generation + 1,
+                modified_at=1.0,
+                inventories=tuple(replace(it, used=it.used + other) for it in one.inventories),
+            )
+            self.forest.apply(
+                Changes(BEGINNING, False, [], [], None, {number: change}),
+            )
+
+    def rename(self, number, other):
+        """Two providers swap their names."""
+        one, two = self.records.get(number), self.records.get(other)
+        if one is not None and two is not None and one is not two:
+            self.tell(replace(one, name=two.name), replace(two, name=one.name))
+
+    def replace_by_another(self, number, _other):
+        """A deleted provider's id is given to a new one."""
+        one = self.records.get(number)
+        if one is not None and all(it.parent_id != number for it in self.records.values()):
+            uuid = f"{number:08x}-0000-4000-8000-{len(self.names):012x}"
+            self.names.add(uuid)
+            self.tell(replace(one, uuid=uuid, name=uuid))
+
+    def tidy(self, _number, other):
+        """Some steps are done though nothing changes."""
+        for _ in range(other):
+            self.forest.tidy()
+
+    def all_is_as_if_fresh(self, kept):
+        """Compare all that can be seen with a Forest that knows no history."""
+        fresh = forest_of(self.records.values())
+        order_is_right(self.forest)
+        assert self.forest.records() == fresh.records()
+        for request in REQUESTS[::3]:
+            assert body_of(self.forest, request) == body_of(fresh, request)
+        for one in self.records.values():
+            row = self.forest.row_of(one.uuid)
+            assert row == self.forest.row_of_name(one.name)
+            assert self.forest.id.values[row] == one.id
+            anew = ListingTexts().joined(fresh, np.array([fresh.row_of(one.uuid)]), INCLUDABLE)
+            assert kept.joined(self.forest, np.array([row]), INCLUDABLE) == anew
+
+
+ACTIONS = (
+    *("create", "create", "delete", "change", "change", "use", "move", "share", "unparent"),
+    *("count", "rename", "replace_by_another", "tidy", "tidy"),
+)
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.lists(st.tuples(st.sampled_from(ACTIONS), IDS, IDS), min_size=10, max_size=40))
+def test_no_step_at_any_point_of_a_history_changes_an_answer(story):
+    with lowered(LOWERED):
+        cloud, kept = Compacted(), ListingTexts()
+        for name, number, other in story:
+            getattr(cloud, name)(number, other)
+            cloud.all_is_as_if_fresh(kept)
+
+
+def tell(forest, *records, removed=(), catalogue=None):
+    forest.apply(Changes(BEGINNING, False, list(records), list(removed), catalogue))
+
+
+def with_trait(forest, name, trait_id):
+    known = forest.record(forest.row_of_name(name))
+    return replace(known, links={**known.links, "traits": (trait_id,)})
+
+
+def test_each_step_copies_so_many_rows_and_a_former_table_is_dropped_in_steps(monkeypatch):
+    copied = []
+
+    def step(compaction, most):
+        undone = compaction._undone
+        copied.append(inner(compaction, most) - undone)
+        return copied[-1]
+
+    inner = Compaction.step
+    monkeypatch.setattr(Compaction, "step", step)
+    with lowered({"FEWEST_DEAD_ROWS": 30, "ROWS_COPIED_TOGETHER": 16}):
+        forest = forest_of(wide_trees(100, 2))
+        copied.clear()
+        most = 0
+        for number in range(1, 301):
+            tell(forest, with_trait(forest, f"provider {number}", 3 + number % 2))
+            most = max(most, forest.row_count)
+        while not forest.is_tidy:
+            forest.tidy()
+    assert max(copied) == 16
+    assert len(copied) > 3 * 300 / 16
+    assert most < 3 * 300
+    assert forest.records() == forest_of(forest.records()).records()
+
+
+def test_tidying_ends_though_a_large_tree_is_written_again_and_again():
+    with lowered({"FEWEST_DEAD_ROWS": 30, "ROWS_COPIED_TOGETHER": 4}):
+        forest = forest_of([*wide_trees(20, 2), *large_tree(1000, 100)])
+        sizes = []
+        for number in range(400):
+            tell(forest, with_trait(forest, "provider 1050", 3 + number % 2))
+            sizes.append(forest.row_count)
+        assert max(sizes[200:]) <= max(sizes[:200]) < 50 * 161
+
+
+def large_tree(root, children):
+    return [
+        record(root, inventories={"VCPU": 8}),
+        *(
+            record(number, root, root, {"CUSTOM_DEVICE": 1})
+            for number in range(root + 1, root + 1 + children)
+        ),
+    ]
+
+
+@contextmanager
+def calls_counted():
+    """Count the calls of functions, of Python and of C."""
+    count = [0]
+
+    def note(_frame, event, _argument):
+        count[0] += event in ("call", "c_call")
+
+    sys.setprofile(note)
+    try:
+        yield count
+    finally:
+        sys.setprofile(None)
+
+
+def test_a_change_of_one_provider_does_not_go_through_its_tree():
+    forest = forest_of([*large_tree(1, 4000), *wide_trees_from(10_000, 3000)])
+    body_of(forest, replace(DEVICES, limit=1))
+    new = record(9000, 1, 1, {"CUSTOM_DEVICE": 1})
+    for change in (with_trait(forest, "provider 17", 3), with_trait(forest, "provider 1", 3), new):
+        with calls_counted() as count:
+            tell(forest, change)
+        assert count[0] < 2000
+
+
+def wide_trees_from(first, trees):
+    return [record(number, inventories={"VCPU": 8}) for number in range(first, first + trees)]
+
+
+def test_a_change_writes_no_text_again_of_another_tree(monkeypatch):
+    written = []
+
+    def noted(texts, root, size):
+        written.append(root)
+        return inner(texts, root, size)
+
+    inner = SummaryTexts._tree
+    monkeypatch.setattr(SummaryTexts, "_tree", noted)
+    forest = forest_of(wide_trees(20, 2))
+    first = body_of(forest, DEVICES)
+    monkeypatch.setattr(summary_texts, "_MOST_TREE_BYTES", 2 * len(first))
+    written.clear()
+    for number in range(100):
+        tell(forest, with_trait(forest, "provider 1", 3 + number % 2))
+        body_of(forest, DEVICES)
+    assert len(written) == 100
+
+
+def test_texts_of_trees_stay_within_their_bytes(monkeypatch):
+    monkeypatch.setattr(summary_texts, "_MOST_TREE_BYTES", 4000)
+    monkeypatch.setattr(summary_texts, "_LEAST_ROW_BYTES", 3000)
+    monkeypatch.setattr(summary_texts, "_MOST_BYTES_FOR_A_ROW", 0)
+    records = [*wide_trees(20, 2), *wide_trees_from(1000, 20)]
+    forest = forest_of(records)
+    anything = CandidateRequest((RequestGroup("_A", {"VCPU": 1}),))
+    for number in range(30):
+        assert body_of(forest, DEVICES) == body_of(forest_of(records), DEVICES)
+        assert body_of(forest, anything) == body_of(forest_of(records), anything)
+        texts = forest.summaries
+        rows = [text for text in texts._rows.column.values if text is not None]
+        trees = [text for text in texts._trees.column.values if text is not None]
+        own = [text for text in trees if not any(text is row for row in rows)]
+        assert texts._rows.nbytes == sum(map(len, rows)) <= 3000
+        assert texts._trees.nbytes == sum(map(len, own)) <= 4000
+        records[number] = replace(records[number], generation=number + 1)
+        tell(forest, records[number])
+
+
+def test_a_new_trait_empties_nothing_and_another_name_does(monkeypatch):
+    forest, kept = forest_of(wide_trees(5, 2)), ListingTexts()
+    tell(forest, with_trait(forest, "provider 1", 3))
+    before = body_of(forest, DEVICES)
+    rows = forest.living_rows
+    kept.joined(forest, rows, INCLUDABLE)
+    traits = list(CATALOGUE.trait_by_id.values())
+    classes = CATALOGUE.class_by_id.values()
+    more = Catalogue.of([*traits, CatalogueEntry(90, "CUSTOM_NEW", 0.0)], classes)
+    with monkeypatch.context() as patch:
+        patch.setattr(relation, "_pairs", None)
+        tell(forest, catalogue=more)
+        assert body_of(forest, DEVICES) == before
+        assert not len(kept.stale(forest, rows))
+    traits[2] = replace(traits[2], name="CUSTOM_RENAMED")
+    tell(forest, catalogue=Catalogue.of(traits, classes))
+    assert b"CUSTOM_RENAMED" in body_of(forest, DEVICES)
+    assert b"CUSTOM_RENAMED" in kept.joined(forest, rows, INCLUDABLE)
+
+
+def test_an_id_that_is_given_to_another_trait_has_its_name():
+    forest, kept = forest_of(wide_trees(2, 1)), ListingTexts()
+    tell(forest, with_trait(forest, "provider 1", 3))
+    kept.joined(forest, forest.living_rows, INCLUDABLE)
+    tell(forest, with_trait(forest, "provider 1", 4))
+    traits = [*CATALOGUE.trait_by_id.values()]
+    traits[2] = replace(traits[2], name="CUSTOM_OTHER")
+    tell(forest, catalogue=Catalogue.of(traits, CATALOGUE.class_by_id.values()))
+    tell(forest, with_trait(forest, "provider 1", 3))
+    assert b"CUSTOM_OTHER" in kept.joined(forest, forest.living_rows, INCLUDABLE)
+
+
+def test_providers_that_come_and_go_leave_nothing():
+    forest = forest_of(wide_trees_from(1, 10))
+    for number in range(100, 400):
+        tell(forest, record(number, inventories={"VCPU": 8}), removed=[number - 1])
+    assert forest.handle_count <= 12
+    assert len(forest.holdings.names) <= 12
+    assert max(len(index._changed) for index in registered(forest)) <= 12
+
+
+def registered(forest):
+    register = forest._register
+    return register.by_id, register.by_uuid, register.by_name
+
+
+def test_rows_are_copied_in_steps_before_their_columns_are_full(monkeypatch):
+    copied = []
+
+    def make_room(column, count, at_once=0):
+        is_of_table = any(column is getattr(forest, name) for name in COLUMNS)
+        if is_of_table and count > column.room:
+            copied.append(len(column))
+        inner(column, count, at_once)
+
+    inner = Column.make_room
+    with lowered({"FEWEST_FULL_ROWS": 64}):
+        forest = Forest()
+        forest.apply(complete(wide_trees_from(1, 200)))
+        monkeypatch.setattr(Column, "make_room", make_room)
+        for number in range(1000, 1600):
+            tell(forest, record(number, inventories={"VCPU": 8}))
+    assert len(forest) == 800
+    assert copied == []
+
+
+def test_a_forked_process_has_columns_of_its_own():
+    column = Column(np.int64)
+    column.extend(np.zeros(10**6, dtype=np.int64))
+    child = os.fork()
+    if not child:
+        column.values[0] = 1
+        os._exit(0)
+    assert os.waitpid(child, 0)[1] == 0
+    assert column.values[0] == 0
