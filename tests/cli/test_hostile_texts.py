@@ -10,7 +10,6 @@ import pytest
 import yaml
 
 from tests.cli import processes
-from tests.cli.cloud.holding import holds_are_listed
 from tests.cli.hostile import (
     AGGREGATE,
     CLASS,
@@ -128,7 +127,6 @@ def there(tmp_path_factory):
     folder = tmp_path_factory.mktemp("hostile")
     write_files(folder)
     with (
-        holds_are_listed(),
         hostile_service(folder) as (environment, plain),
         compute_with(flavors=(FLAVOR, BROKEN)) as (_, url),
     ):

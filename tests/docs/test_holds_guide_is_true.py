@@ -6,7 +6,6 @@ import re
 import shlex
 import uuid
 
-from tests.cli.cloud.holding import holds_are_listed
 from tests.cli.services import client_in, served, succeed
 from tests.paths import ROOT
 from treeclaim.client import ClientError, Hold, PlacingRequest
@@ -21,7 +20,7 @@ _BLOCK = re.compile(r"```(yaml|python|sh)\n(.*?)```", re.DOTALL)
 def test_what_the_page_says_is_so(tmp_path, monkeypatch):
     blocks = _BLOCK.findall((ROOT / PAGE).read_text())
     monkeypatch.chdir(tmp_path)
-    with holds_are_listed(), served(tmp_path) as environment, client_in(environment) as client:
+    with served(tmp_path) as environment, client_in(environment) as client:
         known = {
             "client": client,
             "reports": Reports(client),

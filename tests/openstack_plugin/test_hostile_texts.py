@@ -10,7 +10,6 @@ import pytest
 from tests.cli.hostile import CLASS, MARK, PAYLOAD, PROVIDER, harm_in, hostile_service
 from tests.compute import compute_with, with_cloud
 from tests.openstack_shell import Shell
-from treeclaim.model.microversions import EXTENSION_MAXIMUM, ExtensionFeature
 
 GROUP = "openstack.treeclaim.v1"
 PLACEMENT = {
@@ -21,13 +20,11 @@ PLACEMENT = {
     "place": ["resources=VCPU:1", "--dry-run"],
     "tree": [PROVIDER],
 }
-CASES = {name: ["placement", name, *given] for name, given in PLACEMENT.items()}
 HOLDS = {
     "hold create": ["treeclaim", "hold", "create", "resources=VCPU:1", "--dry-run"],
     "hold list": ["treeclaim", "hold", "list"],
 }
-if EXTENSION_MAXIMUM >= ExtensionFeature.HOLDS:
-    CASES |= HOLDS
+CASES = {name: ["placement", name, *given] for name, given in PLACEMENT.items()} | HOLDS
 """Arguments of each command."""
 
 SINGLE = ("explain",)
@@ -48,7 +45,7 @@ def openstack(tmp_path_factory):
 
 def test_each_command_is_tried():
     names = {each.name.partition("_")[2].replace("_", " ") for each in entry_points(group=GROUP)}
-    assert names == CASES.keys() | HOLDS.keys()
+    assert names == CASES.keys()
 
 
 @pytest.mark.parametrize("command", CASES)

@@ -175,9 +175,8 @@ MAXIMUM = Version(_MAJOR, max(Feature))
 EXTENSION_MINIMUM = min(ExtensionFeature)
 """The first version 1.N of the extension."""
 
-EXTENSION_MAXIMUM = ExtensionFeature.ORDER_AND_REPORTS
-"""The last version 1.N of the extension that the service lists. A later one is in the making: whoever
-asks for it by its number gets what is there of it."""
+EXTENSION_MAXIMUM = max(ExtensionFeature)
+"""The last version 1.N of the extension."""
 
 NEWEST = replace(MAXIMUM, extension=EXTENSION_MAXIMUM)
 """What a client gets that asks for the latest of both."""

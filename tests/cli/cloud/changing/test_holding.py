@@ -6,7 +6,6 @@ import re
 
 import pytest
 
-from tests.cli.cloud.holding import holds_are_listed
 from tests.cli.processes import call
 from tests.cli.services import refused, served, succeed
 from tests.paths import EXAMPLE
@@ -17,7 +16,7 @@ UNTIL = "2099-12-01T09:00:00+01:00"
 @pytest.fixture
 def environment(tmp_path):
     """The environment of commands that talk to a service with the example topology."""
-    with holds_are_listed(), served(tmp_path) as environment:
+    with served(tmp_path) as environment:
         assert call(environment, "load", str(EXAMPLE)).returncode == 0
         yield environment
 

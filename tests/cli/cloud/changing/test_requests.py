@@ -8,7 +8,6 @@ from urllib.parse import parse_qs
 import pytest
 
 from tests.api.resources.extension.clouds import uuid_of
-from tests.cli.cloud.holding import holds_are_listed
 from tests.cli.processes import call
 from tests.cli.services import client_in, served, succeed
 from tests.compute import compute_with, with_cloud
@@ -20,7 +19,7 @@ ROOM = 100_000
 @pytest.fixture(scope="module")
 def environment(tmp_path_factory):
     folder = tmp_path_factory.mktemp("service")
-    with holds_are_listed(), served(folder) as environment:
+    with served(folder) as environment:
         with client_in(environment) as client:
             client.call("POST", "/resource_providers", json={"name": "host", "uuid": HOST})
             stock = {name: {"total": ROOM} for name in ("VCPU", "MEMORY_MB", "DISK_GB")}
