@@ -154,6 +154,9 @@ def _object(schema, names, full, path, number):
     wanted = set(schema.get("required", ()))
     for form in [*schema.get("anyOf", ()), *schema.get("oneOf", ())][:1]:
         wanted |= set(form.get("required", ()))
+    if "hold" in schema.get("properties", {}):
+        # Nothing but a hold does without.
+        wanted.add("consumer_type")
     wanted |= set(full.path[len(path) : len(path) + 1])
     found = {
         name: _value(inner, names, full, (*path, name), number)

@@ -16,7 +16,7 @@ from treeclaim.api.resources.candidates import queries as reading
 from treeclaim.api.routes import OPERATIONS
 from treeclaim.model.microversions import NEWEST
 
-VERSION = "1.39, treeclaim 1.1"
+VERSION = "1.39, treeclaim 1.2"
 BODIES = [
     operation
     for operation in OPERATIONS

@@ -57,7 +57,7 @@ def samples(schema, name=""):
     """Values that suit a schema, with all that may be there; each number in one of them at least."""
     # Where the alternatives only say which members are required, all members are given.
     alternatives = [*schema.get("oneOf", ()), *schema.get("anyOf", ())]
-    if whole := [one for one in alternatives if set(one) != {"required"}]:
+    if whole := [one for one in alternatives if not set(one) <= {"required", "properties"}]:
         return [value for one in whole for value in samples(one, name)]
     if "const" in schema or "enum" in schema:
         return [schema.get("const", schema.get("enum", [None])[0])]
@@ -65,7 +65,7 @@ def samples(schema, name=""):
     makers = {
         "integer": lambda: [NUMBER],
         "number": lambda: [NUMBER],
-        "object": lambda: list(objects(schema)),
+        "object": lambda: list(objects(schema, name)),
         "array": lambda: [[one] for one in samples(schema["items"], name)],
         "string": lambda: texts(schema, name),
         "boolean": lambda: [True],
@@ -84,14 +84,19 @@ def text_of(schema):
     return next(text for text in TEXTS if re.search(schema.get("pattern", ""), text))
 
 
-def objects(schema):
+def objects(schema, name=""):
     """Objects in which each member has each of its values at least once."""
-    values = {name: samples(inner, name) for name, inner in schema.get("properties", {}).items()}
+    values = {each: samples(inner, each) for each, inner in schema.get("properties", {}).items()}
     for pattern, inner in schema.get("patternProperties", {}).items():
         values[text_of({"pattern": pattern})] = samples(inner)
     if isinstance(schema.get("additionalProperties"), dict):
-        values["VCPU"] = samples(schema["additionalProperties"], "requests")
+        is_named = "propertyNames" in schema
+        key = text_of(schema["propertyNames"]) if is_named else "VCPU"
+        inner = name if is_named else "requests"
+        values[key] = samples(schema["additionalProperties"], inner)
     # Members of which one alone is allowed are taken in turn.
+    if not values:
+        yield {}
     exclusive = [name for one in schema.get("oneOf", ()) for name in one["required"]]
     for kept in exclusive or [None]:
         chosen = {

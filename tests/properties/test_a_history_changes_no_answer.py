@@ -31,6 +31,7 @@ VERSION = "1.39, treeclaim latest"
 PROVIDERS = [str(UUID(int=10 + number)) for number in range(9)]
 AGGREGATES = [str(UUID(int=100 + number)) for number in range(3)]
 CONSUMERS = [str(UUID(int=1000 + number)) for number in range(4)]
+HOLDS = [str(UUID(int=2000 + number)) for number in range(2)]
 TRAITS = ["CUSTOM_A", "CUSTOM_B", "MISC_SHARES_VIA_AGGREGATE"]
 CLASSES = ["VCPU", "MEMORY_MB"]
 SUFFIXES = ["", "1", "_B"]
@@ -65,6 +66,8 @@ VALUES = {
     "can_split": lambda draw: draw.choice(CLASSES),
     "consumer": lambda draw: draw.choice(CONSUMERS),
     "consumer_type": lambda draw: draw.choice(["INSTANCE", "MIGRATION", "all"]),
+    "drawable_by": lambda draw: draw.choice(["project", "other"]),
+    "from_holds": lambda draw: ",".join(draw.sample(HOLDS, draw.randint(1, len(HOLDS)))),
     "group_policy": lambda draw: draw.choice(["none", "isolate"]),
     "in_subtree": uuids,
     "in_tree": uuids,
@@ -92,6 +95,7 @@ VALUES = {
     "since": lambda draw: "now",
     "split_policy": lambda draw: draw.choice(["minimal", "even"]),
     "tree": lambda draw: draw.choice(PROVIDERS),
+    "until_before": lambda draw: "2999-01-01T00:00:00Z",
     "user_id": lambda draw: "user",
     "uuid": lambda draw: draw.choice(PROVIDERS),
     "wait": lambda draw: "0",
@@ -163,6 +167,8 @@ def placements(draw):
         }
         for at in range(count)
     ]
+    for request in requests:
+        _with_holds(draw, request)
     if draw.random() < 0.2:
         # Who may hold something already.
         requests[0]["consumers"].append(draw.choice(CONSUMERS))
@@ -172,6 +178,19 @@ def placements(draw):
     partial = draw.random() < 0.5 and not any("same_domain" in one for one in rules)
     flags = {"dry_run": True, "explain": draw.random() < 0.5, "partial": partial}
     return {"requests": requests, "rules": rules, **flags}
+
+
+def _with_holds(draw, request):
+    """Let a request draw from holds, make some, or say what it is placed by."""
+    queries = [query for query in request["alternatives"] if "from_holds" not in query]
+    request["alternatives"] = queries or ["resources=VCPU:1"]
+    kind = draw.random()
+    if kind < 0.3:
+        request["from_holds"] = draw.sample(HOLDS, draw.randint(1, len(HOLDS)))
+    elif kind < 0.4:
+        del request["consumer_type"]
+        terms = {"returns": True, "projects": ["other"], "note": "n", "drawn": {}}
+        request["hold"] = {"until": "2999-01-01T00:00:00Z", **chosen(draw, terms)}
 
 
 def rule(draw, count):
@@ -279,7 +298,7 @@ def put_inventories(draw, service, at, generation):
 
 def claim(draw, service, provider):
     """Claim some of a provider for a consumer, or give up what it has."""
-    consumer = draw.choice(CONSUMERS)
+    consumer = draw.choice([*CONSUMERS, *HOLDS])
     held = send(service, "GET", f"/allocations/{consumer}").json()
     amount = {"resources": {draw.choice(CLASSES): draw.randint(1, 3)}}
     body = {
@@ -287,8 +306,12 @@ def claim(draw, service, provider):
         "project_id": "project",
         "user_id": "user",
         "consumer_generation": held.get("consumer_generation"),
-        "consumer_type": "INSTANCE",
     }
+    if consumer in HOLDS:
+        body["hold"] = {"returns": draw.random() < 0.5}
+    else:
+        body["consumer_type"] = "INSTANCE"
+        body |= chosen(draw, {"from_holds": [draw.choice(HOLDS)]})
     call(service, "PUT", f"/allocations/{consumer}", body)
 
 

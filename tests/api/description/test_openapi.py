@@ -74,6 +74,8 @@ ABSENT = (
     "creating loop in the provider tree",
     "parent provider UUID cannot be same as UUID",
     "kind=orphaned needs a POST",
+    "The consumer type of a hold is",
+    "is not a second ahead",
 )
 """Of refusals that no schema can tell: names that do not exist, and values against each other."""
 

@@ -8,8 +8,8 @@ as ten thousand parts take to be written, and nobody needs to wait for that.
 How sums are made, and where they end: `table/sums.py`.
 """
 
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -21,6 +21,8 @@ from treeclaim.forest.table.sums import shown, sums_by
 
 Units = npt.NDArray[np.int64]
 """Amounts of a class, each at least 0."""
+
+_PARTS_BETWEEN_LOOKS = 1_000
 
 HeldOf = tuple[int, int, int]
 """Id of a provider, id of a resource class, and what holds have of that."""
@@ -254,13 +256,15 @@ def _sums(
     found: list[Totals] = [{} for _ in range(count)]
     for stock in stocks:
         look()
-        for part, totals in _of_class(stock, pairs, count):
+        for number, (part, totals) in enumerate(_of_class(stock, pairs, count)):
+            if not number % _PARTS_BETWEEN_LOOKS:
+                look()
             found[part][stock.name] = totals
     return found
 
 
-def _of_class(stock: Stock, pairs: Pairs, count: int) -> list[tuple[int, ClassTotals]]:
-    """Return the sums of those parts that have an inventory of a class."""
+def _of_class(stock: Stock, pairs: Pairs, count: int) -> Iterator[tuple[int, ClassTotals]]:
+    """Yield the sums of those parts that have an inventory of a class."""
     has = stock.has[pairs.at]
     part = pairs.part[has]
     # How many of the rows before one have an inventory is where its own is.
@@ -282,8 +286,7 @@ def _of_class(stock: Stock, pairs: Pairs, count: int) -> list[tuple[int, ClassTo
         counts.tolist(),
         strict=True,
     )
-    found = [(at, ClassTotals(*row)) for at, row in enumerate(totals) if row[-1]]
-    if stock.held is None:
-        return found
-    held = summed(stock.held)
-    return [(at, HeldTotals(**asdict(of_part), held=held[at])) for at, of_part in found]
+    held = None if stock.held is None else summed(stock.held)
+    for at, row in enumerate(totals):
+        if row[-1]:
+            yield at, ClassTotals(*row) if held is None else HeldTotals(*(*row, held[at]))

@@ -4,6 +4,7 @@
 from treeclaim.api.protocol.operations import EMPTY, Forms, Operation, Versioned
 from treeclaim.api.protocol.request.patterns import ANY_UUID
 from treeclaim.api.resources.allocations import answers, handlers, schemas
+from treeclaim.api.resources.candidates.body_forms import QUERIES, described
 from treeclaim.model.microversions import Feature
 
 _CONSUMER = "/allocations/{consumer_uuid}"
@@ -26,7 +27,7 @@ OPERATIONS = (
         summary="Replace what a consumer holds.",
         answers=(EMPTY,),
         body=Versioned(schemas.claim),
-        forms=Forms(path={"consumer_uuid": ANY_UUID}),
+        forms=Forms(path={"consumer_uuid": ANY_UUID}, body=described),
     ),
     Operation(
         "DELETE",
@@ -46,6 +47,7 @@ OPERATIONS = (
         since=Feature.MANAGE_ALLOCATIONS,
         gate_first=True,
         body=Versioned(schemas.claims),
+        forms=QUERIES,
     ),
     Operation(
         "GET",

@@ -3,6 +3,7 @@
 
 from treeclaim.api.protocol.operations import EMPTY, Forms, Operation, Versioned
 from treeclaim.api.protocol.request.wording import Schema
+from treeclaim.api.resources.candidates.body_forms import described
 from treeclaim.api.resources.inventories.schemas import with_class_names
 from treeclaim.api.resources.reshaper import handlers, schemas
 from treeclaim.model.microversions import Feature
@@ -11,7 +12,7 @@ from treeclaim.model.microversions import Feature
 def _described_body(schema: Schema) -> Schema:
     for provider in schema["properties"]["inventories"]["patternProperties"].values():
         with_class_names(provider)
-    return schema
+    return described(schema)
 
 
 OPERATIONS = (

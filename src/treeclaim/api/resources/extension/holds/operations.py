@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The operations on holds (contract page 100)."""
 
-from treeclaim.api.protocol.operations import Operation, Versioned
+from treeclaim.api.protocol.operations import Forms, Operation, Versioned
+from treeclaim.api.protocol.request.validation import MOST_VALUES_IN_BULK
+from treeclaim.api.resources.candidates.body_forms import QUERIES
 from treeclaim.api.resources.extension.holds import answers, handlers, schemas
 from treeclaim.model.microversions import ExtensionFeature
 
@@ -14,6 +16,7 @@ OPERATIONS = (
         summary="List holds, with what they hold and what is drawn from them.",
         answers=(answers.HOLDS,),
         query=schemas.QUERY,
+        forms=Forms(query={"until_before": {"type": "string", "format": "date-time"}}),
         checks_accept=True,
         extension=ExtensionFeature.HOLDS,
     ),
@@ -25,6 +28,8 @@ OPERATIONS = (
         summary="Change terms of holds, and no generation.",
         answers=(answers.UPDATED,),
         body=Versioned(schemas.changed),
+        most_values=MOST_VALUES_IN_BULK,
+        forms=QUERIES,
         gate_first=True,
         extension=ExtensionFeature.HOLDS,
     ),
@@ -36,6 +41,8 @@ OPERATIONS = (
         summary="Keep the requests that consumers were placed by.",
         answers=(answers.UPDATED,),
         body=Versioned(schemas.kept),
+        most_values=MOST_VALUES_IN_BULK,
+        forms=QUERIES,
         gate_first=True,
         extension=ExtensionFeature.HOLDS,
     ),
