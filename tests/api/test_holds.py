@@ -325,13 +325,13 @@ def of_host(part, body=None):
     return requests
 
 
-def plain(path, query="", body=None):
+def plain(path, query="", body=None, most=204):
     """One request; its body has another number in it each time."""
 
     def requests(cloud):
         number = next(cloud.numbers)
         content = body(cloud, number) if callable(body) else body
-        yield Sent(path.format(number=number), query, content)
+        yield Sent(path.format(number=number), query, content, most=most)
 
     return requests
 
@@ -474,6 +474,7 @@ CASES = {
         body=lambda cloud, number: {
             "requests": {uuid: [f"{WANTED}&limit={number + 1}"] * 16 for uuid in consumers(1000)}
         },
+        most=400,
     ),
     "GET /treeclaim/totals": totals,
     "GET /treeclaim/changes": plain("/treeclaim/changes"),
