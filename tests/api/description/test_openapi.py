@@ -75,6 +75,7 @@ ABSENT = (
     "parent provider UUID cannot be same as UUID",
     "kind=orphaned needs a POST",
     "The consumer type of a hold is",
+    "'consumer_type' is a required property",
     "is not a second ahead",
 )
 """Of refusals that no schema can tell: names that do not exist, and values against each other."""

@@ -492,8 +492,11 @@ def holds_world(*, ended):
             ClaimRequest.release(MINE),
             ClaimRequest([replace(claim(OTHER, UNCHECKED, host=4), from_holds=[HELD])]),
         ),
-        FOLLOW,
     )
+    if not ended:
+        # A write that finds a hold after its end removes that first, in a transaction of its own, and a
+        # reader may see what is between the two.
+        world.add(FOLLOW)
     return world
 
 

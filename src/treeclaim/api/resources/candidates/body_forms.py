@@ -12,10 +12,7 @@ _QUERY: Schema = text("resources=[A-Z0-9_]{1,64}:[1-9][0-9]{0,8}") | {
 
 
 def described(schema: Schema) -> Schema:
-    """Return a schema in which queries, uuids, and times are described as such.
-
-    Who is written needs a type, unless it is a hold.
-    """
+    """Return a schema in which queries, uuids, and times are described as such."""
     if schema.get("format") == "uuid":
         return ANY_UUID
     if schema == {"type": "string"}:
@@ -32,11 +29,6 @@ def described(schema: Schema) -> Schema:
     members = schema.get("properties", {})
     if "until" in members:
         found["properties"]["until"] = TEXT_OR_NULL | {"format": "date-time"}
-    if "hold" in members and "consumer_type" not in schema.get("required", ()):
-        found["anyOf"] = [
-            {"required": ["consumer_type"]},
-            {"required": ["hold"], "properties": {"hold": {"type": "object"}}},
-        ]
     return found
 
 

@@ -55,6 +55,11 @@ _USED = (
 )
 
 
+_AT_ONCE = 100
+"""Providers whose part is read by one statement: each may have hundreds of rows, and each statement looks
+at the deadline."""
+
+
 class PartWriter:
     """Brings one part of the providers of a batch to what the entries say.
 
@@ -114,12 +119,13 @@ class _Inventories(PartWriter):
                 )
             )
         }
-        problems += [
-            Problem(target.index, ResourceClassNotFoundError(name))
-            for target in self._targets
-            for name in self._value(target)
-            if name not in existing
-        ]
+        for target in self._targets:
+            self._transaction.look()
+            problems += [
+                Problem(target.index, ResourceClassNotFoundError(name))
+                for name in self._value(target)
+                if name not in existing
+            ]
         self._class_ids = locked_ids_of(self._transaction, sorted(self._named & existing))
 
     def judge(self, problems: list[Problem]) -> None:
@@ -158,7 +164,7 @@ class _Inventories(PartWriter):
     def _present(self) -> dict[int, dict[int, Inventory]]:
         found: dict[int, dict[int, Inventory]] = defaultdict(dict)
         existing = [target.row.id for target in self._targets if not target.is_new]
-        for chunk in chunks(existing):
+        for chunk in chunks(existing, _AT_ONCE):
             for provider_id, class_id, *amounts in self._transaction.rows(_PRESENT, ids=chunk):
                 found[provider_id][class_id] = Inventory(*amounts)
         return found
@@ -252,7 +258,7 @@ class _Links(PartWriter):
     def _present(self) -> dict[int, set[Any]]:
         found: dict[int, set[Any]] = defaultdict(set)
         existing = [target.row.id for target in self._targets if not target.is_new]
-        for ids in chunks(existing):
+        for ids in chunks(existing, _AT_ONCE):
             of_them = self.table.c.resource_provider_id.in_(ids)
             for provider_id, other in self._transaction.rows(
                 sa.select(self.table.c.resource_provider_id, self.table.c[self.column]).where(

@@ -104,7 +104,7 @@ _REPAIRS: dict[FindingKind, Schema] = {
             FindingKind.BROKEN_DRAW,
             {
                 "consumer": UUID,
-                "provider": UUID | {"type": ["string", "null"]},
+                "provider": {"anyOf": [UUID, {"type": "null"}]},
                 "resource_class": TEXT_OR_NULL,
                 "drawn": INTEGER,
                 "used": INTEGER,
