@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.forest.building import answer_of, forest_of, record, wide_trees
+from tests.machine import slowness
 from treeclaim.forest.bounds import thresholds
 from treeclaim.forest.bounds.budget import UNBOUNDED
 from treeclaim.forest.feasibility import bin_packing
@@ -135,7 +136,7 @@ def test_what_is_too_much_to_find_out_is_given_up_in_time():
     begin = time.process_time()
     with pytest.raises(SearchGivenUpError):
         answer_of(forest, question(amounts), SearchOptions(seconds=SECONDS))
-    assert time.process_time() - begin < SECONDS + SLACK
+    assert time.process_time() - begin < SECONDS + SLACK * slowness()
 
 
 @pytest.mark.parametrize("options", [{"randomize": True}, {"breadth_first": True}, {}])
@@ -146,7 +147,7 @@ def test_more_candidates_than_anybody_waits_for_are_given_up_in_time(options):
         answer_of(
             forest, question([1] * 12, limit=None), SearchOptions(seconds=SECONDS, **options)
         )
-    assert time.process_time() - begin < SECONDS + SLACK
+    assert time.process_time() - begin < SECONDS + SLACK * slowness()
 
 
 def test_an_amount_that_nothing_sums_to_is_given_up_in_time():
@@ -161,4 +162,4 @@ def test_an_amount_that_nothing_sums_to_is_given_up_in_time():
     begin = time.process_time()
     with pytest.raises(SearchGivenUpError):
         answer_of(forest_of(records), request, SearchOptions(seconds=SECONDS))
-    assert time.process_time() - begin < SECONDS + SLACK
+    assert time.process_time() - begin < SECONDS + SLACK * slowness()
