@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What more machines, workers and providers bring: a model, a simulation that checks it, a page."""
+"""What more machines, workers and providers bring: a model of what is measured, and its page."""

@@ -5,13 +5,10 @@ from collections.abc import Callable, Iterator, Sequence
 
 from bench.scale.coefficients import Coefficients, Cost
 from bench.scale.model import Deployment, capacity, load_seconds, memory
-from bench.scale.simulation import Cloud
 
 BEGIN, END = "<!-- measured: begin -->", "<!-- measured: end -->"
 
 _NAMES = {"sqlite": "SQLite", "postgresql": "PostgreSQL", "mariadb": "MariaDB"}
-_SIMULATED_SECONDS = 20.0
-_DELAY = 0.001
 _GIGABYTE = 1e9
 _MACHINES = (1, 10, 100)
 _WORKERS_EACH = 8
@@ -30,7 +27,7 @@ def tables(measured: Sequence[Coefficients]) -> str:
     """Return all tables as Markdown."""
     if not measured:
         return "Nothing has been measured yet.\n"
-    parts = (_costs, _memory, _simulated, _capacities, _delays)
+    parts = (_costs, _memory, _rates, _capacities)
     return "\n".join(part(measured) for part in parts)
 
 
@@ -100,23 +97,15 @@ def _memory(measured: Sequence[Coefficients]) -> str:
     return "### What a machine holds\n\n" + _table(head, rows())
 
 
-def _simulated(measured: Sequence[Coefficients]) -> str:
+def _rates(measured: Sequence[Coefficients]) -> str:
     def rows() -> Iterator[Sequence[str]]:
         for costs in measured:
             for rate in costs.rates:
-                found = Cloud(costs, rate.workers, cores=costs.cores)
-                simulated = found.pairs_per_second(_SIMULATED_SECONDS)
-                yield (
-                    f"{_count(rate.workers, 'worker')}, {_NAMES[costs.database]}",
-                    f"{rate.pairs_per_second:.0f}",
-                    f"{simulated:.0f}",
-                )
+                workers = f"{_count(rate.workers, 'worker')}, {_NAMES[costs.database]}"
+                yield (workers, f"{rate.pairs_per_second:.0f}")
 
-    cores = measured[0].cores if measured else 0
-    return (
-        f"### Measured and simulated: searches with a claim, sixteen clients, {cores} cores\n\n"
-        + _table(("", "measured, a second", "simulated, a second"), rows())
-    )
+    title = f"### Searches with a claim, sixteen clients, {measured[0].cores} cores shared by all"
+    return f"{title}\n\n" + _table(("", "a second"), rows())
 
 
 def _capacities(measured: Sequence[Coefficients]) -> str:
@@ -150,18 +139,3 @@ def _capacities(measured: Sequence[Coefficients]) -> str:
         f"### Where it ends: {_WORKERS_EACH} workers on each machine, "
         f"{_PROVIDERS / 1e6:.0f} million providers\n\n" + _table(head, rows())
     )
-
-
-def _delays(measured: Sequence[Coefficients]) -> str:
-    def rows() -> Iterator[Sequence[str]]:
-        for costs in measured:
-            if costs.database == "sqlite":
-                continue
-            near, far = (
-                Cloud(costs, 4, cores=16, delay=delay).pairs_per_second(_SIMULATED_SECONDS)
-                for delay in (0.0, _DELAY)
-            )
-            yield _NAMES[costs.database], f"{near:.0f}", f"{far:.0f}"
-
-    head = ("4 workers, 16 cores, 16 clients", "database near, pairs a second", "1 ms away")
-    return "### Simulated: a database that is further away\n\n" + _table(head, rows())
