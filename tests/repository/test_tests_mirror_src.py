@@ -29,12 +29,9 @@ CROSSCUTTING = {
 ELSEWHERE = {
     "api/protocol/callers": "api/protocol/policy/test_policy.py",
     "api/protocol/operations": "api/description/test_openapi.py",
-    "api/resources/extension/audit": "api/resources/extension/test_audit.py",
-    "api/resources/extension/holders": "api/resources/extension/test_holders.py",
     "api/resources/extension/holds": "api/resources/extension/test_seeing_holds.py",
     "api/resources/extension/totals": "api/resources/extension/test_totals.py",
     "api/resources/inventories": "conformance/gabbits/inventories.yaml",
-    "api/resources/reshaper": "conformance/gabbits/reshaper.yaml",
     "client/copying": "client/test_copy.py",
     "client/loading": "client/test_load.py",
     "client/requests": "client/test_flavors.py",

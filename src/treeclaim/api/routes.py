@@ -6,14 +6,13 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from treeclaim.api.protocol.operations import Operation
-from treeclaim.api.resources import aggregates, classes, service, traits, usages
+from treeclaim.api.resources import aggregates, classes, reshaper, service, traits, usages
 from treeclaim.api.resources.allocations import operations as allocations
 from treeclaim.api.resources.candidates import operations as candidates
 from treeclaim.api.resources.extension import operations as extension
 from treeclaim.api.resources.inventories import operations as inventories
 from treeclaim.api.resources.placing import operations as placing
 from treeclaim.api.resources.providers import operations as providers
-from treeclaim.api.resources.reshaper import operations as reshaper
 
 OPERATIONS: tuple[Operation, ...] = (
     *service.OPERATIONS,

@@ -11,6 +11,7 @@ import sqlalchemy as sa
 from tests.api.resources.extension.clouds import AGGREGATES, EXTENDED, cloud_on, uuid_of
 from tests.api.resources.extension.test_pages_and_writers import busy
 from tests.databases import KINDS
+from treeclaim.api.resources.extension import audit
 from treeclaim.model import deadlines
 from treeclaim.model.extension.audit import OF_HOLDS, REPAIRABLE, FindingKind
 from treeclaim.store.schema import tables
@@ -575,9 +576,7 @@ def test_only_administrators_audit_and_mend(cloud, role, status):
 
 
 def test_one_audit_at_a_time(cloud):
-    from treeclaim.api.resources.extension.audit import handlers
-
-    with handlers._ONE_AT_A_TIME.held(1):
+    with audit._ONE_AT_A_TIME.held(1):
         answer = cloud.client.get(PATH, headers=EXTENDED)
     assert answer.status_code == 503
     assert int(answer.headers["retry-after"]) > 0

@@ -1,9 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """All operations under /treeclaim of contract pages 99 and 100."""
 
-from treeclaim.api.resources.extension import batches, changes, listing
-from treeclaim.api.resources.extension.audit import operations as audit
-from treeclaim.api.resources.extension.holders import operations as holders
+from treeclaim.api.resources.extension import audit, batches, changes, holders, listing
 from treeclaim.api.resources.extension.holds import operations as holds
 from treeclaim.api.resources.extension.totals import operations as totals
 

@@ -1,15 +1,25 @@
 # SPDX-License-Identifier: Apache-2.0
-"""GET /treeclaim/allocations (contract page 99, section 2)."""
+"""Allocations in bulk (contract page 99, section 2)."""
 
-from treeclaim.api.protocol.operations import Call, Reply
+from treeclaim.api.protocol.operations import Answer, Call, Forms, Operation, Reply, Versioned
 from treeclaim.api.protocol.request import parameters
+from treeclaim.api.protocol.request.schemas import (
+    AMOUNTS,
+    INTEGER,
+    LINKS,
+    SHORT_TEXT,
+    STRING,
+    mapping,
+    record,
+)
 from treeclaim.api.protocol.request.validation import require_query
+from treeclaim.api.protocol.request.wording import Schema
 from treeclaim.api.protocol.timestamps import now
 from treeclaim.api.resources.allocations import keeping
-from treeclaim.api.resources.extension import filters, paging
-from treeclaim.api.resources.extension.holders import schemas
+from treeclaim.api.resources.allocations.answers import DRAWN_FROM, HOLD
+from treeclaim.api.resources.extension import filters, forms, paging
 from treeclaim.model.extension import cursor_text
-from treeclaim.model.microversions import ExtensionFeature
+from treeclaim.model.microversions import ExtensionFeature, Version
 from treeclaim.store.database.transactions import ReadTransaction
 from treeclaim.store.feed.unread import present_cursor
 from treeclaim.store.reading.holdings_of_many import (
@@ -20,6 +30,56 @@ from treeclaim.store.reading.holdings_of_many import (
 )
 from treeclaim.store.reading.kept import Kept, kept_with
 
+PATH = "/treeclaim/allocations"
+
+REQUESTS = "requests"
+"""What may be included: the requests that consumers were placed by."""
+
+
+def query(version: Version) -> Schema:
+    """Return the schema of the query."""
+    parameters: dict[str, Schema] = {
+        "consumer": filters.UUIDS,
+        "project_id": SHORT_TEXT,
+        "user_id": SHORT_TEXT,
+        "consumer_type": {"type": "string", "pattern": "^([A-Z0-9_]{1,255}|unknown)$"},
+        "provider": filters.UUIDS,
+        "in_tree": filters.UUIDS,
+        "member_of": STRING,
+        "resource_class": filters.CLASSES,
+    }
+    if version.brings(ExtensionFeature.HOLDS):
+        parameters["include"] = {"type": "string", "enum": [REQUESTS]}
+    return record({}, parameters | paging.PARAMETERS)
+
+
+QUERY = Versioned(query)
+
+
+CONSUMER = record(
+    {
+        "uuid": STRING,
+        "allocations": mapping(".*", record({"generation": INTEGER, "resources": AMOUNTS})),
+        "project_id": STRING,
+        "user_id": STRING,
+        "consumer_generation": INTEGER,
+        "consumer_type": STRING,
+    },
+    {
+        "hold": HOLD,
+        "drawn_from": DRAWN_FROM,
+        "request": {"type": ["array", "null"], "items": STRING},
+    },
+)
+
+CONSUMERS = Answer(
+    body=record(
+        {"consumers": {"type": "array", "items": CONSUMER}, "cursor": STRING, "links": LINKS}
+    )
+)
+"""A page of consumers."""
+
+
 _KIND = "consumers"
 
 
@@ -27,7 +87,7 @@ def list_allocations_in_bulk(call: Call) -> Reply:
     """List a page of the consumers that pass all filters, each with all that it holds."""
     pairs = call.query()
     wanted = _wanted(call, pairs)
-    has_requests = ("include", schemas.REQUESTS) in pairs
+    has_requests = ("include", REQUESTS) in pairs
 
     def read(transaction: ReadTransaction) -> tuple[str, ConsumerPage, Kept | None]:
         cursor = cursor_text.written(present_cursor(transaction))
@@ -49,14 +109,14 @@ def list_allocations_in_bulk(call: Call) -> Reply:
         body={
             "consumers": page.consumers,
             "cursor": cursor,
-            "links": paging.links(call.link(schemas.PATH), pairs, _KIND, page.next_after),
+            "links": paging.links(call.link(PATH), pairs, _KIND, page.next_after),
         },
         modified_at=now(),
     )
 
 
 def _wanted(call: Call, pairs: list[tuple[str, str]]) -> ConsumerFilter:
-    query = require_query(schemas.QUERY.at(call.version), pairs)
+    query = require_query(QUERY.at(call.version), pairs)
     membership = parameters.member_of(
         [value for name, value in pairs if name == "member_of"], call.version
     )
@@ -75,3 +135,19 @@ def _wanted(call: Call, pairs: list[tuple[str, str]]) -> ConsumerFilter:
         after=paging.marker_of(query, _KIND),
         limit=paging.limit_of(query),
     )
+
+
+OPERATIONS = (
+    Operation(
+        "GET",
+        PATH,
+        list_allocations_in_bulk,
+        policy="placement:allocations:list",
+        summary="List consumers in bulk, with all that they hold.",
+        answers=(CONSUMERS,),
+        query=QUERY,
+        forms=Forms(query={"member_of": forms.SELECTION["member_of"]}),
+        checks_accept=True,
+        extension=ExtensionFeature.ORDER_AND_REPORTS,
+    ),
+)

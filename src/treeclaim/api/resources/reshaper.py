@@ -1,13 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
-"""POST /reshaper (contract page 75)."""
+"""The reshaper (contract page 75)."""
 
 from http import HTTPStatus
 
 from treeclaim.api.protocol import errors
 from treeclaim.api.protocol.errors import ApiError, api_error
-from treeclaim.api.protocol.operations import Call, Reply
+from treeclaim.api.protocol.operations import EMPTY, Call, Forms, Operation, Reply, Versioned
+from treeclaim.api.protocol.request.schemas import PROVIDER_KEY, mapping, record
+from treeclaim.api.protocol.request.wording import Schema
 from treeclaim.api.resources.allocations.handlers import claims_of, require_sound
+from treeclaim.api.resources.allocations.schemas import reshaped_claims
+from treeclaim.api.resources.candidates.body_forms import described
 from treeclaim.api.resources.inventories.handlers import inventory_of
+from treeclaim.api.resources.inventories.schemas import all_inventories, with_class_names
 from treeclaim.model.claim import ReshapedInventory
 from treeclaim.model.errors import (
     CapacityExceededError,
@@ -18,7 +23,18 @@ from treeclaim.model.errors import (
     ResourceClassNotFoundError,
     UnitConstraintError,
 )
+from treeclaim.model.microversions import Feature, Version
 from treeclaim.store.operations import reshaper as store
+
+
+def reshape_body(version: Version) -> Schema:
+    """Return the schema of POST /reshaper."""
+    return record(
+        {
+            "inventories": mapping(PROVIDER_KEY, all_inventories(version), least=1),
+            "allocations": reshaped_claims(version),
+        }
+    )
 
 
 def reshape(call: Call) -> Reply:
@@ -54,3 +70,25 @@ def reshape(call: Call) -> Reply:
     except (InventoryInUseError, ConcurrentChangeError) as error:
         raise api_error(error, prefix="update conflict: ") from error
     return Reply(HTTPStatus.NO_CONTENT)
+
+
+def _described_body(schema: Schema) -> Schema:
+    for provider in schema["properties"]["inventories"]["patternProperties"].values():
+        with_class_names(provider)
+    return described(schema)
+
+
+OPERATIONS = (
+    Operation(
+        "POST",
+        "/reshaper",
+        reshape,
+        policy="placement:reshaper:reshape",
+        summary="Replace inventories and claims in one step.",
+        answers=(EMPTY,),
+        since=Feature.RESHAPER,
+        gate_first=True,
+        body=Versioned(reshape_body),
+        forms=Forms(body=_described_body),
+    ),
+)

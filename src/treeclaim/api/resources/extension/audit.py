@@ -1,0 +1,335 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Audit and repairs (contract page 99, section 5)."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from treeclaim.api.protocol.errors import bad_request
+from treeclaim.api.protocol.operations import Answer, Call, Forms, Operation, Reply, Versioned
+from treeclaim.api.protocol.request.patterns import ANY_UUID
+from treeclaim.api.protocol.request.schemas import (
+    INTEGER,
+    STRING,
+    STRINGS,
+    TEXT_OR_NULL,
+    UUID,
+    mapping,
+    record,
+)
+from treeclaim.api.protocol.request.validation import MOST_VALUES_IN_BULK, require_query
+from treeclaim.api.protocol.request.wording import Schema
+from treeclaim.api.protocol.texts import quoted
+from treeclaim.api.protocol.timestamps import now
+from treeclaim.gate import Gate
+from treeclaim.model.errors import StoreUnavailableError
+from treeclaim.model.extension.audit import (
+    OF_HOLDS,
+    FindingKind,
+    Findings,
+    Living,
+    Repaired,
+    RepairResult,
+)
+from treeclaim.model.inventory import MAXIMUM_INTEGER
+from treeclaim.model.microversions import ExtensionFeature, Version
+from treeclaim.model.names import normalised_uuid
+from treeclaim.store.audit import audit
+from treeclaim.store.audit.leftovers import PARTS
+from treeclaim.store.audit.repairs import repair
+
+PATH = "/treeclaim/audit"
+REPAIRS_PATH = f"{PATH}/repairs"
+
+MOST_ITEMS = 1_000
+"""Of each kind in an answer."""
+
+DEFAULT_ITEMS = 100
+
+MOST_REPAIRS = 1_000
+"""In one call."""
+
+DEFAULT_AGE = 3_600
+"""Seconds since its newest allocation after which a consumer that is not listed is an orphan: a
+server that is being built holds something before anybody lists it."""
+
+_OLDEST = 10**9
+"""Seconds: thirty years."""
+
+_TYPES = "^([A-Z0-9_]{1,255}|unknown)$"
+_BOOLEAN: Schema = {"type": "boolean"}
+
+
+def kinds_at(version: Version) -> tuple[FindingKind, ...]:
+    """Return the kinds of findings that a client knows."""
+    knows_holds = version.brings(ExtensionFeature.HOLDS)
+    return tuple(kind for kind in FindingKind if knows_holds or kind not in OF_HOLDS)
+
+
+def query(version: Version) -> Schema:
+    """Return the schema of the query."""
+    kinds = f"({'|'.join(kinds_at(version))})"
+    return record(
+        {},
+        {
+            "kind": {"type": "string", "pattern": f"^{kinds}(,{kinds})*$"},
+            "limit": {"type": "string", "pattern": "^([1-9][0-9]{0,2}|1000)$"},
+        },
+    )
+
+
+def living(_version: Version) -> Schema:
+    """Return the schema of the list of who lives; `living_uuids` reads the uuids in it.
+
+    There may be hundreds of thousands, and a validator looks at no clock.
+    """
+    return record(
+        {"living": mapping(_TYPES, STRINGS)},
+        {"older_than": {"type": "integer", "minimum": 0, "maximum": _OLDEST}},
+    )
+
+
+def with_uuids(schema: Any) -> Any:
+    """Say in a copy of the schema of the list of who lives what its texts are."""
+    schema["properties"]["living"]["patternProperties"][_TYPES] = {
+        "type": "array",
+        "items": dict(ANY_UUID),
+    }
+    return schema
+
+
+def _item(kind: FindingKind, members: dict[str, Schema]) -> Schema:
+    named: dict[str, Schema] = {"kind": {"const": kind.value}}
+    return record(named | members)
+
+
+_REPAIRS: dict[FindingKind, Schema] = {
+    kind: _item(kind, members)
+    for kind, members in (
+        (
+            FindingKind.WITHOUT_PROVIDER,
+            {
+                "table": {"enum": list(PARTS)},
+                "provider_id": INTEGER | {"minimum": 0, "maximum": MAXIMUM_INTEGER},
+            },
+        ),
+        (FindingKind.WITHOUT_CONSUMER, {"consumer": UUID}),
+        (FindingKind.EMPTY_CONSUMER, {"consumer": UUID}),
+        (FindingKind.BROKEN_ROOT, {"provider": UUID}),
+        (FindingKind.UNUSED_AGGREGATE, {"uuid": UUID}),
+        (FindingKind.EXPIRED_HOLD, {"consumer": UUID}),
+        (FindingKind.BROKEN_HOLD, {"consumer": UUID}),
+        (
+            FindingKind.BROKEN_DRAW,
+            {
+                "consumer": UUID,
+                "provider": {"anyOf": [UUID, {"type": "null"}]},
+                "resource_class": TEXT_OR_NULL,
+                "drawn": INTEGER,
+                "used": INTEGER,
+            },
+        ),
+        (FindingKind.ORPHANED, {"consumer": UUID, "consumer_generation": INTEGER}),
+    )
+}
+
+
+def repairs(version: Version) -> Schema:
+    """Return the schema of a list of repairs."""
+    known = kinds_at(version)
+    repair = {"oneOf": [item for kind, item in _REPAIRS.items() if kind in known]}
+    return record(
+        {"repairs": {"type": "array", "items": repair, "minItems": 1, "maxItems": MOST_REPAIRS}},
+        {"dry_run": _BOOLEAN},
+    )
+
+
+QUERY = Versioned(query)
+LIVING = Versioned(living)
+REPAIRS = Versioned(repairs)
+
+
+_ITEMS: Schema = {"type": "array", "items": {"type": "object"}}
+_FINDINGS = record(
+    {
+        "findings": mapping(
+            f"^({'|'.join(FindingKind)})$", record({"count": INTEGER, "items": _ITEMS})
+        )
+    }
+)
+
+FINDINGS = Answer(body=_FINDINGS)
+"""What was found, by kind."""
+
+FINDINGS_FOR_A_LIST = Answer(body=_FINDINGS, dated=False)
+"""The same for who sent a list of who lives."""
+
+REPAIRED = Answer(
+    body=record(
+        {
+            "repairs": {
+                "type": "array",
+                "items": {
+                    "type": "object",
+                    "properties": {
+                        "kind": {"enum": list(FindingKind)},
+                        "result": {"enum": list(RepairResult)},
+                        "detail": STRING,
+                    },
+                    "required": ["kind", "result"],
+                },
+            }
+        }
+    ),
+    dated=False,
+)
+"""Each repair as it was asked for, with what became of it."""
+
+
+_LATE = "Not tried: the time of the request is over. Try again with less."
+_FAILED = "Not tried: the database failed before."
+
+_ONE_AT_A_TIME = Gate(1)
+"""An audit reads everything: one at a time on a worker."""
+
+
+def show_audit(call: Call) -> Reply:
+    """Look for what is wrong with what is stored."""
+    kinds, limit = _asked(call)
+    if FindingKind.ORPHANED in kinds:
+        if "kind" in dict(call.query()):
+            raise bad_request("kind=orphaned needs a POST with the consumers that live.")
+        kinds = [kind for kind in kinds if kind is not FindingKind.ORPHANED]
+    return Reply(body=_found(call, kinds, limit, None), modified_at=now())
+
+
+def audit_against_living(call: Call) -> Reply:
+    """Look for the same, and for consumers that are not among those that live."""
+    kinds, limit = _asked(call)
+    body = call.json()
+    living = Living(
+        {
+            name: _living_uuids(call, name, uuids)
+            for name, uuids in call.deadline.each(body["living"].items())
+        },
+        body.get("older_than", DEFAULT_AGE),
+    )
+    return Reply(body=_found(call, kinds, limit, living))
+
+
+def _living_uuids(call: Call, name: str, uuids: Sequence[str]) -> frozenset[str]:
+    """Read those who live of one type.
+
+    Raises:
+        ApiError: 400 for a text that is no uuid, in the words of the validator.
+        RequestGivenUpError: if the deadline has passed.
+    """
+    found = set()
+    for number, text in enumerate(call.deadline.watched(uuids)):
+        uuid = normalised_uuid(text)
+        if uuid is None:
+            raise bad_request(
+                f"JSON does not validate: {quoted(repr(text))} is not a 'uuid' Failed validating "
+                f"'format' on instance['living'][{name!r}][{number}]"
+            )
+        found.add(uuid)
+    return frozenset(found)
+
+
+def repair_findings(call: Call) -> Reply:
+    """Mend findings, each in a transaction that first checks that it holds.
+
+    All together have the deadline of the request. What was done by then is told, and so it is where
+    the database fails; the rest is refused.
+
+    Raises:
+        StoreUnavailableError: if the database fails before anything was done.
+    """
+    body = call.json()
+    dry_run = bool(body.get("dry_run", False))
+    told: list[dict[str, Any]] = []
+    not_tried = ""
+    for item in body["repairs"]:
+        if not not_tried and call.deadline.is_over:
+            not_tried = _LATE
+        if not_tried:
+            told.append(_told(item, Repaired(RepairResult.REFUSED, not_tried)))
+            continue
+        try:
+            outcome = _repaired(call, item, dry_run=dry_run)
+        except StoreUnavailableError as error:
+            if not told:
+                raise
+            outcome = Repaired(RepairResult.REFUSED, str(error))
+            not_tried = _LATE if call.deadline.is_over else _FAILED
+        told.append(_told(item, outcome))
+    return Reply(body={"repairs": told})
+
+
+def _asked(call: Call) -> tuple[list[FindingKind], int]:
+    query = require_query(QUERY.at(call.version), call.query())
+    known = kinds_at(call.version)
+    wanted = set(query["kind"].split(",")) if "kind" in query else set(known)
+    return [kind for kind in known if kind in wanted], int(query.get("limit", DEFAULT_ITEMS))
+
+
+def _found(
+    call: Call, kinds: list[FindingKind], limit: int, living: Living | None
+) -> dict[str, dict[str, Findings]]:
+    with _ONE_AT_A_TIME.held(0, what="audit"):
+        found = call.services.store.read(audit.findings, kinds, limit, living)
+    return {"findings": {kind.value: findings for kind, findings in found.items()}}
+
+
+def _repaired(call: Call, item: dict[str, Any], *, dry_run: bool) -> Repaired:
+    services = call.services
+    owner = (services.incomplete_project_id, services.incomplete_user_id)
+    until = call.deadline.at
+    kind = FindingKind(item["kind"])
+    return repair(services.store, kind, item, owner, until=until, dry_run=dry_run)
+
+
+def _told(item: dict[str, Any], outcome: Repaired) -> dict[str, Any]:
+    told: dict[str, Any] = {**item, "result": outcome.result}
+    if outcome.detail is not None:
+        told["detail"] = outcome.detail
+    return told
+
+
+_LIST = "treeclaim:audit:list"
+
+OPERATIONS = (
+    Operation(
+        "GET",
+        PATH,
+        show_audit,
+        policy=_LIST,
+        summary="Look for what is wrong with what is stored.",
+        answers=(FINDINGS,),
+        query=QUERY,
+        checks_accept=True,
+        extension=ExtensionFeature.ORDER_AND_REPORTS,
+    ),
+    Operation(
+        "POST",
+        PATH,
+        audit_against_living,
+        policy=_LIST,
+        summary="Look for what is wrong, and for consumers that do not live any more.",
+        answers=(FINDINGS_FOR_A_LIST,),
+        query=QUERY,
+        body=LIVING,
+        forms=Forms(body=with_uuids),
+        most_values=MOST_VALUES_IN_BULK,
+        extension=ExtensionFeature.ORDER_AND_REPORTS,
+    ),
+    Operation(
+        "POST",
+        REPAIRS_PATH,
+        repair_findings,
+        policy="treeclaim:audit:repair",
+        summary="Mend findings of an audit that need no guess.",
+        answers=(REPAIRED,),
+        body=REPAIRS,
+        extension=ExtensionFeature.ORDER_AND_REPORTS,
+    ),
+)
