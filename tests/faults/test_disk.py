@@ -9,7 +9,7 @@ import pytest
 import sqlalchemy as sa
 from sqlalchemy.engine import make_url
 
-from tests.faults.harness.service import client_of, eventually, running
+from tests.faults.harness.service import body_of, client_of, eventually, running
 
 ROOM = 4_000_000
 
@@ -38,7 +38,7 @@ def require_unavailable(answer):
 
 
 def names(client):
-    return {one["name"] for one in client.get("/resource_providers").json()["resource_providers"]}
+    return {one["name"] for one in body_of(client, "/resource_providers")["resource_providers"]}
 
 
 @pytest.mark.slow

@@ -13,7 +13,7 @@ from bench.ports import free_port
 from tests.databases import GaleraNode, MissingServerError
 from tests.faults.harness.load import Load, build
 from tests.faults.harness.proxy import Proxy
-from tests.faults.harness.service import client_of, eventually, running
+from tests.faults.harness.service import body_of, client_of, eventually, running
 from treeclaim.model.claim import ConsumerClaim
 from treeclaim.model.errors import (
     CapacityExceededError,
@@ -140,7 +140,7 @@ def test_a_worker_of_a_node_that_lags_waits_and_does_not_answer_from_the_past(
 
 def total_stored(client, provider):
     """The total of the inventory of VCPU, as a node stores it."""
-    return client.get(f"/resource_providers/{provider}/inventories/VCPU").json()["total"]
+    return body_of(client, f"/resource_providers/{provider}/inventories/VCPU")["total"]
 
 
 def set_total(client, provider, total, generation):
@@ -152,7 +152,7 @@ def set_total(client, provider, total, generation):
 
 def total_in_candidates(client, provider):
     """The capacity of VCPU that the summaries of candidates show."""
-    answer = client.get("/allocation_candidates?resources=VCPU:1").json()
+    answer = body_of(client, "/allocation_candidates?resources=VCPU:1")
     return answer["provider_summaries"][provider]["resources"]["VCPU"]["capacity"]
 
 

@@ -8,7 +8,7 @@ import httpx
 import pytest
 
 from tests.faults.harness.load import Load, build
-from tests.faults.harness.service import client_of, eventually, running
+from tests.faults.harness.service import body_of, client_of, eventually, running
 
 WRITES = 25
 BATCH = 200
@@ -85,8 +85,8 @@ class Batches(threading.Thread):
         """What the hosts have, each combination once."""
         with client_of(self._url) as client:
             query = {"uuid": "in:" + ",".join(self.hosts), "include": "inventories,traits"}
-            answer = client.get("/treeclaim/providers", params=query, headers=EXTENDED)
-        found = answer.json()["providers"]
+            answer = body_of(client, "/treeclaim/providers", params=query, headers=EXTENDED)
+        found = answer["providers"]
         states = {(one["inventories"]["VCPU"]["total"], tuple(one["traits"])) for one in found}
         return len(found), states
 

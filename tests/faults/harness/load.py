@@ -18,7 +18,7 @@ import httpx
 
 from tests.faults.harness.linearizability import FOREVER, Step, explained
 from tests.faults.harness.placements import Placing, judge_lost
-from tests.faults.harness.service import client_of, eventually
+from tests.faults.harness.service import body_of, client_of, eventually
 
 HOSTS = 3
 CLIENTS = 32
@@ -162,7 +162,7 @@ class Load:
                 self._judge_provider(client, provider, name, stored)
 
     def _judge_provider(self, client, provider, name, stored):
-        answer = client.get(f"/resource_providers/{provider}/usages").json()
+        answer = body_of(client, f"/resource_providers/{provider}/usages")
         usage = answer["usages"][name]
         assert usage == sum(one.get(provider, 0) for one in stored.values())
         assert usage <= self.world.capacity(provider)
@@ -172,7 +172,7 @@ class Load:
         assert explained(steps, self.world.capacity(provider), generation=1), (provider, steps)
 
     def _stored(self, client, consumer):
-        answer = client.get(f"/allocations/{consumer}").json()["allocations"]
+        answer = body_of(client, f"/allocations/{consumer}")["allocations"]
         return {
             provider: amount
             for provider, one in answer.items()
@@ -358,7 +358,7 @@ class _Shaper(_Caller):
     def is_there(client, change):
         """Whether a change is what is stored."""
         path = f"/resource_providers/{change.provider}/inventories/{change.name}"
-        return client.get(path).json()["max_unit"] == change.max_unit
+        return body_of(client, path)["max_unit"] == change.max_unit
 
 
 @dataclass(frozen=True, slots=True)

@@ -38,6 +38,27 @@ def client_of(url, **options):
     )
 
 
+ATTEMPTS = 40
+"""How often a busy service is asked the same; it says itself when to ask again."""
+
+_PAUSE = 0.5
+
+
+def body_of(client, path, *, method="GET", pause=_PAUSE, **options):
+    """The JSON of what is stored; a database that is busy or away for a moment is asked again.
+
+    Raises:
+        AssertionError: if it is another answer than 200, with its status and text.
+    """
+    for number in range(ATTEMPTS):
+        answer = client.request(method, path, **options)
+        if answer.status_code != 503 or number == ATTEMPTS - 1:
+            break
+        time.sleep(pause)
+    assert answer.status_code == 200, (path, answer.status_code, answer.text, number + 1)
+    return answer.json()
+
+
 def eventually(question, seconds=180, pause=0.05):
     """Ask until the answer is true; return it."""
     deadline = time.monotonic() + seconds
