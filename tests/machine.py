@@ -11,8 +11,8 @@ import time
 from statistics import median
 
 _REFERENCE = 0.012
-"""Seconds of processor time that the piece of work takes on the machine that the bounds are stated for: a
-virtual one of 2024 with two cores, and nothing else to do."""
+"""Seconds of processor time that the piece of work takes on the machine that the bounds are stated for:
+the least of 300 times."""
 
 _TRIES = 5
 
