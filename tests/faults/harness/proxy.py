@@ -17,12 +17,16 @@ class Proxy:
     Attributes:
         cut_in: After how many more messages of clients the line of the next is cut; None for never.
         is_heard: Whether the server still gets that message.
+        silent_at: How the messages of clients begin that are counted; the last of them is not passed on.
+        silent_in: How many of them there are before it falls silent; None for never.
     """
 
     def __init__(self, *targets):
         self.targets = targets
         self.cut_in = None
         self.is_heard = False
+        self.silent_at = b""
+        self.silent_in = None
         self._lock = threading.Lock()
         self._pairs = set()
         self.refusing = False
@@ -43,6 +47,11 @@ class Proxy:
     def fall_silent(self):
         """Pass nothing on any more; connections stay, and new ones are taken."""
         self._passing.clear()
+
+    @property
+    def is_silent(self):
+        """Whether nothing is passed on now."""
+        return not self._passing.is_set()
 
     def speak_again(self):
         """Pass what has come meanwhile, and all that comes."""
@@ -95,6 +104,8 @@ class Proxy:
             data = key.fileobj.recv(65536)
             if not data:
                 return False
+            if key.fileobj is inner and self._is_where_silence_begins(data):
+                self.fall_silent()
             self._passing.wait()
             is_last = key.fileobj is inner and self._is_the_last()
             if is_last and not self.is_heard:
@@ -114,6 +125,14 @@ class Proxy:
                 return False
             self.cut_in -= 1
             return self.cut_in == -1
+
+    def _is_where_silence_begins(self, data):
+        """Whether this message of a client, and all after it, are to be kept back."""
+        with self._lock:
+            if self.silent_in is None or not data.startswith(self.silent_at):
+                return False
+            self.silent_in -= 1
+            return self.silent_in == 0
 
 
 def _close(pair):

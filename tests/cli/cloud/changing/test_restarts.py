@@ -1,21 +1,23 @@
 # SPDX-License-Identifier: Apache-2.0
 """What takes many calls survives that the service is killed and starts again, and says so."""
 
-import os
 import signal
 import subprocess
 import threading
 
+import httpx
 import pytest
 
 from tests.cli.services import client_in, served, succeed
+from tests.faults.harness.proxy import Proxy
 from tests.servers import TREECLAIM, eventually, service_environment, serving, usual_environment
 from treeclaim.client import Client, ClientError, follow
 from treeclaim.client.patience import Patience
+from treeclaim.client.reports import BATCH
 
 pytestmark = pytest.mark.slow
 
-HOSTS = 3000
+HOSTS = 3 * BATCH
 TOPOLOGY = f"""
 providers:
 - {{name: "host-{{n}}", count: {HOSTS}, traits: [CUSTOM_GOLD], inventories: {{VCPU: 4, MEMORY_MB: 64}}}}
@@ -31,41 +33,55 @@ def server(tmp_path):
         yield found
 
 
-def _killed_in_the_middle(server, environment, folder, *command):
-    """Run a command, and kill the service and start it again once it has some of the providers."""
+@pytest.fixture
+def proxy(server):
+    """What the commands take for the service: it keeps their second write of providers back."""
+    found = Proxy(httpx.URL(server.url).port)
+    found.silent_at, found.silent_in = b"POST /treeclaim/providers ", 2
+    yield found
+    found.close()
+
+
+def _url(proxy):
+    return f"http://127.0.0.1:{proxy.port}"
+
+
+def _killed_in_the_middle(server, proxy, environment, folder, *command):
+    """Run a command, and kill the service and start it again while its second write is on its way."""
     said = folder / "said"
     with said.open("wb") as errors, Client(server.url, "admin") as client:
         process = subprocess.Popen(
             [*TREECLAIM, *command], env=environment, stdout=subprocess.DEVNULL, stderr=errors
         )
         try:
-            eventually(lambda: client.providers() or process.poll() is not None, "a provider")
-            # The command stands still, so that it cannot come to its end meanwhile.
-            os.kill(process.pid, signal.SIGSTOP)
-            written = len(client.providers())
-            assert 0 < written < HOSTS
+            eventually(lambda: proxy.is_silent or process.poll() is not None, "the second write")
+            assert len(client.providers()) == BATCH, said.read_text()
             server.stop(signal.SIGKILL)
-            os.kill(process.pid, signal.SIGCONT)
-            eventually(lambda: b"trying again" in said.read_bytes(), "a word about it")
+            proxy.cut()
+            proxy.speak_again()
+            eventually(
+                lambda: b"trying again" in said.read_bytes() or process.poll() is not None,
+                "a word about it",
+            )
+            assert process.poll() is None, said.read_text()
             server.start()
             assert process.wait(timeout=120) == 0, said.read_text()
         finally:
             process.kill()
             process.wait()
-    return said.read_text()
 
 
-def test_load_goes_on_after_a_restart(server, tmp_path):
+def test_load_goes_on_after_a_restart(server, proxy, tmp_path):
     topology = tmp_path / "topology.yaml"
     topology.write_text(TOPOLOGY)
-    environment = usual_environment(tmp_path, TREECLAIM_ENDPOINT=server.url)
-    _killed_in_the_middle(server, environment, tmp_path, "load", str(topology))
+    environment = usual_environment(tmp_path, TREECLAIM_ENDPOINT=_url(proxy))
+    _killed_in_the_middle(server, proxy, environment, tmp_path, "load", str(topology))
     with client_in(environment) as client:
         assert len(client.providers()) == HOSTS
     assert f"{HOSTS} unchanged" in succeed(environment, "load", "--dry-run", str(topology))
 
 
-def test_copy_goes_on_after_a_restart_of_where_it_writes(server, tmp_path):
+def test_copy_goes_on_after_a_restart_of_where_it_writes(server, proxy, tmp_path):
     topology = tmp_path / "topology.yaml"
     topology.write_text(TOPOLOGY)
     source = tmp_path / "source"
@@ -73,8 +89,8 @@ def test_copy_goes_on_after_a_restart_of_where_it_writes(server, tmp_path):
     with served(source) as environment:
         succeed(environment, "load", str(topology))
         ends = ["--from", environment["TREECLAIM_ENDPOINT"], "--from-token", "admin"]
-        ends += ["--to", server.url, "--to-token", "admin"]
-        _killed_in_the_middle(server, environment, tmp_path, "copy", *ends)
+        ends += ["--to", _url(proxy), "--to-token", "admin"]
+        _killed_in_the_middle(server, proxy, environment, tmp_path, "copy", *ends)
         with client_in(environment) as before, Client(server.url, "admin") as after:
             assert [row["uuid"] for row in after.providers()] != []
             assert {row["uuid"]: row["name"] for row in after.providers()} == {
