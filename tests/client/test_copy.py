@@ -10,13 +10,15 @@ import re
 import signal
 import subprocess
 import sys
-import time
 import uuid
 
+import httpx
 import pytest
 
 from bench import servers
 from tests.environments import peer_programs
+from tests.faults.harness.proxy import Proxy
+from tests.servers import eventually
 from tests.service import InProcess
 from treeclaim.cli.main import main
 from treeclaim.client import Client, ClientError
@@ -317,20 +319,25 @@ def test_a_copy_that_was_killed_half_way_goes_on(tmp_path):
         Client(second, "admin") as target,
     ):
         fill(source, 100, 1, 100)
-        command = [sys.executable, "-m", "treeclaim", "copy", "--from", first, "--to", second]
-        running = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        deadline = time.monotonic() + 60
+        command = [sys.executable, "-m", "treeclaim", "copy", "--from", first, "--to"]
         # Providers are written by one call, consumers one by one.
-        while len(list(Reports(target).consumers())) < 5:
-            assert running.poll() is None
-            assert time.monotonic() < deadline
+        proxy = Proxy(httpx.URL(second).port)
+        proxy.silent_at, proxy.silent_in = b"PUT /allocations/", 6
+        running = subprocess.Popen(
+            [*command, f"http://127.0.0.1:{proxy.port}"],
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+        eventually(lambda: proxy.is_silent or running.poll() is not None, "the sixth consumer")
         os.kill(running.pid, signal.SIGKILL)
         running.wait(timeout=30)
-        assert 5 <= len(list(Reports(target).consumers())) < 100
+        proxy.close()
+        assert len(list(Reports(target).consumers())) == 5
+        command.append(second)
         done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
         assert done.returncode == 0, done.stderr
         (written,) = re.findall(r"(\d+) consumers written", done.stdout)
-        assert 0 < int(written) <= 95
+        assert int(written) == 95
         assert compare(source, target, silent) == []
 
 

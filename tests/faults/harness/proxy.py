@@ -58,11 +58,11 @@ class Proxy:
         self._passing.set()
 
     def close(self):
-        """Take no more connections, and cut those that are there."""
+        """Take no more connections, and cut those that are there; what was kept back is lost."""
         self.refusing = True
-        self._passing.set()
         self._listener.close()
         self.cut()
+        self._passing.set()
 
     def _accept(self):
         while True:
