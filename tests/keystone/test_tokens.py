@@ -9,6 +9,7 @@ import pytest
 from bench.ports import free_port
 from tests.keystone.service import behind, memcached_server, stats_of
 from tests.servers import eventually
+from tests.silence import never_answering
 
 pytestmark = pytest.mark.slow
 
@@ -188,5 +189,20 @@ def test_validated_tokens_are_kept_in_memcached_and_its_end_refuses_nobody(keyst
         process.kill()
         process.wait()
         assert client.get("/resource_providers", headers=headers).status_code == 200
+        refused = client.get("/resource_providers", headers=with_token("nonsense"))
+        assert refused.status_code == 401
+
+
+def test_a_memcached_that_never_answers_keeps_nobody_out(keystone, tmp_path):
+    url = f"http://127.0.0.1:{free_port()}"
+    with (
+        never_answering() as (address, taken),
+        behind(keystone, tmp_path, url, address),
+        httpx.Client(base_url=url, timeout=60) as client,
+    ):
+        for _ in range(3):
+            headers = with_token(keystone.token("admin", "admin"))
+            assert client.get("/resource_providers", headers=headers).status_code == 200
+        assert taken, "it was asked"
         refused = client.get("/resource_providers", headers=with_token("nonsense"))
         assert refused.status_code == 401

@@ -9,10 +9,12 @@ import httpx
 import pytest
 
 from tests.api.middleware.identity_service import GOOD, identity_service
+from tests.keystone.service import memcached_server
 from tests.server.fronts import running
 from tests.servers import NO_CERTIFICATES, eventually
 from tests.service import client_of, make_application
-from treeclaim.api.middleware import lookups
+from tests.silence import never_answering, not_there
+from treeclaim.api.middleware import lookups, tokens
 
 CLIENTS = 64
 SEARCH = "/allocation_candidates?resources=VCPU:1"
@@ -166,3 +168,75 @@ def test_a_token_is_known_to_every_thread_that_asks_for_it(identity, tmp_path):
         answers = [one.result() for one in [clients.submit(ask) for _ in range(16)]]
     assert {status for each in answers for status in each} == {200}
     assert identity.asked == [GOOD]
+
+
+SILENT = {"accepts and never answers": never_answering, "drops what is sent": not_there}
+
+
+@contextmanager
+def served_with_memcached(identity, folder, address):
+    """The same, with a memcached in which tokens are to be kept."""
+    options = identity.options() | {"keystone_authtoken.memcached_servers": address}
+    application = make_application(folder, **options, **{"treeclaim.server_threads": "4"})
+    with running(application, 4) as server, client_at(server) as http:
+        yield http
+
+
+# The library leaves a socket that could not be connected to Python.
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+@pytest.mark.parametrize("kind", SILENT)
+def test_who_is_known_does_not_wait_for_a_memcached_that_is_silent(identity, tmp_path, kind):
+    with ExitStack() as stack:
+        silent = stack.enter_context(SILENT[kind]())
+        address = silent if isinstance(silent, str) else silent[0]
+        http = stack.enter_context(served_with_memcached(identity, tmp_path, address))
+        clients = stack.enter_context(ThreadPoolExecutor(CLIENTS))
+        assert asking(http, GOOD).status_code == 200
+        # As many as there are threads, and more, are to be looked up, and nobody answers.
+        identity.hold()
+        others = [clients.submit(asking, http, f"{GOOD}-{number}") for number in range(16)]
+        eventually(lambda: len(identity.asked) > 1, "they are looked up")
+        assert asking(http, GOOD, SEARCH).status_code == 200
+        identity.release()
+        assert {one.result().status_code for one in others} == {200}
+    assert sorted(identity.asked) == sorted([GOOD, *(f"{GOOD}-{n}" for n in range(16))])
+
+
+def test_a_silent_memcached_is_told_of_and_left_alone(identity, tmp_path, caplog):
+    with (
+        never_answering() as (address, taken),
+        served_with_memcached(identity, tmp_path, address) as http,
+    ):
+        assert asking(http, GOOD).status_code == 200
+        assert "memcached was waited for" in caplog.text
+        assert len(taken) == 1
+        for number in range(8):
+            assert asking(http, f"{GOOD}-{number}").status_code == 200
+        assert len(taken) == 1
+
+
+def test_a_token_that_another_process_has_looked_up_is_believed_for_a_moment(
+    identity, tmp_path, monkeypatch
+):
+    """What memcached says is as old as it may be already; what this process was told is not."""
+    folders = [tmp_path / name for name in ("first", "second", "third")]
+    for folder in folders:
+        folder.mkdir()
+    with ExitStack() as stack:
+        process, address = stack.enter_context(memcached_server())
+        first, second, third = (
+            stack.enter_context(served_with_memcached(identity, folder, address))
+            for folder in folders
+        )
+        assert asking(first, GOOD).status_code == 200
+        assert asking(second, GOOD).status_code == 200
+        monkeypatch.setattr(tokens, "_HEARSAY_SECONDS", 0)
+        assert asking(third, GOOD).status_code == 200
+        assert identity.asked == [GOOD], "they have it from memcached"
+        process.kill()
+        process.wait()
+        for http in (first, second):
+            assert asking(http, GOOD).status_code == 200
+        assert identity.asked == [GOOD], "they know it"
+        assert asking(third, GOOD).status_code == 200
+        assert identity.asked == [GOOD, GOOD]

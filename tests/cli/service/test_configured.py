@@ -1,12 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """What can be configured, and what is."""
 
+from contextlib import contextmanager
+
 import pytest
 import yaml
 from oslo_config import cfg
 
 from tests.cli.processes import call, run
 from tests.servers import usual_environment
+from tests.silence import never_answering, not_there
 from treeclaim import config
 from treeclaim.api.policy_rules import load_policy
 from treeclaim.config import list_options
@@ -87,6 +90,9 @@ def test_check_tells_values_and_where_they_come_from(environment, tmp_path):
     assert "[placement]/randomize_allocation_candidates" not in lines
     every = call(environment, "config", "check", "--all").stdout
     assert "[placement]/randomize_allocation_candidates" in every
+    # The library's are 3 and 10.
+    for wait in ("socket_timeout", "conn_get_timeout"):
+        assert f"[keystone_authtoken]/memcache_pool_{wait} = 1  # default" in every
 
 
 def test_a_deprecated_place_of_an_option_warns(environment, tmp_path):
@@ -367,9 +373,25 @@ def test_what_no_token_can_be_validated_with_is_an_error(environment, tmp_path, 
     assert any(said in line for line in lines if line.startswith("error"))
 
 
-def test_a_memcached_that_does_not_answer_is_a_warning(environment, tmp_path):
+@contextmanager
+def refusing():
+    """The address of a port at which nobody listens."""
+    yield "127.0.0.1:1"
+
+
+@contextmanager
+def hanging():
+    """The address of a server that accepts connections and never answers."""
+    with never_answering() as (address, _):
+        yield address
+
+
+@pytest.mark.parametrize("silent", [refusing, hanging, not_there])
+def test_a_memcached_that_does_not_answer_is_a_warning(environment, tmp_path, silent):
     environment.pop("OS_API__AUTH_STRATEGY", None)
-    (tmp_path / "placement.conf").write_text(f"{KEYSTONE}{ADDRESS}\n")
-    lines, code = check_of(environment)
+    with silent() as address:
+        text = KEYSTONE.replace("127.0.0.1:1", address)
+        (tmp_path / "placement.conf").write_text(f"{text}{ADDRESS}\n")
+        lines, code = check_of(environment)
     assert code == 0, lines
-    assert "127.0.0.1:1 does not answer" in the_line(lines, "warning /")
+    assert f"{address} does not answer" in the_line(lines, "warning /")

@@ -1,13 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """Validation of tokens by keystonemiddleware, with its waits in the right place.
 
-The library asks Keystone in the thread of the request. Here that is left to a few threads (`Lookups`),
-and the request waits without one where its server offers a place for that (`PARKING_KEY`).
+The library asks memcached and Keystone in the thread of the request. Here that is left to a few threads
+(`Lookups`), and the request waits without one where its server offers a place for that (`PARKING_KEY`).
+Whom this process knows already waits for neither.
 """
 
+import math
 import threading
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass
+from functools import partial
 from time import monotonic
 from typing import TYPE_CHECKING, Any, cast
 
@@ -16,6 +19,7 @@ from oslo_config import cfg
 
 from treeclaim.api.admission import Admission, Kind
 from treeclaim.api.middleware.lookups import LONGEST_WAIT, Lookup, Lookups
+from treeclaim.api.middleware.token_cache import SharedTokens
 from treeclaim.forest.bounds.cache import ByteCache
 
 if TYPE_CHECKING:
@@ -32,6 +36,10 @@ _CACHE_KEY = "treeclaim.tokens"
 
 _MOST_BYTES = 32 * 1024 * 1024
 """Memory of known tokens: some thousand, as each has the whole catalogue."""
+
+_HEARSAY_SECONDS = 10
+"""For which a token is known here that another process has looked up: nobody says when that was, and a
+token that is revoked is to be refused after `token_cache_time` by all, and little more."""
 
 _TIMEOUT = 10.0
 """Seconds that Keystone has for a step of its answer, where `http_connect_timeout` does not say it."""
@@ -91,16 +99,18 @@ class TokenGuard(auth_token.AuthProtocol):
     ) -> None:
         self._waiting = waiting
         self._here = threading.local()
-        self._tokens = _KnownTokens()
+        self._tokens = _KnownTokens(self._here)
+        self._shared: SharedTokens | None = None
         settings = {"oslo_config_config": options, "cache": _CACHE_KEY}
         super().__init__(application, settings)  # type: ignore[no-untyped-call]
+        if self._option("memcached_servers"):
+            self._shared = SharedTokens(self._token_cache_factory())  # type: ignore[no-untyped-call]
 
     def process_request(self, request: Any) -> Any:
         """Validate the tokens of a request; see the library."""
         self._here.environment = request.environ
-        if not self._option("memcached_servers"):
-            # The library's own memory is one for each thread, has no bound, and is walked each time.
-            request.environ[_CACHE_KEY] = self._tokens
+        # The library's own memory is one for each thread, has no bound, and is walked each time.
+        request.environ[_CACHE_KEY] = self._tokens
         return super().process_request(request)  # type: ignore[no-untyped-call]
 
     def _option(self, name: str) -> Any:
@@ -112,22 +122,39 @@ class TokenGuard(auth_token.AuthProtocol):
 
     def _create_identity_server(self) -> "_SharedIdentityServer":
         inner = super()._create_identity_server()  # type: ignore[no-untyped-call]
-        return _SharedIdentityServer(inner, self._answer)
+        return _SharedIdentityServer(inner, self)
 
-    def _answer(self, key: Hashable, ask: Callable[[], Any]) -> Any:
+    def answer(self, key: Hashable, ask: Callable[[], Any]) -> Any:
+        """Return the answer to a question of this thread's request, or leave until it is there."""
         return self._waiting.answer(self._here.environment, key, ask)
+
+    def looked_up(self, token: str, key: Hashable, ask: Callable[[], Any]) -> Any:
+        """Return what memcached or Keystone says of a token, or leave until that is there."""
+        found, self._here.longest = self.answer(key, partial(self._look_up, token, ask))
+        return found
+
+    def _look_up(self, token: str, ask: Callable[[], Any]) -> tuple[Any, float]:
+        """Return what is said of a token, and for how many seconds to believe it; in any thread."""
+        found = None if self._shared is None else self._shared.find(token)
+        if found is not None:
+            return found, _HEARSAY_SECONDS
+        found = ask()
+        if self._shared is not None:
+            self._shared.keep(token, found)
+        return found, math.inf
 
 
 class _SharedIdentityServer:
     """The library's object for Keystone; each of its waits is left to somebody else."""
 
-    def __init__(self, inner: Any, answer: Callable[[Hashable, Callable[[], Any]], Any]) -> None:
+    def __init__(self, inner: Any, guard: TokenGuard) -> None:
         self._inner = inner
-        self._answer = answer
+        self._guard = guard
 
     def verify_token(self, user_token: str, *, allow_expired: bool = False) -> Any:
         """Return what Keystone knows of a token; errors are those of the library."""
-        return self._answer(
+        return self._guard.looked_up(
+            user_token,
             (user_token, allow_expired),
             lambda: self._inner.verify_token(user_token, allow_expired=allow_expired),
         )
@@ -135,7 +162,7 @@ class _SharedIdentityServer:
     @property
     def www_authenticate_uri(self) -> Any:
         """Where Keystone says that tokens are to be had."""
-        return self._answer("uri", lambda: self._inner.www_authenticate_uri)
+        return self._guard.answer("uri", lambda: self._inner.www_authenticate_uri)
 
     def invalidate(self) -> Any:
         """Forget where Keystone is."""
@@ -155,8 +182,9 @@ class _Known:
 class _KnownTokens:
     """The tokens that this process knows, as the library wants its caches."""
 
-    def __init__(self) -> None:
+    def __init__(self, here: threading.local) -> None:
         self._kept = ByteCache(_MOST_BYTES)
+        self._here = here
 
     def get(self, key: str) -> bytes | None:
         """Return what is known under a key."""
@@ -166,6 +194,7 @@ class _KnownTokens:
         return known.data
 
     def set(self, key: str, value: bytes, time: int = 0) -> None:
-        """Keep something for some seconds."""
+        """Keep what this thread was told for some seconds, or for as long as that is to be believed."""
         self._kept.take(key)
-        self._kept.keep(key, _Known(value, monotonic() + time))
+        seconds = min(time, self._here.longest)
+        self._kept.keep(key, _Known(value, monotonic() + seconds))

@@ -7,6 +7,7 @@ from http import HTTPStatus
 from treeclaim.api.protocol.errors import ApiError, api_error
 from treeclaim.api.protocol.operations import Answer, Call, Operation, Reply, Versioned
 from treeclaim.api.protocol.request.schemas import GENERATION, STRINGS, UUID, record
+from treeclaim.api.protocol.request.validation import MOST_VALUES_OF_SOME
 from treeclaim.api.protocol.request.wording import Schema
 from treeclaim.api.protocol.timestamps import now
 from treeclaim.api.resources.providers.rows import json_for_provider, require_row
@@ -82,5 +83,6 @@ OPERATIONS = (
         answers=(AGGREGATES,),
         since=Feature.AGGREGATES,
         body=Versioned(aggregates),
+        most_values=MOST_VALUES_OF_SOME,
     ),
 )

@@ -7,6 +7,7 @@ from treeclaim.api.protocol import errors
 from treeclaim.api.protocol.errors import ApiError, api_error
 from treeclaim.api.protocol.operations import EMPTY, Call, Forms, Operation, Reply, Versioned
 from treeclaim.api.protocol.request.schemas import PROVIDER_KEY, mapping, record
+from treeclaim.api.protocol.request.validation import MOST_VALUES_OF_SOME
 from treeclaim.api.protocol.request.wording import Schema
 from treeclaim.api.resources.allocations.handlers import claims_of, require_sound
 from treeclaim.api.resources.allocations.schemas import reshaped_claims
@@ -45,10 +46,11 @@ def reshape(call: Call) -> Reply:
             provider_uuid=uuid,
             generation=int(given["resource_provider_generation"]),
             inventories={
-                name: inventory_of(inventory) for name, inventory in given["inventories"].items()
+                name: inventory_of(inventory)
+                for name, inventory in call.deadline.watched(given["inventories"].items())
             },
         )
-        for uuid, given in call.deadline.watched(body["inventories"].items())
+        for uuid, given in body["inventories"].items()
     ]
     claims = claims_of(call, body["allocations"])
     require_sound(call, claims)
@@ -89,6 +91,7 @@ OPERATIONS = (
         since=Feature.RESHAPER,
         gate_first=True,
         body=Versioned(reshape_body),
+        most_values=MOST_VALUES_OF_SOME,
         forms=Forms(body=_described_body),
     ),
 )

@@ -22,7 +22,7 @@ from treeclaim.api.protocol.request.schemas import (
     STRINGS,
     record,
 )
-from treeclaim.api.protocol.request.validation import require_query
+from treeclaim.api.protocol.request.validation import MOST_VALUES_OF_SOME, require_query
 from treeclaim.api.protocol.request.wording import Schema
 from treeclaim.api.protocol.texts import quoted
 from treeclaim.api.protocol.timestamps import now
@@ -261,6 +261,7 @@ OPERATIONS = (
         since=Feature.TRAITS,
         gate_first=True,
         body=Versioned(replaced_traits),
+        most_values=MOST_VALUES_OF_SOME,
     ),
     Operation(
         "DELETE",

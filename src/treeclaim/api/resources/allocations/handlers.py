@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """/allocations and /resource_providers/{uuid}/allocations (contract page 70)."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from http import HTTPStatus
 from typing import Any
 
@@ -128,7 +128,7 @@ def claim_of(call: Call, consumer_uuid: str, body: Mapping[str, Any]) -> Consume
     knows_holds = call.version.brings(ExtensionFeature.HOLDS)
     return ConsumerClaim(
         consumer_uuid=consumer_uuid,
-        allocations=_allocations(body["allocations"]),
+        allocations=_allocations(call, body["allocations"]),
         project_id=body.get("project_id", services.incomplete_project_id),
         user_id=body.get("user_id", services.incomplete_user_id),
         generation=generation,
@@ -141,16 +141,16 @@ def claim_of(call: Call, consumer_uuid: str, body: Mapping[str, Any]) -> Consume
 
 
 def _allocations(
-    given: Mapping[str, Any] | Sequence[Mapping[str, Any]],
+    call: Call, given: Mapping[str, Any] | Sequence[Mapping[str, Any]]
 ) -> dict[str, dict[str, int]]:
     """Read allocations in either form; in a list the last item of a provider counts."""
     if isinstance(given, Mapping):
-        by_provider = {uuid: share["resources"] for uuid, share in given.items()}
+        pairs: Iterable[tuple[str, Mapping[str, Any]]] = given.items()
     else:
-        by_provider = {share["resource_provider"]["uuid"]: share["resources"] for share in given}
+        pairs = ((share["resource_provider"]["uuid"], share) for share in given)
     return {
-        uuid: {name: int(amount) for name, amount in resources.items()}
-        for uuid, resources in by_provider.items()
+        uuid: {name: int(amount) for name, amount in share["resources"].items()}
+        for uuid, share in call.deadline.each(pairs)
     }
 
 

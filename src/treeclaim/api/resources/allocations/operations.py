@@ -3,6 +3,7 @@
 
 from treeclaim.api.protocol.operations import EMPTY, Forms, Operation, Versioned
 from treeclaim.api.protocol.request.patterns import ANY_UUID
+from treeclaim.api.protocol.request.validation import MOST_VALUES_OF_SOME
 from treeclaim.api.resources.allocations import answers, handlers, schemas
 from treeclaim.api.resources.candidates.body_forms import QUERIES, described
 from treeclaim.model.microversions import Feature
@@ -27,6 +28,7 @@ OPERATIONS = (
         summary="Replace what a consumer holds.",
         answers=(EMPTY,),
         body=Versioned(schemas.claim),
+        most_values=MOST_VALUES_OF_SOME,
         forms=Forms(path={"consumer_uuid": ANY_UUID}, body=described),
     ),
     Operation(
@@ -47,6 +49,7 @@ OPERATIONS = (
         since=Feature.MANAGE_ALLOCATIONS,
         gate_first=True,
         body=Versioned(schemas.claims),
+        most_values=MOST_VALUES_OF_SOME,
         forms=QUERIES,
     ),
     Operation(

@@ -44,7 +44,7 @@ _MOST_ENTRIES = 1_000
 """Providers in one call."""
 
 _AS_MANY: Schema = {"maxItems": MOST_VALUES, "maxProperties": MOST_VALUES}
-"""The body of a part's own URL has no more either; of a list and of an object one of the two speaks."""
+"""Of a part of one provider among many; of a list and of an object one of the two speaks."""
 
 _BOOLEAN: Schema = {"type": "boolean"}
 _UUID_OR_NULL: Schema = {"anyOf": [UUID, {"type": "null"}]}

@@ -90,7 +90,8 @@ def replace_inventories(call: Call) -> Reply:
     """Replace all inventories of a provider (section 4)."""
     provider_uuid = call.arguments["uuid"]
     body = json_for_provider(call)
-    new = {name: inventory_of(given) for name, given in body["inventories"].items()}
+    items = call.deadline.watched(body["inventories"].items())
+    new = {name: inventory_of(given) for name, given in items}
     try:
         generation = call.services.store.write(
             store.replace_all,

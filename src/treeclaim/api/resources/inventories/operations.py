@@ -4,6 +4,7 @@
 from http import HTTPStatus
 
 from treeclaim.api.protocol.operations import EMPTY, Forms, Operation, Versioned
+from treeclaim.api.protocol.request.validation import MOST_VALUES_OF_SOME
 from treeclaim.api.resources.inventories import answers, handlers, schemas
 from treeclaim.model.microversions import Feature
 
@@ -37,6 +38,7 @@ OPERATIONS = (
         summary="Replace all inventories of a resource provider.",
         answers=(answers.INVENTORIES,),
         body=Versioned(schemas.all_inventories),
+        most_values=MOST_VALUES_OF_SOME,
         forms=Forms(body=schemas.with_class_names),
     ),
     Operation(

@@ -4,7 +4,7 @@
 from treeclaim.api.protocol.operations import Operation, Versioned
 from treeclaim.api.protocol.request.validation import (
     MOST_VALUES_IN_BULK,
-    MOST_VALUES_OF_PLACING,
+    MOST_VALUES_OF_SOME,
 )
 from treeclaim.api.resources.candidates import body_forms as forms
 from treeclaim.api.resources.placing import answers, handlers, schemas
@@ -34,7 +34,7 @@ OPERATIONS = (
         summary="Find places for consumers, and claim them in one transaction.",
         answers=(answers.PLACED, answers.NOTHING_WRITTEN),
         body=Versioned(schemas.placements),
-        most_values=MOST_VALUES_OF_PLACING,
+        most_values=MOST_VALUES_OF_SOME,
         forms=forms.QUERIES,
         gate_first=True,
         checks_accept=True,

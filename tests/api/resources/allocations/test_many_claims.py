@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: Apache-2.0
+"""As many claims in one call as clients of Placement send, and what is said of more."""
+
+import json
+import uuid
+
+import pytest
+
+from tests.api.raw import send
+from tests.service import make_application
+from treeclaim.api.protocol.request.validation import MOST_VALUES_OF_SOME, values_in
+
+HOSTS = [str(uuid.UUID(int=number + 1)) for number in range(10)]
+STOCK = {"VCPU": 100_000, "MEMORY_MB": 1_000_000, "DISK_GB": 1_000_000}
+
+
+@pytest.fixture(scope="module")
+def application(tmp_path_factory):
+    """A service with a few large hosts."""
+    service = make_application(tmp_path_factory.mktemp("claims"))
+    for host in HOSTS:
+        body = json.dumps({"name": host, "uuid": host}).encode()
+        assert send(service, "POST", "/resource_providers", body=body).status == 200
+        stock = {name: {"total": total} for name, total in STOCK.items()}
+        content = {"inventories": stock, "resource_provider_generation": 0}
+        path = f"/resource_providers/{host}/inventories"
+        assert send(service, "PUT", path, body=json.dumps(content).encode()).status == 200
+    return service
+
+
+def claims(count):
+    """The body of a call that places so many new consumers."""
+    return json.dumps(
+        {
+            str(uuid.uuid4()): {
+                "allocations": {
+                    HOSTS[number % len(HOSTS)]: {
+                        "resources": {"VCPU": 1, "MEMORY_MB": 512, "DISK_GB": 10}
+                    }
+                },
+                "mappings": {"": [HOSTS[number % len(HOSTS)]]},
+                "project_id": "project",
+                "user_id": "user",
+                "consumer_generation": None,
+                "consumer_type": "INSTANCE",
+            }
+            for number in range(count)
+        }
+    ).encode()
+
+
+def test_five_thousand_consumers_are_placed_by_one_call(application):
+    answer = send(application, "POST", "/allocations", body=claims(5_000))
+    assert answer.status == 204, answer.detail
+    used = send(application, "GET", f"/resource_providers/{HOSTS[0]}/usages").json()["usages"]
+    assert used == {"VCPU": 500, "MEMORY_MB": 256_000, "DISK_GB": 5_000}
+
+
+def test_more_than_one_call_may_have_are_refused_with_their_number(application):
+    body = claims(8_000)
+    assert values_in(body) > MOST_VALUES_OF_SOME
+    answer = send(application, "POST", "/allocations", body=body)
+    assert answer.status == 400
+    assert f"more than {MOST_VALUES_OF_SOME} values" in answer.detail

@@ -1,0 +1,44 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Servers from which nothing comes: real sockets, as those of a process that hangs and of a host that is off."""
+
+import socket
+import threading
+from contextlib import ExitStack, contextmanager
+
+
+@contextmanager
+def never_answering():
+    """Take each connection, and all that comes, and say nothing; yields the address and those taken."""
+    taken = []
+    with ExitStack() as stack:
+        listener = stack.enter_context(socket.create_server(("127.0.0.1", 0), backlog=256))
+
+        def take():
+            # It ends when the listener is shut down.
+            while True:
+                try:
+                    taken.append(listener.accept()[0])
+                except OSError:
+                    return
+
+        thread = threading.Thread(target=take, daemon=True)
+        thread.start()
+        try:
+            yield f"127.0.0.1:{listener.getsockname()[1]}", taken
+        finally:
+            listener.shutdown(socket.SHUT_RDWR)
+            thread.join()
+            for one in taken:
+                one.close()
+
+
+@contextmanager
+def not_there():
+    """Let packets to an address be dropped: the kernel does so while as many wait as may; yields it."""
+    with ExitStack() as stack:
+        listener = stack.enter_context(socket.create_server(("127.0.0.1", 0), backlog=0))
+        for _ in range(4):
+            waiting = stack.enter_context(socket.socket())
+            waiting.setblocking(False)
+            waiting.connect_ex(listener.getsockname())
+        yield f"127.0.0.1:{listener.getsockname()[1]}"
