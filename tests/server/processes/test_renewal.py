@@ -2,6 +2,7 @@
 """What a service has from its configuration is renewed by SIGHUP, in each of its processes."""
 
 import re
+import shutil
 import signal
 import socket
 import ssl
@@ -17,7 +18,10 @@ from tests.server.processes.test_admin_place import ADMIN, LOADER, WORKER, Servi
 from tests.servers import eventually, service_environment, serving
 from tests.service import HEADERS
 
-pytestmark = pytest.mark.slow
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(not shutil.which("faketime"), reason="faketime is not installed"),
+]
 
 EXPIRY = "treeclaim_certificate_expiry_timestamp_seconds"
 
@@ -175,13 +179,16 @@ def expiry_told(service):
 class being_sent:  # noqa: N801 - used as a function
     """A request of which half is sent; called, it sends the rest and gives the answer's first line."""
 
-    def __init__(self, url, trusting):
+    def __init__(self, url, trusting=None):
         self._address = (httpx.URL(url).host, httpx.URL(url).port)
         self._trusting = trusting
 
     def __enter__(self):
-        plain = socket.create_connection(self._address, timeout=60)
-        self._client = self._trusting.wrap_socket(plain, server_hostname="127.0.0.1")
+        self._client = socket.create_connection(self._address, timeout=60)
+        if self._trusting is not None:
+            self._client = self._trusting.wrap_socket(
+                self._client, server_hostname=self._address[0]
+            )
         headers = HEADERS | {
             "host": "a",
             "content-type": "application/json",
