@@ -170,6 +170,28 @@ def test_a_reload_renews_log_database_policy_metrics_and_certificate_of_every_pr
         assert server.stop() == 0
 
 
+def test_reloads_leave_no_more_files_of_metrics_whether_anybody_looks_at_them_or_not(tmp_path):
+    folder = tmp_path / "metrics"
+    folder.mkdir()
+    environment = service_environment(tmp_path, PROMETHEUS_MULTIPROC_DIR=str(folder))
+    counts = []
+    with serving(environment, tmp_path, "--workers=2") as server:
+        service = Service(server, None)
+        for reloads in range(1, 4):
+            eventually(lambda: len(service.processes(WORKER)) == 2, "both run")
+            httpx.get(f"{server.url}/resource_providers", headers=HEADERS).raise_for_status()
+            former = [one for name in (WORKER, LOADER) for one in service.processes(name)]
+            server.send(signal.SIGHUP)
+            assert psutil.wait_procs(former, timeout=120)[1] == []
+            eventually(
+                lambda: server.log.read_text().count("Stopping old worker 2") == reloads,  # noqa: B023
+                "all are replaced",
+            )
+            counts.append(len(list(folder.iterdir())))
+    # Those of one generation that has ended may be there, beside those that run.
+    assert max(counts[1:]) <= counts[0] + 2, "the sums of all that ended are two files"
+
+
 def expiry_told(service):
     """What the metrics say of the server's certificate."""
     text = service.ask("/metrics")[1]
