@@ -5,11 +5,13 @@ import json
 import os
 import subprocess
 import sys
+import threading
 
 import pytest
 from prometheus_client import CollectorRegistry
 from prometheus_client.multiprocess import MultiProcessCollector
 
+from treeclaim.admin import workers
 from treeclaim.admin.workers import forget_dead_workers, without_dead_workers
 from treeclaim.metrics_files import AllocatedFile
 from treeclaim.metrics_folder import FOLDER_VARIABLE
@@ -71,6 +73,52 @@ def test_forty_reloads_leave_no_more_files_than_one(folder):
     assert {path.name for path in folder.iterdir()} == names
     assert after["c_total", None] == 401
     assert after["g", None] == 1
+
+
+def test_what_a_process_left_that_was_killed_while_it_made_a_file_goes(folder):
+    (folder / f"counter_{_ended()}.new").touch()
+    living = folder / f"counter_{os.getpid()}.new"
+    living.touch()
+    forget_dead_workers()
+    assert list(folder.iterdir()) == [living]
+
+
+def test_while_somebody_reads_nobody_puts_anything_together(folder):
+    """Of two admin listeners, one of which replaces the other, and processes that begin."""
+    _write(folder, _ended(), 10)
+    with without_dead_workers():
+        _write(folder, _ended(), 10)
+        before = _sums(folder)
+        forget_dead_workers()
+        assert _sums(folder) == before
+        assert len(list(folder.glob("counter_*.db"))) == 2
+    forget_dead_workers()
+    assert len(list(folder.glob("counter_*.db"))) == 1
+    assert _sums(folder)["c_total", None] == before["c_total", None]
+
+
+def test_a_scrape_waits_for_who_puts_together_but_not_for_ever(folder, monkeypatch):
+    _write(folder, _ended(), 10)
+    monkeypatch.setattr(workers, "_PATIENCE", 0.05)
+    with without_dead_workers():
+        _write(folder, _ended(), 10)
+        with without_dead_workers():
+            assert len(list(folder.glob("counter_*.db"))) == 2
+    monkeypatch.setattr(workers, "_PATIENCE", 60.0)
+    holds, release = threading.Event(), threading.Event()
+
+    def hold():
+        with without_dead_workers():
+            holds.set()
+            release.wait(60)
+
+    first = threading.Thread(target=hold)
+    first.start()
+    holds.wait(60)
+    threading.Timer(0.05, release.set).start()
+    with without_dead_workers():
+        assert release.is_set()
+    first.join()
 
 
 def test_the_files_of_the_living_are_left(folder):

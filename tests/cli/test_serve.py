@@ -9,7 +9,7 @@ import stat
 import subprocess
 import threading
 import uuid
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 
 import httpx
 import psutil
@@ -163,6 +163,28 @@ def test_a_request_that_is_being_answered_is_finished_before_its_worker_goes(
             slow.sendall(body[5:])
             assert slow.makefile("rb").readline() == b"HTTP/1.1 200 OK\r\n"
         eventually(lambda: not before & workers_of(service), "the worker is new")
+
+
+@pytest.mark.slow
+def test_a_service_that_stops_answers_whom_the_kernel_has_connected(environment, tmp_path, url):
+    """As those are whose connections came just before Kubernetes took the pod out of the service."""
+    address = (httpx.URL(url).host, httpx.URL(url).port)
+    with serving(environment, tmp_path, "--workers=2", url=url) as service, ExitStack() as stack:
+        eventually(lambda: len(workers_of(service)) == 2, "all workers run")
+        workers = [psutil.Process(pid) for pid in workers_of(service)]
+        for worker in workers:
+            worker.suspend()
+        waiting = []
+        for _ in range(20):
+            waiting.append(stack.enter_context(socket.create_connection(address, timeout=60)))
+            waiting[-1].sendall(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        service.send(signal.SIGTERM)
+        eventually(lambda: "Stopping" in service.log.read_text(), "it is to stop")
+        for worker in workers:
+            worker.resume()
+        answers = [one.makefile("rb").readline() for one in waiting]
+        assert answers == [b"HTTP/1.1 200 OK\r\n"] * 20
+        assert service.process.wait(timeout=60) == 0
 
 
 @pytest.mark.slow

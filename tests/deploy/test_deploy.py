@@ -18,6 +18,7 @@ from treeclaim import metrics  # noqa: F401 - defines the metrics
 from treeclaim.admin.collectors import RESOURCE_METRICS
 from treeclaim.cli.main import parser
 from treeclaim.config import list_options
+from treeclaim.server.bounds import END_SECONDS, GRACE_SECONDS
 
 DEPLOY = ROOT / "deploy"
 KNOWN = {
@@ -42,6 +43,21 @@ def test_what_kubernetes_starts_exists():
     options = parser("serve").parse_args(container["args"])
     assert options.config_file == ["/etc/placement/placement.conf"]
     assert set(documents["Secret"]["stringData"]) <= KNOWN
+
+
+def test_a_stop_has_the_time_that_it_may_take():
+    """Requests come until the pod is out of the service; then those that have begun are finished."""
+    documents = {
+        one["kind"]: one for one in yaml.safe_load_all((DEPLOY / "kubernetes.yaml").read_text())
+    }
+    pod = documents["Deployment"]["spec"]["template"]["spec"]
+    (container,) = pod["containers"]
+    program, seconds = container["lifecycle"]["preStop"]["exec"]["command"]
+    assert program == "sleep"
+    ends = GRACE_SECONDS + END_SECONDS
+    assert pod["terminationGracePeriodSeconds"] > int(seconds) + ends + END_SECONDS
+    unit = (DEPLOY / "treeclaim.service").read_text()
+    assert int(re.search(r"^TimeoutStopSec=(\d+)$", unit, re.MULTILINE)[1]) > ends + END_SECONDS
 
 
 def test_the_configuration_in_the_manifest_is_accepted(tmp_path):

@@ -3,11 +3,13 @@
 
 import io
 import threading
+from contextlib import ExitStack
 
 import pytest
 
 from tests.server.fronts import HELLO, hello, is_closed, receive, running
 from tests.servers import eventually
+from treeclaim.server.bounds import ACCEPTED_AT_ONCE
 from treeclaim.server.sharing.table import Phase
 
 CHUNKED = b"POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n"
@@ -365,6 +367,25 @@ def test_a_request_under_way_is_answered_when_the_server_stops_and_the_answer_sa
         release.set()
         answer = receive(client)
         assert (answer.body, answer.says_close) == (b"ok", True)
+
+
+def test_who_waits_to_be_accepted_when_the_server_stops_is_answered():
+    """The kernel has told these clients that they are connected; more than are accepted at once."""
+    holds, release = threading.Event(), threading.Event()
+
+    def hold():
+        holds.set()
+        release.wait()
+
+    with running() as server, ExitStack() as stack:
+        server.front.loop.call_soon_threadsafe(hold)
+        holds.wait()
+        clients = [stack.enter_context(server.connect()) for _ in range(5 * ACCEPTED_AT_ONCE)]
+        for client in clients:
+            client.sendall(HELLO)
+        server.begin_stop()
+        release.set()
+        assert [receive(client).body for client in clients] == [b"hello"] * len(clients)
 
 
 def test_an_input_is_what_wsgi_says():

@@ -2,6 +2,8 @@
 """The admin listener's application: `/live`, `/ready` and `/metrics`."""
 
 import logging
+import time
+from collections.abc import Sequence
 
 import falcon
 from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_latest
@@ -9,6 +11,7 @@ from prometheus_client.multiprocess import MultiProcessCollector
 from prometheus_client.registry import Collector
 
 from treeclaim.admin.census import Census, TakeCensus
+from treeclaim.admin.certificates import Expiry, warnings_of
 from treeclaim.admin.workers import without_dead_workers
 from treeclaim.model.errors import SchemaRevisionError, StoreUnavailableError
 from treeclaim.store import Store
@@ -18,7 +21,10 @@ _LOG = logging.getLogger(__name__)
 
 
 def make_admin_application(
-    store: Store, collectors: list[Collector], census: TakeCensus | None = None
+    store: Store,
+    collectors: list[Collector],
+    census: TakeCensus | None = None,
+    expiries: Sequence[Expiry] = (),
 ) -> falcon.App:  # type: ignore[type-arg]
     """Return the WSGI application of the admin listener.
 
@@ -26,6 +32,7 @@ def make_admin_application(
         store: The database of the service; it is asked whether the service is ready.
         collectors: What is measured at each scrape, besides what the workers count.
         census: Asks which workers answer; None where nobody can be asked.
+        expiries: When certificates expire, which is told by `/ready`.
     """
     registry = CollectorRegistry()
     MultiProcessCollector(registry)  # type: ignore[no-untyped-call]
@@ -33,7 +40,7 @@ def make_admin_application(
         registry.register(collector)
     application: falcon.App = falcon.App()  # type: ignore[type-arg]
     application.add_route("/live", _Live(census))
-    application.add_route("/ready", _Ready(store, census))
+    application.add_route("/ready", _Ready(store, census, expiries))
     application.add_route("/metrics", _Metrics(registry))
     return application
 
@@ -59,11 +66,18 @@ class _Live:
 
 
 class _Ready:
-    """Ready means that some worker answers, and the database, with the schema that is needed."""
+    """Ready means that some worker answers, and the database, with the schema that is needed.
 
-    def __init__(self, store: Store, census: TakeCensus | None) -> None:
+    A certificate that is expired is told of, and the answer is 200: whether a client takes it is the client's
+    decision, and without the endpoint none could.
+    """
+
+    def __init__(
+        self, store: Store, census: TakeCensus | None, expiries: Sequence[Expiry]
+    ) -> None:
         self._store = store
         self._census = census
+        self._expiries = expiries
 
     def on_get(self, _request: falcon.Request, response: falcon.Response) -> None:
         response.content_type = falcon.MEDIA_TEXT
@@ -83,7 +97,8 @@ class _Ready:
             _refuse(response, f"not ready: {error}")
         else:
             self._store.outages.answered()
-            response.text = "ready\n"
+            told = warnings_of(self._expiries, time.time())
+            response.text = f"ready, but {'; '.join(told)}\n" if told else "ready\n"
 
 
 def _refuse(response: falcon.Response, why: str) -> None:

@@ -2,13 +2,14 @@
 """What the service measures besides what its workers count."""
 
 import logging
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 
 from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
 from treeclaim.admin.capacity import Fits, Meter
+from treeclaim.admin.certificates import Expiry
 from treeclaim.forest.listing.totals import Totals
 from treeclaim.model.errors import StoreUnavailableError
 from treeclaim.store import Store
@@ -38,6 +39,25 @@ RESOURCE_METRICS = frozenset(
     }
 )
 """Names of all metrics of resources."""
+
+
+class ExpiryCollector(Collector):
+    """When certificates expire that the service uses."""
+
+    def __init__(self, expiries: Sequence[Expiry]) -> None:
+        self._expiries = expiries
+
+    def collect(self) -> Iterable[Metric]:
+        """Yield the times."""
+        family = GaugeMetricFamily(
+            "treeclaim_certificate_expiry_timestamp_seconds",
+            "When a certificate in use expires, in seconds since 1970: of a chain the first that does, "
+            "of authorities the last.",
+            labels=["use"],
+        )
+        for one in self._expiries:
+            family.add_metric([one.use], one.at)
+        yield family
 
 
 class FeedCollector(Collector):

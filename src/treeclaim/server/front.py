@@ -18,6 +18,7 @@ from treeclaim.server.bounds import (
     ACCEPT_PAUSE,
     ACCEPTED_AT_ONCE,
     ARRIVAL_SECONDS,
+    BACKLOG,
     CLOSED_AT_ONCE,
     GRACE_SECONDS,
     HELD_BYTES,
@@ -133,6 +134,7 @@ class Front:
 
     async def _end(self) -> None:
         if self._listener is not None:
+            await self._accept_the_rest()
             self.loop.remove_reader(self._listener.fileno())
             self._listener.close()
             self._listener = None
@@ -163,18 +165,32 @@ class Front:
             return False
         return True
 
-    def _accept(self) -> None:
+    async def _accept_the_rest(self) -> None:
+        """Accept who waits for that: they have been told that they are connected, and would be reset.
+
+        While others serve the socket too, some of them are theirs; there is no telling them apart.
+        """
+        for _ in range(BACKLOG // ACCEPTED_AT_ONCE):
+            if not self._accept():
+                return
+            await asyncio.sleep(0)
+
+    def _accept(self) -> bool:
+        """Accept some connections; return whether there may be more."""
         for _ in range(ACCEPTED_AT_ONCE):
             if self._listener is None:
-                return
+                return False
             try:
                 accepted, _address = self._listener.accept()
-            except (BlockingIOError, InterruptedError, ConnectionAbortedError):
-                return
+            except ConnectionAbortedError:
+                continue
+            except (BlockingIOError, InterruptedError):
+                return False
             except OSError as error:
                 self._pause_accepting(error)
-                return
+                return False
             self._open(accepted)
+        return True
 
     def _open(self, accepted: socket.socket) -> None:
         accepted.setblocking(False)

@@ -15,7 +15,8 @@ from prometheus_client.registry import Collector
 from treeclaim.admin.app import make_admin_application
 from treeclaim.admin.capacity import Meter
 from treeclaim.admin.census import TakeCensus
-from treeclaim.admin.collectors import FeedCollector, ResourceCollector
+from treeclaim.admin.certificates import Expiry
+from treeclaim.admin.collectors import ExpiryCollector, FeedCollector, ResourceCollector
 from treeclaim.admin.flavors import FlavorFileError, flavors_in
 from treeclaim.admin.processes import ProcessCollector, WorkerCollector
 from treeclaim.config import Configuration
@@ -24,6 +25,7 @@ from treeclaim.model.request import CandidateRequest
 from treeclaim.server.front import Front
 from treeclaim.server.processes.heartbeat import BROKEN, READY, CensusClient
 from treeclaim.server.processes.listening import ListenError, admin_socket
+from treeclaim.server.processes.worker import Groundwork
 from treeclaim.server.turns import new_loop
 from treeclaim.store import Store
 
@@ -47,7 +49,7 @@ _LIMITS = ConnectionLimits(
 
 
 def serve_beside_workers(
-    configuration: Configuration,
+    groundwork: Groundwork,
     listener: socket.socket,
     connection: socket.socket,
     first_process: int,
@@ -55,11 +57,12 @@ def serve_beside_workers(
     """Serve until stopped, or until the first process is gone.
 
     Args:
-        configuration: What the operator configured.
+        groundwork: What the operator configured, and when certificates expire.
         listener: Where connections come.
         connection: To the first process, which tells which workers answer.
         first_process: Its number; it counts nothing, but is measured.
     """
+    configuration = groundwork.configuration
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     threading.Thread(target=_leave_with_first_process, daemon=True).start()
     try:
@@ -68,7 +71,9 @@ def serve_beside_workers(
         # The first process has not learned of this one, and has started another by now.
         return
     with closing(Store(configuration.database)) as store:
-        _serve_at(listener, configuration, store, [first_process], CensusClient(connection).census)
+        others, census = [first_process], CensusClient(connection).census
+        expiries = groundwork.expiries
+        _serve_at(listener, configuration, store, others, census=census, expiries=expiries)
 
 
 def serve(configuration: Configuration, store: Store) -> None:
@@ -84,23 +89,26 @@ def serve(configuration: Configuration, store: Store) -> None:
     if configuration.admin is None:
         raise ListenError("[treeclaim]/admin_listen is empty: there is nothing to serve")
     address = configuration.admin
-    _serve_at(admin_socket(address.host, address.port), configuration, store, (), None)
+    _serve_at(admin_socket(address.host, address.port), configuration, store)
 
 
 def _serve_at(
     listener: socket.socket,
     configuration: Configuration,
     store: Store,
-    others: Sequence[int],
-    census: TakeCensus | None,
+    others: Sequence[int] = (),
+    *,
+    census: TakeCensus | None = None,
+    expiries: Sequence[Expiry] = (),
 ) -> None:
     collectors: list[Collector] = [FeedCollector(store), ProcessCollector(others)]
+    collectors.append(ExpiryCollector(expiries))
     if census is not None:
         collectors.append(WorkerCollector(census))
     meter = _meter(configuration, store)
     if meter is not None:
         collectors.append(ResourceCollector(meter))
-    application = make_admin_application(store, collectors, census)
+    application = make_admin_application(store, collectors, census, expiries)
     with asyncio.Runner(loop_factory=new_loop) as runner:
         runner.run(_serve(application, listener, meter))
 

@@ -2,12 +2,15 @@
 """What a service is not started with, because every worker would fail, or it would be open to others."""
 
 import ipaddress
+import ssl
+from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import replace
 
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
 from treeclaim import config
+from treeclaim.admin.certificates import Expiry, Use, expiry_of
 from treeclaim.api.app import policy_of, prepare_database, store_of
 from treeclaim.api.middleware import token_cache
 from treeclaim.api.protocol.policy.enforcement import Policy
@@ -77,16 +80,29 @@ def _is_loopback(host: str) -> bool:
         return host == "localhost"
 
 
-def require_certificate(settings: ServerSettings) -> None:
-    """Read the files of TLS, if it is to be spoken.
+def checked_tls(settings: ServerSettings) -> ssl.SSLContext | None:
+    """Read the files of TLS; return what speaks it, None if it is not to be spoken.
 
     Raises:
         UnusableError: if certificate and key cannot be used.
     """
     try:
-        tls_context(settings)
+        return tls_context(settings)
     except OSError as error:
         raise UnusableError(f"certificate and key cannot be used: {error}") from error
+
+
+def expiries_of(configuration: Configuration, settings: ServerSettings) -> Sequence[Expiry]:
+    """Return when the certificates expire that the service shows, and those that it trusts."""
+    files = [(Use.SERVER, settings.certificate), (Use.CLIENT_AUTHORITY, settings.client_authority)]
+    if configuration.auth_strategy == "keystone":
+        keystone = configuration.options.keystone_authtoken
+        files += [
+            (Use.KEYSTONE_CLIENT, keystone.certfile),
+            (Use.KEYSTONE_AUTHORITY, keystone.cafile),
+        ]
+    found = (expiry_of(use, path) for use, path in files)
+    return [expiry for expiry in found if expiry is not None]
 
 
 def require_database(configuration: Configuration) -> None:

@@ -23,11 +23,13 @@ import threading
 import warnings
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
 from time import monotonic, perf_counter
 
 from treeclaim import allocator, logs, metrics, request_lines, wsgi
+from treeclaim.admin.workers import forget_dead_workers
 from treeclaim.api.app import store_of
 from treeclaim.config import PROJECT
 from treeclaim.model.errors import StoreUnavailableError
@@ -37,9 +39,10 @@ from treeclaim.server.processes import admin, worker
 from treeclaim.server.processes.checks import (
     UnusableError,
     checked_policy,
+    checked_tls,
     configuration_of,
+    expiries_of,
     require_authentication,
-    require_certificate,
     require_database,
 )
 from treeclaim.server.processes.orders import (
@@ -92,7 +95,8 @@ def main(settings: ServerSettings, orders: LoadersEnd) -> None:
     log_options = logs.options_of(configuration.options)
     admin_at = configuration.admin
     address = () if admin_at is None else (admin_at.host, admin_at.port)
-    orders.tell(Checked(PROJECT, log_options, address))
+    expiries = [asdict(expiry) for expiry in groundwork.expiries]
+    orders.tell(Checked(PROJECT, log_options, address, expiries))
     life = _follow(orders, groundwork)
     if life is not None:
         life()
@@ -111,10 +115,10 @@ def _checked(settings: ServerSettings) -> Groundwork:
         raise UnusableError(f"logging cannot be set up: {error}") from error
     policy = checked_policy(configuration)
     require_authentication(configuration, settings)
-    require_certificate(settings)
+    tls = checked_tls(settings)
     require_database(configuration)
     logs.tell_options(configuration.options)
-    return Groundwork(settings, configuration, policy, None)
+    return Groundwork(settings, configuration, policy, tls, expiries_of(configuration, settings))
 
 
 def _follow(orders: LoadersEnd, groundwork: Groundwork) -> _Life | None:
@@ -164,7 +168,7 @@ def _loaded(groundwork: Groundwork) -> Groundwork:
     processes = f"{settings.workers} x {settings.threads} threads"
     wsgi.tell_start(configuration, store, processes, words)
     wsgi.warn_of_threads(configuration.server_threads, None)
-    return Groundwork(settings, configuration, groundwork.policy, picture)
+    return replace(groundwork, picture=picture)
 
 
 def _fork() -> int:
@@ -229,14 +233,20 @@ def _life(
     """Return what a forked process does."""
     _be_called(role.value)
     request_lines.write_behind()
+    _clear_up()
     metrics.tell_build()
     listener, connection = (socket.socket(fileno=descriptor) for descriptor in descriptors)
     if role is Role.ADMIN:
-        configuration = groundwork.configuration
-        return partial(
-            admin.serve_beside_workers, configuration, listener, connection, first_process
-        )
+        return partial(admin.serve_beside_workers, groundwork, listener, connection, first_process)
     return partial(worker.work, groundwork, listener, connection)
+
+
+def _clear_up() -> None:
+    """Remove the files of metrics that others have left, if that can be done: the service needs none."""
+    try:
+        forget_dead_workers()
+    except Exception:  # noqa: BLE001 - whatever is in the files, it answers requests
+        _LOG.exception("Metrics of processes that have ended could not be put together")
 
 
 def _be_called(name: str) -> None:

@@ -56,11 +56,13 @@ class Checked:
         program: What log lines call the program.
         log_options: The operator's options of logging, by name.
         admin: Host and port of the admin listener; empty if none is wanted.
+        expiries: When certificates expire: the attributes of each `Expiry`.
     """
 
     program: str
     log_options: Mapping[str, Any]
     admin: Sequence[Any]
+    expiries: Sequence[Mapping[str, Any]]
 
 
 @dataclass(frozen=True, slots=True)

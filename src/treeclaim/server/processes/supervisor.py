@@ -14,9 +14,11 @@ from contextlib import suppress
 
 from treeclaim import logs
 from treeclaim.admin.census import Census
+from treeclaim.admin.certificates import Expiry
 from treeclaim.metrics_folder import provide_folder
 from treeclaim.server.processes.admin_place import AdminPlace
 from treeclaim.server.processes.child import Child
+from treeclaim.server.processes.expiries import ExpiryWarnings
 from treeclaim.server.processes.forking import Forker, NoLoaderError
 from treeclaim.server.processes.listening import allow_most_files, listening_socket
 from treeclaim.server.processes.orders import Checked
@@ -41,6 +43,7 @@ class Supervisor:
             for number in range(1, settings.workers + 1)
         ]
         self._admin = AdminPlace(self._forker, self._census)
+        self._expiries = ExpiryWarnings()
         self._stop = asyncio.Event()
         self._reload = asyncio.Event()
 
@@ -58,7 +61,7 @@ class Supervisor:
         try:
             checked = await self._opened()
             if checked is not None:
-                logs.set_up_by(checked.log_options, checked.program)
+                self._follow(checked)
                 await self._serve(checked)
         finally:
             self._forker.close()
@@ -75,12 +78,18 @@ class Supervisor:
         await asyncio.gather(opening, return_exceptions=True)
         return None
 
+    def _follow(self, checked: Checked) -> None:
+        """Do what a loader has found in the configuration for this process."""
+        logs.set_up_by(checked.log_options, checked.program)
+        self._expiries.use([Expiry(**one) for one in checked.expiries])
+
     async def _serve(self, checked: Checked) -> None:
         self._listener = listening_socket(self._settings)
         self._admin.open(checked.admin)
         # First, as a single worker lets the loader rest.
         work = [self._admin.keep(), *(place.serve(self._listener) for place in self._places)]
         work += [self._announce(), self._reload_when_told(), self._look_after()]
+        work.append(self._expiries.tell())
         tasks = [asyncio.create_task(coroutine) for coroutine in work]
         try:
             await self._watch(tasks)
@@ -146,7 +155,7 @@ class Supervisor:
                 _LOG.error("Not reloaded: %s", error)
             else:
                 _LOG.info("Reloading")
-                logs.set_up_by(checked.log_options, checked.program)
+                self._follow(checked)
                 await self._admin.renew(checked.admin)
                 for place in self._places:
                     await place.replace()

@@ -9,11 +9,14 @@ import asyncio
 import os
 import signal
 import socket
+import ssl
 import threading
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from treeclaim.admin.certificates import Expiry
 from treeclaim.api.app import application_of, services_of, store_of
 from treeclaim.api.protocol.policy.enforcement import Policy
 from treeclaim.config import Configuration
@@ -22,7 +25,7 @@ from treeclaim.replica import Picture
 from treeclaim.server.bounds import END_SECONDS, GRACE_SECONDS, SPARE_FILES, TLS_CONNECTIONS
 from treeclaim.server.front import Front
 from treeclaim.server.processes.heartbeat import READY, echo
-from treeclaim.server.processes.listening import allow_most_files, tls_context
+from treeclaim.server.processes.listening import allow_most_files
 from treeclaim.server.settings import ServerSettings
 from treeclaim.server.turns import new_loop
 
@@ -38,13 +41,18 @@ class Groundwork:
         settings: What the command line said.
         configuration: What the operator configured.
         policy: Who may do what.
+        tls: What speaks TLS, with the certificate that was there when the loader began: a worker that starts
+            while files are being renewed never meets half of them. None where it is not spoken.
+        expiries: When certificates expire.
         picture: The inventory; None where the database was away.
     """
 
     settings: ServerSettings
     configuration: Configuration
     policy: Policy
-    picture: Picture | None
+    tls: ssl.SSLContext | None
+    expiries: Sequence[Expiry]
+    picture: Picture | None = None
 
 
 def work(groundwork: Groundwork, listener: socket.socket, connection: socket.socket) -> None:
@@ -80,8 +88,7 @@ async def _serve(
     connection: socket.socket,
     application: "WSGIApplication",
 ) -> None:
-    settings = groundwork.settings
-    tls = tls_context(settings)
+    settings, tls = groundwork.settings, groundwork.tls
     limits = groundwork.configuration.connections
     most = min(
         limits.connections,

@@ -1,0 +1,132 @@
+# SPDX-License-Identifier: Apache-2.0
+"""When the certificates that a service uses expire, and what is said of that.
+
+Python's ssl tells that of a peer's certificate alone, so the two dates are read from the encoding (RFC 5280,
+section 4.1). Nothing else of the service is imported: the first process has this too.
+"""
+
+import re
+import ssl
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from enum import StrEnum
+from pathlib import Path
+
+_DAY = 24 * 3600
+_WARNING_SECONDS = 30 * _DAY
+"""From when on it is told that a certificate expires: what renews by itself has done so by then."""
+
+_WARNING_SHARE = 1 / 3
+"""The same as a part of the time for which it is valid, for those that live for days: ACME's clients and
+others renew at two thirds of it."""
+
+_PEM = re.compile(r"-----BEGIN CERTIFICATE-----.+?-----END CERTIFICATE-----", re.DOTALL)
+_VERSION, _LONG_TIME = 0xA0, 0x18
+"""Tags of DER: the version, which may be left out; a time with four digits of the year."""
+_VALIDITY = 3
+"""Behind serial number, signature and issuer."""
+
+
+class Use(StrEnum):
+    """What a certificate is used for; the words are values of a metric's label."""
+
+    SERVER = "server"
+    CLIENT_AUTHORITY = "client_authority"
+    KEYSTONE_CLIENT = "keystone_client"
+    KEYSTONE_AUTHORITY = "keystone_authority"
+
+
+_AUTHORITIES = frozenset({Use.CLIENT_AUTHORITY, Use.KEYSTONE_AUTHORITY})
+_WORDS = {
+    Use.SERVER: "the server's certificate",
+    Use.CLIENT_AUTHORITY: "the authority of clients' certificates",
+    Use.KEYSTONE_CLIENT: "the certificate that Keystone is shown",
+    Use.KEYSTONE_AUTHORITY: "the authority of Keystone's certificate",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Expiry:
+    """When the certificates of a file expire, as it was when it was read.
+
+    Attributes:
+        use: What they are for.
+        path: The file.
+        at: Seconds since 1970: of a chain the first that expires, of authorities the last, as each of the
+            former is needed and one of the latter is enough.
+        warned_from: From when on that is soon.
+    """
+
+    use: Use
+    path: str
+    at: float
+    warned_from: float
+
+    def words(self, now: float) -> str | None:
+        """Say in half a sentence that it is expired or soon will be; None if neither."""
+        if now < self.warned_from:
+            return None
+        date = datetime.fromtimestamp(self.at, UTC).strftime("%Y-%m-%d %H:%M UTC")
+        if now >= self.at:
+            return f"{_WORDS[self.use]} expired on {date}"
+        left = self.at - now
+        days, hours = int(left // _DAY), int(left // 3600)
+        return f"{_WORDS[self.use]} expires on {date}, in {f'{days} days' if days > 1 else f'{hours} hours'}"
+
+
+def expiry_of(use: Use, path: str | None) -> Expiry | None:
+    """Read when the certificates of a PEM file expire; None without a file, or one that has none in it."""
+    if path is None:
+        return None
+    try:
+        text = Path(path).read_text("ascii", errors="replace")
+        periods = [_period(ssl.PEM_cert_to_DER_cert(found)) for found in _PEM.findall(text)]
+    except (OSError, ValueError, IndexError):
+        # Whoever needs the file says what is wrong with it.
+        return None
+    if not periods:
+        return None
+    choose = max if use in _AUTHORITIES else min
+    begin, end = choose(periods, key=lambda period: period[1])
+    return Expiry(use, path, end, end - min(_WARNING_SECONDS, (end - begin) * _WARNING_SHARE))
+
+
+def warnings_of(expiries: Sequence[Expiry], now: float) -> list[str]:
+    """Return the words about those that are expired or soon will be."""
+    return [words for one in expiries if (words := one.words(now)) is not None]
+
+
+def _period(certificate: bytes) -> tuple[float, float]:
+    """Return from when to when a certificate in DER is valid, in seconds since 1970.
+
+    Raises:
+        ValueError, IndexError: if it is none.
+    """
+    ((_, whole), *_) = _values(certificate)
+    ((_, signed), *_) = _values(whole)
+    fields = [content for tag, content in _values(signed) if tag != _VERSION]
+    begin, end = (_seconds(tag, content) for tag, content in _values(fields[_VALIDITY]))
+    return begin, end
+
+
+def _values(der: bytes) -> Iterator[tuple[int, bytes]]:
+    """Yield tags and contents of the values that are encoded one after the other."""
+    at = 0
+    while at < len(der):
+        tag, length = der[at], der[at + 1]
+        at += 2
+        if length & 0x80:
+            size = length & 0x7F
+            length = int.from_bytes(der[at : at + size])
+            at += size
+        yield tag, der[at : at + length]
+        at += length
+
+
+def _seconds(tag: int, content: bytes) -> float:
+    text = content.decode("ascii")
+    if tag != _LONG_TIME:
+        # Two digits of a year up to 2049.
+        text = f"{20 if text < '5' else 19}{text}"
+    return datetime.strptime(text, "%Y%m%d%H%M%SZ").replace(tzinfo=UTC).timestamp()

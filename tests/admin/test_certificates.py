@@ -1,0 +1,194 @@
+# SPDX-License-Identifier: Apache-2.0
+"""When certificates expire is read from their files, and told in time."""
+
+import asyncio
+import logging
+import subprocess
+import time
+from contextlib import asynccontextmanager
+from datetime import datetime
+
+import httpx
+import pytest
+
+from tests.service import fresh_database
+from treeclaim.admin.app import make_admin_application
+from treeclaim.admin.certificates import Expiry, Use, expiry_of, warnings_of
+from treeclaim.admin.collectors import ExpiryCollector
+from treeclaim.server.processes.expiries import ExpiryWarnings
+from treeclaim.store import DatabaseSettings, Store
+
+DAY = 24 * 3600.0
+
+
+def openssl(*arguments):
+    """What openssl writes."""
+    done = subprocess.run(
+        ["openssl", *map(str, arguments)], check=True, capture_output=True, text=True
+    )
+    return done.stdout
+
+
+def made(folder, name, days, key=("ec", "-pkeyopt", "ec_paramgen_curve:P-256")):
+    """A certificate of so many days, as a file."""
+    path = folder / f"{name}.pem"
+    names = ["-keyout", folder / f"{name}.key", "-out", path, "-subj", f"/CN={name}"]
+    openssl("req", "-x509", "-nodes", "-days", days, "-newkey", *key, *names)
+    return path
+
+
+def end_of(path):
+    """When the first certificate of a file expires, as openssl reads it."""
+    text = openssl("x509", "-in", path, "-noout", "-enddate", "-dateopt", "iso_8601")
+    return datetime.fromisoformat(text.strip().partition("=")[2].replace(" ", "T", 1)).timestamp()
+
+
+@pytest.mark.parametrize("days", [1, 90, 20_000])
+@pytest.mark.parametrize("key", [("rsa:2048",), ("ed25519",)], ids="".join)
+def test_the_end_is_that_which_openssl_reads(tmp_path, days, key):
+    """From 2050 on a year has four digits there."""
+    path = made(tmp_path, "one", days, key)
+    found = expiry_of(Use.SERVER, str(path))
+    assert found.at == end_of(path)
+    assert found.warned_from == pytest.approx(found.at - min(30, days / 3) * DAY)
+    both = tmp_path / "with-text-and-key.pem"
+    text = openssl("x509", "-in", path, "-text")
+    both.write_text("K\u00f6ln\n" + (tmp_path / "one.key").read_text() + text)
+    assert expiry_of(Use.SERVER, str(both)) == Expiry(
+        Use.SERVER, str(both), found.at, found.warned_from
+    )
+
+
+def test_of_a_chain_the_first_that_expires_counts_and_of_authorities_the_last(tmp_path):
+    short, long = made(tmp_path, "short", 2), made(tmp_path, "long", 200)
+    for order in ((short, long), (long, short)):
+        both = tmp_path / "both.pem"
+        both.write_text("".join(path.read_text() for path in order))
+        for use in (Use.SERVER, Use.KEYSTONE_CLIENT):
+            assert expiry_of(use, str(both)).at == end_of(short)
+        for use in (Use.CLIENT_AUTHORITY, Use.KEYSTONE_AUTHORITY):
+            assert expiry_of(use, str(both)).at == end_of(long)
+
+
+def test_what_is_no_certificate_is_left_to_those_who_need_it(tmp_path):
+    path = tmp_path / "one.pem"
+    whole = made(tmp_path, "whole", 1).read_text()
+    body = whole.splitlines()[1]
+    for text in ("", "words", whole.replace(body, ""), whole.replace(body, "%" * 64)):
+        path.write_text(text)
+        assert expiry_of(Use.SERVER, str(path)) is None
+    for missing in (None, str(tmp_path), str(tmp_path / "nowhere")):
+        assert expiry_of(Use.SERVER, missing) is None
+
+
+ENDS = 1_800_000_000.0
+"""2027-01-15 08:00 UTC."""
+
+
+def expiry(at, use=Use.SERVER):
+    """One that is told of for thirty days."""
+    return Expiry(use, "/etc/one.pem", at, at - 30 * DAY)
+
+
+@pytest.mark.parametrize(
+    ("left", "words"),
+    [
+        (31 * DAY, None),
+        (12 * DAY + 5, "expires on 2027-01-15 08:00 UTC, in 12 days"),
+        (5 * 3600 + 5, "expires on 2027-01-15 08:00 UTC, in 5 hours"),
+        (0, "expired on 2027-01-15 08:00 UTC"),
+        (-DAY, "expired on 2027-01-15 08:00 UTC"),
+    ],
+)
+def test_it_is_told_in_time(left, words):
+    told = warnings_of([expiry(ENDS)], ENDS - left)
+    assert told == ([] if words is None else [f"the server's certificate {words}"])
+
+
+@pytest.mark.parametrize(
+    ("left", "said"),
+    [
+        (31 * DAY, "ready\n"),
+        (3 * DAY + 60, "ready, but the server's certificate expires on "),
+        (-60, "ready, but the server's certificate expired on "),
+    ],
+)
+def test_a_service_is_ready_with_any_certificate_and_says_which(tmp_path, left, said):
+    store = Store(DatabaseSettings(fresh_database(tmp_path)))
+    expiries = [expiry(time.time() + left), expiry(time.time() + 90 * DAY, Use.CLIENT_AUTHORITY)]
+    application = make_admin_application(store, [ExpiryCollector(expiries)], None, expiries)
+    transport = httpx.WSGITransport(application)
+    with httpx.Client(transport=transport, base_url="http://admin") as client:
+        ready = client.get("/ready")
+        text = client.get("/metrics").text
+    store.close()
+    assert ready.status_code == 200
+    assert ready.text.startswith(said)
+    assert "/etc" not in ready.text + text, "nobody was asked for a token"
+    name = "treeclaim_certificate_expiry_timestamp_seconds"
+    values = dict(line.rsplit(" ", 1) for line in text.splitlines() if line.startswith(name))
+    assert {sample: float(value) for sample, value in values.items()} == {
+        f'{name}{{use="{one.use}"}}': pytest.approx(one.at, abs=1) for one in expiries
+    }
+
+
+class Heard(logging.Handler):
+    """Lets somebody wait for messages; use it in an event loop."""
+
+    def __init__(self):
+        super().__init__()
+        self.texts = []
+        self._heard = asyncio.Semaphore(0)
+
+    def emit(self, record):
+        self.texts.append(record.getMessage())
+        self._heard.release()
+
+    async def next(self):
+        await asyncio.wait_for(self._heard.acquire(), 60)
+
+
+@asynccontextmanager
+async def telling(warnings):
+    """Let the log be told for a block; yields who hears it."""
+    heard = Heard()
+    logger = logging.getLogger(ExpiryWarnings.__module__)
+    logger.addHandler(heard)
+    task = asyncio.create_task(warnings.tell())
+    try:
+        yield heard
+    finally:
+        task.cancel()
+        logger.removeHandler(heard)
+
+
+def test_the_log_is_told_at_once_and_again_and_again():
+    async def told():
+        warnings = ExpiryWarnings(seconds=0.01)
+        warnings.use([expiry(time.time() - DAY)])
+        async with telling(warnings) as heard:
+            for _ in range(3):
+                await heard.next()
+            return heard.texts
+
+    texts = asyncio.run(told())
+    assert texts[0].startswith("The server's certificate expired on ")
+    assert texts[0].endswith(" (/etc/one.pem): renew it, and send SIGHUP")
+    assert {*texts} == {texts[0]}
+
+
+def test_others_are_told_of_without_waiting_for_a_day():
+    async def told():
+        warnings = ExpiryWarnings()
+        warnings.use([expiry(time.time() - DAY)])
+        async with telling(warnings) as heard:
+            await heard.next()
+            good = expiry(time.time() + 90 * DAY, Use.CLIENT_AUTHORITY)
+            warnings.use([good, expiry(time.time() + DAY, Use.KEYSTONE_CLIENT)])
+            await heard.next()
+            return heard.texts
+
+    assert [text.partition(" expire")[0] for text in asyncio.run(told())] == [
+        "The server's certificate",
+        "The certificate that Keystone is shown",
+    ]

@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Nothing of a loader crosses a fork that belongs to one process: no thread, no lock that is held, no connection."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+from tests.servers import service_environment
+from treeclaim.server.settings import ServerSettings
+
+pytestmark = pytest.mark.slow
+
+SCRIPT = """
+import _thread, gc, json, os, sys, threading
+from treeclaim.server.processes import loader
+from treeclaim.server.settings import ServerSettings
+
+loader._loaded(loader._checked(ServerSettings.from_json(sys.argv[1])))
+kinds = (_thread.LockType, type(threading.RLock()))
+locks = {id(one): one for owner in gc.get_objects() for one in gc.get_referents(owner) if isinstance(one, kinds)}
+# It says that the main thread runs, and Python makes it anew after a fork.
+for one in getattr(threading, "_shutdown_locks", ()):
+    locks.pop(id(one), None)
+descriptors = [os.readlink(f"/proc/self/fd/{name}") for name in os.listdir("/proc/self/fd") if os.path.exists(f"/proc/self/fd/{name}")]
+print(json.dumps({
+    "locks": len(locks),
+    "held": [repr(one) for one in locks.values() if repr(one).startswith("<locked")],
+    "threads": [one.name for one in threading.enumerate()],
+    "descriptors": descriptors,
+}))
+"""
+SETTINGS = ServerSettings("127.0.0.1", 0, None, None, 2, 3, None, None, None, None, None)
+KEYSTONE = {
+    "AUTH_URL": "http://127.0.0.1:1/v3",
+    "AUTH_TYPE": "password",
+    "USERNAME": "placement",
+    "PASSWORD": "secret",
+    "PROJECT_NAME": "service",
+    "USER_DOMAIN_NAME": "Default",
+    "PROJECT_DOMAIN_NAME": "Default",
+    "MEMCACHED_SERVERS": "127.0.0.1:1",
+}
+
+
+@pytest.mark.parametrize("strategy", ["noauth2", "keystone"])
+def test_a_fork_finds_no_thread_no_lock_that_is_held_and_no_connection(tmp_path, strategy):
+    keystone = {f"OS_KEYSTONE_AUTHTOKEN__{name}": value for name, value in KEYSTONE.items()}
+    log = tmp_path / "log"
+    environment = service_environment(
+        tmp_path,
+        OS_API__AUTH_STRATEGY=strategy,
+        OS_DEFAULT__LOG_FILE=str(log),
+        **(keystone if strategy == "keystone" else {}),
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", SCRIPT, SETTINGS.to_json()],
+        env=environment,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    found = json.loads(done.stdout)
+    assert found["locks"] > 50, "the locks of loggers, caches and libraries were found"
+    assert found["held"] == []
+    assert found["threads"] == ["MainThread"]
+    own = {str(log), "/dev/null"}
+    others = {one for one in found["descriptors"] if not one.startswith(("pipe:", "/proc/"))} - own
+    assert {one for one in others if "treeclaim-metrics-" not in one} == set()

@@ -1,0 +1,110 @@
+# SPDX-License-Identifier: Apache-2.0
+"""logrotate renames the file of the log, and from then on each process writes to the new one."""
+
+import gzip
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+
+import psutil
+import pytest
+
+from bench.ports import free_port
+from tests.cli.test_serve import Load
+from tests.paths import ROOT
+from tests.server.processes.test_admin_place import ADMIN, LOADER, WORKER, Service
+from tests.server.processes.test_renewal import being_sent
+from tests.servers import eventually, service_environment, serving
+
+LOGROTATE = shutil.which("logrotate", path=f"{os.environ['PATH']}:/usr/sbin")
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(LOGROTATE is None, reason="logrotate is not installed"),
+]
+
+
+class Rotation:
+    """The rotation of a service's log by the configuration that is in deploy/."""
+
+    def __init__(self, folder):
+        self.log = folder / "placement-api.log"
+        self.old = folder / "placement-api.log.1"
+        self._state = folder / "state"
+        self._file = folder / "logrotate"
+        text = (ROOT / "deploy" / "logrotate").read_text()
+        self._file.write_text(text.replace("/var/log/placement/*.log", f"{self.log}"))
+        self._file.chmod(0o600)
+
+    def rotate(self):
+        """Rotate, however young the log is."""
+        command = [LOGROTATE, "--force", "--state", str(self._state), str(self._file)]
+        subprocess.run(command, check=True, capture_output=True)
+
+    def written(self):
+        """What is in the new file; nothing until somebody has made it."""
+        return self.log.read_text() if self.log.exists() else ""
+
+    def writers(self):
+        """The processes that have a line in the new file."""
+        begin = re.compile(r"^\S+ \S+ (\d+) [A-Z]+ ", re.MULTILINE)
+        return {int(found) for found in begin.findall(self.written())}
+
+    def requests(self):
+        """The number of lines about requests in the old file and the new one."""
+        return sum(
+            text.count('"GET /resource_providers" status: 200')
+            for text in (self.old.read_text(), self.written())
+        )
+
+
+def test_every_process_writes_to_the_new_file_and_no_line_is_lost(tmp_path):
+    rotation = Rotation(tmp_path)
+    good = json.dumps({"requests": {"one": "resources=VCPU:1"}})
+    flavors = tmp_path / "flavors.json"
+    flavors.write_text(good)
+    environment = service_environment(
+        tmp_path,
+        OS_DEFAULT__LOG_DIR=str(tmp_path),
+        OS_TREECLAIM__ADMIN_LISTEN=f"127.0.0.1:{free_port()}",
+        OS_TREECLAIM__METRICS_OF_RESOURCES="cloud",
+        OS_TREECLAIM__METRICS_OF_FLAVORS=str(flavors),
+    )
+    with serving(environment, tmp_path, "--workers=2") as server:
+        service = Service(server, f"http://{environment['OS_TREECLAIM__ADMIN_LISTEN']}")
+        service.told("/ready", 200)
+        eventually(lambda: len(service.processes(WORKER)) == 2, "both run")
+        first, admin = server.process.pid, service.one(ADMIN)
+        workers = {one.pid for one in service.processes(WORKER)}
+        with Load(server.url) as load:
+            eventually(lambda: load.answered > 20, "requests are answered")
+            rotation.rotate()
+            eventually(lambda: workers <= rotation.writers(), "both write to the new one")
+        assert load.failures == []
+        eventually(lambda: rotation.requests() == load.answered, "each has its line")
+        # The admin listener says what is wrong with its file, the first process who has ended.
+        flavors.write_text("broken")
+        admin.send_signal(signal.SIGHUP)
+        eventually(lambda: admin.pid in rotation.writers(), "so does the admin listener")
+        psutil.Process(min(workers)).kill()
+        eventually(lambda: first in rotation.writers(), "and the first process")
+        left = rotation.old.read_bytes()
+        eventually(lambda: len(service.processes(WORKER)) == 2, "both run")
+        former = [one for name in (ADMIN, WORKER, LOADER) for one in service.processes(name)]
+        flavors.write_text(good)
+        with being_sent(server.url) as request:
+            server.send(signal.SIGHUP)
+            eventually(
+                lambda: rotation.log.read_text().count("Stopping old worker") == 2, "both leave"
+            )
+            # One that is about to end finishes a request after another rotation.
+            rotation.rotate()
+            assert request() == b"HTTP/1.1 200 OK\r\n"
+        eventually(lambda: '"POST /resource_providers"' in rotation.written(), "it has its line")
+        assert psutil.wait_procs(former, timeout=120)[1] == []
+        assert server.stop() == 0
+    packed = tmp_path / "placement-api.log.2.gz"
+    assert gzip.decompress(packed.read_bytes()) == left, "nobody wrote to it any more"

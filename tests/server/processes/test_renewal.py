@@ -1,0 +1,229 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a service has from its configuration is renewed by SIGHUP, in each of its processes."""
+
+import re
+import shutil
+import signal
+import socket
+import ssl
+import subprocess
+import uuid
+
+import httpx
+import psutil
+import pytest
+
+from bench.ports import free_port
+from tests.server.processes.test_admin_place import ADMIN, LOADER, WORKER, Service
+from tests.servers import eventually, service_environment, serving
+from tests.service import HEADERS
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(not shutil.which("faketime"), reason="faketime is not installed"),
+]
+
+EXPIRY = "treeclaim_certificate_expiry_timestamp_seconds"
+
+
+class Configured:
+    """The files of a service, which are written anew between its reloads."""
+
+    def __init__(self, folder):
+        self.folder = folder
+        self.path = folder / "placement.conf"
+        self.admin_port = free_port()
+        self.certificate, self.key = folder / "one.pem", folder / "one.key"
+
+    def write(self, name, *, metrics="none", policy=""):
+        """Have log, database and policy of this name, and a certificate for it."""
+        (self.folder / f"{name}.yaml").write_text(policy)
+        self.path.write_text(
+            f"[DEFAULT]\nlog_file = {self.log(name)}\n[api]\nauth_strategy = noauth2\n"
+            f"[oslo_policy]\npolicy_file = {self.folder}/{name}.yaml\n"
+            f"[placement_database]\nconnection = sqlite:///{self.database(name)}\n"
+            f"sync_on_startup = true\n[treeclaim]\nadmin_listen = 127.0.0.1:{self.admin_port}\n"
+            f"metrics_of_resources = {metrics}\n"
+        )
+
+    def certify(self, name, days):
+        """Write another certificate in the place of the former, as programs do that renew it."""
+        names = ["-keyout", self.folder / "new.key", "-out", self.folder / "new.pem"]
+        subject = ["-subj", f"/CN={name}", "-addext", "subjectAltName=IP:127.0.0.1"]
+        key = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256"]
+        command = ["openssl", "req", "-x509", "-nodes", *key, *names, *subject]
+        # So that it was valid for long, and is not for much longer.
+        begun = ["faketime", f"{120 - days} days ago", *command, "-days", "120"]
+        subprocess.run(begun, check=True, capture_output=True)
+        (self.folder / "new.pem").rename(self.certificate)
+        (self.folder / "new.key").rename(self.key)
+
+    def log(self, name):
+        return self.folder / f"{name}.log"
+
+    def database(self, name):
+        return self.folder / f"{name}.db"
+
+    def trusting(self):
+        """What a client needs to know to trust the certificate that is there now."""
+        return ssl.create_default_context(cafile=str(self.certificate))
+
+
+@pytest.fixture
+def configured(tmp_path):
+    """Files of the name "first"."""
+    files = Configured(tmp_path)
+    files.write("first")
+    files.certify("first", 10)
+    return files
+
+
+def running(files, *options, **how):
+    """A service with these files, for a block."""
+    environment = service_environment(files.folder)
+    for name in ("OS_TREECLAIM__ADMIN_LISTEN", "OS_PLACEMENT_DATABASE__CONNECTION"):
+        del environment[name]
+    del environment["OS_API__AUTH_STRATEGY"], environment["OS_PLACEMENT_DATABASE__SYNC_ON_STARTUP"]
+    more = [f"--config-file={files.path}", *options]
+    return serving(environment, files.folder, *more, **how)
+
+
+def open_files(process):
+    """The paths of all files that a process has open, those too that are gone."""
+    return {opened.path for opened in process.open_files()}
+
+
+def name_of(server):
+    """Whom the certificate is for that a server shows."""
+    address = (httpx.URL(server.url).host, httpx.URL(server.url).port)
+    text = ssl.get_server_certificate(address, timeout=60)
+    shown = subprocess.run(
+        ["openssl", "x509", "-noout", "-subject"],
+        input=text,
+        check=True,
+        capture_output=True,
+        text=True,
+    )
+    return re.search(r"CN *= *(\S+)", shown.stdout)[1]
+
+
+def test_a_reload_renews_log_database_policy_metrics_and_certificate_of_every_process(configured):
+    url = f"https://127.0.0.1:{free_port()}"
+    tls = [f"--tls-certificate={configured.certificate}", f"--tls-key={configured.key}"]
+    trusting = configured.trusting()
+    with running(configured, *tls, "--workers=2", url=url, verify=trusting) as server:
+        service = Service(server, f"http://127.0.0.1:{configured.admin_port}")
+        said = service.told("/ready", 200)
+        assert said.startswith("ready, but the server's certificate expires on ")
+        assert "The server's certificate expires on " in configured.log("first").read_text()
+        eventually(lambda: len(service.processes(WORKER)) == 2, "both run")
+        host = {"name": "host", "uuid": str(uuid.uuid4())}
+        made = httpx.post(f"{url}/resource_providers", json=host, headers=HEADERS, verify=trusting)
+        assert made.status_code == 200
+        first_end = expiry_told(service)
+        former = [one for name in (ADMIN, WORKER, LOADER) for one in service.processes(name)]
+        assert len(former) == 4
+        with being_sent(url, trusting) as request:
+            configured.write(
+                "second", metrics="cloud", policy='"placement:resource_providers:list": "!"\n'
+            )
+            configured.certify("second", 100)
+            server.send(signal.SIGHUP)
+            eventually(lambda: name_of(server) == "second", "the certificate is new")
+            eventually(
+                lambda: (
+                    configured.log("second").exists()
+                    and configured.log("second").read_text().count("Stopping old worker") == 2
+                ),
+                "both former workers are to end",
+            )
+            # The connection goes on as it began, and its answer is that of the former configuration.
+            assert request() == b"HTTP/1.1 200 OK\r\n"
+        assert psutil.wait_procs(former, timeout=120)[1] == []
+        assert service.told("/ready", 200) == "ready\n"
+        assert expiry_told(service) > first_end + 80 * 24 * 3600
+        eventually(
+            lambda: "treeclaim_resource_capacity" in service.ask("/metrics")[1], "metrics are told"
+        )
+        for path, status in (
+            ("resource_providers", 403),
+            (f"resource_providers/{host['uuid']}", 404),
+        ):
+            answer = httpx.get(f"{url}/{path}", headers=HEADERS, verify=configured.trusting())
+            assert answer.status_code == status
+        processes = [psutil.Process(server.process.pid)]
+        processes += [one for name in (ADMIN, WORKER, LOADER) for one in service.processes(name)]
+        assert len(processes) == 5
+        gone = {str(configured.log("first")), str(configured.database("first"))}
+        for process in processes:
+            opened = open_files(process)
+            assert str(configured.log("second")) in opened, process
+            assert not gone & opened, process
+        # Half of the next renewal is there when a worker ends.
+        configured.key.write_text("")
+        killed = service.processes(WORKER)[0]
+        killed.kill()
+        eventually(lambda: not killed.is_running(), "it has ended")
+        eventually(lambda: len(service.processes(WORKER)) == 2, "both run")
+        assert name_of(server) == "second"
+        assert "certificate and key" not in configured.log("second").read_text()
+        assert server.stop() == 0
+
+
+def test_reloads_leave_no_more_files_of_metrics_whether_anybody_looks_at_them_or_not(tmp_path):
+    folder = tmp_path / "metrics"
+    folder.mkdir()
+    environment = service_environment(tmp_path, PROMETHEUS_MULTIPROC_DIR=str(folder))
+    counts = []
+    with serving(environment, tmp_path, "--workers=2") as server:
+        service = Service(server, None)
+        for reloads in range(1, 4):
+            eventually(lambda: len(service.processes(WORKER)) == 2, "both run")
+            httpx.get(f"{server.url}/resource_providers", headers=HEADERS).raise_for_status()
+            former = [one for name in (WORKER, LOADER) for one in service.processes(name)]
+            server.send(signal.SIGHUP)
+            assert psutil.wait_procs(former, timeout=120)[1] == []
+            eventually(
+                lambda: server.log.read_text().count("Stopping old worker 2") == reloads,  # noqa: B023
+                "all are replaced",
+            )
+            counts.append(len(list(folder.iterdir())))
+    # Those of one generation that has ended may be there, beside those that run.
+    assert max(counts[1:]) <= counts[0] + 2, "the sums of all that ended are two files"
+
+
+def expiry_told(service):
+    """What the metrics say of the server's certificate."""
+    text = service.ask("/metrics")[1]
+    return float(re.search(rf'^{EXPIRY}{{use="server"}} (.*)$', text, re.MULTILINE)[1])
+
+
+class being_sent:  # noqa: N801 - used as a function
+    """A request of which half is sent; called, it sends the rest and gives the answer's first line."""
+
+    def __init__(self, url, trusting=None):
+        self._address = (httpx.URL(url).host, httpx.URL(url).port)
+        self._trusting = trusting
+
+    def __enter__(self):
+        self._client = socket.create_connection(self._address, timeout=60)
+        if self._trusting is not None:
+            self._client = self._trusting.wrap_socket(
+                self._client, server_hostname=self._address[0]
+            )
+        headers = HEADERS | {
+            "host": "a",
+            "content-type": "application/json",
+            "content-length": "15",
+        }
+        lines = [f"{name}: {value}" for name, value in headers.items()]
+        head = "\r\n".join(["POST /resource_providers HTTP/1.1", *lines, "", '{"name":'])
+        self._client.sendall(head.encode())
+        return self
+
+    def __call__(self):
+        self._client.sendall(b'"slow"}')
+        return self._client.makefile("rb").readline()
+
+    def __exit__(self, *_):
+        self._client.close()
