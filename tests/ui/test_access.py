@@ -96,7 +96,7 @@ def test_a_question_is_asked_by_keys_alone(visit, cloud):
     page.keyboard.press("Control+A")
     page.keyboard.type("admin")
     page.keyboard.press("Enter")
-    page.get_by_text("12 trees").first.wait_for()
+    page.get_by_text("11 trees and 1 pool").first.wait_for()
     tab_to(page, "Ask")
     page.keyboard.press("Enter")
     page.get_by_role("heading", name="Ask", level=1).wait_for()
@@ -126,7 +126,7 @@ def tab_to(page, name):
 
 def test_the_content_can_be_skipped_to(visit, cloud):
     page = visit(cloud).open()
-    page.get_by_text("12 trees").first.wait_for()
+    page.get_by_text("11 trees and 1 pool").first.wait_for()
     page.keyboard.press("Tab")
     page.keyboard.press("Enter")
     assert page.evaluate("document.activeElement.id") == "main"

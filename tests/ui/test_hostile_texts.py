@@ -163,4 +163,4 @@ def test_an_address_that_cannot_be_read_is_said_to_be_none(visit, cloud, route):
     page = visitor.open(route)
     visitor.see("There is no page at this address")
     page.get_by_role("link", name="The cloud").click()
-    visitor.see("12 trees")
+    visitor.see("11 trees and 1 pool")

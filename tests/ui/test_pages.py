@@ -46,7 +46,7 @@ def tree_of(client, name):
 def test_the_cloud_is_shown_as_totals_and_a_map(visit, cloud):
     visitor = visit(cloud)
     page = visitor.open()
-    visitor.see("12 trees")
+    visitor.see("11 trees and 1 pool")
     assert page.locator(".totals li").count() == 6
     assert page.locator(".totals li", has_text="VCPU").inner_text().startswith("VCPU")
     # The edge is full.
@@ -139,7 +139,7 @@ def test_what_is_held_is_drawn_apart_with_for_whom_and_until_when(visit, cloud, 
         )
         assert used == pytest.approx(2 * held, rel=0.05)
         page.goto(f"{page.url.partition('#')[0]}#/cloud")
-        visitor.see("12 trees")
+        visitor.see("11 trees and 1 pool")
         assert "8 of that held" in page.locator(".totals li", has_text="VCPU").inner_text()
     finally:
         client.release(hold)
@@ -164,7 +164,9 @@ def test_a_question_draws_its_candidates(visit, cloud):
 def test_a_question_without_answer_shows_its_funnel(visit, cloud):
     visitor = visit(cloud)
     page = visitor.open(f"#/ask?{HOPELESS}")
-    visitor.see("None of 12 trees matches. It would not fit even if nothing were allocated.")
+    visitor.see(
+        "None of 12 trees and pools matches. It would not fit even if nothing were allocated."
+    )
     steps = page.locator(".funnel li")
     assert "all trees" in steps.first.inner_text()
     assert "no subtree in common" in steps.last.inner_text()

@@ -25,9 +25,9 @@ def test_a_token_is_asked_for_kept_in_the_tab_and_forgotten(visit, cloud):
     visitor.see("This service believes every caller")
     page.get_by_label("Token").fill("admin")
     page.keyboard.press("Enter")
-    visitor.see("12 trees")
+    visitor.see("11 trees and 1 pool")
     page.reload()
-    visitor.see("12 trees")
+    visitor.see("11 trees and 1 pool")
     assert "admin" not in page.url
     assert page.evaluate("[document.cookie, localStorage.length]") == ["", 0]
     page.get_by_role("button", name="Sign out").click()
@@ -53,7 +53,7 @@ def test_a_refused_token_is_told_and_another_one_is_asked_for(visit, cloud):
     page.unroute("**/treeclaim/totals*")
     page.get_by_label("Token").fill("admin")
     page.get_by_role("button", name="Show the cloud").click()
-    visitor.see("12 trees")
+    visitor.see("11 trees and 1 pool")
     assert "class=VCPU" in page.url
 
 

@@ -74,8 +74,8 @@ class Pages:
             allowed = ("Allow", ", ".join(_METHODS))
             return _refuse(start_response, "405 Method Not Allowed", allowed)
         if path == PREFIX:
-            # Links of the pages are relative, so that they work wherever the service is mounted.
-            target = f"{environment.get('SCRIPT_NAME', '')}{PREFIX}/"
+            # Relative as all links of the pages, so that it holds behind a proxy that adds a path.
+            target = f"{PREFIX.removeprefix('/')}/"
             return _refuse(start_response, "308 Permanent Redirect", ("Location", target))
         file = self._files.get(path.removeprefix(f"{PREFIX}/") or _INDEX)
         if file is None:

@@ -16,10 +16,10 @@ import { address, readRoute } from "./routes.js";
 
 const PAGES = new Map([
   ["cloud", { title: "Cloud", show: CloudPage }],
-  ["tree", { title: "Tree", show: TreePage }],
+  ["tree", { title: "Tree", show: TreePage, hasItems: true }],
   ["ask", { title: "Ask", show: AskPage }],
   ["fit", { title: "Fit", show: FitPage }],
-  ["consumers", { title: "Consumers", show: ConsumersPage }],
+  ["consumers", { title: "Consumers", show: ConsumersPage, hasItems: true }],
   ["audit", { title: "Audit", show: AuditPage }],
 ]);
 
@@ -41,7 +41,7 @@ function App() {
   }), [token]);
   const session = useMemo(() => ({ api, revision, signOut }), [api, revision]);
 
-  const page = (route.item === null ? null : PAGES.get(route.page)) ?? NOWHERE;
+  const page = pageAt(route);
   return html`
     <a class="skip" href="#main" onClick=${skip}>Skip to the content</a>
     <header class="shell">
@@ -56,6 +56,12 @@ function App() {
         : html`<${SignInPage} isRefused=${isRefused} onToken=${signIn} />`}
     </main>
     <${Title} page=${api ? page.title : "Sign in"} />`;
+}
+
+/** The page at an address, which may name an item of it. */
+function pageAt({ page: name, item }) {
+  const page = PAGES.get(name);
+  return page && item !== null && (page.hasItems || !item) ? page : NOWHERE;
 }
 
 function skip(event) {

@@ -5,13 +5,13 @@
  * Read the address bar.
  *
  * @returns {{page: string, item: string|null, query: string}} Page, what it shows (null where that cannot
- *   be read), its parameters.
+ *   be read, or something follows it), its parameters.
  */
 export function readRoute() {
   const text = location.hash.replace(/^#\/?/, "");
   const [path, ...rest] = text.split("?");
-  const [page, item = ""] = path.split("/");
-  return { page: page || "cloud", item: decoded(item), query: rest.join("?") };
+  const [page, item = "", ...further] = path.split("/");
+  return { page: page || "cloud", item: further.some(Boolean) ? null : decoded(item), query: rest.join("?") };
 }
 
 function decoded(text) {

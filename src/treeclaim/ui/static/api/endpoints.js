@@ -4,6 +4,7 @@
 import { asQuery } from "./client.js";
 import { Trouble } from "./errors.js";
 import { INCLUDE } from "../model/parts.js";
+import { SHARING } from "../model/trees.js";
 
 const MOST = 10_000;
 /* Entries of a page that the server gives at most. */
@@ -38,15 +39,34 @@ export async function totalsByAggregate(api, signal) {
 export async function aggregatesOfRoots(api, signal) {
   const query = { include: "aggregates", limit: MOST };
   const { entries } = await api.all("/treeclaim/providers", query, "providers", signal);
-  const roots = entries.filter(({ parent_provider_uuid: parent }) => parent === null);
-  return new Map(roots.map(({ uuid, aggregates }) => [uuid, aggregates]));
+  return new Map(entries.filter(isRoot).map(({ uuid, aggregates }) => [uuid, aggregates]));
 }
 
-/** Providers by their uuids, without what belongs to them. */
-export async function providersByUuid(api, uuids, signal, include = null) {
+const isRoot = ({ parent_provider_uuid: parent }) => parent === null;
+
+/**
+ * Uuids of the roots that are pools: they lend what they have to the hosts of their aggregates.
+ *
+ * @param {string[]|null} uuids Only of these; all, where it is null.
+ * @returns {Promise<Set<string>>} None where the policy hides them.
+ */
+export async function pools(api, uuids, signal) {
+  const query = { required: SHARING };
+  try {
+    const rows = uuids ? await providersByUuid(api, uuids, signal, query)
+      : (await api.all("/treeclaim/providers", { ...query, limit: MOST }, "providers", signal)).entries;
+    return new Set(rows.filter(isRoot).map(({ uuid }) => uuid));
+  } catch (error) {
+    if (error.kind !== Trouble.HIDDEN) throw error;
+    return new Set();
+  }
+}
+
+/** Providers by their uuids, without what belongs to them unless `more` of the query includes it. */
+export async function providersByUuid(api, uuids, signal, more = {}) {
   const found = [];
   for (const some of chunks(uuids)) {
-    const query = { uuid: among(some), include, limit: MOST };
+    const query = { uuid: among(some), limit: MOST, ...more };
     found.push(...(await api.all("/treeclaim/providers", query, "providers", signal)).entries);
   }
   return found;
@@ -67,7 +87,7 @@ export async function providersOfTrees(api, roots, include, signal) {
 export async function sharingProviders(api, aggregates, signal) {
   if (!aggregates.length) return [];
   const query = {
-    required: "MISC_SHARES_VIA_AGGREGATE", member_of: `in:${aggregates.join(",")}`,
+    required: SHARING, member_of: `in:${aggregates.join(",")}`,
     include: INCLUDE.join(","), limit: MOST,
   };
   return (await api.all("/treeclaim/providers", query, "providers", signal)).entries;

@@ -3,7 +3,20 @@
 
 const KEY = "treeclaim.token";
 
-export const readToken = () => sessionStorage.getItem(KEY);
+const NO_HEADER_HAS = /[^\x20-\x7e]/u;
+/* Headers are ASCII (RFC 9110, section 5.5), and browsers throw at most other characters. */
+
+/** The first character of a token that no header can carry, and its place from 1; null if there is none. */
+export function strangeIn(token) {
+  const found = NO_HEADER_HAS.exec(token);
+  return found && { char: found[0], place: [...token.slice(0, found.index)].length + 1 };
+}
+
+/** The token that is kept; null where there is none that could be sent. */
+export function readToken() {
+  const token = sessionStorage.getItem(KEY);
+  return token && !strangeIn(token) ? token : null;
+}
 
 export const keepToken = (token) => sessionStorage.setItem(KEY, token);
 

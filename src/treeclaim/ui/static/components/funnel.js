@@ -8,7 +8,8 @@ import { address, treeAddress } from "../routes.js";
 import { html } from "./html.js";
 
 /**
- * @param {object} told The document of contract page 97, section 3.
+ * @param {object} told The document of contract page 97, section 3, and `hasPools`: whether the trees
+ *   that it counts have pools among them.
  * @param {string} query The question.
  */
 export function Explanation({ told, query }) {
@@ -17,7 +18,7 @@ export function Explanation({ told, query }) {
     <p class=${told.feasible ? "verdict good" : "verdict bad"} role="status">${verdict(told)}</p>
     <section aria-labelledby="funnel-title"><h3 id="funnel-title">What rules trees out</h3>
       <ol class="funnel">
-        <li><span class="step">all trees</span><${FunnelBar} before=${trees.considered} after=${trees.considered} of=${trees.considered} />
+        <li><span class="step">all ${told.hasPools ? "trees and pools" : "trees"}</span><${FunnelBar} before=${trees.considered} after=${trees.considered} of=${trees.considered} />
           <span class="number">${count(trees.considered)}</span></li>
         ${funnel.map((step, index) => html`<li key=${index}>
           <span class="step">${step.group !== null && html`<code>${step.group || "unsuffixed"}</code> `}${sentence(step.reason, step.detail)}</span>
@@ -42,10 +43,11 @@ function Advice({ line, query }) {
   return html`<li><span>${line}</span>${isPlain && html` <a href=${address("ask", "", text)}>Ask without it</a>`}</li>`;
 }
 
-function verdict({ feasible, trees, fits_when_empty: fits }) {
-  if (feasible) return `${count(trees.matching)} of ${counted(trees.considered, "tree")} match.`;
+function verdict({ feasible, trees, hasPools, fits_when_empty: fits }) {
+  const all = hasPools ? `${count(trees.considered)} trees and pools` : counted(trees.considered, "tree");
+  if (feasible) return `${count(trees.matching)} of ${all} match.`;
   const ever = fits ? "It would fit if nothing were allocated." : "It would not fit even if nothing were allocated.";
-  return `None of ${counted(trees.considered, "tree")} matches. ${ever}`;
+  return `None of ${all} matches. ${ever}`;
 }
 
 function FunnelBar({ before, after, of }) {

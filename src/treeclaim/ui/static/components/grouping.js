@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Groups the trees of the map by aggregates of their roots. */
 
-import * as endpoints from "../api/endpoints.js";
-import { counted, shortened } from "../model/numbers.js";
+import { shortened } from "../model/numbers.js";
+import { countedTrees } from "../model/trees.js";
 import { html, useAnswer } from "./html.js";
 
 const EACH = "aggregates";
@@ -10,27 +10,27 @@ const MOST_NAMES = 2;
 const BY_NAME = new Intl.Collator("en", { numeric: true });
 
 /** The choice of a grouping: none, every aggregate, or one. */
-export function Grouping({ by, aggregates, onChoose }) {
-  const known = aggregates.value ? [...aggregateMembers(aggregates.value)] : [];
+export function Grouping({ by, trees, aggregatesOf, onChoose }) {
+  const known = aggregatesOf ? [...membersOf(trees, aggregatesOf)] : [];
   return html`<label>Group by <select value=${by} onChange=${(event) => onChoose(event.target.value)}>
     <option value="">nothing</option>
     <option value=${EACH}>every aggregate</option>
     ${by && by !== EACH && !known.some(([uuid]) => uuid === by) && html`<option value=${by}>${shortened(by)}</option>`}
-    ${known.map(([uuid, roots]) => html`<option key=${uuid} value=${uuid}>${shortened(uuid)} (${counted(roots.length, "tree")})</option>`)}
+    ${known.map(([uuid, members]) => html`<option key=${uuid} value=${uuid}>${shortened(uuid)} (${countedTrees(members)})</option>`)}
   </select></label>`;
 }
 
 /** Read which aggregates the roots are in, once somebody wants to know. */
-export function useAggregates(by, trees) {
-  return useAnswer(async (api, signal) => (by ? endpoints.aggregatesOfRoots(api, signal) : null), [Boolean(by), trees]);
+export function useAggregates(by, cloud) {
+  return useAnswer(async (api) => by && cloud.group(api), [Boolean(by), cloud]);
 }
 
-function aggregateMembers(aggregatesOf) {
+function membersOf(trees, aggregatesOf) {
   const found = new Map();
-  for (const [root, aggregates] of aggregatesOf) {
-    for (const uuid of aggregates) {
+  for (const tree of trees) {
+    for (const uuid of aggregatesOf.get(tree.uuid) ?? []) {
       if (!found.has(uuid)) found.set(uuid, []);
-      found.get(uuid).push(root);
+      found.get(uuid).push(tree);
     }
   }
   return found;
@@ -42,23 +42,18 @@ function aggregateMembers(aggregatesOf) {
  * @param {object[]} trees All of them.
  * @param {string} by Nothing, EACH, or the uuid of an aggregate.
  * @param {Map<string, string[]>|null} aggregatesOf Aggregates by root, once they are known.
- * @returns {{title: string, trees: object[]}[]} A tree in several aggregates is in several groups.
+ * @returns {{title: string, place: string, trees: object[]}[]} A tree in several aggregates is in several groups.
  */
 export function grouped(trees, by, aggregatesOf) {
-  if (!by || !aggregatesOf) return [{ title: "", trees }];
-  const isIn = new Map();
-  const others = [];
-  for (const tree of trees) {
-    const wanted = (aggregatesOf.get(tree.uuid) ?? []).filter((uuid) => by === EACH || uuid === by);
-    if (!wanted.length) others.push(tree);
-    for (const uuid of wanted) {
-      if (!isIn.has(uuid)) isIn.set(uuid, []);
-      isIn.get(uuid).push(tree);
-    }
-  }
-  const groups = [...isIn].map(([uuid, members]) => ({ title: titleOf(uuid, members), trees: members }));
+  if (!by || !aggregatesOf) return [{ title: "", place: "", trees }];
+  const isWanted = (uuid) => by === EACH || uuid === by;
+  const others = trees.filter(({ uuid }) => !aggregatesOf.get(uuid)?.some(isWanted));
+  const groups = [...membersOf(trees, aggregatesOf)].filter(([uuid]) => isWanted(uuid))
+    .map(([uuid, members]) => ({ title: titleOf(uuid, members), place: `, in aggregate ${shortened(uuid)}`, trees: members }));
   groups.sort((one, other) => other.trees.length - one.trees.length || BY_NAME.compare(one.trees[0].name, other.trees[0].name));
-  if (others.length) groups.push({ title: `In no such aggregate: ${counted(others.length, "tree")}`, trees: others });
+  if (others.length) {
+    groups.push({ title: `In no such aggregate: ${countedTrees(others)}`, place: ", in no such aggregate", trees: others });
+  }
   return groups;
 }
 
@@ -66,5 +61,5 @@ export function grouped(trees, by, aggregatesOf) {
 function titleOf(uuid, members) {
   const names = members.slice(0, MOST_NAMES).map(({ name }) => name).join(", ");
   const more = members.length > MOST_NAMES ? " …" : "";
-  return `Aggregate ${shortened(uuid)}: ${counted(members.length, "tree")} (${names}${more})`;
+  return `Aggregate ${shortened(uuid)}: ${countedTrees(members)} (${names}${more})`;
 }

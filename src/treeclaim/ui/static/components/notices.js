@@ -24,13 +24,34 @@ const MORE = {
   [Trouble.HIDDEN]: "The policy of this service hides it from your roles. Another token may see it.",
 };
 
-/** Says what went wrong. */
-export function Failure({ error, what, again }) {
+const LONG = 400;
+/* Letters of a message that are shown at once; some servers send the schema along that was not met. */
+
+/**
+ * Says what went wrong.
+ *
+ * @param {{to: string, text: string}|null} back A place that is there.
+ */
+export function Failure({ error, what, again, back = null }) {
   if (error.kind === undefined) console.error(error);
+  const [first, rest] = cut(error.message);
   return html`<div class="notice failure" role="alert">
     <h2>${own(TITLES, error.kind) ?? "Something went wrong in this page"}</h2>
-    <p>${what && `${what}: `}${error.message}</p>
+    <p>${what && `${what}: `}${first}</p>
+    ${rest && html`<details><summary>All that the server said</summary><p>${error.message}</p></details>`}
     ${own(MORE, error.kind) && html`<p>${own(MORE, error.kind)}</p>`}
-    ${again && html`<button type="button" onClick=${again}>Try again</button>`}
+    ${(again || back) && html`<p class="ways">${again && html`<button type="button" onClick=${again}>Try again</button>`}
+      ${back && html` <a href=${back.to}>${back.text}</a>`}</p>`}
   </div>`;
+}
+
+/** Divide a long message: its first lines, and whether there is more. */
+function cut(message) {
+  if (message.length <= LONG) return [message, false];
+  let first = "";
+  for (const line of message.split("\n").filter((one) => one.trim())) {
+    if (first && first.length + line.length > LONG) break;
+    first += `${first ? " " : ""}${line.trim()}`;
+  }
+  return [first.length > LONG ? `${first.slice(0, LONG)}…` : first, true];
 }

@@ -13,34 +13,53 @@ const MOST_CHILDREN = 48;
 const MOST_TRAITS = 10;
 /* Shown at first; a host may have hundreds of devices, and of traits. */
 
+const DEEPEST = 4;
+/* Boxes within boxes take width from each other; what is further below is listed in the innermost one. */
+
 /**
  * @param {{provider: object, children: object[], omitted: number}} node What to draw.
+ * @param {object|null} parent The provider above it.
+ * @param {number} level How many boxes it is in.
  * @param {Map<string, object>} wanted Amounts by class that a candidate takes, by provider.
  * @param {Set<string>} sought Traits to mark.
  * @param {Map<string, number>} holders How many consumers there are, by provider.
  * @param {Map<string, Map<string, object[]>>} held What holds have, by provider and class.
  */
-export function ProviderBox({ node, parent = null, wanted = NOTHING, sought = NONE, holders = null, held = NOTHING, isBrief = false }) {
-  const { provider, children, omitted = 0 } = node;
+export function ProviderBox({ node, parent = null, level = 0, wanted = NOTHING, sought = NONE, holders = null, held = NOTHING, isBrief = false }) {
+  const { provider, omitted = 0 } = node;
+  const children = level < DEEPEST ? node.children.map((child) => ({ node: child, parent: provider })) : allBelow(node);
   const [isWhole, setWhole] = useState(children.length <= MOST_CHILDREN);
   const takes = wanted.get(provider.uuid);
   const shown = isWhole ? children : children.slice(0, MOST_CHILDREN);
   const kind = children.length ? "inner" : "leaf";
   return html`<div class=${`provider ${kind}${takes ? " taken" : ""}`} id=${isBrief ? null : `provider-${provider.uuid}`}>
     <div class="provider-head">
-      <h3 title=${`${provider.name} ${provider.uuid}`}>${shortName(provider.name, parent)}</h3>
+      <h3 title=${`${provider.name} ${provider.uuid}`}>${shortName(provider.name, parent?.name)}</h3>
+      ${level > DEEPEST + 1 && html`<span class="fine">below ${parent.name}</span>`}
       ${holders?.get(provider.uuid) && html`<span class="fine">${counted(holders.get(provider.uuid), "consumer")}</span>`}
     </div>
     <${Inventories} provider=${provider} takes=${takes} held=${held.get(provider.uuid) ?? NOTHING} isBrief=${isBrief} />
     <${Traits} names=${provider.traits} sought=${sought} isBrief=${isBrief} />
     ${!isBrief && OTHERS.map(([name, single]) => html`<${Chips} key=${name} name=${name} single=${single} texts=${[provider[name] ?? []].flat().filter(Boolean)} />`)}
-    ${shown.length > 0 && html`<div class="children">
-      ${shown.map((child) => html`<${ProviderBox} key=${child.provider.uuid} node=${child} parent=${provider.name}
-        wanted=${wanted} sought=${sought} holders=${holders} held=${held} isBrief=${isBrief} />`)}
+    ${shown.length > 0 && html`<div class=${`children${level < DEEPEST ? "" : " listed"}`}>
+      ${shown.map((child) => html`<${ProviderBox} key=${child.node.provider.uuid} node=${child.node} parent=${child.parent}
+        level=${child.level ?? level + 1} wanted=${wanted} sought=${sought} holders=${holders} held=${held} isBrief=${isBrief} />`)}
     </div>`}
     ${!isWhole && html`<button type="button" onClick=${() => setWhole(true)}>Show ${count(children.length - MOST_CHILDREN)} more</button>`}
     ${omitted > 0 && html`<p class="fine omitted">and ${counted(omitted, "provider")} that it does not touch</p>`}
   </div>`;
+}
+
+/** All providers below one, each behind its parent and without what is below it. */
+function allBelow({ provider, children }, level = DEEPEST + 1) {
+  const found = [];
+  const waiting = children.toReversed().map((node) => ({ node, parent: provider, level }));
+  while (waiting.length) {
+    const next = waiting.pop();
+    found.push({ ...next, node: { ...next.node, children: [] } });
+    for (const node of next.node.children.toReversed()) waiting.push({ node, parent: next.node.provider, level: next.level + 1 });
+  }
+  return found;
 }
 
 /** Parts without a look of their own. */

@@ -25,7 +25,8 @@ const CLASS_SIZE = 88;
 /* Pixels: most of the map's height; from which size squares have names, shares, classes in them. */
 
 /**
- * @param {{title: string, trees: object[]}[]} groups What is where.
+ * @param {{title: string, place: string, trees: object[]}[]} groups What is where; of each group its
+ *   headline, and what is said of a tree in it.
  * @param {(tree: object) => {load: number|null, name: string}} load The load of a tree.
  * @param {Map<string, number>} changed When trees changed, by uuid.
  * @param {(tree: object) => boolean} isFound Whether a tree is one that the user looks for.
@@ -48,7 +49,7 @@ export function TreeMap({ groups, load, changed, isFound, onOpen }) {
   }, []);
   usePainting({ box, canvas, layout, load, changed, isFound, theme, at });
 
-  const tree = layout?.squares[at.index]?.tree;
+  const { tree, place = "" } = layout?.squares[at.index] ?? {};
   const point = (event) => {
     const bounds = box.current.getBoundingClientRect();
     const y = event.clientY - bounds.top + box.current.scrollTop;
@@ -79,7 +80,7 @@ export function TreeMap({ groups, load, changed, isFound, onOpen }) {
       <canvas ref=${canvas} aria-hidden="true"></canvas>
       <div class="map-rest" style=${{ height: `${Math.max(0, (layout?.height ?? 0) - height)}px` }}></div>
     </div>
-    <p class="map-told" role="status">${tree ? told(tree, load(tree)) : " "}</p>
+    <p class="map-told" role="status">${tree ? told(tree, load(tree)) + place : " "}</p>
   </div>`;
 }
 

@@ -4,6 +4,7 @@
 import { count, percent } from "../model/numbers.js";
 import { own } from "../model/texts.js";
 import { byImportance, loadOf, loadOfTree } from "../model/totals.js";
+import { countedTrees } from "../model/trees.js";
 import { treeAddress } from "../routes.js";
 import { Bar } from "./bar.js";
 import { html, useMemo, useState } from "./html.js";
@@ -28,7 +29,7 @@ export function TreeTable({ trees, wanted }) {
     <button type="button" onClick=${() => turn(by)}>${title}</button></th>`;
   return html`<div class="table-box" tabindex="0" role="region" aria-label="Table of trees">
     <table class="trees">
-      <caption>${count(trees.length)} trees; ${count(Math.min(shown, rows.length))} shown</caption>
+      <caption>${countedTrees(trees)}; ${count(Math.min(shown, rows.length))} shown</caption>
       <thead><tr>${head("name", "Tree")}${head("load", "Load", "number")}
         ${classes.map((name) => html`<${Head} key=${name} head=${head} name=${name} />`)}</tr></thead>
       <tbody>${rows.slice(0, shown).map((row) => html`<${Row} key=${row.tree.uuid} row=${row} classes=${classes} />`)}</tbody>

@@ -1,9 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Trees of resource providers. */
 
+import { counted } from "./numbers.js";
+
 const BY_NAME = new Intl.Collator("en", { numeric: true });
 
+/** The trait of what lends to its aggregates; a tree whose root has it is a pool. */
 export const SHARING = "MISC_SHARES_VIA_AGGREGATE";
+
+/** Count trees in words: pools are told apart, as nothing runs on them. */
+export function countedTrees(trees) {
+  const pools = trees.filter(({ isPool }) => isPool).length;
+  const hosts = counted(trees.length - pools, "tree");
+  if (!pools) return hosts;
+  return trees.length > pools ? `${hosts} and ${counted(pools, "pool")}` : counted(pools, "pool");
+}
 
 /**
  * Put rows of providers into trees.

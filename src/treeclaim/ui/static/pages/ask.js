@@ -14,6 +14,8 @@ import { Snippets } from "../components/snippets.js";
 import { counted, milliseconds } from "../model/numbers.js";
 import { readQuery, writeQuery } from "../model/query.js";
 import { asCurl, asFlavor, asPython } from "../model/snippets.js";
+import { own } from "../model/texts.js";
+import { SHARING, countedTrees } from "../model/trees.js";
 import { address } from "../routes.js";
 
 const EXAMPLE = "resources=VCPU:4,MEMORY_MB:8192&limit=100";
@@ -24,7 +26,7 @@ export function AskPage({ route }) {
   const asked = route.query;
   const [request, setRequest] = useState(() => readQuery(asked || EXAMPLE));
   const [turn, setTurn] = useState(0);
-  useEffect(() => { if (asked && asked !== writeQuery(request)) setRequest(readQuery(asked)); }, [asked]);
+  useEffect(() => { if (asked !== writeQuery(request)) setRequest(readQuery(asked || EXAMPLE)); }, [asked]);
   const names = useAnswer((api, signal) => endpoints.names(api, signal), []);
   const query = writeQuery(request);
   const submit = (event) => {
@@ -65,13 +67,13 @@ function Found({ query }) {
     const answer = await endpoints.candidates(api, query, signal);
     return { answer, took: performance.now() - begin };
   }, []);
-  if (error) return html`<${Failure} error=${error} what="The question" again=${again} />`;
+  if (error) return html`<${Failure} error=${error} what="The question" again=${again} back=${{ to: address("ask"), text: "Begin with an example" }} />`;
   if (!value) return html`<${Busy} what="the candidates" />`;
   const found = value.answer.allocation_requests;
-  const roots = new Set(Object.values(value.answer.provider_summaries).map((summary) => summary.root_provider_uuid));
+  const roots = rootsIn(value.answer.provider_summaries);
   return html`<section class="panel" aria-labelledby="found-title">
     <div class="panel-head"><h2 id="found-title"><span role="status">${found.length
-      ? `${counted(found.length, "candidate")} from ${counted(roots.size, "tree")}` : "No candidate"}
+      ? `${counted(found.length, "candidate")} from ${countedTrees(roots)}` : "No candidate"}
       <span class="fine"> in ${milliseconds(value.took)}</span></span></h2>
       ${found.length > 0 && html`<${BarLegend} hasWanted />`}</div>
     ${found.length > 0 && html`<${Candidates} answer=${value.answer} query=${query} />
@@ -80,8 +82,17 @@ function Found({ query }) {
   </section>`;
 }
 
+/** The roots of some providers, as countedTrees takes them. */
+function rootsIn(summaries) {
+  const roots = new Set(Object.values(summaries).map((summary) => summary.root_provider_uuid));
+  return [...roots].map((uuid) => ({ uuid, isPool: Boolean(own(summaries, uuid)?.traits?.includes(SHARING)) }));
+}
+
 function Why({ query }) {
-  const { value, error, again } = useAnswer((api, signal) => endpoints.explanation(api, query, signal), [query]);
+  const { value, error, again } = useAnswer(async (api, signal) => {
+    const [told, pools] = await Promise.all([endpoints.explanation(api, query, signal), endpoints.pools(api, null, signal)]);
+    return { ...told, hasPools: pools.size > 0 };
+  }, [query]);
   if (error) return html`<${Failure} error=${error} what="The explanation" again=${again} />`;
   return value ? html`<${Explanation} told=${value} query=${query} />` : html`<${Busy} what="the explanation" />`;
 }

@@ -41,9 +41,12 @@ function Items({ kind, finding: { count: number, items } }) {
   return html`<div class="table-box" tabindex="0" role="region" aria-label=${own(KINDS, kind) ?? kind}><table>
     ${items.length < number && html`<caption>the first ${count(items.length)}</caption>`}
     <thead><tr>${columns.map((name) => html`<th key=${name} scope="col">${name.replaceAll("_", " ")}</th>`)}</tr></thead>
-    <tbody>${items.map((item, index) => html`<tr key=${index}>${columns.map((name) => html`<td key=${name}><${Value} name=${name} value=${own(item, name)} /></td>`)}</tr>`)}</tbody>
+    <tbody>${items.map((item, index) => html`<tr key=${index}>${columns.map((name) => html`<td key=${name}><${Value} name=${meaningOf(kind, name)} value=${own(item, name)} /></td>`)}</tr>`)}</tbody>
   </table></div>`;
 }
+
+/** What a member of a finding names; of a tree without inventory the uuid is that of its root. */
+const meaningOf = (kind, name) => (kind === "empty_tree" && name === "uuid" ? "provider" : name);
 
 function Value({ name, value }) {
   if (Array.isArray(value)) return html`<ul>${value.map((part, index) => html`<li key=${index}><${Value} name=${name} value=${part} /></li>`)}</ul>`;

@@ -16,6 +16,7 @@ import { Cloud } from "../model/cloud.js";
 import { count, counted } from "../model/numbers.js";
 import { own } from "../model/texts.js";
 import { DOMINANT, loadOfTree } from "../model/totals.js";
+import { countedTrees } from "../model/trees.js";
 import { address, treeAddress } from "../routes.js";
 
 export function CloudPage({ route }) {
@@ -40,14 +41,14 @@ function Shown({ cloud, changed, way, route }) {
   const { trees, totals } = useMemo(() => ({ trees: cloud.trees, totals: cloud.totals }), [cloud, changed]);
   const wanted = own(choice, "class") ?? DOMINANT;
   const sought = (choice.name ?? "").toLowerCase();
-  const aggregates = useAggregates(choice.by ?? "", trees.length);
-  const groups = useMemo(() => grouped(trees, choice.by ?? "", aggregates.value), [trees, choice.by, aggregates.value]);
+  const aggregates = useAggregates(choice.by ?? "", cloud);
+  const groups = useMemo(() => grouped(trees, choice.by ?? "", cloud.aggregatesOf), [trees, choice.by, aggregates.value]);
   const isFound = (tree) => !sought || tree.name.toLowerCase().includes(sought);
   const found = useMemo(() => (sought ? trees.filter(isFound) : trees), [trees, sought]);
   const view = choice.view === "table" ? "table" : "map";
   return html`
     <${Heading} title="Cloud">
-      <p class="summary">${counted(trees.length, "tree")} · ${counted(Object.keys(totals).length, "resource class", "resource classes")}
+      <p class="summary">${countedTrees(trees)} · ${counted(Object.keys(totals).length, "resource class", "resource classes")}
         <${Live} way=${way} /></p>
     <//>
     <section aria-labelledby="totals-title" class="panel">
@@ -59,9 +60,10 @@ function Shown({ cloud, changed, way, route }) {
       <div class="controls">
         <label>Colour by <select value=${wanted} onChange=${(event) => choose({ class: event.target.value })}>
           <option value=${DOMINANT}>the class that is used most</option>
+          ${wanted !== DOMINANT && !own(totals, wanted) && html`<option value=${wanted}>${wanted}: no inventory</option>`}
           ${Object.keys(totals).map((name) => html`<option key=${name} value=${name}>${name}</option>`)}
         </select></label>
-        <${Grouping} by=${choice.by ?? ""} aggregates=${aggregates} onChoose=${(by) => choose({ by })} />
+        <${Grouping} by=${choice.by ?? ""} trees=${trees} aggregatesOf=${cloud.aggregatesOf} onChoose=${(by) => choose({ by })} />
         <label>Find <input type="search" value=${choice.name ?? ""} placeholder="part of a name"
           onInput=${(event) => choose({ name: event.target.value })} /></label>
         <div class="switch" role="group" aria-label="Show as">
@@ -69,7 +71,7 @@ function Shown({ cloud, changed, way, route }) {
             onClick=${() => choose({ view: name === "map" ? "" : name })}>${name === "map" ? "Map" : "Table"}</button>`)}
         </div>
       </div>
-      ${sought && html`<p role="status" class="fine">${counted(found.length, "tree")} found</p>`}
+      ${sought && html`<p role="status" class="fine">${countedTrees(found)} found</p>`}
       ${aggregates.error && html`<${Failure} error=${aggregates.error} what="The aggregates" />`}
       ${view === "map"
         ? html`<${TreeMap} groups=${groups} changed=${changed} isFound=${isFound}
@@ -121,7 +123,7 @@ function useCloud() {
       await watch(api, cloud.cursor, {
         changes: async (changes) => tell(cloud, await cloud.apply(api, changes, signal)),
         relist: async () => {
-          tell(cloud, cloud.replace(await Cloud.read(api, signal)));
+          tell(cloud, await cloud.readAgain(api, signal));
           return cloud.cursor;
         },
         way: (way) => setState((before) => (before.way === way ? before : { ...before, way })),

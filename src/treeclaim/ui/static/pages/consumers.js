@@ -14,6 +14,7 @@ import { own } from "../model/texts.js";
 import { address } from "../routes.js";
 
 const PAGE = 100;
+const ALL = { to: address("consumers"), text: "All consumers" };
 const FILTERS = { consumer: "Consumer", project_id: "Project", user_id: "User", consumer_type: "Type" };
 
 export function ConsumersPage({ route }) {
@@ -41,12 +42,12 @@ function Found({ filters }) {
   const [markers, setMarkers] = useState([null]);
   const marker = markers.at(-1);
   const { value, error, again } = useAnswer((api, signal) => read(api, { ...filters, limit: PAGE, marker }, signal), [marker]);
-  if (error) return html`<${Failure} error=${error} what="The consumers" again=${again} />`;
+  if (error) return html`<${Failure} error=${error} what="The consumers" again=${again} back=${ALL} />`;
   if (!value) return html`<${Busy} what="the consumers" />`;
   const { consumers, providers, next } = value;
   if (!consumers.length) {
     return html`<${Empty} title="Nobody holds anything"><p>${Object.keys(filters).length
-      ? "No consumer passes these filters." : "There are no claims in this cloud."}</p><//>`;
+      ? html`No consumer passes these filters. <a href=${ALL.to}>${ALL.text}</a>` : "There are no claims in this cloud."}</p><//>`;
   }
   const caption = `${counted(consumers.length, "consumer")}${next || markers.length > 1 ? " on this page" : ""}, in all ${amounts(sum(consumers))}`;
   return html`<section class="panel" aria-label="Consumers found">

@@ -10,6 +10,7 @@ import { html, useAnswer, useMemo, useState } from "../components/html.js";
 import { Busy, Empty, Failure } from "../components/notices.js";
 import { ProviderBox } from "../components/provider_box.js";
 import { TreeTable } from "../components/tree_table.js";
+import { Cloud } from "../model/cloud.js";
 import { counted } from "../model/numbers.js";
 import { INCLUDE } from "../model/parts.js";
 import { DOMINANT } from "../model/totals.js";
@@ -30,9 +31,9 @@ const NoTree = ({ uuid }) => html`<${Empty} title="No such tree">
   <p>No provider has the uuid <code>${uuid}</code>, or it is gone. <a href=${treeAddress("")}>All trees</a></p><//>`;
 
 function AllTrees() {
-  const { value, error, again } = useAnswer((api, signal) => endpoints.totalsByTree(api, {}, signal), []);
+  const { value, error, again } = useAnswer((api, signal) => Cloud.read(api, signal), []);
   const [sought, setSought] = useState("");
-  const trees = useMemo(() => (value?.parts ?? [])
+  const trees = useMemo(() => (value?.trees ?? [])
     .filter(({ name }) => name.toLowerCase().includes(sought.toLowerCase())), [value, sought]);
   return html`<${Heading} title="Trees" />
     ${error && html`<${Failure} error=${error} what="The trees" again=${again} />`}
@@ -40,7 +41,7 @@ function AllTrees() {
     ${value && html`<section class="panel" aria-label="All trees">
       <div class="controls"><label>Find <input type="search" value=${sought} placeholder="part of a name"
         onInput=${(event) => setSought(event.target.value)} /></label></div>
-      ${value.parts.length ? html`<${TreeTable} trees=${trees} wanted=${DOMINANT} />`
+      ${value.parts.size ? html`<${TreeTable} trees=${trees} wanted=${DOMINANT} />`
         : html`<${Empty} title="There is no resource provider yet" />`}
     </section>`}`;
 }
@@ -123,7 +124,7 @@ async function visible(api, root, signal, hidden) {
   const seen = [];
   for (const part of INCLUDE) {
     try {
-      await endpoints.providersByUuid(api, [root], signal, part);
+      await endpoints.providersByUuid(api, [root], signal, { include: part });
       seen.push(part);
     } catch (error) {
       if (error.kind !== Trouble.HIDDEN) throw error;

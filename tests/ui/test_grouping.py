@@ -1,0 +1,130 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The map grouped by aggregate, and what is counted as a tree, while both change."""
+
+import uuid
+from contextlib import ExitStack, contextmanager
+
+import pytest
+
+from bench.worlds import SHARING
+from tests.ui.worlds import QUESTION
+from treeclaim.client import Client
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture
+def client(cloud):
+    with Client(cloud, "admin") as found:
+        yield found
+
+
+def uuid_of(client, name):
+    [row] = client.providers(name=name)
+    return row["uuid"]
+
+
+@contextmanager
+def changed(client, provider, part, values):
+    """Change a part of a provider for a while."""
+    path = f"/resource_providers/{provider}/{part}"
+    before = client.get(path)[part]
+    put(client, path, part, values)
+    yield
+    put(client, path, part, before)
+
+
+def put(client, path, part, values):
+    generation = client.get(path)["resource_provider_generation"]
+    body = {"resource_provider_generation": generation, part: values}
+    client.call("PUT", path, json=body)
+
+
+def places(page):
+    """Where the map says that each of its trees is, in the order of the map."""
+    page.locator(".map-box").focus()
+    page.keyboard.press("Home")
+    told = []
+    while not told or told[-1] != told_now(page):
+        told.append(told_now(page))
+        page.keyboard.press("ArrowRight")
+    return [(text.partition(":")[0], text.rpartition(", in ")[2]) for text in told]
+
+
+def told_now(page):
+    return page.locator(".map-told").inner_text()
+
+
+@pytest.mark.parametrize("by", ["every aggregate", "one"])
+def test_a_host_moves_on_the_map_when_its_aggregates_change(visit, cloud, client, by):
+    host = uuid_of(client, "host-3")
+    [before] = client.get(f"/resource_providers/{host}/aggregates")["aggregates"]
+    page = visit(cloud).open(f"#/cloud?by={'aggregates' if by != 'one' else before}")
+    options = page.get_by_label("Group by").locator("option")
+    options.filter(has_text=f"{before[:8]}… (5 trees)").wait_for(state="attached")
+    page.locator(".dot").wait_for()
+    assert ("host-3", f"aggregate {before[:8]}…") in places(page)
+    after = str(uuid.uuid4())
+    with changed(client, host, "aggregates", [after]):
+        options.filter(has_text=f"{before[:8]}… (4 trees)").wait_for(state="attached")
+        options.filter(has_text=f"{after[:8]}… (1 tree)").wait_for(state="attached")
+        where = f"aggregate {after[:8]}…" if by != "one" else "no such aggregate"
+        assert [place for name, place in places(page) if name == "host-3"] == [where]
+    options.filter(has_text=f"{before[:8]}… (5 trees)").wait_for(state="attached")
+    assert [place for name, place in places(page) if name == "host-3"] == [
+        f"aggregate {before[:8]}…"
+    ]
+
+
+def test_a_change_while_the_aggregates_are_read_is_not_lost(visit, cloud, client):
+    """The answer that the page waits for is older than the change that it is told of meanwhile."""
+    host = uuid_of(client, "host-3")
+    visitor = visit(cloud)
+    page = visitor.page
+    held = []
+    page.route("**/treeclaim/providers?include=aggregates*", lambda route: held.append(route))
+    visitor.open("#/cloud?by=aggregates")
+    page.locator(".dot").wait_for()
+    [route] = held
+    older = route.fetch()
+    after = str(uuid.uuid4())
+    with ExitStack() as changes:
+        with page.expect_response(lambda answer: "in_tree=" in answer.url):
+            changes.enter_context(changed(client, host, "aggregates", [after]))
+        route.fulfill(response=older)
+        option = page.get_by_label("Group by").locator("option")
+        option.filter(has_text=f"{after[:8]}… (1 tree)").wait_for(state="attached")
+
+
+def test_pools_are_told_apart_from_trees_wherever_both_are_counted(visit, cloud, client):
+    visitor = visit(cloud)
+    page = visitor.open("#/cloud?by=aggregates&view=table&name=o")
+    visitor.see("11 trees and 1 pool · ")
+    # One of the eleven, the edge, has no such letter in its name.
+    visitor.see("10 trees and 1 pool found")
+    assert page.locator("table caption").inner_text() == "10 trees and 1 pool; 11 shown"
+    counts = page.get_by_label("Group by").locator("option").filter(has_text="…")
+    counts.first.wait_for(state="attached")
+    assert sorted(text.partition(" ")[2] for text in counts.all_text_contents()) == [
+        "(5 trees)",
+        "(6 trees and 1 pool)",
+    ]
+    page = visitor.open("#/cloud?name=pool")
+    visitor.see("1 pool found")
+    page = visitor.open("#/tree")
+    visitor.see("11 trees and 1 pool; 12 shown")
+    page = visitor.open(f"#/ask?{QUESTION}")
+    page.get_by_text("from 8 trees").wait_for()
+    page = visitor.open("#/ask?resources=DISK_GB:1")
+    page.get_by_text("from 10 trees and 1 pool").wait_for()
+
+
+def test_a_tree_becomes_a_pool_and_is_none_again(visit, cloud, client):
+    edge = uuid_of(client, "edge")
+    visitor = visit(cloud)
+    visitor.open()
+    visitor.see("11 trees and 1 pool")
+    visitor.page.locator(".dot").wait_for()
+    with changed(client, edge, "traits", [SHARING]):
+        visitor.see("10 trees and 2 pools")
+    visitor.see("11 trees and 1 pool")
