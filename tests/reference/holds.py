@@ -81,13 +81,17 @@ class Model:
             after.judge_consumers(claims, kind)
             after.judge_sources(claims)
             after.carry_out(claims, kind, self)
-            after.capacity |= stock
-            if any(total is None and after.used(key) for key, total in stock.items()):
-                raise RefusedError("in use")
+            after.take_inventories([key for key, total in stock.items() if total is None])
         except RefusedError as refused:
             return str(refused)
         self.__dict__ = after.__dict__
         return None
+
+    def take_inventories(self, keys):
+        """Take inventories away, in which nobody has anything."""
+        self.capacity |= dict.fromkeys(keys)
+        if any(self.used(key) for key in keys):
+            raise RefusedError("in use")
 
     def judge_consumers(self, claims, kind):
         """Who may be written, and become what."""
