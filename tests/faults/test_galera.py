@@ -100,7 +100,7 @@ def test_claims_on_three_nodes_at_once_never_overbook_and_none_is_lost(services)
 
 
 def test_what_one_node_acknowledged_is_seen_at_once_by_workers_of_another(services):
-    provider = build(services[0].url).hosts[0]
+    provider = build(services[0].url, with_holds=False).hosts[0]
     with ExitStack() as stack:
         clients = [stack.enter_context(client_of(one.url)) for one in services]
         for turn in range(12):
@@ -116,7 +116,7 @@ def test_a_worker_of_a_node_that_lags_waits_and_does_not_answer_from_the_past(
     cluster, services, question
 ):
     ask = {"candidates": total_in_candidates, "inventory": total_stored}[question]
-    provider = build(services[0].url).hosts[0]
+    provider = build(services[0].url, with_holds=False).hosts[0]
     engine = sa.create_engine(cluster[1].url("mysql"))
     with (
         client_of(services[0].url) as writing,

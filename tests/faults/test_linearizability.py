@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The judge itself: it accepts what can be explained, and nothing else."""
 
-from tests.faults.harness.linearizability import FOREVER, Step, explained, narrowed
+from tests.faults.harness.linearizability import FOREVER, State, Step, explained, narrowed
 
 
 def test_a_read_during_a_claim_may_see_either_state():
@@ -70,3 +70,33 @@ def test_a_listing_without_a_consumer_may_come_before_or_after_its_life():
     assert explained([*life, Step("read", 1, 2, 0, 0, {})], capacity=4)
     assert explained([*life, Step("read", 1, 2, 0, 2, {})], capacity=4)
     assert not explained([*life, Step("read", 1, 2, 0, 1, {})], capacity=4)
+
+
+HOLD = State(usage=3, held=3)
+"""A provider of which all that is used is held."""
+
+
+def test_what_is_drawn_is_as_much_as_the_hold_has():
+    all_of_it = Step("success", 0, 1, 2, 1, held=-3, wanted=5)
+    assert explained([all_of_it], capacity=5, state=HOLD)
+    assert not explained([Step("success", 0, 1, 3, 1, held=-2, wanted=5)], capacity=6, state=HOLD)
+    assert not explained([Step("success", 0, 1, 1, 1, held=-4, wanted=5)], capacity=6, state=HOLD)
+
+
+def test_two_who_draw_are_not_given_the_same():
+    draws = [Step("success", 0, 9, 0, 1, held=-2, wanted=2) for _ in range(2)]
+    assert not explained(draws, capacity=9, state=HOLD)
+    back = Step("success", 0, 9, 0, 0, held=2)
+    assert explained([*draws, back], capacity=9, state=HOLD)
+    assert explained([draws[0], Step("success", 0, 9, 1, 1, held=-1, wanted=2)], 9, HOLD)
+
+
+def test_a_refusal_needs_a_moment_without_room_in_the_hold_too():
+    assert not explained([Step("refusal", 0, 1, 4, wanted=4)], capacity=4, state=HOLD)
+    assert explained([Step("refusal", 0, 1, 5, wanted=5)], capacity=4, state=HOLD)
+    assert explained([Step("refusal", 0, 1, 4)], capacity=4, state=HOLD)
+
+
+def test_what_a_read_shows_of_a_hold_is_explained_too():
+    assert explained([Step("read", 0, 1, 3, 0, seen=3)], capacity=4, state=HOLD)
+    assert not explained([Step("read", 0, 1, 3, 0, seen=2)], capacity=4, state=HOLD)

@@ -94,7 +94,7 @@ def lock(connection, provider):
 
 
 def test_a_claim_waits_for_a_lock_and_succeeds(place):
-    world = build(place.service.url)
+    world = build(place.service.url, with_holds=False)
     with place.engine.connect() as holder:
         lock(holder, world.hosts[0])
         claim = Claim(place.service.url, world)
@@ -105,7 +105,7 @@ def test_a_claim_waits_for_a_lock_and_succeeds(place):
 
 
 def test_a_claim_that_is_the_victim_of_a_deadlock_is_run_again(place):
-    world = build(place.service.url)
+    world = build(place.service.url, with_holds=False)
     with place.engine.connect() as holder:
         if place.server.user == "postgres":
             # Only the other one looks for deadlocks, so it is the victim.
@@ -126,7 +126,7 @@ def test_a_claim_that_is_the_victim_of_a_deadlock_is_run_again(place):
 def test_a_lock_held_longer_than_the_server_lets_anybody_wait_is_waited_for_all_the_same(place):
     if place.server.user == "postgres":
         pytest.skip("PostgreSQL lets everybody wait without end")
-    world = build(place.service.url)
+    world = build(place.service.url, with_holds=False)
     with place.engine.connect() as holder:
         limit = holder.exec_driver_sql("SELECT @@global.innodb_lock_wait_timeout").scalar()
         assert limit < Timeouts().lock

@@ -68,18 +68,30 @@ class Model:
         named = {hold for claim in claims for hold in (claim.consumer, *claim.sources)}
         return named | {draw[2] for claim in claims for draw in self.drawn(claim.consumer)}
 
-    def write(self, claims, now, kind="write"):
-        """Write, all or nothing; return why not, None if it is done."""
+    def write(self, claims, now, kind="write", capacity=None):
+        """Write, all or nothing; return why not, None if it is done.
+
+        A reshape may change capacities; one that is None takes the inventory away in the end.
+        """
         self.expire(now, self.locked_by(claims) or {None})
         after = copy.deepcopy(self)
+        stock = capacity or {}
+        after.capacity |= {key: total for key, total in stock.items() if total is not None}
         try:
             after.judge_consumers(claims, kind)
             after.judge_sources(claims)
             after.carry_out(claims, kind, self)
+            after.take_inventories([key for key, total in stock.items() if total is None])
         except RefusedError as refused:
             return str(refused)
         self.__dict__ = after.__dict__
         return None
+
+    def take_inventories(self, keys):
+        """Take inventories away, in which nobody has anything."""
+        self.capacity |= dict.fromkeys(keys)
+        if any(self.used(key) for key in keys):
+            raise RefusedError("in use")
 
     def judge_consumers(self, claims, kind):
         """Who may be written, and become what."""
@@ -157,6 +169,8 @@ class Model:
         for claim in others:
             for hold in claim.sources:
                 self.draw(claim, hold, grow)
+        if any(self.capacity[key] is None for claim in claims for key in claim.amounts):
+            raise RefusedError("no inventory")
         for claim in others:
             for key, amount in claim.amounts.items():
                 if amount % self.steps[key]:

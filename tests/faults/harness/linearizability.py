@@ -2,8 +2,9 @@
 """Is there one order of all that clients saw of a provider in which every answer is right?
 
 A provider is a counter with a bound: successful claims move its usage and its generation, a
-refusal says that there was no room, a read says what both were. Each happened at one moment
-between its request and its answer. The search is that of Wing, Gong and Lowe: take any step that
+refusal says that there was no room, a read says what both were. A hold there is a second counter: what
+a claim takes of it is as much as it wants, or all there is, and adds nothing to the usage. Each happened
+at one moment between its request and its answer. The search is that of Wing, Gong and Lowe: take any step that
 no other step must precede, and go back where that leads nowhere. Since writes commute, the state
 follows from the set of steps taken, so a set is tried once.
 
@@ -34,6 +35,9 @@ class Step:
     answer got lost. `consumers` has, for a success, the number of the write in the consumer's
     life, and whether the consumer is on the provider afterwards; for a read that lists consumers,
     the number of the last write of each one that is there, else None.
+
+    `held` is what a success adds to what the hold has; `wanted` what a claim would take of the hold at
+    most, None if it names none; `seen` what the hold must have at that moment, None if that is unknown.
     """
 
     kind: str
@@ -42,24 +46,51 @@ class Step:
     usage: int
     generation: int | None = 0
     consumers: dict | None = field(default=None, hash=False, compare=False)
+    held: int = 0
+    wanted: int | None = None
+    seen: int | None = None
 
     @property
     def changes(self):
         """Whether the state is another one after it."""
         return self.kind == "success"
 
-    def holds(self, usage, generation, capacity):
+    def fits(self, state, capacity):
         """Whether this can be what happens in a state."""
+        if self.seen not in {None, state.held}:
+            return False
         if self.kind == "read":
-            return usage == self.usage and self.generation in {None, generation}
-        room = usage + self.usage <= capacity
+            return state.usage == self.usage and self.generation in {None, state.generation}
+        drawn = min(self.wanted or 0, state.held)
         if self.kind == "refusal":
-            return not room
-        return room or self.usage <= 0
+            return state.usage + self.usage - drawn > capacity
+        if self.wanted is not None and self.held != -drawn:
+            return False
+        return state.usage + self.usage <= capacity or self.usage <= 0
+
+    @property
+    def effect(self):
+        """What makes it another step than one that happens at the same time."""
+        return self.usage, self.generation, self.held, self.wanted, self.seen
 
 
-def explained(steps, capacity, usage=0, generation=0):
-    """Whether some order explains all steps, beginning with a usage and a generation."""
+@dataclass(frozen=True, slots=True)
+class State:
+    """Of a provider: what is used, its generation, and what its hold has."""
+
+    usage: int = 0
+    generation: int = 0
+    held: int = 0
+
+    def after(self, step):
+        """The state after a success."""
+        return State(
+            self.usage + step.usage, self.generation + step.generation, self.held + step.held
+        )
+
+
+def explained(steps, capacity, state=State()):
+    """Whether some order explains all steps, beginning with a state."""
     steps = narrowed(steps)
     if any(one.start > one.end for one in steps):
         return False
@@ -70,9 +101,9 @@ def explained(steps, capacity, usage=0, generation=0):
         if one.kind == "read" and one.generation is not None
     )
     seen = set()
-    waiting = [(0, usage, generation)]
+    waiting = [(0, state)]
     while waiting:
-        taken, usage, generation = waiting.pop()
+        taken, state = waiting.pop()
         possible = _possible(steps, taken)
         if not possible:
             return True
@@ -81,8 +112,8 @@ def explained(steps, capacity, usage=0, generation=0):
         fitting = [
             one
             for one in possible
-            if steps[one].holds(usage, generation, capacity)
-            and (not steps[one].changes or generation + steps[one].generation <= most)
+            if steps[one].fits(state, capacity)
+            and (not steps[one].changes or state.generation + steps[one].generation <= most)
         ]
         # What changes nothing can as well be taken now as later.
         quiet = [one for one in fitting if not steps[one].changes]
@@ -93,11 +124,8 @@ def explained(steps, capacity, usage=0, generation=0):
             seen.add(following)
             if len(seen) > _MOST_SETS:
                 raise UndecidedError
-            if steps[one].changes:
-                step = steps[one]
-                waiting.append((following, usage + step.usage, generation + step.generation))
-            else:
-                waiting.append((following, usage, generation))
+            changed_state = state.after(steps[one]) if steps[one].changes else state
+            waiting.append((following, changed_state))
     return False
 
 
@@ -109,7 +137,7 @@ def _distinct(steps, fitting):
     """
     first = {}
     for number in sorted(fitting, key=lambda number: steps[number].end):
-        first.setdefault((steps[number].usage, steps[number].generation), number)
+        first.setdefault(steps[number].effect, number)
     return sorted(first.values(), key=lambda number: -steps[number].end)
 
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Many clients claim, place, move, shrink and give back at random, and remember what they were told.
 
-A few hosts with VCPU and one shared pool with DISK_GB. Each client has consumers of its own, so it
+A few hosts with VCPU, each with a hold that some claims draw from, and one shared pool with DISK_GB. Each client has consumers of its own, so it
 knows what must be stored. An answer that got lost leaves a consumer in doubt: it is left alone, and
 what became of it is found out in the end. `Load.judge` says whether all that was seen is right.
 """
@@ -16,7 +16,8 @@ from dataclasses import dataclass, field
 
 import httpx
 
-from tests.faults.harness.linearizability import FOREVER, Step, explained
+from tests.faults.harness import holds
+from tests.faults.harness.linearizability import FOREVER, State, Step, explained
 from tests.faults.harness.placements import Placing, judge_lost
 from tests.faults.harness.service import body_of, client_of, eventually
 
@@ -30,10 +31,11 @@ _REFUSED = re.compile(r"on resource provider '([0-9a-f-]+)'\. The requested amou
 
 @dataclass(frozen=True, slots=True)
 class World:
-    """The providers: class and capacity by uuid."""
+    """The providers: class and capacity by uuid, and the holds by host."""
 
     classes: dict
     pool: str
+    holds: dict = field(default_factory=dict)
 
     @property
     def hosts(self):
@@ -45,8 +47,8 @@ class World:
         return CAPACITY[self.classes[provider]]
 
 
-def build(url):
-    """Create the providers through the API."""
+def build(url, *, with_holds=True):
+    """Create the providers through the API, and holds on the hosts."""
     classes = {str(uuid.uuid4()): "VCPU" for _ in range(HOSTS)}
     pool = str(uuid.uuid4())
     classes[pool] = "DISK_GB"
@@ -60,7 +62,8 @@ def build(url):
             }
             put = client.put(f"/resource_providers/{one}/inventories", json=stock)
             assert put.status_code == 200, put.text
-    return World(classes, pool)
+        hosts = [one for one in classes if one != pool] if with_holds else []
+        return World(classes, pool, holds.make_holds(client, hosts))
 
 
 @dataclass(slots=True)
@@ -69,13 +72,16 @@ class Held:
 
     amounts: dict = field(default_factory=dict)
     generation: int | None = None
+    drawn: dict = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
 class Doubt:
     """A write whose answer may get lost: what its consumers held before, and would hold after.
 
-    `numbers` has which write of its life this is for each consumer.
+    `numbers` has which write of its life this is for each consumer, `drawn` what they have drawn
+    afterwards, `back` what goes back to the holds, and `wanted` what is taken of them at most, each by
+    provider. Nobody knows beforehand how much of that the hold has.
     """
 
     start: float
@@ -83,6 +89,9 @@ class Doubt:
     after: dict
     unchecked: bool
     numbers: dict
+    drawn: dict = field(default_factory=dict)
+    back: dict = field(default_factory=dict)
+    wanted: dict = field(default_factory=dict)
 
 
 class Load:
@@ -98,11 +107,13 @@ class Load:
         self.placings = []
         self.answers = Counter()
         self.kept = {}
+        self.drawn = {}
         self._lock = threading.Lock()
         clients = [_Client(self, seed * 1000 + number) for number in range(CLIENTS)]
         readers = [_Reader(self, number) for number in range(READERS)]
         self.shapes = _Shaper(self)
-        callers = (*clients, *readers, self.shapes)
+        self.keeper = _Keeper(self)
+        callers = (*clients, *readers, self.shapes, self.keeper)
         self.threads = [threading.Thread(target=one.run) for one in callers]
 
     def __enter__(self):
@@ -144,12 +155,13 @@ class Load:
             for consumer, held in self.kept.items():
                 stored[consumer] = self._stored(client, consumer)
                 assert stored[consumer] == held.amounts, (consumer, held, stored[consumer])
+                assert self.drawn[consumer] == held.drawn, (consumer, held, self.drawn[consumer])
             for doubt in self.doubts:
                 found = {one: self._stored(client, one) for one in doubt.before}
                 assert found in (doubt.before, doubt.after), (doubt, found)
                 stored |= found
                 if found == doubt.after != doubt.before:
-                    self.succeeded(doubt, FOREVER)
+                    self.succeeded(doubt, FOREVER, {one: self.drawn[one] for one in doubt.before})
             for lost in self.placings:
                 found = {one: self._stored(client, one) for one in lost.consumers}
                 stored |= found
@@ -164,18 +176,23 @@ class Load:
     def _judge_provider(self, client, provider, name, stored):
         answer = body_of(client, f"/resource_providers/{provider}/usages")
         usage = answer["usages"][name]
-        assert usage == sum(one.get(provider, 0) for one in stored.values())
+        drawn = sum(one.get(provider, 0) for one in self.drawn.values())
+        is_held = provider in self.world.holds
+        held = self.keeper.judge(client, provider, drawn) if is_held else 0
+        assert usage == held + sum(one.get(provider, 0) for one in stored.values())
         assert usage <= self.world.capacity(provider)
         now = time.monotonic()
-        last = Step("read", now, now, usage, answer["resource_provider_generation"])
+        last = Step("read", now, now, usage, answer["resource_provider_generation"], seen=held)
         steps = [*self.steps[provider], last]
-        assert explained(steps, self.world.capacity(provider), generation=1), (provider, steps)
+        first = State(holds.HELD, 2, holds.HELD) if is_held else State(generation=1)
+        assert explained(steps, self.world.capacity(provider), first), (provider, steps)
 
     def _stored(self, client, consumer):
-        answer = body_of(client, f"/allocations/{consumer}")["allocations"]
+        answer = body_of(client, f"/allocations/{consumer}", headers=holds.VERSION)
+        self.drawn[consumer] = holds.drawn_of(answer)
         return {
             provider: amount
-            for provider, one in answer.items()
+            for provider, one in answer["allocations"].items()
             for amount in one["resources"].values()
         }
 
@@ -184,10 +201,10 @@ class Load:
         nothing = {one: {} for one in found}
         numbers = dict.fromkeys(found, 1)
         write = Doubt(call.start, nothing, found, unchecked=False, numbers=numbers)
-        self.succeeded(write, end)
+        self.succeeded(write, end, {one: {} for one in found})
 
-    def succeeded(self, write, end):
-        """Remember what a write did to each provider."""
+    def succeeded(self, write, end, drawn):
+        """Remember what a write did to each provider; after it, consumers have drawn so much."""
         effects = effects_of(write.before, write.after, unchecked=write.unchecked)
         for provider, (usage, generation) in effects.items():
             consumers = {
@@ -195,7 +212,13 @@ class Load:
                 for one in write.after
                 if provider in write.before[one] or provider in write.after[one]
             }
-            step = Step("success", write.start, end, usage, generation, consumers)
+            held = write.back.get(provider, 0)
+            for one in drawn:
+                held -= drawn[one].get(provider, 0) - write.drawn.get(one, {}).get(provider, 0)
+            wanted = write.wanted.get(provider)
+            step = Step(
+                "success", write.start, end, usage + held, generation, consumers, held, wanted
+            )
             self.saw(provider, step)
 
 
@@ -305,9 +328,12 @@ class _Reader(_Caller):
             return
         holders = seen["allocations"]
         usage = sum(sum(one["resources"].values()) for one in holders.values())
+        # Others than who draws do not know how often a hold was written.
+        hold = self.load.world.holds.get(provider)
+        held = sum(holders.pop(hold, {"resources": {}})["resources"].values())
         numbers = {uuid: one["consumer_generation"] for uuid, one in holders.items()}
         generation = seen["resource_provider_generation"]
-        self._saw(provider, Step("read", start, end, usage, generation, numbers))
+        self._saw(provider, Step("read", start, end, usage, generation, numbers, seen=held))
 
     def _candidates(self):
         """These are answered from the worker's picture in memory."""
@@ -319,6 +345,21 @@ class _Reader(_Caller):
             if provider in world.classes:
                 usage = summary["resources"][world.classes[provider]]["used"]
                 self._saw(provider, Step("read", start, end, usage, None))
+
+
+class _Keeper(_Caller, holds.Keeping):
+    """Writes the holds, as who owns them does."""
+
+    def __init__(self, load):
+        super().__init__(load, 0)
+        self.doubts = {}
+        self.totals = dict.fromkeys(load.world.holds, holds.HELD)
+
+    def act(self):
+        self.load.stop.wait(0.02)
+        left = sorted(self.totals.keys() - self.doubts.keys())
+        if left:
+            self.chance.choice([self.keep, self.keep, self.change_terms])(self.chance.choice(left))
 
 
 class _Shaper(_Caller):
@@ -413,7 +454,10 @@ class _Client(_Caller, Placing):
         return amounts
 
     def _claim(self):
-        self._put(str(uuid.uuid4()), self._amounts())
+        amounts = self._amounts()
+        sources = [hold for host, hold in self.load.world.holds.items() if host in amounts]
+        draws = sources and self.chance.random() < 0.5
+        self._put(str(uuid.uuid4()), amounts, sources if draws else ())
 
     def _resize(self):
         consumer = self.chance.choice(list(self.held))
@@ -422,8 +466,8 @@ class _Client(_Caller, Placing):
         # What changes nothing could not be told from what did not happen.
         self._put(consumer, smaller if smaller != amounts else {})
 
-    def _put(self, consumer, amounts):
-        self._write("PUT", f"/allocations/{consumer}", {consumer: amounts})
+    def _put(self, consumer, amounts, sources=()):
+        self._write("PUT", f"/allocations/{consumer}", {consumer: amounts}, sources)
 
     def _move(self):
         """One consumer's place goes to another one, as in a migration."""
@@ -448,7 +492,7 @@ class _Client(_Caller, Placing):
 
     def _read(self):
         consumer = self.chance.choice(list(self.held))
-        answer = self.send("GET", f"/allocations/{consumer}")
+        answer = self.send("GET", f"/allocations/{consumer}", headers=holds.VERSION)
         if answer is not None and answer.status_code != 200:
             self.load.problems.append((answer.status_code, answer.text))
         elif answer is not None:
@@ -458,30 +502,60 @@ class _Client(_Caller, Placing):
                 one: next(iter(part["resources"].values()))
                 for one, part in seen["allocations"].items()
             }
-            if (amounts, seen.get("consumer_generation")) != (held.amounts, held.generation):
+            found = Held(amounts, seen.get("consumer_generation"), holds.drawn_of(seen))
+            if found != held:
                 self.load.problems.append(("not as promised", consumer, held, seen))
 
-    def _write(self, method, path, after):
-        before = {one: self.held.get(one, Held()).amounts for one in after}
+    def _write(self, method, path, after, sources=()):
         body = {one: self._body(one, amounts) for one, amounts in after.items()}
         if method != "POST":
             body = body[next(iter(after))] if method == "PUT" else None
+        if sources:
+            body["from_holds"] = sources
         start = time.monotonic()
-        answer = self.send(method, path, body)
+        answer = self.send(method, path, body, holds.VERSION if sources else None)
         end = time.monotonic()
-        numbers = {one: (self.held.get(one, Held()).generation or 0) + 1 for one in after}
-        doubt = Doubt(start, before, after, method == "DELETE", numbers)
-        if answer is None:
+        doubt = self._doubt(start, after, sources, unchecked=method == "DELETE")
+        drawn = doubt.drawn
+        if sources and answer is not None and answer.status_code == 204:
+            drawn = self._drawn(next(iter(after)))
+        if answer is None or drawn is None:
             for one in after:
                 self.held.pop(one, None)
             self.load.doubts.append(doubt)
         elif answer.status_code == 204:
             self.load.count("success")
-            self.load.succeeded(doubt, end)
+            self.load.succeeded(doubt, end, drawn)
             for one, amounts in after.items():
-                self._keep(one, amounts)
+                self._keep(one, amounts, drawn[one])
         else:
             self._refused(answer, doubt, end)
+
+    def _doubt(self, start, after, sources, *, unchecked):
+        """A write that may have happened."""
+        present = {one: self.held.get(one, Held()) for one in after}
+        before = {one: held.amounts for one, held in present.items()}
+        numbers = {one: (held.generation or 0) + 1 for one, held in present.items()}
+        drawn, back = holds.passed_on(
+            before, after, {one: held.drawn for one, held in present.items()}
+        )
+        # Only new consumers name holds.
+        wanted = {
+            host: amount
+            for amounts in after.values()
+            for host, amount in amounts.items()
+            if sources and host in self.load.world.holds
+        }
+        return Doubt(start, before, after, unchecked, numbers, drawn, back, wanted)
+
+    def _drawn(self, consumer):
+        """What a consumer has drawn, None if the answer got lost."""
+        answer = self.send("GET", f"/allocations/{consumer}", headers=holds.VERSION)
+        if answer is None:
+            return None
+        drawn = holds.drawn_of(answer.json())
+        self.load.count("drawn" if drawn else "not drawn")
+        return {consumer: drawn}
 
     def _body(self, consumer, amounts):
         classes = self.load.world.classes
@@ -495,11 +569,11 @@ class _Client(_Caller, Placing):
             "consumer_type": "INSTANCE",
         }
 
-    def _keep(self, consumer, amounts):
+    def _keep(self, consumer, amounts, drawn):
         generation = self.held.get(consumer, Held()).generation
         self.held.pop(consumer, None)
         if amounts:
-            self.held[consumer] = Held(amounts, (generation or 0) + 1)
+            self.held[consumer] = Held(amounts, (generation or 0) + 1, drawn)
 
     def _refused(self, answer, doubt, end):
         """Only a lack of room, and endless meetings with others, may refuse such a claim."""
@@ -507,8 +581,11 @@ class _Client(_Caller, Placing):
         if answer.status_code == 409 and provider:
             self.load.count("refused")
             effects = effects_of(doubt.before, doubt.after, unchecked=False)
-            usage, _ = effects[provider.group(1)]
-            self.load.saw(provider.group(1), Step("refusal", doubt.start, end, usage))
+            host = provider.group(1)
+            usage = effects[host][0] + doubt.back.get(host, 0)
+            wanted = doubt.wanted.get(host)
+            step = Step("refusal", doubt.start, end, usage, wanted=wanted)
+            self.load.saw(host, step)
         elif answer.status_code == 409 and "placement.concurrent_update" in answer.text:
             if "Inventory and/or allocations changed" in answer.text:
                 self.load.count("conflict")
