@@ -90,9 +90,6 @@ def test_check_tells_values_and_where_they_come_from(environment, tmp_path):
     assert "[placement]/randomize_allocation_candidates" not in lines
     every = call(environment, "config", "check", "--all").stdout
     assert "[placement]/randomize_allocation_candidates" in every
-    # The library's are 3 and 10.
-    for wait in ("socket_timeout", "conn_get_timeout"):
-        assert f"[keystone_authtoken]/memcache_pool_{wait} = 1  # default" in every
 
 
 def test_a_deprecated_place_of_an_option_warns(environment, tmp_path):

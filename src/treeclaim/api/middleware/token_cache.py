@@ -22,14 +22,7 @@ from oslo_config import cfg
 _LOG = logging.getLogger(__name__)
 
 _PATIENCE = 1
-"""Seconds that a memcached server has to answer, and that a look-up waits for a connection of the pool,
-where the options do not say it. The library's 3 and 10 are as much as a whole look-up may take."""
-
-cfg.set_defaults(
-    [option for _, some in auth_token.AUTH_TOKEN_OPTS for option in some],
-    memcache_pool_socket_timeout=_PATIENCE,
-    memcache_pool_conn_get_timeout=_PATIENCE,
-)
+"""Seconds that a memcached server has to answer a check, and beyond which the log tells that it was waited for."""
 
 
 class SharedTokens:

@@ -39,8 +39,8 @@ _MOST_PARAMETERS = 16_384
 groups with all that groups may have is a fifth of it."""
 
 MOST_VALUES = 30_000
-"""Of a body (`values_in`), where its operation allows no more: thirty thousand names. What is done for each takes some ten microseconds, and often some
-statements."""
+"""Of a body (`values_in`), where its operation allows no more: thirty thousand names. What is done for each
+takes some ten microseconds, and often some statements."""
 
 MOST_VALUES_IN_BULK = 500_000
 """Of a body that has many lists, or long queries, each with bounds of its own: all uuids that the longest
