@@ -1,11 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """What is searched by halves ascends: all tests look at that."""
 
+import re
+from pathlib import Path
+
 import numpy as np
 import pytest
 
 from treeclaim.forest.table import columns
-from treeclaim.forest.table.columns import ascending
+from treeclaim.forest.table.columns import ascending, search_ascending
 
 
 def test_numbers_that_do_not_ascend_are_refused():
@@ -13,3 +16,21 @@ def test_numbers_that_do_not_ascend_are_refused():
     assert ascending(np.array([1, 2, 2, 5])).tolist() == [1, 2, 2, 5]
     with pytest.raises(ValueError, match="have to ascend"):
         ascending(np.array([1, 3, 2]))
+
+
+def test_what_is_searched_by_halves_is_looked_at():
+    assert search_ascending(np.array([1, 2, 2, 5]), [2, 3]).tolist() == [1, 3]
+    assert search_ascending(np.array([1, 2, 2, 5]), 2, side="right") == 3
+    with pytest.raises(ValueError, match="have to ascend"):
+        search_ascending(np.array([1, 3, 2]), 2)
+
+
+def test_a_forest_searches_by_halves_in_one_way_alone():
+    """But for the place of a tree among all, whose keys are not in an array."""
+    forest = Path(columns.__file__).parents[1]
+    others = {
+        path.relative_to(forest).as_posix()
+        for path in forest.rglob("*.py")
+        if re.search(r"\bsearchsorted\(|\bbisect", path.read_text())
+    }
+    assert others == {"table/columns.py", "table/order.py"}

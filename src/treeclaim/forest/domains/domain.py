@@ -11,7 +11,7 @@ import numpy.typing as npt
 from treeclaim.forest.domains.relation import Relation, passed
 from treeclaim.forest.domains.windows import Window
 from treeclaim.forest.question.joint_constraints import JointConstraint
-from treeclaim.forest.table.columns import Integers, Mask, ascending
+from treeclaim.forest.table.columns import Integers, Mask, ascending, search_ascending
 from treeclaim.forest.table.forest import Forest
 
 Amounts = npt.NDArray[np.int64]
@@ -62,11 +62,13 @@ class Domain:
             positions: Of the same trees, or one behind them, int64, shape (n,).
         """
         if not self.is_local:
-            found: Integers = self.keys.searchsorted(anchors * self.position_count + positions)
+            found: Integers = search_ascending(
+                self.keys, anchors * self.position_count + positions
+            )
             return found
         # Trees do not overlap, so the anchor need not be looked at.
         if not len(self.positions) or len(positions) + len(self.positions) < self._span:
-            found = self.positions.searchsorted(positions)
+            found = search_ascending(self.positions, positions)
         else:
             at = np.minimum(np.maximum(positions - self.positions[0], 0), self._span)
             found = self._passed.take(at)
@@ -111,7 +113,7 @@ class Domain:
         if positions.size > self.position_count and self._by_position is not None:
             return self._by_position.take(positions)
         keys = anchors[:, None] * self.position_count + positions
-        entry = np.searchsorted(self.keys, keys)
+        entry: Integers = search_ascending(self.keys, keys)
         entry[self.keys[np.minimum(entry, len(self.keys) - 1)] != keys] = -1
         return entry
 

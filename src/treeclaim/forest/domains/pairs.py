@@ -14,7 +14,15 @@ from itertools import count
 import numpy as np
 
 from treeclaim.forest.table.class_inventories import Indices
-from treeclaim.forest.table.columns import Integers, Mask, Positions, Rows, ascending, read_only
+from treeclaim.forest.table.columns import (
+    Integers,
+    Mask,
+    Positions,
+    Rows,
+    ascending,
+    read_only,
+    search_ascending,
+)
 from treeclaim.forest.table.forest import Forest
 from treeclaim.forest.table.splice import Splice
 
@@ -96,7 +104,7 @@ def _spliced(forest: Forest, pairs: Pairs, splice: Splice, local: Rows) -> Pairs
     Numbers of pairs change only where the tree has more or fewer of them, or is new or gone.
     Otherwise its pairs are written where they were.
     """
-    first, end = pairs.provider.searchsorted([splice.first, splice.end]).tolist()
+    first, end = search_ascending(pairs.provider, [splice.first, splice.end]).tolist()
     more = len(local) - (end - first)
     position = local + (splice.first - splice.row)
     altered = pairs.altered

@@ -19,7 +19,15 @@ from treeclaim.forest.bounds.budget import UNBOUNDED, Budget
 from treeclaim.forest.domains import filters
 from treeclaim.forest.domains.pairs import Pairs, followed
 from treeclaim.forest.table.class_inventories import Indices
-from treeclaim.forest.table.columns import Integers, Mask, Positions, Rows, ascending, merged
+from treeclaim.forest.table.columns import (
+    Integers,
+    Mask,
+    Positions,
+    Rows,
+    ascending,
+    merged,
+    search_ascending,
+)
 from treeclaim.forest.table.forest import Forest
 from treeclaim.model.request import NO_GROUP, STRICT, ProviderConditions, RequestGroup
 
@@ -137,7 +145,7 @@ def anchors_allowed(
         if unsuffixed is not None:
             rows = filters.not_outcast(forest, unsuffixed, rows)
         allowed = np.zeros(len(order.roots), dtype=np.bool_)
-        allowed[order.roots.searchsorted(order.position[rows])] = True
+        allowed[search_ascending(order.roots, order.position[rows])] = True
         return allowed
 
     return forest.cache.get(("anchors", root, outcast), made)

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from treeclaim.forest.table.columns import Integers
+from treeclaim.forest.table.columns import Integers, search_ascending
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +28,7 @@ class Window:
     def rows_within(self, budget: float) -> int:
         """Return how many first rows have at most `budget` options together, at least one."""
         pairs = self.counts.cumsum()
-        return max(int(pairs.searchsorted(budget, side="right")), 1)
+        return max(int(search_ascending(pairs, budget, side="right")), 1)
 
     def first_rows(self, rows: int) -> "Window":
         """Return the window of the first rows."""

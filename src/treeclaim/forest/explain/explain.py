@@ -11,8 +11,6 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
 from treeclaim.forest.bounds.budget import UNBOUNDED, Budget
 from treeclaim.forest.domains.filters import require_known_names
 from treeclaim.forest.explain.constraints import Constraint, constraints_of
@@ -23,6 +21,7 @@ from treeclaim.forest.explain.matching_trees import (
     MatchingTrees,
 )
 from treeclaim.forest.explain.nearest import nearest
+from treeclaim.forest.table.columns import search_ascending
 from treeclaim.forest.table.forest import Forest
 from treeclaim.forest.table.held import Holdings, freed, with_free
 from treeclaim.forest.table.texts.fragments import writable
@@ -163,7 +162,7 @@ def _focused(trees: MatchingTrees, focus: Focus) -> list[int]:
     if row is None:
         return []
     root = order.root[order.position[row]]
-    return [int(np.searchsorted(order.roots, root))]
+    return [int(search_ascending(order.roots, root))]
 
 
 def _blocked(trees: MatchingTrees, tree: int, others: Holdings | None) -> dict[str, Any]:

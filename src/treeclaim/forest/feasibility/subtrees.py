@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from treeclaim.forest.domains.domain import Amounts, Domain, slots_served
 from treeclaim.forest.question.joint_constraints import JointConstraint
-from treeclaim.forest.table.columns import Integers, merged
+from treeclaim.forest.table.columns import Integers, merged, search_ascending
 from treeclaim.forest.table.order import TreeOrder
 
 
@@ -65,7 +65,9 @@ def heads_of(
         if constraint.resource_class is not None:
             viable &= units >= constraint.total
     anchors, positions = anchors[viable], positions[viable]
-    return Heads(starts=anchors.searchsorted(np.arange(anchor_count + 1)), positions=positions)
+    return Heads(
+        starts=search_ascending(anchors, np.arange(anchor_count + 1)), positions=positions
+    )
 
 
 def _candidates(domains: Sequence[Domain], order: TreeOrder) -> tuple[Integers, Integers]:

@@ -11,7 +11,7 @@ from enum import StrEnum
 
 import numpy as np
 
-from treeclaim.forest.table.columns import Integers, Mask, Rows, ascending
+from treeclaim.forest.table.columns import Integers, Mask, Rows, ascending, search_ascending
 from treeclaim.forest.table.forest import Forest
 
 
@@ -83,7 +83,7 @@ class FoundParts:
         present = pairs.part[is_first]
         shown = present[: self.limit]
         labels = [self.label(number) for number in shown.tolist()]
-        end = int(np.searchsorted(pairs.part, shown[-1], side="right")) if len(shown) else 0
+        end = int(search_ascending(pairs.part, shown[-1], side="right")) if len(shown) else 0
         number = np.cumsum(is_first[:end]) - 1
         next_after = labels[-1].key if len(present) > self.limit else None
         return labels, Pairs(number, pairs.at[:end]), next_after
@@ -169,8 +169,8 @@ def _aggregates(
         at, passes = _places(rows, row)
         alone = passes & ~is_root
         # Whatever is below a root is in what the root is in, and a tree is an interval of rows.
-        first = np.searchsorted(rows, row[is_root])
-        counts = np.searchsorted(rows, end[row[is_root]]) - first
+        first = search_ascending(rows, row[is_root])
+        counts = search_ascending(rows, end[row[is_root]]) - first
         begins = np.repeat(first - (np.cumsum(counts) - counts), counts)
         part = np.concatenate([part[alone], np.repeat(part[is_root], counts)])
         at = np.concatenate([at[alone], begins + np.arange(len(begins))])
@@ -189,7 +189,7 @@ def _flat(lists: Sequence[Rows]) -> tuple[Integers, Rows]:
 
 def _places(rows: Rows, wanted: Rows) -> tuple[Integers, Mask]:
     """Return where wanted rows are among some that ascend, and which of them are there."""
-    at = np.searchsorted(rows, wanted)
+    at = search_ascending(rows, wanted)
     found = np.zeros(len(wanted), dtype=np.bool_)
     inside = np.flatnonzero(at < len(rows))
     found[inside] = rows[at[inside]] == wanted[inside]

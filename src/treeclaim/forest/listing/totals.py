@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from treeclaim.forest.listing.parts import By, FoundParts, Pairs, copied_parts
-from treeclaim.forest.table.columns import Mask, Rows
+from treeclaim.forest.table.columns import Mask, Rows, search_ascending
 from treeclaim.forest.table.forest import Forest
 from treeclaim.forest.table.sums import shown, sums_by
 
@@ -146,7 +146,7 @@ class Summable:
             some = np.array(by_class.get(stock.class_id, ()), dtype=np.int64).reshape(-1, 2)
             some = some[np.isin(some[:, 0], sorted_ids)]
             units = np.zeros(self.count, dtype=np.int64)
-            units[order[sorted_ids.searchsorted(some[:, 0])]] = some[:, 1]
+            units[order[search_ascending(sorted_ids, some[:, 0])]] = some[:, 1]
             stocks.append(replace(stock, held=units[stock.has]))
         return replace(self, stocks=stocks)
 

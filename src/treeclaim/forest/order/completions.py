@@ -33,7 +33,7 @@ from treeclaim.forest.order.terms.term import Partial, ValueOfSlot
 from treeclaim.forest.order.totals import ClassTotals
 from treeclaim.forest.question.plan import Plan
 from treeclaim.forest.solve.problem import Problem
-from treeclaim.forest.table.columns import Integers, Mask, Positions
+from treeclaim.forest.table.columns import Integers, Mask, Positions, search_ascending
 from treeclaim.model.request import NO_GROUP
 
 _FEW = 8
@@ -273,7 +273,7 @@ class Completions:
         begun = np.zeros(len(options.providers), dtype=np.bool_)
         for slot, kind in zip(options.slots, options.kinds.tolist(), strict=True):
             if slot in filled:
-                at = int(options.providers.searchsorted(chosen[slot]))
+                at = int(search_ascending(options.providers, chosen[slot]))
                 base[at, kind] += 1
                 begun[at] |= slot in self._near_slots
             else:

@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from treeclaim.forest.table.columns import Integers, Mask, ascending
+from treeclaim.forest.table.columns import Integers, Mask, search_ascending
 
 NEVER = -(2**62)
 """The worth of what cannot be; worths are between -2⁶⁰ and 2⁶⁰ in all."""
@@ -66,7 +66,7 @@ def states_of(numbers: tuple[int, ...]) -> States:
         size *= count + 1
     shape = [count + 1 for count in numbers]
     counts = np.stack(np.unravel_index(np.arange(size), shape), axis=1)
-    return States(counts, whole - taken, taken, ascending(whole).searchsorted(np.arange(size)))
+    return States(counts, whole - taken, taken, search_ascending(whole, np.arange(size)))
 
 
 class Filling:

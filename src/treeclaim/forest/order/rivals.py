@@ -30,7 +30,7 @@ from treeclaim.forest.order.terms.term import Partial, ValueOfSlot
 from treeclaim.forest.order.totals import ClassTotals
 from treeclaim.forest.solve.partial.blocks import Choices
 from treeclaim.forest.solve.problem import Problem
-from treeclaim.forest.table.columns import Positions
+from treeclaim.forest.table.columns import Positions, search_ascending
 
 NOTHING = np.iinfo(np.int64).min
 """The bound of what becomes no candidate."""
@@ -287,7 +287,7 @@ def _assigned(
 
 def _places_of(market: _Market, positions: Choices) -> Iterator[tuple[Positions, Positions]]:
     """Yield the provider of each column, by number, and how many columns before it have the same."""
-    providers = market.providers.searchsorted(positions)
+    providers = search_ascending(market.providers, positions)
     for column in range(positions.shape[1]):
         same = positions[:, :column] == positions[:, [column]]
         yield providers[:, column], np.count_nonzero(same, axis=1)

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from treeclaim.forest.table.change_log import ChangeLog
 from treeclaim.forest.table.class_inventories import ClassInventories
-from treeclaim.forest.table.columns import Rows, read_only
+from treeclaim.forest.table.columns import Rows, read_only, search_ascending
 from treeclaim.forest.table.forest import Forest
 
 _EXACT = 2.0**52
@@ -168,7 +168,7 @@ class _Kept:
         if not changed:
             return True
         slots, _, trees = class_positions(forest, name)
-        some = slots.searchsorted(changed)
+        some = search_ascending(slots, changed)
         were_exact = self.totals.are_exact(trees[some])
         self.totals.change(some, trees[some], *_amounts(self.columns, slots[some]))
         return were_exact and self.totals.are_exact(trees[some])

@@ -17,7 +17,7 @@ from treeclaim.forest.domains.filters import with_any_trait_by_position
 from treeclaim.forest.domains.relation import Relation
 from treeclaim.forest.solve.partial.blocks import Choices, Found
 from treeclaim.forest.solve.problem import Problem
-from treeclaim.forest.table.columns import Integers, Mask
+from treeclaim.forest.table.columns import Integers, Mask, search_ascending
 from treeclaim.model.names import SHARING_TRAIT
 
 
@@ -77,7 +77,7 @@ class FirstAnchors:
         found = []
         for number, position in zip(numbers, positions, strict=True):
             keys = self._keys[number]
-            first, end = keys.searchsorted([position * count, (position + 1) * count])
+            first, end = search_ascending(keys, [position * count, (position + 1) * count])
             found.append(keys[first:end] - position * count)
         return found
 
@@ -88,7 +88,7 @@ class FirstAnchors:
             self._budget.check()
             before = reached
             for anchors in lists:
-                at = int(anchors.searchsorted(reached))
+                at = int(search_ascending(anchors, reached))
                 if at == len(anchors):
                     return self._anchor_count
                 reached = int(anchors[at])
@@ -110,7 +110,7 @@ class FirstAnchors:
             reached = before = first[pending]
             for slot, keys in enumerate(self._keys):
                 base = chosen[pending, slot] * self._anchor_count
-                reached = keys[keys.searchsorted(base + reached)] - base
+                reached = keys[search_ascending(keys, base + reached)] - base
             first[pending] = reached
             pending = pending[reached != before]
         return first
@@ -129,7 +129,7 @@ class FirstAnchors:
         numbers = pairs.sharing
         if relation.fits is not None:
             numbers = numbers[relation.fits[numbers]]
-        anchor = pairs.starts.searchsorted(numbers, side="right") - 1
+        anchor = search_ascending(pairs.starts, numbers, side="right") - 1
         keys: Integers = pairs.provider[numbers] * self._anchor_count + anchor
         if self._allowed is not None:
             keys = keys[self._allowed[anchor]]

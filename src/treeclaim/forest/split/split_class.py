@@ -8,6 +8,7 @@ from treeclaim.forest.solve.problem import Problem
 from treeclaim.forest.split.division import even, pack
 from treeclaim.forest.split.minimal_sets import minimal_sets
 from treeclaim.forest.split.offers import Offer, Offers
+from treeclaim.forest.table.columns import search_ascending
 from treeclaim.model.request import SplitPolicy
 
 Division = tuple[tuple[int, int], ...]
@@ -71,7 +72,7 @@ class SplitClass:
         lent = [position for position in positions if order.root[position] != root]
         lent.sort(key=lambda position: self._forest.uuid_of(int(order.row[position])))
         columns = self._forest.classes[self._forest.catalogue.resource_classes[self.name].id]
-        indices = columns.row.values.searchsorted(order.row[own + lent])
+        indices = search_ascending(columns.row.values, order.row[own + lent])
         return list(
             zip(
                 own + lent,

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from treeclaim.forest.table.change_log import ChangeLog
-from treeclaim.forest.table.columns import Column, Mask, Rows, ascending
+from treeclaim.forest.table.columns import Column, Mask, Rows, ascending, search_ascending
 from treeclaim.model.inventory import MAXIMUM_INTEGER, Inventory
 from treeclaim.model.provider import InventoryRecord
 from treeclaim.model.request import STRICT, Leniency
@@ -155,7 +155,9 @@ class ClassInventories:
             rows: The new rows.
             sources: For which of them, from where, and for which rows there; each has an inventory.
         """
-        found = [(to, other, other.row.values.searchsorted(own)) for to, other, own in sources]
+        found = [
+            (to, other, search_ascending(other.row.values, own)) for to, other, own in sources
+        ]
         for name in _COPIED:
             column: Column = getattr(self, name)
             parts = [getattr(other, name).values[indices] for _, other, indices in found]
@@ -179,7 +181,7 @@ class ClassInventories:
 
     def index_of(self, row: int) -> int:
         """Return the index of the inventory of a row that has one; rows ascend with the indices."""
-        return int(self.row.values.searchsorted(row))
+        return int(search_ascending(self.row.values, row))
 
     def refresh(self, index: int, record: InventoryRecord) -> None:
         """Write new amounts over an inventory."""
@@ -208,7 +210,7 @@ class ClassInventories:
 
     def bury(self, first: int, end: int) -> None:
         """Mark the inventories of a range of rows as those of dead ones: nothing ever fits there again."""
-        begin, behind = self.row.values.searchsorted([first, end]).tolist()
+        begin, behind = search_ascending(self.row.values, [first, end]).tolist()
         self.free.values[begin:behind] = _NEVER_FREE
 
     def record(self, index: int, class_id: int) -> InventoryRecord:
@@ -319,7 +321,7 @@ class ClassInventories:
         """
         if len(rows) == len(self) and (self.row.values == rows).all():
             return np.ones(len(rows), dtype=np.bool_), np.arange(len(rows))
-        indices = self.row.values.searchsorted(rows)
+        indices = search_ascending(self.row.values, rows)
         has = indices < len(self)
         has[has] = self.row.values[indices[has]] == rows[has]
         return has, indices[has]

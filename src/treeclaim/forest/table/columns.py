@@ -13,7 +13,7 @@ a smaller one takes its place (`compaction.py`).
 
 import mmap
 from collections.abc import Sequence
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -47,6 +47,9 @@ _LARGE = 2**20
 CHECKED = False
 """Whether arrays that have to ascend are looked at, as all tests do: it takes as long as the work."""
 
+_MOST_CHECKED = 10_000
+"""Numbers of an array that is searched by halves again and again; of a longer one these first are looked at."""
+
 
 def ascending(numbers: _Array) -> _Array:
     """Return numbers that are searched by halves, or taken for ranges, further down.
@@ -59,6 +62,21 @@ def ascending(numbers: _Array) -> _Array:
     if CHECKED and bool((numbers[1:] < numbers[:-1]).any()):
         raise ValueError("these numbers have to ascend")
     return numbers
+
+
+def search_ascending(
+    numbers: npt.NDArray[Any], wanted: Any, side: Literal["left", "right"] = "left"
+) -> Any:
+    """Return where numbers belong among some that ascend, as `numpy.searchsorted` does.
+
+    This is the only way in which a Forest searches by halves, so that no array can be searched unseen.
+
+    Raises:
+        ValueError: if they do not ascend, where that is checked.
+    """
+    if CHECKED:
+        ascending(numbers[:_MOST_CHECKED])
+    return numbers.searchsorted(wanted, side=side)
 
 
 def read_only(values: _Array) -> _Array:

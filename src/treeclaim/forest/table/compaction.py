@@ -11,7 +11,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from treeclaim.forest.table.columns import NO_ROW, Column, Rows
+from treeclaim.forest.table.columns import NO_ROW, Column, Rows, search_ascending
 from treeclaim.forest.table.provider_table import Places, ProviderTable
 
 _SPAN = 8
@@ -65,8 +65,8 @@ class Compaction:
         new = np.arange(first, first + len(rows))
         parents = self._source.parent.values[rows]
         places = Places(
-            parent=np.where(parents == NO_ROW, NO_ROW, self.copied.searchsorted(parents)),
-            root=self.copied.searchsorted(self._source.root.values[rows]),
+            parent=np.where(parents == NO_ROW, NO_ROW, search_ascending(self.copied, parents)),
+            root=search_ascending(self.copied, self._source.root.values[rows]),
             end=self._source.end.values[rows] - rows + new,
         )
         self.table.gather([(self._source, rows)], np.arange(len(rows)), places)
@@ -92,7 +92,7 @@ class Compaction:
 
     def copies_of(self, rows: range) -> range:
         """Return the copies of those of some rows that are copied."""
-        return range(*self.copied.searchsorted([rows.start, rows.stop]).tolist())
+        return range(*search_ascending(self.copied, [rows.start, rows.stop]).tolist())
 
     def bury(self, rows: range, class_ids: Iterable[int]) -> None:
         """Mark the copies of some rows as dead; see `ProviderTable.bury`."""

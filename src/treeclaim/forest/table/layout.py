@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from treeclaim.forest.table.columns import Integers, Rows
+from treeclaim.forest.table.columns import Integers, Rows, search_ascending
 from treeclaim.model.whole import Numbers
 
 _NO_ROW = -1
@@ -86,7 +86,7 @@ def lay_out(ids: Numbers, parent_ids: Numbers) -> Layout:
 
 def _indices(ids: Numbers, wanted: Numbers) -> Integers:
     """Return where ids are among some ascending ones, -1 for those that are not there."""
-    at = ids.searchsorted(wanted)
+    at = search_ascending(ids, wanted)
     at[at == len(ids)] = 0
     is_there = ids[at] == wanted if len(ids) else np.zeros(0, dtype=np.bool_)
     found: Integers = np.where(is_there, at, _NO_ROW)
@@ -101,8 +101,8 @@ def _levels(parent: Integers) -> Sequence[Integers]:
     level: Integers = np.flatnonzero(parent == _NO_ROW)
     while len(level):
         levels.append(level)
-        first = parents.searchsorted(level, side="left")
-        counts = parents.searchsorted(level, side="right") - first
+        first = search_ascending(parents, level, side="left")
+        counts = search_ascending(parents, level, side="right") - first
         starts = np.repeat(first - (counts.cumsum() - counts), counts)
         level = by_parent[starts + np.arange(len(starts))]
     return levels

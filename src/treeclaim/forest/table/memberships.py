@@ -7,7 +7,7 @@ from typing import Any, Generic, TypeVar
 
 import numpy as np
 
-from treeclaim.forest.table.columns import Column, Mask, Rows, merged
+from treeclaim.forest.table.columns import Column, Mask, Rows, merged, search_ascending
 from treeclaim.forest.table.layout import Layout, grouped
 from treeclaim.model.whole import Links
 
@@ -100,7 +100,7 @@ class Memberships(Generic[_Group]):
         """Note pairs of a group, by its number among all, and a row."""
         order = np.lexsort((rows, number))
         rows = rows[order]
-        cuts = number[order].searchsorted(np.arange(len(groups) + 1))
+        cuts = search_ascending(number[order], np.arange(len(groups) + 1))
         for at, group in enumerate(groups):
             first, end = int(cuts[at]), int(cuts[at + 1])
             if first < end:

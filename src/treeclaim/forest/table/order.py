@@ -18,7 +18,14 @@ import numpy as np
 import numpy.typing as npt
 
 from treeclaim.forest.bounds import thresholds
-from treeclaim.forest.table.columns import Column, Integers, Positions, Rows, Trees
+from treeclaim.forest.table.columns import (
+    Column,
+    Integers,
+    Positions,
+    Rows,
+    Trees,
+    search_ascending,
+)
 from treeclaim.forest.table.splice import Splice
 
 SPARE = -1
@@ -270,7 +277,7 @@ def _kept(table: Genealogy, old: Rows, new: range, first: int) -> Positions | No
     rows = np.arange(new.start, new.stop)
     by_id = np.argsort(table.id[rows])
     rows = rows[by_id]
-    at = table.id[rows].searchsorted(table.id[old])
+    at = search_ascending(table.id[rows], table.id[old])
     at[at == len(rows)] = 0
     is_there = table.id[rows[at]] == table.id[old]
     if (_parents(table, rows[at]) != _parents(table, old))[is_there].any():

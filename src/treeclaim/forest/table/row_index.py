@@ -11,7 +11,7 @@ from typing import Generic, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from treeclaim.forest.table.columns import NO_ROW, Column
+from treeclaim.forest.table.columns import NO_ROW, Column, search_ascending
 
 _Key = TypeVar("_Key", bound=Hashable)
 
@@ -65,7 +65,7 @@ class RowIndex(Generic[_Key]):
     def _first_known(self, key: _Key) -> int | None:
         """Return the row of a key that a full load has told, if it still has it."""
         wanted = np.int64(hash(key))
-        first = int(self._hashes.searchsorted(wanted))
+        first = int(search_ascending(self._hashes, wanted))
         for at in range(first, len(self._hashes)):
             if self._hashes[at] != wanted:
                 return None

@@ -3,7 +3,7 @@
 
 from dataclasses import dataclass
 
-from treeclaim.forest.table.columns import Positions
+from treeclaim.forest.table.columns import Positions, search_ascending
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,5 +46,5 @@ class Splice:
 
     def move(self, positions: Positions) -> None:
         """Write where some ascending positions, none of them of the tree, are now."""
-        first, end = positions.searchsorted([self.end, self.end + len(self.moved)]).tolist()
+        first, end = search_ascending(positions, [self.end, self.end + len(self.moved)]).tolist()
         positions[first:end] = self.moved[positions[first:end] - self.end]

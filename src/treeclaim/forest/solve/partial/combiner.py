@@ -34,7 +34,7 @@ from treeclaim.forest.feasibility.joint_feasibility import JointFeasibility
 from treeclaim.forest.feasibility.subtrees import Heads
 from treeclaim.forest.solve.partial.blocks import Anchored, Block, Stack, most_rows
 from treeclaim.forest.solve.partial.rules import Rules
-from treeclaim.forest.table.columns import Integers, Mask
+from treeclaim.forest.table.columns import Integers, Mask, search_ascending
 
 
 class Combiner:
@@ -98,7 +98,7 @@ class Combiner:
                 yield from self._search(anchors[done : done + 1], size)
                 done += 1
                 continue
-            end = done + max(int(rest.cumsum().searchsorted(size, side="right")), 1)
+            end = done + max(int(search_ascending(rest.cumsum(), size, side="right")), 1)
             yield self._product(anchors[done:end], counts[:, done:end], sizes[done:end])
             done = end
 
