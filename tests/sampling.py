@@ -57,6 +57,23 @@ EXPLORATIONS = Sample(
 )
 """What is left costs each process of a run a minute, and a dozen commits try them all."""
 
+HOLDS = Sample(
+    name="holds",
+    what="explorations of schedules of writes of holds",
+    share=12,
+    code=EXPLORATIONS.code,
+)
+"""Younger than the others, of which nothing may change without all being made again, their marks neither:
+so `tests/store/conftest.py` marks them."""
+
+HISTORIES = Sample(
+    name="histories",
+    what="parts of the random histories of writes of holds",
+    share=8,
+    code=(*_DATABASE, "tests/reference/holds.py", "tests/store/operations/test_holds.py"),
+)
+"""A judged run tries the same ones each time."""
+
 SUITES = Sample(
     name="suites",
     what="requests of the suites over HTTP on PostgreSQL and MariaDB, that all were made on SQLite",
@@ -65,7 +82,7 @@ SUITES = Sample(
 )
 """Above the store nothing knows which database there is."""
 
-SAMPLES = (EXPLORATIONS, SUITES)
+SAMPLES = (EXPLORATIONS, HOLDS, HISTORIES, SUITES)
 
 
 def digest(sample, root=ROOT):
