@@ -106,9 +106,13 @@ def _files(place):
 
 def _meaning(path):
     """A module without its comments, docstrings and form; another file as it is."""
-    if path.suffix != ".py":
-        return path.read_bytes().hex()
-    tree = ast.parse(path.read_text())
+    content = path.read_bytes()
+    return _meaning_of_module(content) if path.suffix == ".py" else content.hex()
+
+
+@cache
+def _meaning_of_module(content):
+    tree = ast.parse(content)
     for node in ast.walk(tree):
         if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef):
             node.body = [part for part in node.body if not _is_text(part)]
