@@ -57,6 +57,23 @@ EXPLORATIONS = Sample(
 )
 """What is left costs each process of a run a minute, and a dozen commits try them all."""
 
+HOLDS = Sample(
+    name="holds",
+    what="explorations of schedules of writes of holds",
+    share=12,
+    code=EXPLORATIONS.code,
+)
+"""Younger than the others, of which nothing may change without all being made again, their marks neither:
+so `tests/store/conftest.py` marks them."""
+
+HISTORIES = Sample(
+    name="histories",
+    what="parts of the random histories of writes of holds",
+    share=8,
+    code=(*_DATABASE, "tests/reference/holds.py", "tests/store/operations/test_holds.py"),
+)
+"""A judged run tries the same ones each time."""
+
 SUITES = Sample(
     name="suites",
     what="requests of the suites over HTTP on PostgreSQL and MariaDB, that all were made on SQLite",
@@ -65,7 +82,7 @@ SUITES = Sample(
 )
 """Above the store nothing knows which database there is."""
 
-SAMPLES = (EXPLORATIONS, SUITES)
+SAMPLES = (EXPLORATIONS, HOLDS, HISTORIES, SUITES)
 
 
 def digest(sample, root=ROOT):
@@ -89,9 +106,13 @@ def _files(place):
 
 def _meaning(path):
     """A module without its comments, docstrings and form; another file as it is."""
-    if path.suffix != ".py":
-        return path.read_bytes().hex()
-    tree = ast.parse(path.read_text())
+    content = path.read_bytes()
+    return _meaning_of_module(content) if path.suffix == ".py" else content.hex()
+
+
+@cache
+def _meaning_of_module(content):
+    tree = ast.parse(content)
     for node in ast.walk(tree):
         if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef):
             node.body = [part for part in node.body if not _is_text(part)]

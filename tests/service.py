@@ -2,15 +2,12 @@
 """The service as tests use it: in process, on an empty database of its own."""
 
 import configparser
-import shutil
-import tempfile
 from contextlib import contextmanager
-from functools import cache
 from pathlib import Path
 
 import httpx
 
-from tests.databases import server_of
+from tests.databases import filled_database
 from treeclaim import config
 from treeclaim.api.app import application_of, start_services
 from treeclaim.api.app import make_application as start
@@ -26,18 +23,15 @@ HEADERS = {
 }
 
 
-@cache
-def _empty_database():
-    """A database with schema and standard names, made once and copied for each service."""
-    path = Path(tempfile.mkdtemp(prefix="treeclaim-tests-")) / "empty.db"
-    schema_on(f"sqlite:///{path}")
-    return path
-
-
 def fresh_database(folder):
-    """Put a database with schema and standard names into a folder; return its URL."""
-    shutil.copyfile(_empty_database(), Path(folder) / "placement.db")
-    return f"sqlite:///{folder}/placement.db"
+    """Put an SQLite database with schema and standard names into a folder; return its URL."""
+    with fresh_database_on("sqlite", folder) as url:
+        return url
+
+
+def fresh_database_on(kind, folder):
+    """Yield the URL of a database of a kind with schema and standard names."""
+    return filled_database(kind, schema_on, folder)
 
 
 def make_application(folder, **overrides):
@@ -52,13 +46,11 @@ def make_application(folder, **overrides):
 @contextmanager
 def application_on(kind, folder, **overrides):
     """The service on an empty database of a kind, stopped in the end; see `make_application`."""
-    if kind == "sqlite":
-        yield make_application(folder, **overrides)
-        return
-    with server_of(kind).database(folder) as url:
-        schema_on(url)
-        with start_on(url, folder, **overrides) as application:
-            yield application
+    with (
+        fresh_database_on(kind, folder) as url,
+        start_on(url, folder, **overrides) as application,
+    ):
+        yield application
 
 
 @contextmanager

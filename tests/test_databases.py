@@ -1,11 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The servers that tests start do not know of each other."""
+"""The servers that tests start do not know of each other, nor do the databases in them."""
 
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
+import sqlalchemy as sa
 
-from tests.databases import Mariadb, MissingServerError
+from tests.databases import KINDS, Mariadb, MissingServerError, empty_database
+from tests.service import fresh_database_on, schema_on
+from treeclaim.store import DatabaseSettings, Store
+from treeclaim.store.operations.catalogue import traits as trait_names
 
 TOGETHER = 8
 """Servers that are made at the same moment; half of them failed when they shared a folder."""
@@ -29,3 +33,47 @@ def test_servers_that_are_made_at_once_leave_each_other_alone():
             list(threads.map(make, range(2 * TOGETHER)))
         except MissingServerError as missing:
             pytest.skip(str(missing))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_copy_has_all_that_was_made_once_and_shares_nothing(kind, tmp_path_factory):
+    folders = [tmp_path_factory.mktemp("copy") for _ in range(2)]
+    with (
+        fresh_database_on(kind, folders[0]) as url,
+        fresh_database_on(kind, folders[1]) as other,
+        empty_database(kind, tmp_path_factory.mktemp("made")) as made,
+    ):
+        schema_on(made)
+        assert described(url) == described(other) == described(made)
+        before = described(other)
+        change(url)
+        assert described(url) != before == described(other)
+
+
+def described(url):
+    """The tables of a database, and what is in them but for times and what is random."""
+    engine = sa.create_engine(url)
+    tables = sa.MetaData()
+    tables.reflect(engine)
+    inspector = sa.inspect(engine)
+    found = {}
+    with engine.connect() as connection:
+        for table in tables.sorted_tables:
+            kept = [one for one in table.c if not isinstance(one.type, sa.DateTime)]
+            rows = connection.execute(sa.select(*kept)).all()
+            random = table.name in ("treeclaim_feed", "treeclaim_streams")
+            found[table.name] = (
+                str(inspector.get_columns(table.name)),
+                sorted(map(str, inspector.get_indexes(table.name))),
+                sorted(map(str, inspector.get_foreign_keys(table.name))),
+                len(rows) if random else sorted(map(str, rows)),
+            )
+    engine.dispose()
+    return found
+
+
+def change(url):
+    """Add a trait."""
+    store = Store(DatabaseSettings(url))
+    store.write(trait_names.ensure, "CUSTOM_MORE")
+    store.close()

@@ -11,15 +11,16 @@ from collections import Counter
 import pytest
 
 from tests.paths import ROOT
-from tests.sampling import EXPLORATIONS, SUITES, digest, share_of
+from tests.sampling import EXPLORATIONS, HISTORIES, HOLDS, SAMPLES, SUITES, digest, share_of
 
+WANTED = ("all", "share")
 CODE = "src/treeclaim/store/operations/allocations/claims.py"
 
 
 @pytest.fixture
 def checkout(tmp_path):
     """What the digests are made of, to be changed."""
-    for part in {*EXPLORATIONS.code, *SUITES.code}:
+    for part in {part for sample in SAMPLES for part in sample.code}:
         made = tmp_path / part
         made.parent.mkdir(parents=True, exist_ok=True)
         (shutil.copytree if (ROOT / part).is_dir() else shutil.copy)(ROOT / part, made)
@@ -33,6 +34,9 @@ def checkout(tmp_path):
     [
         (EXPLORATIONS, CODE, "return", "return not"),
         (EXPLORATIONS, "tests/store/schedules/cases.py", "PREEMPTIONS = 2", "PREEMPTIONS = 1"),
+        (HOLDS, "tests/store/schedules/worlds.py", "HOLD", "OTHER"),
+        (HISTORIES, CODE, "return", "return not"),
+        (HISTORIES, "tests/reference/holds.py", "return", "return not"),
         (EXPLORATIONS, "requirements/runtime.txt", "psycopg==", "psycopg==9"),
         (SUITES, CODE, "return", "return not"),
         (SUITES, "tests/conformance/gabbits/aggregates.yaml", "generation: 4", "generation: 5"),
@@ -63,8 +67,16 @@ def test_as_many_commits_as_there_are_shares_try_everything():
 
 
 @pytest.mark.slow
+def test_a_share_of_all_pairs_of_writes_is_made():
+    whole, share = (len(collected(wanted, "tests/store/schedules/pairs")) for wanted in WANTED)
+    assert EXPLORATIONS.share == HOLDS.share
+    # Of each of the two samples one more may be made, or one less.
+    assert abs(share - whole / HOLDS.share) <= 2
+
+
+@pytest.mark.slow
 def test_a_share_has_all_that_the_quick_run_makes_and_of_the_rest_whole_units():
-    whole, share = (sections_made(wanted) for wanted in ("all", "share"))
+    whole, share = (sections_made(wanted) for wanted in WANTED)
     assert whole["sqlite"] == whole["mariadb"] == share["sqlite"]
     assert share["mariadb"].items() <= whole["mariadb"].items()
     for server in ("postgresql", "mariadb"):
@@ -74,10 +86,20 @@ def test_a_share_has_all_that_the_quick_run_makes_and_of_the_rest_whole_units():
 
 def sections_made(wanted):
     """How many worked examples of each section a run makes, by database."""
+    found = {kind: Counter() for kind in ("sqlite", "postgresql", "mariadb")}
+    for name in collected(wanted, "tests/conformance/test_worked_examples.py"):
+        if example := re.search(r"on_the_page\[(\w+)-(\d+)\.", name):
+            kind, section = example.groups()
+            found[kind][section] += 1
+    return found
+
+
+def collected(wanted, place):
+    """The names of the tests of a folder or file that a run on all databases makes."""
     listed = subprocess.run(
         [
             *(sys.executable, "-m", "pytest", "--collect-only", "-q", "-p", "no:cacheprovider"),
-            *("--databases=all", "tests/conformance/test_worked_examples.py"),
+            *("--databases=all", place),
         ],
         cwd=ROOT,
         env=os.environ | {"TREECLAIM_SAMPLED": wanted},
@@ -85,7 +107,4 @@ def sections_made(wanted):
         text=True,
         check=True,
     )
-    found = {kind: Counter() for kind in ("sqlite", "postgresql", "mariadb")}
-    for kind, section in re.findall(r"on_the_page\[(\w+)-(\d+)\.", listed.stdout):
-        found[kind][section] += 1
-    return found
+    return [line for line in listed.stdout.splitlines() if "::" in line]

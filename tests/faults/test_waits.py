@@ -23,7 +23,7 @@ from tests.faults.conftest import SERVERS
 from tests.faults.harness.bodies import assert_tells_nothing, assert_unavailable
 from tests.faults.harness.proxy import Proxy
 from tests.faults.harness.service import environment_of, eventually
-from tests.service import client_of, schema_on, start_on
+from tests.service import client_of, fresh_database_on, schema_on, start_on
 from treeclaim.model.errors import StoreUnavailableError
 from treeclaim.store import DatabaseSettings, Store
 from treeclaim.store.database.connecting.connections import autocommitting
@@ -92,8 +92,7 @@ class Place:
 def place_on(server, folder, waits):
     """A service with two hosts on a new database of a server."""
     proxy = Proxy(server.port)
-    with server.database(folder) as database:
-        schema_on(database)
+    with server.filled(schema_on, folder) as database:
         through = make_url(database).set(port=proxy.port).render_as_string(hide_password=False)
         with start_on(through, folder, **options_of(waits)) as application:
             hosts = [str(uuid.uuid4()) for _ in range(2)]
@@ -131,8 +130,7 @@ def place(request, tmp_path_factory):
 @pytest.fixture(params=SERVERS)
 def store(request, tmp_path):
     """A store with short limits."""
-    with server(request.param).database(tmp_path) as database:
-        schema_on(database)
+    with fresh_database_on(request.param, tmp_path) as database:
         made = Store(DatabaseSettings(database, timeouts=SHORT))
         yield made
         made.close()

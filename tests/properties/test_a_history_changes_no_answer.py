@@ -18,7 +18,7 @@ from uuid import UUID
 import pytest
 
 from tests.api.raw import send
-from tests.service import schema_on, start_on
+from tests.service import fresh_database, start_on
 from treeclaim.api.description.openapi import description
 from treeclaim.api.routes import OPERATIONS
 
@@ -330,8 +330,7 @@ def asked(service, question):
 @pytest.mark.parametrize("seed", range(HISTORIES))
 def test_a_worker_with_a_history_answers_as_a_new_one(seed, tmp_path):
     draw = random.Random(seed)
-    url = f"sqlite:///{tmp_path}/placement.db"
-    schema_on(url)
+    url = fresh_database(tmp_path)
     seen = Counter()
     with start_on(url, tmp_path) as old:
         for name in TRAITS[:2]:

@@ -12,9 +12,9 @@ import sqlalchemy as sa
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tests.databases import KINDS, empty_database
+from tests.databases import KINDS
 from tests.extent import Extent
-from tests.service import schema_on
+from tests.service import fresh_database_on
 from treeclaim.model.extension.batch import BatchEntry, BatchRefusedError, Unnamed
 from treeclaim.model.inventory import Inventory
 from treeclaim.store import DatabaseSettings, Store
@@ -104,8 +104,7 @@ def seldom(draw, other, usual):
 )
 def kind_and_store(request, tmp_path_factory):
     """A database without providers; each example takes back what it does."""
-    with empty_database(request.param, tmp_path_factory.mktemp("batches")) as url:
-        schema_on(url)
+    with fresh_database_on(request.param, tmp_path_factory.mktemp("batches")) as url:
         store = Store(DatabaseSettings(url))
         yield request.param, store
         store.close()

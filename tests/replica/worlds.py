@@ -3,6 +3,7 @@
 
 import uuid
 
+from tests.service import fresh_database
 from treeclaim.model.claim import ConsumerClaim
 from treeclaim.model.inventory import Inventory
 from treeclaim.model.microversions import NEWEST
@@ -11,9 +12,7 @@ from treeclaim.replica import CandidateQuestion
 from treeclaim.replica.questions import key_of
 from treeclaim.store import DatabaseSettings, Store
 from treeclaim.store.operations.allocations import claims as allocations
-from treeclaim.store.operations.catalogue.standard_names import sync_standard_names
 from treeclaim.store.operations.providers import inventories, providers
-from treeclaim.store.schema import revisions as schema
 
 ONE = CandidateRequest((RequestGroup("", {"VCPU": 1}),))
 """Matches each host."""
@@ -26,9 +25,7 @@ def question(request=ONE, key="one", **options):
 
 def store_of(folder, hosts):
     """A store with hosts of eight VCPU; the uuid of host `n` is `n`, from 1."""
-    made = Store(DatabaseSettings(f"sqlite:///{folder / 'placement.db'}"))
-    schema.sync(made.engine)
-    made.write(sync_standard_names)
+    made = Store(DatabaseSettings(fresh_database(folder)))
     for number in range(hosts):
         plant(made, number + 1)
     return made

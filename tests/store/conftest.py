@@ -1,26 +1,48 @@
 # SPDX-License-Identifier: Apache-2.0
-"""An empty database on each of the three systems."""
+"""A database on each of the three systems."""
+
+from pathlib import Path
 
 import pytest
 
 from tests.databases import KINDS, empty_database
+from tests.sampling import HOLDS
+from tests.service import fresh_database_on
 from treeclaim.store import DatabaseSettings, Store
-from treeclaim.store.operations.catalogue import standard_names
-from treeclaim.store.schema import revisions as schema
+
+PAIRS = Path(__file__).with_name("schedules") / "pairs"
+
+
+def pytest_collection_modifyitems(items):
+    """Let all pairs of writes belong to a sample: what has no mark is of holds."""
+    for item in items:
+        if item.path.parent == PAIRS and not item.get_closest_marker("sampled"):
+            item.add_marker(pytest.mark.sampled(HOLDS))
 
 
 @pytest.fixture(params=KINDS)
-def database_url(request, tmp_path):
+def database_kind(request):
+    """A system."""
+    return request.param
+
+
+@pytest.fixture
+def empty_url(database_kind, tmp_path):
     """The URL of an empty database."""
-    with empty_database(request.param, tmp_path) as url:
+    with empty_database(database_kind, tmp_path) as url:
+        yield url
+
+
+@pytest.fixture
+def database_url(database_kind, tmp_path):
+    """The URL of a database with schema and standard names."""
+    with fresh_database_on(database_kind, tmp_path) as url:
         yield url
 
 
 @pytest.fixture
 def store(database_url):
-    """A store with schema and standard names."""
+    """A store on that."""
     made = Store(DatabaseSettings(database_url))
-    schema.sync(made.engine)
-    made.write(standard_names.sync_standard_names)
     yield made
     made.close()

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""An empty database on each of the three systems."""
+"""A database on each of the three systems."""
 
-from tests.store.conftest import database_url, store
+from tests.store.conftest import database_kind, database_url, store
 
-__all__ = ["database_url", "store"]
+__all__ = ["database_kind", "database_url", "store"]

@@ -7,6 +7,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.extent import Extent
 from tests.forest.building import (
     BEGINNING,
     body_of,
@@ -171,7 +172,7 @@ STORIES = st.lists(
 
 @every_path
 def test_order_and_pairs_follow_changes_of_single_trees(sizes):
-    @settings(max_examples=40, deadline=None)
+    @settings(max_examples=40 if Extent.everything else 15, deadline=None)
     @given(STORIES)
     def check(story):
         cloud = Cloud()
@@ -192,7 +193,7 @@ def test_order_and_pairs_follow_changes_of_single_trees(sizes):
 
 @every_path
 def test_answers_follow_changes_of_single_trees(sizes):
-    @settings(max_examples=40, deadline=None)
+    @settings(max_examples=40 if Extent.everything else 15, deadline=None)
     @given(STORIES)
     def check(story):
         cloud = Cloud()

@@ -12,7 +12,7 @@ import pytest
 import sqlalchemy as sa
 from sqlalchemy.exc import IntegrityError, OperationalError
 
-from tests.databases import KINDS, empty_database
+from tests.databases import KINDS
 from tests.store.upkeep import utc_now, wait_for_pruning
 from treeclaim.replica import Replica
 from treeclaim.store import DatabaseSettings, Store
@@ -28,10 +28,9 @@ PIECE = 5
 
 
 @pytest.fixture(params=SLOW_KINDS)
-def database_url(request, tmp_path):
-    """The URL of an empty database."""
-    with empty_database(request.param, tmp_path) as url:
-        yield url
+def database_kind(request):
+    """A system."""
+    return request.param
 
 
 def new_provider(store):

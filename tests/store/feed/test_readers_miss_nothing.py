@@ -8,7 +8,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tests.databases import KINDS, empty_database
+from tests.databases import KINDS, filled_database
 from tests.extent import Extent
 from tests.store.feed.worlds_of_readers import (
     PROVIDERS,
@@ -37,21 +37,11 @@ STORIES = st.lists(
 )
 
 
-@pytest.fixture(scope="module")
-def empty_file(tmp_path_factory):
-    """An empty SQLite database, to be copied."""
-    path = tmp_path_factory.mktemp("empty") / "placement.db"
-    prepare(f"sqlite:///{path}")
-    return path
-
-
 @pytest.fixture(params=SLOW_KINDS)
 def world(request, tmp_path):
     """A database of each kind, with writers and readers."""
-    with empty_database(request.param, tmp_path) as url:
-        prepare(url)
-        with closing(World(url)) as made:
-            yield made
+    with filled_database(request.param, prepare, tmp_path) as url, closing(World(url)) as made:
+        yield made
 
 
 def tell(world, *story):
@@ -83,19 +73,17 @@ def live_through(world, story):
     suppress_health_check=list(HealthCheck),
 )
 @given(story=STORIES)
-def test_no_story_leaves_a_reader_behind(story, empty_file, tmp_path_factory):
-    path = tmp_path_factory.mktemp("story") / "placement.db"
-    shutil.copyfile(empty_file, path)
-    with closing(World(f"sqlite:///{path}")) as world:
+def test_no_story_leaves_a_reader_behind(story, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("story")
+    with filled_database("sqlite", prepare, folder) as url, closing(World(url)) as world:
         live_through(world, story)
-    shutil.rmtree(path.parent)
+    shutil.rmtree(folder)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS[1:])
 def test_no_story_leaves_a_reader_of_a_server_behind(kind, tmp_path):
-    with empty_database(kind, tmp_path) as url:
-        prepare(url)
+    with filled_database(kind, prepare, tmp_path) as url:
 
         @settings(max_examples=20, deadline=None, suppress_health_check=list(HealthCheck))
         @given(story=STORIES)

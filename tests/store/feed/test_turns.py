@@ -7,7 +7,7 @@ import uuid
 import pytest
 
 from tests.faults.harness.service import eventually
-from tests.service import schema_on
+from tests.service import fresh_database
 from treeclaim.model.errors import StoreUnavailableError
 from treeclaim.replica import Replica
 from treeclaim.store import DatabaseSettings, Store
@@ -34,9 +34,7 @@ class CountingLock:
 
 @pytest.fixture
 def store(tmp_path):
-    url = f"sqlite:///{tmp_path / 'placement.db'}"
-    schema_on(url)
-    made = Store(DatabaseSettings(url))
+    made = Store(DatabaseSettings(fresh_database(tmp_path)))
     yield made
     made.close()
 

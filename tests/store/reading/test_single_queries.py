@@ -6,20 +6,19 @@ import uuid
 import pytest
 import sqlalchemy as sa
 
-from tests.databases import KINDS, empty_database
+from tests.databases import KINDS
+from tests.service import fresh_database_on
 from treeclaim.model.errors import ProviderNotFoundError, StoreUnavailableError
 from treeclaim.store import DatabaseSettings, Store
 from treeclaim.store.operations.providers import providers
 from treeclaim.store.reading.allocations import of_provider
-from treeclaim.store.schema import revisions as schema
 
 
 @pytest.fixture(params=KINDS)
 def store(request, tmp_path):
     """A store with its schema."""
-    with empty_database(request.param, tmp_path) as url:
+    with fresh_database_on(request.param, tmp_path) as url:
         store = Store(DatabaseSettings(url))
-        schema.sync(store.engine)
         yield store
         store.close()
 

@@ -179,16 +179,16 @@ DAMAGE = [
 ]
 
 
-def test_a_healthy_database_is_ok_and_an_empty_one_has_nothing_to_take_over(database_url):
-    if database_url.startswith("sqlite"):
-        sa.create_engine(database_url).connect().close()
-    assert trouble(database_url) == [
+def test_a_healthy_database_is_ok_and_an_empty_one_has_nothing_to_take_over(empty_url):
+    if empty_url.startswith("sqlite"):
+        sa.create_engine(empty_url).connect().close()
+    assert trouble(empty_url) == [
         (Level.WARNING, "schema", "the database is empty: there is nothing to take over")
     ]
-    engine = make_engine(DatabaseSettings(database_url))
+    engine = make_engine(DatabaseSettings(empty_url))
     schema.sync(engine)
     engine.dispose()
-    assert trouble(database_url) == []
+    assert trouble(empty_url) == []
 
 
 def test_each_damage_is_found_with_advice_and_nothing_is_changed(store, database_url):
@@ -244,13 +244,13 @@ def test_own_tables_of_a_newer_release_are_refused_and_older_ones_are_noted(stor
     assert "made by a later release: they are at revision 9999" in text
 
 
-def test_a_database_of_placement_alone_is_ok(database_url):
-    engine = sa.create_engine(database_url)
+def test_a_database_of_placement_alone_is_ok(empty_url):
+    engine = sa.create_engine(empty_url)
     placement.create_all(engine)
     with engine.begin() as connection:
         connection.execute(sa.insert(alembic_version), {"version_num": "a082b8bb98d0"})
     engine.dispose()
-    assert trouble(database_url) == []
+    assert trouble(empty_url) == []
 
 
 def test_a_server_that_takes_no_writes_is_an_error(store, database_url):
@@ -369,19 +369,19 @@ for line in sys.stdin:
 """
 
 
-def test_two_processes_may_make_the_schema_at_once_and_again(database_url):
-    with racers_on(database_url) as racers:
+def test_two_processes_may_make_the_schema_at_once_and_again(empty_url):
+    with racers_on(empty_url) as racers:
         for _ in range(3):
             race(racers)
-            found = dump(database_url)
+            found = dump(empty_url)
             assert found["alembic_version"][1] == ["('a082b8bb98d0',)"]
-            assert trouble(database_url) == []
+            assert trouble(empty_url) == []
             race(racers)
-            again = dump(database_url)
+            again = dump(empty_url)
             for one in (found, again):
                 del one["treeclaim_streams"][1:]
             assert again == found
-            metadata, engine = sa.MetaData(), sa.create_engine(database_url)
+            metadata, engine = sa.MetaData(), sa.create_engine(empty_url)
             metadata.reflect(engine)
             metadata.drop_all(engine)
             engine.dispose()

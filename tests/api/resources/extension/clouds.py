@@ -7,8 +7,7 @@ from contextlib import ExitStack, contextmanager
 
 import sqlalchemy as sa
 
-from tests.databases import server_of
-from tests.service import application_on, client_of, schema_on, start_on
+from tests.service import client_of, fresh_database_on, start_on
 
 EXTENDED = {"openstack-api-version": "placement 1.39, treeclaim 1.1"}
 CLASSES = ("VCPU", "MEMORY_MB", "DISK_GB")
@@ -151,13 +150,8 @@ class Cloud:
 def cloud_on(kind, folder, **overrides):
     """An empty cloud on a kind of database."""
     with ExitStack() as stack:
-        if kind == "sqlite":
-            url = f"sqlite:///{folder}/placement.db"
-            application = stack.enter_context(application_on(kind, folder, **overrides))
-        else:
-            url = stack.enter_context(server_of(kind).database(folder))
-            schema_on(url)
-            application = stack.enter_context(start_on(url, folder, **overrides))
+        url = stack.enter_context(fresh_database_on(kind, folder))
+        application = stack.enter_context(start_on(url, folder, **overrides))
         engine = sa.create_engine(url)
         stack.callback(engine.dispose)
         yield Cloud(stack.enter_context(client_of(application)), engine)
