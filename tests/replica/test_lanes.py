@@ -4,6 +4,8 @@
 import json
 import os
 import signal
+import socket
+import struct
 import threading
 import time
 import uuid
@@ -21,6 +23,7 @@ from tests.replica.scripted import (
     endless,
 )
 from tests.replica.worlds import claim, plant, question
+from tests.server.fronts import HELLO, everything, running
 from tests.servers import eventually
 from treeclaim.forest.bounds.budget import Budget
 from treeclaim.model.errors import (
@@ -173,6 +176,51 @@ def test_a_question_whose_client_has_gone_is_dropped(replica):
     gone.set()
     thread.join(20)
     assert isinstance(outcome[0], ClientGoneError)
+
+
+def asking(replica, script):
+    """An application that asks something which runs in a child."""
+
+    def application(environment, start_response):
+        asked = Asked.now(60, environment["treeclaim.client_gone"])
+        try:
+            body = b"".join(replica.answer(Scripted(script), asked))
+        except ClientGoneError:
+            body = b""
+        start_response("200 OK", [("Content-Length", str(len(body)))])
+        return [body]
+
+    return application
+
+
+def test_a_child_goes_on_for_a_client_that_sends_no_more(replica, tmp_path):
+    def waits(_forest, budget):
+        while not (tmp_path / "now").exists():
+            budget.check()
+        yield b"found"
+
+    with running(asking(replica, waits)) as server, server.connect() as client:
+        client.sendall(HELLO)
+        client.shutdown(socket.SHUT_WR)
+        eventually(children, "a child runs")
+        (connection,) = server.front.table
+        eventually(lambda: connection._answering.has_ended, "the server knows of the end")
+        (tmp_path / "now").touch()
+        assert everything(client).endswith(b"\r\n\r\nfound")
+
+
+@pytest.mark.parametrize("ahead", [0, 1_000])
+@pytest.mark.parametrize("resets", [False, True])
+def test_a_child_ends_with_its_client_whatever_that_has_sent(replica, ahead, resets):
+    with running(asking(replica, deaf)) as server:
+        client = server.connect()
+        client.sendall(HELLO + HELLO * ahead)
+        eventually(children, "a child runs")
+        if resets:
+            client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        client.close()
+        eventually(lambda: children() == [], "it has ended")
+        eventually(lambda: len(server.front.table) == 0, "the client is forgotten")
 
 
 def test_a_question_whose_client_has_gone_does_not_wait_for_its_turn(replica):

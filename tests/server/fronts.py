@@ -161,3 +161,11 @@ def is_closed(client, seconds=CLIENT_SECONDS):
     except TimeoutError:
         return False
     return True
+
+
+def everything(client):
+    """All that comes until the server closes."""
+    data = b""
+    while piece := client.recv(1 << 16):
+        data += piece
+    return data

@@ -2,23 +2,30 @@
 """Clients that say that they send no more, and wait for what they have asked."""
 
 import contextlib
+import http.client
 import socket
+from contextlib import contextmanager
 
 import pytest
 
 from tests.api.resources.extension.watchers import place_on
-from tests.server.fronts import running
+from tests.server.fronts import everything, running
 from tests.servers import eventually
+
+CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
+"""The interim answer by which the server finds out whether somebody reads."""
 
 
 class Told:
     """Answers each request with its path and body, once the server knows that no more will come.
 
     Attributes:
+        server: Who asks it.
         asked: Paths, in the order in which they were asked for.
     """
 
     def __init__(self, waits=True):
+        self.server = None
         self.asked = []
         self._waits = waits
 
@@ -27,10 +34,22 @@ class Told:
         self.asked.append(environment["PATH_INFO"])
         body = environment["wsgi.input"].read()
         if self._waits:
-            eventually(environment["treeclaim.client_gone"], "the end of the client's half")
+            eventually(self.is_ended, "the end of the client's half")
+        assert not environment["treeclaim.client_gone"]()
         told = environment["PATH_INFO"].encode() + body
         start_response("200 OK", [("Content-Length", str(len(told)))])
         return [told]
+
+    def is_ended(self):
+        """Whether the only client has sent all."""
+        return all(one._answering.has_ended for one in self.server.front.table)
+
+
+@contextmanager
+def telling(told, **limits):
+    """A server of it, and a client."""
+    with running(told, **limits) as told.server, told.server.connect() as client:
+        yield client
 
 
 def request(path, body=b"", *lines):
@@ -38,22 +57,14 @@ def request(path, body=b"", *lines):
     return head.encode() + b"\r\n\r\n" + body
 
 
-def everything(client):
-    """All that comes until the server closes."""
-    data = b""
-    while piece := client.recv(1 << 16):
-        data += piece
-    return data
-
-
 @pytest.mark.parametrize("count", [1, 2, 20])
 def test_all_that_was_asked_before_is_answered_in_its_order(count):
     told = Told()
-    with running(told) as server, server.connect() as client:
+    with telling(told) as client:
         paths = [f"/{number}" for number in range(count)]
         client.sendall(b"".join(request(path, b"!") for path in paths))
         client.shutdown(socket.SHUT_WR)
-        answers = everything(client).split(b"HTTP/1.1 200 OK")[1:]
+        answers = everything(client).replace(CONTINUE, b"").split(b"HTTP/1.1 200 OK")[1:]
     assert [answer.rpartition(b"\r\n\r\n")[2].decode() for answer in answers] == [
         f"{path}!" for path in paths
     ]
@@ -61,10 +72,10 @@ def test_all_that_was_asked_before_is_answered_in_its_order(count):
 
 
 def test_what_is_refused_after_another_answer_is_told():
-    with running(Told()) as server, server.connect() as client:
+    with telling(Told()) as client:
         client.sendall(request("/first") + b"this is no HTTP\r\n\r\n")
         client.shutdown(socket.SHUT_WR)
-        data = everything(client)
+        data = everything(client).replace(CONTINUE, b"")
     assert data.count(b"HTTP/1.1 ") == 2
     assert b" 400 " in data.partition(b"/first")[2]
 
@@ -82,7 +93,7 @@ def test_what_is_refused_after_another_answer_is_told():
 )
 def test_a_request_that_will_never_be_whole_is_given_up_at_once(begun):
     told = Told(waits=False)
-    with running(told, header_seconds=1e6, body_seconds=1e6) as server, server.connect() as client:
+    with telling(told, header_seconds=1e6, body_seconds=1e6) as client:
         client.sendall(begun)
         client.shutdown(socket.SHUT_WR)
         with contextlib.suppress(ConnectionResetError):
@@ -102,3 +113,62 @@ def test_a_stream_ends_as_a_whole_for_who_has_said_that_it_sends_no_more(tmp_pat
         client.shutdown(socket.SHUT_WR)
         whole = begun + everything(client)
     assert whole.endswith(b"0\r\n\r\n")
+
+
+PIECES = 400
+PIECE = b"x" * 16_384
+
+
+class Streaming(Told):
+    """Answers with pieces, most of them after the end of the client's half."""
+
+    def __call__(self, environment, start_response):
+        """Answer."""
+        start_response("200 OK", [])
+        yield PIECE
+        eventually(self.is_ended, "the end of the client's half")
+        for _ in range(PIECES - 1):
+            yield PIECE
+
+
+@pytest.mark.parametrize("version", ["1.0", "1.1"])
+def test_a_streamed_answer_is_whole(version):
+    with telling(Streaming()) as client:
+        client.sendall(f"GET / HTTP/{version}\r\nHost: a\r\n\r\n".encode())
+        client.shutdown(socket.SHUT_WR)
+        data = everything(client)
+    assert data.count(b"x") == PIECES * len(PIECE)
+    assert version == "1.0" or data.endswith(b"\r\n0\r\n\r\n")
+
+
+def test_the_question_whether_somebody_reads_is_one_that_clients_skip():
+    told = Told()
+    with running(told) as told.server:
+        client = http.client.HTTPConnection(*told.server.address)
+        client.request("PUT", "/path", b"body")
+        client.sock.shutdown(socket.SHUT_WR)
+        answer = client.getresponse()
+        assert (answer.status, answer.read()) == (200, b"/pathbody")
+        client.close()
+
+
+@pytest.mark.parametrize(("version", "count"), [("1.0", 0), ("1.1", 1)])
+def test_it_is_asked_once_and_of_those_alone_who_know_interim_answers(version, count):
+    with telling(Told()) as client:
+        client.sendall(f"GET / HTTP/{version}\r\nHost: a\r\n\r\n".encode())
+        client.shutdown(socket.SHUT_WR)
+        data = everything(client)
+    assert data.startswith(CONTINUE * count + b"HTTP/1.1 200 OK")
+    assert data.count(b"HTTP/1.1") == count + 1
+
+
+def test_nothing_is_asked_within_an_answer():
+    """Whoever sends the answer from a thread has begun it, or finds the question before it."""
+    for _ in range(100):
+        told = Told(waits=False)
+        with telling(told) as client:
+            client.sendall(request("/", b"!"))
+            client.shutdown(socket.SHUT_WR)
+            data = everything(client)
+        assert data.replace(CONTINUE, b"", 1).startswith(b"HTTP/1.1 200 OK")
+        assert data.endswith(b"/!")

@@ -3,6 +3,7 @@
 
 import contextlib
 import socket
+import struct
 import threading
 from contextlib import ExitStack
 
@@ -224,7 +225,8 @@ def test_the_application_is_told_that_its_client_has_gone():
 
 @pytest.mark.parametrize("number", [0, 1_000, 200_000])
 @pytest.mark.parametrize("phase", ["works", "streams"])
-def test_a_client_that_hangs_up_is_noticed_whatever_it_has_sent_ahead(number, phase):
+@pytest.mark.parametrize("resets", [False, True])
+def test_a_client_that_hangs_up_is_noticed_whatever_it_has_sent_ahead(number, phase, resets):
     """Also where its end stands in the kernel behind bytes that nobody reads."""
     seen, begun = threading.Event(), threading.Event()
 
@@ -257,6 +259,8 @@ def test_a_client_that_hangs_up_is_noticed_whatever_it_has_sent_ahead(number, ph
         client.setblocking(False)
         with contextlib.suppress(BlockingIOError):
             client.sendall(HELLO * number)
+        if resets:
+            client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
         client.close()
         assert seen.wait(60)
         eventually(lambda: len(server.front.table) == 0, "it is forgotten")
@@ -275,6 +279,7 @@ def test_a_client_that_only_sends_no_more_gets_all_its_answers(number):
             data += piece
         answers.join()
         assert data.count(b"HTTP/1.1 200 OK") == number
+        assert data.count(b"HTTP/1.1") - data.count(b"HTTP/1.1 100 Continue") == number
 
 
 def test_requests_ahead_beyond_what_is_kept_are_answered_while_answers_are_taken():

@@ -102,8 +102,8 @@ WAITING_SECONDS = 30.0
 give up after a minute, and then ask again: what is not answered in half of it rather is refused."""
 
 GONE_SECONDS = 1.0
-"""A request that has waited for a thread so long is dropped if its client has hung up meanwhile.
-Below it is answered, as a client may close its half of a connection and still read."""
+"""A request that has waited for a thread so long is dropped if its client has closed the connection
+meanwhile. Below it is begun, as somebody may send a write and not wait for what becomes of it."""
 
 GRACE_SECONDS = 30.0
 """How long a worker that stops may take for requests that it has begun."""

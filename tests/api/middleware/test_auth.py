@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Look-ups of tokens keep nobody waiting who needs none; the identity service is held by the tests."""
 
+import socket
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
@@ -10,7 +11,7 @@ import pytest
 
 from tests.api.middleware.identity_service import GOOD, identity_service
 from tests.keystone.service import memcached_server
-from tests.server.fronts import running
+from tests.server.fronts import everything, running
 from tests.servers import NO_CERTIFICATES, eventually
 from tests.service import client_of, make_application
 from tests.silence import never_answering, not_there
@@ -128,13 +129,28 @@ def test_nobody_is_looked_up_who_has_hung_up_meanwhile(identity, tmp_path):
         assert http.get("/").status_code == 200
         for client in gone:
             client.close()
-        eventually(
-            lambda: sum(one._answering.gone for one in server.front.table) == CLIENTS,
-            "all have gone",
-        )
+        eventually(lambda: len(server.front.table) == 1, "all but the last have gone")
         identity.release()
         assert asking(http, GOOD).status_code == 200
     assert len(identity.asked) == 3
+
+
+def test_who_sends_no_more_and_waits_is_looked_up(identity, tmp_path):
+    with served(identity, tmp_path) as (_, server), ExitStack() as stack:
+        identity.hold()
+        head = "GET /resource_providers HTTP/1.1\r\nHost: localhost\r\nX-Auth-Token: {}\r\n\r\n"
+        waiting = [stack.enter_context(server.connect()) for _ in range(8)]
+        for number, client in enumerate(waiting):
+            client.sendall(head.format(f"{GOOD}-{number}").encode())
+            client.shutdown(socket.SHUT_WR)
+        eventually(
+            lambda: sum(one._answering.has_ended for one in server.front.table) == len(waiting),
+            "all have said that they send no more",
+        )
+        identity.release()
+        for client in waiting:
+            assert b"HTTP/1.1 200 OK" in everything(client)
+    assert len(identity.asked) == len(waiting)
 
 
 def test_a_server_that_only_has_threads_keeps_some_of_them_too(identity, tmp_path):

@@ -76,7 +76,9 @@ class Answering:
     which threads call.
 
     Attributes:
-        gone: Whether the client has hung up.
+        gone: Whether the client has closed the connection.
+        has_ended: Whether it sends no more. It may still read: an answer is made whole, and a watch,
+            which has no end of its own, ends as a whole.
         is_kept: Whether the connection stays open after this answer.
         hold: Where bytes are counted.
     """
@@ -93,6 +95,7 @@ class Answering:
             environment: The part of the WSGI environment that all requests of the connection share.
         """
         self.gone = False
+        self.has_ended = False
         self.is_kept = True
         self.hold = giver.hold
         self._front = front
@@ -113,6 +116,7 @@ class Answering:
         head.environment.update(self._environment)
         self._exchange = Exchange(self._front.application, self, head, self._front.date())
         self._giver.enter(Phase.ANSWERING, NEVER)
+        self._writer.begin()
         if not self._front.pool.offer(self._exchange.run):
             self._exchange.close()
             self.refuse(RefusedError(HTTPStatus.SERVICE_UNAVAILABLE, "Too many requests wait."))
@@ -154,6 +158,23 @@ class Answering:
         data = refusal(error, self._front.date(), self.closing_headers())
         self._writer.announce(len(data))
         self._send(data, is_last=True)
+
+    def note_end(self) -> None:
+        """Note that the client sends no more."""
+        self.has_ended = True
+        # With TLS that is the end of the connection.
+        self.gone = self.gone or self._front.is_tls
+        self.settle()
+        self.attend()
+
+    def probe(self) -> None:
+        """Find out whether a client that sends no more still reads, before work is done for it.
+
+        HTTP/1.0 knows no interim answers: such a client is believed.
+        """
+        head = self._head
+        if self._giver.phase is Phase.ANSWERING and head is not None and not head.is_http_1_0:
+            self._writer.probe()
 
     def lose(self) -> None:
         """Release all: the connection is closed."""
@@ -202,7 +223,7 @@ class Answering:
     # What threads call.
 
     def is_gone(self) -> bool:
-        """Return whether the client has hung up."""
+        """Return whether the client has closed the connection."""
         return self.gone
 
     def closing_headers(self) -> str:
@@ -233,7 +254,7 @@ class Answering:
             # loop sees the flag, or this thread sees the data: both write first and look then.
             self._giver.deadline = 0.0
             self._is_sent = True
-            if self._giver.may_have_more or self.gone or self._front.account.waiting:
+            if self._giver.may_have_more or self.has_ended or self._front.account.waiting:
                 self._front.call(self.settle)
         else:
             self.post(rest_of(pieces, sent), is_last=True)
@@ -284,7 +305,7 @@ class Answering:
         watching = self._watching
         if watching is None or self._giver.phase is not Phase.WATCHING:
             return
-        data = watching.next_bytes(ends=self.gone or self._front.is_stopping)
+        data = watching.next_bytes(ends=self.has_ended or self._front.is_stopping)
         self._giver.deadline = watching.due
         if watching.is_over:
             self._end_watch()

@@ -22,12 +22,10 @@ from treeclaim.server.connection.answering import NEVER, Answering
 from treeclaim.server.connection.intake import Intake
 from treeclaim.server.connection.kernel import has_unread
 from treeclaim.server.connection.shared import Shared
-from treeclaim.server.connection.writing import AnswerWriter
+from treeclaim.server.connection.writing import CONTINUE, AnswerWriter
 from treeclaim.server.http.refusals import RefusedError
 from treeclaim.server.sharing.account import Hold
 from treeclaim.server.sharing.table import Phase
-
-_CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
 
 _BEFORE_ANSWER = (Phase.OPENING, Phase.READING, Phase.RECEIVING, Phase.IDLE)
 _YIELDING = (Phase.READING, Phase.RECEIVING, Phase.SENDING)
@@ -112,9 +110,11 @@ class Connection(asyncio.BufferedProtocol):
     def eof_received(self) -> bool:
         """Note that the client sends no more; return whether it may still get its answer."""
         self._intake.has_ended = True
-        self.note_hangup()
-        self._read()
-        return self.phase not in (*_BEFORE_ANSWER, Phase.LINGERING) and not self._front.is_tls
+        self.note_end()
+        if self.phase in (*_BEFORE_ANSWER, Phase.LINGERING) or self._front.is_tls:
+            return False
+        self._intake.await_reset()
+        return True
 
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 - asyncio's
         """Release all that the connection holds."""
@@ -178,11 +178,15 @@ class Connection(asyncio.BufferedProtocol):
         """Read again: there is room."""
         self._intake.regulate()
 
-    def note_hangup(self) -> None:
-        """Note that the client sends no more."""
-        self._answering.gone = True
-        self._answering.settle()
-        self._answering.attend()
+    def note_end(self) -> None:
+        """Note that the client sends no more; whether it still reads is found out."""
+        self._answering.note_end()
+        self._read()
+        self._answering.probe()
+
+    def note_gone(self) -> None:
+        """Note that the client has closed the connection."""
+        self.drop()
 
     def read_past(self) -> None:
         """Drop what the client has sent ahead, to see its end; the connection is not kept then."""
@@ -218,7 +222,7 @@ class Connection(asyncio.BufferedProtocol):
             if self.phase is not Phase.RECEIVING:
                 self.enter(Phase.RECEIVING, self._in(limits.body_seconds))
                 if reader.wants_continue:
-                    self._transport.write(_CONTINUE)
+                    self._transport.write(CONTINUE)
         elif self.phase is not Phase.READING and not reader.is_empty:
             # Empty lines between requests give nobody more time.
             is_first = self.phase is Phase.OPENING

@@ -70,6 +70,10 @@ class Intake:
         elif self._is_paused:
             self._resume()
 
+    def await_reset(self) -> None:
+        """Have the owner told when a client is gone that sends no more."""
+        self._front.hangups.watch_ended(self._owner, self._number)
+
     def close(self) -> None:
         """Release all."""
         self._forget()

@@ -16,6 +16,10 @@ _MOST_PIECES = 1_024
 """That the kernel takes at once (IOV_MAX)."""
 
 
+CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
+"""The interim answer that asks for a body, and otherwise says nothing."""
+
+
 class AnswerWriter:
     """Bytes on their way to a client.
 
@@ -52,6 +56,7 @@ class AnswerWriter:
         self._untaken = 0
         self._sent = 0
         self._taken_before = 0
+        self._is_begun = True
         # The transport reports every byte that the kernel does not take at once.
         transport.set_write_buffer_limits(high=1, low=0)
 
@@ -59,6 +64,23 @@ class AnswerWriter:
     def is_blocked(self) -> bool:
         """Whether the kernel has not taken all bytes."""
         return self._untaken > 0
+
+    def begin(self) -> None:
+        """Begin another answer; the one before was sent."""
+        with self._lock:
+            self._is_begun = False
+
+    def probe(self) -> None:
+        """Send something that means nothing, unless the answer has begun, which does as well.
+
+        A client that has closed the connection resets it then; one that only sends no more reads on.
+        Any answer may come behind interim ones (RFC 9110, 15.2), and 100 is what all clients skip.
+        """
+        with self._lock:
+            if not (self._is_begun or self.is_lost):
+                # If it is reset already, the kernel tells.
+                with suppress(OSError):
+                    self._socket.send(CONTINUE)
 
     def announce(self, size: int) -> None:
         """Count bytes that are on their way to the event loop; any thread may."""
@@ -70,6 +92,7 @@ class AnswerWriter:
             self._hold.add(-len(data))
             return
         is_idle = not self.is_blocked
+        self._is_begun = True
         self._untaken += len(data)
         view = memoryview(data)
         for begin in range(0, len(data), WRITTEN_BYTES):
@@ -109,6 +132,7 @@ class AnswerWriter:
         Nobody else may write meanwhile. Not for TLS, whose state belongs to the loop.
         """
         with self._lock:
+            self._is_begun = True
             if not self.is_lost:
                 # If the socket is full or broken, the loop finds out.
                 with suppress(OSError):

@@ -1,9 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Notices that a client has hung up whose connection is not read from.
+"""Notices that a client sends no more, or is gone, whose connection is not read from.
 
 A connection whose client has sent enough ahead is read from no more until its answer is taken, and so
 its end is not read either. The kernel knows it nevertheless (`EPOLLRDHUP`), unless it stands behind
 bytes for which its own buffer has no room. So after a while such bytes are read and dropped.
+
+Whoever sends no more may still read. Whether it does is known when it was sent something: a client that is
+gone resets the connection, which nobody reads from any more (`EPOLLHUP`, `EPOLLERR`).
 """
 
 import asyncio
@@ -24,8 +27,11 @@ _AT_ONCE = 256
 class Unread(Protocol):
     """A connection that is not read from."""
 
-    def note_hangup(self) -> None:
+    def note_end(self) -> None:
         """Note that the client sends no more."""
+
+    def note_gone(self) -> None:
+        """Note that the client has closed the connection."""
 
     def read_past(self) -> None:
         """Read on, and drop what comes."""
@@ -37,41 +43,51 @@ class Hangups:
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
         self._epoll = select.epoll()
-        self._unread: dict[int, tuple[Unread, float]] = {}
+        self._known: dict[int, Unread] = {}
+        self._unread: dict[int, float] = {}
+        """Since when those are not read from that have not been read to their end."""
         loop.add_reader(self._epoll.fileno(), self._tell)
 
     def watch(self, unread: Unread, number: int) -> None:
-        """Tell a connection when its client hangs up.
+        """Tell a connection when its client sends no more, and when it is gone.
 
         Args:
             unread: The connection.
             number: The file descriptor of its socket.
         """
         if not self._has(unread, number):
-            self._unread[number] = (unread, self._loop.time())
+            self._known[number] = unread
+            self._unread[number] = self._loop.time()
             self._epoll.register(number, select.EPOLLRDHUP | select.EPOLLONESHOT)
+
+    def watch_ended(self, ended: Unread, number: int) -> None:
+        """Tell a connection that was read to its end when its client is gone."""
+        if not self._has(ended, number):
+            self._known[number] = ended
+            self._epoll.register(number, select.EPOLLONESHOT)
 
     def forget(self, unread: Unread, number: int) -> None:
         """Tell it no more: it is read from again, or closed."""
         # The number of a socket that is closed may be that of another connection by now.
         if self._has(unread, number):
-            del self._unread[number]
+            del self._known[number]
+            self._unread.pop(number, None)
             # The kernel forgets what is closed.
             with suppress(OSError):
                 self._epoll.unregister(number)
 
     def _has(self, unread: Unread, number: int) -> bool:
-        return number in self._unread and self._unread[number][0] is unread
+        return self._known.get(number) is unread
 
     def sweep(self, now: float) -> None:
         """Let those read on that have waited long enough."""
-        for number, (unread, since) in list(islice(self._unread.items(), _AT_ONCE)):
+        for number, since in list(islice(self._unread.items(), _AT_ONCE)):
             if now - since < AHEAD_SECONDS:
                 return
             # Whoever does not need to read on comes last from now on.
             del self._unread[number]
-            self._unread[number] = (unread, now)
-            unread.read_past()
+            self._unread[number] = now
+            self._known[number].read_past()
 
     def close(self) -> None:
         """Watch nothing any more."""
@@ -79,7 +95,12 @@ class Hangups:
         self._epoll.close()
 
     def _tell(self) -> None:
-        for number, _ in self._epoll.poll(0, _MOST_EVENTS):
-            found = self._unread.get(number)
-            if found is not None:
-                found[0].note_hangup()
+        for number, events in self._epoll.poll(0, _MOST_EVENTS):
+            found = self._known.get(number)
+            if found is None:
+                continue
+            if events & (select.EPOLLHUP | select.EPOLLERR):
+                found.note_gone()
+            else:
+                self._epoll.modify(number, select.EPOLLONESHOT)
+                found.note_end()

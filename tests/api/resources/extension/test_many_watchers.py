@@ -3,15 +3,23 @@
 
 import selectors
 import time
+from contextlib import ExitStack
 
 import pytest
 
 from tests.api.resources.extension.clouds import EXTENDED
 from tests.api.resources.extension.watchers import EVENTS, PATH, SECONDS, place_on
+from tests.machine import slowness
+from tests.server.test_turns import MOST_SECONDS, TRIES, measured
 from tests.service import HEADERS
+from treeclaim.server.processes.listening import allow_most_files
+from treeclaim.watching import watches
 
 FEW, MANY = 60, 600
 """Watchers; the server runs four threads."""
+
+MOST = 1_000
+"""As many as a worker has, by default."""
 
 
 def request_for(**parameters):
@@ -70,6 +78,31 @@ def test_more_watchers_than_threads_hear_of_each_write_while_searches_are_answer
 def test_hundreds_of_watchers_hear_of_each_write_while_searches_are_answered(tmp_path):
     with place_on("sqlite", tmp_path) as place:
         watch_with(place, MANY)
+
+
+@pytest.mark.slow
+def test_no_turn_of_the_loop_is_long_where_a_thousand_watchers_hear_of_news_or_of_nothing(
+    tmp_path, monkeypatch
+):
+    """All who heard of a write at the same time are due to hear of nothing at the same time."""
+    allow_most_files()
+    with place_on("sqlite", tmp_path) as place, ExitStack() as stack:
+        host = place.add("host")
+        sockets = [stack.enter_context(place.server.connect()) for _ in range(MOST)]
+        for one in sockets:
+            one.sendall(request_for())
+        hear(sockets, b"event: changes")
+        monkeypatch.setattr(watches, "COMMENT_SECONDS", 1.0)
+        best = 1.0
+        for generation in range(1, 1 + TRIES):
+            with measured(place.server.front.loop) as turns:
+                place.stock(host, total=generation)
+                hear(sockets, b'"generation":%d' % generation)
+                hear(sockets, b":\n\n")
+            best = min(best, turns.longest)
+            if best <= MOST_SECONDS:
+                break
+        assert best <= MOST_SECONDS * slowness()
 
 
 def test_who_reads_slowly_gets_fewer_events_that_lack_nothing(tmp_path):
