@@ -12,7 +12,12 @@ import re
 import subprocess
 import sys
 import tempfile
+import tomllib
+from importlib import metadata
 from pathlib import Path
+
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 
 from treeclaim import __version__
 
@@ -20,6 +25,10 @@ ROOT = Path(__file__).parents[1]
 WHEELS = "wheels"
 EXTRAS = ("cloud", "openstack", "placement-names", "tracing")
 """What `treeclaim[…]` may have in brackets, but for those that work on the code."""
+
+
+_OWN = "treeclaim-placement-names"
+"""What an extra needs that is made from this tree."""
 
 
 class NotReadyError(Exception):
@@ -47,24 +56,63 @@ def build_wheels(source: Path, folder: Path) -> None:
     """Make a folder with the wheels of Treeclaim and of all that it and its extras need.
 
     They are for the Python and the kind of machine on which this runs, at the versions that are
-    pinned.
+    pinned; each file that is taken from an index has a hash that `requirements/` names.
 
     Args:
         source: The source tree.
         folder: Where the wheels are put.
     """
-    pins = re.findall(
-        r"^\S+==\S+", (source / "requirements" / "dev.txt").read_text(), re.MULTILINE
-    )
-    with tempfile.NamedTemporaryFile("w", suffix=".txt") as constraints:
-        constraints.write("\n".join(pins))
-        constraints.flush()
-        _run(
-            source,
-            *(sys.executable, "-m", "pip", "wheel", "--quiet", "--disable-pip-version-check"),
-            *("--constraint", constraints.name, "--wheel-dir", str(folder)),
-            *("./deploy/placement-names", f".[{','.join(EXTRAS)}]"),
-        )
+    with tempfile.NamedTemporaryFile("w", suffix=".txt") as pins:
+        pins.write(locked(source))
+        pins.flush()
+        take(Path(pins.name), folder)
+    _wheels(source, folder, "./deploy/placement-names", ".")
+
+
+def take(pins: Path, folder: Path) -> None:
+    """Put the wheels of pinned packages into a folder; fails if one of them has another hash."""
+    _wheels(ROOT, folder, "--require-hashes", "--requirement", str(pins))
+
+
+def locked(source: Path) -> str:
+    """Return the entries of the lock, with hashes, of what Treeclaim and its extras need on this machine.
+
+    Raises:
+        NotReadyError: if something has none.
+    """
+    text = (source / "requirements" / "dev.txt").read_text()
+    entries = {
+        entry.partition("==")[0]: entry for entry in re.split(r"^(?=\S)", text, flags=re.MULTILINE)
+    }
+    needed = _needed(source)
+    if needed - entries.keys():
+        raise NotReadyError(f"Not locked: {', '.join(sorted(needed - entries.keys()))}; make lock")
+    return "".join(entries[name] for name in sorted(needed))
+
+
+def _needed(source: Path) -> set[str]:
+    """Return the names of all packages that are needed, as those that are installed here say it."""
+    project = tomllib.loads((source / "pyproject.toml").read_text())["project"]
+    texts = [*project["dependencies"]]
+    texts += [text for extra in EXTRAS for text in project["optional-dependencies"][extra]]
+    waiting = [(Requirement(text), {""}) for text in texts]
+    found: dict[str, set[str]] = {}
+    while waiting:
+        requirement, extras = waiting.pop()
+        marker = requirement.marker
+        if marker is not None and not any(marker.evaluate({"extra": extra}) for extra in extras):
+            continue
+        name = canonicalize_name(requirement.name)
+        new = {"", *requirement.extras} - found.setdefault(name, set())
+        found[name] |= new
+        if new and name != _OWN:
+            waiting += [(Requirement(text), new) for text in metadata.requires(name) or ()]
+    return found.keys() - {_OWN}
+
+
+def _wheels(source: Path, folder: Path, *what: str) -> None:
+    pip = (sys.executable, "-m", "pip", "wheel", "--quiet", "--disable-pip-version-check")
+    _run(source, *pip, "--no-deps", "--wheel-dir", str(folder), *what)
 
 
 def require_ready(folder: Path, version: str) -> None:

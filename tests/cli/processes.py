@@ -28,25 +28,25 @@ def run(environment, *arguments):
     )
 
 
-def call(environment, *arguments):
+def call(environment, *arguments, output=None):
     """Do the same in this process, for tests in which the process is not the point.
 
-    To start a process takes longer than most commands.
+    To start a process takes longer than most commands. The standard output may be a stream of the caller.
     """
     # What the command imports may keep things in the environment that others need later.
     parser(*arguments[:1])
-    return call_program(main, environment, *arguments)
+    return call_program(main, environment, *arguments, output=output)
 
 
-def call_program(program, environment, *arguments):
+def call_program(program, environment, *arguments, output=None):
     """Call the function of a command line's entry point as if it were a process."""
-    output, errors = io.StringIO(), io.StringIO()
+    written, errors = io.StringIO(), io.StringIO()
     with (
         # A process does not end when a library warns of what it will do some day; tests do.
         warnings.catch_warnings(action="ignore"),
         patch.dict(os.environ, environment, clear=True),
         logging_kept(),
-        redirect_stdout(output),
+        redirect_stdout(output or written),
         redirect_stderr(errors),
     ):
         try:
@@ -54,7 +54,7 @@ def call_program(program, environment, *arguments):
         except SystemExit as end:
             code = end.code
     command = [program.__name__, *arguments]
-    return subprocess.CompletedProcess(command, code, output.getvalue(), errors.getvalue())
+    return subprocess.CompletedProcess(command, code, written.getvalue(), errors.getvalue())
 
 
 @contextmanager

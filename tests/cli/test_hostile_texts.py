@@ -4,6 +4,7 @@
 import io
 import json
 import re
+from contextlib import contextmanager
 from unittest.mock import patch
 
 import pytest
@@ -121,10 +122,9 @@ class Terminal(io.StringIO):
         return True
 
 
-@pytest.fixture(scope="module")
-def there(tmp_path_factory):
-    """The environment of commands, and the folder with their files."""
-    folder = tmp_path_factory.mktemp("hostile")
+@contextmanager
+def surroundings(folder):
+    """The environment of commands, the folder with their files, and the addresses of services."""
     write_files(folder)
     with (
         hostile_service(folder) as (environment, plain),
@@ -132,8 +132,15 @@ def there(tmp_path_factory):
     ):
         hostile = environment["TREECLAIM_ENDPOINT"]
         cloud = with_cloud(environment, folder, url, placement_endpoint_override=hostile)
-        more = {"EDITOR": str(folder / "editor"), "OS_TREECLAIM__METRICS_OF_AGGREGATES": PAYLOAD}
-        yield cloud | more, folder, {"HOSTILE": hostile, "PLAIN": plain}
+        cloud["EDITOR"] = str(folder / "editor")
+        yield cloud, folder, {"HOSTILE": hostile, "PLAIN": plain}
+
+
+@pytest.fixture(scope="module")
+def there(tmp_path_factory):
+    """The same, with an option that is hostile too."""
+    with surroundings(tmp_path_factory.mktemp("hostile")) as (cloud, folder, urls):
+        yield cloud | {"OS_TREECLAIM__METRICS_OF_AGGREGATES": PAYLOAD}, folder, urls
 
 
 def write_files(folder):

@@ -1,15 +1,25 @@
 # SPDX-License-Identifier: Apache-2.0
 """A release is built from what is committed and described, or not at all."""
 
+import re
 import shutil
 import subprocess
 import sys
 import tomllib
+from contextlib import nullcontext
 
 import pytest
 
 from tests.paths import ROOT
-from tools.release import EXTRAS, NotReadyError, build_wheels, require_ready, section_of
+from tools.release import (
+    EXTRAS,
+    NotReadyError,
+    build_wheels,
+    locked,
+    require_ready,
+    section_of,
+    take,
+)
 
 CHANGELOG = "# Changelog\n\n## Unreleased\n\n## 1.2.0 - 2026-11-22\n\n- A thing.\n\n## 1.1.0 - 2026-01-01\n"
 
@@ -61,6 +71,37 @@ def test_the_changelog_of_this_repository_has_a_place_for_what_is_not_released()
 def test_the_wheels_are_for_all_extras_but_for_that_of_work_on_the_code():
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     assert {*EXTRAS, "dev"} == project["optional-dependencies"].keys()
+
+
+def test_what_is_locked_for_a_release_is_what_its_extras_need_with_hashes():
+    entries = [entry for entry in re.split(r"^(?=\S)", locked(ROOT), flags=re.MULTILINE) if entry]
+    names = {entry.partition("==")[0] for entry in entries}
+    assert all("--hash=sha256:" in entry for entry in entries)
+    runtime = (ROOT / "requirements" / "runtime.txt").read_text()
+    direct = re.findall(r"^([\w.-]+)==[^;\n]*\\$", runtime, re.MULTILINE)
+    assert set(direct) <= names
+    assert names >= {"openstacksdk", "python-openstackclient", "opentelemetry-sdk", "certifi"}
+    assert not names & {"pytest", "hypothesis", "mypy", "treeclaim-placement-names"}
+
+
+def test_a_release_needs_nothing_that_is_not_locked(tmp_path):
+    (tmp_path / "requirements").mkdir()
+    text = (ROOT / "requirements" / "dev.txt").read_text()
+    (tmp_path / "requirements" / "dev.txt").write_text(text.replace("\nalembic==", "\nother=="))
+    shutil.copy(ROOT / "pyproject.toml", tmp_path)
+    with pytest.raises(NotReadyError, match="alembic"):
+        locked(tmp_path)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("is_right", [True, False])
+def test_a_package_with_another_hash_is_not_taken(tmp_path, is_right):
+    (entry,) = re.findall(r"^os-resource-classes==(?:.*\\\n)*.*\n", locked(ROOT), re.MULTILINE)
+    pins = tmp_path / "pins.txt"
+    pins.write_text(entry if is_right else re.sub(r"sha256:\w+", "sha256:" + "0" * 64, entry))
+    with nullcontext() if is_right else pytest.raises(subprocess.CalledProcessError):
+        take(pins, tmp_path / "wheels")
+    assert len(list(tmp_path.glob("wheels/*.whl"))) == is_right
 
 
 def run(*command):

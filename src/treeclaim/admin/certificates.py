@@ -7,11 +7,12 @@ section 4.1). Nothing else of the service is imported: the first process has thi
 
 import re
 import ssl
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields
 from datetime import UTC, datetime
 from enum import StrEnum
 from pathlib import Path
+from typing import Any
 
 _DAY = 24 * 3600
 _WARNING_SECONDS = 30 * _DAY
@@ -90,6 +91,16 @@ def expiry_of(use: Use, path: str | None) -> Expiry | None:
     choose = max if use in _AUTHORITIES else min
     begin, end = choose(periods, key=lambda period: period[1])
     return Expiry(use, path, end, end - min(_WARNING_SECONDS, (end - begin) * _WARNING_SHARE))
+
+
+def received(documents: Sequence[Mapping[str, Any]]) -> list[Expiry]:
+    """Return the expiries that another process has sent, but for those that only its release knows."""
+    names = {one.name for one in fields(Expiry)}
+    return [
+        Expiry(**{name: document[name] for name in names})
+        for document in documents
+        if names <= document.keys() and document["use"] in _WORDS
+    ]
 
 
 def warnings_of(expiries: Sequence[Expiry], now: float) -> list[str]:

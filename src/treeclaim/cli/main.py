@@ -17,9 +17,11 @@ from treeclaim import __version__
 from treeclaim.cli.output import (
     INTERRUPTED,
     CommandError,
+    ReaderGone,
     complain,
     discard_output,
     make_output_plain_where_needed,
+    noticing_readers,
     say,
 )
 from treeclaim.model.texts import one_line
@@ -91,12 +93,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command; return the exit code."""
     make_output_plain_where_needed()
     try:
-        try:
-            return _run(list(sys.argv[1:] if arguments is None else arguments))
-        finally:
-            # What is left in the buffer must fail here, where it is understood.
-            say(flush=True)
-    except BrokenPipeError:
+        with noticing_readers():
+            try:
+                return _run(list(sys.argv[1:] if arguments is None else arguments))
+            finally:
+                # What is left in the buffer must fail here, where it is understood.
+                say(flush=True)
+    except ReaderGone:
         discard_output()
         return _BROKEN_PIPE
     except KeyboardInterrupt:

@@ -11,8 +11,9 @@ import codecs
 import json
 import os
 import sys
-from contextlib import suppress
-from typing import IO, TYPE_CHECKING, Any
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, redirect_stdout, suppress
+from typing import IO, TYPE_CHECKING, Any, cast
 
 from treeclaim.model.texts import one_line
 
@@ -60,6 +61,51 @@ class CommandError(Exception):
         super().__init__("\n".join(lines))
         self.lines = lines
         self.exit_code = exit_code
+
+
+class ReaderGone(BaseException):
+    """The reader of what a command prints is gone, as `| head -1` is after a line.
+
+    It is no `Exception`, and no `OSError` as what Python raises: whatever a command or a library makes of its own
+    failures, this ends the command.
+    """
+
+
+class _Noticing:
+    """A stream that says by `ReaderGone` that nobody reads it."""
+
+    def __init__(self, stream: IO[str]) -> None:
+        self._stream = stream
+
+    def write(self, text: str) -> int:
+        """Write; raises ReaderGone."""
+        try:
+            return self._stream.write(text)
+        except BrokenPipeError as error:
+            raise ReaderGone from error
+
+    def writelines(self, lines: Iterable[str]) -> None:
+        """Write lines that end themselves; raises ReaderGone."""
+        for line in lines:
+            self.write(line)
+
+    def flush(self) -> None:
+        """Write what is buffered; raises ReaderGone."""
+        try:
+            self._stream.flush()
+        except BrokenPipeError as error:
+            raise ReaderGone from error
+
+    def __getattr__(self, name: str) -> Any:
+        """Be the stream in everything else."""
+        return getattr(self._stream, name)
+
+
+@contextmanager
+def noticing_readers() -> Iterator[None]:
+    """Raise `ReaderGone` in a block where anything is printed that nobody reads, whoever prints it."""
+    with redirect_stdout(cast("IO[str]", _Noticing(sys.stdout))):
+        yield
 
 
 def say(*lines: str, flush: bool = False) -> None:

@@ -21,15 +21,11 @@ Part = str | tuple[str, str]
 
 
 class Printer(Console):
-    """Prints what can be read, and fails as `print` does when the reader is gone."""
+    """Prints what can be read."""
 
     def render_str(self, text: str, **how: Any) -> Text:
         """Make a text of a string, for whatever is printed: rich asks here for all of them."""
         return super().render_str(one_line(text), **how)
-
-    def on_broken_pipe(self) -> None:
-        """Let the failure reach the command's end; rich alone would end the process."""
-        raise BrokenPipeError
 
 
 def line(*parts: Part, style: str = "") -> Line:

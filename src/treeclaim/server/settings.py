@@ -2,7 +2,7 @@
 """How the service listens and how its processes live, as the command line says it."""
 
 import json
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 
 ALLOW_NOAUTH2 = "--allow-noauth2"
@@ -49,8 +49,9 @@ class ServerSettings:
 
     @classmethod
     def from_json(cls, text: str) -> "ServerSettings":
-        """Read what `to_json` wrote."""
-        return cls(**json.loads(text))
+        """Read what `to_json` wrote, perhaps in a release that has more settings; those are left out."""
+        names = {one.name for one in fields(cls)}
+        return cls(**{name: value for name, value in json.loads(text).items() if name in names})
 
     def where(self) -> str:
         """Return where the service listens, for people."""

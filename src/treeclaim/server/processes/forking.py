@@ -163,7 +163,12 @@ async def _message(connection: socket.socket) -> Message:
         raise SilentLoaderError from error
     if not data:
         raise NoLoaderError("the loader has ended")
-    return unpacked(data)
+    try:
+        return unpacked(data)
+    except ValueError as error:
+        # The service goes on as it is.
+        words = "the loader is of another release, which this process does not understand"
+        raise NoLoaderError(f"{words} ({error}); restart the service instead") from error
 
 
 class Forker:

@@ -14,7 +14,7 @@ import socket
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from enum import StrEnum
 from typing import Any
 
@@ -62,7 +62,7 @@ class Checked:
     program: str
     log_options: Mapping[str, Any]
     admin: Sequence[Any]
-    expiries: Sequence[Mapping[str, Any]]
+    expiries: Sequence[Mapping[str, Any]] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,9 +102,22 @@ def packed(message: Message) -> bytes:
 
 
 def unpacked(data: bytes) -> Message:
-    """Return the message that bytes are."""
+    """Return the message that bytes are, without what this release does not know of it.
+
+    After an upgrade a first process of the release before reloads, and meets a loader of the new one.
+
+    Raises:
+        ValueError: if it is a message that this release does not know, or lacks what it needs.
+    """
     kind, content = json.loads(data)
-    return _KINDS[kind](**content)
+    known = _KINDS.get(kind)
+    if known is None:
+        raise ValueError(f"{kind!r} is no message")
+    names = {field.name for field in fields(known)}
+    try:
+        return known(**{name: value for name, value in content.items() if name in names})
+    except TypeError as error:
+        raise ValueError(str(error)) from error
 
 
 def connected_sockets() -> tuple[socket.socket, socket.socket]:

@@ -14,7 +14,7 @@ from contextlib import suppress
 
 from treeclaim import logs
 from treeclaim.admin.census import Census
-from treeclaim.admin.certificates import Expiry
+from treeclaim.admin.certificates import received
 from treeclaim.metrics_folder import provide_folder
 from treeclaim.server.processes.admin_place import AdminPlace
 from treeclaim.server.processes.child import Child
@@ -81,7 +81,7 @@ class Supervisor:
     def _follow(self, checked: Checked) -> None:
         """Do what a loader has found in the configuration for this process."""
         logs.set_up_by(checked.log_options, checked.program)
-        self._expiries.use([Expiry(**one) for one in checked.expiries])
+        self._expiries.use(received(checked.expiries))
 
     async def _serve(self, checked: Checked) -> None:
         self._listener = listening_socket(self._settings)
