@@ -115,6 +115,25 @@ NARROW = """
 """
 """Longer texts that have fewer than some six letters in a line."""
 
+BROKEN = """
+() => {
+  const broken = [];
+  const texts = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+  const range = document.createRange();
+  while (texts.nextNode()) {
+    const node = texts.currentNode;
+    if (!node.parentElement.checkVisibility() || node.parentElement.closest("option, textarea, .sr, noscript")) continue;
+    for (const { 0: word, index } of node.data.matchAll(/(?<!\\S)[A-Za-z_]{2,12}(?!\\S)/g)) {
+      range.setStart(node, index);
+      range.setEnd(node, index + word.length);
+      if (new Set([...range.getClientRects()].map(({ top }) => Math.round(top))).size > 1) broken.push(`broken: ${word}`);
+    }
+  }
+  return broken;
+}
+"""
+"""Words of at most twelve letters that go on in the next line."""
+
 
 @pytest.mark.parametrize("width", [360, 1200])
 def test_nothing_overflows_whatever_names_are_and_all_can_be_read(visit, longest, width):
@@ -130,7 +149,7 @@ def test_nothing_overflows_whatever_names_are_and_all_can_be_read(visit, longest
         page.evaluate(
             "document.querySelectorAll('details').forEach((one) => { one.open = true; })"
         )
-        if found := page.evaluate(OUTSIDE) + page.evaluate(NARROW):
+        if found := [fault for each in (OUTSIDE, NARROW, BROKEN) for fault in page.evaluate(each)]:
             faults[route[:40]] = found[:5]
     assert faults == {}
 
