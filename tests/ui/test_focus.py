@@ -116,3 +116,26 @@ def test_all_that_can_have_the_focus_shows_it_on_each_side(visit, cloud, routes,
                 faults[kind] = faults_of(page, kind)
     assert len(faults) > len(routes)
     assert {kind: sides for kind, sides in faults.items() if sides} == {}
+
+
+MISSED = """
+selector => [...document.querySelectorAll(selector)]
+  .filter((one) => one.checkVisibility() && one.tabIndex >= 0 && !window.visited.has(one))
+  .map((one) => one.outerHTML.slice(0, 100))
+"""
+"""What can have the focus and did not get it."""
+
+
+def test_all_that_can_be_used_is_reached_by_the_tab_key(visit, cloud, routes):
+    visitor = visit(cloud, reduced_motion="reduce")
+    for route, shown in routes.items():
+        page = visitor.open(route)
+        page.locator(shown).first.wait_for()
+        page.wait_for_function("() => !document.querySelector('.busy')")
+        page.evaluate(
+            "() => { window.visited = new Set();"
+            " addEventListener('focusin', ({ target }) => window.visited.add(target)); }"
+        )
+        for _ in range(len(page.evaluate(MISSED, FOCUSABLE)) + 3):
+            page.keyboard.press("Tab")
+        assert page.evaluate(MISSED, FOCUSABLE) == [], route

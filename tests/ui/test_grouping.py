@@ -82,7 +82,11 @@ def test_a_change_while_the_aggregates_are_read_is_not_lost(visit, cloud, client
     visitor = visit(cloud)
     page = visitor.page
     held = []
-    page.route("**/treeclaim/providers?include=aggregates*", lambda route: held.append(route))
+
+    def hold(route):
+        held.append(route)
+
+    page.route("**/treeclaim/providers?include=aggregates*", hold)
     visitor.open("#/cloud?by=aggregates")
     page.locator(".dot").wait_for()
     [route] = held

@@ -34,24 +34,13 @@ const LONG = 400;
  */
 export function Failure({ error, what, again, back = null }) {
   if (error.kind === undefined) console.error(error);
-  const [first, rest] = cut(error.message);
+  const message = error.message.split("\n").map((line) => line.trim()).filter(Boolean).join(" ");
   return html`<div class="notice failure" role="alert">
     <h2>${own(TITLES, error.kind) ?? "Something went wrong in this page"}</h2>
-    <p>${what && `${what}: `}${first}</p>
-    ${rest && html`<details><summary>All that the server said</summary><p>${error.message}</p></details>`}
+    <p>${what && `${what}: `}${message.length > LONG ? `${message.slice(0, LONG)}…` : message}</p>
+    ${message.length > LONG && html`<details><summary>All that the server said</summary><p>${message}</p></details>`}
     ${own(MORE, error.kind) && html`<p>${own(MORE, error.kind)}</p>`}
     ${(again || back) && html`<p class="ways">${again && html`<button type="button" onClick=${again}>Try again</button>`}
       ${back && html` <a href=${back.to}>${back.text}</a>`}</p>`}
   </div>`;
-}
-
-/** Divide a long message: its first lines, and whether there is more. */
-function cut(message) {
-  if (message.length <= LONG) return [message, false];
-  let first = "";
-  for (const line of message.split("\n").filter((one) => one.trim())) {
-    if (first && first.length + line.length > LONG) break;
-    first += `${first ? " " : ""}${line.trim()}`;
-  }
-  return [first.length > LONG ? `${first.slice(0, LONG)}…` : first, true];
 }

@@ -1,0 +1,124 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Addresses that lead nowhere, and tokens that cannot be sent."""
+
+import uuid
+
+import pytest
+
+from treeclaim.client import Client
+
+pytestmark = pytest.mark.slow
+
+UNKNOWN = "00000000-0000-0000-0000-0000000000aa"
+LOST = {
+    "#/nosuch": ("There is no page at this address", "The cloud"),
+    "#/tree/%": ("There is no page at this address", "The cloud"),
+    "#/tree/x/y": ("There is no page at this address", "The cloud"),
+    "#/cloud/x": ("There is no page at this address", "The cloud"),
+    "#/ask/x?resources=VCPU:1": ("There is no page at this address", "The cloud"),
+    "#/audit/x": ("There is no page at this address", "The cloud"),
+    f"#/tree/{UNKNOWN}": (f"No provider has the uuid {UNKNOWN}", "All trees"),
+    "#/tree/nonsense": ("No provider has the uuid nonsense", "All trees"),
+    f"#/consumers/{UNKNOWN}": ("No consumer passes these filters", "All consumers"),
+    "#/consumers/nonsense": ("", "All consumers"),
+    "#/consumers?constructor=1": ("The server refused this", "All consumers"),
+    "#/ask?constructor=1": ("'constructor'", "Begin with an example"),
+    "#/ask?resources=NO_SUCH_CLASS:1": ("NO_SUCH_CLASS", "Begin with an example"),
+}
+"""What is said at an address, and the link that leads back."""
+
+
+@pytest.mark.parametrize("route", LOST)
+def test_a_lost_place_says_so_and_offers_a_way_back(visit, cloud, route):
+    words, back = LOST[route]
+    page = visit(cloud).open(route)
+    told = page.locator(".empty, .failure").first
+    told.wait_for()
+    assert words in told.inner_text()
+    told.get_by_role("link", name=back).click()
+    page.wait_for_function("route => location.hash !== route", arg=route)
+    told.wait_for(state="detached")
+    page.locator("main h1").wait_for()
+    page.wait_for_function("() => !document.querySelector('.busy')")
+    assert page.locator(".empty, .failure").count() == 0
+
+
+def test_a_class_that_nothing_has_is_said_to_be_none(visit, cloud):
+    page = visit(cloud).open("#/cloud?class=NO_SUCH")
+    chosen = page.get_by_label("Colour by").locator("option:checked")
+    page.locator(".map-told").wait_for()
+    assert chosen.inner_text() == "NO_SUCH: no inventory"
+
+
+TOKENS = ["ädmin", "admi\u0144", "admin\u200b1", "t\u043eken", "admin\U0001f511", "ad\u00a0min"]
+
+
+def test_a_token_that_no_header_can_carry_is_not_sent(visit, cloud):
+    visitor = visit(cloud)
+    page = visitor.open(token=None)
+    page.get_by_label("Token").wait_for()
+    page.wait_for_function("() => document.querySelector('.hint')")
+    sent = []
+    page.on("request", lambda request: sent.append(request.url))
+    for token in TOKENS:
+        place = next(at for at, char in enumerate(token, 1) if char > "~")
+        page.get_by_label("Token").fill(token)
+        assert page.locator(".failure").count() == 0
+        page.keyboard.press("Enter")
+        told = page.locator(".failure").inner_text()
+        assert f"is at place {place}" in told
+        assert "Nothing was sent" in told
+        assert page.evaluate("sessionStorage.length") == 0
+    page.get_by_label("Token").fill("  ")
+    page.keyboard.press("Enter")
+    assert "spaces alone" in page.locator(".failure").inner_text()
+    assert sent == []
+    page.get_by_label("Token").fill(" admin ")
+    page.keyboard.press("Enter")
+    visitor.see("11 trees and 1 pool")
+
+
+def test_a_kept_token_that_no_header_can_carry_is_asked_for_again(visit, cloud):
+    page = visit(cloud).open(token="ädmin")
+    page.get_by_label("Token").wait_for()
+
+
+def test_what_an_audit_finds_leads_to_what_it_is_about(visit, cloud):
+    with Client(cloud, "admin") as client:
+        found = {row["name"]: row["uuid"] for row in client.providers()}
+        consumer, empty = str(uuid.uuid4()), str(uuid.uuid4())
+        amounts = {found[f"host-{number}_numa1"]: {"resources": {"VCPU": 1}} for number in (2, 3)}
+        client.claim(consumer, {"allocations": amounts}, project_id="p", user_id="u")
+        client.call(
+            "POST", "/resource_providers", json={"uuid": empty, "name": "HOST-2.example.org"}
+        )
+        try:
+            visitor = visit(cloud)
+            page = visitor.open("#/audit")
+            page.locator(".findings").wait_for()
+            about = {
+                # Each kind with what its rows are about, and the heading of the page of that.
+                "More is used than there is": [(found["host-9_numa0"], "host-9")],
+                "Consumers in several trees: unfinished moves": [
+                    (consumer, "Consumers"),
+                    (found["host-2"], "host-2"),
+                    (found["host-3"], "host-3"),
+                ],
+                "Hosts that seem to have changed their name": [
+                    (found["host-2"], "host-2"),
+                    (empty, "HOST-2.example.org"),
+                ],
+                "Trees without inventory": [(empty, "HOST-2.example.org")],
+            }
+            for kind, things in about.items():
+                for thing, heading in things:
+                    page = visitor.open("#/audit")
+                    table = page.get_by_role("region", name=kind)
+                    table.locator("table").wait_for()
+                    table.get_by_role("link", name=thing).click()
+                    page.get_by_role("heading", name=heading, level=1).wait_for()
+                    page.wait_for_function("() => !document.querySelector('.busy')")
+                    assert page.locator(".empty, .failure").count() == 0
+        finally:
+            client.release(consumer)
+            client.call("DELETE", f"/resource_providers/{empty}")
