@@ -279,9 +279,9 @@ class Calls(RuleBasedStateMachine):
     @rule()
     def make_holds(self):
         """So that most histories have something to draw, until their ends."""
-        terms = {"until": None, "returns": True, "projects": ["p", "q"]}
         held = {KEYS[0]: 3, KEYS[1]: 2, KEYS[2]: 1}
         for uuid in HOLDS[:3]:
+            terms = {"until": None, "returns": True, "projects": ["q"] if uuid == HOLDS[0] else []}
             if uuid not in self.model.holds:
                 self.replace([Claim(uuid, held, "p", "actual", HOLD, hold=terms)], NEWEST)
 
@@ -308,8 +308,13 @@ class Calls(RuleBasedStateMachine):
         self.compare(answer, said, exactly=len(claims) == 1)
         self.moved = {claim.consumer for claim in claims}
 
-    @rule(number=st.integers(0, 3), version=st.sampled_from(VERSIONS[2:]), whole=st.booleans())
-    def move(self, number, version, whole):
+    @rule(
+        number=st.integers(0, 3),
+        version=st.sampled_from(VERSIONS[2:]),
+        whole=st.booleans(),
+        project=st.sampled_from([None, None, "p", "q"]),
+    )
+    def move(self, number, version, whole, project):
         """What a consumer has, or most of it, goes to another one, as with Nova's migrations."""
         there = sorted(self.model.consumers.keys() - self.model.holds.keys())
         new = [uuid for uuid in OTHERS if uuid not in self.model.consumers]
@@ -320,7 +325,7 @@ class Calls(RuleBasedStateMachine):
         kept = {} if whole else dict.fromkeys(list(given["amounts"])[:1], 2)
         claims = [
             Claim(old, kept, given["project"], "actual"),
-            Claim(new[0], dict(given["amounts"]), given["project"], "actual"),
+            Claim(new[0], dict(given["amounts"]), project or given["project"], "actual"),
         ]
         self.replace_several(claims[:: 1 if number else -1], version)
 
@@ -334,8 +339,8 @@ class Calls(RuleBasedStateMachine):
             return
         consumer = there[number % len(there)]
         known = self.model.consumers[consumer]
-        changed = known["amounts"] | {KEYS[0] if amount % 2 else KEYS[2]: amount}
-        sources = HOLDS[: number % 3][::-1]
+        changed = known["amounts"] | {KEYS[0]: amount}
+        sources = [HOLDS[:3], HOLDS[2::-1], HOLDS[1:3], []][number]
         self.replace(
             [Claim(consumer, changed, known["project"], "actual", sources=sources)], version
         )
