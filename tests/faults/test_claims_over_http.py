@@ -16,6 +16,8 @@ def test_claims_moves_and_reads_happen_in_one_order_that_never_overbooks(databas
         load.judge()
         assert load.answers["refused"] > 0
         assert load.answers["read"] > 0
+        assert load.answers["drawn"] > 0
+        assert load.answers["kept"] > 0
         # Every request got an answer, none of them an error of the server.
         assert not load.doubts
         assert load.answers["conflict"] == 0

@@ -345,6 +345,21 @@ class Calls(RuleBasedStateMachine):
             [Claim(consumer, changed, known["project"], "actual", sources=sources)], version
         )
 
+    @rule(
+        many=st.integers(2, 9),
+        few=st.integers(1, 8),
+        order=st.permutations(HOLDS[:3]),
+        version=st.sampled_from(VERSIONS[1:]),
+    )
+    def draw_from_several(self, many, few, order, version):
+        """A new consumer draws from holds one after the other, and gives back part of it."""
+        new = [uuid for uuid in OTHERS if uuid not in self.model.consumers]
+        if not new:
+            return
+        for amount, at in ((many, NEWEST), (few, version)):
+            claim = Claim(new[0], {KEYS[0]: amount}, "p", "actual", sources=list(order))
+            self.replace([claim], at)
+
     @rule(number=st.integers(0, 15), version=st.sampled_from(VERSIONS))
     def delete(self, number, version):
         """DELETE /allocations/{uuid}, of one that is there, if not of a hold."""
