@@ -33,7 +33,7 @@ from treeclaim.store.database import transactions
 from treeclaim.store.operations.allocations import holds as hold_writes
 
 STEPS = int(os.environ.get("TREECLAIM_STEPS", "0"))
-USUAL_STEPS = 240
+USUAL_STEPS = 400
 STEPS_A_HISTORY = 40
 
 CONSUMERS = [f"c0000000-0000-0000-0000-{number:012}" for number in range(8)]
@@ -97,7 +97,7 @@ def amounts(draw, most):
 @st.composite
 def several_claims(draw, most=3):
     """Claims of different consumers; nobody draws from a consumer of the write."""
-    pool = draw(st.sampled_from([*[OTHERS] * 8, CONSUMERS, HOLDS]))
+    pool = draw(st.sampled_from([*[OTHERS] * 5, *[CONSUMERS] * 3, HOLDS]))
     named = draw(st.lists(st.sampled_from(pool), min_size=1, max_size=most, unique=True))
     sources = [uuid for uuid in HOLDS if uuid not in named] or OTHERS[:1]
     return [draw(one_claim(consumer, sources)) for consumer in named]
@@ -280,9 +280,11 @@ class Calls(RuleBasedStateMachine):
     def make_holds(self):
         """So that most histories have something to draw, until their ends."""
         held = {KEYS[0]: 3, KEYS[1]: 2, KEYS[2]: 1}
-        for uuid in HOLDS[:3]:
-            terms = {"until": None, "returns": True, "projects": ["q"] if uuid == HOLDS[0] else []}
+        for uuid, returns, projects in zip(
+            HOLDS, (True, True, False), (["q"], [], []), strict=False
+        ):
             if uuid not in self.model.holds:
+                terms = {"until": None, "returns": returns, "projects": projects}
                 self.replace([Claim(uuid, held, "p", "actual", HOLD, hold=terms)], NEWEST)
 
     @rule(claims=several_claims(1), version=st.sampled_from(VERSIONS))
@@ -349,16 +351,21 @@ class Calls(RuleBasedStateMachine):
         many=st.integers(2, 9),
         few=st.integers(1, 8),
         order=st.permutations(HOLDS[:3]),
-        version=st.sampled_from(VERSIONS[1:]),
+        taker=st.sampled_from([None, "p", "q"]),
+        version=st.sampled_from(VERSIONS[2:]),
     )
-    def draw_from_several(self, many, few, order, version):
-        """A new consumer draws from holds one after the other, and gives back part of it."""
+    def draw_from_several(self, many, few, order, taker, version):
+        """A new consumer draws from holds one after the other, and gives back part, or passes it on."""
         new = [uuid for uuid in OTHERS if uuid not in self.model.consumers]
-        if not new:
+        if len(new) < 2:
             return
-        for amount, at in ((many, NEWEST), (few, version)):
-            claim = Claim(new[0], {KEYS[0]: amount}, "p", "actual", sources=list(order))
-            self.replace([claim], at)
+        drawing = Claim(new[0], {KEYS[0]: many}, "p", "actual", sources=list(order))
+        self.replace([drawing], NEWEST)
+        if taker is None:
+            self.replace([Claim(new[0], {KEYS[0]: few}, "p", "actual")], version)
+        else:
+            given = Claim(new[1], {KEYS[0]: few}, taker, "actual")
+            self.replace_several([Claim(new[0], {}, "p", "actual"), given], version)
 
     @rule(number=st.integers(0, 15), version=st.sampled_from(VERSIONS))
     def delete(self, number, version):

@@ -35,7 +35,7 @@ class Commitments(Deployment):
 
     def make_databases(self):
         """Nova's own tables and records: a cell, two compute nodes, and the server on the first."""
-        with main_database.writer.using(self.context):
+        with main_database.context_manager.writer.using(self.context):
             main_models.BASE.metadata.create_all(self.context.session.get_bind())
         with api_database.context_manager.writer.using(self.context):
             api_models.BASE.metadata.create_all(self.context.session.get_bind())
@@ -49,8 +49,7 @@ class Commitments(Deployment):
                 database_connection=connection,
             )
             self.cell.create()
-        for host, name in zip(self.hosts, self.names, strict=True):
-            self.node = self.compute_node(host, name)
+        self.nodes = list(map(self.compute_node, self.hosts, self.names))
         self.make_server()
 
     def compute_node(self, host, name):
@@ -87,6 +86,7 @@ class Commitments(Deployment):
             uuid=self.instance,
             host=self.names[0],
             node=self.names[0],
+            compute_id=self.nodes[0].id,
             project_id=PROJECT,
             user_id=USER,
             flavor=flavor,
@@ -223,12 +223,13 @@ class Commitments(Deployment):
 
     def fill(self):
         """A hold keeps its room: Nova's claims do not fit into it, whoever's they are."""
-        others = str(uuid.uuid4())
-        self.write(others, {self.hosts[0]: 32 - HELD}, consumer_type="INSTANCE")
+        others = [str(uuid.uuid4()) for _ in range(2)]
+        for one in others:
+            self.write(one, {self.hosts[0]: (32 - HELD) // 2}, consumer_type="INSTANCE")
         chosen = {"allocations": {self.hosts[0]: {"resources": {"VCPU": 1}}}}
-        self.version = "1.36"
         assert self.claim_for(str(uuid.uuid4()), chosen) is False
-        assert self.client.delete_allocation_for_instance(self.context, others, force=True)
+        for one in others:
+            assert self.client.delete_allocation_for_instance(self.context, one, force=True)
 
     def heal(self):
         """`nova-manage placement heal_allocations` leaves holds and draws alone, with --force too."""
@@ -258,14 +259,14 @@ class Commitments(Deployment):
         resource_tracker.LOG.logger.addHandler(handler)
         resource_tracker.LOG.logger.setLevel(logging.INFO)
         tracker = resource_tracker.ResourceTracker(self.names[1], None, self.client)
-        tracker._remove_deleted_instances_allocations(self.context, self.node, [], {})
+        tracker._remove_deleted_instances_allocations(self.context, self.nodes[1], [], {})
         assert any(self.holds[1] in text and "not found in the database" in text for text in said)
         assert self.has(1) == (HELD, 0)
 
     def fail_to_remove_a_host(self):
         """A host with a hold is not removed with its compute service."""
         with contextlib.suppress(exception.NovaException):
-            self.client.delete_resource_provider(self.context, self.node, cascade=True)
+            self.client.delete_resource_provider(self.context, self.nodes[1], cascade=True)
         assert self.client.get(f"/resource_providers/{self.hosts[1]}").status_code == 200
         assert self.has(1) == (HELD, 0)
 
