@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 .DEFAULT_GOAL := help
-.PHONY: help install demo demo-keep serve test test-all test-pythons coverage mutants lint audit format docs pictures screenshots bench bench-full lock generated man release clean
+.PHONY: help install demo demo-keep serve test test-all test-pythons coverage mutants lint steps audit format docs pictures screenshots bench bench-full lock generated man release clean
 
 PYTHON ?= python3
 VENV := .venv
@@ -70,6 +70,9 @@ coverage: $(READY)  ## run the quick tests, and say which lines and branches non
 
 mutants: $(READY)  ## change the code in small ways, and count what the tests notice: ROOM=forest/solve SAMPLE=20 SEED=1
 	$(BIN)/python -m tools.mutants $(if $(ROOM),--room $(ROOM)) $(if $(SAMPLE),--sample $(SAMPLE)) $(if $(SEED),--seed $(SEED))
+
+steps: $(READY)  ## random calls with holds against their definition, so many on each database: STEPS=100000
+	TREECLAIM_STEPS=$(or $(STEPS),100000) $(BIN)/pytest -p no:xdist --databases=all tests/properties/test_holds_are_as_the_page_says.py
 
 lint: $(READY)  ## style, types, import rules, declared dependencies
 	$(BIN)/ruff check

@@ -2,33 +2,49 @@
 """The clock of the machine goes backwards and leaps ahead; claims do not depend on it."""
 
 import shutil
+import uuid
+from datetime import UTC, datetime, timedelta
 
 import pytest
+import sqlalchemy as sa
 
-from tests.faults.harness.load import Load, build
-from tests.faults.harness.service import running
+from tests.databases import empty_database
+from tests.faults.harness.holds import HELD, OWNER, VERSION
+from tests.faults.harness.load import CAPACITY, Load, build
+from tests.faults.harness.service import client_of, eventually, running
 
 WRITES = 30
 
 pytestmark = pytest.mark.slow
 
 
-def test_a_clock_that_goes_backwards_changes_nothing(tmp_path):
-    faketime = shutil.which("faketime")
-    if faketime is None:
+@pytest.fixture
+def clock(tmp_path):
+    """A file that says by how much the clock of a service is off, read at each question."""
+    if shutil.which("faketime") is None:
         pytest.skip("not installed: apt-get install faketime")
-    clock = tmp_path / "clock"
-    clock.write_text("+0")
-    # The file says what time it is, and is read at each question.
-    environment = {
-        "FAKETIME_TIMESTAMP_FILE": str(clock),
-        "FAKETIME_NO_CACHE": "1",
-        "FAKETIME_DONT_FAKE_MONOTONIC": "1",
-    }
+    file = tmp_path / "clock"
+    file.write_text("+0")
+    return file
+
+
+def running_by(clock, database, folder, **options):
+    """A service whose clock is as a file says."""
+    prefix = (shutil.which("env"), f"LD_PRELOAD={preloaded(shutil.which('faketime'))}")
+    return running(
+        database,
+        folder,
+        prefix=prefix,
+        FAKETIME_TIMESTAMP_FILE=str(clock),
+        FAKETIME_NO_CACHE="1",
+        FAKETIME_DONT_FAKE_MONOTONIC="1",
+        **options,
+    )
+
+
+def test_a_clock_that_goes_backwards_changes_nothing(clock, tmp_path):
     database = f"sqlite:///{tmp_path / 'placement.db'}"
-    library = shutil.which("env")
-    prefix = (library, f"LD_PRELOAD={preloaded(faketime)}")
-    with running(database, tmp_path, prefix=prefix, **environment) as service:
+    with running_by(clock, database, tmp_path) as service:
         load = Load([service.url], build(service.url))
         with load:
             for leap in ("-7200", "+259200", "-432000"):
@@ -36,6 +52,59 @@ def test_a_clock_that_goes_backwards_changes_nothing(tmp_path):
                 clock.write_text(leap)
             load.wait_for(WRITES)
         load.judge()
+
+
+@pytest.mark.parametrize(("kind", "ahead"), [("postgresql", "+3600"), ("mariadb", "-3600")])
+def test_a_hold_ends_by_the_clock_of_the_database_whatever_that_of_a_worker_says(
+    kind, ahead, clock, tmp_path
+):
+    with empty_database(kind, tmp_path) as database:
+        clock.write_text(ahead)
+        with (
+            running_by(clock, database, tmp_path, workers=1) as service,
+            client_of(service.url) as client,
+        ):
+            client.headers.update(VERSION)
+            world = build(service.url)
+            host, hold = next(iter(world.holds.items()))
+            other = {"allocations": {host: {"resources": {"VCPU": CAPACITY["VCPU"] - HELD + 1}}}}
+            other |= OWNER | {"consumer_generation": None, "consumer_type": "INSTANCE"}
+            for leap in (ahead, "-86400", "+86400", ahead):
+                clock.write_text(leap)
+                # An end that has come by the worker's clock has not, and the other way round.
+                assert until(client, hold, now_of(database) + timedelta(minutes=30)) == 200
+                assert until(client, hold, now_of(database) - timedelta(minutes=30)) == 400
+                assert claim(client, other) == 409
+            end = now_of(database) + timedelta(seconds=3)
+            assert until(client, hold, end) == 200
+            eventually(lambda: now_of(database) > end + timedelta(seconds=1))
+            # Who finds no room removes what has ended, if nobody has by now.
+            assert claim(client, other) == 204
+            assert client.get(f"/allocations/{hold}").json()["allocations"] == {}
+
+
+def now_of(database):
+    """The time by the database's clock, to the second before."""
+    engine = sa.create_engine(database)
+    question = {
+        "postgresql": "SELECT extract(epoch FROM now())",
+        "mysql": "SELECT unix_timestamp()",
+    }
+    with engine.connect() as connection:
+        seconds = connection.exec_driver_sql(question[engine.dialect.name]).scalar()
+    engine.dispose()
+    return datetime.fromtimestamp(int(seconds), UTC)
+
+
+def until(client, hold, time):
+    """Let a hold end at a time; return the status."""
+    body = {"holds": {hold: {"until": time.isoformat()}}}
+    return client.post("/treeclaim/holds", json=body).status_code
+
+
+def claim(client, body):
+    """Claim for a new consumer; return the status."""
+    return client.put(f"/allocations/{uuid.uuid4()}", json=body).status_code
 
 
 def preloaded(faketime):

@@ -35,7 +35,7 @@ def test_killed_workers_leave_no_half_claim_and_are_replaced(database, tmp_path)
                 eventually(lambda: len(service.workers()) >= 4)
             load.wait_for(WRITES)
         load.judge()
-        for kind in ("lost", "placed", "reshaped"):
+        for kind in ("lost", "placed", "reshaped", "drawn"):
             assert load.answers[kind] > 0, load.answers
 
 

@@ -15,17 +15,33 @@ _CONFIGURATION = """\
 use_stderr = true
 state_path = {folder}
 
+[database]
+connection = sqlite:///{folder}/nova.db
+
+[api_database]
+connection = sqlite:///{folder}/nova-api.db
+
 [placement]
 region_name = {region}
 {login}
 """
 
 
-def test_novas_client_gets_what_it_expects_from_every_method(keystone, service, tmp_path):
+def unused(keystone, folder, script):
+    """Run a script where Nova is installed, with the configuration of its services."""
     programs = environment_of("nova", "nova") / "bin"
-    configuration = tmp_path / "nova.conf"
+    configuration = folder / "nova.conf"
     configuration.write_text(
-        _CONFIGURATION.format(folder=tmp_path, region=REGION, login=keystone.service_options())
+        _CONFIGURATION.format(folder=folder, region=REGION, login=keystone.service_options())
     )
-    environment = usual_environment(tmp_path)
-    assert methods_unused_by("report_client.py", programs, environment, str(configuration)) == []
+    return methods_unused_by(script, programs, usual_environment(folder), str(configuration))
+
+
+def test_novas_client_gets_what_it_expects_from_every_method(keystone, service, tmp_path):
+    assert unused(keystone, tmp_path, "report_client.py") == []
+
+
+def test_what_servers_drew_follows_what_nova_does_and_its_commands_do_no_harm(
+    keystone, service, tmp_path
+):
+    assert unused(keystone, tmp_path, "nova_holds.py") == []

@@ -26,6 +26,7 @@ from hypothesis.stateful import (
 )
 
 from tests.databases import KINDS, empty_database
+from tests.extent import Extent
 from tests.reference.holds import HOLD, Claim, Model
 from tests.service import client_of, schema_on, services_on_database
 from treeclaim.store import Store
@@ -33,7 +34,7 @@ from treeclaim.store.database import transactions
 from treeclaim.store.operations.allocations import holds as hold_writes
 
 STEPS = int(os.environ.get("TREECLAIM_STEPS", "0"))
-USUAL_STEPS = 240
+USUAL_STEPS = 400 if Extent.everything else 240
 STEPS_A_HISTORY = 40
 
 CONSUMERS = [f"c0000000-0000-0000-0000-{number:012}" for number in range(8)]
@@ -97,7 +98,7 @@ def amounts(draw, most):
 @st.composite
 def several_claims(draw, most=3):
     """Claims of different consumers; nobody draws from a consumer of the write."""
-    pool = draw(st.sampled_from([*[OTHERS] * 8, CONSUMERS, HOLDS]))
+    pool = draw(st.sampled_from([*[OTHERS] * 5, *[CONSUMERS] * 3, HOLDS]))
     named = draw(st.lists(st.sampled_from(pool), min_size=1, max_size=most, unique=True))
     sources = [uuid for uuid in HOLDS if uuid not in named] or OTHERS[:1]
     return [draw(one_claim(consumer, sources)) for consumer in named]
@@ -279,10 +280,12 @@ class Calls(RuleBasedStateMachine):
     @rule()
     def make_holds(self):
         """So that most histories have something to draw, until their ends."""
-        terms = {"until": None, "returns": True, "projects": ["p", "q"]}
         held = {KEYS[0]: 3, KEYS[1]: 2, KEYS[2]: 1}
-        for uuid in HOLDS[:3]:
+        for uuid, returns, projects in zip(
+            HOLDS, (True, True, False), (["q"], [], []), strict=False
+        ):
             if uuid not in self.model.holds:
+                terms = {"until": None, "returns": returns, "projects": projects}
                 self.replace([Claim(uuid, held, "p", "actual", HOLD, hold=terms)], NEWEST)
 
     @rule(claims=several_claims(1), version=st.sampled_from(VERSIONS))
@@ -308,8 +311,13 @@ class Calls(RuleBasedStateMachine):
         self.compare(answer, said, exactly=len(claims) == 1)
         self.moved = {claim.consumer for claim in claims}
 
-    @rule(number=st.integers(0, 3), version=st.sampled_from(VERSIONS[2:]), whole=st.booleans())
-    def move(self, number, version, whole):
+    @rule(
+        number=st.integers(0, 3),
+        version=st.sampled_from(VERSIONS[2:]),
+        whole=st.booleans(),
+        project=st.sampled_from([None, None, "p", "q"]),
+    )
+    def move(self, number, version, whole, project):
         """What a consumer has, or most of it, goes to another one, as with Nova's migrations."""
         there = sorted(self.model.consumers.keys() - self.model.holds.keys())
         new = [uuid for uuid in OTHERS if uuid not in self.model.consumers]
@@ -320,7 +328,7 @@ class Calls(RuleBasedStateMachine):
         kept = {} if whole else dict.fromkeys(list(given["amounts"])[:1], 2)
         claims = [
             Claim(old, kept, given["project"], "actual"),
-            Claim(new[0], dict(given["amounts"]), given["project"], "actual"),
+            Claim(new[0], dict(given["amounts"]), project or given["project"], "actual"),
         ]
         self.replace_several(claims[:: 1 if number else -1], version)
 
@@ -334,11 +342,31 @@ class Calls(RuleBasedStateMachine):
             return
         consumer = there[number % len(there)]
         known = self.model.consumers[consumer]
-        changed = known["amounts"] | {KEYS[0] if amount % 2 else KEYS[2]: amount}
-        sources = HOLDS[: number % 3][::-1]
+        changed = known["amounts"] | {KEYS[0]: amount}
+        sources = [HOLDS[:3], HOLDS[2::-1], HOLDS[1:3], []][number]
         self.replace(
             [Claim(consumer, changed, known["project"], "actual", sources=sources)], version
         )
+
+    @rule(
+        many=st.integers(2, 9),
+        few=st.integers(1, 8),
+        order=st.permutations(HOLDS[:3]),
+        taker=st.sampled_from([None, "p", "q"]),
+        version=st.sampled_from(VERSIONS[2:]),
+    )
+    def draw_from_several(self, many, few, order, taker, version):
+        """A new consumer draws from holds one after the other, and gives back part, or passes it on."""
+        new = [uuid for uuid in OTHERS if uuid not in self.model.consumers]
+        if len(new) < 2:
+            return
+        drawing = Claim(new[0], {KEYS[0]: many}, "p", "actual", sources=list(order))
+        self.replace([drawing], NEWEST)
+        if taker is None:
+            self.replace([Claim(new[0], {KEYS[0]: few}, "p", "actual")], version)
+        else:
+            given = Claim(new[1], {KEYS[0]: few}, taker, "actual")
+            self.replace_several([Claim(new[0], {}, "p", "actual"), given], version)
 
     @rule(number=st.integers(0, 15), version=st.sampled_from(VERSIONS))
     def delete(self, number, version):

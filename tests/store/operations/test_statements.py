@@ -3,6 +3,7 @@
 
 import uuid
 from contextlib import closing
+from dataclasses import replace
 from datetime import timedelta
 from functools import partial
 
@@ -13,6 +14,8 @@ from bench.delay import watched
 from tests.servers import eventually
 from tests.store.upkeep import utc_now
 from treeclaim.model.claim import ConsumerClaim
+from treeclaim.model.errors import CapacityExceededError
+from treeclaim.model.extension.holds import HOLD_TYPE, HoldTerms
 from treeclaim.model.inventory import Inventory
 from treeclaim.store import DatabaseSettings, Store
 from treeclaim.store.database.compiled import CompiledStatement
@@ -109,9 +112,12 @@ def statements_of(store, action):
         if not statement.startswith("BEGIN"):
             seen.append(statement)
 
-    sa.event.listen(store.engine, "before_cursor_execute", note)
+    engines = (store.engine, store._group_engine)
+    for engine in engines:
+        sa.event.listen(engine, "before_cursor_execute", note)
     action()
-    sa.event.remove(store.engine, "before_cursor_execute", note)
+    for engine in engines:
+        sa.event.remove(engine, "before_cursor_execute", note)
     return seen
 
 
@@ -143,6 +149,54 @@ def test_a_claim_for_a_consumer_without_a_record_takes_little_more(store, hosts)
         connection.execute(sa.delete(consumers).where(consumers.c.uuid == consumer))
     seen = statements_of(store, lambda: claim(store, consumer, hosts[0], None))
     assert len(seen) <= MOST_STATEMENTS_WITHOUT_A_RECORD, seen
+
+
+WITH_AND_WITHOUT = ("claim", "refused claim", "move", "release", "look")
+
+
+@pytest.mark.parametrize("ends", [False, True], ids=["for ever", "until"])
+def test_a_hold_costs_who_draws_nothing_no_statement_and_one_with_an_end_at_most_one(
+    store, hosts, ends
+):
+    """Whether it is the hold of another host, or of this one (contract page 100, section 3)."""
+    # Names are looked up once.
+    counts(store, hosts)
+    before = counts(store, hosts)
+    until = store.now() + timedelta(days=1) if ends else None
+    for host in hosts:
+        held = replace(claimed(str(uuid.uuid4()), host, None), hold=HoldTerms(until, returns=True))
+        store.replace_allocations([replace(held, consumer_type=HOLD_TYPE, knows_holds=True)])
+    more = {name: count - before[name] for name, count in counts(store, hosts).items()}
+    # Who finds no room asks whether something has ended, if there is something that may have.
+    assert more.pop("refused claim") <= ends
+    assert set(more.values()) == {0}, more
+
+
+def counts(store, hosts):
+    """How many statements each of some operations takes, of those who name no hold."""
+    consumer = str(uuid.uuid4())
+    huge = replace(
+        claimed(str(uuid.uuid4()), hosts[0], None), allocations={hosts[0]: {"VCPU": 900}}
+    )
+
+    def refused():
+        with pytest.raises(CapacityExceededError):
+            store.replace_allocations([huge])
+
+    # What a process looks for now and then anyway is known; the watch of a worker keeps it so.
+    store.look_for_ends()
+    cursor = store.changes(None).cursor
+    actions = (
+        lambda: store.replace_allocations([claimed(consumer, hosts[0], None)]),
+        refused,
+        lambda: store.replace_allocations([claimed(consumer, hosts[1], 1)]),
+        lambda: store.delete_allocations(consumer),
+        lambda: store.changes(cursor),
+    )
+    found = {}
+    for name, action in zip(WITH_AND_WITHOUT, actions, strict=True):
+        found[name] = len(statements_of(store, action))
+    return found
 
 
 class Operations:

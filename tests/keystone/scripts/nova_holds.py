@@ -1,0 +1,344 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Drives Nova's client and `nova-manage placement` where servers draw from holds; runs where Nova is installed.
+
+Called with the name of a nova.conf, whose databases are made. Nova is as it is: it knows of no holds.
+"""
+
+import contextlib
+import io
+import logging
+import sys
+import uuid
+
+from nova import config, exception, objects
+from nova.cmd import manage
+from nova.compute import resource_tracker
+from nova.db.api import api as api_database
+from nova.db.api import models as api_models
+from nova.db.main import api as main_database
+from nova.db.main import models as main_models
+from nova.objects import fields
+from report_client import PROJECT, USER, Deployment, inventory
+from steps import do_all
+
+KNOWS = {"OpenStack-API-Version": "placement 1.39, treeclaim 1.2"}
+HELD = 6
+"""Units of VCPU that each host's hold has, of 32."""
+
+
+class Commitments(Deployment):
+    """Two hosts with a hold each, and a server that has drawn from the first."""
+
+    def __init__(self):
+        super().__init__()
+        self.holds = [str(uuid.uuid4()) for _ in self.hosts]
+
+    def make_databases(self):
+        """Nova's own tables and records: a cell, two compute nodes, and the server on the first."""
+        with main_database.context_manager.writer.using(self.context):
+            main_models.BASE.metadata.create_all(self.context.session.get_bind())
+        with api_database.context_manager.writer.using(self.context):
+            api_models.BASE.metadata.create_all(self.context.session.get_bind())
+        connection = config.CONF.database.connection
+        for cell in (objects.CellMapping.CELL0_UUID, str(uuid.uuid4())):
+            self.cell = objects.CellMapping(
+                self.context,
+                uuid=cell,
+                name=cell,
+                transport_url="none:///",
+                database_connection=connection,
+            )
+            self.cell.create()
+        self.nodes = list(map(self.compute_node, self.hosts, self.names))
+        self.make_server()
+
+    def compute_node(self, host, name):
+        """Record a compute node."""
+        node = objects.ComputeNode(
+            self.context,
+            uuid=host,
+            host=name,
+            hypervisor_hostname=name,
+            vcpus=16,
+            memory_mb=4096,
+            local_gb=1,
+            vcpus_used=0,
+            memory_mb_used=0,
+            local_gb_used=0,
+            hypervisor_type="kvm",
+            hypervisor_version=1,
+            cpu_info="",
+        )
+        node.create()
+        objects.HostMapping(self.context, host=name, cell_mapping=self.cell).create()
+        return node
+
+    def make_server(self):
+        """Record the server, with two processors."""
+        flavor = objects.Flavor(
+            self.context, name="two", memory_mb=0, vcpus=2, root_gb=0, ephemeral_gb=0, swap=0
+        )
+        flavor.update({"flavorid": "two", "rxtx_factor": 1.0, "vcpu_weight": 0, "disabled": False})
+        flavor.update({"is_public": True, "extra_specs": {}})
+        flavor.create()
+        server = objects.Instance(
+            self.context,
+            uuid=self.instance,
+            host=self.names[0],
+            node=self.names[0],
+            compute_id=self.nodes[0].id,
+            project_id=PROJECT,
+            user_id=USER,
+            flavor=flavor,
+            vm_state=fields.InstanceState.ACTIVE,
+            task_state=None,
+        )
+        server.create()
+        mapping = objects.InstanceMapping(
+            self.context,
+            instance_uuid=self.instance,
+            cell_mapping=self.cell,
+            project_id=PROJECT,
+            user_id=USER,
+        )
+        mapping.create()
+
+    # -- what is asked beside Nova --------------------------------------------------------------
+
+    def call(self, method, path, body=None):
+        """A call of a client that knows holds."""
+        return self.client._client.request(path, method, json=body, headers=KNOWS)
+
+    def write(self, consumer, amounts, **more):
+        """Write a consumer as a scheduler does that knows holds."""
+        body = {"allocations": {host: {"resources": {"VCPU": n}} for host, n in amounts.items()}}
+        body |= {"project_id": PROJECT, "user_id": USER, "consumer_generation": None}
+        answer = self.call("PUT", f"/allocations/{consumer}", body | more)
+        assert answer.status_code == 204, answer.text
+
+    def seen(self, consumer):
+        """What is shown of a consumer at 1.2."""
+        return self.call("GET", f"/allocations/{consumer}").json()
+
+    def has(self, number):
+        """What a host's hold has, and what is drawn from it; of VCPU, wherever it is."""
+        shown = self.seen(self.holds[number])
+        if shown.get("hold") is None:
+            return None
+        held = [part["resources"]["VCPU"] for part in shown["allocations"].values()]
+        drawn = [amounts["VCPU"] for amounts in shown["hold"]["drawn"].values()]
+        return sum(held), sum(drawn)
+
+    def drew(self, consumer):
+        """By host what a consumer has drawn."""
+        return {
+            host: amounts["VCPU"]
+            for by_host in self.seen(consumer).get("drawn_from", {}).values()
+            for host, amounts in by_host.items()
+        }
+
+    # -- steps ----------------------------------------------------------------------------------
+
+    def draw(self):
+        """Each host has a hold; the server draws from the first."""
+        for hold, host in zip(self.holds, self.hosts, strict=True):
+            self.write(hold, {host: HELD}, hold={"returns": True})
+        self.place_server()
+
+    def place_server(self):
+        """As a scheduler places it that knows holds."""
+        self.write(
+            self.instance,
+            {self.hosts[0]: 2},
+            consumer_type="INSTANCE",
+            from_holds=[self.holds[0]],
+        )
+        assert self.has(0) == (HELD - 2, 2)
+
+    def target(self, number):
+        """A candidate at a host."""
+        return next(
+            one for one in self.candidates(memory=0) if self.hosts[number] in one["allocations"]
+        )
+
+    def revert_a_move(self):
+        """A live migration, cold migration or resize that comes back keeps what is drawn."""
+        client = self.client
+        for host in (1, 0):
+            assert client.move_allocations(self.context, self.instance, self.migration)
+            assert self.drew(self.migration) == {self.hosts[0]: 2}
+            assert self.claim_for(self.instance, self.target(host))
+            assert self.drew(self.instance) == {}
+            assert client.delete_allocation_for_instance(self.context, self.instance)
+            assert client.move_allocations(self.context, self.migration, self.instance)
+            assert self.drew(self.instance) == {self.hosts[0]: 2}
+            assert self.has(0) == (HELD - 2, 2)
+
+    def confirm_a_move(self):
+        """One that ends elsewhere, or with another flavor, gives back; the new place is free room."""
+        client = self.client
+        for host in (1, 0):
+            assert client.move_allocations(self.context, self.instance, self.migration)
+            assert self.claim_for(self.instance, self.target(host))
+            assert client.delete_allocation_for_instance(
+                self.context, self.migration, consumer_type="migration"
+            )
+            assert set(self.held()) == {self.hosts[host]}
+            assert self.drew(self.instance) == {}
+            assert (self.has(0), self.has(1)) == ((HELD, 0), (HELD, 0))
+            self.release_and_place()
+
+    def release_and_place(self):
+        """The server is as in the beginning."""
+        assert self.client.delete_allocation_for_instance(self.context, self.instance, force=True)
+        assert self.has(0) == (HELD, 0)
+        self.place_server()
+
+    def evacuate_a_server(self):
+        """What is drawn stays until Nova lets go of the first host, and comes back then."""
+        assert self.claim_for(self.instance, self.target(1))
+        assert self.drew(self.instance) == {self.hosts[0]: 2}
+        self.client.remove_provider_tree_from_instance_allocation(
+            self.context, self.instance, self.hosts[0]
+        )
+        assert set(self.held()) == {self.hosts[1]}
+        assert (self.has(0), self.has(1)) == ((HELD, 0), (HELD, 0))
+        self.release_and_place()
+
+    def shelve_and_unshelve(self):
+        """Shelving gives back; unshelving claims free room, as Nova names no hold."""
+        assert self.client.delete_allocation_for_instance(self.context, self.instance)
+        assert self.has(0) == (HELD, 0)
+        assert self.claim_for(self.instance, self.target(0))
+        assert self.has(0) == (HELD, 0)
+        self.release_and_place()
+
+    def attach(self):
+        """What grows is free room, what shrinks is given up before what is drawn."""
+        more = {self.hosts[0]: {"resources": {"VCPU": 1}}}
+        self.client.add_resources_to_instance_allocation(self.context, self.instance, more)
+        assert self.has(0) == (HELD - 2, 2)
+        self.client.remove_resources_from_instance_allocation(self.context, self.instance, more)
+        assert self.has(0) == (HELD - 2, 2)
+
+    def fill(self):
+        """A hold keeps its room: Nova's claims do not fit into it, whoever's they are."""
+        others = [str(uuid.uuid4()) for _ in range(2)]
+        for one in others:
+            self.write(one, {self.hosts[0]: (32 - HELD) // 2}, consumer_type="INSTANCE")
+        chosen = {"allocations": {self.hosts[0]: {"resources": {"VCPU": 1}}}}
+        assert self.claim_for(str(uuid.uuid4()), chosen) is False
+        for one in others:
+            assert self.client.delete_allocation_for_instance(self.context, one, force=True)
+
+    def heal(self):
+        """`nova-manage placement heal_allocations` leaves holds and draws alone, with --force too."""
+        done, _ = run("heal_allocations", skip_port_allocations=True)
+        assert done == 4
+        assert self.has(0) == (HELD - 2, 2)
+        done, _ = run(
+            "heal_allocations",
+            skip_port_allocations=True,
+            instance_uuid=self.instance,
+            force=True,
+        )
+        assert done == 0
+        assert self.drew(self.instance) == {self.hosts[0]: 2}
+        assert self.client.delete_allocation_for_instance(self.context, self.instance, force=True)
+        done, _ = run("heal_allocations", skip_port_allocations=True)
+        assert done == 0
+        assert self.held()[self.hosts[0]]["resources"] == {"VCPU": 2}
+        assert self.has(0) == (HELD, 0)
+        self.release_and_place()
+
+    def track(self):
+        """nova-compute's periodic look at who holds something on its host leaves holds alone."""
+        said = []
+        handler = logging.Handler()
+        handler.emit = lambda record: said.append(record.getMessage())
+        resource_tracker.LOG.logger.addHandler(handler)
+        resource_tracker.LOG.logger.setLevel(logging.INFO)
+        tracker = resource_tracker.ResourceTracker(self.names[1], None, self.client)
+        tracker._remove_deleted_instances_allocations(self.context, self.nodes[1], [], {})
+        assert any(self.holds[1] in text and "not found in the database" in text for text in said)
+        assert self.has(1) == (HELD, 0)
+
+    def fail_to_remove_a_host(self):
+        """A host with a hold is not removed with its compute service."""
+        with contextlib.suppress(exception.NovaException):
+            self.client.delete_resource_provider(self.context, self.nodes[1], cascade=True)
+        assert self.client.get(f"/resource_providers/{self.hosts[1]}").status_code == 200
+        assert self.has(1) == (HELD, 0)
+
+    def reshape_with_holds(self):
+        """A driver moves what all consumers have that Nova lists, holds too, and draws go along."""
+        client, host, name = self.client, self.hosts[0], self.names[0]
+        client.clear_provider_cache()
+        tree = client.get_provider_tree_and_ensure_root(self.context, host)
+        allocations = client.get_allocations_for_provider_tree(self.context, name)
+        assert set(allocations) == {self.instance, self.holds[0]}
+        tree.new_child(f"{name}_numa0", name)
+        child = tree.data(f"{name}_numa0").uuid
+        tree.update_inventory(child, {"VCPU": inventory(16)})
+        tree.update_inventory(name, {"MEMORY_MB": inventory(4096)})
+        for one in allocations.values():
+            one["allocations"][child] = one["allocations"].pop(host)
+        left_out = {self.instance: allocations[self.instance]}
+        try:
+            client.update_from_provider_tree(self.context, tree, allocations=left_out)
+        except exception.ReshapeFailed:
+            pass
+        else:
+            raise AssertionError("a reshape took what a hold has")
+        client.update_from_provider_tree(self.context, tree, allocations=allocations)
+        assert self.has(0) == (HELD - 2, 2)
+        assert self.drew(self.instance) == {child: 2}
+
+    def audit(self):
+        """`nova-manage placement audit` lists holds as orphans, and --delete ends them."""
+        done, said = run("audit", verbose=True)
+        assert done == 3
+        assert all(hold in said for hold in self.holds)
+        assert (self.has(0), self.has(1)) == ((HELD - 2, 2), (HELD, 0))
+        done, _ = run("audit", delete=True)
+        assert done == 4
+        assert (self.has(0), self.has(1)) == (None, None)
+        assert self.drew(self.instance) == {}
+
+
+def run(command, **options):
+    """What `nova-manage placement` returns, and what it says."""
+    with contextlib.redirect_stdout(io.StringIO()) as said:
+        done = getattr(manage.PlacementCommands(), command)(**options)
+    print(said.getvalue(), file=sys.stderr)
+    return done, said.getvalue()
+
+
+STEPS = (
+    Commitments.report_trees,
+    Commitments.make_databases,
+    Commitments.draw,
+    Commitments.revert_a_move,
+    Commitments.confirm_a_move,
+    Commitments.evacuate_a_server,
+    Commitments.shelve_and_unshelve,
+    Commitments.attach,
+    Commitments.fill,
+    Commitments.heal,
+    Commitments.track,
+    Commitments.fail_to_remove_a_host,
+    Commitments.reshape_with_holds,
+    Commitments.audit,
+)
+
+
+def main():
+    """Do all steps."""
+    config.parse_args(["nova-holds", "--config-file", sys.argv[1]])
+    objects.register_all()
+    do_all(STEPS, Commitments())
+    print("[]")
+
+
+if __name__ == "__main__":
+    main()
