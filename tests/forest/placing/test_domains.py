@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Rules on domains, judged for all kinds of trees at once, say what each of them says."""
 
+from itertools import product
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -26,15 +28,16 @@ def least(counts, eligible):
     return min(counts[eligible].tolist(), default=0)
 
 
-@given(occupied(), st.data())
-def test_the_emptiest_domain_is_that_after_one_more_consumer(occupied, data):
-    counts, eligible = occupied
-    domains = data.draw(st.sets(st.integers(0, len(counts) - 1)))
-    emptiest = Emptiest(counts, eligible)
-    assert emptiest.now == least(counts, eligible)
-    more = counts.copy()
-    more[list(domains)] += 1
-    assert emptiest.after(domains) == least(more, eligible)
+def test_the_emptiest_domain_is_that_after_one_more_consumer():
+    """All there is of three domains: where only some of the emptiest get one more, too."""
+    for counts, eligible, gets in product(
+        *(product(some, repeat=3) for some in (range(3), *[(False, True)] * 2))
+    ):
+        occupied, judged = np.array(counts), np.array(eligible)
+        domains = set(np.flatnonzero(gets).tolist())
+        emptiest = Emptiest(occupied, judged)
+        assert emptiest.now == least(occupied, judged)
+        assert emptiest.after(domains) == least(occupied + np.array(gets), judged)
 
 
 @given(occupied(), st.integers(1, 2), st.data())
