@@ -7,9 +7,13 @@ import re
 import shlex
 import subprocess
 import sys
+from difflib import SequenceMatcher
 from functools import cache
+from itertools import combinations
 
 import pytest
+
+from tools import generated
 
 PAGE = ROOT / "docs" / "track-record.md"
 _EVERYTHING = "--databases=all"
@@ -49,6 +53,22 @@ def test_every_row_is_whole():
     for row in rows():
         assert len(row) == 4, row
         assert all(row), row
+
+
+def test_classes_are_counted():
+    assert PAGE.read_text() == generated.track_record()
+
+
+def test_each_class_has_one_name():
+    """A name that is another one with a word less, or more, would be counted apart."""
+    names = sorted(generated.classes_of(PAGE.read_text()))
+    twins = [
+        (one, other)
+        for one, other in combinations(names, 2)
+        if one in other or SequenceMatcher(None, one, other).ratio() > 0.85
+    ]
+    assert twins == []
+    assert not any(";" in name for name in names)
 
 
 def test_every_test_in_the_track_record_exists_and_its_command_runs_it():
