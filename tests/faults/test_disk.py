@@ -3,27 +3,81 @@
 
 import contextlib
 import subprocess
+import tempfile
 import uuid
+from pathlib import Path
 
 import pytest
 import sqlalchemy as sa
 from sqlalchemy.engine import make_url
 
+from tests import databases
+from tests.databases import KINDS, MissingServerError, new_server_of
 from tests.faults.harness.service import body_of, client_of, eventually, running
 
 ROOM = 4_000_000
+ROOM_OF_A_SERVER = 400_000_000
+
+
+@contextlib.contextmanager
+def disk_of(folder, room):
+    """A folder on a file system of its own with little room."""
+    folder.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", f"size={room}", "tmpfs", str(folder)]
+    if subprocess.run(mount, capture_output=True, check=False).returncode:
+        pytest.skip("file systems cannot be mounted here")
+    try:
+        yield folder
+    finally:
+        subprocess.run(["umount", "--lazy", str(folder)], check=True)
 
 
 @pytest.fixture
 def small_disk(tmp_path):
-    """A folder on a file system of its own with little room."""
-    folder = tmp_path / "small"
-    folder.mkdir()
-    mount = ["mount", "-t", "tmpfs", "-o", f"size={ROOM}", "tmpfs", str(folder)]
-    if subprocess.run(mount, capture_output=True, check=False).returncode:
-        pytest.skip("file systems cannot be mounted here")
-    yield folder
-    subprocess.run(["umount", "--lazy", str(folder)], check=True)
+    """One for an SQLite file."""
+    with disk_of(tmp_path / "small", ROOM) as folder:
+        yield folder
+
+
+@pytest.fixture(params=KINDS[1:])
+def small_server(request, monkeypatch):
+    """The URL of a database, and the disk that all files of its server are on."""
+    # Names of Unix sockets are short, and servers run as another user.
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        disk_of(Path(folder, "small"), ROOM_OF_A_SERVER) as disk,
+    ):
+        Path(folder).chmod(0o755)
+        monkeypatch.setattr(databases, "_memory", lambda: disk)
+        try:
+            server = new_server_of(request.param)
+        except MissingServerError as missing:
+            pytest.skip(str(missing))
+        try:
+            # MariaDB drops no database once its own tables had no room; all goes with the server.
+            server.drop = "SELECT 1"
+            with server.database(disk) as made:
+                yield made, disk
+        finally:
+            server.stop()
+
+
+def fill(disk):
+    """Leave no room on a disk; returns the file to remove for some."""
+    filler = disk / "filler"
+    with filler.open("wb", buffering=0) as output, contextlib.suppress(OSError):
+        while output.write(b"x" * 4096):
+            pass
+    return filler
+
+
+def create_until_refused(client, promised):
+    """Fill what room the database has left in its own files, and look at the refusal behind it."""
+    while (answer := create(client)).status_code == 200:
+        promised.add(answer.json()["name"])
+    require_unavailable(answer)
+    assert "full" in answer.text
+    assert names(client) == promised
 
 
 def create(client):
@@ -48,19 +102,28 @@ def test_a_full_disk_refuses_writes_answers_reads_and_is_over_when_there_is_room
     database = f"sqlite:///{small_disk / 'placement.db'}"
     with running(database, tmp_path, workers=2) as service, client_of(service.url) as client:
         promised = {create(client).json()["name"] for _ in range(5)}
-        filler = small_disk / "filler"
-        with filler.open("wb", buffering=0) as output, contextlib.suppress(OSError):
-            while output.write(b"x" * 4096):
-                pass
-        # Some room is left in the files of the database; then there is none.
-        while (answer := create(client)).status_code == 200:
-            promised.add(answer.json()["name"])
-        require_unavailable(answer)
-        assert "full" in answer.text
-        assert names(client) == promised
+        filler = fill(small_disk)
+        create_until_refused(client, promised)
         filler.unlink()
         promised.add(create(client).json()["name"])
         assert names(client) == promised
+
+
+@pytest.mark.slow
+def test_a_full_disk_of_a_server_refuses_writes_answers_reads_and_is_over_when_there_is_room(
+    small_server, tmp_path
+):
+    database, disk = small_server
+    with (
+        running(database, tmp_path, workers=1) as service,
+        client_of(service.url) as client,
+    ):
+        promised = {create(client).json()["name"] for _ in range(5)}
+        filler = fill(disk)
+        create_until_refused(client, promised)
+        filler.unlink()
+        answer = eventually(lambda: (one := create(client)).status_code == 200 and one)
+        assert names(client) == promised | {answer.json()["name"]}
 
 
 def test_a_database_that_became_read_only_refuses_writes_and_answers_reads(own_server, tmp_path):
