@@ -111,8 +111,8 @@ def track_record() -> str:
     page = TRACK_RECORD.read_text()
     counts = classes_of(page)
     several = sorted((-count, name) for name, count in counts.items() if count > 1)
-    lines = [f"- {-count} × {name}" for count, name in several]
-    lines.append(f"- 1 × each of {len(counts) - len(several)} others")
+    lines = [f"- {-count} x {name}" for count, name in several]
+    lines.append(f"- 1 x each of {len(counts) - len(several)} others")
     begin, _, rest = page.partition(_BEGIN)
     return f"{begin}{_BEGIN}{chr(10).join(lines)}{_END}{rest.partition(_END)[2]}"
 
