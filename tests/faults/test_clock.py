@@ -67,8 +67,13 @@ def test_a_hold_ends_by_the_clock_of_the_database_whatever_that_of_a_worker_says
             client.headers.update(VERSION)
             world = build(service.url)
             host, hold = next(iter(world.holds.items()))
-            other = {"allocations": {host: {"resources": {"VCPU": CAPACITY["VCPU"] - HELD + 1}}}}
-            other |= OWNER | {"consumer_generation": None, "consumer_type": "INSTANCE"}
+            more = {"VCPU": CAPACITY["VCPU"] - HELD + 1}
+            other = {
+                "allocations": {host: {"resources": more}},
+                "consumer_generation": None,
+                "consumer_type": "INSTANCE",
+                **OWNER,
+            }
             for leap in (ahead, "-86400", "+86400", ahead):
                 clock.write_text(leap)
                 # An end that has come by the worker's clock has not, and the other way round.

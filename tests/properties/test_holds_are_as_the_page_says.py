@@ -26,7 +26,6 @@ from hypothesis.stateful import (
 )
 
 from tests.databases import KINDS, empty_database
-from tests.extent import Extent
 from tests.reference.holds import HOLD, Claim, Model
 from tests.service import client_of, schema_on, services_on_database
 from treeclaim.store import Store
@@ -34,7 +33,7 @@ from treeclaim.store.database import transactions
 from treeclaim.store.operations.allocations import holds as hold_writes
 
 STEPS = int(os.environ.get("TREECLAIM_STEPS", "0"))
-USUAL_STEPS = 400 if Extent.everything else 240
+USUAL_STEPS = 240
 STEPS_A_HISTORY = 40
 
 CONSUMERS = [f"c0000000-0000-0000-0000-{number:012}" for number in range(8)]

@@ -27,6 +27,7 @@ from treeclaim.store.operations.allocations.requests import ClaimRequest
 from treeclaim.store.operations.providers import inventories, providers
 from treeclaim.store.reading import allocations as allocation_queries
 from treeclaim.store.schema.tables import consumers, projects
+from treeclaim.store.writes import hold_ends
 
 MOST_STATEMENTS = 8
 """Of a claim for a new consumer on one provider, without BEGIN and COMMIT."""
@@ -156,9 +157,11 @@ WITH_AND_WITHOUT = ("claim", "refused claim", "move", "release", "look")
 
 @pytest.mark.parametrize("ends", [False, True], ids=["for ever", "until"])
 def test_a_hold_costs_who_draws_nothing_no_statement_and_one_with_an_end_at_most_one(
-    store, hosts, ends
+    store, hosts, ends, monkeypatch
 ):
     """Whether it is the hold of another host, or of this one (contract page 100, section 3)."""
+    # A worker looks so often anyway that what it knows never gets old.
+    monkeypatch.setattr(hold_ends, "LOOK_SECONDS", 600)
     # Names are looked up once.
     counts(store, hosts)
     before = counts(store, hosts)
@@ -183,7 +186,6 @@ def counts(store, hosts):
         with pytest.raises(CapacityExceededError):
             store.replace_allocations([huge])
 
-    # What a process looks for now and then anyway is known; the watch of a worker keeps it so.
     store.look_for_ends()
     cursor = store.changes(None).cursor
     actions = (
