@@ -4,10 +4,11 @@
 import logging
 import os
 import re
+import socket
 import subprocess
 import sys
 import threading
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from queue import SimpleQueue
 from urllib.parse import unquote_to_bytes
 
@@ -17,9 +18,9 @@ from hypothesis import strategies as st
 from oslo_log.formatters import ContextFormatter
 
 from tests.servers import eventually
-from treeclaim import config, request_lines
+from treeclaim import config, logs, request_lines
 from treeclaim.api.middleware.layers import _target
-from treeclaim.logs import LOG_FILE, OneLine
+from treeclaim.logs import LOG_FILE, OneLine, PatientStream
 from treeclaim.model.texts import one_line
 from treeclaim.request_lines import (
     _MOST_LINES,
@@ -240,6 +241,94 @@ def test_clients_cannot_outrun_the_log(handlers, monkeypatch):
     tell_request(told(_MOST_LINES))
     assert waiting.qsize() == _MOST_LINES
     assert f"asked for /{_MOST_LINES}" in "".join(sink.writes)
+
+
+@pytest.fixture(params=["pipe", "pipe of others", "socket"])
+def unread(request, monkeypatch):
+    """What a log is written to that nobody reads yet, and its other end."""
+    if request.param == "socket":
+        near, far = socket.socketpair()
+        writer, reader = near.detach(), far.detach()
+    else:
+        reader, writer = os.pipe()
+    if request.param == "pipe of others":
+
+        def refused(*_given):
+            raise PermissionError
+
+        monkeypatch.setattr(os, "open", refused)
+    stream = PatientStream(writer)
+    yield stream, reader
+    stream.close()
+    os.close(writer)
+    os.close(reader)
+
+
+def everything_in(descriptor):
+    """What can be read now."""
+    os.set_blocking(descriptor, False)
+    found = b""
+    with suppress(BlockingIOError):
+        while piece := os.read(descriptor, 1 << 16):
+            found += piece
+    return found.decode()
+
+
+def test_a_log_that_nobody_reads_is_waited_for_once(unread, monkeypatch):
+    waits = []
+    has_room = logs._has_room
+
+    def waited(descriptor, seconds):
+        waits.append(seconds)
+        return has_room(descriptor, min(seconds, 0.01))
+
+    monkeypatch.setattr(logs, "_has_room", waited)
+    stream, reader = unread
+    messages = [f"{number:0999}\n" for number in range(2_000)]
+    for message in messages:
+        stream.write(message)
+    assert len([seconds for seconds in waits if seconds > 0]) == 1
+    first = everything_in(reader)
+    stream.write("there is room\n")
+    lines = (first + everything_in(reader)).splitlines()
+    whole = "".join(messages).splitlines()
+    begun = len(lines) - 2
+    assert lines[:begun] == whole[:begun], "messages are whole, and in order"
+    assert lines[begun:] == [
+        f"{2_000 - begun} messages were lost: nobody read this log",
+        "there is room",
+    ]
+    assert 30 < begun < 2_000
+
+
+def test_a_log_in_a_file_goes_on_at_its_end(tmp_path):
+    path = tmp_path / "log"
+    with path.open("w") as file:
+        file.write("before\n")
+        file.flush()
+        stream = PatientStream(file.fileno())
+        stream.write("behind\n")
+        os.write(file.fileno(), b"others\n")
+        stream.write("last\n")
+        stream.close()
+    assert path.read_text() == "before\nbehind\nothers\nlast\n"
+
+
+def test_a_log_that_is_read_slowly_loses_nothing(unread):
+    stream, reader = unread
+    text = "".join(f"{number:0999}\n" for number in range(2_000))
+    found = []
+
+    def read():
+        while len(b"".join(found)) < len(text):
+            found.append(os.read(reader, 4_096))
+
+    reading = threading.Thread(target=read, daemon=True)
+    reading.start()
+    for line in text.splitlines(keepends=True):
+        stream.write(line)
+    reading.join(60)
+    assert b"".join(found).decode() == text
 
 
 NOON = 1_800_000_000

@@ -2,8 +2,15 @@
 """Logging as oslo.log configures it."""
 
 import logging
-from collections.abc import Mapping
+import os
+import select
+import socket
+import stat
+import time
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from copy import copy
+from functools import partial
 from typing import Any
 
 from oslo_config import cfg
@@ -14,6 +21,9 @@ from treeclaim.model.texts import one_line
 
 LOG_FILE = "placement-api.log"
 """The file in `log_dir`, where `log_file` names none."""
+
+_PATIENCE = 1.0
+"""Seconds for which a line waits for room in a pipe, or in the socket of a journal, that nobody reads."""
 
 
 def set_up(options: cfg.ConfigOpts, program: str) -> None:
@@ -27,6 +37,10 @@ def set_up(options: cfg.ConfigOpts, program: str) -> None:
     options.set_default("log_file", LOG_FILE if options.log_dir else None)
     log.setup(options, program)
     for handler in logging.getLogger().handlers:
+        is_file = isinstance(handler, logging.FileHandler)
+        if isinstance(handler, logging.StreamHandler) and not is_file:
+            with suppress(OSError, ValueError):
+                handler.setStream(PatientStream(handler.stream.fileno()))
         if handler.formatter is not None and not isinstance(handler.formatter, JSONFormatter):
             handler.setFormatter(OneLine(handler.formatter))
 
@@ -87,3 +101,92 @@ class Lines(logging.LogRecord):
     def __init__(self, logger: str, text: str) -> None:
         super().__init__(logger, logging.INFO, __file__, 0, "", None, None)
         self.text = text
+
+
+class PatientStream:
+    """Writes to a pipe, a socket or a terminal that perhaps nobody reads, and waits a second at most.
+
+    A message that finds no room is lost, and a later one says how many were. Nobody waits again until there is
+    room: neither the loop that all connections share nor a request may stand still for a log.
+    """
+
+    def __init__(self, descriptor: int) -> None:
+        """Write where a descriptor leads.
+
+        Raises:
+            OSError: if it is not open.
+        """
+        self._send, self._descriptor, self.close = _without_wait(descriptor)
+        self._rest = b""
+        self._lost = 0
+        self._is_full = False
+
+    def write(self, text: str) -> None:
+        """Write a message, or what there is room for and the rest before the next one."""
+        patience = 0.0 if self._is_full else _PATIENCE
+        self._rest = self._left_of(self._rest, patience)
+        told = f"{self._lost} messages were lost: nobody read this log\n" if self._lost else ""
+        data = f"{told}{text}".encode(errors="backslashreplace")
+        left = data if self._rest else self._left_of(data, patience)
+        if len(left) == len(data):
+            self._lost += 1
+        else:
+            self._rest, self._lost = left, 0
+        self._is_full = bool(left)
+
+    def flush(self) -> None:
+        """Do nothing: what is kept back had no room."""
+
+    def _left_of(self, data: bytes, patience: float) -> bytes:
+        """Write bytes; return those for which there was no room within some seconds."""
+        deadline = time.monotonic() + patience
+        while data:
+            try:
+                data = data[self._send(data) :]
+            except BlockingIOError:
+                left = deadline - time.monotonic()
+                if left <= 0 or not _has_room(self._descriptor, left):
+                    break
+        return data
+
+
+def _without_wait(descriptor: int) -> tuple[Callable[[bytes], int], int, Callable[[], None]]:
+    """Return what writes as much as there is room for, the descriptor that tells of room, and what closes it.
+
+    A pipe is opened once more: whether a write to it may wait is a property that it shares with everybody who
+    has inherited it.
+    """
+    kind = os.fstat(descriptor).st_mode
+    if stat.S_ISSOCK(kind):
+        connection = socket.socket(fileno=os.dup(descriptor))
+        send = partial(_sent, connection)
+        return send, connection.fileno(), connection.close
+    if stat.S_ISREG(kind):
+        # Its end is one for all who write there, and there is always room, or an error.
+        own = os.dup(descriptor)
+        return partial(os.write, own), own, partial(os.close, own)
+    write: Callable[[int, bytes], int] = os.write
+    try:
+        own = os.open(f"/proc/self/fd/{descriptor}", os.O_WRONLY | os.O_NONBLOCK | os.O_NOCTTY)
+    except OSError:
+        # It belongs to another user, or this is another system.
+        own, write = os.dup(descriptor), _piece_written
+    return partial(write, own), own, partial(os.close, own)
+
+
+def _sent(connection: socket.socket, data: bytes) -> int:
+    return connection.send(data, socket.MSG_DONTWAIT)
+
+
+def _piece_written(descriptor: int, data: bytes) -> int:
+    """Write as much as a pipe that tells of room has room for (POSIX, `PIPE_BUF`)."""
+    if not _has_room(descriptor, 0.0):
+        raise BlockingIOError
+    return os.write(descriptor, data[: select.PIPE_BUF])
+
+
+def _has_room(descriptor: int, seconds: float) -> bool:
+    """Wait until there is room to write, for some seconds at most; return whether there is."""
+    poll = select.poll()
+    poll.register(descriptor, select.POLLOUT)
+    return bool(poll.poll(seconds * 1000))

@@ -4,7 +4,9 @@
 Nothing is started anew in between: at the end of each test the same process answers as at its beginning.
 """
 
+import os
 import resource
+import socket
 import subprocess
 import uuid
 from contextlib import ExitStack, contextmanager, suppress
@@ -17,6 +19,7 @@ import sqlalchemy as sa
 from bench.ports import free_port
 from tests.databases import MissingServerError, new_server_of
 from tests.faults.harness.service import client_of, eventually, running
+from tests.servers import TREECLAIM, answers, service_environment
 
 pytestmark = pytest.mark.slow
 
@@ -195,3 +198,37 @@ def test_no_room_for_the_log(tmp_path):
             filler.unlink()
             assert works(client)
             eventually(lambda: log.stat().st_size > size)
+
+
+def test_nobody_reads_the_log(tmp_path):
+    """The pipe of a service is full after some hundred lines; it says what was lost once somebody reads."""
+    url = f"http://127.0.0.1:{(port := free_port())}"
+    command = [*TREECLAIM, "serve", f"--port={port}", "--workers=1"]
+    environment = service_environment(tmp_path)
+    with subprocess.Popen(
+        command, env=environment, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
+    ) as process:
+        try:
+            eventually(answers(url))
+            for _ in range(600):
+                # The loop of the connections itself tells of these.
+                with socket.create_connection(("127.0.0.1", port), timeout=30) as client:
+                    client.sendall(b"GET /none HTTP/1.1\r\n\r\n")
+                    assert client.recv(1 << 16).startswith(b"HTTP/1.1 400 ")
+            with client_of(url) as client:
+                for _ in range(1_500):
+                    assert client.get("/").status_code == 200
+                assert works(client)
+                assert b"messages were lost" not in os.read(process.stdout.fileno(), 1 << 20)
+                told = []
+
+                def is_told():
+                    assert works(client)
+                    told.append(os.read(process.stdout.fileno(), 1 << 20))
+                    return b"messages were lost: nobody read this log" in b"".join(told)
+
+                assert eventually(is_told)
+        finally:
+            process.terminate()
+            process.stdout.read()
+    assert process.returncode == 0
