@@ -11,6 +11,7 @@ from datetime import datetime
 import httpx
 import pytest
 
+from tests.loops import in_a_loop
 from tests.service import fresh_database
 from treeclaim.admin.app import make_admin_application
 from treeclaim.admin.certificates import Expiry, Use, expiry_of, warnings_of
@@ -171,7 +172,7 @@ def test_the_log_is_told_at_once_and_again_and_again():
                 await heard.next()
             return heard.texts
 
-    texts = asyncio.run(told())
+    texts = in_a_loop(told)
     assert texts[0].startswith("The server's certificate expired on ")
     assert texts[0].endswith(" (/etc/one.pem): renew it, and send SIGHUP")
     assert {*texts} == {texts[0]}
@@ -188,7 +189,7 @@ def test_others_are_told_of_without_waiting_for_a_day():
             await heard.next()
             return heard.texts
 
-    assert [text.partition(" expire")[0] for text in asyncio.run(told())] == [
+    assert [text.partition(" expire")[0] for text in in_a_loop(told)] == [
         "The server's certificate",
         "The certificate that Keystone is shown",
     ]

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """docs/upgrade.md in small: two services on one database, one of which knows a later revision, and back again."""
 
-import asyncio
 import json
 from contextlib import ExitStack
 from dataclasses import replace
@@ -9,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from tests.loops import in_a_loop
 from tests.service import client_of, fresh_database, start_on
 from tests.store.schema.test_later_releases import LATER, migrated_by_a_later_release, synced
 from treeclaim.admin.app import make_admin_application
@@ -150,4 +150,4 @@ def test_what_a_first_process_does_not_understand_is_no_loader(data):
             await forking._answer(ours)
 
     with pytest.raises(forking.NoLoaderError, match="another release"):
-        asyncio.run(answered())
+        in_a_loop(answered)

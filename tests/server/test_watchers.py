@@ -2,9 +2,9 @@
 """Who looks after the connections that watch: each that is woken, and others between them."""
 
 import asyncio
-from concurrent.futures import ThreadPoolExecutor
 from time import thread_time
 
+from tests.loops import in_a_loop
 from treeclaim.server.sharing.watchers import Watchers
 
 MANY = 1_000
@@ -34,12 +34,6 @@ class Member:
     def drop(self):
         """Close."""
         self.is_dropped = True
-
-
-def in_a_loop(scene):
-    """Run a scene in an event loop of a thread of its own: a browser's has this thread's."""
-    with ThreadPoolExecutor(1) as pool:
-        pool.submit(lambda: asyncio.run(scene())).result()
 
 
 async def settled(members, times):
