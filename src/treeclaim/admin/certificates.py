@@ -95,7 +95,7 @@ def expiry_of(use: Use, path: str | None) -> Expiry | None:
 
 def received(documents: Sequence[Mapping[str, Any]]) -> list[Expiry]:
     """Return the expiries that another process has sent, but for those that only its release knows."""
-    names = {one.name for one in fields(Expiry)}
+    names = {field.name for field in fields(Expiry)}
     return [
         Expiry(**{name: document[name] for name in names})
         for document in documents
@@ -105,7 +105,7 @@ def received(documents: Sequence[Mapping[str, Any]]) -> list[Expiry]:
 
 def warnings_of(expiries: Sequence[Expiry], now: float) -> list[str]:
     """Return the words about those that are expired or soon will be."""
-    return [words for one in expiries if (words := one.words(now)) is not None]
+    return [words for expiry in expiries if (words := expiry.words(now)) is not None]
 
 
 def _period(certificate: bytes) -> tuple[float, float]:

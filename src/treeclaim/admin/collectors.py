@@ -55,8 +55,8 @@ class ExpiryCollector(Collector):
             "of authorities the last.",
             labels=["use"],
         )
-        for one in self._expiries:
-            family.add_metric([one.use], one.at)
+        for expiry in self._expiries:
+            family.add_metric([expiry.use], expiry.at)
         yield family
 
 

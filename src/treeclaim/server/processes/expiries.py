@@ -33,12 +33,12 @@ class ExpiryWarnings:
         while True:
             self._are_new.clear()
             now = time.time()
-            for one in self._expiries:
-                if (words := one.words(now)) is not None:
+            for expiry in self._expiries:
+                if (words := expiry.words(now)) is not None:
                     _LOG.warning(
                         "%s (%s): renew it, and send SIGHUP",
                         words[0].upper() + words[1:],
-                        one.path,
+                        expiry.path,
                     )
             with suppress(TimeoutError):
                 await asyncio.wait_for(self._are_new.wait(), self._seconds)
