@@ -40,7 +40,6 @@ WANTED = "resources=VCPU:1,MEMORY_MB:512,DISK_GB:10"
 
 LONG_TO_FOLLOW = {
     "POST /treeclaim/providers": "a thousand trees have another shape, and are written again",
-    "POST /allocations": "a thousand providers are counted one by one, which takes about 20 ms",
     "POST /reshaper": "a hundred trees have another shape",
 }
 """Writes at whose limits the next reader has more than 20 ms to take in, and why. What else takes so

@@ -180,6 +180,7 @@ def ask(forest, request, limit=None, **options):
 
 
 LOWERED = {
+    "MANY_COUNTED": 1,
     "FIRST_REACH": 1,
     "EAGER_FROM": 2,
     "FRUITLESS_STRIDE": 1,

@@ -161,3 +161,7 @@ FEW_POSITIONS_MOVED = 2048
 
 MOST_POSITIONS_MOVED = 262_144
 """The same at last, some milliseconds' work; if there is too little room, all get new positions."""
+
+MANY_COUNTED = 16
+"""From so many providers on, what claims changed of them is written with operations on columns, which
+cost as much for one as for a dozen."""

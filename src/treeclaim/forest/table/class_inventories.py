@@ -8,7 +8,14 @@ import numpy as np
 import numpy.typing as npt
 
 from treeclaim.forest.table.change_log import ChangeLog
-from treeclaim.forest.table.columns import Column, Mask, Rows, ascending, search_ascending
+from treeclaim.forest.table.columns import (
+    Column,
+    Integers,
+    Mask,
+    Rows,
+    ascending,
+    search_ascending,
+)
 from treeclaim.model.inventory import MAXIMUM_INTEGER, Inventory
 from treeclaim.model.provider import InventoryRecord
 from treeclaim.model.request import STRICT, Leniency
@@ -141,9 +148,14 @@ class ClassInventories:
             (self.modified_at, columns.modified_at),
         ):
             column.extend(values[which])
-        room = (columns.total - columns.reserved)[which] * columns.allocation_ratio[which]
-        whole = np.clip(room, -_GREATEST_FREE, _GREATEST_FREE).astype(np.int64)
-        self.free.extend(np.maximum(whole - columns.used[which], _NEVER_FREE + 1))
+        self.free.extend(
+            _all_free(
+                columns.total[which],
+                columns.reserved[which],
+                columns.allocation_ratio[which],
+                columns.used[which],
+            )
+        )
         self._limits.note_all(
             columns.min_unit[which], columns.max_unit[which], columns.step_size[which]
         )
@@ -207,6 +219,25 @@ class ClassInventories:
         self.free.values[index] = _free(self.inventory(index), used)
         if self.written is not None:
             self.written.note(index)
+
+    def use_each(self, indices: Rows, amounts: Integers) -> None:
+        """Do for many inventories together what `use` does for one.
+
+        Args:
+            indices: Each once, int64.
+            amounts: Units, int64, of the same shape.
+        """
+        used = self.used.values[indices] + amounts
+        self.used.values[indices] = used
+        self.free.values[indices] = _all_free(
+            self.total.values[indices],
+            self.reserved.values[indices],
+            self.allocation_ratio.values[indices],
+            used,
+        )
+        if self.written is not None:
+            for index in indices.tolist():
+                self.written.note(index)
 
     def bury(self, first: int, end: int) -> None:
         """Mark the inventories of a range of rows as those of dead ones: nothing ever fits there again."""
@@ -338,6 +369,15 @@ def _copied(column: Column) -> Column:
     other = Column(np.int64)
     other.extend(column.values)
     return other
+
+
+def _all_free(
+    total: Numbers, reserved: Numbers, ratio: npt.NDArray[np.float64], used: Numbers
+) -> npt.NDArray[np.int64]:
+    """Return for many inventories what `_free` returns for one."""
+    whole = np.clip((total - reserved) * ratio, -_GREATEST_FREE, _GREATEST_FREE).astype(np.int64)
+    free: npt.NDArray[np.int64] = np.maximum(whole - used, _NEVER_FREE + 1)
+    return free
 
 
 def _free(inventory: Inventory, used: int) -> int:

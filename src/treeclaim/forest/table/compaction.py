@@ -94,6 +94,13 @@ class Compaction:
         """Return the copies of those of some rows that are copied."""
         return range(*search_ascending(self.copied, [rows.start, rows.stop]).tolist())
 
+    def copied_among(self, rows: Rows) -> tuple[list[int], list[int]]:
+        """Return the copies of those of some rows that are copied, and these rows."""
+        at = search_ascending(self.copied, rows)
+        is_copied = at < len(self.copied)
+        is_copied[is_copied] = self.copied[at[is_copied]] == rows[is_copied]
+        return at[is_copied].tolist(), rows[is_copied].tolist()
+
     def bury(self, rows: range, class_ids: Iterable[int]) -> None:
         """Mark the copies of some rows as dead; see `ProviderTable.bury`."""
         copies = self.copies_of(rows)

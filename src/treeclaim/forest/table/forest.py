@@ -121,12 +121,17 @@ class Forest(ProviderTable):
 
         If not, something was written beside the feed, and nothing that is known can be trusted.
         """
-        for provider_id, change in changes.usage.items():
-            if change.steps:
-                row = self._register.by_id.get(provider_id)
-                if row is None or self.generation.values[row] + change.steps != change.generation:
-                    return False
-        return True
+        usage, by_id = changes.usage, self._register.by_id
+        rows = (
+            map(by_id.get, usage)
+            if len(usage) < thresholds.MANY_COUNTED
+            else by_id.get_each(list(usage))
+        )
+        return not any(
+            change.steps
+            and (row is None or self.generation.values[row] + change.steps != change.generation)
+            for row, change in zip(rows, usage.values(), strict=True)
+        )
 
     def apply(self, changes: Changes) -> None:
         """Bring the Forest to the state that the changes describe."""
@@ -184,12 +189,28 @@ class Forest(ProviderTable):
         return reshaped
 
     def _count_usage(self, usage: Mapping[int, UsageChange]) -> None:
+        if len(usage) >= thresholds.MANY_COUNTED:
+            self._count_together(usage)
+            return
         for provider_id, change in usage.items():
             row = self._register.by_id.get(provider_id)
             if row is not None:
                 for table, place in self._places_of(row):
                     table.count(place, change)
                 self._forget_summary(row)
+
+    def _count_together(self, usage: Mapping[int, UsageChange]) -> None:
+        found = zip(self._register.by_id.get_each(list(usage)), usage.values(), strict=True)
+        changed = {row: change for row, change in found if row is not None}
+        rows = np.array(list(changed), dtype=np.int64)
+        self.count_each(list(changed), list(changed.values()))
+        if self._compaction is not None:
+            copies, copied = self._compaction.copied_among(rows)
+            self._compaction.table.count_each(copies, [changed[row] for row in copied])
+        roots = self.root.values[rows]
+        self.summaries.forget(
+            self.handle.values[rows].tolist(), self.handle.values[roots].tolist()
+        )
 
     def _forget_summary(self, row: int) -> None:
         root = int(self.root.values[row])

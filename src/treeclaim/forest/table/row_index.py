@@ -5,7 +5,7 @@ A **handle** stands for a provider as long as that is there, whatever row it is 
 written again changes one array, by handle, and no index.
 """
 
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import Generic, TypeVar
 
 import numpy as np
@@ -45,10 +45,14 @@ class RowIndex(Generic[_Key]):
 
     def get(self, key: _Key) -> int | None:
         """Return the row of a key, or None."""
-        handle = self._changed.get(key)
-        if handle is None:
-            return self._first_known(key)
-        return int(self._row.values[handle])
+        hashed = hash(key)
+        return self._row_of(key, hashed, int(search_ascending(self._hashes, np.int64(hashed))))
+
+    def get_each(self, keys: Sequence[_Key]) -> list[int | None]:
+        """Return the row of each of some keys, or None."""
+        hashes = [hash(key) for key in keys]
+        at = search_ascending(self._hashes, hashes).tolist()
+        return [self._row_of(*of_key) for of_key in zip(keys, hashes, at, strict=True)]
 
     def __contains__(self, key: _Key) -> bool:
         """Tell whether some row has a key."""
@@ -62,10 +66,11 @@ class RowIndex(Generic[_Key]):
         """Forget a key, which its row loses before anybody asks."""
         self._changed.pop(key, None)
 
-    def _first_known(self, key: _Key) -> int | None:
-        """Return the row of a key that a full load has told, if it still has it."""
-        wanted = np.int64(hash(key))
-        first = int(search_ascending(self._hashes, wanted))
+    def _row_of(self, key: _Key, wanted: int, first: int) -> int | None:
+        """Return the row of a key, given its hash and where that would be among those of a full load."""
+        handle = self._changed.get(key)
+        if handle is not None:
+            return int(self._row.values[handle])
         for at in range(first, len(self._hashes)):
             if self._hashes[at] != wanted:
                 return None

@@ -8,6 +8,7 @@ was set to, rounded by the database in the same way.
 """
 
 from datetime import datetime
+from functools import lru_cache
 
 import orjson
 
@@ -16,6 +17,9 @@ from treeclaim.store.database.transactions import seconds
 from treeclaim.store.schema.tables import LONGEST_AMOUNTS
 
 _FORM = 1
+
+_seconds = lru_cache(maxsize=16)(seconds)
+"""All rows of a commit have one time, and a commit may have thousands."""
 
 
 def written(change: UsageChange | None) -> str | None:
@@ -45,4 +49,4 @@ def read(text: str | None, at: datetime | str) -> UsageChange | None:
         return None
     _, steps, generation, *used = numbers
     amounts = dict(zip(used[::2], used[1::2], strict=True))
-    return UsageChange(amounts, steps, generation, seconds(at))
+    return UsageChange(amounts, steps, generation, _seconds(at))
