@@ -81,7 +81,7 @@ class Store:
         self._reading = reading(self.engine)
         self.timeouts = settings.timeouts
         self.outages = Outages()
-        self._translator = Translator(self.outages, settings.timeouts.write)
+        self._translator = Translator(self.outages)
         self._probe = Probe(self.engine, self.outages)
         self._looks = Looks(self._probe, self.engine.dialect)
         self._closing = threading.Event()

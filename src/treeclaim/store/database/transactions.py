@@ -60,13 +60,14 @@ class ReadTransaction:
         self._listeners = Listeners.of(connection)
 
     def extend_timeouts(self) -> None:
-        """Lift the deadline and extend the timeouts, for the rest of a transaction that reads all.
+        """Extend deadline and timeouts, for the rest of a transaction that reads everything.
+
+        No statement begins after the time that one of them may take, so all end within twice that.
 
         Raises:
             DBAPIError: as for any statement.
         """
-        self._deadline = None
-        session_timeouts.extend_timeouts(self.connection)
+        self._deadline = session_timeouts.extend_timeouts(self.connection)
 
     def _run(self, statement: Executable, values: Values | Sequence[Values]) -> CursorResult[Any]:
         """Execute a statement, unless the deadline has passed.

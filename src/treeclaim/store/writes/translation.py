@@ -19,12 +19,10 @@ class Translator:
 
     Args:
         outages: Logs the failures.
-        write_seconds: The timeout of a write.
     """
 
-    def __init__(self, outages: Outages, write_seconds: float) -> None:
+    def __init__(self, outages: Outages) -> None:
         self._outages = outages
-        self._write_seconds = write_seconds
 
     def refused(self, error: SQLAlchemyError) -> TreeclaimError:
         """Return the error for a client whose statement failed."""
@@ -35,8 +33,9 @@ class Translator:
 
     def late(self) -> StoreUnavailableError:
         """Return the error for a client whose transaction has passed its deadline."""
-        cause = f"a transaction was not done after {self._write_seconds} s"
-        return self._unavailable(Failure.STATEMENT_TIMEOUT.value, cause)
+        return self._unavailable(
+            Failure.STATEMENT_TIMEOUT.value, "a transaction was not done in its time"
+        )
 
     def unknown_outcome(self, cause: str) -> StoreUnavailableError:
         """Return the error for a client whose write may or may not be committed."""

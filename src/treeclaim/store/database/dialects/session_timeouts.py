@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Timeouts of a session, in any dialect: read, and extended for work that reads everything."""
 
+from time import monotonic
 from typing import Any
 
 from sqlalchemy.engine import Connection, Engine
 
-from treeclaim.store.database.dialects import mariadb_timeouts, postgresql
+from treeclaim.store.database.dialects import mariadb_timeouts, postgresql, sqlite
 from treeclaim.store.database.driver import Ready
 from treeclaim.store.database.timeouts import TIMEOUTS_OPTION, Timeouts
 
@@ -15,17 +16,24 @@ def timeouts_of(engine: Engine | Connection) -> Timeouts:
     return engine.get_execution_options().get(TIMEOUTS_OPTION) or Timeouts()
 
 
-def extend_timeouts(connection: Connection) -> None:
+def extend_timeouts(connection: Connection) -> float:
     """Set the timeouts of reading everything, for the rest of a transaction.
+
+    Returns:
+        When one statement that begins now has to end, on the monotonic clock.
 
     Raises:
         DBAPIError: as for any statement.
     """
     timeouts = timeouts_of(connection)
+    deadline = monotonic() + timeouts.extended().statement
     if connection.dialect.name == "postgresql":
         postgresql.extend_timeouts(connection, timeouts)
     elif connection.dialect.name == "mysql":
         mariadb_timeouts.extend_timeouts(connection, timeouts)
+    else:
+        sqlite.end_statements(connection, deadline)
+    return deadline
 
 
 def limit_of_lock_waits(connection: Connection, seconds: int) -> Ready | None:

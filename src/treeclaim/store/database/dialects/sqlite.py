@@ -10,6 +10,7 @@ from urllib.parse import quote, unquote, urlsplit
 import sqlalchemy as sa
 from sqlalchemy.engine import URL, Connection, Engine
 
+from treeclaim.model.deadlines import has_passed
 from treeclaim.store.database.driver import Ready, send
 from treeclaim.store.database.timeouts import Timeouts
 
@@ -17,6 +18,9 @@ _MILLISECONDS = 1000
 
 _OWNER_ONLY = 0o600
 """Permissions of a new database file; SQLite gives the same to the files beside it."""
+
+_STEPS_BETWEEN_LOOKS = 100_000
+"""Instructions of SQLite's machine, some milliseconds."""
 
 _MEMORY = ":memory:"
 _URI = "file:"
@@ -47,10 +51,23 @@ def prepare(engine: Engine, timeouts: Timeouts, *, synchronous: bool) -> None:
         cursor.execute("PRAGMA foreign_keys = ON")
         cursor.close()
 
+    @sa.event.listens_for(engine, "reset")
+    def _reset(connection: Any, _record: Any, _state: Any) -> None:
+        connection.set_progress_handler(None, 0)
+
     @sa.event.listens_for(engine, "begin")
     def _begun(connection: Connection) -> None:
         writing = connection.get_execution_options().get("treeclaim_writing", False)
         send(connection, Ready("BEGIN IMMEDIATE" if writing else "BEGIN"))
+
+
+def end_statements(connection: Connection, deadline: float) -> None:
+    """Interrupt what still runs on a connection after a deadline, until it is back in the pool.
+
+    There is no server that does so; SQLite asks in between, in the thread that waits for it.
+    """
+    driver: Any = connection.connection.driver_connection
+    driver.set_progress_handler(lambda: has_passed(deadline), _STEPS_BETWEEN_LOOKS)
 
 
 def _create_private(path: str) -> None:

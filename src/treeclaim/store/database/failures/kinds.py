@@ -50,6 +50,9 @@ _STATEMENT_TIMEOUT_POSTGRESQL = {"57014"}
 _CONFLICT_SQLITE = {"SQLITE_BUSY_SNAPSHOT"}
 """What was read has changed; only a new transaction helps."""
 
+_STATEMENT_TIMEOUT_SQLITE = {"SQLITE_INTERRUPT"}
+"""Interrupted: see `sqlite.end_statements`."""
+
 _DISK_FULL = {1021, 1114, "53100", "SQLITE_FULL"}
 """No room left: MariaDB and MySQL, PostgreSQL, SQLite. The transaction is rolled back."""
 
@@ -122,7 +125,9 @@ def _failure_of_code(error: BaseException | None) -> Failure:
         return Failure.CONFLICT
     if codes & (_LOCK_TIMEOUT_MYSQL | _LOCK_TIMEOUT_POSTGRESQL):
         return Failure.LOCK_TIMEOUT
-    if codes & (_STATEMENT_TIMEOUT_MYSQL | _STATEMENT_TIMEOUT_POSTGRESQL):
+    if codes & (
+        _STATEMENT_TIMEOUT_MYSQL | _STATEMENT_TIMEOUT_POSTGRESQL | _STATEMENT_TIMEOUT_SQLITE
+    ):
         return Failure.STATEMENT_TIMEOUT
     if codes & _DISK_FULL:
         return Failure.DISK_FULL

@@ -1,0 +1,68 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What reads everything ends too, on each database: one deadline for all statements, and one for each."""
+
+import pytest
+import sqlalchemy as sa
+
+from tests.service import fresh_database_on
+from treeclaim.model.errors import StoreUnavailableError
+from treeclaim.store import DatabaseSettings, Store
+from treeclaim.store.database.timeouts import Timeouts
+
+SHORT = Timeouts(statement=1, load=1)
+
+_COUNTED = "WITH RECURSIVE numbers(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM numbers WHERE n < {}) SELECT count(*) FROM numbers"
+
+LONG = {
+    "sqlite": sa.text(_COUNTED.format(10**12)),
+    "postgresql": sa.text("SELECT pg_sleep(60)"),
+    "mysql": sa.text("SELECT sleep(60)"),
+}
+"""What takes a minute and more, by dialect."""
+
+
+@pytest.fixture
+def hasty(database_url):
+    """A store whose statements that read everything may take a second, and one connection."""
+    made = Store(DatabaseSettings(database_url, timeouts=SHORT))
+    yield made
+    made.close()
+
+
+def test_no_statement_begins_after_the_deadline_of_what_reads_everything(hasty):
+    """Each of many short ones is in time; all together are not."""
+
+    def many(transaction):
+        transaction.extend_timeouts()
+        while True:
+            transaction.scalar(sa.text("SELECT 1"))
+
+    with pytest.raises(StoreUnavailableError):
+        hasty.read(many)
+    assert hasty.read(lambda transaction: transaction.scalar(sa.text("SELECT 1"))) == 1
+
+
+def test_a_statement_that_reads_everything_is_ended(hasty):
+    def long(transaction):
+        transaction.extend_timeouts()
+        return transaction.scalar(LONG[hasty.engine.dialect.name])
+
+    with pytest.raises(StoreUnavailableError) as raised:
+        hasty.read(long)
+    assert "took too long" in str(raised.value)
+
+
+def test_on_sqlite_the_deadline_goes_with_its_transaction(tmp_path):
+    """The next one on the same connection is not interrupted."""
+    some = sa.text(_COUNTED.format(300_000))
+
+    def too_late(transaction):
+        transaction.extend_timeouts()
+        transaction.scalar(some)
+
+    with fresh_database_on("sqlite", tmp_path) as url:
+        made = Store(DatabaseSettings(url, timeouts=Timeouts(statement=0, load=0)))
+        with pytest.raises(StoreUnavailableError):
+            made.read(too_late)
+        assert made.read(lambda transaction: transaction.scalar(some)) == 300_000
+        made.close()
