@@ -40,7 +40,6 @@ WANTED = "resources=VCPU:1,MEMORY_MB:512,DISK_GB:10"
 
 LONG_TO_FOLLOW = {
     "POST /treeclaim/providers": "a thousand trees have another shape, and are written again",
-    "POST /reshaper": "a hundred trees have another shape",
 }
 """Writes at whose limits the next reader has more than 20 ms to take in, and why. What else takes so
 long is not of one operation: a Forest with many dead rows is rewritten, and so is a tree of thousands

@@ -239,10 +239,9 @@ class ClassInventories:
             for index in indices.tolist():
                 self.written.note(index)
 
-    def bury(self, first: int, end: int) -> None:
-        """Mark the inventories of a range of rows as those of dead ones: nothing ever fits there again."""
-        begin, behind = search_ascending(self.row.values, [first, end]).tolist()
-        self.free.values[begin:behind] = _NEVER_FREE
+    def bury(self, rows: Rows) -> None:
+        """Mark the inventories of some rows as those of dead ones: nothing ever fits there again."""
+        self.free.values[self.indices_of(rows)[1]] = _NEVER_FREE
 
     def record(self, index: int, class_id: int) -> InventoryRecord:
         """Return an inventory as the record it was made of."""

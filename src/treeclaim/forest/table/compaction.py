@@ -90,10 +90,6 @@ class Compaction:
             self._next = min(first + _SPAN * most, self._source.row_count)
         return rows
 
-    def copies_of(self, rows: range) -> range:
-        """Return the copies of those of some rows that are copied."""
-        return range(*search_ascending(self.copied, [rows.start, rows.stop]).tolist())
-
     def copied_among(self, rows: Rows) -> tuple[list[int], list[int]]:
         """Return the copies of those of some rows that are copied, and these rows."""
         at = search_ascending(self.copied, rows)
@@ -101,8 +97,8 @@ class Compaction:
         is_copied[is_copied] = self.copied[at[is_copied]] == rows[is_copied]
         return at[is_copied].tolist(), rows[is_copied].tolist()
 
-    def bury(self, rows: range, class_ids: Iterable[int]) -> None:
+    def bury(self, rows: Rows, class_ids: Iterable[int]) -> None:
         """Mark the copies of some rows as dead; see `ProviderTable.bury`."""
-        copies = self.copies_of(rows)
-        self.table.bury(copies.start, copies.stop, class_ids)
+        copies = np.array(self.copied_among(rows)[0], dtype=np.int64)
+        self.table.bury(copies, class_ids)
         self._undone += len(copies)

@@ -174,11 +174,11 @@ class Forest(ProviderTable):
         self.moment += 1
         self._forget_shape()
 
-    def _refresh_each(self, records: Iterable[ProviderRecord]) -> dict[int, ProviderRecord]:
+    def _refresh_each(self, records: Sequence[ProviderRecord]) -> dict[int, ProviderRecord]:
         """Write what changes in place; return the records that another shape comes with, by id."""
         reshaped = {}
-        for record in records:
-            row = self._register.by_id.get(record.id)
+        rows = self._register.by_id.get_each([record.id for record in records])
+        for row, record in zip(rows, records, strict=True):
             if row is None or not self.has_shape_of(row, record):
                 reshaped[record.id] = record
                 continue
@@ -229,10 +229,9 @@ class Forest(ProviderTable):
         told = self._told(records, at - len(others))
         new = self.gather([(self, others), (told, np.arange(len(records)))], at, places)
         altered = self._note_relatives(others, at, new)
-        for tree in old:
-            self.bury(tree.start, tree.stop, class_ids)
-            if self._compaction is not None:
-                self._compaction.bury(tree, class_ids)
+        self.bury(rows, class_ids)
+        if self._compaction is not None:
+            self._compaction.bury(rows, class_ids)
         self._register.place(np.arange(new.start, new.stop))
         is_gone = self._register.row.values[self.handle.values[rows]] < new.start
         gone = [self._register.leave(row) for row in rows[is_gone].tolist()]
@@ -250,7 +249,7 @@ class Forest(ProviderTable):
         ids = {*removed}
         for record in reshaped:
             ids |= {record.id, record.root_id}
-        rows = [row for row in map(self._register.by_id.get, ids) if row is not None]
+        rows = [row for row in self._register.by_id.get_each(list(ids)) if row is not None]
         roots = np.unique(self.root.values[rows])
         return list(map(range, roots.tolist(), self.end.values[roots].tolist()))
 
@@ -277,9 +276,9 @@ class Forest(ProviderTable):
         """
         numbers = placed[placed >= 0].tolist()
         handles = [0] * len(records)
-        for number in numbers:
+        rows = self._register.by_id.get_each([records[number].id for number in numbers])
+        for number, row in zip(numbers, rows, strict=True):
             record = records[number]
-            row = self._register.by_id.get(record.id)
             # Some databases give the id of a deleted provider to a new one.
             is_new = row is None or self.uuid_of(row) != record.uuid
             handles[number] = (
@@ -395,7 +394,7 @@ class Forest(ProviderTable):
         """Yield where a row is to be written: here, and where it is copied to."""
         yield self, row
         if self._compaction is not None:
-            for copied in self._compaction.copies_of(range(row, row + 1)):
+            for copied in self._compaction.copied_among(np.array([row]))[0]:
                 yield self._compaction.table, copied
 
     # -- what happened to the shape --------------------------------------------------------

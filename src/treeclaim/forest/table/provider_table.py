@@ -247,12 +247,12 @@ class ProviderTable:
         handles = self.handle.values[rows].tolist()
         return set().union(*{self.holdings.class_ids[handle] for handle in handles})
 
-    def bury(self, first: int, end: int, class_ids: Iterable[int]) -> None:
-        """Mark a range of rows as dead, and their inventories, which are of these classes."""
-        self.alive.values[first:end] = False
+    def bury(self, rows: Rows, class_ids: Iterable[int]) -> None:
+        """Mark some rows as dead, and their inventories, which are of these classes."""
+        self.alive.values[rows] = False
         for class_id in class_ids:
             if class_id in self.classes:
-                self.classes[class_id].bury(first, end)
+                self.classes[class_id].bury(rows)
 
     def touch(self, rows: Rows) -> None:
         """Note that some rows tell something else now."""
