@@ -6,6 +6,8 @@ another thread may take the interpreter's lock in the middle, but no time of the
 """
 
 import socket
+import subprocess
+import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager, suppress
@@ -237,3 +239,25 @@ def others_before_an_urgent_one():
         for connection in pair:
             connection.close()
     return others
+
+
+A_SIGNAL_WHILE_CLOSING = """
+import os, signal
+from treeclaim.server.turns import FewAtOnce, new_loop
+close = FewAtOnce.close
+def close_late(self):
+    os.kill(os.getpid(), signal.SIGTERM)
+    close(self)
+FewAtOnce.close = close_late
+loop = new_loop()
+loop.add_signal_handler(signal.SIGTERM, print)
+loop.close()
+"""
+
+
+def test_a_signal_that_comes_while_the_loop_is_closed_is_no_error():
+    """It comes so where a group of processes is stopped: from the first process, and by itself."""
+    done = subprocess.run(
+        [sys.executable, "-c", A_SIGNAL_WHILE_CLOSING], capture_output=True, timeout=60, check=True
+    )
+    assert done.stderr == b""

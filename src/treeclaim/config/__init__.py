@@ -11,7 +11,7 @@ from treeclaim.config.effective import (
     all_options,
     effective_options,
 )
-from treeclaim.config.options import list_options
+from treeclaim.config.options import WITHOUT_EFFECT, list_options
 from treeclaim.config.reading import (
     CONFIG_DIR_VARIABLE,
     PROJECT,
@@ -24,6 +24,7 @@ from treeclaim.config.reading import (
 __all__ = [
     "CONFIG_DIR_VARIABLE",
     "PROJECT",
+    "WITHOUT_EFFECT",
     "Address",
     "Configuration",
     "ConfigurationError",

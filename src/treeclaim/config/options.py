@@ -11,6 +11,9 @@ from oslo_policy import opts as policy_opts
 
 from treeclaim.store.database import timeouts
 
+WITHOUT_EFFECT = "Accepted, without effect: "
+"""How the help of an option begins that is read so that files may have it; why follows."""
+
 _NOBODY = "00000000-0000-0000-0000-000000000000"
 
 _DEFAULT = (
@@ -72,7 +75,7 @@ _WORKAROUNDS = (
     cfg.BoolOpt(
         "optimize_for_wide_provider_trees",
         default=False,
-        help="Accepted and ignored: candidates are always pruned early.",
+        help=WITHOUT_EFFECT + "candidates are always pruned early.",
     ),
 )
 _DATABASE = (
@@ -81,7 +84,9 @@ _DATABASE = (
         "connection_parameters", default="", secret=True, help="More parameters of the URL."
     ),
     cfg.BoolOpt("sqlite_synchronous", default=True, help="Make commits durable on SQLite."),
-    cfg.StrOpt("slave_connection", secret=True, help="Accepted; reads go to the connection."),
+    cfg.StrOpt(
+        "slave_connection", secret=True, help=WITHOUT_EFFECT + "reads go to the connection."
+    ),
     cfg.StrOpt("mysql_sql_mode", default="TRADITIONAL", help="SQL mode of MySQL sessions."),
     cfg.IntOpt(
         "connection_recycle_time",
@@ -93,7 +98,11 @@ _DATABASE = (
     cfg.IntOpt("retry_interval", default=10, help="Seconds between connection attempts."),
     cfg.IntOpt("max_overflow", help="Most connections beyond max_pool_size."),
     cfg.IntOpt("connection_debug", default=0, help="Log SQL statements where above 0."),
-    cfg.BoolOpt("connection_trace", default=False, help="Accepted and ignored."),
+    cfg.BoolOpt(
+        "connection_trace",
+        default=False,
+        help=WITHOUT_EFFECT + "`connection_debug` logs statements.",
+    ),
     cfg.IntOpt("pool_timeout", min=1, help="Seconds to wait for a connection; 10 if not set."),
     cfg.BoolOpt("sync_on_startup", default=False, help="Bring the schema up to date at start."),
 )

@@ -11,6 +11,8 @@ import asyncio
 import math
 import select
 import selectors
+import signal
+import threading
 
 from treeclaim.server.bounds import EVENTS_AT_ONCE
 
@@ -55,6 +57,12 @@ class ShortTurns(asyncio.SelectorEventLoop):
     def __init__(self) -> None:
         self._few = FewAtOnce()
         super().__init__(self._few)
+
+    def close(self) -> None:
+        """Close it; a signal that comes from now on is told to nobody, and not to a closed socket."""
+        if threading.current_thread() is threading.main_thread():
+            signal.set_wakeup_fd(-1)
+        super().close()
 
     def hurry(self, number: int) -> None:
         """Look at a file that has a reader in each turn, whatever else is ready."""

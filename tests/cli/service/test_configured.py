@@ -392,3 +392,26 @@ def test_a_memcached_that_does_not_answer_is_a_warning(environment, tmp_path, si
         lines, code = check_of(environment)
     assert code == 0, lines
     assert f"{address} does not answer" in the_line(lines, "warning /")
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (
+            "[placement_database]\nslave_connection = mysql://a:b@c/d\n",
+            "reads go to the connection",
+        ),
+        ("[placement_database]\nconnection_trace = true\n", "connection_debug"),
+        ("[workarounds]\noptimize_for_wide_provider_trees = true\n", "always pruned"),
+    ],
+    ids=["slave_connection", "connection_trace", "wide_trees"],
+)
+def test_an_option_without_effect_is_named_with_its_line(environment, tmp_path, content, said):
+    path = tmp_path / "placement.conf"
+    path.write_text(content)
+    environment["OS_PLACEMENT_CONFIG_DIR"] = str(tmp_path)
+    lines, code = check_of(environment)
+    (line,) = [line for line in lines if "has no effect" in line]
+    assert code == 0
+    assert line.startswith(f"warning {path}:2: ")
+    assert said in line

@@ -27,6 +27,7 @@ from treeclaim.cli.service.findings import (
     missing_files,
     policy,
     unknown_options,
+    without_effect,
 )
 from treeclaim.config import (
     PROJECT,
@@ -103,6 +104,7 @@ def _check(options: argparse.Namespace) -> int:
     return _reported(
         [
             *unknown_options(lines, known_names(all_options(keystone))),
+            *without_effect(all_options(keystone), places),
             *missing_files(configuration.options, places),
             *database(configuration, places),
             *authentication(configuration, places),

@@ -19,7 +19,7 @@ from treeclaim.api.policy_rules import load_policy
 from treeclaim.api.protocol.policy.files import files_of
 from treeclaim.cli.service.config_files import DEFAULT, SettingLine
 from treeclaim.client.topology.document import Members, Problem, Scalar, Value, read_document
-from treeclaim.config import Configuration, OptionGroups
+from treeclaim.config import WITHOUT_EFFECT, Configuration, OptionGroups
 from treeclaim.model.errors import PolicyFileError
 from treeclaim.store import Store
 from treeclaim.store.database.failures.wrong_urls import database_words
@@ -101,6 +101,16 @@ def unknown_options(
         if match is not None and match[2] not in upper.get(match[1], set()):
             near = _near(match[2], upper.get(match[1], set()))
             yield Finding(False, variable, f"this variable names no option{near}")
+
+
+def without_effect(groups: OptionGroups, places: Places) -> Iterator[Finding]:
+    """Find options that are set, and that nothing reads."""
+    for group, options in groups:
+        for option in options:
+            place, text = places.place(group, option.dest), option.help or ""
+            if place is not None and text.startswith(WITHOUT_EFFECT):
+                why = text.removeprefix(WITHOUT_EFFECT)
+                yield Finding(False, place, f"{option.dest} has no effect: {why}")
 
 
 def _near(name: str, known: Iterable[str]) -> str:

@@ -25,6 +25,7 @@ from treeclaim.server.processes.orders import Checked
 from treeclaim.server.processes.places import WorkerPlace
 from treeclaim.server.processes.reaper import Reaper
 from treeclaim.server.settings import ServerSettings
+from treeclaim.server.turns import new_loop
 
 _LOG = logging.getLogger(__name__)
 
@@ -191,7 +192,8 @@ def supervise(settings: ServerSettings) -> None:
     async def run() -> None:
         await Supervisor(settings).run()
 
-    asyncio.run(run())
+    with asyncio.Runner(loop_factory=new_loop) as runner:
+        runner.run(run())
 
 
 def _notify(state: str) -> None:
