@@ -184,10 +184,11 @@ def _mend(
     orphans = sum(repair["kind"] == FindingKind.ORPHANED for repair in repairs)
     if not _may_be_released(options, orphans, living):
         return False
-    for told in reports.repair(repairs):
-        if told["result"] == "refused":
-            # Beside the result, which may be JSON.
-            complain(f"refused: {in_words(told)}")
+    told = reports.repair(repairs)
+    # Beside the result, which may be JSON.
+    complain(*(f"refused: {in_words(one)}" for one in told if one["result"] == "refused"))
+    done = sum(one["result"] == "done" for one in told)
+    complain(f"{done} of {len(repairs)} findings are mended")
     return True
 
 
