@@ -141,9 +141,9 @@ class ClassInventories:
             (self.modified_at, columns.modified_at),
         ):
             column.extend(values[which])
-        room = (columns.total - columns.reserved)[which] * columns.allocation_ratio[which]
-        whole = np.clip(room, -_GREATEST_FREE, _GREATEST_FREE).astype(np.int64)
-        self.free.extend(np.maximum(whole - columns.used[which], _NEVER_FREE + 1))
+        whole = (columns.total - columns.reserved)[which]
+        ratio, used = columns.allocation_ratio[which], columns.used[which]
+        self.free.extend(_free_of_all(whole, ratio, used))
         self._limits.note_all(
             columns.min_unit[which], columns.max_unit[which], columns.step_size[which]
         )
@@ -207,6 +207,17 @@ class ClassInventories:
         self.free.values[index] = _free(self.inventory(index), used)
         if self.written is not None:
             self.written.note(index)
+
+    def use_all(self, indices: Rows, amounts: npt.NDArray[np.int64]) -> None:
+        """Let more of different inventories of living rows be used, or less."""
+        used = self.used.values[indices] + amounts
+        self.used.values[indices] = used
+        of_all = (self.total, self.reserved, self.allocation_ratio)
+        total, reserved, ratio = (column.values[indices] for column in of_all)
+        self.free.values[indices] = _free_of_all(total.astype(np.int64) - reserved, ratio, used)
+        if self.written is not None:
+            for index in indices.tolist():
+                self.written.note(index)
 
     def bury(self, first: int, end: int) -> None:
         """Mark the inventories of a range of rows as those of dead ones: nothing ever fits there again."""
@@ -338,6 +349,15 @@ def _copied(column: Column) -> Column:
     other = Column(np.int64)
     other.extend(column.values)
     return other
+
+
+def _free_of_all(
+    whole: npt.NDArray[np.int64], ratio: npt.NDArray[np.float64], used: npt.NDArray[np.int64]
+) -> npt.NDArray[np.int64]:
+    """Return what is free of many inventories, of which `whole` is not reserved."""
+    room = np.clip(whole * ratio, -_GREATEST_FREE, _GREATEST_FREE).astype(np.int64)
+    free: npt.NDArray[np.int64] = np.maximum(room - used, _NEVER_FREE + 1)
+    return free
 
 
 def _free(inventory: Inventory, used: int) -> int:
