@@ -32,13 +32,16 @@ class Answer:
 class Endpoint:
     """A Placement API endpoint; each thread has a connection of its own that stays open."""
 
-    def __init__(self, name: str, url: str, token: str = "admin") -> None:
+    def __init__(
+        self, name: str, url: str, token: str = "admin", version: str = "placement 1.39"
+    ) -> None:
         self.name = name
         self.url = url
         self._token = token
+        self._version = version
         self._headers = {
             "X-Auth-Token": token,
-            "OpenStack-API-Version": "placement 1.39",
+            "OpenStack-API-Version": version,
             "Accept": "application/json",
         }
         self._local = threading.local()
@@ -95,7 +98,7 @@ class Endpoint:
 
     def another(self) -> "Endpoint":
         """Return the same endpoint as another client sees it, by connections of its own."""
-        return Endpoint(self.name, self.url, self._token)
+        return Endpoint(self.name, self.url, self._token, self._version)
 
     def _insist(self, method: str, path: str, body: bytes) -> None:
         status, answer = self._connection().send(method, path, body)

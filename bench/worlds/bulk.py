@@ -75,10 +75,10 @@ def _copy(connection: sa.Connection, count: int, number: int) -> None:
 
 def _write(connection: sa.Connection, world: World) -> None:
     ids = {one.uuid: number for number, one in enumerate(world.providers, 1)}
-    classes = _ids(connection, tables.resource_classes)
+    classes = ids_of(connection, tables.resource_classes)
     custom = {name for one in world.providers for name in one.traits if name.startswith("CUSTOM_")}
-    _insert(connection, tables.traits, ({"name": name} for name in sorted(custom)))
-    traits = _ids(connection, tables.traits)
+    insert(connection, tables.traits, ({"name": name} for name in sorted(custom)))
+    traits = ids_of(connection, tables.traits)
     aggregates = {
         uuid: number
         for number, uuid in enumerate(
@@ -88,7 +88,7 @@ def _write(connection: sa.Connection, world: World) -> None:
     roots: dict[str, int] = {}
     for one in world.providers:
         roots[one.uuid] = ids[one.uuid] if one.parent is None else roots[one.parent]
-    _insert(
+    insert(
         connection,
         tables.resource_providers,
         (
@@ -103,7 +103,7 @@ def _write(connection: sa.Connection, world: World) -> None:
             for one in world.providers
         ),
     )
-    _insert(
+    insert(
         connection,
         tables.inventories,
         (
@@ -121,7 +121,7 @@ def _write(connection: sa.Connection, world: World) -> None:
             for name, total in one.inventories.items()
         ),
     )
-    _insert(
+    insert(
         connection,
         tables.placement_aggregates,
         ({"id": number, "uuid": uuid} for uuid, number in aggregates.items()),
@@ -139,7 +139,7 @@ def _link(
     connection: sa.Connection, table: sa.Table, column: str, pairs: Iterable[tuple[int, int]]
 ) -> None:
     """Write which providers have what: ids of a provider, and of what it has."""
-    _insert(
+    insert(
         connection,
         table,
         ({"resource_provider_id": provider, column: other} for provider, other in pairs),
@@ -154,8 +154,8 @@ def _write_claims(
     if not busy:
         return
     for table in (tables.projects, tables.users):
-        _insert(connection, table, [{"id": 1, "external_id": _PROJECT}])
-    _insert(
+        insert(connection, table, [{"id": 1, "external_id": _PROJECT}])
+    insert(
         connection,
         tables.consumers,
         (
@@ -163,7 +163,7 @@ def _write_claims(
             for one in busy
         ),
     )
-    _insert(
+    insert(
         connection,
         tables.allocations,
         (
@@ -183,14 +183,17 @@ def _consumer(provider: str) -> str:
     return f"c{provider[1:]}"
 
 
-def _ids(connection: sa.Connection, table: sa.Table) -> dict[str, int]:
+def ids_of(connection: sa.Connection, table: sa.Table) -> dict[str, int]:
+    """Return the ids of names."""
     found = connection.execute(sa.select(table.c.name, table.c.id))
     return dict(found.all())
 
 
-def _insert(connection: sa.Connection, table: sa.Table, rows: Any) -> None:
-    now = datetime.now(UTC).replace(tzinfo=None)
-    for some in _pieces({"created_at": now} | row for row in rows):
+def insert(connection: sa.Connection, table: sa.Table, rows: Any) -> None:
+    """Write rows, many at once; those of tables with such a column were made now."""
+    made = {"created_at": datetime.now(UTC).replace(tzinfo=None)}
+    same = made if "created_at" in table.c else {}
+    for some in _pieces(same | row for row in rows):
         connection.execute(sa.insert(table), some)
 
 

@@ -14,8 +14,9 @@ from dataclasses import dataclass, field, replace
 
 import pytest
 
-from bench.worlds import World, WorldMaker
+from bench.worlds import World, WorldMaker, flat
 from bench.worlds.bulk import write_world
+from bench.worlds.promises import uuids_of_holds, write_promises, write_servers
 from tests.api.full_bodies import Names, full_bodies
 from tests.api.raw import require_sound, send
 from tests.api.stretches import LONGEST_STRETCH, Stretches
@@ -545,6 +546,42 @@ def too_long(worked, where):
         what: (round(seconds, 3), *where[what])
         for what, seconds in longer(worked, LONGEST_STRETCH).items()
     }
+
+
+@pytest.mark.slow
+def test_nobody_waits_long_for_what_a_hundred_thousand_holds_have(tmp_path):
+    """Whoever asks for that lets others have the Forest meanwhile."""
+    url = f"sqlite:///{tmp_path}/placement.db"
+    hosts = flat(1_000)
+    write_world(url, hosts)
+    write_servers(url, hosts, 1)
+    write_promises(url, hosts, holds=100_000, requests=0)
+    named = "&from_holds=" + ",".join(uuids_of_holds(64))
+    explain = "/allocation_candidates/explain"
+    lacking = {"requests": [placed(["resources=VCPU:9000"], 1)], "explain": True}
+    with services_on_database(url, tmp_path) as (services, application):
+        cloud = Cloud(services, application, hosts.providers, None)
+        cloud.ask("GET", "/allocation_candidates", WANTED)
+        held = {}
+        for _ in range(TRIES):
+            for method, sent in (
+                ("GET", Sent(explain, "resources=VCPU:9000&nearest=50")),
+                ("GET", Sent(explain, "resources=VCPU:9000&nearest=50" + named)),
+                ("GET", Sent("/allocation_candidates", WANTED + named)),
+                ("GET", Sent("/treeclaim/totals", "by=tree&limit=1000")),
+                ("GET", Sent("/treeclaim/holds", "limit=1000")),
+                ("POST", Sent("/treeclaim/placements", body=lacking)),
+            ):
+                what = f"{sent.path} {sent.query[:50]}"
+                if held.get(what, 1.0) > LONGEST_HOLD:
+                    seconds, answer = cloud.longest_hold(
+                        lambda method=method, sent=sent: cloud.ask(
+                            method, sent.path, sent.query, sent.body
+                        )
+                    )
+                    assert b'"held":' in answer.body or sent.path != explain
+                    note(held, what, seconds, LONGEST_HOLD)
+    assert longer(held, LONGEST_HOLD) == {}
 
 
 SOME_SECONDS = 10

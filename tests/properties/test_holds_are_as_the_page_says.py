@@ -10,6 +10,7 @@ import copy
 import itertools
 import os
 import re
+from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime, timedelta
 from typing import Any
@@ -69,6 +70,19 @@ TERMS = st.fixed_dictionaries(
 )
 
 
+QUERIES = [
+    "resources=VCPU:2",
+    "resources=VCPU:1&resources_B=VCPU:1,MEMORY_MB:2&group_policy=none",
+    "resources=MEMORY_MB:4&required=!HW_CPU_X86_AVX2",
+    "resources=VCPU:3,MEMORY_MB:2&limit=7",
+]
+REQUESTS = ["unchanged", "unchanged", "unchanged", None, *[[q] for q in QUERIES], QUERIES[1:]]
+"""What a write says of the request that is kept with a consumer."""
+
+DAY = 86_400
+"""Seconds."""
+
+
 class Clock:
     """The clock of the database, as the tests set it."""
 
@@ -117,6 +131,7 @@ def one_claim(draw, consumer, sources):
         HOLD if is_hold else "INSTANCE",
         hold=terms,
         sources=[] if is_hold or draw(st.integers(0, 9)) == 7 else drawn,
+        request=draw(st.sampled_from(REQUESTS)),
     )
 
 
@@ -167,7 +182,17 @@ def body_of(claim, version):
         body["hold"] = claim.hold | {"until": text_of(claim.hold["until"]), "note": "ä 🦆"}
     if claim.sources:
         body["from_holds"] = claim.sources
+    if claim.request != "unchanged":
+        body["request"] = claim.request
     return body
+
+
+def classes_of(query):
+    """What a query asks for, by class."""
+    wanted = Counter()
+    for part in re.findall(r"resources\w*=([^&]+)", query):
+        wanted.update({name: int(n) for name, n in (one.split(":") for one in part.split(","))})
+    return wanted
 
 
 def word_of(answer):
@@ -203,6 +228,8 @@ class Calls(RuleBasedStateMachine):
         )
         for uuid in CONSUMERS:
             self.call("DELETE", f"/allocations/{uuid}")
+        # Nobody keeps requests for so long.
+        Clock.time += timedelta(days=2)
         self.stock(self.model.capacity)
         self.seen, self.used, self.moved = {}, {}, None
         self.turn = 0
@@ -239,7 +266,7 @@ class Calls(RuleBasedStateMachine):
             claim.sources = list(dict.fromkeys(alive_of(alive, one) for one in claim.sources))
             claim.knows_holds = version == NEWEST
             if not claim.knows_holds:
-                claim.hold, claim.sources = None, []
+                claim.hold, claim.sources, claim.request = None, [], "unchanged"
             if claim.hold is not None and isinstance(claim.hold["until"], int):
                 until = Clock.time + timedelta(seconds=claim.hold["until"])
                 claim.hold = claim.hold | {"until": until}
@@ -459,6 +486,7 @@ class Calls(RuleBasedStateMachine):
                 key: amount for key, amount in claim.amounts.items() if key[0] == provider
             } or {KEYS[0]: 1}
             claim.type = HOLD if claim.hold else "INSTANCE"
+            claim.request = [query_of(claim)]
             given.append(claim)
         if not given:
             return
@@ -495,7 +523,10 @@ class Calls(RuleBasedStateMachine):
                 self.has_room(trial, key, amount, claim.sources) and amount % units[key] == 0
                 for key, amount in claim.amounts.items()
             ):
-                assert trial.write([copy.deepcopy(claim)], Clock.time, "place") is None
+                drawing = copy.deepcopy(claim)
+                # Of a hold that those before have emptied nothing is left to draw.
+                drawing.sources = [hold for hold in claim.sources if hold in trial.holds]
+                assert trial.write([drawing], Clock.time, "place") is None
                 placed.append(claim)
         return placed
 
@@ -551,11 +582,25 @@ class Calls(RuleBasedStateMachine):
         assert answer.json()["updated"] == self.model.change_terms(terms, Clock.time)
         self.moved = set(holds)
 
-    @rule(seconds=st.integers(1, 2))
-    def wait(self, seconds):
+    @rule(given=st.dictionaries(st.sampled_from(CONSUMERS), st.sampled_from(REQUESTS[3:])))
+    def change_requests(self, given):
+        """POST /treeclaim/requests."""
+        if not given:
+            return
+        answer = self.call("POST", "/treeclaim/requests", {"requests": given})
+        assert answer.status_code == 200, answer.text
+        unknown = sorted(given.keys() - self.model.consumers.keys())
+        updated = self.model.change_requests(given, Clock.time)
+        assert answer.json() == {"updated": updated, "unknown": unknown}
+        self.moved = set()
+
+    @rule(seconds=st.sampled_from([1, 2, 1, 2, 1, 2, DAY, DAY + 1]), is_tidied=st.booleans())
+    def wait(self, seconds, is_tidied):
         """Time goes on, and nobody has removed yet what has ended."""
         Clock.time += timedelta(seconds=seconds)
         self.store.look_for_ends()
+        if is_tidied:
+            self.store.prune(timedelta(days=30))
 
     @rule()
     def remove_ended(self):
@@ -569,7 +614,7 @@ class Calls(RuleBasedStateMachine):
     def shown(self):
         """Consumers, holds and draws as the service shows them."""
         consumers, holds, of_holds, draws = {}, {}, {}, {}
-        listed = self.get("/treeclaim/allocations?limit=1000")["consumers"]
+        listed = self.get("/treeclaim/allocations?limit=1000&include=requests")["consumers"]
         kept = self.get("/treeclaim/holds")["holds"]
         for one in [*listed, *kept]:
             uuid, is_hold = one["uuid"], one["hold"] is not None
@@ -586,16 +631,17 @@ class Calls(RuleBasedStateMachine):
                 of_holds[uuid] = flat(one["hold"]["drawn"])
             for hold, drawn in one.get("drawn_from", {}).items():
                 draws[uuid, hold] = flat(drawn)
-        return consumers, holds, of_holds, draws
+        requests = {one["uuid"]: one["request"] for one in listed}
+        return consumers, holds, of_holds, draws, requests
 
     @invariant()
     def both_are_equal(self):
         """All that the service shows is what the definition has; other looks take turns."""
         shown = self.shown()
         assert shown == picture_of(self.model)
-        self.judge_answers(*shown)
+        self.judge_answers(*shown[:4])
         self.turn += 1
-        looks = (self.look_alone, self.look_at_sums, self.look_for_room)
+        looks = (self.look_alone, self.look_at_sums, self.look_for_room, self.look_at_requests)
         looks[self.turn % len(looks)](self.turn // len(looks))
 
     def look_alone(self, turn):
@@ -607,6 +653,25 @@ class Calls(RuleBasedStateMachine):
         assert (new.get("hold") is not None) == (uuid in self.model.holds)
         assert "hold" not in old
         assert bool(self.model.amounts(uuid)) == ("project_id" in old)
+
+    def look_at_requests(self, _turn):
+        """GET /allocations/{uuid}: requests of those who are there, and of those who were."""
+        for uuid in CONSUMERS:
+            shown = self.get(f"/allocations/{uuid}")
+            kept, gone_at = self.model.requests.get(uuid, (None, None))
+            if gone_at is not None and gone_at < Clock.time - timedelta(days=1):
+                kept = None
+            assert shown["request"] == kept, uuid
+            assert shown["request_valid"] == (kept and self.is_valid(uuid, kept))
+
+    def is_valid(self, uuid, request):
+        """Whether what a consumer holds, and others have drawn from it, is what a query asks for."""
+        parts = [*self.model.amounts(uuid).items()]
+        parts += [(key, amount) for _, key, hold, amount in self.model.draws if hold == uuid]
+        held = Counter()
+        for (_, name), amount in parts:
+            held[name] += amount
+        return any(classes_of(query) == held for query in request)
 
     def look_at_sums(self, turn):
         """GET /resource_providers/{uuid}/usages, GET /treeclaim/totals."""
@@ -677,14 +742,18 @@ def inventories_of(capacity, provider):
     }
 
 
-def request_of(claim):
-    """A request that finds what a claim names."""
+def query_of(claim):
+    """A query that finds what a claim names."""
     ((provider, _), *_) = claim.amounts
     resources = ",".join(f"{name}:{amount}" for (_, name), amount in claim.amounts.items())
+    return f"resources={resources}&in_tree={provider}"
+
+
+def request_of(claim):
+    """A request that places the consumer of a claim, and keeps by what."""
     body = body_of(claim, NEWEST)
     del body["allocations"], body["consumer_generation"]
-    query = f"resources={resources}&in_tree={provider}"
-    return body | {"alternatives": [query], "consumers": [claim.consumer]}
+    return body | {"alternatives": body.pop("request"), "consumers": [claim.consumer]}
 
 
 def picture_of(model):
@@ -694,7 +763,12 @@ def picture_of(model):
     for uuid, key, hold, amount in model.draws:
         draws.setdefault((uuid, hold), {})[key] = amount
         of_holds[hold][key] = of_holds[hold].get(key, 0) + amount
-    return model.consumers, holds, of_holds, draws
+    requests = {
+        uuid: model.requests[uuid][0] if uuid in model.requests else None
+        for uuid, one in model.consumers.items()
+        if one["amounts"]
+    }
+    return model.consumers, holds, of_holds, draws, requests
 
 
 @pytest.fixture(params=KINDS)

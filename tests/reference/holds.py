@@ -3,8 +3,10 @@
 
 import copy
 from dataclasses import dataclass, field
+from datetime import timedelta
 
 HOLD = "TREECLAIM_HOLD"
+OUTLIVES = timedelta(days=1)
 
 
 class RefusedError(Exception):
@@ -27,7 +29,10 @@ class Claim:
 
 
 class Model:
-    """Consumers, holds and draws; `draws` are in the order in which they began."""
+    """Consumers, holds and draws, which are in the order in which they began, and kept requests.
+
+    A request is kept with the time at which its consumer's record went, None while there is one.
+    """
 
     def __init__(self, capacity, steps):
         self.capacity, self.steps = capacity, steps
@@ -62,6 +67,29 @@ class Model:
                 and hold in (holds or self.holds)
             ):
                 self.end(hold)
+        self.age_requests(now)
+
+    def age_requests(self, now):
+        """Requests outlive the records of their consumers by a day."""
+        for uuid, (queries, gone_at) in list(self.requests.items()):
+            if uuid not in self.consumers and (gone_at or now) < now - OUTLIVES:
+                del self.requests[uuid]
+            else:
+                self.requests[uuid] = (queries, None if uuid in self.consumers else gone_at or now)
+
+    def keep(self, consumer, request, now):
+        """Keep a consumer's request, or forget it; nothing new of whom is not there."""
+        if request is None:
+            self.requests.pop(consumer, None)
+        elif consumer in self.consumers or consumer in self.requests:
+            self.requests[consumer] = (request, None if consumer in self.consumers else now)
+
+    def change_requests(self, requests, now):
+        """Keep or forget the requests of those that exist; return how many these are."""
+        found = [consumer for consumer in requests if consumer in self.consumers]
+        for consumer in found:
+            self.keep(consumer, requests[consumer], now)
+        return len(found)
 
     def locked_by(self, claims):
         """The holds that a write locks."""
@@ -84,6 +112,10 @@ class Model:
             after.take_inventories([key for key, total in stock.items() if total is None])
         except RefusedError as refused:
             return str(refused)
+        for claim in claims:
+            if claim.request != "unchanged":
+                after.keep(claim.consumer, claim.request, now)
+        after.age_requests(now)
         self.__dict__ = after.__dict__
         return None
 
@@ -246,4 +278,5 @@ class Model:
                 self.draws = [draw for draw in self.draws if draw[2] != hold]
                 if not self.amounts(hold):
                     self.end(hold)
+        self.age_requests(now)
         return len(found)

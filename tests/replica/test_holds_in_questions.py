@@ -1,15 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
 """What holds have, and what is used, are read at one moment (contract page 100, section 2)."""
 
+import json
+import os
 import uuid
 from dataclasses import dataclass, field
 
 import pytest
 
 from tests.service import client_of, services_on
+from treeclaim.forest.explain.explain import Focus
 from treeclaim.model.request import BodyForm, CandidateRequest, RequestGroup, SearchOptions
 from treeclaim.replica.holds import NO_HOLDS, HeldAsked
-from treeclaim.replica.questions import CandidateQuestion
+from treeclaim.replica.questions import CandidateQuestion, ExplainQuestion
 from treeclaim.store.schema.tables import holds
 
 HOST, HOLD, TAKER = (str(uuid.uuid5(uuid.UUID(int=3), name)) for name in "abc")
@@ -29,6 +32,15 @@ class Interrupted(HeldAsked):
 
 @dataclass(frozen=True)
 class InterruptedQuestion(CandidateQuestion):
+    asked: HeldAsked = NO_HOLDS
+
+    @property
+    def holds(self):
+        return self.asked
+
+
+@dataclass(frozen=True)
+class InterruptedExplanation(ExplainQuestion):
     asked: HeldAsked = NO_HOLDS
 
     @property
@@ -85,3 +97,66 @@ def test_a_hold_seen_after_its_room_was_given_up_is_not_counted_twice(service):
     assert fits(services, 10, [lambda: client.delete(f"/allocations/{HOLD}")])
     assert fits(services, 10)
     assert not fits(services, 11)
+
+
+def told(services, *happens):
+    """What an explanation tells of the only host: what is free there, and what holds have."""
+    request = CandidateRequest((RequestGroup("", {"VCPU": 9}),))
+    asked = Interrupted(everywhere=True, happens=list(happens))
+    question = InterruptedExplanation(request, Focus(), asked=asked)
+    (tree,) = json.loads(b"".join(services.replica.answer(question)))["nearest"]
+    (shown,) = tree["blocked_by"][0]["providers"]
+    return shown["free"], shown["held"]
+
+
+def test_an_explanation_tells_of_one_moment_whether_or_not_a_process_can_be_made(
+    service, monkeypatch
+):
+    services, client = service
+
+    def others_take_half_of_it():
+        claim(client, TAKER, 2, "INSTANCE")
+
+    assert told(services, others_take_half_of_it) == (4, 6)
+    assert told(services) == (2, 6)
+
+    def refuse():
+        raise BlockingIOError
+
+    monkeypatch.setattr(os, "fork", refuse)
+    assert told(services, lambda: client.delete(f"/allocations/{HOLD}")) == (2, 6)
+    assert told(services) == (8, 0)
+
+
+def test_nobody_waits_for_the_forest_while_what_all_holds_have_is_read(service):
+    services, _ = service
+    found = []
+
+    def somebody_comes():
+        turn = services.replica.turn
+        found.append(turn.acquire(0))
+        if found[-1]:
+            turn.release()
+
+    told(services, somebody_comes)
+    assert found == [True]
+
+
+def test_a_child_is_ended_when_what_holds_have_cannot_be_read(service, monkeypatch):
+    services, _ = service
+    made = []
+    fork = os.fork
+
+    def forked():
+        made.append(fork())
+        return made[-1]
+
+    monkeypatch.setattr(os, "fork", forked)
+
+    def fails():
+        raise RuntimeError
+
+    with pytest.raises(RuntimeError):
+        told(services, fails)
+    with pytest.raises(ChildProcessError):
+        os.waitpid(made[-1], os.WNOHANG)

@@ -46,9 +46,9 @@ def test_a_child_answers_as_the_worker_itself(replica, monkeypatch):
     here = os.getpid()
     seen = []
 
-    def noted(*arguments):
+    def noted(*arguments, **options):
         seen.append(os.getpid())
-        return child.fork(*arguments)
+        return child.fork(*arguments, **options)
 
     monkeypatch.setattr(parent, "fork", noted)
     assert b"".join(replica.answer(question(key="b"))) == expected

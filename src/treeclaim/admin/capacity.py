@@ -15,8 +15,9 @@ from dataclasses import dataclass, field, replace
 import orjson
 
 from treeclaim.admin.flavors import FlavorFileError
-from treeclaim.forest.listing.totals import HeldOf, Totals, totals_of, totals_of_aggregates
+from treeclaim.forest.listing.totals import Totals, totals_of, totals_of_aggregates
 from treeclaim.forest.placing.counting.capacity import Fitting
+from treeclaim.forest.table.held import HeldColumns
 from treeclaim.model.errors import StoreUnavailableError, TreeclaimError
 from treeclaim.model.request import CandidateRequest
 from treeclaim.replica.asking import Asked
@@ -26,7 +27,7 @@ from treeclaim.replica.kept import KeptAnswer
 from treeclaim.replica.placing_questions import CapacityQuestion
 from treeclaim.store import Store
 from treeclaim.store.database.transactions import ReadTransaction
-from treeclaim.store.reading.held import held_by_ids
+from treeclaim.store.reading.held import held_everywhere
 
 _LOG = logging.getLogger(__name__)
 
@@ -157,10 +158,10 @@ class Meter:
         )
         self._version = self._follower.version
 
-    def _held(self, transaction: ReadTransaction) -> list[HeldOf]:
+    def _held(self, transaction: ReadTransaction) -> HeldColumns:
         """Bring the Forest to a snapshot, and return what holds have in it."""
         self._follower.catch_up_within(transaction)
-        return held_by_ids(transaction)
+        return HeldColumns.of(held_everywhere(transaction))
 
     def _read_again(self) -> None:
         try:

@@ -10,7 +10,7 @@ taken after the question came, it shows all that was committed before.
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from treeclaim.forest.table.held import Held
+from treeclaim.forest.table.held import Held, HeldColumns
 from treeclaim.model.request import CandidateRequest
 from treeclaim.store.database.transactions import ReadTransaction
 from treeclaim.store.reading.held import held_everywhere
@@ -42,7 +42,8 @@ class HeldAsked:
     def read(self, transaction: ReadTransaction) -> Held:
         """Read what is asked for."""
         by_hold = held_by(transaction, sorted(self.named)) if self.named else {}
-        return Held(by_hold, held_everywhere(transaction) if self.everywhere else None)
+        everywhere = HeldColumns.of(held_everywhere(transaction)) if self.everywhere else None
+        return Held(by_hold, everywhere)
 
 
 NO_HOLDS = HeldAsked()

@@ -151,7 +151,7 @@ class PlacingQuestion:
     @property
     def is_hard(self) -> bool:
         """Tell whether to skip the attempt in the worker itself."""
-        return are_hard(
+        return self.holds.everywhere or are_hard(
             query for request in self.placing.requests for query in request.alternatives
         )
 

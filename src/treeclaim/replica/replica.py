@@ -2,7 +2,7 @@
 """A worker's Forest: the fast lane, the slow lane, and their shared caches."""
 
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from time import monotonic
 from typing import TypeVar
 
@@ -301,6 +301,8 @@ class Replica:
 
     def _started(self, question: Question, asked: Asked) -> tuple[int, Child | KeptAnswer]:
         """Start a child at the present version of the Forest, unless the answer is known."""
+        if question.holds.everywhere:
+            return 0, self._told(question, asked)
         with self._turn_of(asked, question.holds) as forest:
             version = self._follower.version
             known = self._answers.find(version, question.key)
@@ -311,6 +313,39 @@ class Replica:
             except OSError:
                 budget = asked.budget(Slices(self.turn, self._follower, asked).check)
                 return version, written(question.begin(forest, budget))
+
+    def _told(self, question: Question, asked: Asked) -> Child | KeptAnswer:
+        """Start a child, then tell it what holds have, read as of the moment of its Forest.
+
+        With very many holds the database takes a second for that, in which nobody else needs to wait
+        for the Forest. Where no child can be started there is no other moment to keep it for.
+        """
+        made: list[Child] = []
+
+        def of_forest(forest: Forest, _: Cursor) -> Child | None:
+            # A connection that was lost makes this run again.
+            while made:
+                made.pop().end()
+            with suppress(OSError):
+                made.append(Child(question, forest, asked, is_told=True))
+            return made[0] if made else None
+
+        def tell(transaction: ReadTransaction, child: Child | None) -> Child | None:
+            if child is not None:
+                child.tell(question.holds.read(transaction))
+            return child
+
+        try:
+            child = self.at_one_moment(of_forest, tell)
+        except BaseException:
+            while made:
+                made.pop().end()
+            raise
+        if child is not None:
+            return child
+        with self._turn_of(asked, question.holds) as forest:
+            budget = asked.budget(Slices(self.turn, self._follower, asked).check)
+            return written(question.begin(forest, budget))
 
 
 class _Held:

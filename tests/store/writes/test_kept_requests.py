@@ -68,6 +68,15 @@ def test_after_a_day_a_request_is_gone(placed, ahead, is_pruned):
     assert placed.read(requests_of, [SERVER]) == {}
 
 
+def test_a_write_that_leaves_no_record_keeps_nothing_where_the_old_request_is_too_old(
+    placed, ahead
+):
+    placed.delete_allocations(SERVER)
+    ahead[0] = 25
+    placed.replace_allocations([claim(SERVER, 0, None, request=REQUEST)])
+    assert placed.read(requests_of, [SERVER]) == {}
+
+
 def test_the_request_of_a_consumer_that_another_service_removed_goes_too(placed, ahead):
     with placed.engine.begin() as connection:
         connection.execute(sa.delete(tables.allocations))

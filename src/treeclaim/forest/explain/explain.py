@@ -23,7 +23,7 @@ from treeclaim.forest.explain.matching_trees import (
 from treeclaim.forest.explain.nearest import nearest
 from treeclaim.forest.table.columns import search_ascending
 from treeclaim.forest.table.forest import Forest
-from treeclaim.forest.table.held import Holdings, freed, with_free
+from treeclaim.forest.table.held import HeldColumns, freed, without
 from treeclaim.forest.table.texts.fragments import writable
 from treeclaim.model.reasons import Reason
 from treeclaim.model.request import NO_GROUP, CandidateRequest
@@ -79,7 +79,9 @@ def explained(
         TraitsNotFoundError, ResourceClassNotFoundError: if the request names what does not exist.
     """
     require_known_names(forest, request)
-    others = None if forest.held.everywhere is None else forest.held.but(request.from_holds)
+    others = forest.held.everywhere
+    if others is not None:
+        others = others.less(list(forest.held.of_holds(forest, request.from_holds)))
     forest, request = freed(forest, request, budget)
     asked = constraints_of(request)
     trees = MatchingTrees(
@@ -99,16 +101,14 @@ def explained(
         "trees": {"considered": len(forest.order.roots), "matching": int(matching.sum())},
         "funnel": list(_funnel(trees)),
         "nearest": [_blocked(trees, tree, others) for tree in _focused(trees, focus)],
-        "advice": [] if feasible else [*_advice(trees), *_advice_on_holds(trees, others, budget)],
+        "advice": [] if feasible else [*_advice(trees), *_advice_on_holds(trees, others)],
     }
 
 
-def _advice_on_holds(
-    trees: MatchingTrees, others: Holdings | None, budget: Budget
-) -> Iterator[str]:
+def _advice_on_holds(trees: MatchingTrees, others: HeldColumns | None) -> Iterator[str]:
     """Yield a sentence if trees would match without what the holds have that are not named."""
     if others:
-        count = int(trees.within(with_free(trees.forest, [others], budget)).sum())
+        count = int(trees.within(without(trees.forest, others)).sum())
         if count:
             yield f"Without what is held {_trees(count)} would match."
 
@@ -165,7 +165,7 @@ def _focused(trees: MatchingTrees, focus: Focus) -> list[int]:
     return [int(search_ascending(order.roots, root))]
 
 
-def _blocked(trees: MatchingTrees, tree: int, others: Holdings | None) -> dict[str, Any]:
+def _blocked(trees: MatchingTrees, tree: int, others: HeldColumns | None) -> dict[str, Any]:
     """Explain one tree, given its index among the roots, and what other holds have there."""
     order = trees.forest.order
     provider = trees.forest.provider(int(order.row[order.roots[tree]]))
@@ -273,7 +273,7 @@ def _blocking_group(trees: MatchingTrees, tree: int, suffix: str) -> Iterator[Co
 
 
 def _providers(
-    trees: MatchingTrees, tree: int, constraint: Constraint, others: Holdings | None
+    trees: MatchingTrees, tree: int, constraint: Constraint, others: HeldColumns | None
 ) -> Iterator[dict[str, Any]]:
     """Yield the providers of a tree that have what a constraint, or its groups, ask for."""
     lacks_room = constraint.reason in (Reason.CAPACITY, Reason.COMBINED_CAPACITY)
@@ -295,8 +295,8 @@ def _providers(
                     "free": writable(max(view.inventory.whole_capacity - view.used, 0)),
                 }
                 if others is not None and lacks_room:
-                    held = others.get(provider.uuid, {}).get(view.resource_class, 0)
-                    told["held"] = writable(held)
+                    class_id = forest.catalogue.resource_classes[view.resource_class].id
+                    told["held"] = writable(others.at(int(forest.id.values[row]), class_id))
                 yield told
 
 

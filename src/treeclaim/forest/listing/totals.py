@@ -17,15 +17,13 @@ import numpy.typing as npt
 from treeclaim.forest.listing.parts import By, FoundParts, Pairs, copied_parts
 from treeclaim.forest.table.columns import Mask, Rows, search_ascending
 from treeclaim.forest.table.forest import Forest
+from treeclaim.forest.table.held import HeldColumns
 from treeclaim.forest.table.sums import shown, sums_by
 
 Units = npt.NDArray[np.int64]
 """Amounts of a class, each at least 0."""
 
 _PARTS_BETWEEN_LOOKS = 1_000
-
-HeldOf = tuple[int, int, int]
-"""Id of a provider, id of a resource class, and what holds have of that."""
 
 
 def _go_on() -> None:
@@ -134,19 +132,16 @@ class Summable:
     found: FoundParts | None
     ids: Rows
 
-    def with_held(self, held: Iterable[HeldOf]) -> "Summable":
+    def with_held(self, held: HeldColumns) -> "Summable":
         """Return the same with what holds have at the same moment."""
-        by_class: dict[int, list[tuple[int, int]]] = {}
-        for provider_id, class_id, amount in held:
-            by_class.setdefault(class_id, []).append((provider_id, amount))
         order = np.argsort(self.ids)
         sorted_ids = self.ids[order]
         stocks = []
         for stock in self.stocks:
-            some = np.array(by_class.get(stock.class_id, ()), dtype=np.int64).reshape(-1, 2)
-            some = some[np.isin(some[:, 0], sorted_ids)]
+            providers, amounts = held.of_class(stock.class_id)
+            known = np.isin(providers, sorted_ids)
             units = np.zeros(self.count, dtype=np.int64)
-            units[order[search_ascending(sorted_ids, some[:, 0])]] = some[:, 1]
+            units[order[search_ascending(sorted_ids, providers[known])]] = amounts[known]
             stocks.append(replace(stock, held=units[stock.has]))
         return replace(self, stocks=stocks)
 
@@ -197,13 +192,13 @@ def summable(
     return Summable(len(rows), _stocks(forest, rows, classes), found, ids)
 
 
-def totals_of(forest: Forest, rows: Rows, held: Iterable[HeldOf]) -> Totals:
+def totals_of(forest: Forest, rows: Rows, held: HeldColumns) -> Totals:
     """Return the sums over some rows at once, with what holds have; see `summable`."""
     return summable(forest, rows, None).with_held(held).totals()
 
 
 def totals_of_aggregates(
-    forest: Forest, rows: Rows, aggregates: Sequence[str], held: Iterable[HeldOf]
+    forest: Forest, rows: Rows, aggregates: Sequence[str], held: HeldColumns
 ) -> dict[str, Totals]:
     """Return the sums over those of some rows that are in each aggregate, or whose root is.
 

@@ -7,7 +7,7 @@ from different holds: each set of holds has a scratch of its own, and what a con
 each, less what it drew from holds that are not that one's.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from treeclaim.forest.bounds.budget import Budget
@@ -174,10 +174,20 @@ class Room:
         """Return what all holds but some have left by now."""
         if self._held.everywhere is None:
             return self._held
-        everywhere = {uuid: dict(amounts) for uuid, amounts in self._held.everywhere.items()}
-        for hold, left in self._left.items():
-            for (uuid, name), amount in left.items():
-                had = self._held.by_hold.get(hold, {}).get(uuid, {}).get(name, 0)
-                if hold not in holds and name in everywhere.get(uuid, {}):
-                    everywhere[uuid][name] -= had - amount
-        return Held({}, Held(self._held.by_hold, everywhere).but(holds))
+        drawn = {
+            hold: self._drawn_of(hold, left)
+            for hold, left in self._left.items()
+            if hold not in holds
+        }
+        forest = self.everybody.forest
+        gone = [*self._held.of_holds(forest, holds), *Held(drawn).of_holds(forest, drawn)]
+        return Held({}, self._held.everywhere.less(gone))
+
+    def _drawn_of(
+        self, hold: str, left: Mapping[tuple[str, str], int]
+    ) -> dict[str, dict[str, int]]:
+        """Return what a hold had and has not any more."""
+        return {
+            uuid: {name: amount - left[uuid, name] for name, amount in amounts.items()}
+            for uuid, amounts in self._held.by_hold.get(hold, {}).items()
+        }

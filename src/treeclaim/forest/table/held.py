@@ -7,11 +7,14 @@ those of the Forest itself, and show it as used.
 """
 
 import copy
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
+
+import numpy as np
 
 from treeclaim.forest.bounds.budget import Budget
+from treeclaim.forest.table.columns import Rows, search_ascending
 from treeclaim.model.request import CandidateRequest
 
 if TYPE_CHECKING:
@@ -19,6 +22,71 @@ if TYPE_CHECKING:
 
 Holdings = Mapping[str, Mapping[str, int]]
 """Amounts by provider uuid and resource class."""
+
+HeldOf = tuple[int, int, int]
+"""Id of a provider, id of a resource class, and what holds have of that."""
+
+_PROVIDER_BITS = 31
+"""Of a key: the databases' ids are 32-bit numbers above zero."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class HeldColumns:
+    """What holds have together of many inventories.
+
+    Attributes:
+        keys: Of inventories, ascending: the class's id, then the provider's.
+        amounts: What is held of each, above zero.
+    """
+
+    keys: Rows
+    amounts: Rows
+
+    @classmethod
+    def of(cls, held: Sequence[HeldOf]) -> Self:
+        """Return what is held of inventories, each of which is named once."""
+        table = np.array(held, dtype=np.int64).reshape(-1, 3)
+        keys = _keys(table)
+        order = np.argsort(keys)
+        return cls(keys[order], table[order, 2])
+
+    def __len__(self) -> int:
+        """Return of how many inventories something is held."""
+        return len(self.keys)
+
+    def at(self, provider_id: int, class_id: int) -> int:
+        """Return what is held of one inventory."""
+        key = class_id << _PROVIDER_BITS | provider_id
+        index = int(search_ascending(self.keys, key))
+        is_known = index < len(self) and self.keys[index] == key
+        return int(self.amounts[index]) if is_known else 0
+
+    def less(self, gone: Sequence[HeldOf]) -> "HeldColumns":
+        """Return what is held without some of it; an inventory may be named more than once."""
+        table = np.array(gone, dtype=np.int64).reshape(-1, 3)
+        keys = _keys(table)
+        indices = search_ascending(self.keys, keys)
+        known = indices < len(self)
+        known[known] = self.keys[indices[known]] == keys[known]
+        amounts = self.amounts.copy()
+        np.subtract.at(amounts, indices[known], table[known, 2])
+        left = amounts > 0
+        return HeldColumns(self.keys[left], amounts[left])
+
+    def of_class(self, class_id: int) -> tuple[Rows, Rows]:
+        """Return the ids of providers, ascending, of whose inventory something is held, and how much."""
+        ends = [class_id << _PROVIDER_BITS, class_id + 1 << _PROVIDER_BITS]
+        begin, end = search_ascending(self.keys, ends).tolist()
+        return self.keys[begin:end] - ends[0], self.amounts[begin:end]
+
+    def classes(self) -> Iterator[int]:
+        """Yield the ids of the classes of which something is held."""
+        yield from np.unique(self.keys >> _PROVIDER_BITS).tolist()
+
+
+def _keys(table: Rows) -> Rows:
+    keys: Rows = table[:, 1] << _PROVIDER_BITS | table[:, 0]
+    return keys
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,20 +99,17 @@ class Held:
     """
 
     by_hold: Mapping[str, Holdings] = field(default_factory=dict)
-    everywhere: Holdings | None = None
+    everywhere: HeldColumns | None = None
 
-    def but(self, names: Iterable[str]) -> Holdings:
-        """Return what all holds but some have together; what they have not is left out."""
-        left = {uuid: dict(amounts) for uuid, amounts in (self.everywhere or {}).items()}
+    def of_holds(self, forest: "Forest", names: Iterable[str]) -> Iterator[HeldOf]:
+        """Yield what some of the named holds have, where there are such inventories."""
         for name in names:
             for uuid, amounts in self.by_hold.get(name, {}).items():
+                row = forest.row_of(uuid)
                 for resource_class, amount in amounts.items():
-                    if uuid in left and resource_class in left[uuid]:
-                        left[uuid][resource_class] -= amount
-        return {
-            uuid: {name: amount for name, amount in amounts.items() if amount > 0}
-            for uuid, amounts in left.items()
-        }
+                    entry = forest.catalogue.resource_classes.get(resource_class)
+                    if row is not None and entry is not None:
+                        yield int(forest.id.values[row]), entry.id, amount
 
 
 NOTHING_HELD = Held()
@@ -81,4 +146,26 @@ def with_free(forest: "Forest", parts: Iterable[Holdings], budget: Budget) -> "F
                 if other.classes[entry.id] is forest.classes[entry.id]:
                     other.classes[entry.id] = forest.classes[entry.id].changeable()
                 other.classes[entry.id].use(indices[entry.id], -amount)
+    return other
+
+
+def without(forest: "Forest", held: HeldColumns) -> "Forest":
+    """Return a Forest in which what is held is free, to be searched at once."""
+    forest.prepare()
+    other = copy.copy(forest)
+    other.classes = dict(forest.classes)
+    rows = forest.living_rows
+    ids = forest.id.values[rows]
+    order = np.argsort(ids)
+    for class_id in held.classes():
+        providers, amounts = held.of_class(class_id)
+        at = search_ascending(ids[order], providers)
+        known = at < len(ids)
+        known[known] = ids[order[at[known]]] == providers[known]
+        columns = forest.classes.get(class_id)
+        if columns is None:
+            continue
+        has, indices = columns.indices_of(rows[order[at[known]]])
+        other.classes[class_id] = columns.changeable()
+        other.classes[class_id].use_each(indices, -amounts[known][has])
     return other

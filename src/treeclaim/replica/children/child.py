@@ -12,11 +12,13 @@ forked, which a server may end at any time.)
 import fcntl
 import gc
 import os
+import pickle
 import resource
 import signal
 import time
 import warnings
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import NoReturn
 
@@ -24,7 +26,7 @@ from treeclaim.forest.table.forest import Forest
 from treeclaim.model.deadlines import has_passed
 from treeclaim.model.errors import SearchGivenUpError, TreeclaimError
 from treeclaim.replica.asking import Asked, Question
-from treeclaim.replica.children.wire import COUNT, Kind, packed, send
+from treeclaim.replica.children.wire import COUNT, Kind, heard, packed, send
 
 WHOLE_ANSWER = 16_000_000
 """Bytes of an answer that is made in one piece; longer ones are streamed."""
@@ -62,48 +64,79 @@ _IGNORED_SIGNALS = (
 """What is sent to a service to stop or reload it: the parent decides what that means."""
 
 
-def fork(question: Question, forest: Forest, asked: Asked) -> tuple[int, int, int]:
+@dataclass(frozen=True, slots=True)
+class Forked:
+    """A child, as its parent has it.
+
+    Attributes:
+        process: Its process id.
+        answer: The end of the pipe to read the answer from.
+        lifeline: The child is killed when this is closed.
+        told: The end of the pipe by which the child is told what holds have; None if it waits for
+            nothing.
+    """
+
+    process: int
+    answer: int
+    lifeline: int
+    told: int | None
+
+
+def fork(question: Question, forest: Forest, asked: Asked, *, is_told: bool = False) -> Forked:
     """Start a child that answers a question. The caller must be the only user of the Forest.
 
-    Returns:
-        The child's process id, the end of the pipe to read the answer from, and the lifeline; the
-        child is killed when that is closed.
+    Args:
+        question: What it answers.
+        forest: From what.
+        asked: When, and by whom.
+        is_told: Whether it first waits to be told what holds have.
 
     Raises:
         OSError: if there can be no more processes or pipes.
     """
-    answer, out = os.pipe()
-    lifeline_end, lifeline = os.pipe()
+    pipes: list[tuple[int, int]] = []
     try:
+        pipes.extend(os.pipe() for _ in range(3 if is_told else 2))
         with warnings.catch_warnings():
             # From Python 3.12 on; see above for why it is no danger here.
             warnings.simplefilter("ignore", DeprecationWarning)
             process = os.fork()
     except OSError:
-        for descriptor in (answer, out, lifeline_end, lifeline):
+        for descriptor in (end for pipe in pipes for end in pipe):
             os.close(descriptor)
         raise
+    (answer, out), (lifeline_end, lifeline), *others = pipes
+    hears, told = others[0] if is_told else (None, None)
     if process == 0:
-        _live(question, forest, asked, out, lifeline_end)
+        _live(question, forest, asked, _Ends(out, lifeline_end, hears))
     os.close(out)
     os.close(lifeline_end)
+    if hears is not None:
+        os.close(hears)
     with suppress(OSError):
         fcntl.fcntl(answer, fcntl.F_SETPIPE_SZ, _PIPE_BYTES)
-    return process, answer, lifeline
+    return Forked(process, answer, lifeline, told)
 
 
-def _live(
-    question: Question, forest: Forest, asked: Asked, out: int, lifeline_end: int
-) -> NoReturn:
+@dataclass(frozen=True, slots=True)
+class _Ends:
+    """The ends of pipes that a child has: for its answer, its lifeline, what it is told."""
+
+    out: int
+    lifeline: int
+    hears: int | None
+
+
+def _live(question: Question, forest: Forest, asked: Asked, ends: _Ends) -> NoReturn:
     """Run the child."""
     code = 1
     try:
         gc.disable()
-        _die_with(lifeline_end)
-        _close_all_but({out, lifeline_end})
+        _die_with(ends.lifeline)
+        _close_all_but({ends.out, ends.lifeline, ends.hears or ends.out})
         _mind_no_signals()
         _stand_back()
-        _answer_within_memory(question, forest, asked, out)
+        _answer_within_memory(question, forest, asked, ends)
         code = 0
     finally:
         # Whatever is on the stack, nothing of the parent's may run here.
@@ -145,18 +178,20 @@ def _stand_back() -> None:
         Path("/proc/self/oom_score_adj").write_bytes(_FIRST_TO_GO)
 
 
-def _answer_within_memory(question: Question, forest: Forest, asked: Asked, out: int) -> None:
+def _answer_within_memory(question: Question, forest: Forest, asked: Asked, ends: _Ends) -> None:
     _, most = resource.getrlimit(resource.RLIMIT_DATA)
     wanted = _data_bytes() + asked.memory + BESIDES
     limit = wanted if most == resource.RLIM_INFINITY else min(wanted, most)
     resource.setrlimit(resource.RLIMIT_DATA, (limit, most))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     try:
-        _answer(question, forest, asked, out)
+        if ends.hears is not None:
+            forest = forest.holding(pickle.loads(heard(ends.hears)))  # noqa: S301 - our parent's
+        _answer(question, forest, asked, ends.out)
     except MemoryError:
         # What was on the stack is free by now; a little more is needed to say so.
         resource.setrlimit(resource.RLIMIT_DATA, (most, most))
-        send(out, Kind.TOO_LARGE, b"")
+        send(ends.out, Kind.TOO_LARGE, b"")
 
 
 def _data_bytes() -> int:

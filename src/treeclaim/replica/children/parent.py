@@ -2,18 +2,21 @@
 """A child, seen from its parent: reads the answer, and kills the child at its deadline."""
 
 import os
+import pickle
 import select
 import time
 from collections.abc import Iterator
 from contextlib import suppress
 
 from treeclaim.forest.table.forest import Forest
+from treeclaim.forest.table.held import Held
 from treeclaim.model.errors import (
     ClientGoneError,
     OverloadedError,
     SearchTooLargeError,
 )
 from treeclaim.replica.asking import Asked, Question
+from treeclaim.replica.children import wire
 from treeclaim.replica.children.child import fork
 from treeclaim.replica.children.wire import COUNT, HEADER, Kind, unpacked
 from treeclaim.replica.kept import KeptAnswer
@@ -33,17 +36,49 @@ _LARGEST_READ = 1 << 20
 class Child:
     """A process that answers one question. Its owner must `end` it."""
 
-    def __init__(self, question: Question, forest: Forest, asked: Asked) -> None:
+    def __init__(
+        self, question: Question, forest: Forest, asked: Asked, *, is_told: bool = False
+    ) -> None:
         """Start it.
+
+        Args:
+            question: What it answers.
+            forest: From what.
+            asked: When, and by whom.
+            is_told: Whether it first waits for `tell`.
 
         Raises:
             OSError: if the system has no room for it.
         """
         self._asked = asked
-        self._process, self._answer, self._lifeline = fork(question, forest, asked)
+        self._forked = fork(question, forest, asked, is_told=is_told)
         self._poll = select.poll()
-        self._poll.register(self._answer, select.POLLIN)
+        self._poll.register(self._forked.answer, select.POLLIN)
         self._is_over = False
+
+    def tell(self, held: Held) -> None:
+        """Tell what holds have at the moment of the child's Forest.
+
+        Raises:
+            ClientGoneError: if the client has hung up meanwhile.
+            TreeclaimError: if the child did not listen in time.
+        """
+        told = self._forked.told
+        if told is None:
+            return
+        os.set_blocking(told, False)
+        rest = memoryview(wire.told(pickle.dumps(held)))
+        poll = select.poll()
+        poll.register(told, select.POLLOUT)
+        # A child that has ended listens no more: whoever reads its answer notices.
+        with suppress(BrokenPipeError):
+            while rest:
+                if poll.poll(1000 * min(max(self.time_left, 0), _LOOK_SECONDS)):
+                    rest = rest[os.write(told, rest) :]
+                elif self._asked.is_gone():
+                    raise ClientGoneError
+                elif self.time_left <= 0:
+                    raise self._asked.given_up()
 
     def begun(self, seconds: float) -> bool:
         """Wait until the child has output.
@@ -112,7 +147,7 @@ class Child:
         while missing:
             if not self.begun(end - time.monotonic()):
                 raise self._asked.given_up()
-            part = os.read(self._answer, min(missing, _LARGEST_READ))
+            part = os.read(self._forked.answer, min(missing, _LARGEST_READ))
             if not part:
                 # Killed from outside, or by the kernel for want of memory.
                 raise OverloadedError("search")
@@ -125,8 +160,10 @@ class Child:
         if self._is_over:
             return
         self._is_over = True
-        os.close(self._lifeline)
-        os.close(self._answer)
+        os.close(self._forked.lifeline)
+        os.close(self._forked.answer)
+        if self._forked.told is not None:
+            os.close(self._forked.told)
         # A server may have waited for all children, or ignore them.
         with suppress(ChildProcessError):
-            os.waitpid(self._process, 0)
+            os.waitpid(self._forked.process, 0)

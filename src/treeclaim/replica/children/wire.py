@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The protocol of a child's pipe: frames of a kind, a length and bytes.
 
-Pickled are errors alone, between two processes that are one program.
+Pickled are errors, and what holds have, between two processes that are one program.
 """
 
 import os
@@ -17,6 +17,8 @@ HEADER = struct.Struct("!BQ")
 
 COUNT = struct.Struct("!Q")
 """How many candidates an answer has."""
+
+_LENGTH = struct.Struct("!Q")
 
 
 class Kind(IntEnum):
@@ -40,6 +42,27 @@ def send(pipe: int, kind: Kind, content: "bytes | memoryview[Any]") -> None:
         rest = memoryview(part).cast("B")
         while len(rest):
             rest = rest[os.write(pipe, rest) :]
+
+
+def told(content: bytes) -> bytes:
+    """Return what a parent tells its child, with its length before it."""
+    return _LENGTH.pack(len(content)) + content
+
+
+def heard(pipe: int) -> bytes:
+    """Read what the parent tells; waits until that is whole."""
+    length = _LENGTH.unpack(_whole(pipe, _LENGTH.size))[0]
+    return _whole(pipe, length)
+
+
+def _whole(pipe: int, length: int) -> bytes:
+    parts: list[bytes] = []
+    while length:
+        parts.append(os.read(pipe, length))
+        if not parts[-1]:
+            raise EOFError
+        length -= len(parts[-1])
+    return b"".join(parts)
 
 
 def packed(error: TreeclaimError) -> bytes:

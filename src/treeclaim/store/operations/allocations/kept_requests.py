@@ -11,6 +11,7 @@ from treeclaim.model.extension.holds import OUTLIVES
 from treeclaim.store.database.compiled import CompiledStatement
 from treeclaim.store.database.transactions import ReadTransaction, WriteTransaction
 from treeclaim.store.operations.allocations import consumers
+from treeclaim.store.reading.kept import requests_of
 from treeclaim.store.schema.tables import consumers as consumer_rows
 from treeclaim.store.schema.tables import requests
 
@@ -70,7 +71,10 @@ def write(
     if back := sorted(uuid for uuid in left.intersection(there) if known.get(uuid)):
         transaction.change(_TOO_OLD, uuids=back, before=transaction.now - OUTLIVES)
         transaction.change(_NOTE_BACK, uuids=back)
-    replace(transaction, given, there, known)
+    # What is older than a day is as good as deleted, though nobody may have done that yet.
+    gone = sorted(uuid for uuid in given.keys() - set(there) if known.get(uuid))
+    too_old = set(gone) - requests_of(transaction, gone).keys() if gone else set()
+    replace(transaction, given, there, known.keys() - too_old)
 
 
 def replace(

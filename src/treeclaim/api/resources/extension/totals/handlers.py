@@ -15,12 +15,13 @@ from treeclaim.forest.listing.parts import By
 from treeclaim.forest.listing.selection import meeting
 from treeclaim.forest.listing.totals import Summable, summable
 from treeclaim.forest.table.forest import Forest
+from treeclaim.forest.table.held import HeldColumns
 from treeclaim.model.changes import Cursor
 from treeclaim.model.extension import cursor_text
 from treeclaim.model.microversions import ExtensionFeature
 from treeclaim.model.request import ProviderConditions
 from treeclaim.store.database.transactions import ReadTransaction
-from treeclaim.store.reading.held import held_by_ids
+from treeclaim.store.reading.held import held_everywhere
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +56,7 @@ def show_totals(call: Call) -> Reply:
         transaction: ReadTransaction, found: tuple[Summable, str]
     ) -> tuple[Summable, str]:
         summable, cursor = found
-        return summable.with_held(held_by_ids(transaction)), cursor
+        return summable.with_held(HeldColumns.of(held_everywhere(transaction))), cursor
 
     replica = call.services.replica
     with filters.classes_named_by("resource_class"):

@@ -1,0 +1,70 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What all holds have, as columns (contract page 100, section 5)."""
+
+from collections import Counter
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.properties.forest_adapter import forest_of
+from tests.reference.world import Provider, Stock, World, uuid_of
+from treeclaim.forest.bounds.budget import Budget
+from treeclaim.forest.table.held import HeldColumns, with_free, without
+
+INVENTORIES = st.tuples(
+    st.sampled_from([1, 2, 3, 2**31 - 1]), st.sampled_from([1, 2, 7, 2**31 - 1])
+)
+AMOUNTS = st.dictionaries(INVENTORIES, st.integers(1, 2**40), max_size=8)
+
+
+def rows(amounts):
+    return [(*key, amount) for key, amount in amounts.items()]
+
+
+@given(AMOUNTS, st.lists(st.tuples(INVENTORIES, st.integers(0, 2**40)), max_size=8))
+def test_columns_tell_what_a_dictionary_does(amounts, gone):
+    left = Counter(amounts)
+    for key, amount in gone:
+        if key in amounts:
+            left[key] -= amount
+    columns = HeldColumns.of(rows(amounts)).less([(*key, amount) for key, amount in gone])
+    assert {key: columns.at(*key) for key in amounts} == {key: (+left)[key] for key in amounts}
+    assert columns.at(5, 5) == 0
+    assert len(columns) == len(+left)
+    by_class = {
+        (int(provider), name): int(amount)
+        for name in columns.classes()
+        for provider, amount in zip(*columns.of_class(name), strict=True)
+    }
+    assert by_class == +left
+
+
+@given(
+    st.dictionaries(
+        st.tuples(st.sampled_from("abcd"), st.sampled_from(["VCPU", "VGPU"])), st.integers(1, 30)
+    )
+)
+def test_a_forest_without_what_is_held_is_the_same_by_columns_and_by_names(held):
+    forest = forest_of(World((
+        Provider("b", None, {"VCPU": Stock(10, used=30), "VGPU": Stock(3, used=3)}),
+        Provider("a", "b", {"VCPU": Stock(10, reserved=2, allocation_ratio=1.5, used=12)}),
+        Provider("c", None, {"VGPU": Stock(8, used=40)}),
+    )))  # fmt: skip
+    ids = {name: entry.id for name, entry in forest.catalogue.resource_classes.items()}
+    by_name, by_id = {}, []
+    for (provider, name), amount in held.items():
+        by_name.setdefault(uuid_of(provider), {})[name] = amount
+        row = forest.row_of(uuid_of(provider))
+        # A provider, or a class, that is not there any more.
+        by_id.append(
+            (99 if row is None else int(forest.id.values[row]), ids.get(name, 99), amount)
+        )
+    expected = with_free(forest, [by_name], Budget())
+    found = without(forest, HeldColumns.of(by_id))
+    for number, columns in forest.classes.items():
+        living = columns.living()
+        for each in ("used", "free"):
+            assert (
+                getattr(found.classes[number], each).values[living].tolist()
+                == getattr(expected.classes[number], each).values[living].tolist()
+            )
