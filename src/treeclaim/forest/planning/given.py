@@ -72,7 +72,7 @@ def changed(
         try:
             require_known_names(forest, request)
         except (ResourceClassNotFoundError, TraitsNotFoundError) as error:
-            raise QueryError(f"given.place.requests[{number}]", error) from error
+            raise QueryError(f"given.place.requests[{number}].query", error) from error
     if given.place:
         _place(world, given, budget)
     forest.held = world.held
