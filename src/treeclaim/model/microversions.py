@@ -112,6 +112,10 @@ class ExtensionFeature(IntEnum):
         2,
         "Holds that claims draw from, and the requests that consumers were placed by",
     )
+    PLANNING = (
+        3,
+        "What if, room for other requests, survival of failures, and plans of moves",
+    )
 
     @property
     def version(self) -> str:

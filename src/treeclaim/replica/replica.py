@@ -13,9 +13,10 @@ from treeclaim.forest.table.forest import Forest
 from treeclaim.gate import Gate
 from treeclaim.model.changes import Cursor
 from treeclaim.model.errors import OverloadedError, SearchGivenUpError, SearchTooLargeError
-from treeclaim.replica.asking import LONGEST_WAIT, Asked, Question
+from treeclaim.replica.asking import LONGEST_WAIT, Asked, Question, ReadingQuestion
 from treeclaim.replica.children.child import WHOLE_ANSWER
 from treeclaim.replica.children.parent import Child
+from treeclaim.replica.children.wire import packed_part
 from treeclaim.replica.following import Follower, Picture
 from treeclaim.replica.holds import NO_HOLDS, HeldAsked
 from treeclaim.replica.kept import KeptAnswer, KeptAnswers, LongQuestions, Piece
@@ -27,7 +28,8 @@ from treeclaim.replica.lanes.fast import (
     Patience,
 )
 from treeclaim.replica.lanes.slices import Slices, written
-from treeclaim.replica.lanes.slow import SlowLane, Stream
+from treeclaim.replica.lanes.slow import PlanLane, SlowLane, Stream
+from treeclaim.replica.questions import HoldingQuestion
 from treeclaim.replica.tidying import Tidying
 from treeclaim.replica.turn import Turn
 from treeclaim.store import Store
@@ -40,6 +42,7 @@ _SLOW_PLACES = 4
 """Questions in each part of the slow lane, waiting ones included, by default."""
 
 _WHAT = "inventory"
+_PROCESSES = "processes"
 
 
 class Replica:
@@ -69,6 +72,7 @@ class Replica:
         self._tidying = Tidying(self.turn, self._follower)
         self._second_attempts = Gate(1)
         self._slow = SlowLane(slow_places)
+        self._plans = PlanLane()
         self._answers = KeptAnswers()
         self._is_settled = False
         self.listing = ListingTexts()
@@ -184,6 +188,74 @@ class Replica:
             return found
         metrics.CANDIDATES.inc(found.candidates)
         return list(found.pieces)
+
+    def answer_reading(self, question: ReadingQuestion, asked: Asked) -> Iterable[Piece]:
+        """Return the JSON body that answers a question for which more is read than the Forest.
+
+        It is made by a child, from the Forest and the database as they were at one moment. Nothing of
+        it is kept.
+
+        Raises:
+            TreeclaimError: as `answer` does; OverloadedError too where a plan is made already, or the
+                system has no room for a child.
+        """
+        with metrics.phase("slow"):
+            found = self._read_slowly(question, asked)
+        if isinstance(found, Stream):
+            return found
+        metrics.CANDIDATES.inc(found.candidates)
+        return list(found.pieces)
+
+    def _read_slowly(self, question: ReadingQuestion, asked: Asked) -> KeptAnswer | Stream:
+        def start() -> Child:
+            try:
+                return self._started_reading(question, asked)
+            except OSError as error:
+                raise OverloadedError(_PROCESSES) from error
+
+        if question.is_plan:
+            return self._plans.answer(asked, start)
+        found = self._slow.answer(asked, start, is_very_long=False)
+        if found is None:
+            found = self._slow.answer(asked, start, is_very_long=True)
+        if found is None:
+            raise asked.given_up()
+        return found
+
+    def _started_reading(self, question: ReadingQuestion, asked: Asked) -> Child:
+        """Start a child at a moment of the Forest, and feed it with what is read of that moment.
+
+        Raises:
+            OSError: if the system has no room for a child.
+        """
+        children: list[Child] = []
+
+        def of_forest(forest: Forest, cursor: Cursor) -> Cursor:
+            # A connection that was lost makes this run again.
+            while children:
+                children.pop().end()
+            children.append(Child(question, forest, asked))
+            return cursor
+
+        def of_store(transaction: ReadTransaction, cursor: Cursor) -> list[bytes]:
+            parts: list[bytes] = []
+            size = 0
+            for part in question.reads(transaction, cursor):
+                asked.check()
+                parts.append(packed_part(part))
+                size += len(parts[-1])
+                if size > asked.memory:
+                    raise SearchTooLargeError(asked.memory // 1_000_000)
+            return parts
+
+        try:
+            parts = self.at_one_moment(of_forest, of_store)
+            children[0].feed(parts)
+        except BaseException:
+            while children:
+                children.pop().end()
+            raise
+        return children[0]
 
     def _catch_up(self, since: float) -> None:
         self._follower.catch_up(since)
@@ -302,7 +374,10 @@ class Replica:
     def _started(self, question: Question, asked: Asked) -> tuple[int, Child | KeptAnswer]:
         """Start a child at the present version of the Forest, unless the answer is known."""
         if question.holds.everywhere:
-            return 0, self._told(question, asked)
+            # With very many holds the database takes a second to add up what they have, in which nobody
+            # else needs to wait for the Forest.
+            with suppress(OSError):
+                return 0, self._started_reading(HoldingQuestion(question), asked)
         with self._turn_of(asked, question.holds) as forest:
             version = self._follower.version
             known = self._answers.find(version, question.key)
@@ -313,39 +388,6 @@ class Replica:
             except OSError:
                 budget = asked.budget(Slices(self.turn, self._follower, asked).check)
                 return version, written(question.begin(forest, budget))
-
-    def _told(self, question: Question, asked: Asked) -> Child | KeptAnswer:
-        """Start a child, then tell it what holds have, read as of the moment of its Forest.
-
-        With very many holds the database takes a second for that, in which nobody else needs to wait
-        for the Forest. Where no child can be started there is no other moment to keep it for.
-        """
-        made: list[Child] = []
-
-        def of_forest(forest: Forest, _: Cursor) -> Child | None:
-            # A connection that was lost makes this run again.
-            while made:
-                made.pop().end()
-            with suppress(OSError):
-                made.append(Child(question, forest, asked, is_told=True))
-            return made[0] if made else None
-
-        def tell(transaction: ReadTransaction, child: Child | None) -> Child | None:
-            if child is not None:
-                child.tell(question.holds.read(transaction))
-            return child
-
-        try:
-            child = self.at_one_moment(of_forest, tell)
-        except BaseException:
-            while made:
-                made.pop().end()
-            raise
-        if child is not None:
-            return child
-        with self._turn_of(asked, question.holds) as forest:
-            budget = asked.budget(Slices(self.turn, self._follower, asked).check)
-            return written(question.begin(forest, budget))
 
 
 class _Held:

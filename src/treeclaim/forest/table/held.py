@@ -63,15 +63,16 @@ class HeldColumns:
 
     def less(self, gone: Sequence[HeldOf]) -> "HeldColumns":
         """Return what is held without some of it; an inventory may be named more than once."""
-        table = np.array(gone, dtype=np.int64).reshape(-1, 3)
-        keys = _keys(table)
-        indices = search_ascending(self.keys, keys)
-        known = indices < len(self)
-        known[known] = self.keys[indices[known]] == keys[known]
-        amounts = self.amounts.copy()
-        np.subtract.at(amounts, indices[known], table[known, 2])
+        return self.plus([(provider, name, -amount) for provider, name, amount in gone])
+
+    def plus(self, more: Sequence[HeldOf]) -> "HeldColumns":
+        """Return what is held with more of it; an inventory may be named more than once."""
+        table = np.array(more, dtype=np.int64).reshape(-1, 3)
+        keys, places = np.unique(np.concatenate([self.keys, _keys(table)]), return_inverse=True)
+        amounts = np.zeros(len(keys), dtype=np.int64)
+        np.add.at(amounts, places, np.concatenate([self.amounts, table[:, 2]]))
         left = amounts > 0
-        return HeldColumns(self.keys[left], amounts[left])
+        return HeldColumns(keys[left], amounts[left])
 
     def of_class(self, class_id: int) -> tuple[Rows, Rows]:
         """Return the ids of providers, ascending, of whose inventory something is held, and how much."""
@@ -104,12 +105,17 @@ class Held:
     def of_holds(self, forest: "Forest", names: Iterable[str]) -> Iterator[HeldOf]:
         """Yield what some of the named holds have, where there are such inventories."""
         for name in names:
-            for uuid, amounts in self.by_hold.get(name, {}).items():
-                row = forest.row_of(uuid)
-                for resource_class, amount in amounts.items():
-                    entry = forest.catalogue.resource_classes.get(resource_class)
-                    if row is not None and entry is not None:
-                        yield int(forest.id.values[row]), entry.id, amount
+            yield from keyed(forest, self.by_hold.get(name, {}))
+
+
+def keyed(forest: "Forest", amounts: Holdings) -> Iterator[HeldOf]:
+    """Yield amounts by the ids of providers and classes that there are."""
+    for uuid, some in amounts.items():
+        row = forest.row_of(uuid)
+        for resource_class, amount in some.items():
+            entry = forest.catalogue.resource_classes.get(resource_class)
+            if row is not None and entry is not None:
+                yield int(forest.id.values[row]), entry.id, amount
 
 
 NOTHING_HELD = Held()

@@ -12,21 +12,19 @@ forked, which a server may end at any time.)
 import fcntl
 import gc
 import os
-import pickle
 import resource
 import signal
 import time
 import warnings
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
-from typing import NoReturn
+from typing import NamedTuple, NoReturn
 
 from treeclaim.forest.table.forest import Forest
 from treeclaim.model.deadlines import has_passed
 from treeclaim.model.errors import SearchGivenUpError, TreeclaimError
-from treeclaim.replica.asking import Asked, Question
-from treeclaim.replica.children.wire import COUNT, Kind, heard, packed, send
+from treeclaim.replica.asking import Asked, Question, ReadingQuestion
+from treeclaim.replica.children.wire import COUNT, Kind, packed, parts_from, send
 
 WHOLE_ANSWER = 16_000_000
 """Bytes of an answer that is made in one piece; longer ones are streamed."""
@@ -40,7 +38,7 @@ BESIDES = 32_000_000
 copies of the pages that it shares with the worker."""
 
 _MILD, _LOWEST = 5, 19
-"""Niceness of a child, at first and later: its parent, which answers short questions, runs first. At the
+"""Niceness of a child, at first and later, but for plans, of which there is one at a time: its parent, which answers short questions, runs first. At the
 lowest priority a child starves beside processes that never pause, and most questions are short."""
 
 MILD_SECONDS = 1.0
@@ -64,78 +62,69 @@ _IGNORED_SIGNALS = (
 """What is sent to a service to stop or reload it: the parent decides what that means."""
 
 
-@dataclass(frozen=True, slots=True)
-class Forked:
-    """A child, as its parent has it.
+class Forked(NamedTuple):
+    """A child, seen from its parent.
 
     Attributes:
         process: Its process id.
         answer: The end of the pipe to read the answer from.
-        lifeline: The child is killed when this is closed.
-        told: The end of the pipe by which the child is told what holds have; None if it waits for
-            nothing.
+        lifeline: The child is killed when that is closed.
+        inlet: The end of the pipe for what is read for the child, which begins when that is closed.
     """
 
     process: int
     answer: int
     lifeline: int
-    told: int | None
+    inlet: int
 
 
-def fork(question: Question, forest: Forest, asked: Asked, *, is_told: bool = False) -> Forked:
+def fork(question: Question | ReadingQuestion, forest: Forest, asked: Asked) -> Forked:
     """Start a child that answers a question. The caller must be the only user of the Forest.
-
-    Args:
-        question: What it answers.
-        forest: From what.
-        asked: When, and by whom.
-        is_told: Whether it first waits to be told what holds have.
 
     Raises:
         OSError: if there can be no more processes or pipes.
     """
-    pipes: list[tuple[int, int]] = []
+    answer, out = os.pipe()
+    lifeline_end, lifeline = os.pipe()
+    parts, inlet = os.pipe()
     try:
-        pipes.extend(os.pipe() for _ in range(3 if is_told else 2))
         with warnings.catch_warnings():
             # From Python 3.12 on; see above for why it is no danger here.
             warnings.simplefilter("ignore", DeprecationWarning)
             process = os.fork()
     except OSError:
-        for descriptor in (end for pipe in pipes for end in pipe):
+        for descriptor in (answer, out, lifeline_end, lifeline, parts, inlet):
             os.close(descriptor)
         raise
-    (answer, out), (lifeline_end, lifeline), *others = pipes
-    hears, told = others[0] if is_told else (None, None)
     if process == 0:
-        _live(question, forest, asked, _Ends(out, lifeline_end, hears))
-    os.close(out)
-    os.close(lifeline_end)
-    if hears is not None:
-        os.close(hears)
-    with suppress(OSError):
-        fcntl.fcntl(answer, fcntl.F_SETPIPE_SZ, _PIPE_BYTES)
-    return Forked(process, answer, lifeline, told)
+        _live(question, forest, asked, _Ends(out, lifeline_end, parts))
+    for descriptor in (out, lifeline_end, parts):
+        os.close(descriptor)
+    for pipe in (answer, inlet):
+        with suppress(OSError):
+            fcntl.fcntl(pipe, fcntl.F_SETPIPE_SZ, _PIPE_BYTES)
+    return Forked(process, answer, lifeline, inlet)
 
 
-@dataclass(frozen=True, slots=True)
-class _Ends:
-    """The ends of pipes that a child has: for its answer, its lifeline, what it is told."""
+class _Ends(NamedTuple):
+    """The ends of the pipes that the child has."""
 
     out: int
     lifeline: int
-    hears: int | None
+    parts: int
 
 
-def _live(question: Question, forest: Forest, asked: Asked, ends: _Ends) -> NoReturn:
+def _live(
+    question: Question | ReadingQuestion, forest: Forest, asked: Asked, ends: _Ends
+) -> NoReturn:
     """Run the child."""
     code = 1
     try:
         gc.disable()
         _die_with(ends.lifeline)
-        _close_all_but({ends.out, ends.lifeline, ends.hears or ends.out})
+        _close_all_but(set(ends))
         _mind_no_signals()
-        _stand_back()
+        _stand_back(for_good=not getattr(question, "is_plan", False))
         _answer_within_memory(question, forest, asked, ends)
         code = 0
     finally:
@@ -169,25 +158,26 @@ def _mind_no_signals() -> None:
             signal.signal(number, signal.SIG_IGN if number in _IGNORED_SIGNALS else signal.SIG_DFL)
 
 
-def _stand_back() -> None:
+def _stand_back(*, for_good: bool) -> None:
     os.nice(_MILD)
-    # The kernel says when the time is used up, whatever the search does then.
-    signal.signal(signal.SIGPROF, lambda *_: os.nice(_LOWEST - _MILD))
-    signal.setitimer(signal.ITIMER_PROF, MILD_SECONDS)
+    if for_good:
+        # The kernel says when the time is used up, whatever the search does then.
+        signal.signal(signal.SIGPROF, lambda *_: os.nice(_LOWEST - _MILD))
+        signal.setitimer(signal.ITIMER_PROF, MILD_SECONDS)
     with suppress(OSError):
         Path("/proc/self/oom_score_adj").write_bytes(_FIRST_TO_GO)
 
 
-def _answer_within_memory(question: Question, forest: Forest, asked: Asked, ends: _Ends) -> None:
+def _answer_within_memory(
+    question: Question | ReadingQuestion, forest: Forest, asked: Asked, ends: _Ends
+) -> None:
     _, most = resource.getrlimit(resource.RLIMIT_DATA)
     wanted = _data_bytes() + asked.memory + BESIDES
     limit = wanted if most == resource.RLIM_INFINITY else min(wanted, most)
     resource.setrlimit(resource.RLIMIT_DATA, (limit, most))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     try:
-        if ends.hears is not None:
-            forest = forest.holding(pickle.loads(heard(ends.hears)))  # noqa: S301 - our parent's
-        _answer(question, forest, asked, ends.out)
+        _answer(question, forest, asked, ends)
     except MemoryError:
         # What was on the stack is free by now; a little more is needed to say so.
         resource.setrlimit(resource.RLIMIT_DATA, (most, most))
@@ -202,10 +192,16 @@ def _data_bytes() -> int:
     return 0
 
 
-def _answer(question: Question, forest: Forest, asked: Asked, out: int) -> None:
-    clock = _Clock(asked)
+def _answer(
+    question: Question | ReadingQuestion, forest: Forest, asked: Asked, ends: _Ends
+) -> None:
+    clock, out = _Clock(asked), ends.out
+    budget = asked.budget(clock.check)
     try:
-        drawn = question.begin(forest, asked.budget(clock.check))
+        if isinstance(question, ReadingQuestion):
+            drawn = question.begin_with(forest, parts_from(ends.parts), budget)
+        else:
+            drawn = question.begin(forest, budget)
         first: list[bytes | memoryview] = []
         size = 0
         for piece in drawn.pieces():

@@ -2,21 +2,18 @@
 """A child, seen from its parent: reads the answer, and kills the child at its deadline."""
 
 import os
-import pickle
 import select
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 
 from treeclaim.forest.table.forest import Forest
-from treeclaim.forest.table.held import Held
 from treeclaim.model.errors import (
     ClientGoneError,
     OverloadedError,
     SearchTooLargeError,
 )
-from treeclaim.replica.asking import Asked, Question
-from treeclaim.replica.children import wire
+from treeclaim.replica.asking import Asked, Question, ReadingQuestion
 from treeclaim.replica.children.child import fork
 from treeclaim.replica.children.wire import COUNT, HEADER, Kind, unpacked
 from treeclaim.replica.kept import KeptAnswer
@@ -36,49 +33,47 @@ _LARGEST_READ = 1 << 20
 class Child:
     """A process that answers one question. Its owner must `end` it."""
 
-    def __init__(
-        self, question: Question, forest: Forest, asked: Asked, *, is_told: bool = False
-    ) -> None:
-        """Start it.
-
-        Args:
-            question: What it answers.
-            forest: From what.
-            asked: When, and by whom.
-            is_told: Whether it first waits for `tell`.
+    def __init__(self, question: Question | ReadingQuestion, forest: Forest, asked: Asked) -> None:
+        """Start it. One that answers a `ReadingQuestion` waits until it is fed.
 
         Raises:
             OSError: if the system has no room for it.
         """
         self._asked = asked
-        self._forked = fork(question, forest, asked, is_told=is_told)
+        self._process, self._answer, self._lifeline, self._inlet = fork(question, forest, asked)
+        if not isinstance(question, ReadingQuestion):
+            self._close_inlet()
         self._poll = select.poll()
-        self._poll.register(self._forked.answer, select.POLLIN)
+        self._poll.register(self._answer, select.POLLIN)
         self._is_over = False
 
-    def tell(self, held: Held) -> None:
-        """Tell what holds have at the moment of the child's Forest.
+    def feed(self, parts: Iterable[bytes]) -> None:
+        """Send what was read for the child, all of it.
 
         Raises:
+            SearchGivenUpError: if the child does not take it in time.
             ClientGoneError: if the client has hung up meanwhile.
-            TreeclaimError: if the child did not listen in time.
         """
-        told = self._forked.told
-        if told is None:
-            return
-        os.set_blocking(told, False)
-        rest = memoryview(wire.told(pickle.dumps(held)))
-        poll = select.poll()
-        poll.register(told, select.POLLOUT)
-        # A child that has ended listens no more: whoever reads its answer notices.
-        with suppress(BrokenPipeError):
-            while rest:
-                if poll.poll(1000 * min(max(self.time_left, 0), _LOOK_SECONDS)):
-                    rest = rest[os.write(told, rest) :]
-                elif self._asked.is_gone():
-                    raise ClientGoneError
-                elif self.time_left <= 0:
-                    raise self._asked.given_up()
+        os.set_blocking(self._inlet, False)
+        ready = select.poll()
+        ready.register(self._inlet, select.POLLOUT)
+        try:
+            for part in parts:
+                rest = memoryview(HEADER.pack(Kind.PIECE, len(part)) + part)
+                while rest:
+                    self._asked.check()
+                    if ready.poll(1000 * _LOOK_SECONDS):
+                        rest = rest[os.write(self._inlet, rest[:_LARGEST_READ]) :]
+        except BrokenPipeError:
+            # It has given up, and says why.
+            pass
+        finally:
+            self._close_inlet()
+
+    def _close_inlet(self) -> None:
+        inlet, self._inlet = self._inlet, -1
+        if inlet >= 0:
+            os.close(inlet)
 
     def begun(self, seconds: float) -> bool:
         """Wait until the child has output.
@@ -147,7 +142,7 @@ class Child:
         while missing:
             if not self.begun(end - time.monotonic()):
                 raise self._asked.given_up()
-            part = os.read(self._forked.answer, min(missing, _LARGEST_READ))
+            part = os.read(self._answer, min(missing, _LARGEST_READ))
             if not part:
                 # Killed from outside, or by the kernel for want of memory.
                 raise OverloadedError("search")
@@ -160,10 +155,9 @@ class Child:
         if self._is_over:
             return
         self._is_over = True
-        os.close(self._forked.lifeline)
-        os.close(self._forked.answer)
-        if self._forked.told is not None:
-            os.close(self._forked.told)
+        os.close(self._lifeline)
+        os.close(self._answer)
+        self._close_inlet()
         # A server may have waited for all children, or ignore them.
         with suppress(ChildProcessError):
-            os.waitpid(self._forked.process, 0)
+            os.waitpid(self._process, 0)
