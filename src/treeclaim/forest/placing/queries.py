@@ -16,18 +16,17 @@ from treeclaim.forest.bounds.budget import Budget
 from treeclaim.forest.bounds.cache import size_of
 from treeclaim.forest.order.best_first import BestFirst
 from treeclaim.forest.order.scoring import Scoring, scoring_of
-from treeclaim.forest.order.split import splits, splits_in_order
+from treeclaim.forest.order.split import splits_in_order
 from treeclaim.forest.placing.candidate import Candidate, CandidateMaker
 from treeclaim.forest.placing.scratch import Scratch
 from treeclaim.forest.solve.anchors import all_anchors
-from treeclaim.forest.solve.combine import combined_under
-from treeclaim.forest.solve.distinct import first_anchors
+from treeclaim.forest.solve.combine import combined_under, distinct_blocks
 from treeclaim.forest.solve.existence import matching_anchors
-from treeclaim.forest.solve.partial.blocks import Choices, Found
+from treeclaim.forest.solve.partial.blocks import Choices
 from treeclaim.forest.solve.problem import Problem
 from treeclaim.forest.solve.relate import relate
 from treeclaim.forest.split.candidate import SplitCandidate
-from treeclaim.forest.split.splitting import Splitter
+from treeclaim.forest.split.splitting import Splitter, splits
 from treeclaim.forest.table.columns import Mask, Rows
 from treeclaim.model.request import CandidateRequest, SearchOptions
 
@@ -123,14 +122,6 @@ class Query(ABC):
             )
             self._maker = CandidateMaker(self.scratch.forest, found.plan, are_own=are_own)
         return self._maker.made(positions, parts)
-
-
-def distinct_blocks(problem: Problem, trees: Rows | None = None) -> Iterator[Found]:
-    """Yield all candidates under some anchors, or all, in the usual order; none comes twice."""
-    first = first_anchors(problem, problem.relations)
-    for block in combined_under(problem, trees):
-        kept = slice(None) if first is None else first.are_first(block)
-        yield Found(block.tree[kept], block.chosen[kept])
 
 
 def query_of(scratch: Scratch, request: CandidateRequest, budget: Budget) -> Query:

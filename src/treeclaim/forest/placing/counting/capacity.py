@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 
 from treeclaim.forest.bounds.budget import Budget
+from treeclaim.forest.order.alike import alone, likenesses
 from treeclaim.forest.placing.candidate import Candidate
-from treeclaim.forest.placing.counting.alike import alone, likenesses
 from treeclaim.forest.placing.counting.bound import at_most, at_most_by_tree
 from treeclaim.forest.placing.counting.closed import counts_at_once
 from treeclaim.forest.placing.counting.tree_counts import TreeCounts, remembered

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from treeclaim.forest.bounds import thresholds
-from treeclaim.forest.placing.counting.alike import alone
+from treeclaim.forest.order.alike import alone
 from treeclaim.forest.table.class_inventories import ClassInventories
 from treeclaim.forest.table.columns import Integers, Trees
 from treeclaim.forest.table.forest import Forest
