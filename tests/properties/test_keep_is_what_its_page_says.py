@@ -7,6 +7,7 @@ TREECLAIM_PROPERTY_EXAMPLES=N in the environment tries N worlds instead of the u
 import os
 from dataclasses import replace
 
+import numpy as np
 from hypothesis import HealthCheck, event, given, settings
 from hypothesis import strategies as st
 
@@ -19,6 +20,7 @@ from tests.properties.forest_adapter import (
     lowered,
 )
 from tests.reference import keeping
+from tests.reference.placing import taken
 from tests.reference.strategies import (
     AGGREGATES,
     CLASSES,
@@ -32,7 +34,10 @@ from tests.reference.strategies import (
     worlds,
     worlds_with_a_pool,
 )
-from tests.reference.world import Group, Provider, Request, Stock, World
+from tests.reference.world import Group, Provider, Request, Stock, World, uuid_of
+from treeclaim.forest.bounds.budget import Budget
+from treeclaim.forest.placing.queries import query_of
+from treeclaim.forest.placing.scratch import Scratch
 from treeclaim.forest.search import search
 from treeclaim.model.extension.mixes import Mix, MixRequest
 from treeclaim.model.request import SearchOptions
@@ -87,11 +92,12 @@ def pods(draw):
     if draw(st.integers(0, 5)) == 0:
         rest["DISK_GB"] = draw(st.integers(1, 3))
     suffixes = frozenset(group.suffix for group in groups)
-    lists = ()
-    if draw(st.integers(0, 3)) == 0:
-        groups = (*groups, Group("_N", {"MEMORY_MB": 2}))
-        lists = ((("_N", *sorted(suffixes)), ()),)
-    return Request((Group("", rest), *groups), same_subtree=lists, isolated=suffixes)
+    plain = Request((Group("", rest), *groups), isolated=suffixes)
+    if draw(st.integers(0, 3)):
+        return plain
+    below = (("_N", *sorted(suffixes)), ())
+    node = Group("_N", {"MEMORY_MB": 2})
+    return replace(plain, groups=(*plain.groups, node), same_subtree=(below,))
 
 
 @st.composite
@@ -137,6 +143,8 @@ def model_mix(mix):
 def request_for(asked, mix, limit=None):
     """The request with its mix."""
     request = candidate_request(asked, limit)
+    if request.order is None:
+        return request
     return replace(request, order=replace(request.order, mixes=(model_mix(mix),)))
 
 
@@ -185,3 +193,66 @@ def compare(world, mix, asked):
         where = (str(world), mix, asked, limit)
         assert found.scores == [float(score) for score, _ in expected[:limit]], where
         assert found.listed == [candidate for _, candidate in expected[:limit]], where
+
+
+@every_path
+def test_consumers_placed_one_after_the_other_are_placed_as_if_those_before_were_written(sizes):
+    @settings(
+        max_examples=WORLDS,
+        deadline=None,
+        suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
+    )
+    @given(calls())
+    def check(call):
+        place_in_turn(*call)
+
+    with lowered(sizes):
+        check()
+
+
+@st.composite
+def calls(draw):
+    """A world, a mix, and requests in the order in which they come; the same ones come again."""
+    world, mix, asked = draw(questions())
+    kinds = st.one_of(pods(), requests(world).map(lambda one: replace(one, nested=True)))
+    terms = ((), asked.order, asked.order[:1], (*asked.order[:1], ("spread", (), 2)))
+    others = [
+        replace(draw(kinds), order=draw(st.sampled_from(terms[:1] + terms[2:])), preferred=())
+        for _ in range(2)
+    ]
+    return world, mix, draw(st.lists(st.sampled_from([asked, *others]), max_size=6))
+
+
+def place_in_turn(world, mix, calls):
+    scratch = Scratch(forest_of(world))
+    queries = {}
+    everywhere = np.ones(len(scratch.forest.order.roots), dtype=np.bool_)
+    for number, asked in enumerate(calls):
+        request = request_for(asked, mix)
+        key = str(request)
+        if key not in queries:
+            queries[key] = query_of(scratch, request, Budget())
+        found = queries[key].first(everywhere, lambda _: True)
+        body = b"".join(
+            search(forest_of(world), request_for(asked, mix, 1), SearchOptions()).pieces()
+        )
+        expected = Found(world, body).listed
+        where = (str(world), mix, calls[: number + 1])
+        if found is None:
+            assert expected == [], where
+            continue
+        names = {uuid_of(one.name): one.name for one in world.providers}
+        told = found.told(scratch.forest)
+        alloc = frozenset(
+            (names[provider], name, amount)
+            for provider, amounts in told.allocations.items()
+            for name, amount in amounts.items()
+        )
+        mapping = frozenset(
+            (suffix, frozenset(names[provider] for provider in providers))
+            for suffix, providers in told.mappings.items()
+        )
+        assert [(alloc, mapping)] == expected, where
+        event(f"placed by {type(queries[key]).__name__}")
+        scratch.take(found.gifts)
+        world = taken(world, alloc)

@@ -32,6 +32,7 @@ class Requests:
         placed: Numbers and requests of the others, which are counted by placing.
         kinds: A number by position: providers that have the same are the same to all requests, but
             for what is used of them.
+        are_apart: Whether what is taken in one tree is never lent by another one.
     """
 
     weights: Floats
@@ -39,6 +40,7 @@ class Requests:
     counted: Rows
     placed: tuple[tuple[int, CandidateRequest], ...]
     kinds: Rows
+    are_apart: bool
 
     @property
     def nbytes(self) -> int:
@@ -95,6 +97,7 @@ def _read(forest: Forest, mix: Mix, budget: Budget) -> Requests:
     weights: list[float] = []
     parts, allowed, counted = [], [], []
     placed: list[tuple[int, CandidateRequest]] = []
+    are_apart = True
     for asked in mix.requests.values():
         try:
             require_known_names(forest, asked.request)
@@ -102,6 +105,8 @@ def _read(forest: Forest, mix: Mix, budget: Budget) -> Requests:
             # Nobody has what is gone.
             continue
         found = related(forest, asked.request, budget)
+        relations = (*found.relations, *found.split_relations)
+        are_apart &= all(relation.pairs.is_local for relation in relations)
         some = parts_of(found)
         if some is None:
             placed.append((len(weights), asked.request))
@@ -115,4 +120,4 @@ def _read(forest: Forest, mix: Mix, budget: Budget) -> Requests:
     positions = np.arange(len(forest.order.row))
     kinds = positions if placed else counts.kinds(forest)
     numbers = np.array(counted, dtype=np.int64)
-    return Requests(np.array(weights), counts, numbers, tuple(placed), kinds)
+    return Requests(np.array(weights), counts, numbers, tuple(placed), kinds, are_apart)

@@ -129,6 +129,10 @@ class _Counter:
 
     def _counted(self, forest: Forest) -> TreeCounts | None:
         """Count in each tree; return None where trees concern each other."""
+        order = self._request.order
+        if order is not None and order.mixes:
+            # What a mix has room for elsewhere decides which candidate of a tree comes first.
+            return None
         now = Scratch(forest)
         found = counts_at_once(now, self._request, self._budget)
         if found is None:
