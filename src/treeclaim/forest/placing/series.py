@@ -126,7 +126,7 @@ class Series:
                 self._queries.clear()
                 self._query_bytes = 0
             scratch = self._room.everybody
-            scratch.own(name for group in request.groups for name in group.resources)
+            scratch.own(request.classes & scratch.forest.catalogue.resource_classes.keys())
             query = self._queries[request] = query_of(scratch, request, self._budget)
             self._query_bytes += query.nbytes
         before = query.nbytes

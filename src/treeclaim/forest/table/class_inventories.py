@@ -290,6 +290,10 @@ class ClassInventories:
             free = self.inventory(index).whole_capacity - int(self.used.values[index])
             fits[at] = free >= amount
 
+    def admits_everywhere(self, amount: int) -> bool:
+        """Tell whether no inventory refuses an amount but for its free room."""
+        return amount <= MAXIMUM_INTEGER and self._limits.admit_everywhere(amount)
+
     def has_room(self, index: int, amount: int) -> bool:
         """Tell for a single inventory what `fits` tells for many."""
         return bool(

@@ -1,0 +1,393 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Requests whose consumers can be counted in a tree without placing them.
+
+The slots of such a request fall into parts that do not compete: a part is one slot, or several that
+want the same from different providers. So many consumers fit as the part allows that allows fewest. One
+slot is served as often as all its providers together serve it. Of several, the first providers
+with room are taken, again and again, as placing does.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from treeclaim.forest.domains.pairs import Pairs
+from treeclaim.forest.domains.relation import have_common_provider
+from treeclaim.forest.solve.problem import Problem
+from treeclaim.forest.table.columns import Integers, Mask, Rows, search_ascending
+from treeclaim.forest.table.forest import Forest
+from treeclaim.forest.table.sums import GREATEST
+
+Counts = Integers
+"""Consumers, shape (states, requests)."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Part:
+    """Slots that compete with no others.
+
+    Attributes:
+        slots: One slot, or several that want the same of different providers.
+        amounts: What each wants, by class; may be empty.
+        pairs: Who may serve each.
+    """
+
+    slots: tuple[int, ...]
+    amounts: Mapping[str, int]
+    pairs: Pairs
+
+
+def parts_of(problem: Problem) -> list[Part] | None:
+    """Return the parts of a request; None if it is not of this kind."""
+    plan = problem.plan
+    relations = problem.relations
+    is_simple = not (plan.split or plan.lists or plan.required) and plan.request.nested
+    if not is_simple or not all(relation.pairs.is_local for relation in relations):
+        return None
+    parts: list[Part] = []
+    left = list(range(len(plan.slots)))
+    while left:
+        first = left.pop(0)
+        mine = relations[first].pairs
+        rivals = [
+            slot
+            for slot in left
+            if _may_compete(problem, first, slot)
+            and have_common_provider(problem.forest, mine, relations[slot].pairs)
+        ]
+        are_alike = all(
+            relations[slot].pairs is mine
+            and plan.slots[slot].resources == plan.slots[first].resources
+            and _are_apart(problem, first, slot)
+            for slot in rivals
+        )
+        if not are_alike or (rivals and not plan.slots[first].resources):
+            return None
+        left = [slot for slot in left if slot not in rivals]
+        parts.append(Part((first, *rivals), plan.slots[first].resources, mine))
+    # Whoever competes with one of a part's slots must be in the part.
+    for number, part in enumerate(parts):
+        for other in parts[number + 1 :]:
+            if any(
+                _may_compete(problem, slot, rival) for slot in part.slots for rival in other.slots
+            ) and have_common_provider(problem.forest, part.pairs, other.pairs):
+                return None
+    return parts
+
+
+def _are_apart(problem: Problem, first: int, other: int) -> bool:
+    isolated = problem.plan.request.isolated
+    slots = problem.plan.slots
+    return slots[first].suffix in isolated and slots[other].suffix in isolated
+
+
+def _may_compete(problem: Problem, first: int, other: int) -> bool:
+    slots = problem.plan.slots
+    shared = slots[first].resources.keys() & slots[other].resources.keys()
+    return bool(shared) or _are_apart(problem, first, other)
+
+
+@dataclass(frozen=True, slots=True)
+class Take:
+    """What some candidates take of a class, each from one provider in the tree of its state.
+
+    Attributes:
+        state: Numbers of the states after which it is taken, ascending, none twice.
+        position: Of the provider.
+        name: Of the class.
+        amount: Units: one number, or one for each.
+    """
+
+    state: Rows
+    position: Rows
+    name: str
+    amount: "int | Integers"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Group:
+    """Parts of several requests, none of which has two, that want the same classes.
+
+    Attributes:
+        names: The classes.
+        requests: The number of each part's request.
+        amounts: What each part wants of each class, shape (classes, parts).
+        copies: How many slots each part has.
+        which: Which column of `has` is for each part.
+        positions: Providers that may serve any, ascending.
+        row_of: The number among them by position; -1 for none.
+        has: Which of them may serve, a column for each set of providers.
+        starts: Where those of each tree begin, shape (roots + 1,).
+        indices: Where each one's inventory of each class is.
+        is_limited: Whether some amount may be refused though it is free.
+    """
+
+    names: tuple[str, ...]
+    requests: Rows
+    amounts: Integers
+    copies: Rows
+    which: Rows
+    positions: Rows
+    row_of: Rows
+    has: Mask
+    starts: Rows
+    indices: tuple[Rows, ...]
+    is_limited: bool
+
+    @property
+    def nbytes(self) -> int:
+        arrays = (self.positions, self.row_of, self.has, self.starts, *self.indices)
+        return sum(array.nbytes for array in arrays)
+
+    @property
+    def is_single(self) -> bool:
+        return int(self.copies[0]) == 1
+
+    def free(self, forest: Forest, rows: Rows) -> list[Integers]:
+        """Return what is free of each class with some of the providers."""
+        return [
+            forest.class_inventories(name).free.values[indices[rows]]
+            for name, indices in zip(self.names, self.indices, strict=True)
+        ]
+
+    def times(self, forest: Forest, rows: Rows, free: Sequence[Integers]) -> Integers:
+        """Return how often some providers serve each part, shape (rows, parts)."""
+        times: Integers = free[0][:, None] // self.amounts[0]
+        for some, amounts in zip(free[1:], self.amounts[1:], strict=True):
+            np.minimum(times, some[:, None] // amounts, out=times)
+        np.clip(times, 0, GREATEST, out=times)
+        if self.has.shape[1] > 1 or not self.has.all():
+            times *= self.has[rows][:, self.which]
+        if self.is_limited:
+            times *= self._admitted(forest, rows)
+        return times
+
+    def _admitted(self, forest: Forest, rows: Rows) -> Mask:
+        admitted = np.ones((len(rows), len(self.requests)), dtype=np.bool_)
+        for name, indices, amounts in zip(self.names, self.indices, self.amounts, strict=True):
+            columns = forest.class_inventories(name)
+            at = indices[rows]
+            admitted &= columns.min_unit.values[at][:, None] <= amounts
+            admitted &= columns.max_unit.values[at][:, None] >= amounts
+            admitted &= amounts % columns.step_size.values[at][:, None] == 0
+        return admitted
+
+    def rows_of(self, trees: Rows) -> tuple[Rows, Rows]:
+        """Return the providers in some trees, one after the other, and where those of each begin."""
+        first = self.starts[trees]
+        sizes = self.starts[trees + 1] - first
+        begin = np.cumsum(sizes) - sizes
+        rows = np.arange(int(sizes.sum())) + (first - begin).repeat(sizes)
+        return rows, np.append(begin, len(rows))
+
+    def counted(self, times: Integers, begin: Rows) -> Integers:
+        """Return how many consumers of each part the providers of each state serve."""
+        sizes = np.diff(begin)
+        if self.is_single:
+            return _sums(times, begin, sizes)
+        copies = int(self.copies[0])
+        if times.max(initial=0) <= 1:
+            whole: Integers = _sums(times, begin, sizes) // copies
+            return whole
+        width = int(sizes.max(initial=0))
+        padded = np.zeros((len(sizes), width, times.shape[1]), dtype=np.int64)
+        state = np.arange(len(sizes)).repeat(sizes)
+        padded[state, np.arange(len(times)) - begin[state]] = times
+        lists = padded.transpose(0, 2, 1).reshape(-1, width)
+        return _first_again_and_again(lists, copies).reshape(len(sizes), -1)
+
+
+def _sums(times: Integers, begin: Rows, sizes: Rows) -> Integers:
+    if not len(times):
+        return np.zeros((len(sizes), times.shape[1]), dtype=np.int64)
+    # What begins behind the end is empty, and so is set to nothing below.
+    sums: Integers = np.add.reduceat(times, np.minimum(begin[:-1], len(times) - 1), axis=0)
+    sums[sizes == 0] = 0
+    return sums
+
+
+def _first_again_and_again(times: Integers, copies: int) -> Integers:
+    """Count by placing: the first providers with room are taken, as often as all of them have it.
+
+    Args:
+        times: How often each provider serves, shape (lists, providers); it is changed.
+        copies: How many different providers a consumer needs.
+    """
+    counts = np.zeros(len(times), dtype=np.int64)
+    if times.shape[1] < copies:
+        return counts
+    while True:
+        has = times > 0
+        before = has.cumsum(axis=1)
+        goes_on = before[:, -1] >= copies
+        if not goes_on.any():
+            return counts
+        chosen = has & (before <= copies) & goes_on[:, None]
+        often = np.where(chosen, times, GREATEST).min(axis=1) * goes_on
+        counts += often
+        times -= chosen * often[:, None]
+
+
+class PartCounts:
+    """Counts consumers of some requests that have parts, in many states of trees at once."""
+
+    def __init__(
+        self, forest: Forest, requests: Sequence[Sequence[Part]], allowed: Sequence[Mask | None]
+    ) -> None:
+        """Take what depends on the shape and on limits.
+
+        Args:
+            forest: Where to count.
+            requests: The parts of each request.
+            allowed: Which trees may be anchors of each, shape (roots,); None for all.
+        """
+        roots = len(forest.order.roots)
+        self.possible = np.ones((roots, len(requests)), dtype=np.bool_)
+        """Which trees have the providers that each request needs, whatever is free."""
+        grouped: dict[tuple[tuple[str, ...], int, int], list[tuple[int, Part]]] = {}
+        for number, parts in enumerate(requests):
+            some = allowed[number]
+            if some is not None:
+                self.possible[:, number] &= some
+            times: dict[tuple[tuple[str, ...], int], int] = {}
+            for part in parts:
+                self.possible[:, number] &= part.pairs.reached
+                names = tuple(sorted(part.amounts))
+                key = names, len(part.slots)
+                times[key] = times.get(key, 0) + 1
+                if names:
+                    grouped.setdefault((*key, times[key]), []).append((number, part))
+        self._groups = [_grouped(forest, members) for members in grouped.values()]
+
+    @property
+    def nbytes(self) -> int:
+        """Return the memory that it takes."""
+        return self.possible.nbytes + sum(group.nbytes for group in self._groups)
+
+    def kinds(self, forest: Forest) -> Rows:
+        """Return a number by position: providers with the same differ at most in what is used."""
+        kinds = np.zeros(len(forest.order.row), dtype=np.int64)
+        for group in self._groups:
+            columns = [*group.has.T.astype(np.int64)]
+            for name, indices in zip(group.names, group.indices, strict=True):
+                some = forest.class_inventories(name)
+                limits = (some.min_unit, some.max_unit, some.step_size) if group.is_limited else ()
+                columns += [limit.values[indices] for limit in limits]
+            for column in columns:
+                wide = np.full(len(kinds), -1, dtype=np.int64)
+                wide[group.positions] = column
+                _, number = np.unique(wide, return_inverse=True)
+                _, kinds = np.unique(kinds * (number.max() + 1) + number, return_inverse=True)
+        return kinds
+
+    def now(self, forest: Forest, trees: Rows) -> tuple[Counts, list[Integers]]:
+        """Return how many fit into some trees, and the numbers that `then` goes on from."""
+        counts = np.where(self.possible[trees], GREATEST, 0)
+        kept = []
+        for group in self._groups:
+            rows, begin = group.rows_of(trees)
+            served = group.counted(group.times(forest, rows, group.free(forest, rows)), begin)
+            kept.append(served)
+            counts[:, group.requests] = np.minimum(counts[:, group.requests], served)
+        return counts, kept
+
+    def then(
+        self,
+        forest: Forest,
+        trees: Rows,
+        of: Rows,
+        kept: Sequence[Integers],
+        takes: Sequence[Take],
+    ) -> Counts:
+        """Return how many fit after something was taken.
+
+        Args:
+            forest: Where to count.
+            trees: Those that were counted by `now`.
+            of: Of which of these each state is.
+            kept: What `now` returned.
+            takes: What is taken in each state.
+        """
+        counts = np.where(self.possible[trees[of]], GREATEST, 0)
+        for group, served in zip(self._groups, kept, strict=True):
+            touching = [take for take in takes if take.name in group.names]
+            if not touching:
+                after = served[of]
+            elif group.is_single:
+                after = _changed_sums(group, forest, served[of], touching)
+            else:
+                after = _counted_again(group, forest, trees[of], touching)
+            counts[:, group.requests] = np.minimum(counts[:, group.requests], after)
+        return counts
+
+
+def _changed_sums(
+    group: _Group, forest: Forest, sums: Integers, takes: Sequence[Take]
+) -> Integers:
+    """Return sums over providers of which some give something."""
+    found = [(take, group.row_of[take.position]) for take in takes]
+    count = len(group.positions)
+    keys = np.concatenate([(take.state * count + rows)[rows >= 0] for take, rows in found])
+    if len(takes) > 1:
+        keys = np.unique(keys)
+    state, rows = keys // max(count, 1), keys % max(count, 1)
+    free = group.free(forest, rows)
+    before = group.times(forest, rows, free)
+    for take, at in found:
+        served = at >= 0
+        where = search_ascending(keys, (take.state * count + at)[served])
+        # A state takes only once what a take says, so no place is written twice.
+        free[group.names.index(take.name)][where] -= _some(take.amount, served)
+    np.add.at(sums, state, group.times(forest, rows, free) - before)
+    return sums
+
+
+def _counted_again(group: _Group, forest: Forest, trees: Rows, takes: Sequence[Take]) -> Integers:
+    """Count states anew in which something was taken."""
+    rows, begin = group.rows_of(trees)
+    free = group.free(forest, rows)
+    for take in takes:
+        at = group.row_of[take.position]
+        served = at >= 0
+        state = take.state[served]
+        where = begin[state] + at[served] - group.starts[trees[state]]
+        free[group.names.index(take.name)][where] -= _some(take.amount, served)
+    return group.counted(group.times(forest, rows, free), begin)
+
+
+def _some(amount: "int | Integers", served: Mask) -> "int | Integers":
+    return amount if isinstance(amount, int) else amount[served]
+
+
+def _grouped(forest: Forest, members: Sequence[tuple[int, Part]]) -> _Group:
+    order = forest.order
+    names = tuple(sorted(members[0][1].amounts))
+    pairs = list({id(part.pairs): part.pairs for _, part in members}.values())
+    positions = np.unique(np.concatenate([one.provider for one in pairs]))
+    row_of = np.full(len(order.row), -1, dtype=np.int64)
+    row_of[positions] = np.arange(len(positions))
+    has = np.zeros((len(positions), len(pairs)), dtype=np.bool_)
+    for column, one in enumerate(pairs):
+        has[row_of[one.provider], column] = True
+    amounts = [[part.amounts[name] for _, part in members] for name in names]
+    counts = np.bincount(order.tree[positions], minlength=len(order.roots))
+    return _Group(
+        names=names,
+        requests=np.array([number for number, _ in members]),
+        amounts=np.array(amounts, dtype=np.int64),
+        copies=np.array([len(part.slots) for _, part in members]),
+        which=np.array([[one is part.pairs for one in pairs].index(True) for _, part in members]),
+        positions=positions,
+        row_of=row_of,
+        has=has,
+        starts=np.concatenate([[0], counts.cumsum()]),
+        indices=tuple(
+            forest.class_inventories(name).indices_of(order.row[positions])[1] for name in names
+        ),
+        is_limited=not all(
+            forest.class_inventories(name).admits_everywhere(amount)
+            for name, some in zip(names, amounts, strict=True)
+            for amount in some
+        ),
+    )
