@@ -11,6 +11,8 @@ from tests.api.resources.extension.clouds import uuid_of
 from tests.cli.processes import call
 from tests.cli.services import client_in, served, succeed
 from tests.compute import compute_with, with_cloud
+from treeclaim.cli.cloud.changing import requests
+from treeclaim.client.reports import Reports
 
 HOST = uuid_of("host")
 ROOM = 100_000
@@ -104,6 +106,41 @@ def test_what_was_interrupted_is_said_again_and_changes_nothing_that_is_kept(
             assert "5 requests kept" in succeed(there, "requests", "--from", "nova")
     assert all(kept(environment, number)["request"] for number in range(10, 15))
     assert kept(environment, 14)["consumer_generation"] == 1
+
+
+def test_what_was_kept_when_it_was_interrupted_stays_and_the_rest_follows(
+    environment, tmp_path, monkeypatch
+):
+    numbers = range(10_100, 10_105)
+    hold_something(environment, *numbers)
+    monkeypatch.setattr(requests, "BATCH", 2)
+    keep = Reports.keep_requests
+    batches = []
+
+    def interrupted(reports, batch):
+        batches.append(list(batch))
+        if len(batches) == 2:
+            raise KeyboardInterrupt
+        return keep(reports, batch)
+
+    with compute_with([server(number) for number in numbers]) as (_, url):
+        there = with_cloud(environment, tmp_path, url)
+        with monkeypatch.context() as patch:
+            patch.setattr(Reports, "keep_requests", interrupted)
+            done = call(there, "requests", "--from", "nova")
+        assert done.returncode == 130
+        assert "Traceback" not in done.stderr
+        assert [bool(kept(environment, number)["request"]) for number in numbers] == [
+            True,
+            True,
+            False,
+            False,
+            False,
+        ]
+        assert "5 requests kept" in succeed(there, "requests", "--from", "nova")
+    for number in numbers:
+        shown = kept(environment, number)
+        assert (shown["request_valid"], shown["consumer_generation"]) == (True, 1)
 
 
 @pytest.mark.slow

@@ -28,18 +28,39 @@ from treeclaim.store.schema.tables import (
     users,
 )
 
+_COLUMNS = (
+    consumers.c.id,
+    consumers.c.uuid,
+    consumers.c.generation,
+    consumers.c.consumer_type_id,
+)
+_UUIDS = sa.bindparam("uuids", expanding=True)
 _LOCK = CompiledStatement(
-    sa.select(
-        consumers.c.id,
-        consumers.c.uuid,
-        consumers.c.generation,
-        consumers.c.consumer_type_id,
-    )
-    .where(consumers.c.uuid.in_(sa.bindparam("uuids", expanding=True)))
+    sa.select(*_COLUMNS)
+    .where(consumers.c.uuid.in_(_UUIDS))
     # Holds last: others lock them when they have seen what their own consumers have drawn.
     .order_by(sa.exists().where(holds.c.uuid == consumers.c.uuid), consumers.c.id)
     .with_for_update()
 )
+_seen = consumers.alias("seen")
+_IN_ORDER = (
+    sa.select(_seen.c.uuid)
+    .where(_seen.c.uuid.in_(_UUIDS))
+    .order_by(sa.exists().where(holds.c.uuid == _seen.c.uuid), _seen.c.id)
+    # Without a limit MariaDB leaves out the order.
+    .limit(2**31 - 1)
+    .subquery("named")
+)
+_LOCK_IN_ORDER = CompiledStatement(
+    sa.select(*_COLUMNS)
+    .prefix_with("STRAIGHT_JOIN")
+    .select_from(_IN_ORDER.join(consumers, consumers.c.uuid == _IN_ORDER.c.uuid))
+    # One by one by this index: of few rows it would read, and lock, the whole table.
+    .with_hint(consumers, "FORCE INDEX (uniq_consumers0uuid)", "mysql")
+    .with_for_update()
+)
+"""The same for MariaDB, which locks rows as it reads them, and sorts afterwards: what is named is read
+and sorted first, without locks."""
 _INSERT = CompiledStatement(sa.insert(consumers).inline())
 _UPDATE = CompiledStatement(
     sa.update(consumers)
@@ -93,9 +114,11 @@ def lock(transaction: WriteTransaction, uuids: Sequence[str]) -> Mapping[str, Co
     """
     if not uuids:
         return {}
+    is_mariadb = transaction.connection.dialect.name == "mysql"
+    statement = _LOCK_IN_ORDER if is_mariadb and len(uuids) > 1 else _LOCK
     return {
         row.uuid: Consumer(row.id, row.generation, row.consumer_type_id)
-        for row in transaction.rows(_LOCK, uuids=list(uuids))
+        for row in transaction.rows(statement, uuids=list(uuids))
     }
 
 

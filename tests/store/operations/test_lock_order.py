@@ -1,0 +1,147 @@
+# SPDX-License-Identifier: Apache-2.0
+"""All that writes allocations locks consumers first, then holds, then providers (contract page 100).
+
+A draw learns only from its consumer's row which holds it concerns. So whoever locks a hold before a
+consumer may wait for a draw that waits for him.
+"""
+
+import threading
+import uuid
+from concurrent.futures import ThreadPoolExecutor
+from time import monotonic
+
+import pytest
+import sqlalchemy as sa
+from sqlalchemy.exc import DBAPIError
+
+from tests.databases import KINDS
+from treeclaim.model.claim import ConsumerClaim, Generation, ReshapedInventory
+from treeclaim.model.extension.audit import FindingKind
+from treeclaim.model.extension.holds import HOLD_TYPE, HoldTerms
+from treeclaim.model.inventory import Inventory
+from treeclaim.store.audit.repairs import repair
+from treeclaim.store.operations import reshaper
+from treeclaim.store.operations.allocations import holds as hold_writes
+from treeclaim.store.operations.providers import inventories, providers
+from treeclaim.store.schema import tables
+
+pytestmark = pytest.mark.slow
+
+# The holds come first by their names and ids: in what order they are locked is no accident.
+FIRST, HOLD, SERVER, MIGRATION, HOST = (str(uuid.UUID(int=number)) for number in range(1, 6))
+STOCK = {"VCPU": Inventory(100)}
+PATIENT = 60.0
+INNODB_PAUSE = 0.15
+"""Seconds: InnoDB shows its transactions anew only if nobody has looked for a tenth of a second."""
+
+
+@pytest.fixture(params=KINDS[1:])
+def database_kind(request):
+    """A database that locks rows."""
+    return request.param
+
+
+@pytest.fixture
+def drawn(store):
+    """A store with a server that has drawn from one of two holds."""
+    store.write(providers.create, uuid=HOST, name=HOST, parent_uuid=None)
+    store.write(inventories.replace_all, HOST, 0, STOCK, zero_capacity_allowed=False)
+    for one in (FIRST, HOLD):
+        store.replace_allocations([hold(one, 20)])
+    store.replace_allocations([claim(SERVER, 4, from_holds=(HOLD,))])
+    return store
+
+
+def claim(consumer, amount, **more):
+    allocations = {HOST: {"VCPU": amount}} if amount else {}
+    generation, kind = more.pop("generation", Generation.UNCHECKED), more.pop("kind", "INSTANCE")
+    return ConsumerClaim(consumer, allocations, "p", "u", generation, kind, True, **more)
+
+
+def hold(consumer, amount, **terms):
+    return claim(consumer, amount, kind=HOLD_TYPE, hold=HoldTerms(returns=True, **terms))
+
+
+def reshape(store, claims):
+    generation = store.read(lambda t: t.scalar(sa.select(tables.resource_providers.c.generation)))
+    return store.write(reshaper.reshape, [ReshapedInventory(HOST, generation, STOCK)], claims)
+
+
+def repaired(store, kind, **item):
+    return repair(
+        store, kind, {"consumer": SERVER, **item}, ("p", "u"), until=monotonic() + PATIENT
+    )
+
+
+PATHS = {
+    "a draw": lambda store: store.replace_allocations([claim(SERVER, 6, from_holds=(HOLD,))]),
+    "a release": lambda store: store.delete_allocations(SERVER),
+    "a move": lambda store: store.replace_allocations([claim(SERVER, 0), claim(MIGRATION, 4)]),
+    "a hold and who drew": lambda store: store.replace_allocations(
+        [hold(HOLD, 10), claim(SERVER, 2)]
+    ),
+    "who drew and a hold": lambda store: store.replace_allocations(
+        [claim(SERVER, 2), hold(HOLD, 10)]
+    ),
+    "a reshape": lambda store: reshape(store, [hold(HOLD, 10), claim(SERVER, 2)]),
+    "kept requests": lambda store: store.write(
+        hold_writes.keep_requests_for, {HOLD: None, SERVER: ["resources=VCPU:4"]}
+    ),
+    "a repair of draws": lambda store: repaired(store, FindingKind.BROKEN_DRAW),
+    "a repair that releases": lambda store: repaired(
+        store, FindingKind.ORPHANED, consumer_generation=1
+    ),
+    "terms": lambda store: store.write(
+        hold_writes.change_terms, {HOLD: {"note": "x"}, SERVER: {"note": "x"}}
+    ),
+}
+"""What concerns both the server and its hold."""
+
+
+def waits(store):
+    """Whether somebody waits for a lock."""
+    question = (
+        "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' "
+        "AND datname = current_database()"
+        if store.engine.dialect.name == "postgresql"
+        else "SELECT count(*) FROM information_schema.innodb_trx WHERE trx_state = 'LOCK WAIT'"
+    )
+    with store.engine.connect() as connection:
+        return connection.exec_driver_sql(question).scalar() > 0
+
+
+def until_somebody_waits(store):
+    end = monotonic() + PATIENT
+    while not waits(store):
+        assert monotonic() < end
+        threading.Event().wait(INNODB_PAUSE)
+
+
+def is_locked(store, table, uuid):
+    """Whether somebody has locked a row."""
+    wanted = sa.select(table.c.id).where(table.c.uuid == uuid).with_for_update(nowait=True)
+    with store.engine.connect() as connection:
+        try:
+            connection.execute(wanted)
+        except DBAPIError:
+            return True
+        finally:
+            connection.rollback()
+    return False
+
+
+def lock(connection, table, uuid):
+    connection.execute(sa.select(table.c.id).where(table.c.uuid == uuid).with_for_update())
+
+
+@pytest.mark.parametrize("path", PATHS)
+def test_who_waits_for_a_hold_has_locked_his_consumers_and_no_provider(drawn, path):
+    with ThreadPoolExecutor(1) as pool, drawn.engine.connect() as other:
+        lock(other, tables.consumers, HOLD)
+        written = pool.submit(PATHS[path], drawn)
+        until_somebody_waits(drawn)
+        has_consumer = is_locked(drawn, tables.consumers, SERVER)
+        has_provider = is_locked(drawn, tables.resource_providers, HOST)
+        other.rollback()
+        written.result(PATIENT)
+    assert (has_consumer, has_provider) == (True, False)
