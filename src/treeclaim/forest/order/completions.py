@@ -26,7 +26,7 @@ from treeclaim.forest.order.filling import (
     pairs_of,
     states_of,
 )
-from treeclaim.forest.order.terms.combination import Sum, units
+from treeclaim.forest.order.terms.combination import Sum, Units, units
 from treeclaim.forest.order.terms.near import Frame, Near
 from treeclaim.forest.order.terms.pack_providers import PackProvidersOfSlot
 from treeclaim.forest.order.terms.term import Partial, ValueOfSlot
@@ -73,11 +73,13 @@ class _Filled(NamedTuple):
 
     Attributes:
         filling: What each is worth with what it serves already.
+        base: What each serves already, shape (providers, kinds).
         hot: In which states slots of `near` are served.
         begun: Which providers serve such slots already.
     """
 
     filling: Filling
+    base: Matrix
     hot: Mask
     begun: Mask
 
@@ -99,6 +101,7 @@ class Completions:
         self._totals = totals
         self._options: dict[int, list[_Options]] = {}
         self._states: dict[tuple[int, ...], States] = {}
+        self._left_open = 0
 
     @cached_property
     def are_useful(self) -> bool:
@@ -124,6 +127,39 @@ class Completions:
         if total < HARDLY:
             return NEVER
         return total + int(self._value.bound(partial, self._counted)[0])
+
+    def of_options(self, partial: Partial, slot: int) -> tuple[Positions, Units] | None:
+        """Return the most that a single partial candidate may become with each option of a slot.
+
+        What the others are worth together is added up once for all options.
+
+        Returns:
+            Positions and what `bound` tells of each; None if that would take too long, or where how
+            near some groups are counts, which is tried for each by itself.
+        """
+        if self._near_slots:
+            return None
+        anchor, chosen = int(partial.anchor[0]), partial.chosen[0]
+        total = 0
+        providers = most = np.empty(0, dtype=np.int64)
+        for options in self._options_of(anchor):
+            filled = self._filling(options, chosen, partial.filled, but=slot)
+            if filled is None:
+                return None
+            if slot in options.slots:
+                providers = options.providers
+                kind = int(options.kinds[options.slots.index(slot)])
+                more = filled.filling.states.counts.copy()
+                more[:, kind] += 1
+                most = filled.filling.most_instead(self._offered(options, more, filled.base))
+            else:
+                total += filled.filling.most()
+        some = np.repeat(partial.chosen, len(providers), axis=0)
+        some[:, slot] = providers
+        grown = Partial(partial.anchor.repeat(len(providers)), some, partial.filled | {slot})
+        bound = most + total + self._value.bound(grown, self._counted)
+        bound = np.minimum(bound, self._value.bound(grown))
+        return providers, np.where((most > NEVER) & (total > HARDLY), bound, NEVER)
 
     # -- what the score is made of ---------------------------------------------------------------
 
@@ -264,14 +300,20 @@ class Completions:
     # -- what they are worth ---------------------------------------------------------------------
 
     def _filling(
-        self, options: _Options, chosen: Positions, filled: frozenset[int]
+        self,
+        options: _Options,
+        chosen: Positions,
+        filled: frozenset[int],
+        but: int | None = None,
     ) -> _Filled | None:
-        """Return what providers are worth to all slots; None if it would take too long."""
+        """Return what providers are worth to all slots but one; None if it would take too long."""
         kinds = len(options.firsts)
         numbers = [0] * kinds
         base = np.zeros((len(options.providers), kinds), dtype=np.int64)
         begun = np.zeros(len(options.providers), dtype=np.bool_)
         for slot, kind in zip(options.slots, options.kinds.tolist(), strict=True):
+            if slot == but:
+                continue
             if slot in filled:
                 at = int(search_ascending(options.providers, chosen[slot]))
                 base[at, kind] += 1
@@ -279,8 +321,9 @@ class Completions:
             else:
                 numbers[kind] += 1
         key = tuple(numbers)
-        most = thresholds.MOST_FILLINGS_ADDED
+        most = thresholds.MOST_FILLINGS_ADDED * min(1 + self._left_open / 8, 8)
         if pairs_of(key) * max(len(options.providers), _FEW) > most:
+            self._left_open += 1
             return None
         if key not in self._states:
             self._states[key] = states_of(key)
@@ -293,6 +336,7 @@ class Completions:
             Filling(
                 states, self._offered(options, states.counts, base), self._problem.budget.check
             ),
+            base,
             hot,
             begun,
         )
@@ -332,7 +376,7 @@ class Completions:
                     filled = value.filled(options.providers[:, None], taken)
                     worth += counts[:, :, kind] * units(filled, part.factor)
         # What is served already is served, whatever rules say.
-        allowed[:, 0] = True
+        allowed[:, ~more.any(axis=1)] = True
         return np.where(allowed, worth, NEVER)
 
     # -- how near they are -----------------------------------------------------------------------

@@ -80,7 +80,7 @@ class Filling:
             worth: What each provider is worth that serves each, shape (providers, states).
             check: Called for each provider; may raise to give up.
         """
-        self._states = states
+        self.states = states
         self._worth = worth
         self._check = check
 
@@ -100,6 +100,28 @@ class Filling:
             self._check()
             best = self._joined(best, offered)
         return _known(int(best[-1]) + int(worth[idle, 0].sum()))
+
+    def most_instead(self, instead: Matrix) -> Integers:
+        """Return the most where one provider is worth something else, for each in its turn.
+
+        Args:
+            instead: What each is worth then, shape (providers, states).
+
+        Returns:
+            By provider; `NEVER` where they cannot serve all.
+        """
+        before = [self._nothing()]
+        for offered in self._worth[:-1]:
+            self._check()
+            before.append(self._joined(before[-1], offered))
+        most = np.full(len(instead), NEVER, dtype=np.int64)
+        after = self._nothing()
+        for at in reversed(range(len(instead))):
+            self._check()
+            # Two states make up that of all where one is as far from the first as the other from the last.
+            most[at] = (self._joined(before[at], instead[at]) + after[::-1]).max()
+            after = self._joined(after, self._worth[at])
+        return np.where(most > HARDLY, most, NEVER)
 
     def most_apart(self, hot: Mask, inside: Mask, begun: Mask, branch: Integers) -> int:
         """Return the same where the slots that have to be inside are not all in one branch.
@@ -135,7 +157,7 @@ class Filling:
 
     @cached_property
     def _nobody(self) -> Integers:
-        return np.full(len(self._states.counts), NEVER, dtype=np.int64)
+        return np.full(len(self.states.counts), NEVER, dtype=np.int64)
 
     def _nothing(self) -> Integers:
         best = self._nobody.copy()
@@ -146,7 +168,9 @@ class Filling:
         """Return the most for each state when one more provider serves a part of it."""
         if best is self._nobody:
             return best
-        states = self._states
+        states = self.states
+        if (offered[1:] == NEVER).all():
+            return np.maximum(best + offered[0], NEVER)
         sums = np.maximum.reduceat(best[states.rest] + offered[states.taken], states.starts)
         # What cannot be does not become less and less.
         joined: Integers = np.maximum(sums, NEVER)
