@@ -114,7 +114,7 @@ class RivalBounds:
 
     @cached_property
     def _completions(self) -> Completions:
-        return Completions(self._problem, self._value, self._totals)
+        return Completions(self._problem, self._value)
 
     @cached_property
     def _parts(self) -> Mapping[int, Sequence[int]]:
@@ -162,8 +162,8 @@ class RivalBounds:
             Numbers of partial candidates, the first among them, and the bound of each.
         """
         first = partial.chosen[0].tolist()
-        key = (int(partial.anchor[0]),)
-        alike = np.flatnonzero(partial.anchor == key[0])
+        alike = np.flatnonzero(partial.anchor == partial.anchor[0])
+        key: tuple[int, ...] = (int(partial.anchor[0]),)
         filled: frozenset[int] = frozenset()
         for slot in self._problem.rules.slots:
             if slot not in partial.filled:
