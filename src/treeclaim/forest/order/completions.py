@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a partial candidate becomes at best, where its slots concern each other.
 
-All that providers are worth to slots is added up exactly (`filling`): what each gives to several, whom
+All that providers are worth to slots is added up exactly (`fillings`): what each gives to several, whom
 isolation keeps apart, which traits are preferred. How near some groups are depends on all of them, but
 only by their lowest common ancestor and the depth of the deepest: each pair of these is tried with the
 providers that it leaves. Rules of subtrees and required traits of a whole group are overlooked, and of

@@ -9,18 +9,12 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
+from treeclaim.forest.bounds import thresholds
 from treeclaim.forest.order.filling import NEVER, Filling, Matrix
 from treeclaim.forest.table.columns import Integers
 
 _BARRED = NEVER + 2**60
 """What a state is less worth that cannot be reached; added to `NEVER` and any worth, it is in int64."""
-
-_PAIR = 8
-"""So many states are moved in the time in which one pair of them is added up,"""
-
-_CALL = 250
-"""and so many pairs are added up in the time that it takes to
-begin."""
 
 
 def ones_of(numbers: Sequence[int], wants: int, ways: int) -> float:
@@ -31,7 +25,8 @@ def ones_of(numbers: Sequence[int], wants: int, ways: int) -> float:
         wants: How many different things they want.
         ways: The ways of all providers, in all.
     """
-    return ways * (1 + len(numbers) / wants) * (_size(numbers) / _PAIR + _CALL)
+    each = _size(numbers) / thresholds.STATES_A_PAIR + thresholds.PAIRS_A_CALL
+    return ways * (1 + len(numbers) / wants) * each
 
 
 class FillingOneByOne(Filling):
