@@ -312,13 +312,24 @@ def rivals(draw):
             above = draw(st.sampled_from(nodes))
             providers.append(Provider(f"{root}d{child}", above, {"FPGA": stock}, traits))
     world = World(tuple(providers))
+    none: frozenset[str] = frozenset()
+    amounts = draw(st.sampled_from([[1], [1, 1, 2]]))
     groups = tuple(
-        Group(f"_{number}", {"FPGA": draw(st.sampled_from([1, 1, 2]))})
+        Group(
+            f"_{number}",
+            {"FPGA": draw(st.sampled_from(amounts))},
+            forbidden=draw(
+                seldom(st.sampled_from(TRAITS).map(lambda one: frozenset({one})), none)
+            ),
+        )
         for number in range(draw(st.integers(2, 4)))
     )
     suffixes = [group.suffix for group in groups]
-    isolated = draw(st.sampled_from([frozenset(), frozenset(suffixes), frozenset(suffixes[:2])]))
-    preferred = tuple((suffix, "CUSTOM_FAST", draw(st.booleans()), 1) for suffix in suffixes)
+    isolated = draw(st.sampled_from([none, frozenset(suffixes), frozenset(suffixes[:2])]))
+    preferred = tuple(
+        (suffix, draw(st.sampled_from(TRAITS)), draw(st.booleans()), draw(st.integers(1, 2)))
+        for suffix in suffixes
+    )
     request = Request(groups, isolated=isolated, preferred=preferred)
     terms = draw(st.lists(terms_for(request), min_size=1, max_size=2))
     if not any(name == "preferred" for name, _, _ in terms):

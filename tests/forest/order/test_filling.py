@@ -7,7 +7,8 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from treeclaim.forest.order.filling import ABOVE, NEVER, Filling, pairs_of, states_of
+from treeclaim.forest.order.filling import ABOVE, NEVER, FillingByPairs, pairs_of, states_of
+from treeclaim.forest.order.one_by_one import FillingOneByOne
 
 
 @st.composite
@@ -42,7 +43,7 @@ def test_the_most_is_that_of_all_ways(filling, data):
     inside = np.array(data.draw(flags))
     begun = inside & np.array(data.draw(flags))
     branch = np.sort(data.draw(st.permutations([ABOVE, 1, 1, 2])))[: len(worth)]
-    made = Filling(states, worth, lambda: None)
+    made = FillingByPairs(states, worth, lambda: None)
     ways = list(all_ways(states, worth))
     assert made.most() == max((value for _, value in ways), default=NEVER)
     kept = [
@@ -62,3 +63,46 @@ def test_the_most_is_that_of_all_ways(filling, data):
 def test_pairs_of_states_are_counted_before_they_are_made():
     for numbers in [(3,), (1, 2), (1, 1, 1), (0, 4)]:
         assert pairs_of(numbers) == len(states_of(numbers).taken)
+
+
+@st.composite
+def fillings_of_wants(draw):
+    """Numbers of three kinds, two of which want the same; what three providers are worth that serve them."""
+    numbers = tuple(draw(st.tuples(*[st.integers(0, 2)] * 3)))
+    wants = (0, 1, 0)
+    ways = states_of((numbers[0] + numbers[2], numbers[1])).counts
+    rooms = draw(st.lists(st.integers(0, 4), min_size=3, max_size=3))
+    worth = np.array(
+        [
+            [draw(st.integers(-9, 9)) if sum(way) <= room else NEVER for way in ways]
+            for room in rooms
+        ]
+    )
+    gains = np.array(draw(st.lists(st.sampled_from([NEVER, 0, 1, 4]), min_size=9, max_size=9)))
+    return numbers, wants, ways, worth, gains.reshape(3, 3)
+
+
+@settings(max_examples=60, deadline=None)
+@given(fillings_of_wants())
+def test_to_serve_one_after_the_other_is_to_try_all_pairs(filling):
+    """Also where one provider is worth something else."""
+    numbers, wants, ways, worth, gains = filling
+    states = states_of(numbers)
+    served = states.counts @ np.array([[1, 0], [0, 1], [1, 0]])
+    way = [ways.tolist().index(one) for one in served.tolist()]
+    able = ((gains.T[:, None, :] > NEVER) | (states.counts == 0)).all(axis=2)
+    gained = (np.maximum(gains, -99).T[:, None, :] * states.counts).sum(axis=2)
+
+    def of_states(worth):
+        return np.where(able & (worth[:, way] > NEVER), worth[:, way] + gained, NEVER)
+
+    instead = np.where(worth > NEVER, worth + np.arange(3)[:, None], NEVER)
+    pairs = FillingByPairs(states, of_states(worth), lambda: None)
+    ones = FillingOneByOne(numbers, wants, worth, gains, lambda: None)
+    assert ones.most() == pairs.most()
+    assert (ones.most_instead(instead) == pairs.most_instead(of_states(instead))).all()
+    for at in range(3):
+        changed = worth.copy()
+        changed[at] = instead[at]
+        alone = FillingByPairs(states, of_states(changed), lambda: None).most()
+        assert pairs.most_instead(of_states(instead))[at] == alone

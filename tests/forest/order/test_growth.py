@@ -43,19 +43,19 @@ class Work:
 
     def __init__(self, patch):
         self.done = 0
-        extended, closest_bound = Combiner.extended, Scoring.closest_bound
+        extended, closest_bounds = Combiner.extended, Scoring.closest_bounds
 
         def counted(combiner, *arguments, **options):
             grown, taken = extended(combiner, *arguments, **options)
             self._add(len(grown))
             return grown, taken
 
-        def judged(scoring, partial):
+        def judged(scoring, partial, bounds):
             self._add(1)
-            return closest_bound(scoring, partial)
+            return closest_bounds(scoring, partial, bounds)
 
         patch.setattr(Combiner, "extended", counted)
-        patch.setattr(Scoring, "closest_bound", judged)
+        patch.setattr(Scoring, "closest_bounds", judged)
 
     def _add(self, count):
         self.done += count
@@ -192,17 +192,17 @@ def test_where_all_amounts_are_unlike_it_is_bin_packing_and_the_deadline_bounds_
     What ten of them are worth together is added up all the same. Of more each is bounded by itself, and
     as everywhere the deadline ends what takes too long.
     """
-    bound = Completions.bound
+    of_options = Completions.of_options
     judged = []
 
-    def noted(completions, partial):
-        found = bound(completions, partial)
+    def noted(completions, partial, slot):
+        found = of_options(completions, partial, slot)
         if found is None:
             raise LeftOpenError
         judged.append(found)
         return found
 
-    monkeypatch.setattr(Completions, "bound", noted)
+    monkeypatch.setattr(Completions, "of_options", noted)
     forest = host([(60, at) for at in range(16)], nodes=0)
     with lowered(AT_ONCE):
         work_of(forest, range(1, 11), [(PACK, 1)], isolated=False)

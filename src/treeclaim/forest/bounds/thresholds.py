@@ -62,8 +62,15 @@ MOST_RIVAL_WORTHS = 2**19
 four megabytes. With more, each slot is given the best of its options, as if it were alone."""
 
 MOST_FILLINGS_ADDED = 2**21
-"""What providers may be worth to slots that are alike or not, as numbers that are added up to bound one
-partial candidate exactly: some ten milliseconds. With more, each provider is given what it is worth alone."""
+"""What providers may be worth to slots that are alike or not, as numbers that are added up to bound partial
+candidates exactly: some ten milliseconds. With more, each provider is given what it is worth alone, and the
+next may take longer."""
+
+STATES_A_PAIR = 8
+"""Of these numbers, as many are added in order in the time that one that is looked up takes."""
+
+PAIRS_A_CALL = 250
+"""As many are looked up in the time that it takes to begin with some in order."""
 
 # -- how many fit --------------------------------------------------------------------------------
 

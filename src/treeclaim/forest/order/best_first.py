@@ -80,6 +80,20 @@ class _Waiting:
         block = self.block.part(rows)
         return _Waiting(self.bound[rows], self.key[rows], block, self.stage, self.depth, is_close)
 
+    def bounded(self, bound: Floats) -> "_Waiting":
+        """Return the same with other bounds."""
+        return self if (bound == self.bound).all() else replace(self, bound=bound).sorted()
+
+    def sorted(self) -> "_Waiting":
+        """Return the rows in order, but for those that can become no candidate."""
+        order = np.lexsort((*self.key.T[::-1], -self.bound))
+        order = order[: np.count_nonzero(self.bound > -np.inf)]
+        is_close = None if self.is_close is None else self.is_close[order]
+        block = self.block.take(order)
+        return _Waiting(
+            self.bound[order], self.key[order], block, self.stage, self.depth, is_close
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class _Unseen:
@@ -216,18 +230,18 @@ class BestFirst:
 
     def _judge_first(self, waiting: _Waiting) -> None:
         """Extend the first of some partial candidates alone, unless another one comes before it."""
-        first, others = waiting.part(slice(1)), waiting.part(slice(1, None))
-        self._problem.budget.hold(-waiting.block.nbytes)
-        self._push_counted(others)
-        partial = self._partial(first.block, first.stage, first.depth)
-        bound = self._scoring.closest_bound(partial)
-        is_less = bound < first.bound[0]
+        partial = self._partial(waiting.block, waiting.stage, waiting.depth)
+        bound = self._scoring.closest_bounds(partial, waiting.bound)
+        is_less = bool(bound[0] < waiting.bound[0])
         self._closeness.note_judged(is_less=is_less)
+        self._problem.budget.hold(-waiting.block.nbytes)
         if is_less:
-            self._push_counted(replace(first, bound=np.array([bound])))
-        else:
-            self._problem.budget.hold(first.block.nbytes)
-            self._extend(first)
+            self._push_counted(waiting.bounded(bound))
+            return
+        first, others = waiting.part(slice(1)), waiting.part(slice(1, None))
+        self._push_counted(others.bounded(bound[1:]))
+        self._problem.budget.hold(first.block.nbytes)
+        self._extend(first)
 
     def _extend(self, waiting: _Waiting) -> None:
         """Take one step with the partial candidates that stand first."""
@@ -268,14 +282,7 @@ class BestFirst:
                 bound[is_close] = self._scoring.closer_bounds(partial.part(is_close))
             np.minimum(bound, most, out=bound)
         key = self._key(ready.anchors[block.anchor], block, depth)
-        order = np.lexsort((*key.T[::-1], -bound))
-        if is_close is not None:
-            # What can become no candidate comes last.
-            order = order[: np.count_nonzero(bound > -np.inf)]
-            is_close = is_close[order]
-        self._push_counted(
-            _Waiting(bound[order], key[order], block.take(order), ready, depth, is_close)
-        )
+        self._push_counted(_Waiting(bound, key, block, ready, depth, is_close).sorted())
 
     def _partial(self, block: Block, ready: _Ready, depth: int) -> Partial:
         return Partial(ready.anchors[block.anchor], block.chosen, self._filled[depth])

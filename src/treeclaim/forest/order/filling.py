@@ -8,6 +8,7 @@ with as many kinds as slots, there are 2^slots of them: to fill providers with u
 packing, which is NP-hard.
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from functools import cached_property
 from typing import NamedTuple
@@ -69,18 +70,18 @@ def states_of(numbers: tuple[int, ...]) -> States:
     return States(counts, whole - taken, taken, search_ascending(whole, np.arange(size)))
 
 
-class Filling:
+class Filling(ABC):
     """What some providers are worth, one after the other, and what they are together."""
 
-    def __init__(self, states: States, worth: Matrix, check: Callable[[], None]) -> None:
+    def __init__(self, size: int, worth: Matrix, check: Callable[[], None]) -> None:
         """Take what is added up.
 
         Args:
-            states: The states.
-            worth: What each provider is worth that serves each, shape (providers, states).
+            size: How many states there are.
+            worth: What each provider is worth by how much it serves, nothing more at first.
             check: Called for each provider; may raise to give up.
         """
-        self._states = states
+        self._size = size
         self._worth = worth
         self._check = check
 
@@ -96,10 +97,32 @@ class Filling:
             worth = np.where(hot[None, :] & ~inside[:, None], NEVER, worth)
         idle = _idle(worth)
         best = self._nothing()
-        for offered in worth[~idle]:
+        for at in np.flatnonzero(~idle).tolist():
             self._check()
-            best = self._joined(best, offered)
+            best = self._with(best, at, worth)
         return _known(int(best[-1]) + int(worth[idle, 0].sum()))
+
+    def most_instead(self, instead: Matrix) -> Integers:
+        """Return the most where one provider is worth something else, for each in its turn.
+
+        Args:
+            instead: What each is worth then.
+
+        Returns:
+            By provider; `NEVER` where they cannot serve all.
+        """
+        before = [self._nothing()]
+        for at in range(len(instead) - 1):
+            self._check()
+            before.append(self._with(before[-1], at, self._worth))
+        most = np.full(len(instead), NEVER, dtype=np.int64)
+        after = self._nothing()
+        for at in reversed(range(len(instead))):
+            self._check()
+            # Two states make up that of all where one is as far from the first as the other from the last.
+            most[at] = (self._with(before[at], at, instead) + after[::-1]).max()
+            after = self._with(after, at, self._worth)
+        return np.where(most > HARDLY, most, NEVER)
 
     def most_apart(self, hot: Mask, inside: Mask, begun: Mask, branch: Integers) -> int:
         """Return the same where the slots that have to be inside are not all in one branch.
@@ -127,27 +150,54 @@ class Filling:
                 crowded = np.maximum(earlier, several)
                 if last == ABOVE:
                     some, crowded = nobody, np.maximum(some, crowded)
-                alone, crowded = self._joined(some, warm[at]), self._joined(crowded, warm[at])
-            several = np.maximum(crowded, self._joined(several, cold[at]))
-            here = np.maximum(alone, self._joined(here, cold[at]))
-            earlier, none = self._joined(earlier, cold[at]), self._joined(none, cold[at])
+                alone, crowded = self._with(some, at, warm), self._with(crowded, at, warm)
+            several = np.maximum(crowded, self._with(several, at, cold))
+            here = np.maximum(alone, self._with(here, at, cold))
+            earlier, none = self._with(earlier, at, cold), self._with(none, at, cold)
         return _known(int(several[-1]) + int(cold[idle, 0].sum()))
 
     @cached_property
     def _nobody(self) -> Integers:
-        return np.full(len(self._states.counts), NEVER, dtype=np.int64)
+        return np.full(self._size, NEVER, dtype=np.int64)
 
     def _nothing(self) -> Integers:
         best = self._nobody.copy()
         best[0] = 0
         return best
 
-    def _joined(self, best: Integers, offered: Integers) -> Integers:
-        """Return the most for each state when one more provider serves a part of it."""
+    @abstractmethod
+    def _with(self, best: Integers, at: int, worth: Matrix) -> Integers:
+        """Return the most for each state when one more provider serves a part of it.
+
+        Args:
+            best: The most without it; `_nobody` remains what it is.
+            at: The provider.
+            worth: What each is worth by how much it serves.
+        """
+
+
+class FillingByPairs(Filling):
+    """What providers are worth that serve whole states: what one serves and the rest are tried in pairs."""
+
+    def __init__(self, states: States, worth: Matrix, check: Callable[[], None]) -> None:
+        """Take what is added up.
+
+        Args:
+            states: The states.
+            worth: What each provider is worth that serves each, shape (providers, states).
+            check: Called for each provider; may raise to give up.
+        """
+        super().__init__(len(states.counts), worth, check)
+        self._states = states
+
+    def _with(self, best: Integers, at: int, worth: Matrix) -> Integers:
         if best is self._nobody:
             return best
-        states = self._states
-        sums = np.maximum.reduceat(best[states.rest] + offered[states.taken], states.starts)
+        states, offered = self._states, worth[at]
+        if (offered[1:] == NEVER).all():
+            sums = best + offered[0]
+        else:
+            sums = np.maximum.reduceat(best[states.rest] + offered[states.taken], states.starts)
         # What cannot be does not become less and less.
         joined: Integers = np.maximum(sums, NEVER)
         return joined

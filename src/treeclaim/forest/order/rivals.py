@@ -14,8 +14,9 @@ before it.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -30,10 +31,25 @@ from treeclaim.forest.order.terms.term import Partial, ValueOfSlot
 from treeclaim.forest.order.totals import ClassTotals
 from treeclaim.forest.solve.partial.blocks import Choices
 from treeclaim.forest.solve.problem import Problem
-from treeclaim.forest.table.columns import Positions, search_ascending
+from treeclaim.forest.table.columns import Integers, Positions, search_ascending
 
 NOTHING = np.iinfo(np.int64).min
 """The bound of what becomes no candidate."""
+
+_KEY_BYTES = 100
+"""Memory that a number of a key takes, with a share of what it takes to find it."""
+
+
+class _Judged(NamedTuple):
+    """Bounds of what a partial candidate becomes with each option of a slot.
+
+    Attributes:
+        positions: The options, ascending.
+        bounds: Of each; `NOTHING` where it becomes no candidate.
+    """
+
+    positions: Positions
+    bounds: Units
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,10 +109,12 @@ class RivalBounds:
         self._value = value
         self._totals = totals
         self._markets: dict[int, list[_Market] | None] = {}
+        self._known: dict[tuple[int, ...], _Judged] = {}
+        self._known_alone: dict[tuple[int, ...], int] = {}
 
     @cached_property
     def _completions(self) -> Completions:
-        return Completions(self._problem, self._value, self._totals)
+        return Completions(self._problem, self._value)
 
     @cached_property
     def _parts(self) -> Mapping[int, Sequence[int]]:
@@ -134,7 +152,56 @@ class RivalBounds:
                 bound[mine] += _left(rivals, market, partial.chosen[mine], partial.filled)
         return np.minimum(bound, self._value.bound(partial))
 
-    def closest(self, partial: Partial) -> int:
+    def closest(self, partial: Partial) -> Iterator[tuple[Integers, Units]]:
+        """Yield closer bounds for the first partial candidate, and for those that are alike so far.
+
+        What each grew out of is judged before it, and remembered: so what grew out of one that leads to
+        nothing is not judged by itself.
+
+        Yields:
+            Numbers of partial candidates, the first among them, and the bound of each.
+        """
+        first = partial.chosen[0].tolist()
+        alike = np.flatnonzero(partial.anchor == partial.anchor[0])
+        key: tuple[int, ...] = (int(partial.anchor[0]),)
+        filled: frozenset[int] = frozenset()
+        for slot in self._problem.rules.slots:
+            if slot not in partial.filled:
+                break
+            before = Partial(partial.anchor[:1], partial.chosen[:1], filled)
+            others, (key, filled) = key, ((*key, first[slot]), filled | {slot})
+            judged = self._judged(before, others, slot)
+            positions = partial.chosen[alike, slot]
+            if judged is not None:
+                yield alike, judged.bounds[search_ascending(judged.positions, positions)]
+            alike = alike[positions == first[slot]]
+            if judged is None:
+                yield (
+                    alike,
+                    np.full(len(alike), self._judged_alone(replace(before, filled=filled), key)),
+                )
+        if not filled:
+            yield alike, np.full(len(alike), self._judged_alone(partial, key))
+
+    def _judged(self, partial: Partial, key: tuple[int, ...], slot: int) -> _Judged | None:
+        """Return the bounds of what a partial candidate becomes with one more slot, if it may be known."""
+        if key not in self._known:
+            judged = self._completions.of_options(partial, slot)
+            if judged is None:
+                return None
+            positions, bounds = judged
+            self._problem.budget.hold(positions.nbytes + bounds.nbytes + _KEY_BYTES * len(key))
+            self._known[key] = _Judged(positions, np.where(bounds == NEVER, NOTHING, bounds))
+        return self._known[key]
+
+    def _judged_alone(self, partial: Partial, key: tuple[int, ...]) -> int:
+        """Return the bound of a single partial candidate, which may be known."""
+        if key not in self._known_alone:
+            self._problem.budget.hold(_KEY_BYTES * len(key))
+            self._known_alone[key] = self._closest(partial)
+        return self._known_alone[key]
+
+    def _closest(self, partial: Partial) -> int:
         """Return the same for a single partial candidate, all of whose slots are looked at anew."""
         exact = self._completions.bound(partial)
         if exact is not None:

@@ -60,10 +60,20 @@ class Scoring:
         bound = self._rivals.bound(partial)
         return np.where(bound == NOTHING, -np.inf, score_of(bound))
 
-    def closest_bound(self, partial: Partial) -> float:
-        """Return the same for a single partial candidate, at still more expense."""
-        bound = self._rivals.closest(partial)
-        return -np.inf if bound == NOTHING else float(score_of(np.array(bound)))
+    def closest_bounds(self, partial: Partial, bounds: Floats) -> Floats:
+        """Return the same, at still more expense, and only until that of the first is below what it was.
+
+        Args:
+            partial: Partial candidates.
+            bounds: What is known of them.
+        """
+        closer = bounds.copy()
+        for some, found in self._rivals.closest(partial):
+            scores = np.where(found == NOTHING, -np.inf, score_of(found))
+            closer[some] = np.minimum(closer[some], scores)
+            if closer[0] < bounds[0]:
+                break
+        return closer
 
 
 class CeilingsOfDivided(Scoring):
