@@ -60,6 +60,10 @@ class Query(ABC):
         """Return the bytes that this takes, about, with what it was made from."""
         return self._own_bytes
 
+    def kept(self) -> Callable[[], None]:
+        """Return a function to call once all that is taken and given back from now on is undone."""
+        return lambda: None
+
     def searched(self) -> Problem:
         """Return the search as things are now."""
         return relate(self.scratch.forest, self.request, SearchOptions(), self.budget)
@@ -271,6 +275,25 @@ class Independent(Query):
         self._changed |= changed
         self._value[changed] = -np.inf
         self._seen = scratch.moment
+
+    def kept(self) -> Callable[[], None]:
+        """Keep what is known of each tree, for where something changes and changes back."""
+        self._catch_up()
+        seen, value, best = self._seen, self._value.copy(), self._best.copy()
+        waiting = self._changed.copy()
+
+        def undone() -> None:
+            scratch = self.scratch
+            changed = np.maximum(scratch.taken_at, scratch.followed_at) > seen
+            self._value[changed] = value[changed]
+            self._changed[changed] = waiting[changed]
+            for tree in np.flatnonzero(changed).tolist():
+                self._best.pop(tree, None)
+                if tree in best:
+                    self._best[tree] = best[tree]
+            self._seen = scratch.moment
+
+        return undone
 
     def first(self, allowed: Mask, keeps: Keeps) -> Candidate | None:
         """Return the first candidate of the best tree that is allowed."""
