@@ -113,23 +113,23 @@ def _release(world: World, uuids: Sequence[str], budget: Budget) -> None:
         consumer = world.consumers.pop(name)
         for place, amount in freed_by(consumer, gone).items():
             freed[place] -= amount
-        world.held = _held_after(world, consumer, gone)
+        world.held = held_after(world.forest, world.held, consumer, gone)
     use(world.forest, freed, budget)
 
 
-def _held_after(world: World, consumer: PlannedConsumer, gone: set[str]) -> Held:
+def held_after(forest: Forest, held: Held, consumer: PlannedConsumer, gone: set[str]) -> Held:
     """Return what holds have once a consumer is released: a hold itself, or one that has drawn."""
     changes: list[tuple[str, Holdings, int]] = [
         (hold, drawn, 1) for hold, drawn in consumer.drawn.items() if hold not in gone
     ]
     if consumer.is_hold:
         changes.append((consumer.uuid, consumer.allocations, -1))
-    by_hold, everywhere = dict(world.held.by_hold), world.held.everywhere
+    by_hold, everywhere = dict(held.by_hold), held.everywhere
     for hold, amounts, sign in changes:
         if hold in by_hold:
             by_hold[hold] = _summed(by_hold[hold], amounts, sign)
         if everywhere is not None:
-            of_ids = keyed(world.forest, amounts)
+            of_ids = keyed(forest, amounts)
             everywhere = everywhere.plus(
                 [(provider, name, sign * amount) for provider, name, amount in of_ids]
             )

@@ -34,7 +34,7 @@ _COLUMNS = (
     consumers.c.generation,
     consumers.c.consumer_type_id,
 )
-_UUIDS = sa.bindparam("uuids", expanding=True)
+_UUIDS: sa.BindParameter[Sequence[str]] = sa.bindparam("uuids", expanding=True)
 _LOCK = CompiledStatement(
     sa.select(*_COLUMNS)
     .where(consumers.c.uuid.in_(_UUIDS))
