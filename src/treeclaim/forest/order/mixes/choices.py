@@ -11,12 +11,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from treeclaim.forest.order.mixes.parts import Part, parts_of
+from treeclaim.forest.order.mixes.parts import Part, joined, parts_of
 from treeclaim.forest.order.mixes.requests import requests_of
 from treeclaim.forest.solve.partial.blocks import Choices
 from treeclaim.forest.solve.problem import Problem
 from treeclaim.forest.table.columns import Integers, Mask, Rows
-from treeclaim.model.extension.order import TermName
+from treeclaim.model.extension.order import Order, TermName
 
 _OF_USE = (TermName.PACK_PROVIDERS, TermName.SPREAD_PROVIDERS)
 """Terms to which providers are different of which more is used, though as much is free."""
@@ -72,15 +72,14 @@ class _Choice(NamedTuple):
 class Choosing:
     """Chooses for one search, while what is used changes."""
 
-    def __init__(self, problem: Problem, parts: Sequence[Part]) -> None:
-        """Take a search and the parts of its request."""
+    def __init__(self, problem: Problem, order: Order | None, parts: Sequence[Part]) -> None:
+        """Take a search, its order and the parts of its request."""
         forest = problem.forest
         self._forest = forest
         self._slots = len(problem.plan.slots)
         self._allowed = np.ones(len(forest.order.roots), dtype=np.bool_)
         if problem.allowed is not None:
             self._allowed &= problem.allowed
-        order = problem.plan.request.order
         mixes = () if order is None else order.mixes
         terms = () if order is None else order.terms
         self._with_use = any(term.name in _OF_USE for term in terms)
@@ -89,16 +88,16 @@ class Choosing:
         for mix in mixes:
             names |= mix.classes & forest.catalogue.resource_classes.keys()
             kinds = requests_of(forest, mix, problem.budget).kinds
-            _, static = np.unique(static * (kinds.max(initial=0) + 1) + kinds, return_inverse=True)
+            static = joined(static, kinds)
         self._options = [self._options_of(part, static, sorted(names)) for part in parts]
         for part in parts:
             self._allowed &= part.pairs.reached
 
     @classmethod
-    def of(cls, problem: Problem) -> "Choosing | None":
+    def of(cls, problem: Problem, order: Order | None) -> "Choosing | None":
         """Return it for a search; None if its candidates are not of this kind."""
         parts = parts_of(problem)
-        return None if parts is None else cls(problem, parts)
+        return None if parts is None else cls(problem, order, parts)
 
     def _options_of(self, part: Part, static: Rows, names: Sequence[str]) -> _Options:
         rows = self._forest.order.row[part.pairs.provider]

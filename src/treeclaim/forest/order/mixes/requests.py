@@ -49,7 +49,7 @@ class Requests:
 
     def now(self, forest: Forest, trees: Rows, budget: Budget) -> Counts:
         """Return how many consumers of each fit into some trees, shape (trees, requests)."""
-        found = np.zeros((len(trees), len(self.weights)), dtype=np.int64)
+        found = np.zeros((len(trees), len(self.weights)))
         for first in range(0, len(trees), TOGETHER):
             budget.check()
             some = slice(first, first + TOGETHER)
@@ -77,9 +77,9 @@ def requests_of(forest: Forest, mix: Mix, budget: Budget = UNBOUNDED) -> Request
     return found.requests
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, eq=False)
 class _Kept:
-    """Requests of a mix, and of when they are."""
+    """Requests of a mix, and of when they are; it refers to names that others have too."""
 
     written: tuple[int, ...]
     catalogue: Catalogue

@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from treeclaim.forest.bounds.budget import Budget
 from treeclaim.forest.order.mixes.parts import Take
@@ -35,10 +34,12 @@ class States(NamedTuple):
     Attributes:
         candidate: The candidate's number, ascending.
         tree: The tree's.
+        are_own: Whether each candidate is a state, of whose tree all its providers are.
     """
 
     candidate: Rows
     tree: Rows
+    are_own: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,6 +113,9 @@ class MixRoom:
             takes: What they take, by candidate.
         """
         loss = np.zeros(count, dtype=np.int64)
+        if states.are_own and count <= TOGETHER:
+            loss += self._losses(states, takes)
+            return np.maximum(1 - loss / _ONE, 0.0)
         for first in range(0, len(states.tree), TOGETHER):
             self._budget.check()
             some = slice(first, first + TOGETHER)
@@ -123,14 +127,14 @@ class MixRoom:
     def _losses(self, states: States, takes: Sequence[Take]) -> Integers:
         trees, of = np.unique(states.tree, return_inverse=True)
         counts = self._requests.counts
-        mine = [self._of_states(take, states) for take in takes]
+        mine = takes if states.are_own else [self._of_states(take, states) for take in takes]
         now, kept = counts.now(self._forest, trees)
         then = counts.then(self._forest, trees, of, kept, mine)
-        less: npt.NDArray[np.float64] = np.maximum(now[of] - then, 0).astype(np.float64)
+        less = np.maximum(now[of] - then, 0)
         units = self._costs.units[states.tree]
-        loss: Integers = (
-            np.rint(less * units[:, self._requests.counted] * _ONE).astype(np.int64).sum(axis=1)
-        )
+        less *= units[:, self._requests.counted] if self._requests.placed else units
+        less *= _ONE
+        loss: Integers = np.rint(less, out=less).astype(np.int64).sum(axis=1)
         for number, request in self._requests.placed:
             for state in np.flatnonzero(units[:, number] > 0).tolist():
                 fewer = self._fewer(request, int(states.tree[state]), _given(takes, states, state))

@@ -200,4 +200,4 @@ class _Maker:
         name, resource_class = arguments
         mix = next(mix for mix in self._order.mixes if mix.name == name)
         room = MixRoom(self._forest, mix, resource_class, self._budget)
-        return [(1.0, Keep(self._problem, self._trees, room))]
+        return [(1.0, Keep(self._problem, self._order, self._trees, room))]
