@@ -60,6 +60,47 @@ class Requests:
         return found
 
 
+class Standing:
+    """What fits into each tree now, kept while single trees change."""
+
+    def __init__(self, requests: Requests, forest: Forest) -> None:
+        """Begin with nothing counted.
+
+        Args:
+            requests: Of a mix.
+            forest: Where to count; what is used there may change.
+        """
+        roots = len(forest.order.roots)
+        self.requests = requests
+        self._forest = forest
+        self._counted_at = np.full(roots, -1, dtype=np.int64)
+        self._counts, self._kept = requests.counts.now(forest, np.arange(0))
+        self._counts = np.zeros((roots, self._counts.shape[1]))
+        self._kept = [np.zeros((roots, kept.shape[1])) for kept in self._kept]
+
+    @property
+    def nbytes(self) -> int:
+        """Return the memory that it takes."""
+        return self._counts.nbytes + sum(kept.nbytes for kept in self._kept)
+
+    def now(self, trees: Rows, moment: int, changed_at: Rows) -> tuple[Counts, list[Floats]]:
+        """Return what `PartCounts.now` returns.
+
+        Args:
+            trees: Numbers of trees.
+            moment: Of what is used now.
+            changed_at: The moment at which that changed last in each of these trees.
+        """
+        stale = np.unique(trees[self._counted_at[trees] < changed_at])
+        if len(stale):
+            counts, several = self.requests.counts.now(self._forest, stale)
+            self._counts[stale] = counts
+            for kept, some in zip(self._kept, several, strict=True):
+                kept[stale] = some
+            self._counted_at[stale] = moment
+        return self._counts[trees], [kept[trees] for kept in self._kept]
+
+
 def requests_of(forest: Forest, mix: Mix, budget: Budget = UNBOUNDED) -> Requests:
     """Return those requests of a mix whose names exist; kept as long as they hold.
 
