@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The requests of a mix in a Forest, and how many consumers of each fit into its trees."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -27,6 +28,7 @@ class Requests:
 
     Attributes:
         weights: By request, float64.
+        amounts: What each takes of each class.
         counts: Counts those that have parts.
         counted: Numbers of those.
         placed: Numbers and requests of the others, which are counted by placing.
@@ -36,6 +38,7 @@ class Requests:
     """
 
     weights: Floats
+    amounts: tuple[Mapping[str, int], ...]
     counts: PartCounts
     counted: Rows
     placed: tuple[tuple[int, CandidateRequest], ...]
@@ -136,6 +139,7 @@ class _Kept:
 
 def _read(forest: Forest, mix: Mix, budget: Budget) -> Requests:
     weights: list[float] = []
+    amounts: list[Mapping[str, int]] = []
     parts, allowed, counted = [], [], []
     placed: list[tuple[int, CandidateRequest]] = []
     are_apart = True
@@ -156,9 +160,20 @@ def _read(forest: Forest, mix: Mix, budget: Budget) -> Requests:
             parts.append(some)
             allowed.append(found.allowed)
         weights.append(float(asked.weight))
+        amounts.append(_amounts(asked.request))
     counts = PartCounts(forest, parts, allowed)
     # What is counted by placing may tell any two providers apart.
     positions = np.arange(len(forest.order.row))
     kinds = positions if placed else counts.kinds(forest)
     numbers = np.array(counted, dtype=np.int64)
-    return Requests(np.array(weights), counts, numbers, tuple(placed), kinds, are_apart)
+    return Requests(
+        np.array(weights), tuple(amounts), counts, numbers, tuple(placed), kinds, are_apart
+    )
+
+
+def _amounts(request: CandidateRequest) -> Mapping[str, int]:
+    amounts: dict[str, int] = {}
+    for group in request.groups:
+        for name, amount in group.resources.items():
+            amounts[name] = amounts.get(name, 0) + amount
+    return amounts
