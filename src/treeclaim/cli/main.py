@@ -52,6 +52,7 @@ _MODULES = {
     "audit": "cloud.auditing.audit",
     "shadow": "cloud.shadow",
     "completion": "completion",
+    "replay": "replay",
     "demo": "demo",
 }
 """The module of each command. Only that of the command given is imported: a client of a service
