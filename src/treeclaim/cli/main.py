@@ -53,6 +53,7 @@ _MODULES = {
     "survival": "cloud.planning.survival",
     "shadow": "cloud.shadow",
     "completion": "completion",
+    "replay": "replay",
     "demo": "demo",
 }
 """The module of each command. Only that of the command given is imported: a client of a service

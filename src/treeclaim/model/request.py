@@ -5,7 +5,7 @@ The terms are those of contract page 90, section 4, and page 20, section 2.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any
 
@@ -189,6 +189,12 @@ class CandidateRequest(ByValue):
             self.order,
             self.from_holds,
         )
+
+    def without_mixes(self) -> "CandidateRequest":
+        """Return the same request as it was asked, without the mixes that its order names."""
+        if self.order is None or not self.order.mixes:
+            return self
+        return replace(self, order=replace(self.order, mixes=()))
 
     @property
     def classes(self) -> frozenset[str]:

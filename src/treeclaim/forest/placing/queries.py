@@ -58,7 +58,7 @@ class Query(ABC):
         self.request = replace(request, limit=None)
         self.budget = budget
         self._maker: CandidateMaker | None = None
-        self._own_bytes = _BYTES_FOR_A_QUERY + 3 * size_of(self.request)
+        self._own_bytes = _BYTES_FOR_A_QUERY + 3 * size_of(self.request.without_mixes())
 
     @property
     def nbytes(self) -> int:
@@ -76,7 +76,9 @@ class Query(ABC):
     def scoring(self, found: Problem) -> Scoring | None:
         """Return how a search is ordered; None for the usual order."""
         order = self.request.order
-        return None if order is None else scoring_of(found, order, self.scratch.totals)
+        if order is None:
+            return None
+        return scoring_of(found, order, self.scratch.totals, self.scratch.counts)
 
     @abstractmethod
     def first(self, allowed: Mask, keeps: Keeps) -> Candidate | None:
@@ -252,7 +254,7 @@ class Independent(Query):
         """Return what chooses in many trees at once; None where providers are more than their room."""
         order = self.request.order
         names = () if order is None else [term.name for term in order.terms]
-        return None if _OF_PROVIDERS & set(names) else Choosing.of(self._begin)
+        return None if _OF_PROVIDERS & set(names) else Choosing.of(self._begin, order)
 
     def _choose(self, choosing: Choosing, trees: Rows) -> None:
         """Find the first candidates of some trees as things are now."""

@@ -14,13 +14,16 @@ import numpy as np
 
 from treeclaim.forest.domains.pairs import Pairs
 from treeclaim.forest.domains.relation import have_common_provider
+from treeclaim.forest.order.totals import Floats
 from treeclaim.forest.solve.problem import Problem
 from treeclaim.forest.table.columns import Integers, Mask, Rows, search_ascending
 from treeclaim.forest.table.forest import Forest
 from treeclaim.forest.table.sums import GREATEST
 
-Counts = Integers
-"""Consumers, shape (states, requests)."""
+Counts = Floats
+"""Consumers, whole numbers, shape (states, requests)."""
+
+_EXACT = 2**52
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -114,35 +117,29 @@ class _Group:
         requests: The number of each part's request.
         amounts: What each part wants of each class, shape (classes, parts).
         copies: How many slots each part has.
-        which: Which column of `has` is for each part.
         positions: Providers that may serve any, ascending.
         row_of: The number among them by position; -1 for none.
-        has: Which of them may serve, a column for each set of providers.
+        kind: Of each of them; those of one kind may serve the same parts.
+        serves: Which parts each kind may serve, whatever is free, 1 or 0, shape (kinds, parts).
         starts: Where those of each tree begin, shape (roots + 1,).
         indices: Where each one's inventory of each class is.
-        is_limited: Whether some amount may be refused though it is free.
     """
 
     names: tuple[str, ...]
     requests: Rows
-    amounts: Integers
-    copies: Rows
-    which: Rows
+    amounts: Floats
+    copies: int
     positions: Rows
     row_of: Rows
-    has: Mask
+    kind: Rows
+    serves: Floats
     starts: Rows
     indices: tuple[Rows, ...]
-    is_limited: bool
 
     @property
     def nbytes(self) -> int:
-        arrays = (self.positions, self.row_of, self.has, self.starts, *self.indices)
-        return sum(array.nbytes for array in arrays)
-
-    @property
-    def is_single(self) -> bool:
-        return int(self.copies[0]) == 1
+        arrays = (self.positions, self.row_of, self.kind, self.starts, *self.indices)
+        return self.serves.nbytes + sum(array.nbytes for array in arrays)
 
     def free(self, forest: Forest, rows: Rows) -> list[Integers]:
         """Return what is free of each class with some of the providers."""
@@ -151,27 +148,15 @@ class _Group:
             for name, indices in zip(self.names, self.indices, strict=True)
         ]
 
-    def times(self, forest: Forest, rows: Rows, free: Sequence[Integers]) -> Integers:
+    def times(self, rows: Rows, free: Sequence[Integers]) -> Floats:
         """Return how often some providers serve each part, shape (rows, parts)."""
-        times: Integers = free[0][:, None] // self.amounts[0]
+        times = _quotients(free[0], self.amounts[0])
         for some, amounts in zip(free[1:], self.amounts[1:], strict=True):
-            np.minimum(times, some[:, None] // amounts, out=times)
-        np.clip(times, 0, GREATEST, out=times)
-        if self.has.shape[1] > 1 or not self.has.all():
-            times *= self.has[rows][:, self.which]
-        if self.is_limited:
-            times *= self._admitted(forest, rows)
+            np.minimum(times, _quotients(some, amounts), out=times)
+        np.maximum(times, 0, out=times)
+        if len(self.serves) > 1 or not self.serves.all():
+            times *= self.serves[self.kind[rows]]
         return times
-
-    def _admitted(self, forest: Forest, rows: Rows) -> Mask:
-        admitted = np.ones((len(rows), len(self.requests)), dtype=np.bool_)
-        for name, indices, amounts in zip(self.names, self.indices, self.amounts, strict=True):
-            columns = forest.class_inventories(name)
-            at = indices[rows]
-            admitted &= columns.min_unit.values[at][:, None] <= amounts
-            admitted &= columns.max_unit.values[at][:, None] >= amounts
-            admitted &= amounts % columns.step_size.values[at][:, None] == 0
-        return admitted
 
     def rows_of(self, trees: Rows) -> tuple[Rows, Rows]:
         """Return the providers in some trees, one after the other, and where those of each begin."""
@@ -181,40 +166,54 @@ class _Group:
         rows = np.arange(int(sizes.sum())) + (first - begin).repeat(sizes)
         return rows, np.append(begin, len(rows))
 
-    def counted(self, times: Integers, begin: Rows) -> Integers:
+    def counted(self, times: Floats, begin: Rows) -> Floats:
         """Return how many consumers of each part the providers of each state serve."""
-        sizes = np.diff(begin)
-        if self.is_single:
+        sizes = begin[1:] - begin[:-1]
+        if self.copies == 1:
             return _sums(times, begin, sizes)
-        copies = int(self.copies[0])
         if times.max(initial=0) <= 1:
-            whole: Integers = _sums(times, begin, sizes) // copies
+            whole: Floats = _sums(times, begin, sizes) // self.copies
             return whole
         width = int(sizes.max(initial=0))
-        padded = np.zeros((len(sizes), width, times.shape[1]), dtype=np.int64)
+        padded = np.zeros((len(sizes), width, times.shape[1]))
         state = np.arange(len(sizes)).repeat(sizes)
         padded[state, np.arange(len(times)) - begin[state]] = times
         lists = padded.transpose(0, 2, 1).reshape(-1, width)
-        return _first_again_and_again(lists, copies).reshape(len(sizes), -1)
+        return _first_again_and_again(lists, self.copies).reshape(len(sizes), -1)
 
 
-def _sums(times: Integers, begin: Rows, sizes: Rows) -> Integers:
-    if not len(times):
-        return np.zeros((len(sizes), times.shape[1]), dtype=np.int64)
-    # What begins behind the end is empty, and so is set to nothing below.
-    sums: Integers = np.add.reduceat(times, np.minimum(begin[:-1], len(times) - 1), axis=0)
-    sums[sizes == 0] = 0
+def _quotients(free: Integers, amounts: Floats) -> Floats:
+    """Return how often each amount is in each number, rounded down, at most `GREATEST`.
+
+    Numbers below 2**52 are divided in floating point, which is exact for them, and much faster.
+    """
+    if free.max(initial=0) < _EXACT:
+        quotients = free[:, None] / amounts
+        np.floor(quotients, out=quotients)
+        return quotients
+    whole = free[:, None] // amounts.astype(np.int64)
+    return np.minimum(whole, GREATEST).astype(np.float64)
+
+
+def _sums(times: Floats, begin: Rows, sizes: Rows) -> Floats:
+    if sizes.all() and len(sizes):
+        found: Floats = np.add.reduceat(times, begin[:-1], axis=0)
+        return found
+    sums: Floats = np.zeros((len(sizes), times.shape[1]))
+    some = sizes > 0
+    if some.any():
+        sums[some] = np.add.reduceat(times, begin[:-1][some], axis=0)
     return sums
 
 
-def _first_again_and_again(times: Integers, copies: int) -> Integers:
+def _first_again_and_again(times: Floats, copies: int) -> Floats:
     """Count by placing: the first providers with room are taken, as often as all of them have it.
 
     Args:
         times: How often each provider serves, shape (lists, providers); it is changed.
         copies: How many different providers a consumer needs.
     """
-    counts = np.zeros(len(times), dtype=np.int64)
+    counts = np.zeros(len(times))
     if times.shape[1] < copies:
         return counts
     while True:
@@ -269,81 +268,78 @@ class PartCounts:
         """Return a number by position: providers with the same differ at most in what is used."""
         kinds = np.zeros(len(forest.order.row), dtype=np.int64)
         for group in self._groups:
-            columns = [*group.has.T.astype(np.int64)]
-            for name, indices in zip(group.names, group.indices, strict=True):
-                some = forest.class_inventories(name)
-                limits = (some.min_unit, some.max_unit, some.step_size) if group.is_limited else ()
-                columns += [limit.values[indices] for limit in limits]
-            for column in columns:
-                wide = np.full(len(kinds), -1, dtype=np.int64)
-                wide[group.positions] = column
-                _, number = np.unique(wide, return_inverse=True)
-                _, kinds = np.unique(kinds * (number.max() + 1) + number, return_inverse=True)
+            number = np.zeros(len(kinds), dtype=np.int64)
+            number[group.positions] = group.kind + 1
+            kinds = joined(kinds, number)
         return kinds
 
-    def now(self, forest: Forest, trees: Rows) -> tuple[Counts, list[Integers]]:
+    def now(self, forest: Forest, trees: Rows) -> tuple[Counts, list[Floats]]:
         """Return how many fit into some trees, and the numbers that `then` goes on from."""
-        counts = np.where(self.possible[trees], GREATEST, 0)
+        counts = np.where(self.possible[trees], float(GREATEST), 0.0)
         kept = []
         for group in self._groups:
             rows, begin = group.rows_of(trees)
-            served = group.counted(group.times(forest, rows, group.free(forest, rows)), begin)
+            served = group.counted(group.times(rows, group.free(forest, rows)), begin)
             kept.append(served)
             counts[:, group.requests] = np.minimum(counts[:, group.requests], served)
         return counts, kept
 
     def then(
-        self,
-        forest: Forest,
-        trees: Rows,
-        of: Rows,
-        kept: Sequence[Integers],
-        takes: Sequence[Take],
+        self, forest: Forest, trees: Rows, kept: Sequence[Floats], takes: Sequence[Take]
     ) -> Counts:
         """Return how many fit after something was taken.
 
         Args:
             forest: Where to count.
-            trees: Those that were counted by `now`.
-            of: Of which of these each state is.
-            kept: What `now` returned.
+            trees: The tree of each state.
+            kept: What `now` returned for these, to be written into.
             takes: What is taken in each state.
         """
-        counts = np.where(self.possible[trees[of]], GREATEST, 0)
+        counts = np.where(self.possible[trees], float(GREATEST), 0.0)
         for group, served in zip(self._groups, kept, strict=True):
             touching = [take for take in takes if take.name in group.names]
             if not touching:
-                after = served[of]
-            elif group.is_single:
-                after = _changed_sums(group, forest, served[of], touching)
+                after = served
+            elif group.copies == 1:
+                after = _changed_sums(group, forest, served, touching)
             else:
-                after = _counted_again(group, forest, trees[of], touching)
+                after = _counted_again(group, forest, trees, touching)
             counts[:, group.requests] = np.minimum(counts[:, group.requests], after)
         return counts
 
 
-def _changed_sums(
-    group: _Group, forest: Forest, sums: Integers, takes: Sequence[Take]
-) -> Integers:
+def _changed_sums(group: _Group, forest: Forest, sums: Floats, takes: Sequence[Take]) -> Floats:
     """Return sums over providers of which some give something."""
     found = [(take, group.row_of[take.position]) for take in takes]
-    count = len(group.positions)
+    if len(takes) == 1 and found[0][1].min(initial=0) >= 0:
+        ((take, rows),) = found
+        free = group.free(forest, rows)
+        less = -group.times(rows, free)
+        free[group.names.index(take.name)] -= take.amount
+        less += group.times(rows, free)
+        sums[take.state] += less
+        return sums
+    count = max(len(group.positions), 1)
     keys = np.concatenate([(take.state * count + rows)[rows >= 0] for take, rows in found])
     if len(takes) > 1:
         keys = np.unique(keys)
-    state, rows = keys // max(count, 1), keys % max(count, 1)
+    state, rows = keys // count, keys % count
     free = group.free(forest, rows)
-    before = group.times(forest, rows, free)
+    less = -group.times(rows, free)
     for take, at in found:
         served = at >= 0
         where = search_ascending(keys, (take.state * count + at)[served])
         # A state takes only once what a take says, so no place is written twice.
         free[group.names.index(take.name)][where] -= _some(take.amount, served)
-    np.add.at(sums, state, group.times(forest, rows, free) - before)
+    less += group.times(rows, free)
+    if len(takes) > 1:
+        np.add.at(sums, state, less)
+    else:
+        sums[state] += less
     return sums
 
 
-def _counted_again(group: _Group, forest: Forest, trees: Rows, takes: Sequence[Take]) -> Integers:
+def _counted_again(group: _Group, forest: Forest, trees: Rows, takes: Sequence[Take]) -> Floats:
     """Count states anew in which something was taken."""
     rows, begin = group.rows_of(trees)
     free = group.free(forest, rows)
@@ -353,7 +349,7 @@ def _counted_again(group: _Group, forest: Forest, trees: Rows, takes: Sequence[T
         state = take.state[served]
         where = begin[state] + at[served] - group.starts[trees[state]]
         free[group.names.index(take.name)][where] -= _some(take.amount, served)
-    return group.counted(group.times(forest, rows, free), begin)
+    return group.counted(group.times(rows, free), begin)
 
 
 def _some(amount: "int | Integers", served: Mask) -> "int | Integers":
@@ -367,27 +363,34 @@ def _grouped(forest: Forest, members: Sequence[tuple[int, Part]]) -> _Group:
     positions = np.unique(np.concatenate([one.provider for one in pairs]))
     row_of = np.full(len(order.row), -1, dtype=np.int64)
     row_of[positions] = np.arange(len(positions))
-    has = np.zeros((len(positions), len(pairs)), dtype=np.bool_)
-    for column, one in enumerate(pairs):
-        has[row_of[one.provider], column] = True
-    amounts = [[part.amounts[name] for _, part in members] for name in names]
+    indices = [
+        forest.class_inventories(name).indices_of(order.row[positions])[1] for name in names
+    ]
+    serves = np.zeros((len(positions), len(members)), dtype=np.bool_)
+    kind = np.zeros(len(positions), dtype=np.int64)
+    for number, (_, part) in enumerate(members):
+        serves[row_of[part.pairs.provider], number] = True
+        for name, some in zip(names, indices, strict=True):
+            columns = forest.class_inventories(name)
+            serves[:, number] &= columns.admits(some, part.amounts[name])
+        kind = joined(kind, serves[:, number].astype(np.int64))
+    _, first = np.unique(kind, return_index=True)
     counts = np.bincount(order.tree[positions], minlength=len(order.roots))
     return _Group(
         names=names,
         requests=np.array([number for number, _ in members]),
-        amounts=np.array(amounts, dtype=np.int64),
-        copies=np.array([len(part.slots) for _, part in members]),
-        which=np.array([[one is part.pairs for one in pairs].index(True) for _, part in members]),
+        amounts=np.array([[float(part.amounts[name]) for _, part in members] for name in names]),
+        copies=len(members[0][1].slots),
         positions=positions,
         row_of=row_of,
-        has=has,
+        kind=kind,
+        serves=serves[first].astype(np.float64),
         starts=np.concatenate([[0], counts.cumsum()]),
-        indices=tuple(
-            forest.class_inventories(name).indices_of(order.row[positions])[1] for name in names
-        ),
-        is_limited=not all(
-            forest.class_inventories(name).admits_everywhere(amount)
-            for name, some in zip(names, amounts, strict=True)
-            for amount in some
-        ),
+        indices=tuple(indices),
     )
+
+
+def joined(kinds: Rows, others: Rows) -> Rows:
+    """Return numbers, from 0 on, that are equal where both of two numbers are."""
+    _, found = np.unique(kinds * (others.max(initial=0) + 1) + others, return_inverse=True)
+    return found

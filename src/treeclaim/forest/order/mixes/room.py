@@ -8,15 +8,14 @@ depends on what was asked or changed before.
 """
 
 import copy
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from treeclaim.forest.bounds.budget import Budget
-from treeclaim.forest.order.mixes.parts import Take
+from treeclaim.forest.order.mixes.parts import Counts, Take
 from treeclaim.forest.order.mixes.placed import Given, counted_by_placing
 from treeclaim.forest.order.mixes.requests import TOGETHER, Requests, requests_of
 from treeclaim.forest.order.totals import Floats, totals_of
@@ -29,16 +28,22 @@ _ONE = 2.0**52
 """A loss of 1 in whole units: sums of whole numbers are the same in any order."""
 
 
+CountsNow = Callable[[Mix, Rows], tuple[Counts, list[Floats]]]
+"""Tells of a mix what `PartCounts.now` tells of some trees, which may be named several times."""
+
+
 class States(NamedTuple):
     """A tree of a candidate, for all trees of some candidates.
 
     Attributes:
         candidate: The candidate's number, ascending.
         tree: The tree's.
+        are_own: Whether each candidate is a state, of whose tree all its providers are.
     """
 
     candidate: Rows
     tree: Rows
+    are_own: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,8 +68,25 @@ class _Costs:
 class MixRoom:
     """The room of a mix in one Forest, whose use may change."""
 
-    def __init__(self, forest: Forest, mix: Mix, resource_class: str, budget: Budget) -> None:
-        """Take the Forest in which candidates are searched, the mix and the scarce class."""
+    def __init__(
+        self,
+        forest: Forest,
+        mix: Mix,
+        resource_class: str,
+        budget: Budget,
+        now: "CountsNow | None" = None,
+    ) -> None:
+        """Take what candidates are judged by.
+
+        Args:
+            forest: Where they are searched.
+            mix: The mix.
+            resource_class: The class that is scarce.
+            budget: What the search may cost.
+            now: Tells what fits now, where somebody keeps count of it.
+        """
+        self._now = now or self._counted
+        self._mix = mix
         self._forest = forest
         self._budget = budget
         self._requests = requests_of(forest, mix, budget)
@@ -112,6 +134,9 @@ class MixRoom:
             takes: What they take, by candidate.
         """
         loss = np.zeros(count, dtype=np.int64)
+        if states.are_own and count <= TOGETHER:
+            loss += self._losses(states, takes)
+            return np.maximum(1 - loss / _ONE, 0.0)
         for first in range(0, len(states.tree), TOGETHER):
             self._budget.check()
             some = slice(first, first + TOGETHER)
@@ -121,21 +146,26 @@ class MixRoom:
         return values
 
     def _losses(self, states: States, takes: Sequence[Take]) -> Integers:
-        trees, of = np.unique(states.tree, return_inverse=True)
-        counts = self._requests.counts
-        mine = [self._of_states(take, states) for take in takes]
-        now, kept = counts.now(self._forest, trees)
-        then = counts.then(self._forest, trees, of, kept, mine)
-        less: npt.NDArray[np.float64] = np.maximum(now[of] - then, 0).astype(np.float64)
+        mine = takes if states.are_own else [self._of_states(take, states) for take in takes]
+        now, kept = self._now(self._mix, states.tree)
+        then = self._requests.counts.then(self._forest, states.tree, kept, mine)
+        less = np.maximum(now - then, 0)
         units = self._costs.units[states.tree]
-        loss: Integers = (
-            np.rint(less * units[:, self._requests.counted] * _ONE).astype(np.int64).sum(axis=1)
-        )
+        less *= units[:, self._requests.counted] if self._requests.placed else units
+        less *= _ONE
+        loss: Integers = np.rint(less, out=less).astype(np.int64).sum(axis=1)
         for number, request in self._requests.placed:
             for state in np.flatnonzero(units[:, number] > 0).tolist():
                 fewer = self._fewer(request, int(states.tree[state]), _given(takes, states, state))
                 loss[state] += round(fewer * units[state, number] * _ONE)
         return loss
+
+    def _counted(self, mix: Mix, trees: Rows) -> tuple[Counts, list[Floats]]:
+        """Count what fits now, each tree once."""
+        del mix
+        some, of = np.unique(trees, return_inverse=True)
+        counts, kept = self._requests.counts.now(self._forest, some)
+        return counts[of], [part[of] for part in kept]
 
     def _of_states(self, take: Take, states: States) -> Take:
         """Return what is taken in the tree of each state."""
