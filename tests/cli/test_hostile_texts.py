@@ -17,6 +17,7 @@ from tests.cli.hostile import (
     COLOUR,
     CONSUMER,
     MARK,
+    MIX,
     NAME,
     OWNER,
     PAYLOAD,
@@ -71,6 +72,11 @@ CASES = {
         ["resources=VCPU:1", "--until", PAYLOAD],
         ["resources=VCPU:99"],
     ],
+    "mix put": [["day", "FILE"], ["day", f"nofile{PAYLOAD}"], [PAYLOAD, "FILE"]],
+    "mix show": [[MIX], [PAYLOAD]],
+    "mix list": [[]],
+    "mix delete": [[PAYLOAD]],
+    "mix learn": [["learnt", "--dry-run"], ["learnt", "--since", PAYLOAD]],
     "holds": [[], ["--in-tree", f"nobody{PAYLOAD}"], ["--project", PAYLOAD]],
     "requests": [["--from", "FILE"], ["--from", "WRONG"], ["--from", f"nofile{PAYLOAD}"]],
     "release": [[PAYLOAD], ["00000000-0000-0000-0000-00000000000f"]],
@@ -161,12 +167,14 @@ def write_files(folder):
     (folder / "living.json").write_text(json.dumps({f"KIND{PAYLOAD}": []}))
     line = {"consumer": CONSUMER, "request": [f"resources={PAYLOAD}:1"]}
     (folder / "requests.jsonl").write_text(json.dumps(line))
+    mix = {"requests": {f"request{PAYLOAD}": {"query": f"resources={PAYLOAD}:1", "weight": 1}}}
+    (folder / "mix.json").write_text(json.dumps(mix))
     editor = folder / "editor"
     editor.write_text('#!/bin/sh\nsed -i "s/total: 8/total: 9/" "$1"\n')
     editor.chmod(0o755)
 
 
-_FILES = {"audit": "living.json", "requests": "requests.jsonl"}
+_FILES = {"audit": "living.json", "requests": "requests.jsonl", "mix put": "mix.json"}
 """What FILE stands for, where that is no topology."""
 
 
@@ -222,6 +230,8 @@ JSON = {
     "place": ["resources=VCPU:1", "--dry-run"],
     "hold": ["resources=VCPU:1", "--dry-run"],
     "holds": [],
+    "mix show": [MIX],
+    "mix list": [],
 }
 
 

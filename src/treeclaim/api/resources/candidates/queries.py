@@ -112,7 +112,7 @@ def require_names(call: Call, read: Mapping[str, CandidateRequest]) -> None:
     Raises:
         QueryError: for the first that names what does not exist.
     """
-    places = {id(request): place for place, request in reversed(read.items())}
+    places = {id(request): place for place, request in reversed(list(read.items()))}
     for chunk in chunks(list(places.values()), _NAMES_AT_ONCE):
         with call.services.replica.current() as forest:
             for place in chunk:
