@@ -408,6 +408,15 @@ def mixed(cloud):
         yield Sent("/treeclaim/mixes/mix", body=mix(query), most=400)
 
 
+def names(cloud, number):
+    return {"names": dict.fromkeys(consumers(10000), f"rack {number}")}
+
+
+def named(cloud):
+    for query in ("", f"uuid={several(cloud.aggregates)}&"):
+        yield Sent("/treeclaim/aggregates/names", f"{query}limit=10000")
+
+
 CASES = {
     "GET /": plain("/"),
     "GET /treeclaim": plain("/treeclaim"),
@@ -493,6 +502,8 @@ CASES = {
         },
         most=400,
     ),
+    "GET /treeclaim/aggregates/names": named,
+    "POST /treeclaim/aggregates/names": plain("/treeclaim/aggregates/names", body=names),
     "GET /treeclaim/mixes": made_first("/treeclaim/mixes", mix_made),
     "GET /treeclaim/mixes/{name}": made_first("/treeclaim/mixes/mix", mix_made),
     "PUT /treeclaim/mixes/{name}": mixed,

@@ -10,6 +10,7 @@ from tests.server.fronts import running
 from tests.servers import usual_environment
 from tests.service import fresh_database, start_on
 from treeclaim.client import Client
+from treeclaim.client.aggregates import name_aggregates
 from treeclaim.client.reports import PLANNING, Reports
 from treeclaim.client.requests.placing import HOLDS
 
@@ -104,6 +105,7 @@ def fill(client):
         body |= {"allocations": {PROVIDER: {"resources": {CLASS: 1}}}, "hold": terms}
         del body["consumer_type"]
         client.call("PUT", f"/allocations/{HOLD}", json=body, extended=True)
+        name_aggregates(client, {AGGREGATE: f"rack{PAYLOAD}"})
     if client.versions.has(PLANNING):
         # Its queries cannot be hostile, for the service reads them.
         Reports(client).put_mix(

@@ -34,6 +34,11 @@ _REFUSALS = {
 
 Item = TypeVar("Item")
 
+MOST_NAMES = 10_000
+"""Names of aggregates of a page, and of a call that writes them."""
+
+_AGGREGATE_NAMES = "/treeclaim/aggregates/names"
+
 _UUIDS_AT_ONCE = 200
 """Providers that are asked for in one URL, of 8 kB then."""
 
@@ -160,6 +165,32 @@ class Reports:
         self._client.versions.require(PLANNING)
         self._client.call("DELETE", _of_mix(name), extended=True)
 
+    def aggregate_names(self, *, limit: int = MOST_NAMES) -> dict[str, str]:
+        """Return the names of all aggregates that have one, by uuid.
+
+        Raises:
+            UnsupportedFeatureError: if the server keeps no names.
+            ClientError: if the endpoint refuses, or does not answer.
+        """
+        self._client.versions.require(HOLDS)
+        found: dict[str, str] = {}
+        for page in self._whole_pages(_AGGREGATE_NAMES, limit, {}):
+            found |= page["names"]
+        return found
+
+    def name_aggregates(self, names: Mapping[str, str | None]) -> None:
+        """Name up to `MOST_NAMES` aggregates, all or none.
+
+        Args:
+            names: By uuid; None takes a name away.
+
+        Raises:
+            UnsupportedFeatureError: if the server keeps no names.
+            ClientError: if the endpoint refuses, or does not answer.
+        """
+        self._client.versions.require(HOLDS)
+        self._client.call("POST", _AGGREGATE_NAMES, json={"names": dict(names)}, extended=True)
+
     def totals(self, **filters: str) -> dict[str, dict[str, int]]:
         """Return the sums over the inventories of the providers that pass some filters.
 
@@ -246,10 +277,16 @@ class Reports:
     def _pages(
         self, path: str, member: str, limit: int, filters: Mapping[str, str]
     ) -> Iterator[dict[str, Any]]:
+        for page in self._whole_pages(path, limit, filters):
+            yield from page[member]
+
+    def _whole_pages(
+        self, path: str, limit: int, filters: Mapping[str, str]
+    ) -> Iterator[dict[str, Any]]:
         query = {**filters, "limit": str(limit)}
         while True:
             page = self._get(path, query)
-            yield from page[member]
+            yield page
             following = [link["href"] for link in page["links"] if link["rel"] == "next"]
             if not following:
                 return
