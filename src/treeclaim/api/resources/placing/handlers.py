@@ -30,7 +30,7 @@ def find_alternatives(call: Call) -> Reply:
             for number, query in enumerate(given)
         }
         require_may_draw(call, *requests.values())
-        key = key_of("alternatives", call.version, *given)
+        key = key_of("alternatives", call.version, *given, *queries.mix_texts)
         question = AlternativesQuestion(requests, call.services.search, key)
         body = call.services.replica.answer(question, asked)
     return Reply(body=body, modified_at=now(), is_ready_made=True)
