@@ -36,6 +36,7 @@ from tests.reference.strategies import (
 )
 from tests.reference.world import Group, Provider, Request, Stock, World, uuid_of
 from treeclaim.forest.bounds.budget import Budget
+from treeclaim.forest.order.mixes.stranded import stranded
 from treeclaim.forest.placing.queries import query_of
 from treeclaim.forest.placing.scratch import Scratch
 from treeclaim.forest.search import search
@@ -193,6 +194,24 @@ def compare(world, mix, asked):
         where = (str(world), mix, asked, limit)
         assert found.scores == [float(score) for score, _ in expected[:limit]], where
         assert found.listed == [candidate for _, candidate in expected[:limit]], where
+
+
+@settings(
+    max_examples=WORLDS,
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
+)
+@given(questions())
+def test_what_is_stranded_is_free_and_of_no_use_to_the_mix(question):
+    world, mix, asked = question
+    scores = keeping.KeepScores(world, asked, {"m": mix}, listed)
+    found = stranded(forest_of(world), model_mix(mix))
+    try:
+        expected = {name: scores.stranded("m", name) for name in found}
+    except keeping.TooManyError:
+        return
+    event("some" if any(expected.values()) else "none")
+    assert found == expected, (str(world), mix)
 
 
 @every_path
