@@ -417,6 +417,10 @@ class Forest(ProviderTable):
         """Return the row of the provider with exactly this uuid, or None."""
         return self._register.by_uuid.get(uuid)
 
+    def row_of_id(self, provider_id: int) -> int | None:
+        """Return the row of the provider with this id, or None."""
+        return self._register.by_id.get(provider_id)
+
     def row_of_name(self, name: str) -> int | None:
         """Return the row of the provider with exactly this name, or None."""
         return self._register.by_name.get(name)

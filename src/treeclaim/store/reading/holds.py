@@ -8,7 +8,7 @@ at one provider those that began first count.
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import orjson
@@ -111,9 +111,15 @@ _DRAWN = (
 _DRAWN_FROM = CompiledStatement(
     _DRAWN.where(draws.c.hold_uuid.in_(sa.bindparam("uuids", expanding=True)))
 )
+_DRAWN_BY_ALL = CompiledStatement(_DRAWN)
+_EXISTING_HOLDS = CompiledStatement(sa.select(holds.c.uuid).select_from(EXISTING))
 _DRAWN_BY = CompiledStatement(
     _DRAWN.where(draws.c.consumer_uuid.in_(sa.bindparam("uuids", expanding=True)))
 )
+
+
+_Draw = tuple[str, str, str, str, int]
+"""Hold, consumer, provider, class and amount."""
 
 
 def held_by(transaction: ReadTransaction, uuids: Sequence[str]) -> dict[str, Amounts]:
@@ -181,8 +187,22 @@ def drawn_by(
     transaction: ReadTransaction, consumer_uuids: Sequence[str]
 ) -> Mapping[str, Mapping[str, Amounts]]:
     """Return what some consumers have drawn from holds that return, by consumer and hold."""
+    return _by_consumer(_drawn(transaction, _DRAWN_BY, consumer_uuids))
+
+
+def drawn_by_all(transaction: ReadTransaction) -> Mapping[str, Mapping[str, Amounts]]:
+    """Return the same of all consumers."""
+    return _by_consumer(_counted(transaction.rows(_DRAWN_BY_ALL)))
+
+
+def existing_holds(transaction: ReadTransaction) -> frozenset[str]:
+    """Return the uuids of all holds that exist."""
+    return frozenset(uuid for (uuid,) in transaction.rows(_EXISTING_HOLDS))
+
+
+def _by_consumer(drawn: Iterable[_Draw]) -> dict[str, dict[str, dict[str, dict[str, int]]]]:
     found: dict[str, dict[str, dict[str, dict[str, int]]]] = {}
-    for hold, consumer, provider, name, amount in _drawn(transaction, _DRAWN_BY, consumer_uuids):
+    for hold, consumer, provider, name, amount in drawn:
         of_hold = found.setdefault(consumer, {}).setdefault(hold, {})
         of_hold.setdefault(provider, {})[name] = amount
     return found
@@ -190,11 +210,14 @@ def drawn_by(
 
 def _drawn(
     transaction: ReadTransaction, statement: CompiledStatement, uuids: Sequence[str]
-) -> Iterable[tuple[str, str, str, str, int]]:
-    """Yield hold, consumer, provider, class and amount of draws, without what is forgotten."""
+) -> Iterator[_Draw]:
     for chunk in chunks(uuids):
-        rows: list[Any] = transaction.rows(statement, uuids=chunk)
-        for hold, consumer, provider, name, amount, used, before in rows:
-            counted = min(int(amount), int(used) - int(before))
-            if counted > 0:
-                yield hold, consumer, provider, name, counted
+        yield from _counted(transaction.rows(statement, uuids=chunk))
+
+
+def _counted(rows: Iterable[Any]) -> Iterator[_Draw]:
+    """Yield draws, without what is forgotten."""
+    for hold, consumer, provider, name, amount, used, before in rows:
+        counted = min(int(amount), int(used) - int(before))
+        if counted > 0:
+            yield hold, consumer, provider, name, counted

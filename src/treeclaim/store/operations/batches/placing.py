@@ -10,6 +10,7 @@ import sqlalchemy as sa
 
 from treeclaim.model.errors import InvalidParentError
 from treeclaim.model.extension.batch import Problem, Unnamed
+from treeclaim.model.extension.hierarchy import Hierarchy
 from treeclaim.model.parts import Part
 from treeclaim.store.database.transactions import (
     ReadTransaction,
@@ -17,7 +18,6 @@ from treeclaim.store.database.transactions import (
     WriteTransaction,
     chunks,
 )
-from treeclaim.store.operations.batches.hierarchy import Hierarchy
 from treeclaim.store.operations.batches.targets import Target
 from treeclaim.store.operations.locks.provider_rows import lock_providers
 from treeclaim.store.operations.providers.trees import lock_shapes, set_root
@@ -52,9 +52,6 @@ _WITHOUT_NAME = (
     .where(resource_providers.c.id.in_(sa.bindparam("ids", expanding=True)))
     .values(name=None)
 )
-_NO_PARENT = "parent provider UUID does not exist."
-_OWN_PARENT = "parent provider UUID cannot be same as UUID."
-_LOOP = "creating loop in the provider tree is not allowed."
 
 
 @dataclass(slots=True)
@@ -96,10 +93,10 @@ def place(
         RetryTransactionError: if a tree has changed before it was locked.
     """
     places = _Places(_wanted(transaction, targets))
-    faults = _unknown_parents(transaction, targets, places)
+    there = _lock_trees(transaction, targets, places)
     _read_trees(transaction, targets, places)
-    circles = places.hierarchy.on_circles()
-    faults |= dict.fromkeys(circles & places.wanted.keys() - faults.keys(), _LOOP)
+    new = [target.uuid for target in targets if target.is_new]
+    faults = places.hierarchy.faults(new, there)
     problems += [
         Problem(target.index, InvalidParentError(faults[target.uuid]))
         for target in targets
@@ -133,15 +130,10 @@ def _wanted(transaction: ReadTransaction, targets: Sequence[Target]) -> dict[str
     return wanted
 
 
-def _unknown_parents(
+def _lock_trees(
     transaction: WriteTransaction, targets: Sequence[Target], places: _Places
-) -> dict[str, str]:
-    """Lock the trees that get or lose somebody; return what is wrong about parents, by child."""
-    faults = {
-        target.uuid: _OWN_PARENT
-        for target in targets
-        if target.is_new and places.wanted[target.uuid] == target.uuid
-    }
+) -> set[str]:
+    """Lock the trees that get or lose somebody; return who may be a parent: those that exist."""
     mine = {target.uuid for target in targets}
     parents = {parent for parent in places.wanted.values() if parent is not None}
     for target in targets:
@@ -157,12 +149,7 @@ def _unknown_parents(
     again = _rows(transaction, resource_providers.c.uuid, outside)
     if {row.uuid: row.root for row in again} != {uuid: there[uuid] for uuid in outside}:
         raise RetryTransactionError
-    unknown = {
-        uuid: _NO_PARENT
-        for uuid, parent in places.wanted.items()
-        if parent is not None and parent not in mine and parent not in there
-    }
-    return unknown | faults
+    return mine | there.keys()
 
 
 def _read_trees(transaction: ReadTransaction, targets: Sequence[Target], places: _Places) -> None:

@@ -1,12 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where providers are in the end, once all of a batch is done: no I/O.
+"""Where providers are in the end, once all of a batch is done (contract page 99, section 8): no I/O.
 
 The whole call is judged by its end, so the order of its entries does not matter, and neither does
 whether it passes through a circle on the way.
 """
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Container, Mapping, Sequence
 from dataclasses import dataclass
+
+_NO_PARENT = "parent provider UUID does not exist."
+_OWN_PARENT = "parent provider UUID cannot be same as UUID."
+_LOOP = "creating loop in the provider tree is not allowed."
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +43,21 @@ class Hierarchy:
             if uuid is not None and uuid in path:
                 found.update(list(path)[path[uuid] :])
         return found
+
+    def faults(self, new: Collection[str], there: Container[str]) -> dict[str, str]:
+        """Return what is wrong about parents, by child.
+
+        Args:
+            new: Who is created.
+            there: Who is there, or will be.
+        """
+        found = {
+            uuid: _NO_PARENT
+            for uuid, parent in self.wanted.items()
+            if parent is not None and parent not in there
+        }
+        found |= {uuid: _OWN_PARENT for uuid in new if self.wanted[uuid] == uuid}
+        return found | dict.fromkeys(self.on_circles() & self.wanted.keys() - found.keys(), _LOOP)
 
     def tops(self, uuids: Collection[str]) -> dict[str, str]:
         """Return the highest known provider above each, itself where there is none.

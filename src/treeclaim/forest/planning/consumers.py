@@ -1,0 +1,212 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Consumers as plans see them: what they hold, and what they need (contract page 101)."""
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+
+import orjson
+
+from treeclaim.forest.bounds.budget import Budget
+from treeclaim.forest.domains.filters import require_known_names
+from treeclaim.forest.table.forest import Forest
+from treeclaim.model.errors import TreeclaimError
+from treeclaim.model.extension.planning import (
+    AllocationColumns,
+    ConsumersRead,
+    HoldsRead,
+    OwnerColumns,
+    RequestColumns,
+)
+from treeclaim.model.request import CandidateRequest
+
+Amounts = Mapping[str, Mapping[str, int]]
+"""Units by provider uuid and name of the resource class."""
+
+UNKNOWN_TYPE = "unknown"
+"""Stands for the type of a consumer that never got one."""
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedConsumer:
+    """A consumer that holds something.
+
+    Attributes:
+        uuid: Of the consumer.
+        project: Of its owner; empty for a consumer without a record.
+        type: Name of its type; None if it never got one.
+        generation: Its generation; 0 without a record.
+        allocations: What it holds.
+        requests: The alternatives of its valid request that can be read; none without one.
+        numbers: The number of each of these in the whole request.
+        drawn: What goes back when it is released, by hold.
+        is_hold: Whether it is a hold.
+        is_made_up: Whether it was placed for the call alone.
+    """
+
+    uuid: str
+    project: str
+    type: str | None
+    generation: int
+    allocations: Amounts
+    requests: tuple[CandidateRequest, ...] = ()
+    numbers: tuple[int, ...] = ()
+    drawn: Mapping[str, Amounts] = field(default_factory=dict)
+    is_hold: bool = False
+    is_made_up: bool = False
+
+    def sums(self) -> Counter[str]:
+        """Return what it holds of each class."""
+        held: Counter[str] = Counter()
+        for amounts in self.allocations.values():
+            held.update(amounts)
+        return +held
+
+
+Consumers = dict[str, PlannedConsumer]
+"""By uuid."""
+
+
+class Readings:
+    """What was read of consumers, put together.
+
+    Attributes:
+        kept: Kept requests: JSON lists of queries by consumer.
+        consumers: By uuid, without requests.
+    """
+
+    def __init__(self, forest: Forest, parts: Iterable[ConsumersRead], budget: Budget) -> None:
+        """Put together what was read in the snapshot that the Forest shows.
+
+        Allocations of providers or classes that do not exist are left out.
+        """
+        self.kept: dict[str, str] = {}
+        owners: dict[str, tuple[str, str | None, int]] = {}
+        held: dict[str, dict[str, dict[str, int]]] = {}
+        holds = HoldsRead(frozenset(), {})
+        for part in parts:
+            budget.check()
+            match part:
+                case AllocationColumns():
+                    _put_together(forest, part, held, budget)
+                case OwnerColumns():
+                    rest = zip(part.project, part.type, part.generation, strict=True)
+                    owners.update(zip(part.uuid, rest, strict=True))
+                case RequestColumns():
+                    self.kept.update(zip(part.consumer, part.request, strict=True))
+                case HoldsRead():
+                    holds = part
+        self.consumers: Consumers = {}
+        for uuid, allocations in held.items():
+            project, kind, generation = owners.get(uuid, ("", None, 0))
+            self.consumers[uuid] = PlannedConsumer(
+                uuid,
+                project,
+                kind,
+                generation,
+                allocations,
+                drawn=holds.drawn.get(uuid, {}),
+                is_hold=uuid in holds.holds,
+            )
+
+
+def _put_together(
+    forest: Forest,
+    part: AllocationColumns,
+    held: dict[str, dict[str, dict[str, int]]],
+    budget: Budget,
+) -> None:
+    uuids: dict[int, str | None] = {}
+    names = {number: entry.name for number, entry in forest.catalogue.class_by_id.items()}
+    for consumer, provider_id, class_id, used in zip(
+        part.consumer, part.provider_id, part.class_id, part.used, strict=True
+    ):
+        if provider_id not in uuids:
+            budget.check()
+            row = forest.row_of_id(provider_id)
+            uuids[provider_id] = None if row is None else forest.uuid_of(row)
+        uuid, name = uuids[provider_id], names.get(class_id)
+        if uuid is not None and name is not None:
+            amounts = held.setdefault(consumer, {}).setdefault(uuid, {})
+            amounts[name] = amounts.get(name, 0) + used
+
+
+class Requests:
+    """Reads requests and tells which are valid (contract page 100, section 4)."""
+
+    def __init__(
+        self, forest: Forest, read: Callable[[str], CandidateRequest], budget: Budget
+    ) -> None:
+        """Take where names are looked for.
+
+        Args:
+            forest: Where they are.
+            read: Reads a query, or raises a TreeclaimError.
+            budget: What all of it may cost.
+        """
+        self._forest = forest
+        self._read = read
+        self._budget = budget
+        self._known: dict[str, tuple[CandidateRequest | None, Counter[str]]] = {}
+        self._readable: dict[tuple[str, ...], tuple[tuple[int, ...], tuple[CandidateRequest, ...]]]
+        self._readable = {}
+
+    def given_to(self, consumer: PlannedConsumer, queries: Iterable[str]) -> PlannedConsumer:
+        """Return a consumer with a request, if that is valid for it."""
+        texts = tuple(queries)
+        held = consumer.sums()
+        if not any(self._of(text)[1] == held and self._of(text)[0] for text in texts):
+            return consumer
+        if texts not in self._readable:
+            some = [(number, self._of(text)[0]) for number, text in enumerate(texts)]
+            readable = [(number, request) for number, request in some if request is not None]
+            self._readable[texts] = (
+                tuple(number for number, _ in readable),
+                tuple(request for _, request in readable),
+            )
+        numbers, requests = self._readable[texts]
+        return replace(consumer, requests=requests, numbers=numbers)
+
+    def _of(self, text: str) -> tuple[CandidateRequest | None, Counter[str]]:
+        """Return a query, None if it cannot be read any more, and what it adds up to."""
+        if text not in self._known:
+            self._budget.check()
+            amounts: Counter[str] = Counter()
+            try:
+                request = replace(self._read(text), limit=None, from_holds=())
+                require_known_names(self._forest, request)
+            except TreeclaimError:
+                self._known[text] = None, amounts
+            else:
+                for group in request.groups:
+                    amounts.update(group.resources)
+                self._known[text] = request, +amounts
+        return self._known[text]
+
+
+def with_requests(
+    consumers: Iterable[PlannedConsumer],
+    kept: Mapping[str, str],
+    named: Mapping[str, Iterable[str]],
+    requests: Requests,
+) -> Consumers:
+    """Return consumers with their valid requests: those of a call go before kept ones.
+
+    Args:
+        consumers: Who holds something.
+        kept: Kept requests, JSON lists of queries, by consumer.
+        named: Queries of the call by consumer.
+        requests: Reads them.
+    """
+    lists: dict[str, list[str]] = {}
+    found: Consumers = {}
+    for consumer in consumers:
+        queries = named.get(consumer.uuid)
+        if queries is None and consumer.uuid in kept:
+            text = kept[consumer.uuid]
+            if text not in lists:
+                lists[text] = orjson.loads(text)
+            queries = lists[text]
+        is_asked = queries is not None and not consumer.is_hold
+        found[consumer.uuid] = requests.given_to(consumer, queries or ()) if is_asked else consumer
+    return found

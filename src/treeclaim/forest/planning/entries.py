@@ -1,0 +1,245 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Wanted states of providers, applied to a Forest (contract page 101, section 1; page 99, section 8).
+
+Who is meant, and what is above what, is judged by the same code as a batch that is written.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from treeclaim.forest.bounds.budget import Budget
+from treeclaim.forest.table.forest import Forest
+from treeclaim.model.catalogue import Catalogue, CatalogueEntry
+from treeclaim.model.changes import Changes, Cursor
+from treeclaim.model.errors import (
+    CapacityTooSmallError,
+    InvalidParentError,
+    InventoryInUseError,
+    ResourceClassNotFoundError,
+    TraitsNotFoundError,
+    TreeclaimError,
+)
+from treeclaim.model.extension.batch import BatchEntry, BatchRefusedError, Problem, Unnamed
+from treeclaim.model.extension.hierarchy import Hierarchy
+from treeclaim.model.extension.targets import Target, sound_targets, uuids_of
+from treeclaim.model.inventory import Inventory
+from treeclaim.model.names import is_custom_name
+from treeclaim.model.parts import AGGREGATES, INVENTORIES, TRAITS
+from treeclaim.model.provider import InventoryRecord, ProviderRecord
+
+NOWHERE = Cursor({}, None, frozenset())
+"""The position of changes that come from no database."""
+
+MOST_PROBLEMS = 100
+"""That are told at once."""
+
+
+def apply_entries(forest: Forest, entries: Sequence[BatchEntry], budget: Budget) -> None:
+    """Bring providers to the states that are wanted; custom names that are missing are made.
+
+    Args:
+        forest: It is changed.
+        entries: What is to be.
+        budget: What it may cost.
+
+    Raises:
+        BatchRefusedError: with all that is wrong; the providers are as they were then.
+    """
+    problems: list[Problem] = []
+    targets = _targets(forest, entries, problems)
+    _make_names(forest, targets)
+    _require_names(forest, targets, problems, budget)
+    hierarchy = _hierarchy(forest, targets, budget)
+    there = {target.uuid for target in targets} | {
+        parent
+        for parent in hierarchy.wanted.values()
+        if parent is not None and forest.row_of(parent) is not None
+    }
+    new = [target.uuid for target in targets if target.is_new]
+    faults = hierarchy.faults(new, there)
+    problems += [
+        Problem(target.index, InvalidParentError(faults[target.uuid]))
+        for target in targets
+        if target.uuid in faults
+    ]
+    for target in targets:
+        budget.check()
+        problems += _problems_of_inventories(forest, target)
+    if problems:
+        problems.sort(key=lambda problem: problem.index)
+        raise BatchRefusedError(problems[:MOST_PROBLEMS])
+    records = list(_records(forest, targets, hierarchy, budget))
+    forest.apply(Changes(NOWHERE, complete=False, records=records, removed=(), catalogue=None))
+
+
+_Target = Target[ProviderRecord]
+
+
+def _targets(
+    forest: Forest, entries: Sequence[BatchEntry], problems: list[Problem]
+) -> list[_Target]:
+    rows = {entry.name: forest.row_of_name(entry.name) for entry in entries if entry.name}
+    holders = {name: forest.uuid_of(row) for name, row in rows.items() if row is not None}
+    there = {uuid: forest.row_of(uuid) for uuid in uuids_of(entries, holders) if uuid is not None}
+    records = {uuid: forest.record(row) for uuid, row in there.items() if row is not None}
+    return sound_targets(entries, holders, records, problems)
+
+
+def _named(targets: Iterable[_Target], part: str) -> set[str]:
+    return {name for target in targets for name in target.entry.values.get(part, ())}
+
+
+def _make_names(forest: Forest, targets: Sequence[_Target]) -> None:
+    """Make the custom names that are missing, which come behind all others."""
+    catalogue = forest.catalogue
+    traits = _made(catalogue.traits, _named(targets, TRAITS.name))
+    classes = _made(catalogue.resource_classes, _named(targets, INVENTORIES.name))
+    if traits or classes:
+        catalogue = Catalogue.of(
+            [*catalogue.traits.values(), *traits],
+            [*catalogue.resource_classes.values(), *classes],
+        )
+        forest.apply(Changes(NOWHERE, complete=False, records=(), removed=(), catalogue=catalogue))
+
+
+def _made(known: Mapping[str, CatalogueEntry], named: set[str]) -> list[CatalogueEntry]:
+    first = max((entry.id for entry in known.values()), default=0) + 1
+    missing = sorted(filter(is_custom_name, named - known.keys()))
+    return [CatalogueEntry(first + number, name, None) for number, name in enumerate(missing)]
+
+
+def _require_names(
+    forest: Forest, targets: Sequence[_Target], problems: list[Problem], budget: Budget
+) -> None:
+    for target in targets:
+        budget.check()
+        problems += [
+            Problem(target.index, ResourceClassNotFoundError(name))
+            for name in target.entry.values.get(INVENTORIES.name, ())
+            if name not in forest.catalogue.resource_classes
+        ]
+    for target in targets:
+        named = set(target.entry.values.get(TRAITS.name, ()))
+        missing = sorted(named - forest.catalogue.traits.keys())
+        if missing:
+            problems.append(Problem(target.index, TraitsNotFoundError(missing)))
+
+
+def _hierarchy(forest: Forest, targets: Sequence[_Target], budget: Budget) -> Hierarchy:
+    """Return the parents as they are, of all in the trees concerned, and as they are to be."""
+    wanted: dict[str, str | None] = {}
+    concerned: set[str] = set()
+    for target in targets:
+        parent = target.entry.parent
+        if target.is_new:
+            wanted[target.uuid] = None if isinstance(parent, Unnamed) else parent
+            concerned |= {wanted[target.uuid] or target.uuid}
+        elif not isinstance(parent, Unnamed) and parent != _parent_of(forest, target.uuid):
+            wanted[target.uuid] = parent
+            concerned |= {target.uuid, parent or target.uuid}
+    before: dict[str, str | None] = {}
+    for row in rows_of_trees(forest, concerned):
+        budget.check()
+        uuid = forest.uuid_of(row)
+        before[uuid] = _parent_of(forest, uuid)
+    return Hierarchy(before, wanted)
+
+
+def _parent_of(forest: Forest, uuid: str) -> str | None:
+    row = forest.row_of(uuid)
+    return None if row is None else forest.provider(row).parent_uuid
+
+
+def rows_of_trees(forest: Forest, uuids: Iterable[str]) -> list[int]:
+    """Return all rows of the trees of some providers; those that do not exist are left out."""
+    rows = [row for row in map(forest.row_of, uuids) if row is not None]
+    roots = np.unique(forest.root.values[rows]).tolist() if rows else []
+    return [row for root in roots for row in range(root, int(forest.end.values[root]))]
+
+
+def _problems_of_inventories(forest: Forest, target: _Target) -> list[Problem]:
+    """Return a problem for each capacity below zero, and each that is to go though it is used."""
+    wanted: Mapping[str, Inventory] | None = target.entry.values.get(INVENTORIES.name)
+    if wanted is None:
+        return []
+    errors: list[TreeclaimError] = [
+        CapacityTooSmallError(name, target.uuid, zero_allowed=True)
+        for name, inventory in wanted.items()
+        if inventory.whole_capacity < 0
+    ]
+    for there in () if target.provider is None else target.provider.inventories:
+        name = forest.catalogue.class_by_id[there.class_id].name
+        if there.used and name not in wanted:
+            errors.append(InventoryInUseError(target.uuid, [name], there.used))
+    return [Problem(target.index, error) for error in errors]
+
+
+def _records(
+    forest: Forest, targets: Sequence[_Target], hierarchy: Hierarchy, budget: Budget
+) -> Iterator[ProviderRecord]:
+    """Yield all providers that are different in the end, or in another tree."""
+    by_uuid = {target.uuid: target for target in targets}
+    new = [target.uuid for target in targets if target.is_new]
+    ids = _ids_of_new(forest, hierarchy, new)
+    along = hierarchy.moved_along(hierarchy.wanted.keys() - ids.keys())
+    touched = list(dict.fromkeys([*by_uuid, *sorted(along)]))
+    tops = hierarchy.tops(touched)
+    for uuid in touched:
+        budget.check()
+        row = forest.row_of(uuid)
+        record = _empty(ids[uuid], uuid) if row is None else forest.record(row)
+        # Of others nothing of the tree is moved.
+        if uuid in hierarchy.before or uuid in hierarchy.wanted:
+            parent = hierarchy.parent(uuid)
+            record = replace(
+                record,
+                parent_id=None if parent is None else _id_of(forest, ids, parent),
+                root_id=_id_of(forest, ids, tops[uuid]),
+            )
+        yield _brought(forest, record, by_uuid.get(uuid))
+
+
+def _ids_of_new(forest: Forest, hierarchy: Hierarchy, new: Sequence[str]) -> dict[str, int]:
+    """Return ids behind all others: those above before those below, as they would be written."""
+    living = forest.id.values[forest.living_rows]
+    first = int(living.max()) + 1 if len(living) else 1
+    ordered = [uuid for wave in hierarchy.waves(new) for uuid in wave]
+    return {uuid: first + number for number, uuid in enumerate(ordered)}
+
+
+def _id_of(forest: Forest, ids: Mapping[str, int], uuid: str) -> int:
+    row = forest.row_of(uuid)
+    return ids[uuid] if row is None else int(forest.id.values[row])
+
+
+def _empty(number: int, uuid: str) -> ProviderRecord:
+    links: dict[str, tuple[object, ...]] = {TRAITS.name: (), AGGREGATES.name: ()}
+    return ProviderRecord(number, uuid, "", 0, None, number, 0.0, (), links)
+
+
+def _brought(forest: Forest, record: ProviderRecord, target: _Target | None) -> ProviderRecord:
+    """Return a provider with the values of an entry."""
+    if target is None:
+        return record
+    values = target.entry.values
+    links = dict(record.links)
+    if TRAITS.name in values:
+        traits = forest.catalogue.traits
+        links[TRAITS.name] = tuple(sorted({traits[name].id for name in values[TRAITS.name]}))
+    if AGGREGATES.name in values:
+        links[AGGREGATES.name] = tuple(sorted(set(values[AGGREGATES.name])))
+    inventories = record.inventories
+    if INVENTORIES.name in values:
+        used = {there.class_id: there.used for there in inventories}
+        wanted = {
+            forest.catalogue.resource_classes[name].id: inventory
+            for name, inventory in values[INVENTORIES.name].items()
+        }
+        inventories = tuple(
+            InventoryRecord(class_id, wanted[class_id], used.get(class_id, 0), 0.0)
+            for class_id in sorted(wanted)
+        )
+    name = target.entry.name or record.name
+    return replace(record, name=name, links=links, inventories=inventories)

@@ -1,0 +1,213 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What if: a Forest, and consumers, as they then would be (contract page 101, section 1)."""
+
+import uuid
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from treeclaim.forest.bounds.budget import Budget
+from treeclaim.forest.domains.filters import require_known_names
+from treeclaim.forest.placing.room import Room
+from treeclaim.forest.placing.scratch import Gift
+from treeclaim.forest.planning.consumers import Consumers, PlannedConsumer
+from treeclaim.forest.planning.entries import NOWHERE, apply_entries, rows_of_trees
+from treeclaim.forest.table.forest import Forest
+from treeclaim.forest.table.held import Held
+from treeclaim.model.changes import Changes, UsageChange
+from treeclaim.model.errors import (
+    QueryError,
+    ResourceClassNotFoundError,
+    TraitsNotFoundError,
+)
+from treeclaim.model.extension.planning import Given
+
+_MADE_UP = uuid.UUID("6c1f7a0e-0b3c-5f0e-9d6e-7f6d3c0a51b4")
+"""Namespace of the uuids of consumers that are placed for a call alone."""
+
+
+@dataclass(slots=True)
+class World:
+    """Things as they would be.
+
+    Attributes:
+        forest: The Forest that was given, changed.
+        held: What holds have.
+        consumers: Who holds something.
+        placed: How many consumers of each query of `place` were placed.
+    """
+
+    forest: Forest
+    held: Held
+    consumers: Consumers
+    placed: list[int]
+
+
+def changed(
+    forest: Forest, consumers: Consumers, given: Given, held: Held, budget: Budget
+) -> World:
+    """Change a Forest to what it would be.
+
+    Args:
+        forest: It is changed, so it must be the caller's own; a child's is.
+        consumers: Those who are there, at least those that are released.
+        given: What is taken for granted.
+        held: What holds have.
+        budget: What it may cost.
+
+    Raises:
+        BatchRefusedError: if the entries of providers are faulty.
+        QueryError: for the first query that names what does not exist.
+    """
+    world = World(forest, held, dict(consumers), [])
+    if given.release:
+        _release(world, given.release, budget)
+    if given.without:
+        _remove_trees(world, given.without, budget)
+    if given.providers:
+        apply_entries(forest, given.providers, budget)
+    for number, (request, _) in enumerate(given.place):
+        try:
+            require_known_names(forest, request)
+        except (ResourceClassNotFoundError, TraitsNotFoundError) as error:
+            raise QueryError(f"given.place.requests[{number}].query", error) from error
+    if given.place:
+        _place(world, given, budget)
+    forest.held = world.held
+    return world
+
+
+Holdings = Mapping[str, Mapping[str, int]]
+"""Units by provider uuid and name of the resource class."""
+
+
+def freed_by(consumer: PlannedConsumer, holds: Iterable[str]) -> dict[tuple[str, str], int]:
+    """Return what becomes free, by provider uuid and class, if a consumer is released.
+
+    Args:
+        consumer: Who.
+        holds: Holds that take nothing back, as they are gone, or in nobody's way.
+    """
+    freed: dict[tuple[str, str], int] = defaultdict(int)
+    _add(freed, consumer.allocations, 1)
+    for hold, drawn in consumer.drawn.items():
+        if hold not in holds:
+            _add(freed, drawn, -1)
+    return freed
+
+
+def _add(sums: dict[tuple[str, str], int], amounts: Holdings, sign: int) -> None:
+    for provider, some in amounts.items():
+        for name, amount in some.items():
+            sums[provider, name] += sign * amount
+
+
+def _release(world: World, uuids: Sequence[str], budget: Budget) -> None:
+    """Take from consumers all that they hold; what they have drawn goes back to holds."""
+    gone = {uuid for uuid in uuids if uuid in world.consumers}
+    freed: dict[tuple[str, str], int] = defaultdict(int)
+    for name in sorted(gone):
+        budget.check()
+        consumer = world.consumers.pop(name)
+        for place, amount in freed_by(consumer, gone).items():
+            freed[place] -= amount
+        world.held = held_after(world.held, consumer, gone)
+    use(world.forest, freed, budget)
+
+
+def held_after(held: Held, consumer: PlannedConsumer, gone: set[str]) -> Held:
+    """Return what holds have once a consumer is released: a hold itself, or one that has drawn."""
+    changes: list[tuple[str, Holdings, int]] = [
+        (hold, drawn, 1) for hold, drawn in consumer.drawn.items() if hold not in gone
+    ]
+    if consumer.is_hold:
+        changes.append((consumer.uuid, consumer.allocations, -1))
+    by_hold, everywhere = dict(held.by_hold), held.everywhere
+    for hold, amounts, sign in changes:
+        if hold in by_hold:
+            by_hold[hold] = _summed(by_hold[hold], amounts, sign)
+        if everywhere is not None:
+            everywhere = _summed(everywhere, amounts, sign)
+    return Held(by_hold, everywhere)
+
+
+def _summed(before: Holdings, amounts: Holdings, sign: int) -> dict[str, dict[str, int]]:
+    found = dict(before)
+    for provider, some in amounts.items():
+        found[provider] = mine = dict(found.get(provider, {}))
+        for name, amount in some.items():
+            mine[name] = mine.get(name, 0) + sign * amount
+    return {uuid: dict(some) for uuid, some in found.items()}
+
+
+def use(forest: Forest, amounts: Mapping[tuple[str, str], int], budget: Budget) -> None:
+    """Let more be used in a Forest, by provider uuid and class; less for negative amounts."""
+    used: dict[int, dict[int, int]] = defaultdict(dict)
+    for (provider, name), amount in amounts.items():
+        budget.check()
+        row = forest.row_of(provider)
+        if row is not None and amount:
+            class_id = forest.catalogue.resource_classes[name].id
+            used[int(forest.id.values[row])][class_id] = amount
+    usage = {number: UsageChange(some, 0, 0, 0.0) for number, some in used.items()}
+    forest.apply(Changes(NOWHERE, False, (), (), None, usage))
+
+
+def _remove_trees(world: World, uuids: Sequence[str], budget: Budget) -> None:
+    forest = world.forest
+    gone = rows_of_trees(forest, uuids)
+    removed = {forest.uuid_of(row) for row in gone}
+    numbers = [int(forest.id.values[row]) for row in gone]
+    forest.apply(Changes(NOWHERE, False, (), numbers, None))
+    for consumer in list(world.consumers.values()):
+        budget.check()
+        if not removed.isdisjoint(consumer.allocations):
+            left = _but(consumer.allocations, removed)
+            if left:
+                drawn = {hold: _but(some, removed) for hold, some in consumer.drawn.items()}
+                world.consumers[consumer.uuid] = replace(consumer, allocations=left, drawn=drawn)
+            else:
+                del world.consumers[consumer.uuid]
+    everywhere = world.held.everywhere
+    world.held = Held(
+        {hold: _but(some, removed) for hold, some in world.held.by_hold.items()},
+        None if everywhere is None else _but(everywhere, removed),
+    )
+
+
+def _but(amounts: Holdings, removed: set[str]) -> dict[str, Mapping[str, int]]:
+    return {uuid: some for uuid, some in amounts.items() if uuid not in removed}
+
+
+def _place(world: World, given: Given, budget: Budget) -> None:
+    """Place as many consumers of each query as there is room for, one after the other."""
+    forest = world.forest
+    room = Room(forest, budget)
+    everywhere = np.ones(len(forest.order.roots), dtype=np.bool_)
+    taken: list[Gift] = []
+    for number, (request, amount) in enumerate(given.place):
+        query = room.query(request)
+        count = 0
+        while count < amount:
+            budget.check()
+            with budget.scope():
+                found = query.first(everywhere, lambda _: True)
+            if found is None:
+                # Nor will there be room for the next one.
+                break
+            room.take(found.gifts)
+            taken += found.gifts
+            name = str(uuid.uuid5(_MADE_UP, f"{number}/{count}"))
+            allocations = found.told(forest).allocations
+            world.consumers[name] = PlannedConsumer(
+                name, "", None, 0, allocations, (request,), (0,), is_made_up=True
+            )
+            count += 1
+        world.placed.append(count)
+    amounts: dict[tuple[str, str], int] = defaultdict(int)
+    row = forest.order.row
+    for position, name, amount in taken:
+        amounts[forest.uuid_of(int(row[position])), name] += amount
+    use(forest, amounts, budget)

@@ -1,0 +1,139 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What plans are made of, beside the Forest (contract page 101)."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from treeclaim.model.extension.batch import BatchEntry
+from treeclaim.model.request import CandidateRequest
+
+
+@dataclass(frozen=True, slots=True)
+class AllocationColumns:
+    """Allocations of some consumers, each a place in all of the lists.
+
+    Attributes:
+        consumer: Uuids of consumers.
+        provider_id, class_id: Of what.
+        used: Units.
+    """
+
+    consumer: Sequence[str]
+    provider_id: Sequence[int]
+    class_id: Sequence[int]
+    used: Sequence[int]
+
+
+@dataclass(frozen=True, slots=True)
+class OwnerColumns:
+    """Records of some consumers, each a place in all of the lists.
+
+    Attributes:
+        uuid: Of the consumer.
+        project: Of the owner.
+        type: Name of the type; None if it never got one.
+        generation: Of the consumer.
+    """
+
+    uuid: Sequence[str]
+    project: Sequence[str]
+    type: Sequence[str | None]
+    generation: Sequence[int]
+
+
+@dataclass(frozen=True, slots=True)
+class RequestColumns:
+    """Kept requests of some consumers, each a place in both lists.
+
+    Attributes:
+        consumer: Uuids.
+        request: JSON lists of queries.
+    """
+
+    consumer: Sequence[str]
+    request: Sequence[str]
+
+
+@dataclass(frozen=True, slots=True)
+class HoldsRead:
+    """What there is of holds.
+
+    Attributes:
+        holds: Uuids of those that exist.
+        drawn: What consumers have drawn from holds that return, by consumer and hold.
+    """
+
+    holds: frozenset[str]
+    drawn: Mapping[str, Mapping[str, Mapping[str, Mapping[str, int]]]]
+
+
+Document = dict[str, Any]
+"""An answer as clients see it."""
+
+ConsumersRead = AllocationColumns | OwnerColumns | RequestColumns | HoldsRead
+"""A part of what is read of consumers, all as of one moment."""
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """What a question takes for granted (section 1), in the order in which it is applied.
+
+    Attributes:
+        release: Uuids of consumers that hold nothing any more.
+        without: Uuids of providers whose trees are gone.
+        providers: Wanted states of providers.
+        place: Requests of consumers that are placed, and how many of each.
+    """
+
+    release: tuple[str, ...] = ()
+    without: tuple[str, ...] = ()
+    providers: tuple[BatchEntry, ...] = ()
+    place: tuple[tuple[CandidateRequest, int], ...] = field(default=())
+
+    def __bool__(self) -> bool:
+        """Tell whether it changes anything."""
+        return bool(self.release or self.without or self.providers or self.place)
+
+
+NOTHING_GIVEN = Given()
+"""Things as they are."""
+
+
+@dataclass(frozen=True, slots=True)
+class PlanRule:
+    """A rule between consumers that are placed anew, or moved (section 5).
+
+    Attributes:
+        domains: Uuids of aggregates; None where every tree is a domain.
+        consumers: Whom it is for, and who counts.
+        max_per_domain: Nobody comes into a domain where so many of the others are; None for a rule
+            that wants all in one domain, if they were in one before.
+    """
+
+    domains: tuple[str, ...] | None
+    consumers: frozenset[str]
+    max_per_domain: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Failures:
+    """Which failures are looked at, and what is told of them (section 4).
+
+    Attributes:
+        domains: Uuids of aggregates; None where every tree is a domain.
+        types: Consumer types that are placed anew; None for all.
+        from_holds: Holds that are in nobody's way.
+        rules: For who is placed anew.
+        limit: Most domains that are told of.
+        shows_all: Whether those that survive are told of too.
+        explain: Whether it is told why the first consumer found no place.
+    """
+
+    domains: tuple[str, ...] | None = None
+    types: frozenset[str] | None = None
+    from_holds: tuple[str, ...] = ()
+    rules: tuple[PlanRule, ...] = ()
+    limit: int = 100
+    shows_all: bool = False
+    explain: bool = False

@@ -1,0 +1,119 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Consumers for plans: what they hold, whose they are, and what they were placed by (page 101).
+
+All of it is read in one snapshot, as columns, some thousand at a time.
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import sqlalchemy as sa
+
+from treeclaim.model.extension.holds import OUTLIVES
+from treeclaim.model.extension.planning import (
+    AllocationColumns,
+    ConsumersRead,
+    HoldsRead,
+    OwnerColumns,
+    RequestColumns,
+)
+from treeclaim.store.database.transactions import ReadTransaction, chunks
+from treeclaim.store.reading.holds import drawn_by, drawn_by_all, existing_holds
+from treeclaim.store.reading.json_columns import allow_long_columns, as_columns, columns
+from treeclaim.store.schema.tables import (
+    allocations,
+    consumer_types,
+    consumers,
+    projects,
+    requests,
+)
+
+_AT_ONCE = 20_000
+"""Rows in one statement: enough that a round trip does not count, and a few megabytes."""
+
+_FIRST = -(2**31)
+"""Less than the id of any row."""
+
+_ALLOCATIONS = sa.select(
+    allocations.c.id.label("key"),
+    allocations.c.consumer_id.label("consumer"),
+    allocations.c.resource_provider_id.label("provider_id"),
+    allocations.c.resource_class_id.label("class_id"),
+    allocations.c.used,
+)
+_OWNERS = (
+    sa.select(
+        consumers.c.id.label("key"),
+        consumers.c.uuid,
+        projects.c.external_id.label("project"),
+        consumer_types.c.name.label("type"),
+        sa.func.coalesce(consumers.c.generation, 0).label("generation"),
+    )
+    .select_from(consumers)
+    .join(projects, projects.c.id == consumers.c.project_id)
+    .outerjoin(consumer_types, consumer_types.c.id == consumers.c.consumer_type_id)
+)
+_REQUESTS = sa.select(
+    requests.c.consumer_uuid.label("key"), requests.c.consumer_uuid, requests.c.request
+).where(sa.or_(requests.c.gone_at.is_(None), requests.c.gone_at >= sa.bindparam("oldest")))
+
+
+class _Read:
+    """A part of what is read, of all consumers or of some."""
+
+    def __init__(
+        self, statement: sa.Select[Any], key: sa.Column[Any], uuid: sa.Column[str], first: Any
+    ) -> None:
+        page = statement.where(key > sa.bindparam("after")).order_by(key)
+        page = page.limit(sa.bindparam("most"))
+        self._page = as_columns(page)
+        self._some = as_columns(
+            statement.where(uuid.in_(sa.bindparam("uuids", expanding=True))).order_by(key)
+        )
+        self._first = first
+
+    def pages(
+        self, transaction: ReadTransaction, uuids: Sequence[str] | None, **values: Any
+    ) -> Iterator[Any]:
+        """Yield columns: of some consumers, or of all."""
+        if uuids is not None:
+            for chunk in chunks(uuids):
+                yield columns(transaction, self._some, uuids=list(chunk), **values)
+            return
+        after = self._first
+        while True:
+            found = columns(transaction, self._page, after=after, most=_AT_ONCE, **values)
+            keys = found.key
+            if not keys:
+                return
+            yield found
+            after = max(keys)
+
+
+_READ_ALLOCATIONS = _Read(_ALLOCATIONS, allocations.c.id, allocations.c.consumer_id, _FIRST)
+_READ_OWNERS = _Read(_OWNERS, consumers.c.id, consumers.c.uuid, _FIRST)
+_READ_REQUESTS = _Read(_REQUESTS, requests.c.consumer_uuid, requests.c.consumer_uuid, "")
+
+
+def planned_consumers(
+    transaction: ReadTransaction, uuids: Sequence[str] | None = None
+) -> Iterator[ConsumersRead]:
+    """Yield what is read of consumers, part after part.
+
+    Args:
+        transaction: All of it is of its snapshot.
+        uuids: Of whom; None for all.
+
+    Raises:
+        DBAPIError: what the database would not do.
+    """
+    allow_long_columns(transaction)
+    for found in _READ_ALLOCATIONS.pages(transaction, uuids):
+        yield AllocationColumns(found.consumer, found.provider_id, found.class_id, found.used)
+    for found in _READ_OWNERS.pages(transaction, uuids):
+        yield OwnerColumns(found.uuid, found.project, found.type, found.generation)
+    oldest = transaction.now - OUTLIVES
+    for found in _READ_REQUESTS.pages(transaction, uuids, oldest=oldest):
+        yield RequestColumns(found.consumer_uuid, found.request)
+    drawn = drawn_by_all(transaction) if uuids is None else drawn_by(transaction, uuids)
+    yield HoldsRead(existing_holds(transaction), drawn)
