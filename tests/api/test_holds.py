@@ -152,6 +152,7 @@ def cloud(tmp_path_factory):
         with stretches.listening():
             cloud = Cloud(services, stretches.around(application), made.providers, stretches)
             cloud.generation(cloud.hosts[0])
+            assert cloud.ask("PUT", "/treeclaim/mixes/day", body=mix(WANTED)).status == 204
             yield cloud
 
 
@@ -226,6 +227,7 @@ def totals(cloud):
         for query in filters(cloud):
             yield Sent("/treeclaim/totals", f"by={by}&limit=10000&{query}")
     yield Sent("/treeclaim/totals", "in_tree=" + several(cloud.hosts))
+    yield Sent("/treeclaim/totals", "mix=day&by=tree&limit=10000", most=400)
 
 
 def searches(cloud):
@@ -251,7 +253,15 @@ def searches(cloud):
     lists = "&".join("same_subtree=" + ",".join(f"_{n}" for n in some) for some in choices)
     yield f"{groups(12)}&limit=10&{lists}"
     yield f"{WANTED}&" + "&".join(f"required=in:{name},{TRAITS[0]}" for name in TRAITS * 5)
-    for order in ("pack", "spread", "pack_providers", "spread_providers", "shuffle:x"):
+    ordered = (
+        "pack",
+        "spread",
+        "pack_providers",
+        "spread_providers",
+        "shuffle:x",
+        "keep:day:VCPU",
+    )
+    for order in ordered:
         yield f"{WANTED}&limit=1000&order_by={order}"
     yield f"{near}&limit=1000&order_by=near:2:3,far:1:2,pack,shuffle:y"
     yield f"{WANTED}&limit=1000&preferred=" + ",".join(TRAITS)
@@ -280,7 +290,8 @@ def placements(cloud):
     path = "/treeclaim/placements"
     some = [WANTED.replace("VCPU:1", f"VCPU:{1 + number}") for number in range(16)]
     yield Sent(path, most=409, body={"requests": [placed([WANTED], 1)]})
-    for order in ("", "&order_by=pack,spread_providers", "&order_by=shuffle:x"):
+    for order in ("", "pack,spread_providers", "shuffle:x", "keep:day:VCPU"):
+        order = order and f"&order_by={order}"
         yield Sent(
             path, most=409, body={"requests": [placed([WANTED + order], 1000)], "dry_run": True}
         )
@@ -394,7 +405,10 @@ def consumer_made(cloud, where):
 
 def mix(query):
     """A mix of as many requests as it may have."""
-    return {"requests": {str(n): {"query": query.format(n=n + 1), "weight": 1} for n in range(64)}}
+    each = {
+        str(n): {"query": query.replace("VCPU:1", f"VCPU:{n + 1}"), "weight": 1} for n in range(64)
+    }
+    return {"requests": each}
 
 
 def mix_made(cloud, where):
