@@ -31,7 +31,7 @@ from treeclaim.replica.turn import LONGEST_HOLD
 HOSTS = 10_000
 TRIES = 4
 MANY = 8
-VERSION = "1.39, treeclaim 1.2"
+VERSION = "1.39, treeclaim 1.3"
 QUERY_LENGTH = 60_000
 """Characters of a query: the server takes 64 KiB for the whole address."""
 
@@ -151,6 +151,7 @@ def cloud(tmp_path_factory):
         with stretches.listening():
             cloud = Cloud(services, stretches.around(application), made.providers, stretches)
             cloud.generation(cloud.hosts[0])
+            assert cloud.ask("PUT", "/treeclaim/mixes/day", body=mix(WANTED)).status == 204
             yield cloud
 
 
@@ -225,6 +226,7 @@ def totals(cloud):
         for query in filters(cloud):
             yield Sent("/treeclaim/totals", f"by={by}&limit=10000&{query}")
     yield Sent("/treeclaim/totals", "in_tree=" + several(cloud.hosts))
+    yield Sent("/treeclaim/totals", "mix=day&by=tree&limit=10000", most=400)
 
 
 def searches(cloud):
@@ -250,7 +252,15 @@ def searches(cloud):
     lists = "&".join("same_subtree=" + ",".join(f"_{n}" for n in some) for some in choices)
     yield f"{groups(12)}&limit=10&{lists}"
     yield f"{WANTED}&" + "&".join(f"required=in:{name},{TRAITS[0]}" for name in TRAITS * 5)
-    for order in ("pack", "spread", "pack_providers", "spread_providers", "shuffle:x"):
+    ordered = (
+        "pack",
+        "spread",
+        "pack_providers",
+        "spread_providers",
+        "shuffle:x",
+        "keep:day:VCPU",
+    )
+    for order in ordered:
         yield f"{WANTED}&limit=1000&order_by={order}"
     yield f"{near}&limit=1000&order_by=near:2:3,far:1:2,pack,shuffle:y"
     yield f"{WANTED}&limit=1000&preferred=" + ",".join(TRAITS)
@@ -279,10 +289,9 @@ def placements(cloud):
     path = "/treeclaim/placements"
     some = [WANTED.replace("VCPU:1", f"VCPU:{1 + number}") for number in range(16)]
     yield Sent(path, most=409, body={"requests": [placed([WANTED], 1)]})
-    for order in ("", "&order_by=pack,spread_providers", "&order_by=shuffle:x"):
-        yield Sent(
-            path, most=409, body={"requests": [placed([WANTED + order], 1000)], "dry_run": True}
-        )
+    for order in ("", "pack,spread_providers", "shuffle:x", "keep:day:VCPU"):
+        query = f"{WANTED}&order_by={order}" if order else WANTED
+        yield Sent(path, most=409, body={"requests": [placed([query], 1000)], "dry_run": True})
     yield Sent(
         path, most=409, body={"requests": [placed(some, 15) for _ in range(64)], "dry_run": True}
     )
@@ -411,6 +420,34 @@ def consumer_made(cloud, where):
     return "PUT", where, claim(cloud, cloud.hosts[2000])
 
 
+def mix(query):
+    """A mix of as many requests as it may have."""
+    each = {
+        str(n): {"query": query.replace("VCPU:1", f"VCPU:{n + 1}"), "weight": 1} for n in range(64)
+    }
+    return {"requests": each}
+
+
+def mix_made(cloud, where):
+    body = mix(f"{WANTED}&required={','.join(TRAITS[:200])}")
+    return "PUT", "/treeclaim/mixes/mix" if where.endswith("mixes") else where, body
+
+
+def mixed(cloud):
+    """Mixes as long as they may be, of many groups and of many traits."""
+    for query in (WANTED, groups(64), f"{WANTED}&required=" + ",".join(TRAITS[:200])):
+        yield Sent("/treeclaim/mixes/mix", body=mix(query), most=400)
+
+
+def names(cloud, number):
+    return {"names": dict.fromkeys(consumers(10000), f"rack {number}")}
+
+
+def named(cloud):
+    for query in ("", f"uuid={several(cloud.aggregates)}&"):
+        yield Sent("/treeclaim/aggregates/names", f"{query}limit=10000")
+
+
 CASES = {
     "GET /": plain("/"),
     "GET /treeclaim": plain("/treeclaim"),
@@ -498,6 +535,12 @@ CASES = {
         },
         most=400,
     ),
+    "GET /treeclaim/aggregates/names": named,
+    "POST /treeclaim/aggregates/names": plain("/treeclaim/aggregates/names", body=names),
+    "GET /treeclaim/mixes": made_first("/treeclaim/mixes", mix_made),
+    "GET /treeclaim/mixes/{name}": made_first("/treeclaim/mixes/mix", mix_made),
+    "PUT /treeclaim/mixes/{name}": mixed,
+    "DELETE /treeclaim/mixes/{name}": made_first("/treeclaim/mixes/mix", mix_made),
     "GET /treeclaim/totals": totals,
     "GET /treeclaim/changes": plain("/treeclaim/changes"),
     "GET /treeclaim/audit": plain("/treeclaim/audit", "limit=1000"),

@@ -147,7 +147,7 @@ def test_endpoints_that_have_bulk_calls_are_asked_a_few_times(clients, minor):
         assert len(asked) > 100
     else:
         assert not [path for path in asked if path.startswith("/resource_providers")]
-        assert len(asked) <= 10
+        assert len(asked) <= 12
         assert [path for path in written if "providers" in path] == ["/treeclaim/providers"]
 
 

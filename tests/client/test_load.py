@@ -75,7 +75,9 @@ def test_a_server_that_applies_in_bulk_is_sent_many_providers_at_once(client, tm
     outcome = apply_topology(client, planned)
     assert len(outcome.created) == 240
     written = [call for call in transport.sent if call[0] != "GET"]
-    assert written == [("PUT", "/traits/CUSTOM_X"), *[("POST", "/treeclaim/providers")] * 2]
+    named = ("POST", "/treeclaim/aggregates/names")
+    bulk = ("POST", "/treeclaim/providers")
+    assert written == [("PUT", "/traits/CUSTOM_X"), bulk, bulk, named]
     assert len(apply_topology(client, planned).unchanged) == 240
 
 

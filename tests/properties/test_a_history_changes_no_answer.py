@@ -34,6 +34,7 @@ CONSUMERS = [str(UUID(int=1000 + number)) for number in range(4)]
 HOLDS = [str(UUID(int=2000 + number)) for number in range(2)]
 TRAITS = ["CUSTOM_A", "CUSTOM_B", "MISC_SHARES_VIA_AGGREGATE"]
 CLASSES = ["VCPU", "MEMORY_MB"]
+MIX = "expected"
 SUFFIXES = ["", "1", "_B"]
 
 DESCRIBED = description(OPERATIONS)["paths"]
@@ -66,6 +67,7 @@ VALUES = {
     "can_split": lambda draw: draw.choice(CLASSES),
     "consumer": lambda draw: draw.choice(CONSUMERS),
     "consumer_type": lambda draw: draw.choice(["INSTANCE", "MIGRATION", "all"]),
+    "created_since": lambda draw: draw.choice(["1999-01-01T00:00:00Z", "2999-01-01T00:00:00Z"]),
     "drawable_by": lambda draw: draw.choice(["project", "other"]),
     "from_holds": lambda draw: ",".join(draw.sample(HOLDS, draw.randint(1, len(HOLDS)))),
     "group_policy": lambda draw: draw.choice(["none", "isolate"]),
@@ -77,10 +79,19 @@ VALUES = {
     "limit": lambda draw: str(draw.choice([1, 2, 3, 5, 100])),
     "marker": lambda draw: "bm9uc2Vuc2U",
     "member_of": aggregates,
+    "mix": lambda draw: draw.choice([MIX, "none"]),
     "name": lambda draw: draw.choice(["p0", "p1", "in:CUSTOM_A,CUSTOM_B", "startswith:CUSTOM"]),
     "nearest": lambda draw: str(draw.randint(1, 3)),
     "order_by": lambda draw: draw.choice(
-        ["pack", "spread", "pack_providers", "spread_providers:VCPU", "near:1:_B", "shuffle:x"]
+        [
+            "pack",
+            "spread",
+            "pack_providers",
+            "spread_providers:VCPU",
+            "near:1:_B",
+            "shuffle:x",
+            f"keep:{MIX}:VCPU",
+        ]
     ),
     "preferred": lambda draw: f"{draw.choice(['', '!'])}CUSTOM_A,CUSTOM_B*3",
     "project_id": lambda draw: "project",
@@ -271,7 +282,7 @@ def questions(draw):
         "{consumer_uuid}", draw.choice(CONSUMERS)
     )
     path = path.replace("{resource_class}", draw.choice(CLASSES))
-    name = draw.choice(TRAITS if path.startswith("/traits") else CLASSES)
+    name = draw.choice(TRAITS if path.startswith("/traits") else [*CLASSES, MIX])
     return "GET", path.replace("{name}", name), query, None
 
 
@@ -280,6 +291,9 @@ def write(draw, service):
     provider = draw.choice(PROVIDERS)
     at = f"/resource_providers/{provider}"
     known = send(service, "GET", at)
+    if draw.random() < 0.05:
+        mix(draw, service)
+        return
     if known.status == 404 or draw.random() < 0.08:
         name = f"p{PROVIDERS.index(provider)}"
         body = {"name": name, "uuid": provider}
@@ -316,6 +330,15 @@ def write(draw, service):
         call(service, "DELETE", at, None)
     else:
         claim(draw, service, provider)
+
+
+def mix(draw, service):
+    """Let something else be expected."""
+    queries = [f"resources={amounts(draw)}" for _ in range(2)] + ["resources=VCPU:1"]
+    body = {
+        str(at): {"query": one, "weight": draw.randint(1, 9)} for at, one in enumerate(queries)
+    }
+    call(service, "PUT", f"/treeclaim/mixes/{MIX}", {"requests": body})
 
 
 def put_inventories(draw, service, at, generation):
@@ -366,6 +389,7 @@ def test_a_worker_with_a_history_answers_as_a_new_one(seed, tmp_path):
             call(old, "PUT", f"/traits/{name}", None)
         for _ in range(3 * len(PROVIDERS)):
             write(draw, old)
+        mix(draw, old)
         for _ in range(ROUNDS):
             # Asked before the writes too, so that what is kept must follow them.
             some = [questions(draw) for _ in range(QUESTIONS_EACH)]

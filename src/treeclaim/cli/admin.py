@@ -2,11 +2,12 @@
 """`treeclaim admin`: the admin listener by itself.
 
 `treeclaim serve` runs one beside its workers. Under another WSGI server it is run like this, with
-the same PROMETHEUS_MULTIPROC_DIR in its environment as the workers have. SIGHUP makes it read the file of
-flavors again.
+the same PROMETHEUS_MULTIPROC_DIR in its environment as the workers have. SIGHUP makes it begin anew, with
+code and configuration of that time; where these cannot be used, it goes on.
 """
 
 import argparse
+import logging
 from typing import Any
 
 from treeclaim import logs, request_lines
@@ -14,9 +15,11 @@ from treeclaim.cli.config_options import add_config_options
 from treeclaim.cli.configuration import configuration_of
 from treeclaim.cli.output import CommandError
 from treeclaim.cli.service.stores import opened_store
-from treeclaim.config import PROJECT
-from treeclaim.server.processes.admin import serve
+from treeclaim.config import PROJECT, Configuration
+from treeclaim.server.processes.admin import inherited_or_new, replace_by_a_successor, serve
 from treeclaim.server.processes.listening import ListenError
+
+_LOG = logging.getLogger(__name__)
 
 
 def add_to(commands: Any) -> None:
@@ -33,8 +36,20 @@ def run(options: argparse.Namespace) -> int:
     request_lines.write_behind()
     logs.tell_options(configuration.options)
     try:
-        with opened_store(configuration) as store:
-            serve(configuration, store)
+        listener = inherited_or_new(configuration)
     except ListenError as error:
         raise CommandError(str(error)) from error
+    with opened_store(configuration) as store:
+        is_renewed = serve(configuration, store, listener, lambda: _read_again(options))
+    if is_renewed:
+        replace_by_a_successor(configuration, listener)
     return 0
+
+
+def _read_again(options: argparse.Namespace) -> Configuration | None:
+    try:
+        return configuration_of(options)
+    except CommandError as error:
+        for text in error.lines:
+            _LOG.error("The admin listener is not renewed: %s", text)
+        return None

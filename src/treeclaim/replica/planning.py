@@ -57,7 +57,8 @@ class GivenQuestion:
         held, *rest = parts
         consumers = Readings(forest, rest, budget).consumers
         world = changed(forest, consumers, self.given, held, budget)
-        return _Telling(self.question.begin(world.forest, budget), world.placed)
+        drawn = self.question.begin(world.forest, budget)
+        return _Telling(drawn, world.placed) if self.given else drawn
 
 
 class _Telling:

@@ -259,7 +259,7 @@ class Independent(Query):
     def _choose(self, choosing: Choosing, trees: Rows) -> None:
         """Find the first candidates of some trees as things are now."""
         self._value[trees] = -np.inf
-        self._changed[trees] = False
+        self._changed[trees] = self._grown[trees] = False
         for tree in trees.tolist() if self._best else ():
             self._best.pop(tree, None)
         some = choosing.some(trees)
@@ -328,6 +328,7 @@ class Independent(Query):
         self._catch_up()
         seen, value, best = self._seen, self._value.copy(), self._best.copy()
         waiting, grown = self._changed.copy(), self._grown.copy()
+        chosen = self._chosen.copy()
 
         def undone() -> None:
             scratch = self.scratch
@@ -335,6 +336,8 @@ class Independent(Query):
             self._value[changed] = value[changed]
             self._changed[changed] = waiting[changed]
             self._grown[changed] = grown[changed]
+            if len(chosen):
+                self._chosen[changed] = chosen[changed]
             for tree in np.flatnonzero(changed).tolist():
                 self._best.pop(tree, None)
                 if tree in best:

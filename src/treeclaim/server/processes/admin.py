@@ -2,13 +2,15 @@
 """The admin listener as a process: by itself, or forked beside the workers of `treeclaim serve`."""
 
 import asyncio
+import logging
 import os
 import signal
 import socket
+import sys
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 from prometheus_client.registry import Collector
 
@@ -31,6 +33,9 @@ from treeclaim.store import Store
 
 if TYPE_CHECKING:
     from wsgiref.types import WSGIApplication
+
+_INHERITED = "TREECLAIM_ADMIN_LISTENER"
+"""Environment variable that tells a successor the number of the listening socket, and its address."""
 
 _THREADS = 4
 """A slow scrape, and one that waits for the database, do not hide that the service is alive."""
@@ -76,12 +81,33 @@ def serve_beside_workers(
         _serve_at(listener, configuration, store, others, census=census, expiries=expiries)
 
 
-def serve(configuration: Configuration, store: Store) -> None:
-    """Serve by itself until SIGTERM or SIGINT; SIGHUP reads the file of flavors again.
+def serve(
+    configuration: Configuration,
+    store: Store,
+    listener: socket.socket,
+    read_again: Callable[[], Configuration | None],
+) -> bool:
+    """Serve by itself until SIGTERM or SIGINT, or until SIGHUP asks for a successor.
 
     Args:
         configuration: What the operator configured.
         store: The database.
+        listener: Where connections come.
+        read_again: Returns the configuration as it is now, None if it cannot be used.
+
+    Returns:
+        Whether it has ended for a successor: there is one that works as well, as far as can be known.
+    """
+
+    def may_be_renewed() -> bool:
+        found = read_again()
+        return found is not None and found.admin is not None and _can_read_flavors(found)
+
+    return _serve_at(listener, configuration, store, may_be_renewed=may_be_renewed)
+
+
+def inherited_or_new(configuration: Configuration) -> socket.socket:
+    """Return the listening socket: that of the process before, if it is at the same address.
 
     Raises:
         ListenError: if there is no address to listen on, or it is taken.
@@ -89,7 +115,31 @@ def serve(configuration: Configuration, store: Store) -> None:
     if configuration.admin is None:
         raise ListenError("[treeclaim]/admin_listen is empty: there is nothing to serve")
     address = configuration.admin
-    _serve_at(admin_socket(address.host, address.port), configuration, store)
+    number, _, where = os.environ.pop(_INHERITED, "").partition(" ")
+    if number:
+        former = socket.socket(fileno=int(number))
+        former.set_inheritable(False)
+        if where == f"{address.host} {address.port}":
+            return former
+        former.close()
+    return admin_socket(address.host, address.port)
+
+
+def replace_by_a_successor(configuration: Configuration, listener: socket.socket) -> NoReturn:
+    """Begin anew as the same process, with code and configuration of now, and the same socket.
+
+    Whoever connects meanwhile waits for that instead of being refused.
+
+    Args:
+        configuration: The former one.
+        listener: Where connections come.
+    """
+    address = configuration.admin
+    where = "" if address is None else f"{address.host} {address.port}"
+    listener.set_inheritable(True)
+    os.environ[_INHERITED] = f"{listener.detach()} {where}"
+    logging.shutdown()
+    os.execv(sys.executable, [sys.executable, *sys.orig_argv[1:]])  # noqa: S606
 
 
 def _serve_at(
@@ -100,7 +150,8 @@ def _serve_at(
     *,
     census: TakeCensus | None = None,
     expiries: Sequence[Expiry] = (),
-) -> None:
+    may_be_renewed: Callable[[], bool] = lambda: False,
+) -> bool:
     collectors: list[Collector] = [FeedCollector(store), ProcessCollector(others)]
     collectors.append(ExpiryCollector(expiries))
     if census is not None:
@@ -110,29 +161,41 @@ def _serve_at(
         collectors.append(ResourceCollector(meter))
     application = make_admin_application(store, collectors, census, expiries)
     with asyncio.Runner(loop_factory=new_loop) as runner:
-        runner.run(_serve(application, listener, meter))
+        return runner.run(_serve(application, listener, meter, may_be_renewed))
 
 
 async def _serve(
-    application: "WSGIApplication", listener: socket.socket, meter: Meter | None
-) -> None:
-    """Serve until stopped; a client that waits holds no thread here either."""
-    stop = asyncio.Event()
+    application: "WSGIApplication",
+    listener: socket.socket,
+    meter: Meter | None,
+    may_be_renewed: Callable[[], bool],
+) -> bool:
+    """Serve until stopped, and return whether a successor is to follow; see `serve`.
+
+    A client that waits holds no thread here either.
+    """
+    stop, renewal = asyncio.Event(), asyncio.Event()
+
+    def hang_up() -> None:
+        if may_be_renewed():
+            renewal.set()
+            stop.set()
+        elif meter is not None:
+            meter.reload()
+
     front = Front(application, _LIMITS, _THREADS)
     for number in (signal.SIGTERM, signal.SIGINT):
         front.loop.add_signal_handler(number, stop.set)
-    front.loop.add_signal_handler(signal.SIGHUP, _nothing if meter is None else meter.reload)
+    front.loop.add_signal_handler(signal.SIGHUP, hang_up)
     if meter is not None:
         # After the signal is heard: what it tells to read again is not read before.
         meter.start()
-    front.listen(listener)
+    # It closes its own, and a successor needs one.
+    front.listen(listener.dup())
     await stop.wait()
     # Whoever is being answered gets the rest, if that does not take long.
     await front.stop()
-
-
-def _nothing() -> None:
-    """Do nothing: without a file of flavors there is nothing to read again."""
+    return renewal.is_set()
 
 
 def _meter(configuration: Configuration, store: Store) -> Meter | None:

@@ -18,7 +18,10 @@ from treeclaim.forest.listing.totals import ClassTotals
 
 SUMS = mapping(
     ".*",
-    record({field.name: INTEGER for field in fields(ClassTotals)}, {"held": INTEGER}),
+    record(
+        {field.name: INTEGER for field in fields(ClassTotals)},
+        {"held": INTEGER, "stranded": INTEGER},
+    ),
 )
 
 _REQUIRED = {"totals": SUMS, "cursor": STRING, "links": LINKS}

@@ -2,15 +2,20 @@
 """GET /treeclaim/totals (contract page 99, section 3)."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
+from types import MappingProxyType
 from typing import Any
 
+import numpy as np
 import orjson
 
+from treeclaim.api.protocol.errors import BAD_VALUE, bad_request
 from treeclaim.api.protocol.operations import Call, Reply
 from treeclaim.api.protocol.request.validation import require_query
+from treeclaim.api.protocol.texts import quoted
 from treeclaim.api.protocol.timestamps import now
 from treeclaim.api.resources.candidates.handlers import asked_by
+from treeclaim.api.resources.candidates.mixes import Mixes
 from treeclaim.api.resources.candidates.queries import Queries, refusing_queries
 from treeclaim.api.resources.extension import filters, paging
 from treeclaim.api.resources.extension.totals import schemas
@@ -24,15 +29,18 @@ from treeclaim.forest.domains.filters import require_known_classes
 from treeclaim.forest.listing.parts import By
 from treeclaim.forest.listing.selection import meeting
 from treeclaim.forest.listing.totals import Summable, summable
+from treeclaim.forest.order.mixes.stranded import stranded
 from treeclaim.forest.table.forest import Forest
 from treeclaim.forest.table.held import HeldColumns
 from treeclaim.model.changes import Cursor
 from treeclaim.model.extension import cursor_text
-from treeclaim.model.extension.planning import Given
+from treeclaim.model.extension.mixes import Mix
+from treeclaim.model.extension.planning import NOTHING_GIVEN, Given
 from treeclaim.model.microversions import ExtensionFeature
 from treeclaim.model.request import ProviderConditions
 from treeclaim.replica.asking import Drawn
 from treeclaim.replica.holds import HeldAsked
+from treeclaim.replica.kept import Piece
 from treeclaim.replica.planning import GivenQuestion
 from treeclaim.replica.questions import OnePiece
 from treeclaim.store.database.transactions import ReadTransaction
@@ -49,6 +57,7 @@ class _Asked:
         by: What the parts are; None for no parts.
         after: Key behind which the page of parts begins.
         limit: How many parts at most.
+        mix: Of which it is told what is of no use to it; None for none.
     """
 
     conditions: ProviderConditions
@@ -56,6 +65,7 @@ class _Asked:
     by: By | None
     after: str
     limit: int
+    mix: Mix | None = None
 
 
 def show_totals(call: Call) -> Reply:
@@ -63,6 +73,11 @@ def show_totals(call: Call) -> Reply:
     pairs = call.query()
     query = require_query(schemas.QUERY.at(call.version), pairs)
     asked = _asked(call, pairs, query)
+    if asked.mix is not None:
+        # To count what fits takes long.
+        return Reply(
+            body=_counted(call, asked, pairs, query), is_ready_made=True, modified_at=now()
+        )
 
     def of_forest(forest: Forest, cursor: Cursor) -> tuple[Summable, str]:
         return _summable(forest, asked), cursor_text.written(cursor)
@@ -100,6 +115,16 @@ def show_given_totals(call: Call) -> Reply:
         return Reply(body=found, is_ready_made=True)
 
 
+def _counted(
+    call: Call, asked: _Asked, pairs: list[tuple[str, str]], query: Mapping[str, str]
+) -> Iterable[Piece]:
+    """Answer with what is stranded, as things are."""
+    shown = _Shown(call.link(schemas.PATH), pairs, query.get("by", ""))
+    question = _GivenTotals(_TotalsQuestion(asked, shown), NOTHING_GIVEN)
+    with filters.classes_named_by("resource_class"), refusing_queries():
+        return call.services.replica.answer_reading(question, asked_by(call))
+
+
 @dataclass(frozen=True, slots=True)
 class _Shown:
     """How sums are shown.
@@ -115,10 +140,17 @@ class _Shown:
     kind: str
 
     def document(
-        self, summable: Summable, cursor: str, look: Callable[[], None]
+        self,
+        summable: Summable,
+        cursor: str,
+        look: Callable[[], None],
+        lost: Mapping[str, int] = MappingProxyType({}),
     ) -> dict[str, Any]:
-        """Return the answer; `look` raises where the time is over."""
-        body: dict[str, Any] = {"totals": summable.totals()}
+        """Return the answer; `look` raises where the time is over, `lost` is what is stranded."""
+        totals: dict[str, Any] = {**summable.totals()}
+        for name in totals.keys() & lost.keys():
+            totals[name] = {**asdict(totals[name]), "stranded": lost[name]}
+        body: dict[str, Any] = {"totals": totals}
         parts = summable.parts(look)
         if parts is not None:
             body["parts"] = parts.parts
@@ -158,9 +190,12 @@ class _TotalsQuestion:
         summable = _summable(forest, self.asked)
         if forest.held.everywhere is not None:
             summable = summable.with_held(forest.held.everywhere)
-        return OnePiece(
-            lambda: orjson.dumps(self.shown.document(summable, self.cursor, budget.check))
-        )
+
+        def written() -> bytes:
+            lost = _stranded(forest, self.asked, budget)
+            return orjson.dumps(self.shown.document(summable, self.cursor, budget.check, lost))
+
+        return OnePiece(written)
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,7 +234,31 @@ def _asked(call: Call, pairs: list[tuple[str, str]], query: Mapping[str, str]) -
         by,
         after,
         paging.limit_of(query),
+        _mix(call, query["mix"]) if "mix" in query else None,
     )
+
+
+def _mix(call: Call, name: str) -> Mix:
+    """Return the mix that a query names.
+
+    Raises:
+        ApiError: 400 if there is none.
+    """
+    found = Mixes(call, call.deadline.look).named([name])
+    if name not in found:
+        raise bad_request(
+            f"Invalid query string parameters: 'mix': there is no mix {quoted(name)!r}.", BAD_VALUE
+        )
+    return found[name]
+
+
+def _stranded(forest: Forest, asked: _Asked, budget: Budget) -> dict[str, int]:
+    """Return what is free and of no use to the mix that is asked about."""
+    if asked.mix is None:
+        return {}
+    passes = np.zeros(forest.row_count, dtype=np.bool_)
+    passes[meeting(forest, asked.conditions)] = True
+    return stranded(forest, asked.mix, passes, budget)
 
 
 def _summable(forest: Forest, asked: _Asked) -> Summable:

@@ -7,12 +7,12 @@ from treeclaim.api.protocol.request.wording import Schema
 from treeclaim.api.resources.extension import filters, paging
 from treeclaim.api.resources.planning.given import GIVEN
 from treeclaim.forest.listing.parts import By
-from treeclaim.model.microversions import Version
+from treeclaim.model.microversions import ExtensionFeature, Version
 
 PATH = "/treeclaim/totals"
 
 
-def query(_version: Version) -> Schema:
+def query(version: Version) -> Schema:
     """Return the schema of the query."""
     parameters: dict[str, Schema] = {
         "in_tree": filters.UUIDS,
@@ -21,6 +21,8 @@ def query(_version: Version) -> Schema:
         "resource_class": filters.CLASSES,
         "by": {"type": "string", "enum": [kind.value for kind in By]},
     }
+    if version.brings(ExtensionFeature.PLANNING):
+        parameters["mix"] = STRING
     return record({}, parameters | paging.PARAMETERS)
 
 
