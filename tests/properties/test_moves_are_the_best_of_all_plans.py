@@ -29,16 +29,17 @@ def world_of(chance):
     """Hosts, some with nodes, and sometimes pools that they share."""
     providers = []
     has_pools = chance.random() < 0.35
-    for number in range(chance.randint(2, 4)):
+    for number in range(chance.choice([2, 3, 3, 4])):
         name = f"h{number}"
-        stock = {"VCPU": Stock(chance.randint(2, 6)), "MEMORY_MB": Stock(chance.randint(2, 8))}
+        stock = {"VCPU": Stock(chance.randint(2, 5)), "MEMORY_MB": Stock(chance.randint(3, 8))}
         traits = frozenset({"HW_NUMA_ROOT"} if chance.random() < 0.5 else ())
         aggregates = frozenset(one for one in "AB" if chance.random() < 0.6)
-        if chance.random() < 0.3:
+        if chance.random() < 0.2:
             vcpu = stock.pop("VCPU").total
             providers.append(Provider(name, None, stock, traits, aggregates))
-            for node in range(2):
-                providers.append(Provider(f"{name}n{node}", name, {"VCPU": Stock(vcpu)}))
+            providers += [
+                Provider(f"{name}n{node}", name, {"VCPU": Stock(vcpu)}) for node in range(2)
+            ]
         else:
             providers.append(Provider(name, None, stock, traits, aggregates))
     for number in range(chance.randint(1, 2) if has_pools else 0):
@@ -50,8 +51,8 @@ def world_of(chance):
 
 def request_of(chance, has_pools):
     """A small request."""
-    resources = {"VCPU": chance.randint(1, 3)}
-    if chance.random() < 0.6:
+    resources = {"VCPU": chance.choice([1, 1, 2, 2, 3, 4])}
+    if chance.random() < 0.4:
         resources["MEMORY_MB"] = chance.randint(1, 4)
     if has_pools and chance.random() < 0.6:
         resources["DISK_GB"] = chance.randint(1, 3)
@@ -90,18 +91,61 @@ def using(world, used):
 
 
 def question_of(seed):
-    """A world with consumers where there was room for them, and a question."""
+    """A question: of any world, or of one in which consumers are in each other's way."""
     chance = random.Random(seed)
+    return any_question(chance) if chance.random() < 0.5 else tight_question(chance)
+
+
+def tight_question(chance):
+    """A question for a world with just as much room in all as is needed, or little more."""
+    count, size = chance.randint(3, 4), chance.randint(3, 5)
+    hosts = [
+        Provider(f"h{number}", None, {"VCPU": Stock(size)}, aggregates=frozenset("AB"[number % 2]))
+        for number in range(count)
+    ]
+    requests = {n: Request((Group("", {"VCPU": n}),)) for n in range(1, size + 1)}
+    free = dict.fromkeys(range(count), size)
+    consumers = []
+    for number in range(chance.randint(count, 6)):
+        units = chance.choice([1, 1, 2, 2, 3])
+        places = [host for host, n in free.items() if n >= units]
+        if places and sum(free.values()) - units >= size - 1:
+            host = chance.choice(places)
+            free[host] -= units
+            held = {(f"h{host}", "VCPU"): units}
+            movable = chance.random() < 0.93
+            consumers.append(Consumer(f"c{number}", held, (requests[units],), movable))
+    names = [one.name for one in consumers]
+    rules = tuple(rule_of(chance, names) for _ in range(chance.choice([0, 0, 0, 1])))
+    question = Question(World(tuple(hosts)), consumers, rules=rules)
+    question = replace(
+        question, max_moves=chance.randint(2, 6), both_at_once=chance.random() < 0.6
+    )
+    goal = chance.choice(["empty", "fit", "keep"])
+    if goal == "empty":
+        host = min(free, key=lambda one: (free[one] == size, chance.random()))
+        return replace(question, emptied=frozenset({f"h{host}"}))
+    units = chance.randint(max(2, size - 1), size)
+    if goal == "fit":
+        fits = sum(n // units for n in free.values())
+        return replace(question, fit=(requests[units], fits + 1))
+    mix = ((requests[units], chance.randint(2, 5)), (requests[2], 1))
+    return replace(question, mix=mix, empty_trees=chance.random() < 0.5)
+
+
+def any_question(chance):
+    """A world with consumers where there was room for them, and a question."""
     world, has_pools = world_of(chance)
-    requests = [request_of(chance, has_pools) for _ in range(chance.randint(1, 3))]
+    requests = [request_of(chance, has_pools) for _ in range(chance.randint(2, 3))]
     used = Counter()
     consumers = []
-    for number in range(chance.randint(2, 6)):
+    for number in range(chance.randint(3, 6)):
         asked = tuple(chance.sample(requests, 1 if chance.random() < 0.8 else len(requests)))
         there = listed(using(world, used), asked[0])
         if not there:
             continue
-        held = chance.choice(there)
+        # In the first place that there is: so some host has room for what is in others.
+        held = there[0] if chance.random() < 0.3 else chance.choice(there)
         used.update(held)
         one = Consumer(f"c{number}", held, asked)
         kind = chance.random()
@@ -123,17 +167,27 @@ def question_of(seed):
         world,
         consumers,
         rules=tuple(rule_of(chance, names) for _ in range(chance.choice([0, 0, 1, 2])) if names),
-        max_moves=chance.randint(0, 5),
+        max_moves=chance.choice([0, 1, 2, 3, 4, 4, 5]),
         both_at_once=chance.random() < 0.5,
     )
     if goal == "empty":
-        return replace(question, emptied=frozenset(chance.sample(roots, chance.randint(1, 2))))
+        occupied = sorted({root(world, p) for one in consumers for p, _ in one.held}) or roots
+        count = min(len(occupied), chance.choice([1, 1, 1, 2]))
+        return replace(question, emptied=frozenset(chance.sample(occupied, count)))
     if goal == "fit":
         wanted = request_of(chance, has_pools)
         fits = fits_in(world)(wanted, used)
-        return replace(question, fit=(wanted, fits + chance.randint(0, 2)))
+        return replace(question, fit=(wanted, fits + chance.choice([0, 1, 1, 2])))
     mix = tuple((request_of(chance, has_pools), chance.randint(1, 4)) for _ in range(2))
     return replace(question, mix=mix, empty_trees=chance.random() < 0.5)
+
+
+def root(world, provider):
+    """The root of a provider."""
+    parents = {one.name: one.parent for one in world.providers}
+    while parents[provider] is not None:
+        provider = parents[provider]
+    return provider
 
 
 def rule_of(chance, names):
