@@ -249,7 +249,7 @@ def answer_to(question):
         for one in question.consumers
     ]
     if question.fit is not None:
-        goal = model.Fit(candidate_request(question.fit[0]), question.fit[1])
+        goal: model.Goal = model.Fit(candidate_request(question.fit[0]), question.fit[1])
     elif question.mix:
         mix = tuple((candidate_request(one), weight) for one, weight in question.mix)
         goal = model.Keep(mix, question.empty_trees)

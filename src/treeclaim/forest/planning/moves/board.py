@@ -70,11 +70,9 @@ class Board:
         self.targets: dict[RuleOf, int] = {}
         self._scratch = Scratch(picture.forest)
         self._queries: dict[CandidateRequest, Query] = {}
-        self._present: Counter[tuple[int, str]] = Counter()
-        self._occupants: Counter[int] = Counter()
-        for mover in picture.movers.values():
-            for tree in mover.occupied:
-                self._note(tree, mover.consumer.uuid, 1)
+        self._present: dict[tuple[int, str], int] = {}
+        """For how many reasons somebody is in a tree, where that has changed."""
+        self._occupants = Counter(tree for trees in picture.occupied.values() for tree in trees)
 
     @cached_property
     def everywhere(self) -> Mask:
@@ -99,11 +97,15 @@ class Board:
 
     def left(self) -> set[str]:
         """Return who holds something in the trees that are to be emptied."""
-        emptied = self.picture.emptied
-        return {uuid for (tree, uuid), n in self._present.items() if n > 0 and emptied[tree]}
+        picture = self.picture
+        there = {(tree, uuid) for uuid in picture.left for tree in picture.occupied[uuid]}
+        for place, n in self._present.items():
+            (there.add if n > 0 else there.discard)(place)
+        return {uuid for tree, uuid in there if picture.emptied[tree]}
 
     def _note(self, tree: int, uuid: str, more: int) -> None:
-        before = self._present[tree, uuid]
+        was_there = tree in self.picture.occupied.get(uuid, ())
+        before = self._present.get((tree, uuid), int(was_there))
         self._present[tree, uuid] = before + more
         self._occupants[tree] += (before + more > 0) - (before > 0)
 

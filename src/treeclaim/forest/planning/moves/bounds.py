@@ -10,7 +10,7 @@ import numpy as np
 
 from treeclaim.forest.bounds.budget import Budget
 from treeclaim.forest.placing.counting.capacity import Counted, counted_now
-from treeclaim.forest.placing.scratch import Scratch
+from treeclaim.forest.planning.moves.options import scratch_without
 from treeclaim.forest.planning.moves.picture import Mover, Picture
 from treeclaim.forest.table.forest import Forest
 from treeclaim.model.extension.moves import Fit, Keep
@@ -19,12 +19,10 @@ from treeclaim.model.request import CandidateRequest
 
 def without_movable(picture: Picture) -> Forest:
     """Return the Forest as if all who may move were gone."""
-    scratch = Scratch(picture.forest)
+    scratch = scratch_without(picture)
     for mover in picture.movable:
-        gifts = [(position, name, n) for (position, name), n in mover.gifts.items()]
-        drawn = [(position, name, n) for (_, (position, name)), n in mover.drawn.items()]
-        scratch.give_back(gifts)
-        scratch.take(drawn)
+        if mover.drawn:
+            scratch.take([(position, name, n) for (_, (position, name)), n in mover.drawn.items()])
     return scratch.forest
 
 

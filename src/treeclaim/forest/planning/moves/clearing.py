@@ -8,6 +8,7 @@ those who have to go find no room there. Once nothing is below zero any more, th
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import combinations, islice
 from math import comb
 
@@ -16,6 +17,7 @@ import numpy as np
 from treeclaim.forest.order.totals import totals_of
 from treeclaim.forest.placing.candidate import Candidate
 from treeclaim.forest.placing.queries import Independent, Query, distinct_blocks, query_of
+from treeclaim.forest.placing.scratch import Scratch
 from treeclaim.forest.planning.moves.board import Board
 from treeclaim.forest.planning.moves.options import scratch_without
 from treeclaim.forest.planning.moves.picture import Cell, Mover, cells_of
@@ -66,12 +68,21 @@ class Clearing:
         self.end = end
         self.pending: set[Mover] = set()
         self._options: dict[CandidateRequest, Sequence[Option]] = {}
-        self._by_cell: dict[Cell, list[Mover]] = {}
-        for mover in board.picture.movable:
-            for cell in mover.gifts:
-                self._by_cell.setdefault(cell, []).append(mover)
         self._capacity: dict[str, float] = {}
-        self._freed = scratch_without(board.picture)
+
+    @cached_property
+    def _by_cell(self) -> Mapping[Cell, Sequence[Mover]]:
+        """Return who may move of those who hold something somewhere."""
+        found: dict[Cell, list[Mover]] = {}
+        for mover in self.board.picture.movable:
+            for cell in mover.gifts:
+                found.setdefault(cell, []).append(mover)
+        return found
+
+    @cached_property
+    def _freed(self) -> Scratch:
+        """Return what is used if all who may move were gone."""
+        return scratch_without(self.board.picture)
 
     def is_over(self) -> bool:
         """Tell whether the time is over."""

@@ -33,12 +33,8 @@ class Emptying:
 
     def find(self) -> None:
         """Try orders, then to make room for who finds none, then to move whole groups."""
-        emptied = self._board.picture.emptied
-        going = [
-            one
-            for one in self._board.picture.movable
-            if any(emptied[tree] for tree in one.occupied)
-        ]
+        there = map(self._board.picture.mover, self._board.picture.left)
+        going = [one for one in there if one is not None and one.stays is None]
         self._clearing.pending.update(going)
         going.sort(key=self._clearing.size, reverse=True)
         for order in islice(_orders(going), _TRIES):

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """All that consumers may be moved to, whoever else may have moved by then."""
 
+from collections import Counter
 from collections.abc import Sequence
 from itertools import islice
 
@@ -8,7 +9,7 @@ from treeclaim.forest.bounds.budget import Budget
 from treeclaim.forest.placing.queries import query_of
 from treeclaim.forest.placing.scratch import Scratch
 from treeclaim.forest.planning.moves.board import Move
-from treeclaim.forest.planning.moves.picture import Mover, Picture, cells_of
+from treeclaim.forest.planning.moves.picture import Cell, Mover, Picture, cells_of
 
 MOST_OPTIONS = 64
 """Candidates of a consumer of a small world. What the page promises is for 16."""
@@ -52,6 +53,8 @@ def options_of(picture: Picture, budget: Budget) -> dict[Mover, Sequence[Move]] 
 def scratch_without(picture: Picture) -> Scratch:
     """Return what is used if all who may move were gone, with what they have drawn."""
     scratch = Scratch(picture.forest)
+    units: Counter[Cell] = Counter()
     for mover in picture.movable:
-        scratch.give_back([(position, name, n) for (position, name), n in mover.gifts.items()])
+        units.update(mover.gifts)
+    scratch.give_back([(position, name, n) for (position, name), n in units.items()])
     return scratch

@@ -94,7 +94,7 @@ class Picture:
         call: The call.
         sharing: Who is lent to other trees, by position.
         emptied: The trees that the goal empties, which take nothing new.
-        movers: All who hold something, by uuid.
+        occupied: Numbers of the trees in which each consumer holds anything, by uuid.
         rules: Rules, those of one domain only where they hold now.
     """
 
@@ -106,11 +106,42 @@ class Picture:
         self.call = call
         self.sharing = sharing_by_position(forest)
         self.emptied = self._emptied()
-        self.movers = {
-            consumer.uuid: self._mover(consumer, budget)
-            for consumer in sorted(consumers, key=lambda one: one.uuid)
+        self._budget = budget
+        self._consumers = {consumer.uuid: consumer for consumer in consumers}
+        self._positions: dict[str, int | None] = {}
+        self._names: dict[int, frozenset[str]] = {}
+        self._made: dict[str, Mover] = {}
+        tree = forest.order.tree.tolist()
+        self.occupied = {
+            uuid: tuple({tree[position] for position in self._positions_of(consumer.allocations)})
+            for uuid, consumer in self._consumers.items()
         }
         self.rules = self._rules(budget)
+
+    @cached_property
+    def movers(self) -> Mapping[str, Mover]:
+        """Return all who hold something, by uuid, in order of that."""
+        found = {}
+        for uuid in sorted(self._consumers):
+            mover = self.mover(uuid)
+            if mover is not None:
+                found[uuid] = mover
+        return found
+
+    @cached_property
+    def left(self) -> Sequence[str]:
+        """Return who holds anything in the trees that are to be empty."""
+        emptied = set(np.flatnonzero(self.emptied).tolist())
+        return sorted(u for u, trees in self.occupied.items() if not emptied.isdisjoint(trees))
+
+    def mover(self, uuid: str) -> Mover | None:
+        """Return somebody; None if that is nobody who holds anything."""
+        if uuid not in self._made:
+            if uuid not in self._consumers:
+                return None
+            self._budget.check()
+            self._made[uuid] = self._mover(self._consumers[uuid])
+        return self._made[uuid]
 
     @cached_property
     def movable(self) -> Sequence[Mover]:
@@ -142,16 +173,15 @@ class Picture:
             mask[order.tree[positions]] = True
         return mask
 
-    def _mover(self, consumer: PlannedConsumer, budget: Budget) -> Mover:
-        budget.check()
-        gifts, positions = self._held(consumer.allocations)
+    def _mover(self, consumer: PlannedConsumer) -> Mover:
+        gifts = self._held(consumer.allocations)
+        positions = self._positions_of(consumer.allocations)
         drawn = {
             (hold, cell): units
             for hold, amounts in consumer.drawn.items()
-            for cell, units in self._held(amounts)[0].items()
+            for cell, units in self._held(amounts).items()
         }
         tree = self.forest.order.tree
-        occupied = frozenset(int(tree[position]) for position in positions)
         stays = self._stays(consumer)
         pools = frozenset(position for position in positions if self.sharing[position])
         goes = any(self.emptied[int(tree[position])] for position in pools)
@@ -159,36 +189,44 @@ class Picture:
             consumer=consumer,
             gifts=gifts,
             drawn=drawn,
-            occupied=occupied,
+            occupied=frozenset(self.occupied[consumer.uuid]),
             trees=trees_of(self.forest, self.sharing, positions),
             alternatives=() if stays else consumer.requests,
             stays=stays,
             pools=None if goes else pools,
         )
 
-    def _held(
-        self, allocations: Mapping[str, Mapping[str, int]]
-    ) -> tuple[dict[Cell, int], list[int]]:
-        """Return units by cell, and the positions of all providers that are there."""
-        cells: dict[Cell, int] = {}
-        positions = []
-        for uuid, amounts in allocations.items():
-            row = self.forest.row_of(uuid)
-            if row is None:
-                continue
-            position = int(self.forest.order.position[row])
-            positions.append(position)
-            names = self._names_at(row)
-            for name, units in amounts.items():
-                if name in names:
-                    cells[position, name] = units
-        return cells, positions
+    def _positions_of(self, allocations: Mapping[str, Mapping[str, int]]) -> list[int]:
+        """Return the positions of the providers of some allocations that are there."""
+        found = []
+        for uuid in allocations:
+            if uuid not in self._positions:
+                row = self.forest.row_of(uuid)
+                at = None if row is None else int(self.forest.order.position[row])
+                self._positions[uuid] = at
+            position = self._positions[uuid]
+            if position is not None:
+                found.append(position)
+        return found
 
-    def _names_at(self, row: int) -> set[str]:
-        catalogue = self.forest.catalogue
-        return {
-            catalogue.class_by_id[number].name for number, _ in self.forest.inventory_indices(row)
-        }
+    def _held(self, allocations: Mapping[str, Mapping[str, int]]) -> dict[Cell, int]:
+        """Return units by cell, where there is such an inventory."""
+        cells: dict[Cell, int] = {}
+        for uuid, amounts in allocations.items():
+            for position in self._positions_of({uuid: amounts}):
+                names = self._names_at(position)
+                for name, units in amounts.items():
+                    if name in names:
+                        cells[position, name] = units
+        return cells
+
+    def _names_at(self, position: int) -> frozenset[str]:
+        if position not in self._names:
+            classes = self.forest.catalogue.class_by_id
+            row = int(self.forest.order.row[position])
+            indices = self.forest.inventory_indices(row)
+            self._names[position] = frozenset(classes[number].name for number, _ in indices)
+        return self._names[position]
 
     def _stays(self, consumer: PlannedConsumer) -> Stuck | None:
         movable = self.call.movable
@@ -214,9 +252,8 @@ class Picture:
                     else AggregateDomains(self.forest, rule.domains, budget)
                 )
             domains = known[rule.domains]
-            members = tuple(
-                self.movers[uuid] for uuid in dict.fromkeys(rule.consumers) if uuid in self.movers
-            )
+            found_members = map(self.mover, dict.fromkeys(rule.consumers))
+            members = tuple(member for member in found_members if member is not None)
             if rule.max_per_domain is not None or common(domains, [m.trees for m in members]):
                 found.append(RuleOf(domains, members, rule.max_per_domain))
         return found

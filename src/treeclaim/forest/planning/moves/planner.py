@@ -217,7 +217,7 @@ class _Planner:
         found: dict[str, Stuck] = {}
         explanation: Mapping[str, Any] | None = None
         for uuid in sorted(board.left()) if isinstance(self._call.goal, Empty) else ():
-            mover = self._picture.movers.get(uuid)
+            mover = self._picture.mover(uuid)
             found[uuid] = Stuck.NOT_MOVABLE if mover is None else self._why(board, mover)
             if mover is not None and found[uuid] is Stuck.NO_ROOM and explanation is None:
                 explanation = self._explained(board, mover) if self._call.explain else None
