@@ -144,11 +144,11 @@ def drain(worlds: int) -> Iterator[str]:
         )
 
 
-def room(worlds: int) -> Iterator[str]:
-    """Make room for one large consumer in a cloud where hardly anything fits any more."""
+def room(worlds: int, filled: float) -> Iterator[str]:
+    """Make room for one large consumer in a cloud in which it fits nowhere."""
     good = 0
     for seed in range(worlds):
-        made = cloud(seed, filled=0.94)
+        made = cloud(seed, filled=filled)
         call = Moves(Fit(request_of(*LARGE), 1), max_moves=100)
         begin = time.process_time()
         end = time.monotonic() + 30
@@ -157,10 +157,10 @@ def room(worlds: int) -> Iterator[str]:
         moves = len(plan["moves"])
         good += plan["reached"] and moves <= 1.3 * plan["at_least"] and seconds < 5
         yield (
-            f"room, {len(made.consumers)} consumers: {seconds:.2f} s, {moves} moves, "
+            f"room, {filled:.1%} used, {len(made.consumers)} consumers: {seconds:.2f} s, {moves} moves, "
             f"at least {plan['at_least']}, reached {plan['reached']}"
         )
-    yield f"room: {good} of {worlds} in less than 5 s and at most 1.3 times the bound"
+    yield f"room, {filled:.1%} used: {good} of {worlds} in less than 5 s and at most 1.3 times the bound"
 
 
 def defragment(worlds: int, moves: int = 50) -> Iterator[str]:
@@ -258,7 +258,7 @@ def _best_release(
         gains = _by_tree(scratch.forest, mix) - base
         for one in some:
             scratch.take(held[one.uuid])
-            gain = int(gains[held[one.uuid][0][0]])
+            gain = int(gains[scratch.forest.order.tree[held[one.uuid][0][0]]])
             if gain > best:
                 best, kind = gain, one
     return kind
@@ -277,13 +277,13 @@ def _placed_without_loss(
     scratch: Scratch,
     one: PlannedConsumer,
     mix: Mix,
-    tree: int,
+    source: int,
 ) -> int:
     """Place somebody where the mix loses least of some hosts; return what it is worth then."""
     query = query_of(scratch, one.requests[0], Budget())
     best, gifts = -1, None
     for number, candidate in enumerate(query.each()):
-        if candidate.trees != (tree,):
+        if candidate.gifts[0][0] != source:
             scratch.take(candidate.gifts)
             worth = _worth(scratch.forest, mix)
             scratch.give_back(candidate.gifts)
@@ -301,7 +301,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--worlds", type=int, default=10)
     worlds = parser.parse_args().worlds
-    for lines in (drain(worlds), room(worlds), defragment(max(1, worlds // 5))):
+    for lines in (
+        drain(worlds),
+        room(worlds, 0.95),
+        room(worlds, 0.98),
+        defragment(max(1, worlds // 5)),
+    ):
         for line in lines:
             print(line, flush=True)
 

@@ -6,7 +6,8 @@ those who have to go find no room there. Once nothing is below zero any more, th
 """
 
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations, islice
@@ -17,11 +18,12 @@ import numpy as np
 from treeclaim.forest.order.totals import totals_of
 from treeclaim.forest.placing.candidate import Candidate
 from treeclaim.forest.placing.queries import Independent, Query, distinct_blocks, query_of
-from treeclaim.forest.placing.scratch import Scratch
+from treeclaim.forest.placing.scratch import Gift, Scratch
 from treeclaim.forest.planning.moves.board import Board
 from treeclaim.forest.planning.moves.options import scratch_without
 from treeclaim.forest.planning.moves.picture import Cell, Mover, cells_of
 from treeclaim.forest.solve.problem import Problem
+from treeclaim.forest.table.columns import Mask
 from treeclaim.model.request import CandidateRequest
 
 _MOST_LISTED = 20_000
@@ -46,11 +48,19 @@ class Option:
 
     Attributes:
         candidate: The place.
-        needs: What it takes, by cell.
+        gifts: What is to be free there: what it takes, and perhaps more.
+        needs: The same by cell.
     """
 
     candidate: Candidate
+    gifts: Sequence[Gift]
     needs: Mapping[Cell, int]
+
+    @classmethod
+    def of(cls, candidate: Candidate, more: Sequence[Gift] = ()) -> "Option":
+        """Return a place where there is to be room for more besides."""
+        gifts = (*candidate.gifts, *more)
+        return cls(candidate, gifts, cells_of(gifts))
 
 
 class Clearing:
@@ -60,6 +70,7 @@ class Clearing:
         board: Where everybody is.
         end: When the time for that is over, of the monotonic clock.
         pending: Who is not moved to make room for others, as it has to move itself or stays.
+        preferred: Which trees somebody is moved to, those that are tried first at first.
     """
 
     def __init__(self, board: Board, end: float) -> None:
@@ -67,6 +78,8 @@ class Clearing:
         self.board = board
         self.end = end
         self.pending: set[Mover] = set()
+        self.preferred: Callable[[Mover], Iterable[Mask]] = lambda _: (board.everywhere,)
+        self._finds_room: dict[Sequence[CandidateRequest], bool] | None = None
         self._options: dict[CandidateRequest, Sequence[Option]] = {}
         self._capacity: dict[str, float] = {}
 
@@ -117,7 +130,7 @@ class Clearing:
                 self.board.picture.emptied[int(tree[position])]
                 for position, _, _ in candidate.gifts
             ):
-                found.append(Option(candidate, cells_of(candidate.gifts)))
+                found.append(Option.of(candidate))
         return found
 
     def ranked(self, options: Iterable[Option]) -> list[tuple[int, Option]]:
@@ -160,8 +173,28 @@ class Clearing:
 
     def _going(self, cell: Cell) -> Iterator[Mover]:
         for mover in self._by_cell.get(cell, ()):
-            if mover not in self.board.places and mover not in self.pending:
+            is_free = mover not in self.board.places and mover not in self.pending
+            if is_free and self._may_find_room(mover):
                 yield mover
+
+    @contextmanager
+    def of_those_with_room(self) -> Iterator[None]:
+        """Move only such as find room at the beginning, as long as the block runs."""
+        self._finds_room = {}
+        try:
+            yield
+        finally:
+            self._finds_room = None
+
+    def _may_find_room(self, mover: Mover) -> bool:
+        known = self._finds_room
+        if known is None:
+            return True
+        if mover.alternatives not in known:
+            known[mover.alternatives] = (
+                self.board.find(mover, self.board.everywhere, by_rules=False) is not None
+            )
+        return known[mover.alternatives]
 
     # -- who goes --------------------------------------------------------------------------------
 
@@ -214,10 +247,11 @@ class Clearing:
         """Move somebody, with so many moves at most; those of others make room."""
         if most < 1:
             return False
-        found = self.board.find(mover, self.board.everywhere)
-        if found is not None:
-            self.board.move(mover, *found)
-            return True
+        for mask in self.preferred(mover):
+            found = self.board.find(mover, mask)
+            if found is not None:
+                self.board.move(mover, *found)
+                return True
         if most == 1 or depth == _DEEPEST or self.is_over():
             return False
         is_pending = mover in self.pending
@@ -245,9 +279,7 @@ class Clearing:
                     self.board.undo(before)
         return False
 
-    def clear(
-        self, option: Option, most: int, depth: int = 0
-    ) -> Sequence[tuple[int, str, int]] | None:
+    def clear(self, option: Option, most: int, depth: int = 0) -> Sequence[Gift] | None:
         """Make room at a place by so many moves at most.
 
         Returns:
@@ -257,7 +289,7 @@ class Clearing:
         board = self.board
         before = len(board.moves)
         missing = self.missing(option.needs)
-        gifts = list(option.candidate.gifts)
+        gifts = list(option.gifts)
         board.take(gifts)
         for some in self.covers(missing, most):
             if self._go(some, most, depth) and not self.missing(dict.fromkeys(option.needs, 0)):

@@ -9,8 +9,12 @@ from treeclaim.forest.planning.moves.board import Board
 from treeclaim.forest.planning.moves.clearing import Clearing, Option
 from treeclaim.model.request import CandidateRequest
 
+_MORE = 4
+"""Moves beyond the fewest that such plans may have as need no room made for those who go."""
+
+_DIRECT_SECONDS = 1.0
 _CHAIN_SECONDS = 0.6
-"""For plans of a certain length in which somebody makes room for one who makes room."""
+"""For such plans of a certain length, and for those in which somebody makes room for one who goes."""
 
 
 class RoomMaking:
@@ -46,16 +50,22 @@ class RoomMaking:
 
     def _for_one(self, most: int) -> Sequence[Gift] | None:
         """Make room for one, by as few moves as possible."""
-        ranked = self._clearing.ranked(self._clearing.options(self._request))
-        if not ranked:
-            return None
-        for moves in range(max(ranked[0][0], 1), most + 1):
-            just = [option for fewest, option in ranked if fewest == moves]
-            less = [option for fewest, option in ranked[::-1] if fewest < moves]
-            found = self._first(just, moves, None) or self._first(
-                less, moves, time.monotonic() + _CHAIN_SECONDS
-            )
-            if found is not None or self._clearing.is_over():
+        options = self._clearing.options(self._request)
+        with self._clearing.of_those_with_room():
+            direct = self._clearing.ranked(options)
+            fewest = direct[0][0] if direct else most
+            for moves in range(max(fewest, 1), min(most, fewest + _MORE) + 1):
+                just = [option for count, option in direct if count in (moves, moves - 1)]
+                found = self._first(just, moves, time.monotonic() + _DIRECT_SECONDS)
+                if found is not None:
+                    return found
+        ranked = self._clearing.ranked(options)
+        moves = ranked[0][0] if ranked else most
+        while moves < most and not self._clearing.is_over():
+            moves = min(moves + 1 + moves // 4, most)
+            some = [option for fewest, option in ranked if fewest <= moves]
+            found = self._first(some, moves, time.monotonic() + _CHAIN_SECONDS)
+            if found is not None:
                 return found
         return None
 
