@@ -116,6 +116,7 @@ def services_of(
             configuration.max_placing_rules,
             configuration.claim_attempts,
             configuration.watch_seconds,
+            configuration.plan_seconds,
         ),
         admission=Admission(configuration.server_threads),
         incomplete_project_id=configuration.incomplete_project_id,

@@ -217,6 +217,12 @@ _TREECLAIM = (
         help="Memory that a search for candidates may hold before it is given up, with 400.",
     ),
     cfg.FloatOpt(
+        "plan_deadline",
+        default=30.0,
+        min=0.1,
+        help="Seconds after which a plan (survival, moves) is answered with the best found so far.",
+    ),
+    cfg.FloatOpt(
         "header_seconds",
         default=10.0,
         min=0.1,

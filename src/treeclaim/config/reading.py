@@ -85,6 +85,7 @@ class Configuration:
         metrics: What the metrics tell of resources; None for nothing.
         max_body_bytes, max_request_groups, max_placing_consumers, max_placing_rules: Limits of a
             request.
+        plan_seconds: How long a plan may take.
         server_threads: How many requests the server runs at a time in a process.
         watch_seconds: How long a stream of events goes on.
         connections: What clients of `treeclaim serve` are granted.
@@ -110,6 +111,7 @@ class Configuration:
     max_request_groups: int
     max_placing_consumers: int
     max_placing_rules: int
+    plan_seconds: float
     server_threads: int
     watch_seconds: float
     connections: ConnectionLimits
@@ -189,6 +191,7 @@ def _configuration(options: cfg.ConfigOpts) -> Configuration:
         max_request_groups=options.treeclaim.max_request_groups,
         max_placing_consumers=options.treeclaim.max_placing_consumers,
         max_placing_rules=options.treeclaim.max_placing_rules,
+        plan_seconds=options.treeclaim.plan_deadline,
         server_threads=options.treeclaim.server_threads,
         watch_seconds=options.treeclaim.watch_seconds,
         connections=_connections(options),

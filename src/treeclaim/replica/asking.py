@@ -2,15 +2,17 @@
 """A question to the lanes, its client, and its deadline."""
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from treeclaim.forest.bounds.budget import Budget
 from treeclaim.forest.table.forest import Forest
+from treeclaim.model.changes import Cursor
 from treeclaim.model.deadlines import has_passed
 from treeclaim.model.errors import ClientGoneError, OverloadedError, SearchGivenUpError
 from treeclaim.replica.holds import HeldAsked
+from treeclaim.store.database.transactions import ReadTransaction
 
 LONGEST_WAIT = 30.0
 """Seconds that anybody waits for a turn where the operator set no limit to searches: as long as
@@ -131,6 +133,32 @@ class Question(Protocol):
 
     def begin(self, forest: Forest, budget: Budget) -> Drawn:
         """Begin to answer. Touch nothing but the Forest: no locks, no metrics.
+
+        Raises:
+            TreeclaimError: what the question itself gives reason for.
+        """
+        ...
+
+
+@runtime_checkable
+class ReadingQuestion(Protocol):
+    """A question for which more is read than the Forest, answered by a child alone (page 101).
+
+    What is read is of the same moment as the Forest that the child has, which is the child's own: the
+    question may change it.
+    """
+
+    @property
+    def is_plan(self) -> bool:
+        """Tell whether it is one of those of which there is one at a time on a worker."""
+        ...
+
+    def reads(self, transaction: ReadTransaction, cursor: Cursor) -> Iterable[object]:
+        """Yield what is read, part after part, by the moment's snapshot and position."""
+        ...
+
+    def begin_with(self, forest: Forest, parts: Iterable[Any], budget: Budget) -> Drawn:
+        """Begin to answer, in the child. Touch nothing but the Forest: no locks, no metrics.
 
         Raises:
             TreeclaimError: what the question itself gives reason for.

@@ -13,9 +13,10 @@ from treeclaim.forest.table.forest import Forest
 from treeclaim.gate import Gate
 from treeclaim.model.changes import Cursor
 from treeclaim.model.errors import OverloadedError, SearchGivenUpError, SearchTooLargeError
-from treeclaim.replica.asking import LONGEST_WAIT, Asked, Question
+from treeclaim.replica.asking import LONGEST_WAIT, Asked, Question, ReadingQuestion
 from treeclaim.replica.children.child import WHOLE_ANSWER
 from treeclaim.replica.children.parent import Child
+from treeclaim.replica.children.wire import packed_part
 from treeclaim.replica.following import Follower, Picture
 from treeclaim.replica.holds import NO_HOLDS, HeldAsked
 from treeclaim.replica.kept import KeptAnswer, KeptAnswers, LongQuestions, Piece
@@ -27,7 +28,7 @@ from treeclaim.replica.lanes.fast import (
     Patience,
 )
 from treeclaim.replica.lanes.slices import Slices, written
-from treeclaim.replica.lanes.slow import SlowLane, Stream
+from treeclaim.replica.lanes.slow import PlanLane, SlowLane, Stream
 from treeclaim.replica.tidying import Tidying
 from treeclaim.replica.turn import Turn
 from treeclaim.store import Store
@@ -40,6 +41,7 @@ _SLOW_PLACES = 4
 """Questions in each part of the slow lane, waiting ones included, by default."""
 
 _WHAT = "inventory"
+_PROCESSES = "processes"
 
 
 class Replica:
@@ -69,6 +71,7 @@ class Replica:
         self._tidying = Tidying(self.turn, self._follower)
         self._second_attempts = Gate(1)
         self._slow = SlowLane(slow_places)
+        self._plans = PlanLane()
         self._answers = KeptAnswers()
         self._is_settled = False
         self.listing = ListingTexts()
@@ -184,6 +187,70 @@ class Replica:
             return found
         metrics.CANDIDATES.inc(found.candidates)
         return list(found.pieces)
+
+    def answer_reading(self, question: ReadingQuestion, asked: Asked) -> Iterable[Piece]:
+        """Return the JSON body that answers a question for which more is read than the Forest.
+
+        It is made by a child, from the Forest and the database as they were at one moment. Nothing of
+        it is kept.
+
+        Raises:
+            TreeclaimError: as `answer` does; OverloadedError too where a plan is made already, or the
+                system has no room for a child.
+        """
+        with metrics.phase("slow"):
+            found = self._read_slowly(question, asked)
+        if isinstance(found, Stream):
+            return found
+        metrics.CANDIDATES.inc(found.candidates)
+        return list(found.pieces)
+
+    def _read_slowly(self, question: ReadingQuestion, asked: Asked) -> KeptAnswer | Stream:
+        def start() -> Child:
+            return self._started_reading(question, asked)
+
+        if question.is_plan:
+            return self._plans.answer(asked, start)
+        found = self._slow.answer(asked, start, is_very_long=False)
+        if found is None:
+            found = self._slow.answer(asked, start, is_very_long=True)
+        if found is None:
+            raise asked.given_up()
+        return found
+
+    def _started_reading(self, question: ReadingQuestion, asked: Asked) -> Child:
+        """Start a child at a moment of the Forest, and feed it with what is read of that moment."""
+        children: list[Child] = []
+
+        def of_forest(forest: Forest, cursor: Cursor) -> Cursor:
+            # A connection that was lost makes this run again.
+            while children:
+                children.pop().end()
+            try:
+                children.append(Child(question, forest, asked))
+            except OSError as error:
+                raise OverloadedError(_PROCESSES) from error
+            return cursor
+
+        def of_store(transaction: ReadTransaction, cursor: Cursor) -> list[bytes]:
+            parts: list[bytes] = []
+            size = 0
+            for part in question.reads(transaction, cursor):
+                asked.check()
+                parts.append(packed_part(part))
+                size += len(parts[-1])
+                if size > asked.memory:
+                    raise SearchTooLargeError(asked.memory // 1_000_000)
+            return parts
+
+        try:
+            parts = self.at_one_moment(of_forest, of_store)
+            children[0].feed(parts)
+        except BaseException:
+            while children:
+                children.pop().end()
+            raise
+        return children[0]
 
     def _catch_up(self, since: float) -> None:
         self._follower.catch_up(since)

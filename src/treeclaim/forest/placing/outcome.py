@@ -19,11 +19,13 @@ class Outcome:
         placed: Who has a place, by consumer.
         unplaced: Who has not, in the order of the call.
         explanation: Why the first of them found nothing, if that was asked.
+        given: What is told of what was taken for granted; None where nothing was.
     """
 
     placed: Mapping[str, Placement]
     unplaced: tuple[str, ...]
     explanation: Mapping[str, Any] | None
+    given: Mapping[str, Any] | None = None
 
     def written(self) -> bytes:
         """Write it down."""
@@ -67,4 +69,5 @@ class Outcome:
             {placement.consumer: placement for placement in placed},
             tuple(found["unplaced"]),
             None if found["explanation"] is None else json.loads(found["explanation"]),
+            found.get("given"),
         )

@@ -18,13 +18,13 @@ import time
 import warnings
 from contextlib import suppress
 from pathlib import Path
-from typing import NoReturn
+from typing import NamedTuple, NoReturn
 
 from treeclaim.forest.table.forest import Forest
 from treeclaim.model.deadlines import has_passed
 from treeclaim.model.errors import SearchGivenUpError, TreeclaimError
-from treeclaim.replica.asking import Asked, Question
-from treeclaim.replica.children.wire import COUNT, Kind, packed, send
+from treeclaim.replica.asking import Asked, Question, ReadingQuestion
+from treeclaim.replica.children.wire import COUNT, Kind, packed, parts_from, send
 
 WHOLE_ANSWER = 16_000_000
 """Bytes of an answer that is made in one piece; longer ones are streamed."""
@@ -38,11 +38,14 @@ BESIDES = 32_000_000
 copies of the pages that it shares with the worker."""
 
 _MILD, _LOWEST = 5, 19
-"""Niceness of a child, at first and later: its parent, which answers short questions, runs first. At the
+"""Niceness of a child, at first and later, but for plans, of which there is one at a time: its parent, which answers short questions, runs first. At the
 lowest priority a child starves beside processes that never pause, and most questions are short."""
 
 MILD_SECONDS = 1.0
 """Of the processor, which a child has at the milder priority."""
+
+_NONE = -1
+"""Stands for a pipe that there is not."""
 
 _PIPE_BYTES = 1 << 20
 """Of an answer that lie in the pipe, where the kernel grants it: fewer changes of process."""
@@ -62,48 +65,74 @@ _IGNORED_SIGNALS = (
 """What is sent to a service to stop or reload it: the parent decides what that means."""
 
 
-def fork(question: Question, forest: Forest, asked: Asked) -> tuple[int, int, int]:
-    """Start a child that answers a question. The caller must be the only user of the Forest.
+class Forked(NamedTuple):
+    """A child, seen from its parent.
 
-    Returns:
-        The child's process id, the end of the pipe to read the answer from, and the lifeline; the
-        child is killed when that is closed.
+    Attributes:
+        process: Its process id.
+        answer: The end of the pipe to read the answer from.
+        lifeline: The child is killed when that is closed.
+        inlet: The end of the pipe for what is read for the child, which begins when that is closed;
+            -1 where nothing is.
+    """
+
+    process: int
+    answer: int
+    lifeline: int
+    inlet: int
+
+
+def fork(question: Question | ReadingQuestion, forest: Forest, asked: Asked) -> Forked:
+    """Start a child that answers a question. The caller must be the only user of the Forest.
 
     Raises:
         OSError: if there can be no more processes or pipes.
     """
     answer, out = os.pipe()
     lifeline_end, lifeline = os.pipe()
+    parts, inlet = os.pipe() if isinstance(question, ReadingQuestion) else (_NONE, _NONE)
     try:
         with warnings.catch_warnings():
             # From Python 3.12 on; see above for why it is no danger here.
             warnings.simplefilter("ignore", DeprecationWarning)
             process = os.fork()
     except OSError:
-        for descriptor in (answer, out, lifeline_end, lifeline):
-            os.close(descriptor)
+        _close(answer, out, lifeline_end, lifeline, parts, inlet)
         raise
     if process == 0:
-        _live(question, forest, asked, out, lifeline_end)
-    os.close(out)
-    os.close(lifeline_end)
-    with suppress(OSError):
-        fcntl.fcntl(answer, fcntl.F_SETPIPE_SZ, _PIPE_BYTES)
-    return process, answer, lifeline
+        _live(question, forest, asked, _Ends(out, lifeline_end, parts))
+    _close(out, lifeline_end, parts)
+    for pipe in {answer, inlet} - {_NONE}:
+        with suppress(OSError):
+            fcntl.fcntl(pipe, fcntl.F_SETPIPE_SZ, _PIPE_BYTES)
+    return Forked(process, answer, lifeline, inlet)
+
+
+def _close(*descriptors: int) -> None:
+    for descriptor in set(descriptors) - {_NONE}:
+        os.close(descriptor)
+
+
+class _Ends(NamedTuple):
+    """The ends of the pipes that the child has."""
+
+    out: int
+    lifeline: int
+    parts: int
 
 
 def _live(
-    question: Question, forest: Forest, asked: Asked, out: int, lifeline_end: int
+    question: Question | ReadingQuestion, forest: Forest, asked: Asked, ends: _Ends
 ) -> NoReturn:
     """Run the child."""
     code = 1
     try:
         gc.disable()
-        _die_with(lifeline_end)
-        _close_all_but({out, lifeline_end})
+        _die_with(ends.lifeline)
+        _close_all_but(set(ends) - {_NONE})
         _mind_no_signals()
-        _stand_back()
-        _answer_within_memory(question, forest, asked, out)
+        _stand_back(for_good=not getattr(question, "is_plan", False))
+        _answer_within_memory(question, forest, asked, ends)
         code = 0
     finally:
         # Whatever is on the stack, nothing of the parent's may run here.
@@ -136,27 +165,30 @@ def _mind_no_signals() -> None:
             signal.signal(number, signal.SIG_IGN if number in _IGNORED_SIGNALS else signal.SIG_DFL)
 
 
-def _stand_back() -> None:
+def _stand_back(*, for_good: bool) -> None:
     os.nice(_MILD)
-    # The kernel says when the time is used up, whatever the search does then.
-    signal.signal(signal.SIGPROF, lambda *_: os.nice(_LOWEST - _MILD))
-    signal.setitimer(signal.ITIMER_PROF, MILD_SECONDS)
+    if for_good:
+        # The kernel says when the time is used up, whatever the search does then.
+        signal.signal(signal.SIGPROF, lambda *_: os.nice(_LOWEST - _MILD))
+        signal.setitimer(signal.ITIMER_PROF, MILD_SECONDS)
     with suppress(OSError):
         Path("/proc/self/oom_score_adj").write_bytes(_FIRST_TO_GO)
 
 
-def _answer_within_memory(question: Question, forest: Forest, asked: Asked, out: int) -> None:
+def _answer_within_memory(
+    question: Question | ReadingQuestion, forest: Forest, asked: Asked, ends: _Ends
+) -> None:
     _, most = resource.getrlimit(resource.RLIMIT_DATA)
     wanted = _data_bytes() + asked.memory + BESIDES
     limit = wanted if most == resource.RLIM_INFINITY else min(wanted, most)
     resource.setrlimit(resource.RLIMIT_DATA, (limit, most))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     try:
-        _answer(question, forest, asked, out)
+        _answer(question, forest, asked, ends)
     except MemoryError:
         # What was on the stack is free by now; a little more is needed to say so.
         resource.setrlimit(resource.RLIMIT_DATA, (most, most))
-        send(out, Kind.TOO_LARGE, b"")
+        send(ends.out, Kind.TOO_LARGE, b"")
 
 
 def _data_bytes() -> int:
@@ -167,10 +199,16 @@ def _data_bytes() -> int:
     return 0
 
 
-def _answer(question: Question, forest: Forest, asked: Asked, out: int) -> None:
-    clock = _Clock(asked)
+def _answer(
+    question: Question | ReadingQuestion, forest: Forest, asked: Asked, ends: _Ends
+) -> None:
+    clock, out = _Clock(asked), ends.out
+    budget = asked.budget(clock.check)
     try:
-        drawn = question.begin(forest, asked.budget(clock.check))
+        if isinstance(question, ReadingQuestion):
+            drawn = question.begin_with(forest, parts_from(ends.parts), budget)
+        else:
+            drawn = question.begin(forest, budget)
         first: list[bytes | memoryview] = []
         size = 0
         for piece in drawn.pieces():

@@ -4,7 +4,7 @@
 import os
 import select
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 
 from treeclaim.forest.table.forest import Forest
@@ -13,7 +13,7 @@ from treeclaim.model.errors import (
     OverloadedError,
     SearchTooLargeError,
 )
-from treeclaim.replica.asking import Asked, Question
+from treeclaim.replica.asking import Asked, Question, ReadingQuestion
 from treeclaim.replica.children.child import fork
 from treeclaim.replica.children.wire import COUNT, HEADER, Kind, unpacked
 from treeclaim.replica.kept import KeptAnswer
@@ -33,17 +33,45 @@ _LARGEST_READ = 1 << 20
 class Child:
     """A process that answers one question. Its owner must `end` it."""
 
-    def __init__(self, question: Question, forest: Forest, asked: Asked) -> None:
-        """Start it.
+    def __init__(self, question: Question | ReadingQuestion, forest: Forest, asked: Asked) -> None:
+        """Start it. One that answers a `ReadingQuestion` waits until it is fed.
 
         Raises:
             OSError: if the system has no room for it.
         """
         self._asked = asked
-        self._process, self._answer, self._lifeline = fork(question, forest, asked)
+        self._process, self._answer, self._lifeline, self._inlet = fork(question, forest, asked)
         self._poll = select.poll()
         self._poll.register(self._answer, select.POLLIN)
         self._is_over = False
+
+    def feed(self, parts: Iterable[bytes]) -> None:
+        """Send what was read for the child, all of it.
+
+        Raises:
+            SearchGivenUpError: if the child does not take it in time.
+            ClientGoneError: if the client has hung up meanwhile.
+        """
+        os.set_blocking(self._inlet, False)
+        ready = select.poll()
+        ready.register(self._inlet, select.POLLOUT)
+        try:
+            for part in parts:
+                rest = memoryview(HEADER.pack(Kind.PIECE, len(part)) + part)
+                while rest:
+                    self._asked.check()
+                    if ready.poll(1000 * _LOOK_SECONDS):
+                        rest = rest[os.write(self._inlet, rest[:_LARGEST_READ]) :]
+        except BrokenPipeError:
+            # It has given up, and says why.
+            pass
+        finally:
+            self._close_inlet()
+
+    def _close_inlet(self) -> None:
+        inlet, self._inlet = self._inlet, -1
+        if inlet >= 0:
+            os.close(inlet)
 
     def begun(self, seconds: float) -> bool:
         """Wait until the child has output.
@@ -127,6 +155,7 @@ class Child:
         self._is_over = True
         os.close(self._lifeline)
         os.close(self._answer)
+        self._close_inlet()
         # A server may have waited for all children, or ignore them.
         with suppress(ChildProcessError):
             os.waitpid(self._process, 0)

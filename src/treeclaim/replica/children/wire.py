@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """The protocol of a child's pipe: frames of a kind, a length and bytes.
 
-Pickled are errors alone, between two processes that are one program.
+Pickled are errors, and what was read for the child, between two processes that are one program.
 """
 
+import io
 import os
 import pickle
 import struct
+from collections.abc import Iterator
 from enum import IntEnum
 from typing import Any
 
@@ -42,15 +44,46 @@ def send(pipe: int, kind: Kind, content: "bytes | memoryview[Any]") -> None:
             rest = rest[os.write(pipe, rest) :]
 
 
-def packed(error: TreeclaimError) -> bytes:
-    """Write an error; its constructor may take other arguments than it stores."""
-    return pickle.dumps((type(error), error.args, error.__dict__))
+class _Packer(pickle.Pickler):
+    """Writes errors, those within errors too: a constructor may take other arguments than it stores."""
+
+    def reducer_override(self, obj: Any) -> Any:
+        """Return how an error is made again; leave all else to the pickler."""
+        if isinstance(obj, TreeclaimError):
+            return _made_again, (type(obj), obj.args, obj.__dict__)
+        return NotImplemented
 
 
-def unpacked(content: bytes) -> TreeclaimError:
-    """Read an error."""
-    kind, arguments, attributes = pickle.loads(content)  # noqa: S301 - written by our own child
+def _made_again(
+    kind: type[TreeclaimError], arguments: tuple[Any, ...], attributes: dict[str, Any]
+) -> TreeclaimError:
     error: TreeclaimError = kind.__new__(kind, *arguments)
     error.args = arguments
     error.__dict__.update(attributes)
     return error
+
+
+def packed(error: TreeclaimError) -> bytes:
+    """Write an error."""
+    stream = io.BytesIO()
+    _Packer(stream).dump(error)
+    return stream.getvalue()
+
+
+def unpacked(content: bytes) -> TreeclaimError:
+    """Read an error."""
+    error: TreeclaimError = pickle.loads(content)  # noqa: S301 - written by our own child
+    return error
+
+
+def packed_part(part: object) -> bytes:
+    """Write a part of what was read for a child."""
+    return pickle.dumps(part, pickle.HIGHEST_PROTOCOL)
+
+
+def parts_from(pipe: int) -> Iterator[Any]:
+    """Yield the parts that the parent sends, until it has sent all."""
+    with open(pipe, "rb", closefd=False) as stream:
+        while header := stream.read(HEADER.size):
+            _, length = HEADER.unpack(header)
+            yield pickle.loads(stream.read(length))  # noqa: S301 - written by our own parent

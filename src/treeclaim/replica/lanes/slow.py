@@ -31,6 +31,7 @@ _STREAM_SECONDS = 300.0
 would keep a child without end."""
 
 _WHAT = "search for long questions"
+_PLANS = "planning"
 
 
 class SlowLane:
@@ -91,6 +92,39 @@ class SlowLane:
             run.move_to(self._long)
         first = child.first()
         return first if isinstance(first, KeptAnswer) else Stream(run, first, asked)
+
+
+class PlanLane:
+    """Runs plans, one at a time; nobody waits for another's."""
+
+    def __init__(self) -> None:
+        """Begin with none."""
+        self._gate = Gate(1, 0)
+
+    def answer(self, asked: Asked, start: Callable[[], Child]) -> "KeptAnswer | Stream":
+        """Answer a question by a child.
+
+        Args:
+            asked: When, and by whom.
+            start: Starts a child.
+
+        Raises:
+            OverloadedError: if another plan is made.
+            TreeclaimError: as the question gives reason for, the bounds, or the client's going.
+        """
+        if not self._gate.acquire(0):
+            raise OverloadedError(_PLANS)
+        run = _Run(self._gate)
+        try:
+            run.child = start()
+            first = run.child.first()
+        except BaseException:
+            run.end()
+            raise
+        if isinstance(first, KeptAnswer):
+            run.end()
+            return first
+        return Stream(run, first, asked)
 
 
 class _Run:

@@ -22,6 +22,7 @@ class Limits:
         request_groups: Most request groups in a question for candidates.
         watch_seconds: How long a stream of events goes on.
         placing_consumers, placing_rules: Most consumers, and rules, in a call that places them.
+        plan_seconds: How long a plan may take.
         claim_attempts: How often consumers are placed again because others were there first.
     """
 
@@ -31,6 +32,7 @@ class Limits:
     placing_rules: int = 16
     claim_attempts: int = 10
     watch_seconds: float = 3_600.0
+    plan_seconds: float = 30.0
 
 
 @dataclass(frozen=True, slots=True)

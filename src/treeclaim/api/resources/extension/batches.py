@@ -133,8 +133,7 @@ def apply_providers(call: Call) -> Reply:
     body = call.json()
     create_names = bool(body.get("create_names", False))
     _require_allowed(call, body["providers"], create_names=create_names)
-    _require_forms(call, body["providers"])
-    entries = [_entry(item) for item in call.deadline.each(body["providers"])]
+    entries = entries_of(call, body["providers"])
     try:
         applied = _applied(
             call, entries, create_names=create_names, dry_run=bool(body.get("dry_run", False))
@@ -142,7 +141,7 @@ def apply_providers(call: Call) -> Reply:
     except BatchForbiddenError as error:
         raise ApiError(HTTPStatus.FORBIDDEN, str(error)) from error
     except BatchRefusedError as error:
-        raise _refusal(error) from error
+        raise refusal(error) from error
     return Reply(body={"providers": applied})
 
 
@@ -184,6 +183,17 @@ def _require_allowed(
             call.require_allowed(rule)
 
 
+def entries_of(call: Call, items: Sequence[Mapping[str, Any]]) -> list[BatchEntry]:
+    """Read the entries of a batch, each checked by itself.
+
+    Raises:
+        ApiError: 400 that tells of all that are wrong.
+        RequestGivenUpError: if the deadline has passed.
+    """
+    _require_forms(call, items)
+    return [_entry(item) for item in call.deadline.each(items)]
+
+
 def _require_forms(call: Call, items: Sequence[Mapping[str, Any]]) -> None:
     """Check each entry by itself; tell of all that are wrong.
 
@@ -220,7 +230,7 @@ def _entry(item: Mapping[str, Any]) -> BatchEntry:
     )
 
 
-def _refusal(error: BatchRefusedError) -> ApiError:
+def refusal(error: BatchRefusedError) -> ApiError:
     """Return the answer: an error for each problem.
 
     The least status is that of all, whatever the order of the entries; its first error comes first.

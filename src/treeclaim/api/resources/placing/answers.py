@@ -15,6 +15,7 @@ from treeclaim.api.protocol.request.schemas import (
 )
 from treeclaim.api.protocol.request.wording import Schema
 from treeclaim.api.resources.candidates import answers as candidates
+from treeclaim.api.resources.planning.given import TOLD
 
 _INTEGER_OR_NULL: Schema = {"type": ["integer", "null"]}
 _FOUND: Schema = candidates.CANDIDATES.body or {}
@@ -26,6 +27,7 @@ ALTERNATIVES = Answer(
         | {
             "alternative": _INTEGER_OR_NULL,
             "scores": {"type": "array", "items": {"type": "number"}},
+            "given": TOLD,
         },
         "required": ["alternative", *_FOUND["required"]],
     }
@@ -53,7 +55,7 @@ _PLACED = record(
         },
         "unplaced": STRINGS,
     },
-    {"explanation": candidates.EXPLANATION.body or {}},
+    {"explanation": candidates.EXPLANATION.body or {}, "given": TOLD},
 )
 
 PLACED = Answer(HTTPStatus.CREATED, body=_PLACED, dated=False)
@@ -84,7 +86,8 @@ CAPACITY = Answer(
                     },
                 ),
             )
-        }
+        },
+        {"given": TOLD},
     ),
     dated=False,
 )

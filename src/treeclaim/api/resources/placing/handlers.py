@@ -2,13 +2,16 @@
 """POST /treeclaim/candidates, …/placements and …/capacity (contract page 98, sections 3 to 5)."""
 
 import time
+from itertools import chain
 
+from treeclaim.api.protocol.errors import bad_request
 from treeclaim.api.protocol.operations import Call, Reply
 from treeclaim.api.protocol.timestamps import now
 from treeclaim.api.resources.candidates.handlers import asked_by, require_may_draw
 from treeclaim.api.resources.candidates.queries import Queries, refusing_queries
 from treeclaim.api.resources.placing.placements import placed_by
 from treeclaim.api.resources.placing.reading import placing_of, queries_of_placing
+from treeclaim.api.resources.planning.given import answered, given_of, queries_of_given
 from treeclaim.forest.placing.counting.capacity import Fitting
 from treeclaim.replica.placing_questions import AlternativesQuestion, CapacityQuestion
 from treeclaim.replica.questions import key_of
@@ -21,18 +24,20 @@ _SHARE_OF_TIME = 0.8
 
 def find_alternatives(call: Call) -> Reply:
     """Answer the first of some queries that has a candidate."""
-    given = call.json()["alternatives"]
+    document = call.json()
+    texts = document["alternatives"]
     asked = asked_by(call)
-    queries = Queries(call, asked, given)
+    queries = Queries(call, asked, [*texts, *queries_of_given(document)])
     with refusing_queries():
         requests = {
             f"alternatives[{number}]": queries.at(f"alternatives[{number}]", query)
-            for number, query in enumerate(given)
+            for number, query in enumerate(texts)
         }
         require_may_draw(call, *requests.values())
-        key = key_of("alternatives", call.version, *given)
+        given = given_of(call, document, queries)
+        key = None if given else key_of("alternatives", call.version, *texts)
         question = AlternativesQuestion(requests, call.services.search, key)
-        body = call.services.replica.answer(question, asked)
+        body = answered(call, question, given, asked)
     return Reply(body=body, modified_at=now(), is_ready_made=True)
 
 
@@ -41,8 +46,12 @@ def place_consumers(call: Call) -> Reply:
     body = call.json()
     asked = asked_by(call)
     with refusing_queries():
-        placing = placing_of(call, body, Queries(call, asked, queries_of_placing(body)))
-        return placed_by(call, placing, asked, is_dry=body.get("dry_run", False))
+        queries = Queries(call, asked, chain(queries_of_placing(body), queries_of_given(body)))
+        placing = placing_of(call, body, queries)
+        given = given_of(call, body, queries)
+        if "given" in body and not body.get("dry_run", False):
+            raise bad_request("'given' needs 'dry_run'.")
+        return placed_by(call, placing, asked, is_dry=body.get("dry_run", False), given=given)
 
 
 def count_fitting(call: Call) -> Reply:
@@ -50,7 +59,7 @@ def count_fitting(call: Call) -> Reply:
     body = call.json()
     domains = body.get("domains")
     asked = asked_by(call)
-    queries = Queries(call, asked, body["requests"].values())
+    queries = Queries(call, asked, [*body["requests"].values(), *queries_of_given(body)])
     seconds = asked.seconds
     fitting = Fitting(
         domains=None if domains is None else () if domains == "tree" else tuple(domains),
@@ -62,5 +71,6 @@ def count_fitting(call: Call) -> Reply:
             name: queries.at(f"requests.{name}", query) for name, query in body["requests"].items()
         }
         require_may_draw(call, *requests.values())
-        answer = call.services.replica.answer(CapacityQuestion(requests, fitting), asked)
+        given = given_of(call, body, queries)
+        answer = answered(call, CapacityQuestion(requests, fitting), given, asked)
         return Reply(body=answer, is_ready_made=True)

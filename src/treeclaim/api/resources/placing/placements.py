@@ -3,12 +3,16 @@
 
 from collections import Counter
 from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import replace
 from http import HTTPStatus
 from typing import Any
 
 from treeclaim.api.protocol.errors import CONSUMER_EXISTS, UNPLACED, ApiError
 from treeclaim.api.protocol.operations import Call, Reply
+from treeclaim.api.resources.planning.given import answered
 from treeclaim.forest.placing.outcome import Outcome
+from treeclaim.forest.planning.entries import rows_of_trees
 from treeclaim.model.claim import ConsumerClaim
 from treeclaim.model.errors import ConcurrentChangeError, HoldRefusedError
 from treeclaim.model.extension.placing import (
@@ -18,6 +22,7 @@ from treeclaim.model.extension.placing import (
     PlacingRequest,
     claim_of,
 )
+from treeclaim.model.extension.planning import NOTHING_GIVEN, Given
 from treeclaim.model.microversions import ExtensionFeature
 from treeclaim.model.request import CandidateRequest
 from treeclaim.replica import Asked
@@ -31,7 +36,9 @@ _NEW_GENERATION = 1
 """Of a consumer that was just written."""
 
 
-def placed_by(call: Call, placing: Placing, asked: Asked, *, is_dry: bool) -> Reply:
+def placed_by(
+    call: Call, placing: Placing, asked: Asked, *, is_dry: bool, given: Given = NOTHING_GIVEN
+) -> Reply:
     """Place the consumers of a call.
 
     Args:
@@ -39,6 +46,7 @@ def placed_by(call: Call, placing: Placing, asked: Asked, *, is_dry: bool) -> Re
         placing: What it asks for.
         asked: When it came, and how long it may take.
         is_dry: Whether nothing is to be written.
+        given: What is taken for granted, where nothing is.
 
     Raises:
         ApiError: 409 if not all can be placed, or some consumer holds something else.
@@ -49,11 +57,12 @@ def placed_by(call: Call, placing: Placing, asked: Asked, *, is_dry: bool) -> Re
     if together is not None:
         return together
     fixed: Sequence[Placement] = ()
+    gone = _gone(call, given)
     may_be_holds = any(request.hold is not None for request in placing.requests)
     for _ in range(call.services.limits.claim_attempts):
-        holders = _holders(call, placing, asked, may_be_holds=may_be_holds)
+        holders = _holders(call, placing, asked, gone, may_be_holds=may_be_holds)
         _require_sources(call, placing, holders)
-        outcome = _found(call, placing, holders, fixed, asked)
+        outcome = _found(call, placing, holders, fixed, asked, given=given)
         if outcome.unplaced and call.services.store.end_holds():
             continue
         if outcome.unplaced and not placing.partial:
@@ -91,11 +100,13 @@ def _found(
     holders: Mapping[str, Holder],
     fixed: Sequence[Placement],
     asked: Asked,
+    *,
+    given: Given,
 ) -> Outcome:
     fixed = [placement for placement in fixed if placement.consumer not in holders]
     shows_held = call.version.brings(ExtensionFeature.HOLDS)
     question = PlacingQuestion(placing, holders, fixed, shows_held=shows_held)
-    return Outcome.read(b"".join(call.services.replica.answer(question, asked)))
+    return Outcome.read(b"".join(answered(call, question, given, asked)))
 
 
 def _before(placing: Placing, new: Sequence[Placement], refused: str) -> Sequence[Placement]:
@@ -132,8 +143,33 @@ def _require_sources(call: Call, placing: Placing, holders: Container[str]) -> N
                 raise HoldRefusedError(hold, "project")
 
 
+def _gone(call: Call, given: Given) -> AbstractSet[str]:
+    """Return the uuids of consumers, and of providers, that are gone by what is given."""
+    if not given.without:
+        return frozenset(given.release)
+    with call.services.replica.current() as forest:
+        rows = rows_of_trees(forest, given.without)
+        return {*given.release, *map(forest.uuid_of, rows)}
+
+
+def _left_of(
+    held: Mapping[str, StoredHolder], gone: AbstractSet[str]
+) -> Mapping[str, StoredHolder]:
+    """Return those who hold something that is not gone."""
+    if not gone:
+        return held
+    left = {
+        consumer: replace(
+            one, allocations={at: some for at, some in one.allocations.items() if at not in gone}
+        )
+        for consumer, one in held.items()
+        if consumer not in gone
+    }
+    return {consumer: one for consumer, one in left.items() if one.allocations}
+
+
 def _holders(
-    call: Call, placing: Placing, asked: Asked, *, may_be_holds: bool
+    call: Call, placing: Placing, asked: Asked, gone: AbstractSet[str], *, may_be_holds: bool
 ) -> dict[str, Holder]:
     """Return who holds something already, told with an alternative, or only counted.
 
@@ -144,7 +180,8 @@ def _holders(
     wanted = {consumer: request for request in placing.requests for consumer in request.consumers}
     others = {consumer for rule in placing.rules for consumer in rule.others}
     named = sorted(wanted.keys() | others)
-    held = call.services.store.read(holders_among, named, may_be_holds=may_be_holds)
+    stored = call.services.store.read(holders_among, named, may_be_holds=may_be_holds)
+    held = _left_of(stored, gone)
     holders = {
         consumer: Holder(-1, held[consumer].allocations, held[consumer].generation)
         for consumer in others & held.keys()
@@ -244,6 +281,8 @@ def _document(
     }
     if outcome.explanation is not None:
         document["explanation"] = outcome.explanation
+    if outcome.given is not None:
+        document["given"] = outcome.given
     return document
 
 

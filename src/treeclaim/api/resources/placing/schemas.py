@@ -4,6 +4,7 @@
 from treeclaim.api.protocol.request.schemas import CLASS_NAME, SHORT_TEXT, UUID, record
 from treeclaim.api.protocol.request.wording import Schema
 from treeclaim.api.resources.allocations.schemas import FROM_HOLDS, HOLD
+from treeclaim.api.resources.planning.given import member
 from treeclaim.model.microversions import ExtensionFeature, Version
 
 _MOST_ALTERNATIVES = 16
@@ -12,7 +13,9 @@ _MOST_DOMAINS = 1_000
 _MOST_OTHERS = 1_000
 _MOST_SKEW = 1_000
 _MOST_QUESTIONS = 256
-_MOST_PARTS = 10_000
+MOST_PARTS = 10_000
+"""Domains that are told of in one answer."""
+
 _GREATEST = 2_147_483_647
 
 _ALTERNATIVES: Schema = {
@@ -21,12 +24,13 @@ _ALTERNATIVES: Schema = {
     "maxItems": _MOST_ALTERNATIVES,
     "items": {"type": "string"},
 }
-_DOMAINS: Schema = {
+DOMAINS: Schema = {
     "anyOf": [
         {"enum": ["tree"]},
         {"type": "array", "minItems": 1, "maxItems": _MOST_DOMAINS, "items": UUID},
     ]
 }
+"""Every tree, or aggregates."""
 _BOOLEAN: Schema = {"type": "boolean"}
 
 QUESTIONS: Schema = {
@@ -40,8 +44,7 @@ QUESTIONS: Schema = {
 
 def alternatives(version: Version) -> Schema:
     """Return the schema of POST /treeclaim/candidates."""
-    del version
-    return record({"alternatives": _ALTERNATIVES})
+    return record({"alternatives": _ALTERNATIVES}, member(version))
 
 
 def placements(version: Version) -> Schema:
@@ -76,7 +79,8 @@ def placements(version: Version) -> Schema:
             "partial": _BOOLEAN,
             "dry_run": _BOOLEAN,
             "explain": _BOOLEAN,
-        },
+        }
+        | member(version),
     )
 
 
@@ -87,7 +91,7 @@ def _rule() -> Schema:
         "same_domain": {"enum": [True]},
     }
     rule = record(
-        {"domains": _DOMAINS},
+        {"domains": DOMAINS},
         kinds
         | {
             "with": {"type": "array", "maxItems": _MOST_OTHERS, "items": UUID},
@@ -100,11 +104,11 @@ def _rule() -> Schema:
 
 def capacity(version: Version) -> Schema:
     """Return the schema of POST /treeclaim/capacity."""
-    del version
     return record(
         {"requests": QUESTIONS},
         {
-            "domains": _DOMAINS,
-            "limit": {"type": "integer", "minimum": 1, "maximum": _MOST_PARTS},
-        },
+            "domains": DOMAINS,
+            "limit": {"type": "integer", "minimum": 1, "maximum": MOST_PARTS},
+        }
+        | member(version),
     )

@@ -12,6 +12,8 @@ from treeclaim.api.protocol.request.schemas import (
     mapping,
     record,
 )
+from treeclaim.api.protocol.request.wording import Schema
+from treeclaim.api.resources.planning.given import TOLD
 from treeclaim.forest.listing.totals import ClassTotals
 
 SUMS = mapping(
@@ -19,15 +21,16 @@ SUMS = mapping(
     record({field.name: INTEGER for field in fields(ClassTotals)}, {"held": INTEGER}),
 )
 
-TOTALS = Answer(
-    body=record(
-        {"totals": SUMS, "cursor": STRING, "links": LINKS},
-        {
-            "parts": {
-                "type": "array",
-                "items": record({"uuid": TEXT_OR_NULL, "name": TEXT_OR_NULL, "totals": SUMS}),
-            }
-        },
-    )
-)
+_REQUIRED = {"totals": SUMS, "cursor": STRING, "links": LINKS}
+_OPTIONAL: dict[str, Schema] = {
+    "parts": {
+        "type": "array",
+        "items": record({"uuid": TEXT_OR_NULL, "name": TEXT_OR_NULL, "totals": SUMS}),
+    }
+}
+
+TOTALS = Answer(body=record(_REQUIRED, _OPTIONAL))
 """Sums, and a page of parts."""
+
+GIVEN_TOTALS = Answer(body=record(_REQUIRED, _OPTIONAL | {"given": TOLD}), dated=False)
+"""The same as things would be."""

@@ -1,15 +1,25 @@
 # SPDX-License-Identifier: Apache-2.0
 """GET /treeclaim/totals (contract page 99, section 3)."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from typing import Any
+
+import orjson
 
 from treeclaim.api.protocol.operations import Call, Reply
 from treeclaim.api.protocol.request.validation import require_query
 from treeclaim.api.protocol.timestamps import now
+from treeclaim.api.resources.candidates.handlers import asked_by
+from treeclaim.api.resources.candidates.queries import Queries, refusing_queries
 from treeclaim.api.resources.extension import filters, paging
 from treeclaim.api.resources.extension.totals import schemas
+from treeclaim.api.resources.planning.given import (
+    given_of,
+    queries_of_given,
+    refusing_entries,
+)
+from treeclaim.forest.bounds.budget import Budget
 from treeclaim.forest.domains.filters import require_known_classes
 from treeclaim.forest.listing.parts import By
 from treeclaim.forest.listing.selection import meeting
@@ -17,8 +27,13 @@ from treeclaim.forest.listing.totals import Summable, summable
 from treeclaim.forest.table.forest import Forest
 from treeclaim.model.changes import Cursor
 from treeclaim.model.extension import cursor_text
+from treeclaim.model.extension.planning import Given
 from treeclaim.model.microversions import ExtensionFeature
 from treeclaim.model.request import ProviderConditions
+from treeclaim.replica.asking import Drawn
+from treeclaim.replica.holds import HeldAsked
+from treeclaim.replica.planning import GivenQuestion
+from treeclaim.replica.questions import OnePiece
 from treeclaim.store.database.transactions import ReadTransaction
 from treeclaim.store.reading.held import held_by_ids
 
@@ -65,17 +80,116 @@ def show_totals(call: Call) -> Reply:
             with replica.current() as forest:
                 summable, cursor = of_forest(forest, replica.cursor)
     call.deadline.look()
-    body: dict[str, Any] = {"totals": summable.totals()}
-    parts = summable.parts(call.deadline.look)
-    if parts is not None:
-        body["parts"] = parts.parts
-    next_after = None if parts is None else parts.next_after
-    kind = query.get("by", "")
-    body |= {
-        "cursor": cursor,
-        "links": paging.links(call.link(schemas.PATH), pairs, kind, next_after),
-    }
+    shown = _Shown(call.link(schemas.PATH), pairs, query.get("by", ""))
+    body = shown.document(summable, cursor, call.deadline.look)
     return Reply(body=body, modified_at=now())
+
+
+def show_given_totals(call: Call) -> Reply:
+    """Sum up the same as things would be."""
+    pairs = call.query()
+    query = require_query(schemas.QUERY.at(call.version), pairs)
+    shown = _Shown(call.link(schemas.PATH), pairs, query.get("by", ""))
+    question = _TotalsQuestion(_asked(call, pairs, query), shown)
+    body = call.json()
+    asked = asked_by(call)
+    with filters.classes_named_by("resource_class"), refusing_queries(), refusing_entries():
+        given = given_of(call, body, Queries(call, asked, queries_of_given(body)))
+        found = call.services.replica.answer_reading(_GivenTotals(question, given), asked)
+        return Reply(body=found, is_ready_made=True)
+
+
+@dataclass(frozen=True, slots=True)
+class _Shown:
+    """How sums are shown.
+
+    Attributes:
+        path: Of the operation.
+        pairs: The query string.
+        kind: What the parts are; empty for no parts.
+    """
+
+    path: str
+    pairs: list[tuple[str, str]]
+    kind: str
+
+    def document(
+        self, summable: Summable, cursor: str, look: Callable[[], None]
+    ) -> dict[str, Any]:
+        """Return the answer; `look` raises where the time is over."""
+        body: dict[str, Any] = {"totals": summable.totals()}
+        parts = summable.parts(look)
+        if parts is not None:
+            body["parts"] = parts.parts
+        next_after = None if parts is None else parts.next_after
+        links = paging.links(self.path, self.pairs, self.kind, next_after)
+        return body | {"cursor": cursor, "links": links}
+
+
+@dataclass(frozen=True, slots=True)
+class _TotalsQuestion:
+    """What are the sums, in a Forest that tells what holds have?
+
+    Attributes:
+        asked: What is summed up.
+        shown: How it is shown.
+        cursor: The moment.
+    """
+
+    asked: _Asked
+    shown: _Shown
+    cursor: str = ""
+    key: None = None
+    is_repeatable: bool = False
+    is_hard: bool = True
+
+    @property
+    def holds(self) -> HeldAsked:
+        """Say that it asks for what all holds have together."""
+        return HeldAsked(everywhere=True)
+
+    def begin(self, forest: Forest, budget: Budget) -> OnePiece:
+        """Sum up.
+
+        Raises:
+            TreeclaimError: for names that do not exist.
+        """
+        held = [
+            (int(forest.id.values[row]), forest.catalogue.resource_classes[name].id, amount)
+            for uuid, amounts in (forest.held.everywhere or {}).items()
+            for row in [forest.row_of(uuid)]
+            if row is not None
+            for name, amount in amounts.items()
+        ]
+        summable = _summable(forest, self.asked).with_held(held)
+        return OnePiece(
+            lambda: orjson.dumps(self.shown.document(summable, self.cursor, budget.check))
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _GivenTotals:
+    """What would the sums be?
+
+    Attributes:
+        question: What they are.
+        given: What is taken for granted.
+    """
+
+    question: _TotalsQuestion
+    given: Given
+    is_plan: bool = False
+
+    def reads(self, transaction: ReadTransaction, cursor: Cursor) -> Iterator[object]:
+        """Yield what is read: the moment, and what the question reads."""
+        yield cursor_text.written(cursor)
+        yield from GivenQuestion(self.question, self.given).reads(transaction, cursor)
+
+    def begin_with(self, forest: Forest, parts: Iterable[Any], budget: Budget) -> Drawn:
+        """Begin to answer."""
+        cursor, *rest = parts
+        question = replace(self.question, cursor=cursor)
+        return GivenQuestion(question, self.given).begin_with(forest, rest, budget)
 
 
 def _asked(call: Call, pairs: list[tuple[str, str]], query: Mapping[str, str]) -> _Asked:

@@ -5,6 +5,7 @@ from treeclaim.api.protocol.operations import Versioned
 from treeclaim.api.protocol.request.schemas import STRING, record
 from treeclaim.api.protocol.request.wording import Schema
 from treeclaim.api.resources.extension import filters, paging
+from treeclaim.api.resources.planning.given import GIVEN
 from treeclaim.forest.listing.parts import By
 from treeclaim.model.microversions import Version
 
@@ -24,3 +25,8 @@ def query(_version: Version) -> Schema:
 
 
 QUERY = Versioned(query)
+
+
+def given(_version: Version) -> Schema:
+    """Return the schema of the body of a POST."""
+    return record({"given": GIVEN})

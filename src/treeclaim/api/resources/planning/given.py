@@ -1,0 +1,122 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The member `given` of questions (contract page 101, section 1).
+
+Every function raises ApiError, a 400 that says what is wrong, and where.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+from treeclaim.api.protocol.errors import bad_request
+from treeclaim.api.protocol.operations import Call
+from treeclaim.api.protocol.request.schemas import INTEGER, UUID, record
+from treeclaim.api.protocol.request.wording import Schema
+from treeclaim.api.resources.candidates.queries import Queries
+from treeclaim.api.resources.extension.batches import entries_of, refusal
+from treeclaim.model.extension.batch import BatchRefusedError
+from treeclaim.model.extension.planning import NOTHING_GIVEN, Given
+from treeclaim.model.microversions import ExtensionFeature, Version
+from treeclaim.model.names import normalised_uuid
+from treeclaim.replica import Asked
+from treeclaim.replica.asking import Question
+from treeclaim.replica.kept import Piece
+from treeclaim.replica.planning import GivenQuestion
+
+LIST_RULE = "placement:allocations:list"
+"""Policy rule of whatever looks at consumers."""
+
+_MOST_ENTRIES = 10_000
+_MOST_QUERIES = 64
+_MOST_PLACED = 100_000
+
+_UUIDS: Schema = {"type": "array", "maxItems": _MOST_ENTRIES, "items": UUID}
+_PLACED = record({"query": {"type": "string"}, "amount": {"type": "integer", "minimum": 1}})
+
+GIVEN = record(
+    {},
+    {
+        "release": _UUIDS,
+        "without": _UUIDS,
+        # Each is checked by itself, to tell of all.
+        "providers": {
+            "type": "array",
+            "maxItems": _MOST_ENTRIES,
+            "items": {"type": "object"},
+        },
+        "place": record(
+            {"requests": {"type": "array", "maxItems": _MOST_QUERIES, "items": _PLACED}}
+        ),
+    },
+)
+"""Schema of the member."""
+
+TOLD = record({"placed": {"type": "array", "items": INTEGER}})
+"""Schema of what answers tell of it."""
+
+
+def member(version: Version) -> dict[str, Schema]:
+    """Return the schema of the member by its name, at versions that have it."""
+    return {"given": GIVEN} if version.brings(ExtensionFeature.PLANNING) else {}
+
+
+def queries_of_given(body: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the queries of what is given in a body."""
+    for placed in body.get("given", {}).get("place", {}).get("requests", ()):
+        yield placed["query"]
+
+
+def given_of(call: Call, body: Mapping[str, Any], queries: Queries) -> Given:
+    """Read what is given in a body.
+
+    Raises:
+        ApiError: 400, 403.
+    """
+    given = body.get("given")
+    if not given:
+        return NOTHING_GIVEN
+    if given.get("release"):
+        call.require_allowed(LIST_RULE)
+    placed = given.get("place", {}).get("requests", ())
+    amount = sum(one["amount"] for one in placed)
+    if amount > _MOST_PLACED:
+        raise bad_request(f"given.place: {amount} consumers are more than {_MOST_PLACED}.")
+    return Given(
+        release=uuids_of(given.get("release", ())),
+        without=uuids_of(given.get("without", ())),
+        providers=tuple(entries_of(call, given.get("providers", ()))),
+        place=tuple(
+            (
+                queries.without_holds(f"given.place.requests[{number}].query", one["query"]),
+                one["amount"],
+            )
+            for number, one in enumerate(placed)
+        ),
+    )
+
+
+def uuids_of(given: Iterable[str]) -> tuple[str, ...]:
+    """Return uuids that were checked, as `PUT /allocations` normalises them."""
+    return tuple(normalised_uuid(uuid) or uuid for uuid in given)
+
+
+def answered(call: Call, question: Question, given: Given, asked: Asked) -> Iterable[Piece]:
+    """Answer a question as things are, or as they would be.
+
+    Raises:
+        ApiError: 400, 409.
+        TreeclaimError: what the question gives reason for.
+    """
+    if not given:
+        return call.services.replica.answer(question, asked)
+    with refusing_entries():
+        return call.services.replica.answer_reading(GivenQuestion(question, given), asked)
+
+
+@contextmanager
+def refusing_entries() -> Iterator[None]:
+    """Answer 400 or 409, as page 99 does, where entries of providers are faulty."""
+    try:
+        yield
+    except BatchRefusedError as error:
+        raise refusal(error) from error

@@ -1,0 +1,52 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Small clouds for tests of plans."""
+
+import uuid
+
+HEADERS = {"openstack-api-version": "placement 1.39, treeclaim 1.3"}
+_NAMESPACE = uuid.UUID(int=101)
+
+
+def uuid_of(name):
+    return str(uuid.uuid5(_NAMESPACE, name))
+
+
+def host(name, rack=None, parent=None, traits=(), **amounts):
+    """An entry of POST /treeclaim/providers."""
+    return {
+        "uuid": uuid_of(name),
+        "name": name,
+        "parent_provider_uuid": None if parent is None else uuid_of(parent),
+        "inventories": {kind: {"total": total} for kind, total in amounts.items()},
+        "aggregates": [uuid_of(rack)] if rack else [],
+        "traits": list(traits),
+    }
+
+
+def applied(client, *entries):
+    """Write providers."""
+    body = {"providers": list(entries), "create_names": True}
+    answer = client.post("/treeclaim/providers", json=body)
+    assert answer.status_code == 200, answer.text
+
+
+def claimed(client, consumer, held, kind="INSTANCE", **more):
+    """Write what a consumer holds: amounts of VCPU by host, or of classes."""
+    allocations = {
+        uuid_of(at): {"resources": some if isinstance(some, dict) else {"VCPU": some}}
+        for at, some in held.items()
+    }
+    body = {
+        "allocations": allocations,
+        "project_id": "p",
+        "user_id": "u",
+        "consumer_generation": None,
+        "consumer_type": kind,
+    }
+    answer = client.put(f"/allocations/{uuid_of(consumer)}", json=body | more)
+    assert answer.status_code == 204, answer.text
+
+
+def instance(client, consumer, at, amount, **more):
+    """Write an instance that knows what it needs."""
+    claimed(client, consumer, {at: amount}, request=[f"resources=VCPU:{amount}"], **more)

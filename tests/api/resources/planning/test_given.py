@@ -1,0 +1,386 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is given is as if it were so (contract page 101, section 1)."""
+
+import random
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+
+from tests.api.resources.planning.clouds import (
+    HEADERS,
+    applied,
+    claimed,
+    host,
+    instance,
+    uuid_of,
+)
+from tests.service import client_of, services_on
+
+NAMES = ("a", "b", "c", "d")
+
+
+@contextmanager
+def cloud(folder):
+    folder.mkdir(exist_ok=True)
+    with (
+        services_on(folder) as (services, application),
+        client_of(application, **HEADERS) as client,
+    ):
+        applied(
+            client,
+            host("a", "r1", VCPU=8),
+            host("b", "r1", VCPU=4),
+            host("c", "r2", VCPU=6, MEMORY_MB=64),
+            host("d", VCPU=2),
+            host("a-child", parent="a", CUSTOM_GPU=4),
+        )
+        instance(client, "i1", "a", 6)
+        instance(client, "i2", "b", 4)
+        claimed(client, "i3", {"c": {"VCPU": 2, "MEMORY_MB": 32}, "d": {"VCPU": 1}})
+        claimed(client, "h", {"a": 2}, kind="TREECLAIM_HOLD", hold={"returns": True})
+        claimed(client, "i4", {"a": 1}, from_holds=[uuid_of("h")])
+        yield client, services
+
+
+@pytest.fixture
+def service(tmp_path):
+    with cloud(tmp_path / "one") as (client, _):
+        yield client
+
+
+def candidates(client, query, given=None, status=200):
+    body = {"alternatives": [query]}
+    if given is not None:
+        body["given"] = given
+    answer = client.post("/treeclaim/candidates", json=body)
+    assert answer.status_code == status, answer.text
+    return answer.json()
+
+
+def hosts(found):
+    return [next(iter(one["allocations"])) for one in found["allocation_requests"]]
+
+
+def fits(client, query, given):
+    body = {"requests": {"x": query}, "given": given}
+    answer = client.post("/treeclaim/capacity", json=body)
+    assert answer.status_code == 200, answer.text
+    return answer.json()["capacity"]["x"]["fits"]
+
+
+def without_generations(document):
+    """What is there, whatever was counted on the way."""
+    if isinstance(document, dict):
+        return {
+            key: without_generations(value)
+            for key, value in document.items()
+            if key not in {"given", "cursor", "request_id"}
+        }
+    if isinstance(document, list):
+        return [without_generations(one) for one in document]
+    return document
+
+
+QUERIES = (
+    "resources=VCPU:1",
+    "resources=VCPU:5",
+    "resources=VCPU:3&order_by=pack",
+    "resources_N=CUSTOM_NEW:1&required_N=CUSTOM_SHINY",
+    f"resources=VCPU:1&from_holds={uuid_of('h')}",
+)
+
+
+def everything(client, given=None):
+    """What a cloud answers to questions of all kinds."""
+    found = []
+    for query in QUERIES:
+        body = {"alternatives": [query]} | ({} if given is None else {"given": given})
+        answer = client.post("/treeclaim/candidates", json=body)
+        found.append((answer.status_code, without_generations(answer.json())))
+        body = {"requests": {"x": query}, "domains": "tree"} | (
+            {} if given is None else {"given": given}
+        )
+        answer = client.post("/treeclaim/capacity", json=body)
+        found.append((answer.status_code, without_generations(answer.json())))
+    for path in ("/treeclaim/totals?by=tree", "/treeclaim/totals?by=trait&resource_class=VCPU"):
+        answer = client.get(path) if given is None else client.post(path, json={"given": given})
+        assert answer.status_code == 200, answer.text
+        found.append(without_generations(answer.json()))
+    return found
+
+
+def release(client, name):
+    assert client.delete(f"/allocations/{uuid_of(name)}").status_code == 204
+
+
+def remove_tree(client, names):
+    """Take trees away with all that is allocated there."""
+    for consumer in ("i1", "i2", "i3", "i4", "h"):
+        path = f"/allocations/{uuid_of(consumer)}"
+        body = client.get(path).json()
+        left = {
+            at: {"resources": some["resources"]}
+            for at, some in body["allocations"].items()
+            if at not in {uuid_of(name) for name in names}
+        }
+        if len(left) != len(body["allocations"]):
+            if left:
+                more = {
+                    key: body[key]
+                    for key in ("project_id", "user_id", "consumer_type", "consumer_generation")
+                }
+                assert client.put(path, json={"allocations": left} | more).status_code == 204
+            else:
+                release(client, consumer)
+    for name in names:
+        assert client.delete(f"/resource_providers/{uuid_of(name)}").status_code == 204
+
+
+CHANGES: dict[str, Any] = {
+    "release": (
+        {"release": [uuid_of("i1"), uuid_of("nobody")]},
+        lambda client: release(client, "i1"),
+    ),
+    "what was drawn goes back": (
+        {"release": [uuid_of("i4")]},
+        lambda client: release(client, "i4"),
+    ),
+    "a hold": ({"release": [uuid_of("h")]}, lambda client: release(client, "h")),
+    "a hold and who drew from it": (
+        {"release": [uuid_of("h"), uuid_of("i4")]},
+        lambda client: (release(client, "h"), release(client, "i4")),
+    ),
+    "without": (
+        {"without": [uuid_of("d"), uuid_of("nothing")]},
+        lambda client: remove_tree(client, ["d"]),
+    ),
+    "without a tree named by its child": (
+        {"without": [uuid_of("a-child")], "release": [uuid_of("i4"), uuid_of("h")]},
+        lambda client: (
+            release(client, "i4"),
+            release(client, "h"),
+            remove_tree(client, ["a-child", "a"]),
+        ),
+    ),
+    "new hosts and other ratios": (
+        {
+            "providers": [
+                host("e", "r2", traits=["CUSTOM_SHINY"], VCPU=8),
+                host("e-child", parent="e", traits=["CUSTOM_SHINY"], CUSTOM_NEW=3),
+                {
+                    "name": "c",
+                    "inventories": {
+                        "VCPU": {"total": 6, "allocation_ratio": 2.0},
+                        "MEMORY_MB": {"total": 64},
+                    },
+                },
+                {"uuid": uuid_of("d"), "name": "renamed", "traits": ["CUSTOM_SHINY"]},
+            ]
+        },
+        None,
+    ),
+    "moved subtrees": (
+        {
+            "providers": [
+                host("z", VCPU=1),
+                {"uuid": uuid_of("a-child"), "parent_provider_uuid": uuid_of("b")},
+                {"uuid": uuid_of("d"), "parent_provider_uuid": uuid_of("z")},
+            ]
+        },
+        None,
+    ),
+    "placed": (
+        {"place": {"requests": [{"query": "resources=VCPU:3", "amount": 40}]}},
+        lambda client: place(client, 40),
+    ),
+}
+
+
+def place(client, amount):
+    request = {
+        "alternatives": ["resources=VCPU:3"],
+        "consumers": [uuid_of(f"new{number}") for number in range(amount)],
+        "project_id": "p",
+        "user_id": "u",
+        "consumer_type": "INSTANCE",
+    }
+    body = {"requests": [request], "partial": True}
+    answer = client.post("/treeclaim/placements", json=body)
+    assert answer.status_code == 201, answer.text
+    return len(answer.json()["placements"])
+
+
+@pytest.mark.parametrize("name", CHANGES)
+def test_what_is_given_is_answered_as_if_it_were_written(tmp_path, name):
+    given, write = CHANGES[name]
+    with cloud(tmp_path / "one") as (client, _):
+        before = everything(client)
+        asked = everything(client, given)
+        # Nobody else sees it.
+        assert everything(client) == before
+        if write is None:
+            applied(client, *given["providers"])
+        else:
+            write(client)
+        after = everything(client)
+    assert asked == after
+    assert asked != before
+
+
+def test_all_of_it_is_applied_in_its_order(service):
+    given = {
+        "release": [uuid_of("i1")],
+        "without": [uuid_of("b"), uuid_of("d")],
+        "providers": [host("e", VCPU=4)],
+        "place": {
+            "requests": [
+                {"query": "resources=VCPU:4", "amount": 5},
+                {"query": "resources=VCPU:1", "amount": 2},
+            ]
+        },
+    }
+    found = candidates(service, "resources=VCPU:1", given)
+    # a has 6 of 8 by then, c has 4, e has 4: three of four, and two that are small.
+    assert found["given"] == {"placed": [3, 2]}
+    assert found["alternative"] is None
+    assert fits(service, "resources=VCPU:1", given | {"place": {"requests": []}}) == 14
+
+
+def test_new_providers_come_last(service):
+    given = {"release": [uuid_of("i1")], "providers": [host("0", VCPU=8)]}
+    found = candidates(service, "resources=VCPU:5", given)
+    assert hosts(found) == [uuid_of("a"), uuid_of("0")]
+
+
+def test_faulty_entries_are_told_as_by_a_batch(service):
+    entries = [
+        {"name": "nobody"},
+        {"uuid": uuid_of("x")},
+        {"uuid": uuid_of("y"), "name": "b"},
+        {"uuid": uuid_of("a"), "generation": 99},
+        {"uuid": uuid_of("b"), "parent_provider_uuid": uuid_of("nothing")},
+        {"uuid": uuid_of("a-child"), "traits": ["NO_SUCH"]},
+        {"uuid": uuid_of("c"), "inventories": {"NO_SUCH": {"total": 1}}},
+        {"uuid": uuid_of("c")},
+    ]
+    two = [
+        {"uuid": uuid_of("a"), "parent_provider_uuid": uuid_of("a-child")},
+        {"uuid": uuid_of("c"), "inventories": {"VCPU": {"total": 1, "reserved": 1}}},
+        {"uuid": uuid_of("d"), "inventories": {}},
+        {"uuid": uuid_of("v"), "name": "v", "parent_provider_uuid": uuid_of("v")},
+    ]
+    for some in (entries, two, *([one] for one in entries + two)):
+        written = service.post(
+            "/treeclaim/providers",
+            json={"providers": some, "create_names": True, "dry_run": True},
+        )
+        body = {"alternatives": ["resources=VCPU:1"], "given": {"providers": some}}
+        asked = service.post("/treeclaim/candidates", json=body)
+        assert asked.status_code == written.status_code
+        if written.status_code != 200:
+            errors, others = asked.json()["errors"], written.json()["errors"]
+            assert [one["detail"] for one in errors] == [one["detail"] for one in others]
+            assert [one["code"] for one in errors] == [one["code"] for one in others]
+
+
+def test_an_inventory_may_go_once_it_is_not_used_any_more(service):
+    entry = {"uuid": uuid_of("b"), "inventories": {"MEMORY_MB": {"total": 8}}}
+    given = {"providers": [entry]}
+    refused = candidates(service, "resources=MEMORY_MB:8", given, status=409)
+    assert refused["errors"][0]["detail"].partition("\n\n ")[2].startswith("providers[0]: ")
+    found = candidates(service, "resources=MEMORY_MB:8", given | {"release": [uuid_of("i2")]})
+    assert uuid_of("b") in hosts(found)
+
+
+def placements(client, consumer, given, amount=1, **more):
+    request = {
+        "alternatives": [f"resources=VCPU:{amount}"],
+        "consumers": [uuid_of(consumer)],
+        "project_id": "p",
+        "user_id": "u",
+        "consumer_type": "INSTANCE",
+    }
+    body = {"requests": [request], "given": given} | more
+    return client.post("/treeclaim/placements", json=body)
+
+
+def test_placements_take_it_only_where_nothing_is_written(service):
+    given = {"release": [uuid_of("i1")], "place": {"requests": []}}
+    assert placements(service, "new", given, 6).status_code == 400
+    answer = placements(service, "new", given, 6, dry_run=True)
+    assert answer.status_code == 200, answer.text
+    assert answer.json()["placements"][0]["root_providers"][0]["name"] == "a"
+    assert answer.json()["given"] == {"placed": []}
+    assert placements(service, "new", {}, 6, dry_run=True).status_code == 409
+
+
+def test_who_is_released_or_lost_its_tree_is_placed_anew(service):
+    # Without it, who holds six is told where it is, and who holds something else is refused.
+    there = placements(service, "i1", {}, 6, dry_run=True).json()["placements"][0]
+    assert there["consumer_generation"] == 1
+    assert placements(service, "i1", {}, 2, dry_run=True).status_code == 409
+    for given in ({"release": [uuid_of("i1")]}, {"without": [uuid_of("a")]}):
+        answer = placements(service, "i1", given, 2, dry_run=True)
+        assert answer.status_code == 200, answer.text
+        assert answer.json()["placements"][0]["consumer_generation"] is None
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"unknown": []},
+        {"release": ["no uuid"]},
+        {"release": [uuid_of("i1")] * 10_001},
+        {"without": [uuid_of("i1")] * 10_001},
+        {"place": {"requests": [{"query": "resources=VCPU:1", "amount": 0}]}},
+        {"place": {"requests": [{"query": "resources=VCPU:1", "amount": 100_001}]}},
+        {"place": {"requests": [{"query": "resources=VCPU:1", "amount": 1}] * 65}},
+        {"place": {"requests": [{"query": "resources=NO_SUCH:1", "amount": 1}]}},
+        {"place": {"requests": [{"query": "nonsense", "amount": 1}]}},
+        {
+            "place": {
+                "requests": [{"query": f"resources=VCPU:1&from_holds={uuid_of('h')}", "amount": 1}]
+            }
+        },
+        {"providers": [{}]},
+    ],
+)
+def test_what_is_wrong_in_it_is_400(service, given):
+    answer = candidates(service, "resources=VCPU:1", given, status=400)
+    if "place" in given and given["place"]["requests"][0]["query"] != "resources=VCPU:1":
+        where = "given.place.requests[0].query: "
+        assert answer["errors"][0]["detail"].partition("\n\n ")[2].startswith(where)
+
+
+def test_at_older_versions_there_is_none(service):
+    body = {"alternatives": ["resources=VCPU:1"], "given": {}}
+    older = {"openstack-api-version": "placement 1.39, treeclaim 1.2"}
+    assert service.post("/treeclaim/candidates", json=body, headers=older).status_code == 400
+    totals = service.post("/treeclaim/totals", json={"given": {}}, headers=older)
+    assert totals.status_code in {404, 405}
+
+
+def test_names_that_entries_make_may_be_asked_for(service):
+    given = {"providers": [host("g", traits=["CUSTOM_SHINY"], CUSTOM_NEW=4)]}
+    query = "resources=CUSTOM_NEW:2&required=CUSTOM_SHINY"
+    assert hosts(candidates(service, query, given)) == [uuid_of("g")]
+    candidates(service, query, {}, status=400)
+
+
+def test_random_histories_are_answered_as_if_they_were_written(tmp_path):
+    dice = random.Random(101)
+    for number in range(3):
+        with cloud(tmp_path / str(number)) as (client, _):
+            gone = dice.sample(["i1", "i2", "i3", "i4", "h"], dice.randint(1, 4))
+            entries = [
+                host(f"n{n}", parent=dice.choice([None, "c", "d"]), VCPU=dice.randint(1, 9))
+                for n in range(dice.randint(1, 4))
+            ]
+            asked = everything(
+                client, {"release": [uuid_of(one) for one in gone], "providers": entries}
+            )
+            for one in gone:
+                release(client, one)
+            applied(client, *entries)
+            assert asked == everything(client)
