@@ -17,11 +17,12 @@ import numpy as np
 
 from treeclaim.forest.order.totals import totals_of
 from treeclaim.forest.placing.candidate import Candidate
-from treeclaim.forest.placing.queries import Independent, Query, distinct_blocks, query_of
+from treeclaim.forest.placing.queries import Independent, Query, query_of
 from treeclaim.forest.placing.scratch import Gift, Scratch
 from treeclaim.forest.planning.moves.board import Board
 from treeclaim.forest.planning.moves.options import scratch_without
 from treeclaim.forest.planning.moves.picture import Cell, Mover, cells_of
+from treeclaim.forest.solve.combine import distinct_blocks
 from treeclaim.forest.solve.problem import Problem
 from treeclaim.forest.table.columns import Mask
 from treeclaim.model.request import CandidateRequest

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from treeclaim.forest.bounds.budget import Budget
-from treeclaim.forest.placing.counting.alike import alone
+from treeclaim.forest.order.alike import alone
 from treeclaim.forest.placing.counting.capacity import counted_now
 from treeclaim.forest.placing.scratch import Scratch
 from treeclaim.forest.planning.moves.picture import Cell

@@ -90,11 +90,13 @@ function rootsIn(summaries) {
 
 function Why({ query }) {
   const { value, error, again } = useAnswer(async (api, signal) => {
-    const [told, pools] = await Promise.all([endpoints.explanation(api, query, signal), endpoints.pools(api, null, signal)]);
-    return { ...told, hasPools: pools.size > 0 };
+    const [told, pools, names] = await Promise.all([
+      endpoints.explanation(api, query, signal), endpoints.pools(api, null, signal), endpoints.aggregateNames(api, signal),
+    ]);
+    return { told: { ...told, hasPools: pools.size > 0 }, names };
   }, [query]);
   if (error) return html`<${Failure} error=${error} what="The explanation" again=${again} />`;
-  return value ? html`<${Explanation} told=${value} query=${query} />` : html`<${Busy} what="the explanation" />`;
+  return value ? html`<${Explanation} ...${value} query=${query} />` : html`<${Busy} what="the explanation" />`;
 }
 
 function Candidates({ answer, query }) {

@@ -6,7 +6,7 @@ import { Heading } from "../components/heading.js";
 import { Session, html, useContext, useState } from "../components/html.js";
 import { Busy, Failure } from "../components/notices.js";
 import { FlavorError, readFlavors } from "../model/flavors.js";
-import { count, counted, shortened } from "../model/numbers.js";
+import { aggregateName, count, counted } from "../model/numbers.js";
 import { own } from "../model/texts.js";
 import { address } from "../routes.js";
 
@@ -63,10 +63,11 @@ async function fitting(api, flavors) {
   if (!flavors.length) throw new FlavorError("There is no flavor in this text.");
   if (flavors.length > MOST_FLAVORS) throw new FlavorError(`${flavors.length} flavors; at most ${MOST_FLAVORS} are counted at once.`);
   const requests = Object.fromEntries(flavors.map(({ name, query }) => [name, query]));
-  const aggregates = (await endpoints.totalsByAggregate(api)).map(({ uuid }) => uuid).slice(0, MOST_AGGREGATES);
+  const [totals, names] = await Promise.all([endpoints.totalsByAggregate(api), endpoints.aggregateNames(api)]);
+  const aggregates = totals.map(({ uuid }) => uuid).slice(0, MOST_AGGREGATES);
   const body = aggregates.length ? { requests, domains: aggregates } : { requests };
   const { capacity } = await endpoints.capacity(api, body);
-  return flavors.map(({ name, query }) => ({ name, query, ...own(capacity, name) }));
+  return flavors.map(({ name, query }) => ({ name, query, names, ...own(capacity, name) }));
 }
 
 function Fitting({ rows }) {
@@ -90,6 +91,6 @@ function FlavorRow({ row }) {
     <td class="number">${name(row.when_empty)}</td>
     <td class="number">${count(row.at_most)}</td>
     <td>${row.domains?.length ? html`<details><summary>${counted(row.domains.length, "aggregate")}</summary>
-      <ul class="parts">${row.domains.map(({ uuid, fits }) => html`<li key=${uuid}><span class="mono" title=${uuid}>${shortened(uuid)}</span><span class="number">${count(fits)}</span></li>`)}</ul></details>` : "none"}</td>
+      <ul class="parts">${row.domains.map(({ uuid, fits }) => html`<li key=${uuid}><span class="mono" title=${uuid}>${aggregateName(row.names, uuid)}</span><span class="number">${count(fits)}</span></li>`)}</ul></details>` : "none"}</td>
   </tr>`;
 }
