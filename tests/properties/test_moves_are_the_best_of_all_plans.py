@@ -20,6 +20,7 @@ from treeclaim.forest.placing.counting.capacity import Fitting, fitting
 from treeclaim.forest.planning.consumers import PlannedConsumer
 from treeclaim.forest.planning.moves.planner import planned
 from treeclaim.model.extension import moves as model
+from treeclaim.model.extension.planning import PlanRule
 
 WORLDS = int(os.environ.get("TREECLAIM_PROPERTY_EXAMPLES", "60"))
 MOST_OPTIONS = 16
@@ -261,9 +262,9 @@ def answer_to(question):
             excepted=frozenset(uuid_of(o.name) for o in question.consumers if not o.is_movable)
         ),
         tuple(
-            model.MoveRule(
+            PlanRule(
                 None if rule.domains is None else tuple(map(uuid_of, rule.domains)),
-                tuple(map(uuid_of, rule.members)),
+                frozenset(map(uuid_of, rule.members)),
                 rule.most,
             )
             for rule in question.rules

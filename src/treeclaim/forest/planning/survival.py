@@ -26,7 +26,7 @@ from treeclaim.forest.placing.explanation import explained_with_rules
 from treeclaim.forest.placing.queries import Independent, Query, query_of
 from treeclaim.forest.placing.scratch import Gift, Scratch
 from treeclaim.forest.planning.consumers import UNKNOWN_TYPE, Consumers, PlannedConsumer
-from treeclaim.forest.planning.entries import NOWHERE
+from treeclaim.forest.planning.entries import NOWHERE, rows_of_trees
 from treeclaim.forest.planning.given import freed_by, held_after
 from treeclaim.forest.planning.rules import Rules, State, domains_of, in_force
 from treeclaim.forest.table.columns import Mask
@@ -76,13 +76,16 @@ def survival(
         asked: Which failures.
         budget: At its end what was found by then is told.
     """
-    survey = _Survey(forest, consumers, asked, budget)
     found: list[Verdict] = []
+    survey: _Survey | None = None
     is_complete = True
     try:
+        survey = _Survey(forest, consumers, asked, budget)
         found.extend(survey.verdicts())
     except SearchGivenUpError:
         is_complete = False
+    if survey is None:
+        return {"survive": 0, "of": 0, "complete": False, "domains": []}
     survive = sum(not verdict.unplaced for verdict in found)
     listed = sorted(
         (verdict for verdict in found if asked.shows_all or verdict.unplaced),
@@ -223,9 +226,8 @@ class _Survey:
     def _without(self, failure: _Failure) -> Iterator[tuple["_Stand", _Failure]]:
         """Take the trees of a domain out of the Forest while the block runs."""
         forest = self._forest
-        order = forest.order
-        rows = order.row[np.flatnonzero(failure.gone[order.tree])].tolist()
-        records = [forest.record(row) for row in rows]
+        roots = forest.order.row[forest.order.roots[failure.gone]].tolist()
+        records = [forest.record(row) for row in rows_of_trees(forest, map(forest.uuid_of, roots))]
         numbers = [record.id for record in records]
         forest.apply(Changes(NOWHERE, complete=False, records=(), removed=numbers, catalogue=None))
         try:

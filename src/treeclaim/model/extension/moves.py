@@ -3,6 +3,7 @@
 
 from dataclasses import dataclass, field
 
+from treeclaim.model.extension.planning import PlanRule
 from treeclaim.model.request import CandidateRequest
 
 
@@ -59,22 +60,6 @@ class Movable:
 
 
 @dataclass(frozen=True, slots=True)
-class MoveRule:
-    """A rule between some consumers; one of two kinds.
-
-    Attributes:
-        domains: Uuids of aggregates; None where every tree is a domain.
-        consumers: Whom it is for.
-        max_per_domain: No move brings one of them where so many of the others are; None for the
-            other kind: all stay in one domain, if they are in one.
-    """
-
-    domains: tuple[str, ...] | None
-    consumers: tuple[str, ...]
-    max_per_domain: int | None
-
-
-@dataclass(frozen=True, slots=True)
 class Moves:
     """A whole call.
 
@@ -89,7 +74,7 @@ class Moves:
 
     goal: Goal
     movable: Movable = field(default_factory=Movable)
-    rules: tuple[MoveRule, ...] = ()
+    rules: tuple[PlanRule, ...] = ()
     max_moves: int = 100
     both_at_once: bool = True
     explain: bool = False

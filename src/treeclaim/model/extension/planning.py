@@ -3,6 +3,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from treeclaim.model.extension.batch import BatchEntry
 from treeclaim.model.request import CandidateRequest
@@ -66,6 +67,9 @@ class HoldsRead:
     holds: frozenset[str]
     drawn: Mapping[str, Mapping[str, Mapping[str, Mapping[str, int]]]]
 
+
+Document = dict[str, Any]
+"""An answer as clients see it."""
 
 ConsumersRead = AllocationColumns | OwnerColumns | RequestColumns | HoldsRead
 """A part of what is read of consumers, all as of one moment."""

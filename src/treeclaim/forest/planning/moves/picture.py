@@ -252,7 +252,7 @@ class Picture:
                     else AggregateDomains(self.forest, rule.domains, budget)
                 )
             domains = known[rule.domains]
-            found_members = map(self.mover, dict.fromkeys(rule.consumers))
+            found_members = map(self.mover, sorted(rule.consumers))
             members = tuple(member for member in found_members if member is not None)
             if rule.max_per_domain is not None or common(domains, [m.trees for m in members]):
                 found.append(RuleOf(domains, members, rule.max_per_domain))

@@ -3,10 +3,12 @@
 
 import time
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
 from treeclaim.forest.bounds.budget import Budget
+from treeclaim.forest.domains.filters import require_known_names
 from treeclaim.forest.explain.explain import Focus, explained
 from treeclaim.forest.placing.counting.capacity import counted_now
 from treeclaim.forest.planning.consumers import PlannedConsumer
@@ -22,8 +24,13 @@ from treeclaim.forest.planning.moves.options import options_of
 from treeclaim.forest.planning.moves.picture import Mover, Picture, Stuck
 from treeclaim.forest.planning.moves.plan import Plan, Standing
 from treeclaim.forest.table.forest import Forest
-from treeclaim.model.errors import SearchGivenUpError
-from treeclaim.model.extension.moves import Empty, Fit, Keep, Moves
+from treeclaim.model.errors import (
+    InvalidValueError,
+    ResourceClassNotFoundError,
+    SearchGivenUpError,
+    TraitsNotFoundError,
+)
+from treeclaim.model.extension.moves import Empty, Fit, Goal, Keep, Moves
 
 MOST_TREES = 6
 """Of a world in which the best plan is searched for."""
@@ -34,8 +41,8 @@ MOST_MOVERS = 12
 _EXACT_SHARE = 0.5
 """Of the time that there is, for that."""
 
-_SECONDS = 4.0
-"""For what is tried in a large world once a plan is found."""
+_SHARE = 0.8
+"""Of the time that there is, in which plans are looked for: the rest is for telling of the best."""
 
 _ENDLESS = 86_400.0
 
@@ -55,10 +62,35 @@ def planned(
         call: The call; all names in its queries exist.
         budget: What all of it may cost, more than what is asked for by `end`.
         end: When the best so far is to be told, of the monotonic clock; None for no end.
+
+    Raises:
+        InvalidValueError: if a provider whose tree is to be empty does not exist.
     """
+    now = time.monotonic()
+    most = _ENDLESS if end is None else _SHARE * max(end - now, 0.0)
+    call = replace(call, goal=_known(forest, call.goal))
     picture = Picture(forest, consumers, call, budget)
-    planner = _Planner(picture, budget, end or time.monotonic() + _ENDLESS)
-    return planner.plan().document(picture)
+    return _Planner(picture, budget, now + most).plan().document(picture)
+
+
+def _known(forest: Forest, goal: Goal) -> Goal:
+    """Return a goal without what fits nowhere: requests of a mix one of whose names is gone.
+
+    Raises:
+        InvalidValueError: for a provider that does not exist.
+    """
+    if isinstance(goal, Empty):
+        for uuid in goal.providers:
+            if forest.row_of(uuid) is None:
+                raise InvalidValueError(f"goal.empty: there is no resource provider {uuid}.")
+    if not isinstance(goal, Keep):
+        return goal
+    known = []
+    for request, weight in goal.requests:
+        with suppress(ResourceClassNotFoundError, TraitsNotFoundError):
+            require_known_names(forest, request)
+            known.append((request, weight))
+    return replace(goal, requests=tuple(known))
 
 
 class _Planner:
