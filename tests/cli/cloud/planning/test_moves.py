@@ -7,8 +7,9 @@ import subprocess
 import pytest
 
 from tests.api.resources.planning.clouds import host, uuid_of
-from tests.cli.processes import call, started
+from tests.cli.processes import call
 from tests.cli.services import client_in, served
+from tests.servers import TREECLAIM
 
 
 @pytest.fixture
@@ -57,7 +58,9 @@ def test_room_is_made(environment):
     text = asked(environment, "make-room", "resources=VCPU:6", "--amount", "1", code=0)
     assert "fit: 0 to 1" in text
     assert "0 moves" in asked(environment, "make-room", "resources=VCPU:2", code=0)
-    asked(environment, "make-room", "resources=VCPU:6", "--max-moves", "1", "--amount", "2", code=1)
+    asked(
+        environment, "make-room", "resources=VCPU:6", "--max-moves", "1", "--amount", "2", code=1
+    )
 
 
 def test_a_cloud_is_defragmented_for_a_mix(environment):
@@ -87,16 +90,21 @@ def test_a_failure_is_exit_status_2(environment):
 
 
 def test_a_step_is_printed_when_the_one_before_is_done(environment):
-    with (
-        started(environment, "drain", "a", "--follow", stdout=subprocess.PIPE) as command,
-        client_in(environment) as client,
-    ):
-        names = {uuid_of("i1"): ("i1", 4), uuid_of("i2"): ("i2", 2)}
-        for number in (1, 2):
-            line = command.stdout.readline()
-            step, consumer, *rest = line.split()
-            assert (step, rest[0], rest[1]) == (f"{number}.", "a", "->")
-            name, amount = names.pop(consumer.rstrip(":"))
-            write(client, name, rest[2], amount, 1)
-        assert "the goal is reached" in command.stdout.readline()
-        assert command.wait(timeout=60) == 0
+    command = subprocess.Popen(
+        [*TREECLAIM, "drain", "a", "--follow"],
+        env=environment,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    with command, client_in(environment) as client:
+        try:
+            names = {uuid_of("i1"): ("i1", 4), uuid_of("i2"): ("i2", 2)}
+            for number in ("1.", "2."):
+                step, consumer, source, arrow, target = command.stdout.readline().split()
+                assert (step, source, arrow) == (number, "a", "->")
+                name, amount = names.pop(consumer.rstrip(":"))
+                write(client, name, target, amount, 1)
+            assert "the goal is reached" in command.stdout.readline()
+            assert command.wait(timeout=60) == 0
+        finally:
+            command.kill()
