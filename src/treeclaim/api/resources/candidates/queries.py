@@ -9,6 +9,7 @@ from contextlib import contextmanager
 
 from treeclaim.api.protocol.errors import BAD_VALUE, DEADLINE, UNDEFINED, ApiError, bad_request
 from treeclaim.api.protocol.operations import Call
+from treeclaim.api.protocol.texts import quoted
 from treeclaim.api.resources.candidates.handlers import request_of
 from treeclaim.api.resources.candidates.mixes import Mixes
 from treeclaim.forest.domains.filters import require_known_names
@@ -19,6 +20,7 @@ from treeclaim.model.errors import (
     SearchGivenUpError,
     TreeclaimError,
 )
+from treeclaim.model.extension.mixes import Mix
 from treeclaim.model.request import CandidateRequest
 from treeclaim.replica import Asked
 from treeclaim.store.database.transactions import chunks
@@ -80,6 +82,17 @@ class Queries:
         _require_few_groups(self._groups)
         self._known[query] = request
         return request
+
+    def mix(self, name: str) -> Mix:
+        """Return a mix.
+
+        Raises:
+            ApiError: 400 for an unknown one.
+        """
+        found = self._mixes.named((name,))
+        if name not in found:
+            raise bad_request(f"No such mix: {quoted(name)}.", BAD_VALUE)
+        return found[name]
 
     @property
     def mix_texts(self) -> list[str]:
