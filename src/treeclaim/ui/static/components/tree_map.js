@@ -24,9 +24,9 @@ const CLASS_SIZE = 88;
 /* Pixels: most of the map's height; from which size squares have names, shares, classes in them. */
 
 /**
- * @param {{title: string, place: string, trees: object[]}[]} groups What is where; of each group its
+ * @param {{title: string, place: string, domain: string, trees: object[]}[]} groups What is where; of each group its
  *   headline, and what is said of a tree in it.
- * @param {(tree: object) => {step: number, figure: string, name: string, words: string}} look How a tree
+ * @param {(tree: object, square: {domain: string}) => {step: number, figure: string, name: string, words: string}} look How a tree
  *   is shown (model/colours.js): its colour, what stands in its square, and what is said of it.
  * @param {string} label What the map shows.
  * @param {Map<string, number>} changed When trees changed, by uuid.
@@ -50,7 +50,8 @@ export function TreeMap({ groups, look, onOpen, label = "Map of trees", changed 
   }, []);
   usePainting({ box, canvas, layout, look, changed, isFound, theme, at });
 
-  const { tree, place = "" } = layout?.squares[at.index] ?? {};
+  const square = layout?.squares[at.index];
+  const tree = square?.tree;
   const point = (event) => {
     const bounds = box.current.getBoundingClientRect();
     const y = event.clientY - bounds.top + box.current.scrollTop;
@@ -81,7 +82,7 @@ export function TreeMap({ groups, look, onOpen, label = "Map of trees", changed 
       <canvas ref=${canvas} aria-hidden="true"></canvas>
       <div class="map-rest" style=${{ height: `${Math.max(0, (layout?.height ?? 0) - height)}px` }}></div>
     </div>
-    <p class="map-told" role="status">${tree ? `${tree.name}: ${look(tree).words}${place}` : " "}</p>
+    <p class="map-told" role="status">${tree ? `${tree.name}: ${look(tree, square).words}${square.place ?? ""}` : " "}</p>
   </div>`;
 }
 
@@ -146,7 +147,7 @@ function paint({ box, canvas, layout, look, changed, isFound, theme, at }) {
       const mark = age < FLASH_MILLISECONDS ? 1 - age / FLASH_MILLISECONDS : 0;
       moves ||= mark > 0;
       drawSquare(context, square, layout.size, top, {
-        palette, mark, ...look(square.tree), isFaded: !isFound(square.tree), isAt: index === at.index,
+        palette, mark, ...look(square.tree, square), isFaded: !isFound(square.tree), isAt: index === at.index,
       });
     }
   }
