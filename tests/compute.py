@@ -22,6 +22,7 @@ class _Compute(BaseHTTPRequestHandler):
     unknown: ClassVar = ()
     migrations: ClassVar[Any] = ()
     flavors: ClassVar[Any] = ()
+    aggregates: ClassVar[Any] = ()
     asked: ClassVar = []
     refusals: ClassVar[list[None]] = []
     page_size: ClassVar = PAGE
@@ -50,6 +51,16 @@ class _Compute(BaseHTTPRequestHandler):
                 for number, (one, status) in enumerate(self.migrations)
             ]
             self._send_page("migrations", url.path, some, query, key="uuid")
+        elif url.path == "/os-aggregates":
+            # The uuids are in the list from 2.41 on only.
+            version = self.headers["OpenStack-API-Version"] or "compute 2.1"
+            is_late = int(version.rpartition(".")[2]) >= 41
+            hidden = set() if is_late else {"uuid"}
+            some = [
+                {name: value for name, value in one.items() if name not in hidden}
+                for one in self.aggregates
+            ]
+            self._send(200, {"aggregates": some})
         elif url.path == "/flavors/detail":
             # The extra specs are in the list from 2.61 on only.
             some = [

@@ -30,7 +30,7 @@ from treeclaim.replica.turn import LONGEST_HOLD
 HOSTS = 10_000
 TRIES = 4
 MANY = 8
-VERSION = "1.39, treeclaim 1.2"
+VERSION = "1.39, treeclaim 1.3"
 QUERY_LENGTH = 60_000
 """Characters of a query: the server takes 64 KiB for the whole address."""
 
@@ -392,6 +392,31 @@ def consumer_made(cloud, where):
     return "PUT", where, claim(cloud, cloud.hosts[2000])
 
 
+def mix(query):
+    """A mix of as many requests as it may have."""
+    return {"requests": {str(n): {"query": query.format(n=n + 1), "weight": 1} for n in range(64)}}
+
+
+def mix_made(cloud, where):
+    body = mix(f"{WANTED}&required={','.join(TRAITS[:200])}")
+    return "PUT", "/treeclaim/mixes/mix" if where.endswith("mixes") else where, body
+
+
+def mixed(cloud):
+    """Mixes as long as they may be, of many groups and of many traits."""
+    for query in (WANTED, groups(64), f"{WANTED}&required=" + ",".join(TRAITS[:200])):
+        yield Sent("/treeclaim/mixes/mix", body=mix(query), most=400)
+
+
+def names(cloud, number):
+    return {"names": dict.fromkeys(consumers(10000), f"rack {number}")}
+
+
+def named(cloud):
+    for query in ("", f"uuid={several(cloud.aggregates)}&"):
+        yield Sent("/treeclaim/aggregates/names", f"{query}limit=10000")
+
+
 CASES = {
     "GET /": plain("/"),
     "GET /treeclaim": plain("/treeclaim"),
@@ -477,6 +502,12 @@ CASES = {
         },
         most=400,
     ),
+    "GET /treeclaim/aggregates/names": named,
+    "POST /treeclaim/aggregates/names": plain("/treeclaim/aggregates/names", body=names),
+    "GET /treeclaim/mixes": made_first("/treeclaim/mixes", mix_made),
+    "GET /treeclaim/mixes/{name}": made_first("/treeclaim/mixes/mix", mix_made),
+    "PUT /treeclaim/mixes/{name}": mixed,
+    "DELETE /treeclaim/mixes/{name}": made_first("/treeclaim/mixes/mix", mix_made),
     "GET /treeclaim/totals": totals,
     "GET /treeclaim/changes": plain("/treeclaim/changes"),
     "GET /treeclaim/audit": plain("/treeclaim/audit", "limit=1000"),

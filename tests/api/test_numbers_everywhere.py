@@ -76,7 +76,7 @@ def samples(schema, name=""):
 
 def texts(schema, name):
     """Texts that suit a schema."""
-    return list(QUESTIONS) if name in ("alternatives", "requests") else [text_of(schema)]
+    return list(QUESTIONS) if name in ("alternatives", "requests", "query") else [text_of(schema)]
 
 
 def text_of(schema):

@@ -10,6 +10,8 @@ from tests.server.fronts import running
 from tests.servers import usual_environment
 from tests.service import fresh_database, start_on
 from treeclaim.client import Client
+from treeclaim.client.aggregates import name_aggregates
+from treeclaim.client.reports import PLANNING, Reports
 from treeclaim.client.requests.placing import HOLDS
 
 MARK = "FORGED"
@@ -31,7 +33,8 @@ AGGREGATE = str(uuid.UUID(int=7))
 CLASS, TRAIT, KIND = "CUSTOM_EVIL_CLASS", "CUSTOM_EVIL_TRAIT", "EVIL_KIND"
 CONSUMER, PROVIDER, FULL = (str(uuid.UUID(int=number)) for number in (1, 2, 3))
 OWNER = f"owner{PAYLOAD}"
-NAMED = (CLASS, TRAIT, KIND, AGGREGATE)
+MIX = "EVIL_MIX"
+NAMED = (CLASS, TRAIT, KIND, AGGREGATE, MIX)
 """Names that this service has in order, and that a hostile one (or an old database) has not."""
 
 CHANGES = "/treeclaim/changes"
@@ -102,6 +105,12 @@ def fill(client):
         body |= {"allocations": {PROVIDER: {"resources": {CLASS: 1}}}, "hold": terms}
         del body["consumer_type"]
         client.call("PUT", f"/allocations/{HOLD}", json=body, extended=True)
+        name_aggregates(client, {AGGREGATE: f"rack{PAYLOAD}"})
+    if client.versions.has(PLANNING):
+        # Its queries cannot be hostile, for the service reads them.
+        Reports(client).put_mix(
+            MIX, {f"request{PAYLOAD}": {"query": "resources=VCPU:1", "weight": 1}}
+        )
     generation = client.get(f"/resource_providers/{FULL}")["generation"]
     body = {"resource_provider_generation": generation, "total": 4, "reserved": 0}
     client.call("PUT", f"/resource_providers/{FULL}/inventories/VCPU", json=body)

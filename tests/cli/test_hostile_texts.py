@@ -17,6 +17,7 @@ from tests.cli.hostile import (
     COLOUR,
     CONSUMER,
     MARK,
+    MIX,
     NAME,
     OWNER,
     PAYLOAD,
@@ -33,6 +34,7 @@ from treeclaim.cli.main import parser
 FLAVOR = flavor_of(
     f"tiny{PAYLOAD}", 1, 0, 0, extra_specs={f"hw:numa{PAYLOAD}": "x", "accel:device": PAYLOAD}
 )
+RACK = {"uuid": AGGREGATE, "name": f"rack{PAYLOAD}", "availability_zone": f"zone{PAYLOAD}"}
 BROKEN = flavor_of("broken", 1, 0, 0, extra_specs={f"resources{PAYLOAD}:VCPU": PAYLOAD})
 
 CASES = {
@@ -71,6 +73,19 @@ CASES = {
         ["resources=VCPU:1", "--until", PAYLOAD],
         ["resources=VCPU:99"],
     ],
+    "names": [
+        [],
+        ["--from", "FILE"],
+        ["--from", "FILE", "--dry-run"],
+        ["--from", f"nofile{PAYLOAD}"],
+        ["--set", PAYLOAD, PAYLOAD],
+        ["--from", "nova", "--dry-run"],
+    ],
+    "mix put": [["day", "FILE"], ["day", f"nofile{PAYLOAD}"], [PAYLOAD, "FILE"]],
+    "mix show": [[MIX], [PAYLOAD]],
+    "mix list": [[]],
+    "mix delete": [[PAYLOAD]],
+    "mix learn": [["learnt", "--dry-run"], ["learnt", "--since", PAYLOAD]],
     "holds": [[], ["--in-tree", f"nobody{PAYLOAD}"], ["--project", PAYLOAD]],
     "requests": [["--from", "FILE"], ["--from", "WRONG"], ["--from", f"nofile{PAYLOAD}"]],
     "release": [[PAYLOAD], ["00000000-0000-0000-0000-00000000000f"]],
@@ -128,7 +143,7 @@ def surroundings(folder):
     write_files(folder)
     with (
         hostile_service(folder) as (environment, plain),
-        compute_with(flavors=(FLAVOR, BROKEN)) as (_, url),
+        compute_with(flavors=(FLAVOR, BROKEN), aggregates=(RACK,)) as (_, url),
     ):
         hostile = environment["TREECLAIM_ENDPOINT"]
         cloud = with_cloud(environment, folder, url, placement_endpoint_override=hostile)
@@ -161,12 +176,20 @@ def write_files(folder):
     (folder / "living.json").write_text(json.dumps({f"KIND{PAYLOAD}": []}))
     line = {"consumer": CONSUMER, "request": [f"resources={PAYLOAD}:1"]}
     (folder / "requests.jsonl").write_text(json.dumps(line))
+    mix = {"requests": {f"request{PAYLOAD}": {"query": f"resources={PAYLOAD}:1", "weight": 1}}}
+    (folder / "names.json").write_text(json.dumps({AGGREGATE: f"renamed{PAYLOAD}"}))
+    (folder / "mix.json").write_text(json.dumps(mix))
     editor = folder / "editor"
     editor.write_text('#!/bin/sh\nsed -i "s/total: 8/total: 9/" "$1"\n')
     editor.chmod(0o755)
 
 
-_FILES = {"audit": "living.json", "requests": "requests.jsonl"}
+_FILES = {
+    "audit": "living.json",
+    "requests": "requests.jsonl",
+    "mix put": "mix.json",
+    "names": "names.json",
+}
 """What FILE stands for, where that is no topology."""
 
 
@@ -222,6 +245,9 @@ JSON = {
     "place": ["resources=VCPU:1", "--dry-run"],
     "hold": ["resources=VCPU:1", "--dry-run"],
     "holds": [],
+    "names": [],
+    "mix show": [MIX],
+    "mix list": [],
 }
 
 

@@ -8,6 +8,8 @@ import re
 from tools import rooms
 from treeclaim.cli.main import parser
 from treeclaim.config import list_options
+from treeclaim.store.schema.later_releases import OWN_VERSION_TABLE
+from treeclaim.store.schema.tables import own
 
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").glob("*.md")]
 
@@ -34,6 +36,13 @@ def test_every_option_is_on_the_page_about_operation():
         for option in some
     ]
     assert [one for one in options if one not in page] == []
+
+
+def test_who_goes_back_to_placement_is_told_of_every_table_of_ours():
+    page = (ROOT / "docs" / "deploy" / "take-over.md").read_text()
+    (told,) = re.findall(r"`DROP TABLE ([^`]*)`", page)
+    tables = {*own.tables, OWN_VERSION_TABLE, "treeclaim_compatibility"}
+    assert set(re.findall(r"\w+", told)) == tables
 
 
 def test_the_table_of_rooms_tells_what_each_imports():

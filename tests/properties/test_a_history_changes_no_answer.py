@@ -66,6 +66,7 @@ VALUES = {
     "can_split": lambda draw: draw.choice(CLASSES),
     "consumer": lambda draw: draw.choice(CONSUMERS),
     "consumer_type": lambda draw: draw.choice(["INSTANCE", "MIGRATION", "all"]),
+    "created_since": lambda draw: draw.choice(["1999-01-01T00:00:00Z", "2999-01-01T00:00:00Z"]),
     "drawable_by": lambda draw: draw.choice(["project", "other"]),
     "from_holds": lambda draw: ",".join(draw.sample(HOLDS, draw.randint(1, len(HOLDS)))),
     "group_policy": lambda draw: draw.choice(["none", "isolate"]),

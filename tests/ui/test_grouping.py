@@ -11,6 +11,7 @@ from tests.ui.worlds import QUESTION
 from treeclaim.client import Client
 
 pytestmark = pytest.mark.slow
+NAMES = "/treeclaim/aggregates/names"
 
 
 @pytest.fixture
@@ -132,3 +133,24 @@ def test_a_tree_becomes_a_pool_and_is_none_again(visit, cloud, client):
     with changed(client, edge, "traits", [SHARING]):
         visitor.see("10 trees and 2 pools")
     visitor.see("11 trees and 1 pool")
+
+
+def test_aggregates_are_called_by_their_names_wherever_they_are_shown(visit, cloud, client):
+    host = uuid_of(client, "host-3")
+    [rack] = client.get(f"/resource_providers/{host}/aggregates")["aggregates"]
+    client.call("POST", NAMES, json={"names": {rack: "rack <7> {\u00e4}"}}, extended=True)
+    try:
+        visitor = visit(cloud)
+        page = visitor.open("#/cloud?by=aggregates")
+        options = page.get_by_label("Group by").locator("option")
+        options.filter(has_text="rack <7> {ä} (5 trees)").wait_for(state="attached")
+        assert ("host-3", "aggregate rack <7> {ä}") in places(page)
+        page = visitor.open(f"#/tree/{host}")
+        page.get_by_text("aggregate rack <7> {ä}").first.wait_for()
+        page = visitor.open(f"#/ask?resources=VCPU:1&member_of=!{rack}&in_tree={host}")
+        page.get_by_text("is in rack <7> {ä}, which is forbidden").first.wait_for()
+        page = visitor.open("#/fit")
+        page.get_by_role("button", name="Count").click()
+        page.get_by_text("rack <7> {ä}").first.wait_for(state="attached")
+    finally:
+        client.call("POST", NAMES, json={"names": {rack: None}}, extended=True)

@@ -44,6 +44,8 @@ _MODULES = {
     "release": "cloud.changing.claims",
     "hold": "cloud.changing.holds",
     "requests": "cloud.changing.requests",
+    "names": "cloud.changing.names",
+    "mix": "cloud.changing.mixes",
     "holds": "cloud.looking.holds",
     "tree": "cloud.looking.tree",
     "show": "cloud.looking.show",

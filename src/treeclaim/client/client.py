@@ -370,6 +370,7 @@ _REPEATABLE = (
     "/treeclaim/providers",
     "/treeclaim/holds",
     "/treeclaim/requests",
+    "/treeclaim/aggregates/names",
 )
 """Calls by POST that only read, or end alike when made twice (contract pages 98 to 100)."""
 

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Bulk lists, totals, audits and batches: version 1.1 of the extension (page 99)."""
+"""Bulk lists, totals, audits, batches and mixes: the extension from version 1.1 on (pages 99 to 101)."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from http import HTTPStatus
 from typing import Any, TypeVar
-from urllib.parse import parse_qsl, urlencode, urlsplit
+from urllib.parse import parse_qsl, quote, urlencode, urlsplit
 
 from treeclaim.client.client import Client
 from treeclaim.client.errors import ClientError, UnsupportedFeatureError
@@ -16,6 +16,9 @@ from treeclaim.model.microversions import ExtensionFeature, Feature
 BATCH = 1_000
 """Most providers, or repairs, in one call."""
 
+
+PLANNING = Need("planning", Feature.ANY_TRAITS, ExtensionFeature.PLANNING)
+"""What a server must have to know of mixes, and of plans."""
 
 BULK = Need("reports", Feature.ANY_TRAITS, ExtensionFeature.ORDER_AND_REPORTS)
 """What a server must have for these calls."""
@@ -30,6 +33,11 @@ _REFUSALS = {
 """What is about the providers of a call; single calls then find out about which."""
 
 Item = TypeVar("Item")
+
+MOST_NAMES = 10_000
+"""Names of aggregates of a page, and of a call that writes them."""
+
+_AGGREGATE_NAMES = "/treeclaim/aggregates/names"
 
 _UUIDS_AT_ONCE = 200
 """Providers that are asked for in one URL, of 8 kB then."""
@@ -110,6 +118,78 @@ class Reports:
         self._client.versions.require(HOLDS)
         told = self._post("/treeclaim/requests", {"requests": dict(requests)})
         return told["updated"], told["unknown"]
+
+    def mixes(self) -> dict[str, dict[str, Any]]:
+        """Return all mixes by name, each as it was put (page 101, section 2).
+
+        Raises:
+            UnsupportedFeatureError: if the server knows of no mixes.
+            ClientError: if the endpoint refuses, or does not answer.
+        """
+        self._client.versions.require(PLANNING)
+        found: dict[str, dict[str, Any]] = self._get("/treeclaim/mixes", {})["mixes"]
+        return found
+
+    def mix(self, name: str) -> dict[str, Any]:
+        """Return a mix as it was put.
+
+        Raises:
+            UnsupportedFeatureError: if the server knows of no mixes.
+            ClientError: if the endpoint has none of this name, refuses, or does not answer.
+        """
+        self._client.versions.require(PLANNING)
+        return self._get(_of_mix(name), {})
+
+    def put_mix(self, name: str, requests: Mapping[str, Mapping[str, Any]]) -> None:
+        """Make or replace a mix.
+
+        Args:
+            name: Of the mix.
+            requests: By their own names, each with `query` and `weight`.
+
+        Raises:
+            UnsupportedFeatureError: if the server knows of no mixes.
+            ClientError: if the endpoint refuses, or does not answer.
+        """
+        self._client.versions.require(PLANNING)
+        body = {"requests": {each: dict(one) for each, one in requests.items()}}
+        self._client.call("PUT", _of_mix(name), json=body, extended=True)
+
+    def delete_mix(self, name: str) -> None:
+        """Delete a mix.
+
+        Raises:
+            UnsupportedFeatureError: if the server knows of no mixes.
+            ClientError: if the endpoint has none of this name, refuses, or does not answer.
+        """
+        self._client.versions.require(PLANNING)
+        self._client.call("DELETE", _of_mix(name), extended=True)
+
+    def aggregate_names(self, *, limit: int = MOST_NAMES) -> dict[str, str]:
+        """Return the names of all aggregates that have one, by uuid.
+
+        Raises:
+            UnsupportedFeatureError: if the server keeps no names.
+            ClientError: if the endpoint refuses, or does not answer.
+        """
+        self._client.versions.require(HOLDS)
+        found: dict[str, str] = {}
+        for page in self._whole_pages(_AGGREGATE_NAMES, limit, {}):
+            found |= page["names"]
+        return found
+
+    def name_aggregates(self, names: Mapping[str, str | None]) -> None:
+        """Name up to `MOST_NAMES` aggregates, all or none.
+
+        Args:
+            names: By uuid; None takes a name away.
+
+        Raises:
+            UnsupportedFeatureError: if the server keeps no names.
+            ClientError: if the endpoint refuses, or does not answer.
+        """
+        self._client.versions.require(HOLDS)
+        self._client.call("POST", _AGGREGATE_NAMES, json={"names": dict(names)}, extended=True)
 
     def totals(self, **filters: str) -> dict[str, dict[str, int]]:
         """Return the sums over the inventories of the providers that pass some filters.
@@ -197,10 +277,16 @@ class Reports:
     def _pages(
         self, path: str, member: str, limit: int, filters: Mapping[str, str]
     ) -> Iterator[dict[str, Any]]:
+        for page in self._whole_pages(path, limit, filters):
+            yield from page[member]
+
+    def _whole_pages(
+        self, path: str, limit: int, filters: Mapping[str, str]
+    ) -> Iterator[dict[str, Any]]:
         query = {**filters, "limit": str(limit)}
         while True:
             page = self._get(path, query)
-            yield from page[member]
+            yield page
             following = [link["href"] for link in page["links"] if link["rel"] == "next"]
             if not following:
                 return
@@ -218,6 +304,10 @@ class Reports:
             "POST", path, json=dict(body), extended=True
         ).json()
         return answer
+
+
+def _of_mix(name: str) -> str:
+    return f"/treeclaim/mixes/{quote(name, safe='')}"
 
 
 def _with_query(path: str, query: Mapping[str, str]) -> str:

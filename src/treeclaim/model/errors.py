@@ -324,6 +324,21 @@ class HoldMisusedError(TreeclaimError):
     """A write mistakes what a hold is; the message says how."""
 
 
+class MixNotFoundError(TreeclaimError):
+    """No mix has this name; it is of the form that names of mixes have."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f"No mix named {name} found.")
+        self.name = name
+
+
+class MixesFullError(TreeclaimError):
+    """There are as many mixes as there may be."""
+
+    def __init__(self, most: int) -> None:
+        super().__init__(f"There are {most} mixes already, which is the most; delete one first.")
+
+
 class SearchGivenUpError(TreeclaimError):
     """A search took longer than the operator allows."""
 

@@ -3,6 +3,7 @@
 
 import argparse
 from collections.abc import Iterator, Mapping
+from functools import partial
 from typing import Any
 
 from osc_lib.command import command
@@ -19,6 +20,7 @@ from treeclaim.cli.cloud.asking.questions import (
 )
 from treeclaim.cli.cloud.looking.tables import amounts_in_words
 from treeclaim.cli.cloud.providers import names_in
+from treeclaim.client.aggregates import NO_NAMES, AggregateNames
 from treeclaim.client.requests import bodies
 from treeclaim.openstack_plugin.columns import Told, drawn, lines
 from treeclaim.openstack_plugin.talking import Talking
@@ -79,14 +81,14 @@ class Explain(Talking, command.ShowOne):
         """Ask why."""
         query = query_of_options(parsed_args, self.compute)
         query, told = explained(self.client, query, parsed_args)
-        limits = limits_of(self.client, told)
+        limits, names = limits_of(self.client, told), AggregateNames.read(self.client)
         fields = {
             "query": str(query),
             "feasible": told["feasible"],
             "fits_when_empty": told["fits_when_empty"],
             "trees": Told(told["trees"], _trees_in_words),
-            "funnel": drawn(told["funnel"], funnel_table(told)),
-            "nearest": drawn(told["nearest"], nearest_trees(told["nearest"], limits)),
+            "funnel": drawn(told["funnel"], funnel_table(told, names)),
+            "nearest": drawn(told["nearest"], nearest_trees(told["nearest"], limits, names)),
             "advice": lines(useful_advice(told, query)),
         }
         return tuple(fields), tuple(fields.values())
@@ -107,6 +109,7 @@ class Fit(Talking, command.Lister):
         found = counted(self.client, requests, parsed_args)
         columns = ("Request", "Fits", "At Most", "When Empty", "Complete")
         parts = ("Parts",) if parsed_args.by else ()
+        names = AggregateNames.read(self.client) if parts else NO_NAMES
         return (*columns, *parts), (
             (
                 name,
@@ -114,11 +117,15 @@ class Fit(Talking, command.Lister):
                 capacity.at_most,
                 capacity.when_empty,
                 capacity.is_complete,
-                *((Told(dict(capacity.domains), _parts_in_words),) if parts else ()),
+                *(
+                    (Told(dict(capacity.domains), partial(_parts_in_words, names)),)
+                    if parts
+                    else ()
+                ),
             )
             for name, capacity in found.items()
         )
 
 
-def _parts_in_words(parts: Mapping[str, int]) -> list[str]:
-    return [f"{name}: {count}" for name, count in parts.items()]
+def _parts_in_words(names: AggregateNames, parts: Mapping[str, int]) -> list[str]:
+    return [f"{names.shown(name)}: {count}" for name, count in parts.items()]

@@ -10,7 +10,8 @@ from osc_lib.command import command
 from treeclaim.cli.cloud.looking.contents import Contents
 from treeclaim.cli.cloud.looking.tree import add_tree_options, trees
 from treeclaim.cli.cloud.providers import Row
-from treeclaim.model.parts import INVENTORIES, LINKED_PARTS, LinkedPart
+from treeclaim.client.aggregates import AggregateNames
+from treeclaim.model.parts import AGGREGATES, INVENTORIES, LINKED_PARTS, LinkedPart
 from treeclaim.openstack_plugin.columns import Told
 from treeclaim.openstack_plugin.talking import Talking
 
@@ -27,6 +28,7 @@ class ListTrees(Talking, command.Lister):
     ) -> tuple[tuple[str, ...], Iterator[tuple[Any, ...]]]:
         """Read the trees; each provider comes before those below it."""
         children, kept = trees(self.client, parsed_args)
+        aggregates = AggregateNames.read(self.client)
         read = tuple(
             part
             for part in LINKED_PARTS
@@ -40,7 +42,7 @@ class ListTrees(Talking, command.Lister):
                 row["uuid"],
                 row.get("root_provider_uuid"),
                 depth,
-                *_contents(kept.get(row["uuid"]), read, parsed_args),
+                *_contents(kept.get(row["uuid"]), read, parsed_args, aggregates),
             )
             for depth, row in _preorder(children)
         )
@@ -56,7 +58,10 @@ def _preorder(children: Mapping[str | None, Sequence[Row]]) -> Iterator[tuple[in
 
 
 def _contents(
-    contents: Contents | None, read: Sequence[LinkedPart[Any]], options: argparse.Namespace
+    contents: Contents | None,
+    read: Sequence[LinkedPart[Any]],
+    options: argparse.Namespace,
+    names: AggregateNames,
 ) -> tuple[Told, ...]:
     """Return the cells of a provider; one that is only above others that match has none."""
     stock = {} if contents is None else contents.document()[INVENTORIES.name]
@@ -64,11 +69,12 @@ def _contents(
     if options.classes:
         stock = {name: fields for name, fields in stock.items() if name in options.classes}
     words = _fields_in_words if options.inventories else _stock_in_words
-    return Told(stock, words), *(_cell(part, part.or_empty(values)) for part in read)
+    return Told(stock, words), *(_cell(part, part.or_empty(values), names) for part in read)
 
 
-def _cell(part: LinkedPart[Any], value: Any) -> Told:
-    return Told(part.written(value), lambda _document: part.texts(value))
+def _cell(part: LinkedPart[Any], value: Any, names: AggregateNames) -> Told:
+    texts = names.all_shown if part is AGGREGATES else part.texts
+    return Told(part.written(value), lambda _document: texts(value))
 
 
 def _stock_in_words(stock: Mapping[str, Mapping[str, Any]]) -> list[str]:

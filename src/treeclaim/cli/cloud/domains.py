@@ -1,22 +1,24 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Domains as people name them: trees, or aggregates by uuid or by the name in a topology file.
+"""Domains as people name them: trees, or aggregates by uuid, by name, or by the word in a topology file.
 
-A service knows aggregates by uuid alone. A topology file may name them in words, and each word stands
-for a uuid that is made of it (`aggregate_uuid`); so the same word names the same aggregate here.
+A topology file may name aggregates in words, and each word stands for a uuid that is made of it
+(`aggregate_uuid`); so the same word names the same aggregate here, also where the service keeps no
+names.
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 
 from treeclaim.cli.cloud.providers import is_uuid
 from treeclaim.cli.output import CommandError
 from treeclaim.client import Client
+from treeclaim.client.aggregates import AggregateNames
 from treeclaim.client.reports import Reports
 from treeclaim.client.requests.placing import TREES, Domains
 from treeclaim.client.topology import aggregate_uuid
 
 DOMAINS_HELP = (
-    "'tree', or aggregates, separated by commas: uuids, or names as in a topology file; 'rack-{n}' "
+    "'tree', or aggregates, separated by commas: uuids, names, or words of a topology file; 'rack-{n}' "
     "is each aggregate named rack-0, rack-1, and so on"
 )
 
@@ -38,17 +40,23 @@ def domains_of(client: Client, text: str) -> Domains:
     if text == TREES:
         return TREES
     words = [word.strip() for word in text.split(",")]
-    there = set() if all(map(is_uuid, words)) else _aggregates(client)
+    there = {} if all(map(is_uuid, words)) else _aggregates(client)
     found = [uuid for word in words for uuid in _named(word, there)]
     return list(dict.fromkeys(found))
 
 
-def _aggregates(client: Client) -> set[str]:
-    """Return the uuids of the aggregates in which a provider is."""
-    return {str(part["uuid"]) for part in Reports(client).parts("aggregate")}
+def _aggregates(client: Client) -> dict[str, list[str]]:
+    """Return the uuids of the aggregates in which a provider is, by uuid and by name."""
+    names = AggregateNames.read(client)
+    found: dict[str, list[str]] = {}
+    for part in Reports(client).parts("aggregate"):
+        uuid = str(part["uuid"])
+        for word in {uuid, names.of(uuid) or uuid}:
+            found.setdefault(word, []).append(uuid)
+    return found
 
 
-def _named(word: str, there: set[str]) -> list[str]:
+def _named(word: str, there: Mapping[str, Sequence[str]]) -> list[str]:
     """Return the aggregates that a word names.
 
     Raises:
@@ -56,11 +64,16 @@ def _named(word: str, there: set[str]) -> list[str]:
     """
     if is_uuid(word):
         return [aggregate_uuid(word)]
-    found = [uuid for uuid in map(aggregate_uuid, _spelled_out(word)) if uuid in there]
+    found = [
+        uuid
+        for name in _spelled_out(word)
+        for key in (name, aggregate_uuid(name))
+        for uuid in there.get(key, ())
+    ]
     if not found:
         raise CommandError(
             f"no provider is in an aggregate {word!r}. Domains are {TREES!r}, or aggregates, "
-            "separated by commas: their uuids, or the names that a topology file gave them, such as "
+            "separated by commas: their uuids, names, or words of a topology file, such as "
             "rack-1,rack-2; 'rack-{n}' is each that has a number there"
         )
     return found

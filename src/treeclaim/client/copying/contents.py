@@ -7,6 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
+from treeclaim.client.aggregates import AggregateNames
 from treeclaim.client.client import Client
 from treeclaim.client.reports import BULK, Reports
 from treeclaim.client.requests import bodies
@@ -50,12 +51,14 @@ class Contents:
         providers: By uuid, parents before their children.
         consumers: By uuid, those that hold something.
         traits, classes: All names.
+        aggregates: Names of aggregates; None where the endpoint keeps none.
     """
 
     providers: dict[str, State] = field(default_factory=dict)
     consumers: dict[str, Consumer] = field(default_factory=dict)
     traits: frozenset[str] = frozenset()
     classes: frozenset[str] = frozenset()
+    aggregates: AggregateNames | None = None
 
 
 def read_contents(
@@ -82,7 +85,9 @@ def read_contents(
     client.versions.require(Need("copying", LOWEST_MINOR))
     wanted = None if only is None else set(only)
     if client.versions.has(BULK):
-        return _read_in_bulk(client, progress, title, wanted)
+        found = _read_in_bulk(client, progress, title, wanted)
+        found.aggregates = AggregateNames.kept_by(client)
+        return found
     return _read_singly(client, progress, title, threads, wanted)
 
 
@@ -204,6 +209,13 @@ def consumer_differences(source: Consumer, target: Consumer | None) -> list[str]
     return parts
 
 
+def names_to_copy(source: Contents, target: Contents) -> dict[str, str | None]:
+    """Return the names of aggregates that the target lacks or has different, if it keeps any."""
+    if source.aggregates is None or target.aggregates is None:
+        return {}
+    return target.aggregates.changes_to(source.aggregates.names)
+
+
 def differences(source: Contents, target: Contents) -> list[str]:
     """Return, in words, all that the target lacks or has different.
 
@@ -217,6 +229,7 @@ def differences(source: Contents, target: Contents) -> list[str]:
         )
         for name in sorted(ours - theirs)
     ]
+    found += [f"aggregate {uuid}: name differs" for uuid in sorted(names_to_copy(source, target))]
     for uuid, provider in source.providers.items():
         parts = provider_differences(provider, target.providers.get(uuid))
         found += [f"provider {uuid} ({provider.name}): {part} differs" for part in parts]

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from http import HTTPStatus
 from typing import Any
 
+from treeclaim.client.aggregates import name_aggregates
 from treeclaim.client.client import Client, retried
 from treeclaim.client.copying.contents import (
     Consumer,
@@ -13,6 +14,7 @@ from treeclaim.client.copying.contents import (
     Progress,
     consumer_differences,
     differences,
+    names_to_copy,
     provider_differences,
     read_contents,
 )
@@ -71,6 +73,7 @@ def copy(source: Client, target: Client, progress: Progress, *, threads: int = 4
     outcome = CopyOutcome()
     _copy_names(target, wanted, present)
     _copy_providers(target, wanted, present, outcome, progress)
+    name_aggregates(target, names_to_copy(wanted, present))
     _copy_consumers(target, wanted, present, outcome, progress)
     outcome.differences = compare(source, target, progress, threads=threads)
     return outcome

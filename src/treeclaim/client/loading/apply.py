@@ -8,6 +8,7 @@ from http import HTTPStatus
 from itertools import groupby
 from typing import Any
 
+from treeclaim.client.aggregates import name_aggregates
 from treeclaim.client.client import Client, is_conflict
 from treeclaim.client.errors import ClientError
 from treeclaim.client.loading.changes import (
@@ -126,6 +127,7 @@ def apply_plan(
                 else:
                     in_parallel(work.do, changes, threads=threads, progress=report)
                 begun += len(changes)
+        name_aggregates(client, plan.aggregates)
     except KeyboardInterrupt:
         outcome.is_interrupted = True
     return outcome

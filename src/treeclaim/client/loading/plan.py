@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from treeclaim.client.aggregates import LONGEST_NAME, AggregateNames
 from treeclaim.client.client import Client
 from treeclaim.client.loading.changes import (
     Action,
@@ -34,6 +35,7 @@ class Plan:
         source: Name of the file.
         changes: One for each provider of the file, and one for each that goes; in order.
         traits, classes: Custom names that have to be made first.
+        aggregates: Names of aggregates that have none yet: the file's words, by uuid.
         names: Names of all providers by uuid, as they will be.
         prune: Whether what is not listed goes.
     """
@@ -42,6 +44,7 @@ class Plan:
     changes: Sequence[Change]
     traits: Sequence[str]
     classes: Sequence[str]
+    aggregates: Mapping[str, str]
     names: Mapping[str, str]
     prune: bool
 
@@ -72,8 +75,30 @@ def make_plan(
     if planner.problems:
         raise TopologyError(topology.source, planner.problems)
     return Plan(
-        topology.source, [*changes, *planner.deletions()], traits, classes, planner.names(), prune
+        topology.source,
+        [*changes, *planner.deletions()],
+        traits,
+        classes,
+        _unnamed(client, topology),
+        planner.names(),
+        prune,
     )
+
+
+def _unnamed(client: Client, topology: Topology) -> dict[str, str]:
+    """Return the words for aggregates that have no name yet: who renamed one meant it.
+
+    Raises:
+        ClientError: if the call fails.
+    """
+    there = AggregateNames.kept_by(client) if topology.aggregates else None
+    if there is None:
+        return {}
+    return {
+        uuid: word
+        for uuid, word in sorted(topology.aggregates.items())
+        if there.of(uuid) is None and len(word) <= LONGEST_NAME
+    }
 
 
 def with_problems_there(client: Client, error: TopologyError) -> TopologyError:

@@ -11,6 +11,7 @@ from typing import Any
 from treeclaim.client.spelling import unknown_word
 from treeclaim.client.topology.document import Items, Members, Problem, Scalar, Value
 from treeclaim.client.topology.planned import Parent, aggregate_uuid
+from treeclaim.model.names import normalised_uuid
 from treeclaim.model.parts import AGGREGATES, INVENTORIES, PARTS, TRAITS, Values
 
 MEMBERS = ("name", "uuid", "count", "parent", *(part.name for part in PARTS), "children")
@@ -80,6 +81,7 @@ class EntryReader:
     Attributes:
         problems: What is wrong.
         traits, classes: The line of each name, where it comes first.
+        aggregates: The words for aggregates that are named in words, by uuid.
         parts: Reads a part as a person writes it, by its name; None for what cannot be read.
     """
 
@@ -87,6 +89,7 @@ class EntryReader:
         self.problems = problems
         self.traits: dict[str, int] = {}
         self.classes: dict[str, int] = {}
+        self.aggregates: dict[str, str] = {}
         self._known: dict[tuple[int, bool], Entry | None] = {}
         self.parts: Mapping[str, Callable[[Value], Any]] = {
             INVENTORIES.name: self._inventories,
@@ -236,7 +239,13 @@ class EntryReader:
         if not isinstance(value, Items):
             self._say_part(value, "aggregates", "a list of names or uuids", "[]")
             return None
-        return frozenset(aggregate_uuid(item.text) for item in self._texts(value, "an aggregate"))
+        words = {
+            aggregate_uuid(item.text): item.text for item in self._texts(value, "an aggregate")
+        }
+        self.aggregates |= {
+            own: word for own, word in words.items() if normalised_uuid(word) != own
+        }
+        return frozenset(words)
 
     def _texts(self, value: Items, what: str) -> list[Scalar]:
         found: dict[str, Scalar] = {}

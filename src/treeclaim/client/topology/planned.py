@@ -3,7 +3,7 @@
 
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from treeclaim.client.topology.document import Problem
@@ -62,12 +62,14 @@ class Topology:
         source: Name of the file.
         providers: Parents before the children that are written below them.
         traits, classes: The line of each name, where it comes first.
+        aggregates: The words for aggregates that are named in words, by uuid.
     """
 
     source: str
     providers: Sequence[PlannedProvider]
     traits: Mapping[str, int]
     classes: Mapping[str, int]
+    aggregates: Mapping[str, str] = field(default_factory=dict)
 
 
 class TopologyError(Exception):

@@ -75,7 +75,7 @@ def parse_topology(text: str, source: str) -> Topology:
     planned = _all_expanded(entries, problems)
     _check_unique(planned, problems)
     _check_circles(planned, problems)
-    topology = Topology(source, planned, reader.traits, reader.classes)
+    topology = Topology(source, planned, reader.traits, reader.classes, reader.aggregates)
     if problems:
         raise TopologyError(source, problems, topology if planned else None)
     return topology

@@ -8,6 +8,7 @@ databases have, are left out.
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 import sqlalchemy as sa
@@ -90,6 +91,7 @@ class ConsumerFilter:
         consumers: Uuids, lower-case and dashed; empty for any.
         project_id, user_id: Owners; None for any.
         consumer_type: Name, or `UNKNOWN_TYPE`; None for any.
+        created_since: When their records were made at the earliest, naive UTC; None for any time.
         after: Uuid behind which the page begins; empty for the first page.
         limit: How many consumers at most.
     """
@@ -99,6 +101,7 @@ class ConsumerFilter:
     project_id: str | None
     user_id: str | None
     consumer_type: str | None
+    created_since: datetime | None
     after: str
     limit: int
 
@@ -188,6 +191,8 @@ def _narrowed(wanted: ConsumerFilter) -> sa.Select[Any]:
         statement = statement.where(consumers.c.consumer_type_id.is_(None))
     elif wanted.consumer_type is not None:
         statement = statement.where(consumer_types.c.name == wanted.consumer_type)
+    if wanted.created_since is not None:
+        statement = statement.where(consumers.c.created_at >= wanted.created_since)
     if wanted.after:
         statement = statement.where(consumers.c.uuid > wanted.after)
     return statement.order_by(consumers.c.uuid)

@@ -27,11 +27,12 @@ from sqlalchemy import (
     UniqueConstraint,
     text,
 )
+from sqlalchemy.dialects import mysql
 
 PLACEMENT_REVISION = "a082b8bb98d0"
 """The only revision of the Placement schema that this program understands."""
 
-OWN_REVISIONS = ("0001", "0002", "0003", "0004", "0005")
+OWN_REVISIONS = ("0001", "0002", "0003", "0004", "0005", "0006")
 """All revisions of Treeclaim's own tables that this release knows, in their order; see `migrations`."""
 
 placement = MetaData()
@@ -340,3 +341,35 @@ requests = Table(
 )
 """Requests that consumers were placed by: JSON lists of queries, in ASCII characters. `gone_at` is when
 the consumer's record went, naive UTC; nothing while there is one."""
+
+MOST_MIXES = 64
+"""How many mixes there may be (contract page 101, section 2)."""
+
+_MYSQL = ("mysql", "mariadb")
+
+mixes = Table(
+    "treeclaim_mixes",
+    own,
+    Column(
+        "name",
+        String(64).with_variant(mysql.VARCHAR(64, collation="utf8mb3_bin"), *_MYSQL),
+        primary_key=True,
+    ),
+    Column("slot", SmallInteger, nullable=False),
+    Column("body", Text().with_variant(mysql.MEDIUMTEXT(), *_MYSQL), nullable=False),
+    Index("treeclaim_mixes_slot_idx", "slot", unique=True),
+    **_mysql(),
+)
+"""Mixes of requests. `body` is what was put, as JSON in ASCII characters. Each has a `slot` of its own,
+0 to `MOST_MIXES` - 1: so there are never more, whoever writes at the same time. Names differ by case too,
+which MariaDB's usual collations do not see."""
+
+aggregate_names = Table(
+    "treeclaim_aggregate_names",
+    own,
+    Column("uuid", String(36), primary_key=True),
+    Column("name", Text, nullable=False),
+    **_mysql(),
+)
+"""Names of aggregates, for people: JSON strings of ASCII characters. A name needs no provider in its
+aggregate, and stays when the last one leaves it."""

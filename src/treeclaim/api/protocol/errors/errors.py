@@ -21,6 +21,7 @@ DEADLINE = "treeclaim.deadline"
 CONSUMER_EXISTS = "treeclaim.consumer_exists"
 UNPLACED = "treeclaim.unplaced"
 HOLD = "treeclaim.hold"
+MIXES = "treeclaim.mixes"
 
 
 class ApiError(Exception):
@@ -84,6 +85,8 @@ _STATUS: dict[type[model.TreeclaimError], tuple[HTTPStatus, str]] = {
     model.HoldRefusedError: (HTTPStatus.CONFLICT, HOLD),
     model.ConsumerExistsError: (HTTPStatus.CONFLICT, CONSUMER_EXISTS),
     model.HoldMisusedError: (HTTPStatus.BAD_REQUEST, UNDEFINED),
+    model.MixNotFoundError: (HTTPStatus.NOT_FOUND, UNDEFINED),
+    model.MixesFullError: (HTTPStatus.CONFLICT, MIXES),
     model.SearchGivenUpError: (HTTPStatus.BAD_REQUEST, UNDEFINED),
     model.SearchTooLargeError: (HTTPStatus.BAD_REQUEST, UNDEFINED),
     model.InvalidValueError: (HTTPStatus.BAD_REQUEST, UNDEFINED),

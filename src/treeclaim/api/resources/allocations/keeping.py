@@ -12,21 +12,17 @@ from treeclaim.api.protocol.errors import ApiError, bad_request
 from treeclaim.api.protocol.operations import Call
 from treeclaim.api.protocol.texts import quoted
 from treeclaim.api.resources.candidates.handlers import DRAW_RULE, asked_by, request_of
-from treeclaim.api.resources.candidates.queries import Queries, refusing_queries
+from treeclaim.api.resources.candidates.queries import Queries, refusing_queries, require_names
 from treeclaim.forest.domains.filters import require_known_names
 from treeclaim.model.claim import ConsumerClaim, KeptRequest
-from treeclaim.model.errors import QueryError, TreeclaimError
+from treeclaim.model.errors import TreeclaimError
 from treeclaim.model.extension.holds import HOLD_TYPE, LONGEST_REQUEST, HoldTerms, utc_of
 from treeclaim.model.microversions import ExtensionFeature
 from treeclaim.model.names import normalised_uuid
-from treeclaim.store.database.transactions import chunks
 from treeclaim.store.reading.kept import Kept, requests_of
 
 MANAGE_RULE = "treeclaim:holds:manage"
 """What makes or changes a hold needs it, beside the rule of its operation."""
-
-_NAMES_AT_ONCE = 500
-"""Queries whose names are looked for in one turn at the Forest: a few milliseconds."""
 
 _AHEAD = timedelta(seconds=1)
 """By how much the end of a hold must be ahead of the database's clock."""
@@ -161,15 +157,7 @@ def require_valid(
             for uuid, texts in new.items()
             for number, text in enumerate(texts)
         }
-        # Each question once; others have their turn at the Forest in between.
-        places = {id(request): place for place, request in reversed(read.items())}
-        for chunk in chunks(list(places.values()), _NAMES_AT_ONCE):
-            with call.services.replica.current() as forest:
-                for place in chunk:
-                    try:
-                        require_known_names(forest, read[place])
-                    except TreeclaimError as error:
-                        raise QueryError(place, error) from error
+        require_names(call, read)
 
 
 def shown(kept: Kept, uuid: str) -> dict[str, Any]:

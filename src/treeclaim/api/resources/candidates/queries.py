@@ -4,20 +4,23 @@
 Every function raises ApiError, a 400 that says what is wrong, and where.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 
 from treeclaim.api.protocol.errors import BAD_VALUE, DEADLINE, UNDEFINED, ApiError, bad_request
 from treeclaim.api.protocol.operations import Call
 from treeclaim.api.resources.candidates.handlers import request_of
+from treeclaim.forest.domains.filters import require_known_names
 from treeclaim.model.errors import (
     PreferredTraitsNotFoundError,
     QueryError,
     ResourceClassNotFoundError,
     SearchGivenUpError,
+    TreeclaimError,
 )
 from treeclaim.model.request import CandidateRequest
 from treeclaim.replica import Asked
+from treeclaim.store.database.transactions import chunks
 
 _LONGEST_QUERY = 256 * 1024
 """Characters of a query in a body: four times the longest address."""
@@ -25,6 +28,9 @@ _LONGEST_QUERY = 256 * 1024
 _MOST_GROUPS = 65_536
 """Request groups of all different queries of a call together: those of 128 queries that have the most by
 default. In the form in which the search wants them they take a hundred megabytes."""
+
+_NAMES_AT_ONCE = 500
+"""Queries whose names are looked for in one turn at the Forest: a few milliseconds."""
 
 
 class Queries:
@@ -92,6 +98,28 @@ class Queries:
 def _require_few_groups(count: int) -> None:
     if count > _MOST_GROUPS:
         raise bad_request(f"The queries of the call have more than {_MOST_GROUPS} request groups.")
+
+
+def require_names(call: Call, read: Mapping[str, CandidateRequest]) -> None:
+    """Check that all names in some queries exist.
+
+    Each question is looked at once, and others have their turn at the Forest in between.
+
+    Args:
+        call: The call.
+        read: The queries, by where they stand.
+
+    Raises:
+        QueryError: for the first that names what does not exist.
+    """
+    places = {id(request): place for place, request in reversed(list(read.items()))}
+    for chunk in chunks(list(places.values()), _NAMES_AT_ONCE):
+        with call.services.replica.current() as forest:
+            for place in chunk:
+                try:
+                    require_known_names(forest, read[place])
+                except TreeclaimError as error:
+                    raise QueryError(place, error) from error
 
 
 @contextmanager

@@ -3,13 +3,16 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from datetime import datetime
 from http import HTTPStatus
 
-from treeclaim.api.protocol.errors import api_error
+from treeclaim.api.protocol.errors import api_error, bad_request
 from treeclaim.api.protocol.operations import Call
 from treeclaim.api.protocol.request import parameters
 from treeclaim.api.protocol.request.wording import Schema
+from treeclaim.api.protocol.texts import quoted
 from treeclaim.model.errors import ResourceClassNotFoundError
+from treeclaim.model.extension.holds import utc_of
 from treeclaim.model.request import ProviderConditions
 
 _UUID = "[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}"
@@ -25,6 +28,24 @@ UUIDS = _one_or_several(_UUID)
 
 CLASSES = _one_or_several(_CLASS)
 """Schema of a filter by resource class, or `in:` several."""
+
+TIME: Schema = {"type": "string", "maxLength": 64}
+"""Schema of a time, which `time_of` reads."""
+
+
+def time_of(query: Mapping[str, str], name: str) -> datetime | None:
+    """Return a time that a filter names, naive UTC; None where it is not set.
+
+    Raises:
+        ApiError: 400 if it is no time as RFC 3339 has it.
+    """
+    text = query.get(name)
+    if text is None:
+        return None
+    moment = utc_of(text)
+    if moment is None:
+        raise bad_request(f"Invalid {name}: {quoted(text)} is no time as RFC 3339 has it.")
+    return moment
 
 
 def several(value: str | None) -> tuple[str, ...]:

@@ -50,6 +50,8 @@ def query(version: Version) -> Schema:
     }
     if version.brings(ExtensionFeature.HOLDS):
         parameters["include"] = {"type": "string", "enum": [REQUESTS]}
+    if version.brings(ExtensionFeature.PLANNING):
+        parameters["created_since"] = filters.TIME
     return record({}, parameters | paging.PARAMETERS)
 
 
@@ -132,6 +134,7 @@ def _wanted(call: Call, pairs: list[tuple[str, str]]) -> ConsumerFilter:
         project_id=query.get("project_id"),
         user_id=query.get("user_id"),
         consumer_type=query.get("consumer_type"),
+        created_since=filters.time_of(query, "created_since"),
         after=paging.marker_of(query, _KIND),
         limit=paging.limit_of(query),
     )
@@ -146,7 +149,12 @@ OPERATIONS = (
         summary="List consumers in bulk, with all that they hold.",
         answers=(CONSUMERS,),
         query=QUERY,
-        forms=Forms(query={"member_of": forms.SELECTION["member_of"]}),
+        forms=Forms(
+            query={
+                "member_of": forms.SELECTION["member_of"],
+                "created_since": {"type": "string", "format": "date-time"},
+            }
+        ),
         checks_accept=True,
         extension=ExtensionFeature.ORDER_AND_REPORTS,
     ),

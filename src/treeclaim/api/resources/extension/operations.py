@@ -1,7 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""All operations under /treeclaim of contract pages 99 and 100."""
+"""All operations under /treeclaim of contract pages 99, 100 and 101."""
 
-from treeclaim.api.resources.extension import audit, batches, changes, holders, listing
+from treeclaim.api.resources.extension import (
+    aggregate_names,
+    audit,
+    batches,
+    changes,
+    holders,
+    listing,
+    mixes,
+)
 from treeclaim.api.resources.extension.holds import operations as holds
 from treeclaim.api.resources.extension.totals import operations as totals
 
@@ -13,4 +21,6 @@ OPERATIONS = (
     *totals.OPERATIONS,
     *changes.OPERATIONS,
     *audit.OPERATIONS,
+    *mixes.OPERATIONS,
+    *aggregate_names.OPERATIONS,
 )

@@ -2,7 +2,7 @@
 """An explanation for people: the funnel as bars, the nearest trees, and the advice."""
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from rich.console import Group, RenderableType
@@ -12,6 +12,8 @@ from rich.tree import Tree
 from treeclaim.cli.cloud.asking.limits import Limits, limits_in_words, nearest_amount
 from treeclaim.cli.printing import Line, line, lines
 from treeclaim.client import CandidateQuery
+from treeclaim.client.aggregates import NO_NAMES, AggregateNames
+from treeclaim.model.parts import AGGREGATES
 
 _BAR = 30
 _MOST_TRAITS = 12
@@ -21,7 +23,10 @@ _WITHOUT = re.compile(r"Without (resources[^=]*)=(\S+) ")
 
 
 def explanation(
-    told: Mapping[str, Any], query: CandidateQuery, limits: Mapping[str, Limits]
+    told: Mapping[str, Any],
+    query: CandidateQuery,
+    limits: Mapping[str, Limits],
+    names: AggregateNames = NO_NAMES,
 ) -> RenderableType:
     """Return what to print for the document of contract page 97, section 3.
 
@@ -29,16 +34,17 @@ def explanation(
         told: The document.
         query: The question.
         limits: What the providers that are named have, by uuid; may lack some.
+        names: Of aggregates.
     """
     if not told["trees"]["considered"]:
         return line("There are no providers; 'treeclaim load' makes some.", style="red")
     parts: list[RenderableType] = [
         _verdict(told),
         line(f"?{query}", style="dim"),
-        funnel_table(told),
+        funnel_table(told, names),
     ]
     if told["nearest"]:
-        parts.append(nearest_trees(told["nearest"], limits))
+        parts.append(nearest_trees(told["nearest"], limits, names))
     parts += [line(f"→ {advice}", style="bold") for advice in useful_advice(told, query)]
     return Group(*parts)
 
@@ -73,7 +79,7 @@ def _verdict(told: Mapping[str, Any]) -> Line:
     return line(f"None of {trees['considered']} trees matches. {ever}", style="red")
 
 
-def funnel_table(told: Mapping[str, Any]) -> Table:
+def funnel_table(told: Mapping[str, Any], names: AggregateNames = NO_NAMES) -> Table:
     """Return what rules trees out, step by step, with bars."""
     table = Table(title="What rules trees out", title_justify="left", box=None, show_header=False)
     considered = told["trees"]["considered"]
@@ -81,7 +87,7 @@ def funnel_table(told: Mapping[str, Any]) -> Table:
     for step in told["funnel"]:
         table.add_row(
             _group(step["group"]),
-            f"{step['reason']} {_detail(step['detail'])}",
+            f"{step['reason']} {_detail(step['detail'], names)}",
             _bar(step["trees_after"], considered),
             f"{step['trees_before']} → {step['trees_after']}",
         )
@@ -97,14 +103,19 @@ def _group(suffix: str | None) -> str:
     return "" if suffix is None else suffix or "(unsuffixed)"
 
 
-def _detail(detail: Mapping[str, Any]) -> str:
-    return " ".join(
-        f"{name}={','.join(value) if isinstance(value, list) else value}"
-        for name, value in detail.items()
-    )
+def _detail(detail: Mapping[str, Any], names: AggregateNames) -> str:
+    def words(name: str, value: Any) -> str:
+        shown = names.shown if name in (AGGREGATES.name, AGGREGATES.single) else str
+        return ",".join(map(shown, value if isinstance(value, list) else [value]))
+
+    return " ".join(f"{name}={words(name, value)}" for name, value in detail.items())
 
 
-def nearest_trees(trees: Sequence[Mapping[str, Any]], limits: Mapping[str, Limits]) -> Tree:
+def nearest_trees(
+    trees: Sequence[Mapping[str, Any]],
+    limits: Mapping[str, Limits],
+    names: AggregateNames = NO_NAMES,
+) -> Tree:
     """Return the nearest trees of an explanation, with what blocks each."""
     top = Tree("Nearest trees")
     for tree in trees:
@@ -114,15 +125,18 @@ def nearest_trees(trees: Sequence[Mapping[str, Any]], limits: Mapping[str, Limit
             branch.add("matches")
         for blocked in tree["blocked_by"]:
             group = _group(blocked["group"])
-            words = f"{group} {blocked['reason']} {_detail(blocked['detail'])}".strip()
+            words = f"{group} {blocked['reason']} {_detail(blocked['detail'], names)}".strip()
             leaf = branch.add(words)
             for provider in blocked["providers"]:
-                leaf.add(lines(_provider(provider, blocked, limits)))
+                leaf.add(lines(_provider(provider, blocked, limits, names)))
     return top
 
 
 def _provider(
-    provider: Mapping[str, Any], blocked: Mapping[str, Any], limits: Mapping[str, Limits]
+    provider: Mapping[str, Any],
+    blocked: Mapping[str, Any],
+    limits: Mapping[str, Limits],
+    names: AggregateNames,
 ) -> Iterator[str]:
     """Yield lines about a provider: how much is free, what limits it, what it lacks."""
     name = provider["resource_class"]
@@ -144,10 +158,10 @@ def _provider(
     if blocked["reason"].startswith(("trait", "root_trait")):
         yield f"  its traits: {_some(known.traits)}"
     if "member_of" in blocked["reason"]:
-        yield f"  its aggregates: {_some(known.aggregates)}"
+        yield f"  its aggregates: {_some(map(names.shown, known.aggregates))}"
 
 
-def _some(names: frozenset[str]) -> str:
+def _some(names: Iterable[str]) -> str:
     ordered = sorted(names)
     more = f" and {len(ordered) - _MOST_TRAITS} more" if len(ordered) > _MOST_TRAITS else ""
     return (", ".join(ordered[:_MOST_TRAITS]) + more) or "none"

@@ -23,6 +23,7 @@ from treeclaim.cli.cloud.endpoint import add_endpoint_options, client_of
 from treeclaim.cli.cloud.providers import with_uuids
 from treeclaim.cli.output import CommandError, positive, printer, say_document
 from treeclaim.client import CandidateQuery, Client, Flavor, FlavorError
+from treeclaim.client.aggregates import NO_NAMES, AggregateNames
 from treeclaim.client.requests.placing import Capacity
 from treeclaim.client.requests.server_flavors import server_flavor
 
@@ -60,11 +61,12 @@ def run_fit(options: argparse.Namespace) -> int:
     requests = requests_of(options)
     with client_of(options) as client:
         found = counted(client, requests, options)
+        names = AggregateNames.read(client) if options.by else NO_NAMES
     if options.json:
         documents = {name: dataclasses.asdict(capacity) for name, capacity in found.items()}
         say_document(documents)
     else:
-        printer().print(capacity_table(found))
+        printer().print(capacity_table(found, names))
     return 0
 
 
@@ -112,7 +114,9 @@ def _query(where: str, flavor: Flavor) -> CandidateQuery:
     return found.query
 
 
-def capacity_table(found: Mapping[str, Capacity]) -> RenderableType:
+def capacity_table(
+    found: Mapping[str, Capacity], names: AggregateNames = NO_NAMES
+) -> RenderableType:
     """Return a table of how many fit, with bars, and of the parts where they were asked for."""
     table = Table(box=None)
     for title in ("request", "fits", "when empty", ""):
@@ -129,13 +133,13 @@ def capacity_table(found: Mapping[str, Capacity]) -> RenderableType:
         bar = "█" * filled + "░" * (_BAR - filled)
         table.add_row(name, fits, str(capacity.when_empty), bar + note)
         if capacity.domains:
-            parts.append(_domains_of(name, capacity))
+            parts.append(_domains_of(name, capacity, names))
     return Group(*parts)
 
 
-def _domains_of(name: str, capacity: Capacity) -> Table:
+def _domains_of(name: str, capacity: Capacity, names: AggregateNames) -> Table:
     table = Table(title=f"{name} by part", title_justify="left", box=None, show_header=False)
     most = capacity.domains[0][1]
     for domain, count in capacity.domains:
-        table.add_row(domain, "█" * max(1, round(_BAR * count / most)), str(count))
+        table.add_row(names.shown(domain), "█" * max(1, round(_BAR * count / most)), str(count))
     return table

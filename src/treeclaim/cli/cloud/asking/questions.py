@@ -12,6 +12,7 @@ from treeclaim.cli.cloud.looking.tables import candidate_table
 from treeclaim.cli.cloud.providers import find_provider, names_in, with_uuids
 from treeclaim.cli.output import positive, printer, say, say_document
 from treeclaim.client import CandidateQuery, Client
+from treeclaim.client.aggregates import AggregateNames
 
 _LIMIT = 20
 """Candidates shown without a limit: a screen."""
@@ -109,6 +110,6 @@ def run_explain(options: argparse.Namespace) -> int:
         if options.json:
             say_document(told)
             return 0
-        limits = limits_of(client, told)
-    printer().print(explanation(told, query, limits))
+        limits, names = limits_of(client, told), AggregateNames.read(client)
+    printer().print(explanation(told, query, limits, names))
     return 0

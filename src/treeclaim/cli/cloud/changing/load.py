@@ -122,7 +122,11 @@ def _say(outcome: Outcome) -> int:
 def show_difference(plan: Plan) -> None:
     """Show each provider that would change, and each of its fields, with the old and new value."""
     out = printer()
-    for what, names in (("trait", plan.traits), ("resource class", plan.classes)):
+    for what, names in (
+        ("trait", plan.traits),
+        ("resource class", plan.classes),
+        ("name of an aggregate", [f"{name} ({uuid})" for uuid, name in plan.aggregates.items()]),
+    ):
         for name in names:
             out.print(f"+ {what} {name}", style="green")
     for change in plan.changes:

@@ -12,9 +12,10 @@ from treeclaim.cli.cloud.looking.tables import amounts_in_words, stock_table
 from treeclaim.cli.cloud.providers import Row, find_provider, is_uuid, providers_of_tree
 from treeclaim.cli.output import CommandError, printer, say_document
 from treeclaim.client import Client
+from treeclaim.client.aggregates import AggregateNames
 from treeclaim.client.parallel import in_parallel
 from treeclaim.client.requests import bodies
-from treeclaim.model.parts import LINKED_PARTS
+from treeclaim.model.parts import AGGREGATES, LINKED_PARTS
 
 _MOST_CONSUMERS = 20
 """Consumers shown of a provider; --json has all."""
@@ -87,13 +88,21 @@ def _show_provider(client: Client, row: Row, *, as_json: bool) -> None:
         above = {"parent_provider_uuid": row.get("parent_provider_uuid")}
         say_document({**found.document(), **above, "allocations": held})
         return
+    names = AggregateNames.read(client)
+    aggregates = ", ".join(names.all_shown(AGGREGATES.or_empty(found.values)))
     out = printer()
     for name, value in (
         ("provider", f"{row['name']} {row['uuid']}"),
         ("generation", str(row["generation"])),
         ("parent", "none" if parent is None else f"{parent['name']} {parent['uuid']}"),
         ("children", ", ".join(children) or "none"),
-        *((part.name, ", ".join(found.texts(part)) or "none") for part in LINKED_PARTS),
+        *(
+            (
+                part.name,
+                (aggregates if part is AGGREGATES else ", ".join(found.texts(part))) or "none",
+            )
+            for part in LINKED_PARTS
+        ),
     ):
         out.print(f"{name}: {value}")
     out.print(stock_table(found) if found.stock else "inventories: none")

@@ -23,9 +23,10 @@ from treeclaim.cli.cloud.providers import Row, find_provider, providers_of_tree
 from treeclaim.cli.output import natural, printer, say_document
 from treeclaim.cli.printing import Line, Printer, line, lines
 from treeclaim.client import Client
+from treeclaim.client.aggregates import NO_NAMES, AggregateNames
 from treeclaim.client.versions import Need
 from treeclaim.model.microversions import Feature
-from treeclaim.model.parts import LINKED_PARTS, TRAITS, names_in_words
+from treeclaim.model.parts import AGGREGATES, LINKED_PARTS, TRAITS, LinkedPart, names_in_words
 
 
 def add_to(commands: Any) -> None:
@@ -84,10 +85,12 @@ def run(options: argparse.Namespace) -> int:
     """Show some trees, or all."""
     with client_of(options) as client:
         children, kept = trees(client, options)
+        shows = not options.json and any(AGGREGATES.of(one.values) for one in kept.values())
+        names = AggregateNames.read(client) if shows else NO_NAMES
     if options.json:
         say_document([_document(row, kept, children) for row in children.get(None, [])])
         return 0
-    _print(children, kept, options)
+    _print(children, kept, options, names)
     return 0
 
 
@@ -117,9 +120,11 @@ def _print(
     children: Mapping[str | None, Sequence[Row]],
     kept: Mapping[str, Contents],
     options: argparse.Namespace,
+    names: AggregateNames,
 ) -> None:
     out = printer()
-    _print_trees(out, children, kept, _Style(options.classes, with_fields=options.inventories))
+    style = _Style(options.classes, with_fields=options.inventories, names=names)
+    _print_trees(out, children, kept, style)
     if not children:
         out.print("No provider matches." if _is_filtered(options) else "There are no providers.")
 
@@ -136,10 +141,12 @@ class _Style:
     Attributes:
         classes: Only these; all if empty.
         with_fields: Whether total, reserved and ratio are.
+        names: Of aggregates.
     """
 
     classes: Sequence[str]
     with_fields: bool = False
+    names: AggregateNames = NO_NAMES
 
 
 def _print_trees(
@@ -228,7 +235,7 @@ def _lines(row: Row, contents: Contents | None, style: _Style) -> Iterator[Line]
     if contents is None:
         return
     for part in LINKED_PARTS:
-        for words in part.words(part.or_empty(contents.values)):
+        for words in _words_of(part, contents, style.names):
             yield line(f"  {words}", style="cyan" if part is TRAITS else "")
     for name, stock in _stock(contents, style.classes).items():
         held = sum(some.amount for some in stock.held)
@@ -236,6 +243,13 @@ def _lines(row: Row, contents: Contents | None, style: _Style) -> Iterator[Line]
         yield line(full, (_fields(stock) if style.with_fields else "", "dim"))
         for some in stock.held:
             yield line(f"    {some.in_words()}", style="dim")
+
+
+def _words_of(part: LinkedPart[Any], contents: Contents, names: AggregateNames) -> list[str]:
+    """Return what a provider has of a part, in words, with the names of aggregates."""
+    if part is not AGGREGATES:
+        return part.words(part.or_empty(contents.values))
+    return [f"{part.single} {text}" for text in names.all_shown(part.or_empty(contents.values))]
 
 
 def _fields(part: Stock) -> str:

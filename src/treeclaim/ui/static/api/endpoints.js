@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 /** The operations that the pages use (contract pages 97 to 101). */
 
-import { asQuery } from "./client.js";
+import { asQuery, nextOf } from "./client.js";
 import { Trouble } from "./errors.js";
 import { INCLUDE } from "../model/parts.js";
 import { SHARING } from "../model/trees.js";
 
 const MOST = 10_000;
 /* Entries of a page that the server gives at most. */
+
+const MOST_NAMES = 1_000_000;
+/* Names that are read; a server that leads in a circle has no more. */
 
 const AT_ONCE = 200;
 /* Uuids in one address; servers and proxies refuse much longer ones. */
@@ -40,6 +43,26 @@ export async function aggregatesOfRoots(api, signal) {
   const query = { include: "aggregates", limit: MOST };
   const { entries } = await api.all("/treeclaim/providers", query, "providers", signal);
   return new Map(entries.filter(isRoot).map(({ uuid, aggregates }) => [uuid, aggregates]));
+}
+
+/**
+ * Names of aggregates.
+ *
+ * @returns {Promise<Map<string, string>>} By uuid; none where the policy, or the server, has none to show.
+ */
+export async function aggregateNames(api, signal) {
+  const found = new Map();
+  let marker = null;
+  try {
+    do {
+      const page = await api.get("/treeclaim/aggregates/names", { limit: MOST, marker }, signal);
+      for (const [uuid, name] of Object.entries(page.names)) found.set(uuid, name);
+      marker = nextOf(page);
+    } while (marker && found.size < MOST_NAMES);
+  } catch (error) {
+    if (error.kind !== Trouble.HIDDEN && error.kind !== Trouble.MISSING) throw error;
+  }
+  return found;
 }
 
 const isRoot = ({ parent_provider_uuid: parent }) => parent === null;

@@ -12,9 +12,10 @@ import { html } from "./html.js";
  * @param {object} told The document of contract page 97, section 3, and `hasPools`: whether the trees
  *   that it counts have pools among them.
  * @param {string} query The question.
+ * @param {Map<string, string>} names Of aggregates.
  * @param {object[]} rows What it takes for granted.
  */
-export function Explanation({ told, query, rows = [] }) {
+export function Explanation({ told, query, names, rows = [] }) {
   const { trees, funnel, nearest, advice } = told;
   return html`<div class="explanation">
     <p class=${told.feasible ? "verdict good" : "verdict bad"} role="status">${verdict(told)}</p>
@@ -23,7 +24,7 @@ export function Explanation({ told, query, rows = [] }) {
         <li><span class="step">all ${told.hasPools ? "trees and pools" : "trees"}</span><${FunnelBar} before=${trees.considered} after=${trees.considered} of=${trees.considered} />
           <span class="number">${count(trees.considered)}</span></li>
         ${funnel.map((step, index) => html`<li key=${index}>
-          <span class="step">${step.group !== null && html`<code>${step.group || "unsuffixed"}</code> `}${sentence(step.reason, step.detail)}</span>
+          <span class="step">${step.group !== null && html`<code>${step.group || "unsuffixed"}</code> `}${sentence(step.reason, step.detail, names)}</span>
           <${FunnelBar} before=${step.trees_before} after=${step.trees_after} of=${trees.considered} />
           <span class="number">${count(step.trees_after)} <span class="bad">−${count(step.trees_before - step.trees_after)}</span></span></li>`)}
       </ol>
@@ -31,7 +32,7 @@ export function Explanation({ told, query, rows = [] }) {
     ${advice.length > 0 && html`<section aria-labelledby="advice-title"><h3 id="advice-title">What would help</h3>
       <ul class="advice">${advice.map((line) => html`<${Advice} key=${line} line=${line} query=${query} rows=${rows} />`)}</ul></section>`}
     ${nearest.length > 0 && !told.feasible && html`<section aria-labelledby="nearest-title"><h3 id="nearest-title">Nearest trees</h3>
-      <ul class="nearest">${nearest.map((tree) => html`<${Nearest} key=${tree.root_provider.uuid} tree=${tree} />`)}</ul></section>`}
+      <ul class="nearest">${nearest.map((tree) => html`<${Nearest} key=${tree.root_provider.uuid} tree=${tree} names=${names} />`)}</ul></section>`}
   </div>`;
 }
 
@@ -57,10 +58,10 @@ function FunnelBar({ before, after, of }) {
   return html`<span class="funnel-bar" aria-hidden="true"><span class="lost" style=${width(before)}></span><span class="left" style=${width(after)}></span></span>`;
 }
 
-function Nearest({ tree: { root_provider: root, blocked_by: blocks } }) {
+function Nearest({ tree: { root_provider: root, blocked_by: blocks }, names }) {
   return html`<li><a href=${treeAddress(root.uuid)}>${root.name}</a>
     <ul>${blocks.map((block, index) => html`<li key=${index}>
-      ${block.group !== null && html`<span class="quieter">${groupName(block.group)}: </span>`}${sentence(block.reason, block.detail)}
+      ${block.group !== null && html`<span class="quieter">${groupName(block.group)}: </span>`}${sentence(block.reason, block.detail, names)}
       ${block.providers?.length > 0 && html`<span class="fine"> — ${block.providers.map(free).join("; ")}</span>`}
     </li>`)}</ul></li>`;
 }

@@ -35,6 +35,9 @@ export {
 /** The session: `api`, `revision` (counts how often the server came back), `signOut`. */
 export const Session = createContext(null);
 
+/** Names of aggregates, by uuid. */
+export const AggregateNames = createContext(new Map());
+
 /**
  * Read an answer, and read it again when something that it depends on changes.
  *

@@ -2,12 +2,12 @@
 /** A provider and all below it, drawn as boxes within boxes. */
 
 import { capacityOf, byImportance, totalOf } from "../model/totals.js";
-import { count, counted, shortened } from "../model/numbers.js";
+import { aggregateName, count, counted } from "../model/numbers.js";
 import { LINKED_PARTS } from "../model/parts.js";
 import { own } from "../model/texts.js";
 import { shortName } from "../model/trees.js";
 import { Bar, words } from "./bar.js";
-import { html, useState } from "./html.js";
+import { AggregateNames, html, useContext, useState } from "./html.js";
 
 const MOST_CHILDREN = 48;
 const MOST_TRAITS = 10;
@@ -65,9 +65,12 @@ function allBelow({ provider, children }, level = DEEPEST + 1) {
 /** Parts without a look of their own. */
 const OTHERS = Object.entries(LINKED_PARTS).filter(([name]) => name !== "traits");
 
-const Chips = ({ name, single, texts }) => texts.length > 0 && html`<ul class="chips" aria-label=${name.replace(/^./, (first) => first.toUpperCase())}>
-  ${texts.map((text) => html`<li key=${text} class=${`chip ${single}`} title=${text}>${single} ${shortened(text)}</li>`)}
-</ul>`;
+function Chips({ name, single, texts }) {
+  const names = useContext(AggregateNames);
+  return texts.length > 0 && html`<ul class="chips" aria-label=${name.replace(/^./, (first) => first.toUpperCase())}>
+  ${texts.map((text) => html`<li key=${text} class=${`chip ${single}`} title=${text}>${single} ${aggregateName(names, text)}</li>`)}
+  </ul>`;
+}
 
 const NOTHING = new Map();
 const NONE = new Set();

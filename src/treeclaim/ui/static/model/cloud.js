@@ -15,6 +15,8 @@ export class Cloud {
     /* Aggregates by root, once somebody wants to know; and their reading. */
     this.aggregatesOf = null;
     this.grouping = null;
+    /* Names of aggregates, read with them. */
+    this.names = new Map();
   }
 
   static async read(api, signal) {
@@ -25,8 +27,10 @@ export class Cloud {
 
   /** Read which aggregates the roots are in, once; from then on `aggregatesOf` is kept current too. */
   group(api) {
-    this.grouping ??= endpoints.aggregatesOfRoots(api, this.signal).then(
-      (found) => { this.aggregatesOf = found; return found; },
+    this.grouping ??= Promise.all([
+      endpoints.aggregatesOfRoots(api, this.signal), endpoints.aggregateNames(api, this.signal),
+    ]).then(
+      ([found, names]) => { this.aggregatesOf = found; this.names = names; return found; },
       (error) => { this.grouping = null; throw error; },
     );
     return this.grouping;

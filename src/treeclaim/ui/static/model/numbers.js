@@ -19,4 +19,7 @@ export function percent(share) {
 export const milliseconds = (number) => (number < 10 ? `${number.toFixed(1)} ms` : number < 10_000
   ? `${count(Math.round(number))} ms` : `${(number / 1000).toFixed(1)} s`);
 
+/** Call an aggregate by its name, or else by the beginning of its uuid. */
+export const aggregateName = (names, uuid) => names.get(uuid.toLowerCase()) ?? shortened(uuid);
+
 export const shortened = (uuid) => (uuid.length === 36 ? `${uuid.slice(0, 8)}…` : uuid);

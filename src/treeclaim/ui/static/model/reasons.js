@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Why a tree is no candidate, in words (contract page 97, section 3). */
 
+import { aggregateName } from "./numbers.js";
 import { own } from "./texts.js";
 
 const WORDS = {
@@ -9,8 +10,8 @@ const WORDS = {
   capacity: ({ resource_class: name, requested }) => `has no room for ${requested ?? ""} ${name ?? ""}`,
   trait_missing: ({ trait, traits }) => `lacks ${listed(trait ?? traits)}`,
   trait_forbidden: ({ trait, traits }) => `has ${listed(trait ?? traits)}, which is forbidden`,
-  not_member_of: (detail) => `is not in ${listed(detail.aggregates ?? detail.aggregate)}`,
-  forbidden_member_of: (detail) => `is in ${listed(detail.aggregates ?? detail.aggregate)}, which is forbidden`,
+  not_member_of: (detail, names) => `is not in ${listedAggregates(detail, names)}`,
+  forbidden_member_of: (detail, names) => `is in ${listedAggregates(detail, names)}, which is forbidden`,
   not_in_tree: () => "is not in the tree that is asked for",
   not_in_subtree: () => "is not in the subtree that is asked for",
   root_trait: ({ trait, traits }) => `the root has not the traits that are asked for${trait || traits ? `: ${listed(trait ?? traits)}` : ""}`,
@@ -24,10 +25,18 @@ const WORDS = {
 
 const listed = (value) => (value === undefined ? "what is asked for" : [value].flat().join(", "));
 
-/** Say a reason; one that is not known is shown as it came. */
-export function sentence(reason, detail) {
+/** Aggregates by their names, and in full by uuid where they have none. */
+const listedAggregates = ({ aggregates, aggregate }, names) =>
+  listed([aggregates ?? aggregate ?? []].flat().map((uuid) => (names.has(uuid.toLowerCase()) ? aggregateName(names, uuid) : uuid)));
+
+/**
+ * Say a reason; one that is not known is shown as it came.
+ *
+ * @param {Map<string, string>} names Of aggregates.
+ */
+export function sentence(reason, detail, names) {
   const words = own(WORDS, reason);
-  if (words) return words(detail ?? {}).replaceAll(/\s+/g, " ");
+  if (words) return words(detail ?? {}, names).replaceAll(/\s+/g, " ");
   return `${reason} ${JSON.stringify(detail)}`;
 }
 

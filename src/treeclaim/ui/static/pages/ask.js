@@ -115,12 +115,12 @@ function rootsIn(summaries) {
 function Why({ query, rows, given }) {
   const { value, error, again } = useAnswer(async (api, signal) => {
     const why = given ? endpoints.explanationIf(api, query, given, signal) : endpoints.explanation(api, query, signal);
-    const [told, pools] = await Promise.all([why, endpoints.pools(api, null, signal)]);
-    return { told: told && { ...told, hasPools: pools.size > 0 } };
+    const [told, pools, names] = await Promise.all([why, endpoints.pools(api, null, signal), endpoints.aggregateNames(api, signal)]);
+    return { told: told && { ...told, hasPools: pools.size > 0 }, names };
   }, [query]);
   if (error) return html`<${Failure} error=${error} what="The explanation" again=${again} />`;
   if (!value) return html`<${Busy} what="the explanation" />`;
-  return value.told && html`<${Explanation} told=${value.told} query=${query} rows=${rows} />`;
+  return value.told && html`<${Explanation} ...${value} query=${query} rows=${rows} />`;
 }
 
 function Candidates({ answer, query, made = [] }) {

@@ -43,7 +43,7 @@ function Shown({ cloud, changed, way, route }) {
   const wanted = own(choice, "class") ?? DOMINANT;
   const sought = (choice.name ?? "").toLowerCase();
   const aggregates = useAggregates(choice.by ?? "", cloud);
-  const groups = useMemo(() => grouped(trees, choice.by ?? "", cloud.aggregatesOf), [trees, choice.by, aggregates.value]);
+  const groups = useMemo(() => grouped(trees, choice.by ?? "", cloud.aggregatesOf, cloud.names), [trees, choice.by, aggregates.value]);
   const isFound = (tree) => !sought || tree.name.toLowerCase().includes(sought);
   const found = useMemo(() => (sought ? trees.filter(isFound) : trees), [trees, sought]);
   const view = choice.view === "table" ? "table" : "map";
@@ -64,7 +64,7 @@ function Shown({ cloud, changed, way, route }) {
           ${wanted !== DOMINANT && !own(totals, wanted) && html`<option value=${wanted}>${wanted}: no inventory</option>`}
           ${Object.keys(totals).map((name) => html`<option key=${name} value=${name}>${name}</option>`)}
         </select></label>
-        <${Grouping} by=${choice.by ?? ""} trees=${trees} aggregatesOf=${cloud.aggregatesOf} onChoose=${(by) => choose({ by })} />
+        <${Grouping} by=${choice.by ?? ""} trees=${trees} aggregatesOf=${cloud.aggregatesOf} names=${cloud.names} onChoose=${(by) => choose({ by })} />
         <label>Find <input type="search" value=${choice.name ?? ""} placeholder="part of a name"
           onInput=${(event) => choose({ name: event.target.value })} /></label>
         <div class="switch" role="group" aria-label="Show as">

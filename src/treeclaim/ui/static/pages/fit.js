@@ -8,7 +8,7 @@ import { Session, html, useContext, useEffect, useState } from "../components/ht
 import { Busy, Failure, Mistake } from "../components/notices.js";
 import { AsIfError, givenBy, splitAsIf, withAsIf } from "../model/as_if.js";
 import { FlavorError, readFlavors } from "../model/flavors.js";
-import { count, counted, shortened } from "../model/numbers.js";
+import { aggregateName, count, counted } from "../model/numbers.js";
 import { own } from "../model/texts.js";
 import { address } from "../routes.js";
 
@@ -75,12 +75,12 @@ async function fitting(api, flavors, supposed) {
   if (!flavors.length) throw new FlavorError("There is no flavor in this text.");
   if (flavors.length > MOST_FLAVORS) throw new FlavorError(`${flavors.length} flavors; at most ${MOST_FLAVORS} are counted at once.`);
   const requests = Object.fromEntries(flavors.map(({ name, query }) => [name, query]));
-  const aggregates = (await endpoints.totalsByAggregate(api)).map(({ uuid }) => uuid).slice(0, MOST_AGGREGATES);
-  const made = await givenBy(api, supposed);
+  const [totals, names, made] = await Promise.all([endpoints.totalsByAggregate(api), endpoints.aggregateNames(api), givenBy(api, supposed)]);
+  const aggregates = totals.map(({ uuid }) => uuid).slice(0, MOST_AGGREGATES);
   const { capacity, given } = await endpoints.capacity(api, {
     requests, ...aggregates.length && { domains: aggregates }, ...made && { given: made.given },
   });
-  return { rows: flavors.map(({ name, query }) => ({ name, query, ...own(capacity, name) })), supposed: made && supposed, placed: given?.placed };
+  return { rows: flavors.map(({ name, query }) => ({ name, query, names, ...own(capacity, name) })), supposed: made && supposed, placed: given?.placed };
 }
 
 function Fitting({ rows, supposed, placed }) {
@@ -105,6 +105,6 @@ function FlavorRow({ row, supposed }) {
     <td class="number">${name(row.when_empty)}</td>
     <td class="number">${count(row.at_most)}</td>
     <td>${row.domains?.length ? html`<details><summary>${counted(row.domains.length, "aggregate")}</summary>
-      <ul class="parts">${row.domains.map(({ uuid, fits }) => html`<li key=${uuid}><span class="mono" title=${uuid}>${shortened(uuid)}</span><span class="number">${count(fits)}</span></li>`)}</ul></details>` : "none"}</td>
+      <ul class="parts">${row.domains.map(({ uuid, fits }) => html`<li key=${uuid}><span class="mono" title=${uuid}>${aggregateName(row.names, uuid)}</span><span class="number">${count(fits)}</span></li>`)}</ul></details>` : "none"}</td>
   </tr>`;
 }

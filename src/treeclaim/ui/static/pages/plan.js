@@ -59,7 +59,7 @@ function Found({ choice, rows }) {
     ${value.plan.moves.length > 0 && html`<${Maps} ...${value} /><${Steps} ...${value} />`}
     ${value.plan.stuck.length > 0 && html`<${Stuck} stuck=${value.plan.stuck} />`}
     ${value.plan.explanation && html`<section class="panel" aria-labelledby="why-title">
-      <div class="panel-head"><h2 id="why-title">Why there is no room</h2></div><${Explanation} told=${value.plan.explanation} query="" /></section>`}`;
+      <div class="panel-head"><h2 id="why-title">Why there is no room</h2></div><${Explanation} told=${value.plan.explanation} query="" names=${value.names} /></section>`}`;
 }
 
 async function read(api, choice, rows, signal) {
@@ -68,12 +68,13 @@ async function read(api, choice, rows, signal) {
   const begin = performance.now();
   const plan = await endpoints.moves(api, body, signal);
   const took = performance.now() - begin;
-  const [{ parts }, found] = await Promise.all([
+  const [{ parts }, found, names] = await Promise.all([
     endpoints.totalsByTree(api, {}, signal, supposed?.given),
     endpoints.providersByUuid(api, providersIn(plan.moves), signal),
+    plan.explanation ? endpoints.aggregateNames(api, signal) : null,
   ]);
   const providers = new Map([...supposed?.made ?? [], ...found].map((row) => [row.uuid, row]));
-  return { plan, took, trees: parts, providers };
+  return { plan, took, trees: parts, providers, names };
 }
 
 function Verdict({ plan, took, choice, rows }) {

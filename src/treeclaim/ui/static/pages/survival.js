@@ -13,7 +13,7 @@ import { TreeMap } from "../components/tree_map.js";
 import { AsIfError, givenBy, listed, withAsIf } from "../model/as_if.js";
 import { Cloud } from "../model/cloud.js";
 import { NONE, OVER, UNSURE } from "../model/colours.js";
-import { count, counted, milliseconds, shortened } from "../model/numbers.js";
+import { aggregateName, count, counted, milliseconds, shortened } from "../model/numbers.js";
 import { address, consumerAddress, treeAddress } from "../routes.js";
 
 const TREES = "tree";
@@ -51,9 +51,10 @@ async function read(api, { domains, types, holds }, rows, signal) {
   const supposed = await givenBy(api, rows, signal);
   const totals = await endpoints.totalsByTree(api, {}, signal, supposed?.given);
   const cloud = new Cloud(totals, await endpoints.pools(api, null, signal), signal);
-  if (domains !== TREES) await cloud.group(api);
+  // Names of aggregates come with them.
+  await cloud.group(api);
   for (const { uuid, parent_provider_uuid: parent, aggregates } of supposed?.made ?? []) {
-    if (!parent) cloud.aggregatesOf?.set(uuid, aggregates);
+    if (!parent) cloud.aggregatesOf.set(uuid, aggregates);
   }
   const asked = domains === TREES ? TREES : domains === EACH ? [...new Set([...cloud.aggregatesOf.values()].flat())] : [domains];
   if (!asked.length) throw new AsIfError("There are no aggregates: no host is in one.");
@@ -69,8 +70,9 @@ async function read(api, { domains, types, holds }, rows, signal) {
 function Shown({ cloud, told, took, choice, rows }) {
   const byUuid = useMemo(() => new Map(told.domains.map((domain) => [domain.uuid, domain])), [told]);
   const isTrees = choice.domains === TREES;
-  const groups = useMemo(() => grouped(cloud.trees, isTrees ? "" : choice.domains, cloud.aggregatesOf).map((group) =>
+  const groups = useMemo(() => grouped(cloud.trees, isTrees ? "" : choice.domains, cloud.aggregatesOf, cloud.names).map((group) =>
     (byUuid.has(group.domain) ? { ...group, title: `${group.title}: ${lookOf(byUuid.get(group.domain)).words}` } : group)), [cloud]);
+  const nameOf = ({ name, uuid }) => name ?? aggregateName(cloud.names, uuid);
   const lost = told.domains.filter(({ survives }) => !survives);
   const noun = isTrees ? "tree" : "aggregate";
   const left = told.of - told.survive;
@@ -85,14 +87,12 @@ function Shown({ cloud, told, took, choice, rows }) {
     <${TreeMap} label="Map of what may be lost" groups=${groups} look=${look} onOpen=${(tree) => { location.hash = treeAddress(tree.uuid); }} />
   </section>
   ${lost.length > 0 && html`<section class="panel" aria-labelledby="worst-title">
-    <div class="panel-head"><h2 id="worst-title">Worst first</h2></div><${Worst} domains=${lost} isTrees=${isTrees} rows=${rows} choice=${choice} /></section>`}
+    <div class="panel-head"><h2 id="worst-title">Worst first</h2></div><${Worst} domains=${lost} isTrees=${isTrees} rows=${rows} choice=${choice} nameOf=${nameOf} /></section>`}
   ${lost[0]?.explanation && html`<section class="panel" aria-labelledby="why-title">
     <div class="panel-head"><h2 id="why-title">Why not ${nameOf(lost[0])}</h2>
       <p class="fine">The first who finds no place, beside those who do: <a class="mono" href=${consumerAddress(lost[0].first_unplaced)}>${shortened(lost[0].first_unplaced)}</a></p></div>
-    <${Explanation} told=${lost[0].explanation} query="" /></section>`}`;
+    <${Explanation} told=${lost[0].explanation} query="" names=${cloud.names} /></section>`}`;
 }
-
-const nameOf = ({ name, uuid }) => name ?? shortened(uuid);
 
 function lookOf(domain) {
   if (!domain) return { step: NONE, figure: "–", name: "", words: "not looked at" };
@@ -110,7 +110,7 @@ const SurvivalLegend = () => html`<ul class="legend loads" aria-label="Colours o
     html`<li key=${name}><span class=${`swatch ${colour}`}></span>${name}</li>`)}
 </ul>`;
 
-function Worst({ domains, isTrees, rows, choice }) {
+function Worst({ domains, isTrees, rows, choice, nameOf }) {
   const [shown, setShown] = useState(AT_ONCE);
   return html`<div class="table-box" tabindex="0" role="region" aria-label="What cannot be lost"><table class="worst">
     <caption>${counted(domains.length, isTrees ? "tree" : "aggregate")}; ${count(Math.min(shown, domains.length))} shown</caption>

@@ -6,7 +6,7 @@ import { Trouble } from "../api/errors.js";
 import { BarLegend } from "../components/bar.js";
 import { Heading } from "../components/heading.js";
 import { Holdings } from "../components/holdings.js";
-import { html, useAnswer, useMemo, useState } from "../components/html.js";
+import { AggregateNames, html, useAnswer, useMemo, useState } from "../components/html.js";
 import { Busy, Empty, Failure } from "../components/notices.js";
 import { ProviderBox } from "../components/provider_box.js";
 import { TreeTable } from "../components/tree_table.js";
@@ -53,7 +53,7 @@ function OneTree({ uuid }) {
   if (!value.rows.length) {
     return html`<${Heading} title="Tree" /><${NoTree} uuid=${uuid} />`;
   }
-  return html`<${Drawn} value=${value} isBusy=${isBusy} again=${again} />`;
+  return html`<${AggregateNames.Provider} value=${value.names}><${Drawn} value=${value} isBusy=${isBusy} again=${again} /><//>`;
 }
 
 function Drawn({ value: { rows, pools, consumers, held, hidden }, isBusy, again }) {
@@ -100,14 +100,15 @@ async function read(api, uuid, signal) {
     hidden.push({ what, error });
     return instead;
   });
-  const [rows, consumers, held] = await Promise.all([
+  const [rows, consumers, held, names] = await Promise.all([
     visible(api, root, signal, hidden),
     tolerant("Who holds what", consumersOf(api, root, signal), null),
     tolerant("Holds", endpoints.heldInTree(api, root, signal), new Map()),
+    endpoints.aggregateNames(api, signal),
   ]);
   const aggregates = [...new Set(rows.flatMap((row) => row.aggregates ?? []))];
   const pools = await tolerant("Pools within reach", endpoints.sharingProviders(api, aggregates, signal), []);
-  return { rows, consumers, held, hidden, pools: pools.filter(({ uuid }) => !rows.some((row) => row.uuid === uuid)) };
+  return { rows, consumers, held, hidden, names, pools: pools.filter(({ uuid }) => !rows.some((row) => row.uuid === uuid)) };
 }
 
 async function consumersOf(api, root, signal) {

@@ -2,18 +2,14 @@
 """GET /treeclaim/holds (contract page 100, section 1)."""
 
 from collections.abc import Collection, Sequence
-from datetime import datetime
 
-from treeclaim.api.protocol.errors import bad_request
 from treeclaim.api.protocol.operations import Call, Reply
 from treeclaim.api.protocol.request.validation import require_query
-from treeclaim.api.protocol.texts import quoted
 from treeclaim.api.protocol.timestamps import now
 from treeclaim.api.resources.allocations import keeping
 from treeclaim.api.resources.extension import filters, paging
 from treeclaim.api.resources.extension.holds import schemas
 from treeclaim.model.extension import cursor_text
-from treeclaim.model.extension.holds import utc_of
 from treeclaim.store.database.transactions import ReadTransaction
 from treeclaim.store.feed.unread import present_cursor
 from treeclaim.store.operations.allocations.holds import change_terms, keep_requests_for
@@ -31,7 +27,7 @@ def list_holds(call: Call) -> Reply:
         drawable_by=query.get("drawable_by"),
         providers=filters.several(query.get("provider")),
         in_tree=filters.several(query.get("in_tree")),
-        until_before=_time(query["until_before"]) if "until_before" in query else None,
+        until_before=filters.time_of(query, "until_before"),
         after=paging.marker_of(query, _KIND),
         limit=paging.limit_of(query),
     )
@@ -68,10 +64,3 @@ def keep_requests(call: Call) -> Reply:
 
 def _updated(given: Collection[str], unknown: Sequence[str]) -> Reply:
     return Reply(body={"updated": len(given) - len(unknown), "unknown": list(unknown)})
-
-
-def _time(text: str) -> datetime:
-    moment = utc_of(text)
-    if moment is None:
-        raise bad_request(f"Invalid until_before: {quoted(text)} is no time as RFC 3339 has it.")
-    return moment

@@ -18,7 +18,7 @@ def query(_version: Version) -> Schema:
         "drawable_by": SHORT_TEXT,
         "provider": filters.UUIDS,
         "in_tree": filters.UUIDS,
-        "until_before": {"type": "string", "maxLength": 64},
+        "until_before": filters.TIME,
     }
     return record({}, parameters | paging.PARAMETERS)
 

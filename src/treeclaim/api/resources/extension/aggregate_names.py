@@ -1,0 +1,102 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Names of aggregates, which people see beside their uuids; nothing else depends on them."""
+
+from treeclaim.api.protocol.errors import bad_request
+from treeclaim.api.protocol.operations import EMPTY, Answer, Call, Operation, Reply, Versioned
+from treeclaim.api.protocol.request.schemas import (
+    LINKS,
+    PROVIDER_KEY,
+    SHORT_TEXT,
+    STRING,
+    mapping,
+    record,
+)
+from treeclaim.api.protocol.request.validation import MOST_VALUES_IN_BULK, require_query
+from treeclaim.api.protocol.request.wording import Schema
+from treeclaim.api.protocol.texts import quoted
+from treeclaim.api.protocol.timestamps import now
+from treeclaim.api.resources.extension import filters, paging
+from treeclaim.model.microversions import ExtensionFeature, Version
+from treeclaim.model.names import normalised_uuid
+from treeclaim.store.operations import aggregate_names as store
+
+_PATH = "/treeclaim/aggregates/names"
+_KIND = "names"
+_MOST = 10_000
+
+
+def query(_version: Version) -> Schema:
+    """Return the schema of the query."""
+    return record({}, {"uuid": filters.UUIDS} | paging.PARAMETERS)
+
+
+QUERY = Versioned(query)
+
+NAMES = Answer(body=record({"names": mapping(".*", STRING), "links": LINKS}))
+"""A page of names, by uuid of an aggregate."""
+
+
+def changed(_version: Version) -> Schema:
+    """Return the schema of POST /treeclaim/aggregates/names."""
+    name = SHORT_TEXT | {"type": ["string", "null"]}
+    return record({"names": mapping(PROVIDER_KEY, name, least=1) | {"maxProperties": _MOST}})
+
+
+def list_aggregate_names(call: Call) -> Reply:
+    """List a page of the names of aggregates, or those of some of them."""
+    pairs = call.query()
+    query = require_query(QUERY.at(call.version), pairs)
+    after, limit = paging.marker_of(query, _KIND), paging.limit_of(query)
+    if after and normalised_uuid(after) != after:
+        raise bad_request(
+            f"Invalid marker: {quoted(query['marker'])} is none that this list gave."
+        )
+    if "uuid" in query:
+        wanted = [normalised_uuid(one) or one for one in filters.several(query["uuid"])]
+        found = call.services.store.read(store.named, [one for one in wanted if one > after])
+    else:
+        found = call.services.store.read(store.page, after, limit + 1)
+    names = dict(list(found.items())[:limit])
+    next_after = list(names)[-1] if len(found) > limit else None
+    links = paging.links(call.link(_PATH), pairs, _KIND, next_after)
+    return Reply(body={"names": names, "links": links}, modified_at=now())
+
+
+def name_aggregates(call: Call) -> Reply:
+    """Name aggregates, or take their names away; all or none."""
+    names: dict[str, str | None] = {}
+    for given, name in call.json()["names"].items():
+        uuid = normalised_uuid(given)
+        if uuid is None or uuid in names:
+            raise bad_request(f"{given} is {'no uuid' if uuid is None else 'named twice'}.")
+        names[uuid] = name
+    call.services.store.write(store.change, names)
+    return Reply(EMPTY.status)
+
+
+OPERATIONS = (
+    Operation(
+        "GET",
+        _PATH,
+        list_aggregate_names,
+        policy="placement:resource_providers:aggregates:list",
+        summary="List names of aggregates.",
+        answers=(NAMES,),
+        query=QUERY,
+        gate_first=True,
+        checks_accept=True,
+        extension=ExtensionFeature.HOLDS,
+    ),
+    Operation(
+        "POST",
+        _PATH,
+        name_aggregates,
+        policy="treeclaim:aggregate_names:update",
+        summary="Name aggregates, or take their names away.",
+        answers=(EMPTY,),
+        body=Versioned(changed),
+        most_values=MOST_VALUES_IN_BULK,
+        gate_first=True,
+        extension=ExtensionFeature.HOLDS,
+    ),
+)

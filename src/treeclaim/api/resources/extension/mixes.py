@@ -1,0 +1,175 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Mixes: what a cloud expects (contract page 101, section 2)."""
+
+import re
+from http import HTTPStatus
+
+import orjson
+
+from treeclaim.api.protocol.errors import BAD_VALUE, bad_request, not_found
+from treeclaim.api.protocol.operations import (
+    EMPTY,
+    Answer,
+    Call,
+    Forms,
+    Operation,
+    Reply,
+    Versioned,
+)
+from treeclaim.api.protocol.request.patterns import text
+from treeclaim.api.protocol.request.schemas import INTEGER, STRING, mapping, record
+from treeclaim.api.protocol.request.validation import MOST_VALUES_IN_BULK
+from treeclaim.api.protocol.request.wording import Schema
+from treeclaim.api.protocol.texts import quoted
+from treeclaim.api.protocol.timestamps import now
+from treeclaim.api.resources.candidates.body_forms import QUERIES
+from treeclaim.api.resources.candidates.handlers import asked_by
+from treeclaim.api.resources.candidates.queries import Queries, refusing_queries, require_names
+from treeclaim.model.microversions import ExtensionFeature, Version
+from treeclaim.model.request import CandidateRequest
+from treeclaim.store.operations import mixes
+
+_NAME = "[A-Za-z0-9_.-]{1,64}"
+_IS_NAME = re.compile(_NAME)
+_MOST_REQUESTS = 64
+_MOST_WEIGHT = 1_000_000
+
+_LONGEST = 256 * 1024
+"""Bytes of a mix: every question that names it reads it."""
+
+_SHOWN = record({"requests": mapping(".*", record({"query": STRING, "weight": INTEGER}))})
+MIX = Answer(body=_SHOWN)
+"""A mix, as it was put."""
+
+MIXES = Answer(body=record({"mixes": mapping(".*", _SHOWN)}))
+"""All mixes."""
+
+
+def put(_version: Version) -> Schema:
+    """Return the schema of PUT /treeclaim/mixes/{name}."""
+    weight: Schema = {"type": "integer", "minimum": 1, "maximum": _MOST_WEIGHT}
+    return record(
+        {
+            "requests": {
+                "type": "object",
+                "minProperties": 1,
+                "maxProperties": _MOST_REQUESTS,
+                "additionalProperties": record({"query": {"type": "string"}, "weight": weight}),
+            }
+        }
+    )
+
+
+def list_mixes(call: Call) -> Reply:
+    """Show all mixes."""
+    return Reply(body={"mixes": call.services.store.read(mixes.every)}, modified_at=now())
+
+
+def show_mix(call: Call) -> Reply:
+    """Show a mix as it was put."""
+    name = _existing(call)
+    found = call.services.store.read(mixes.named, name)
+    if name not in found:
+        raise not_found(f"No mix named {name} found.")
+    return Reply(body=found[name], modified_at=now())
+
+
+def put_mix(call: Call) -> Reply:
+    """Make or replace a mix; its queries are checked first."""
+    name = call.arguments["name"]
+    if not _IS_NAME.fullmatch(name):
+        raise bad_request(f"Invalid name of a mix: {quoted(name)} is not of the form {_NAME}.")
+    body = call.json()
+    given = {f"requests.{key}": one["query"] for key, one in body["requests"].items()}
+    if len(orjson.dumps(body)) > _LONGEST:
+        raise bad_request(f"A mix is longer than {_LONGEST} bytes.")
+    queries = Queries(call, asked_by(call), given.values())
+    with refusing_queries():
+        read = {quoted(where): queries.at(quoted(where), query) for where, query in given.items()}
+        for where, request in read.items():
+            _require_plain(where, request)
+        require_names(call, read)
+    call.services.store.write(mixes.put, name, body)
+    return Reply(HTTPStatus.NO_CONTENT)
+
+
+def delete_mix(call: Call) -> Reply:
+    """Delete a mix."""
+    call.services.store.write(mixes.delete, _existing(call))
+    return Reply(HTTPStatus.NO_CONTENT)
+
+
+def _existing(call: Call) -> str:
+    """Return the name in the path.
+
+    Raises:
+        ApiError: 404 if no mix can have it.
+    """
+    name = call.arguments["name"]
+    if not _IS_NAME.fullmatch(name):
+        raise not_found(f"No mix named {quoted(name)} found.")
+    return name
+
+
+def _require_plain(where: str, request: CandidateRequest) -> None:
+    """Refuse what says which candidate, or how many, or for whom: a mix says what is needed alone."""
+    if request.order is not None or request.limit is not None or request.from_holds:
+        raise bad_request(
+            f"{where}: Invalid query string parameters: a mix has no 'order_by', 'preferred', "
+            "'limit' and 'from_holds'.",
+            BAD_VALUE,
+        )
+
+
+_PATH = "/treeclaim/mixes"
+_OF_ONE = f"{_PATH}/{{name}}"
+_UPDATE = "treeclaim:mixes:update"
+_FORMS = Forms(path={"name": text(_NAME)}, body=QUERIES.body)
+
+OPERATIONS = (
+    Operation(
+        "GET",
+        _PATH,
+        list_mixes,
+        policy="placement:allocation_candidates:list",
+        summary="List mixes: what the cloud expects.",
+        answers=(MIXES,),
+        gate_first=True,
+        checks_accept=True,
+        extension=ExtensionFeature.PLANNING,
+    ),
+    Operation(
+        "GET",
+        _OF_ONE,
+        show_mix,
+        policy="placement:allocation_candidates:list",
+        summary="Show a mix as it was put.",
+        answers=(MIX,),
+        gate_first=True,
+        checks_accept=True,
+        extension=ExtensionFeature.PLANNING,
+    ),
+    Operation(
+        "PUT",
+        _OF_ONE,
+        put_mix,
+        policy=_UPDATE,
+        summary="Make or replace a mix.",
+        answers=(EMPTY,),
+        body=Versioned(put),
+        most_values=MOST_VALUES_IN_BULK,
+        forms=_FORMS,
+        gate_first=True,
+        extension=ExtensionFeature.PLANNING,
+    ),
+    Operation(
+        "DELETE",
+        _OF_ONE,
+        delete_mix,
+        policy=_UPDATE,
+        summary="Delete a mix.",
+        answers=(EMPTY,),
+        gate_first=True,
+        extension=ExtensionFeature.PLANNING,
+    ),
+)

@@ -1,0 +1,236 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`treeclaim mix`: what the cloud expects, by name (contract page 101, section 2)."""
+
+import argparse
+import json
+import sys
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from http import HTTPStatus
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qsl, urlencode
+
+from rich.table import Table
+
+from treeclaim.cli.cloud.endpoint import add_endpoint_options, client_of
+from treeclaim.cli.cloud.progress import shown_progress
+from treeclaim.cli.output import CommandError, complain, printer, reason_of, say, say_document
+from treeclaim.client import Client, ClientError
+from treeclaim.client.reports import Reports
+from treeclaim.model.query_parameters import split_name
+
+MOST_REQUESTS = 64
+MOST_WEIGHT = 1_000_000
+
+LONGEST = 256 * 1024
+"""Bytes of a mix, as the service has them at most."""
+
+_NOT_OF_A_MIX = {"order_by", "preferred", "limit", "from_holds"}
+"""Parameters that say which candidate is best, not what is needed."""
+
+_DEADLINE = "treeclaim.deadline"
+_STDIN = "-"
+_LONGEST_NAME = 100
+
+
+def add_to(commands: Any) -> None:
+    """Add the command."""
+    mix = commands.add_parser(
+        "mix", help="mixes: what the cloud expects, for orders and plans that keep room for it"
+    )
+    deeds = mix.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    listed = deeds.add_parser("list", help="list all mixes")
+    listed.set_defaults(run=_list)
+    put = deeds.add_parser("put", help="make or replace a mix")
+    add_put_options(put)
+    put.set_defaults(run=_put)
+    show = deeds.add_parser("show", help="show a mix")
+    add_name(show)
+    show.set_defaults(run=_show)
+    delete = deeds.add_parser("delete", help="delete a mix")
+    add_name(delete)
+    delete.set_defaults(run=_delete)
+    learn = deeds.add_parser(
+        "learn",
+        help="make a mix of what consumers were placed by",
+        description="Make or replace a mix of the kept requests of all consumers: the 64 most "
+        "frequent ones, each with the weight how often.",
+    )
+    add_learn_options(learn)
+    learn.add_argument("--dry-run", action="store_true", help="show the mix, and keep nothing")
+    learn.set_defaults(run=_learn)
+    for command in (show, listed, learn):
+        command.add_argument("--json", action="store_true", help="show it as a document")
+    for command in (put, show, listed, delete, learn):
+        add_endpoint_options(command)
+
+
+def add_name(command: argparse.ArgumentParser) -> None:
+    """Add the argument that names a mix."""
+    command.add_argument("name", metavar="NAME", help="of the mix: [A-Za-z0-9_.-]{1,64}")
+
+
+def add_put_options(command: argparse.ArgumentParser) -> None:
+    """Add the arguments of a command that puts a mix."""
+    add_name(command)
+    command.add_argument(
+        "file",
+        metavar="FILE",
+        help='a document {"requests": {NAME: {"query": QUERY, "weight": N}, …}}; - for standard input',
+    )
+
+
+def add_learn_options(command: argparse.ArgumentParser) -> None:
+    """Add the arguments of a command that learns a mix."""
+    add_name(command)
+    command.add_argument(
+        "--since",
+        metavar="TIME",
+        help="only of consumers made since then, such as 2026-12-01T08:00:00Z",
+    )
+
+
+def _put(options: argparse.Namespace) -> int:
+    with client_of(options) as client:
+        put(client, options)
+    return 0
+
+
+def put(client: Client, options: argparse.Namespace) -> None:
+    """Put the mix of a command's options.
+
+    Raises:
+        CommandError: if there is no such document.
+        ClientError: if the endpoint refuses, or does not answer.
+    """
+    try:
+        is_stdin = options.file == _STDIN
+        text = sys.stdin.read() if is_stdin else Path(options.file).read_text(encoding="utf-8")
+        document = json.loads(text)
+        requests = document["requests"]
+        if len(document) != 1 or not all(isinstance(one, dict) for one in requests.values()):
+            raise ValueError('{"requests": {NAME: {"query": …, "weight": …}}} is expected')  # noqa: TRY301
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        raise CommandError(f"{options.file}: {reason_of(error)}") from error
+    Reports(client).put_mix(options.name, requests)
+
+
+def _show(options: argparse.Namespace) -> int:
+    with client_of(options) as client:
+        _say_mix(Reports(client).mix(options.name), options)
+    return 0
+
+
+def _list(options: argparse.Namespace) -> int:
+    with client_of(options) as client:
+        found = Reports(client).mixes()
+    if options.json:
+        say_document({"mixes": found})
+        return 0
+    if not found:
+        say("There is no mix.")
+        return 0
+    table = Table()
+    for column in ("mix", "requests", "weight of all"):
+        table.add_column(column)
+    for name, mix in found.items():
+        table.add_row(name, str(len(mix["requests"])), str(weight_of(mix)))
+    printer().print(table)
+    return 0
+
+
+def weight_of(mix: Mapping[str, Any]) -> int:
+    """Return the weights of a mix added up."""
+    return int(sum(one["weight"] for one in mix["requests"].values()))
+
+
+def _say_mix(mix: Mapping[str, Any], options: argparse.Namespace) -> None:
+    if options.json:
+        say_document(mix)
+        return
+    table = Table()
+    for column in ("request", "weight", "query"):
+        table.add_column(column, overflow="fold")
+    for name, one in mix["requests"].items():
+        table.add_row(name, str(one["weight"]), one["query"])
+    printer().print(table)
+
+
+def _delete(options: argparse.Namespace) -> int:
+    with client_of(options) as client:
+        Reports(client).delete_mix(options.name)
+    return 0
+
+
+def _learn(options: argparse.Namespace) -> int:
+    with client_of(options) as client:
+        requests = learned(client, options)
+        if not options.dry_run:
+            Reports(client).put_mix(options.name, requests)
+    _say_mix({"requests": requests}, options)
+    return 0
+
+
+def learned(client: Client, options: argparse.Namespace) -> dict[str, dict[str, Any]]:
+    """Return the requests of a mix of what consumers were placed by.
+
+    Args:
+        client: Of the server.
+        options: Of the command: `since`.
+
+    Raises:
+        CommandError: if nothing is kept.
+        ClientError: if the endpoint refuses, or does not answer.
+    """
+    filters = {"created_since": options.since} if options.since else {}
+    counts: Counter[str] = Counter()
+    with shown_progress() as report:
+        consumers = Reports(client).consumers(include="requests", **filters)
+        for done, consumer in enumerate(consumers, 1):
+            if consumer["request"]:
+                counts[plain(consumer["request"][0])] += 1
+            report("reading consumers", done, done)
+    named: dict[str, dict[str, Any]] = {}
+    # Of equally frequent ones the first by its text: so that twice the same is learned.
+    for query, count in sorted(counts.items(), key=lambda item: (-item[1], item[0])):
+        if len(named) == MOST_REQUESTS:
+            break
+        if _can_be_asked(client, query):
+            name = f"{len(named) + 1}: {_amounts(query)}"[:_LONGEST_NAME]
+            named[name] = {"query": query, "weight": min(count, MOST_WEIGHT)}
+            if len(json.dumps({"requests": named})) > LONGEST:
+                del named[name]
+                complain(f"left out, as the mix would be too long: {query[:_LONGEST_NAME]}…")
+    if not named:
+        raise CommandError("no request is kept with any of the consumers")
+    return named
+
+
+def plain(query: str) -> str:
+    """Return a query without what says which candidate is best."""
+    return urlencode(
+        [
+            (name, value)
+            for name, value in parse_qsl(query, keep_blank_values=True)
+            if split_name(name)[0] not in _NOT_OF_A_MIX
+        ],
+        safe=":,!*",
+    )
+
+
+def _amounts(query: str) -> str:
+    pairs: Iterable[tuple[str, str]] = parse_qsl(query)
+    return " ".join(value for name, value in pairs if split_name(name)[0] == "resources")
+
+
+def _can_be_asked(client: Client, query: str) -> bool:
+    """Tell whether all names in a query still exist, and say so if they do not."""
+    try:
+        client.alternatives([f"{query}&limit=1"])
+    except ClientError as error:
+        if error.status != HTTPStatus.BAD_REQUEST or error.code == _DEADLINE:
+            raise
+        complain(f"left out: {query}: {error}")
+        return False
+    return True

@@ -1,0 +1,86 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Names of aggregates, which a service keeps for people; Placement knows aggregates by uuid alone."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from http import HTTPStatus
+
+from treeclaim.client.client import Client
+from treeclaim.client.errors import ClientError
+from treeclaim.client.reports import MOST_NAMES, Reports
+from treeclaim.client.requests.placing import HOLDS
+from treeclaim.model.names import normalised_uuid
+
+LONGEST_NAME = 255
+"""Characters of a name."""
+
+
+@dataclass(frozen=True, slots=True)
+class AggregateNames:
+    """Names by uuid, however that is spelled.
+
+    Attributes:
+        names: By uuid in the usual spelling.
+    """
+
+    names: Mapping[str, str] = field(default_factory=dict)
+
+    @classmethod
+    def kept_by(cls, client: Client) -> "AggregateNames | None":
+        """Read all names; None where the server keeps none, or the policy hides them.
+
+        Raises:
+            ClientError: if the endpoint fails otherwise.
+        """
+        if not client.versions.has(HOLDS):
+            return None
+        try:
+            return cls(Reports(client).aggregate_names())
+        except ClientError as error:
+            # A release with version 1.2 of the extension may be older than names.
+            if error.status not in {HTTPStatus.FORBIDDEN, HTTPStatus.NOT_FOUND}:
+                raise
+            return None
+
+    @classmethod
+    def read(cls, client: Client) -> "AggregateNames":
+        """Read all names to show them: none where there are none to be read.
+
+        Raises:
+            ClientError: if the endpoint fails.
+        """
+        return cls.kept_by(client) or NO_NAMES
+
+    def of(self, uuid: str) -> str | None:
+        """Return the name of an aggregate, None if it has none."""
+        return self.names.get(normalised_uuid(uuid) or uuid)
+
+    def shown(self, uuid: str) -> str:
+        """Return an aggregate as people see it: its uuid, and its name before that."""
+        name = self.of(uuid)
+        return uuid if name is None else f"{name} ({uuid})"
+
+    def all_shown(self, uuids: Iterable[str]) -> list[str]:
+        """Return aggregates as people see them, in order."""
+        return sorted(map(self.shown, uuids))
+
+    def changes_to(self, wanted: Mapping[str, str | None]) -> dict[str, str | None]:
+        """Return those of some names that differ from what there is; None stands for no name."""
+        named = {normalised_uuid(uuid) or uuid: name for uuid, name in wanted.items()}
+        return {uuid: name for uuid, name in named.items() if self.names.get(uuid) != name}
+
+
+NO_NAMES = AggregateNames()
+"""What there is where no aggregate is shown."""
+
+
+def name_aggregates(client: Client, names: Mapping[str, str | None]) -> None:
+    """Name any number of aggregates, or take their names away.
+
+    Raises:
+        UnsupportedFeatureError: if the server keeps no names.
+        ClientError: if the endpoint refuses, or does not answer.
+    """
+    items: Sequence[tuple[str, str | None]] = list(names.items())
+    for first in range(0, len(items), MOST_NAMES):
+        Reports(client).name_aggregates(dict(items[first : first + MOST_NAMES]))

@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Names of aggregates, for people.
+
+Nothing of them is in the change feed, and no answer of the Placement API has them: who shows an
+aggregate reads its name from here.
+"""
+
+from collections.abc import Mapping, Sequence
+
+import orjson
+import sqlalchemy as sa
+
+from treeclaim.store.database.compiled import CompiledStatement
+from treeclaim.store.database.transactions import ReadTransaction, WriteTransaction, chunks
+from treeclaim.store.operations.allocations.kept_requests import ascii_json
+from treeclaim.store.schema.tables import aggregate_names as rows
+
+_OF = rows.c.uuid.in_(sa.bindparam("uuids", expanding=True))
+_DELETE = CompiledStatement(sa.delete(rows).where(_OF))
+_INSERT = CompiledStatement(sa.insert(rows).inline())
+_AFTER = (
+    sa.select(rows)
+    .where(rows.c.uuid > sa.bindparam("after"))
+    .order_by(rows.c.uuid)
+    .limit(sa.bindparam("most"))
+)
+_NAMED = sa.select(rows).where(_OF)
+
+
+def change(transaction: WriteTransaction, names: Mapping[str, str | None]) -> None:
+    """Name aggregates, or take their names away.
+
+    Args:
+        transaction: The one that writes.
+        names: By uuid, in the usual spelling; None for no name any more.
+
+    Raises:
+        DBAPIError: if another one names the same at this moment; so it is tried again.
+    """
+    uuids = sorted(names)
+    for chunk in chunks(uuids):
+        transaction.change(_DELETE, uuids=chunk)
+    transaction.change_each(
+        _INSERT,
+        (
+            {"uuid": uuid, "name": ascii_json(name)}
+            for uuid in uuids
+            if (name := names[uuid]) is not None
+        ),
+    )
+
+
+def page(transaction: ReadTransaction, after: str, most: int) -> dict[str, str]:
+    """Return the names of at most so many aggregates behind a uuid, in order of their uuids."""
+    found = transaction.rows(_AFTER, after=after, most=most)
+    return {row.uuid: orjson.loads(row.name) for row in found}
+
+
+def named(transaction: ReadTransaction, uuids: Sequence[str]) -> dict[str, str]:
+    """Return the names of those of some aggregates that have one, in order of their uuids."""
+    found = {
+        row.uuid: orjson.loads(row.name)
+        for chunk in chunks(sorted(set(uuids)))
+        for row in transaction.rows(_NAMED, uuids=chunk)
+    }
+    return dict(sorted(found.items()))

@@ -1,0 +1,82 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Mixes of requests, by name (contract page 101, section 2).
+
+Nothing of them is in the change feed: who answers with a mix reads it from here.
+"""
+
+import random
+from collections.abc import Mapping
+from typing import Any
+
+import orjson
+import sqlalchemy as sa
+
+from treeclaim.model.errors import MixesFullError, MixNotFoundError
+from treeclaim.store.database.transactions import (
+    ReadTransaction,
+    RetryTransactionError,
+    WriteTransaction,
+)
+from treeclaim.store.operations.allocations.kept_requests import ascii_json
+from treeclaim.store.schema.tables import MOST_MIXES, mixes
+
+Body = Mapping[str, Any]
+"""What was put: the document of a mix."""
+
+_SLOTS = sa.select(mixes.c.name, mixes.c.slot)
+_ALL = sa.select(mixes.c.name, mixes.c.body).order_by(mixes.c.name)
+_NAMED = _ALL.where(mixes.c.name.in_(sa.bindparam("names", expanding=True)))
+_IS_IT = mixes.c.name == sa.bindparam("wanted")
+_INSERT = sa.insert(mixes)
+_UPDATE = sa.update(mixes).where(_IS_IT)
+_DELETE = sa.delete(mixes).where(_IS_IT)
+
+
+def put(transaction: WriteTransaction, name: str, body: Body) -> None:
+    """Make or replace a mix.
+
+    Args:
+        transaction: The one that writes.
+        name: Of the mix.
+        body: Its document, as clients will see it.
+
+    Raises:
+        MixesFullError: if there are as many others as there may be.
+        RetryTransactionError: if it is deleted meanwhile.
+        DBAPIError: if another one takes the same slot meanwhile; so it is tried again.
+    """
+    slots = {row.name: row.slot for row in transaction.rows(_SLOTS)}
+    written = ascii_json(body)
+    if name in slots:
+        if not transaction.execute(_UPDATE, wanted=name, body=written).rowcount:
+            raise RetryTransactionError
+        return
+    free = sorted(set(range(MOST_MIXES)).difference(slots.values()))
+    if not free:
+        raise MixesFullError(MOST_MIXES)
+    # Any free one: of many who make mixes at once, few take the same.
+    transaction.execute(_INSERT, name=name, slot=random.choice(free), body=written)  # noqa: S311
+
+
+def delete(transaction: WriteTransaction, name: str) -> None:
+    """Delete a mix.
+
+    Raises:
+        MixNotFoundError: if there is none of this name.
+    """
+    if not transaction.execute(_DELETE, wanted=name).rowcount:
+        raise MixNotFoundError(name)
+
+
+def named(transaction: ReadTransaction, *names: str) -> dict[str, Body]:
+    """Return those mixes of some names that exist."""
+    return _read(transaction, _NAMED, names=sorted(set(names))) if names else {}
+
+
+def every(transaction: ReadTransaction) -> dict[str, Body]:
+    """Return all mixes, by name in order."""
+    return dict(sorted(_read(transaction, _ALL).items()))
+
+
+def _read(transaction: ReadTransaction, query: sa.Select[Any], **values: Any) -> dict[str, Body]:
+    return {row.name: orjson.loads(row.body) for row in transaction.rows(query, **values)}

@@ -1,0 +1,140 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`treeclaim mix`: put, shown, listed, deleted, and learnt from kept requests (page 101, section 2)."""
+
+import json
+
+import pytest
+import sqlalchemy as sa
+
+from tests.api.resources.extension.clouds import uuid_of
+from tests.cli.processes import call
+from tests.cli.services import client_in, refused, served, succeed
+from treeclaim.cli.cloud.changing.mixes import LONGEST, plain
+from treeclaim.client.reports import Reports
+
+HOST = uuid_of("host")
+BODY = {"requests": {"größe": {"query": "resources=VCPU:4", "weight": 3}}}
+
+
+@pytest.fixture(scope="module")
+def environment(tmp_path_factory):
+    """A service with a host, and a database file beside it."""
+    folder = tmp_path_factory.mktemp("service")
+    with served(folder) as environment:
+        with client_in(environment) as client:
+            client.call("POST", "/resource_providers", json={"name": "host", "uuid": HOST})
+            body = {
+                "inventories": {"VCPU": {"total": 100_000}},
+                "resource_provider_generation": 0,
+            }
+            client.call("PUT", f"/resource_providers/{HOST}/inventories", json=body)
+        yield environment
+
+
+def keep(environment, name, *queries):
+    """Let a consumer hold something, placed by some queries."""
+    body = {
+        "allocations": {HOST: {"resources": {"VCPU": 1}}},
+        "project_id": "p",
+        "user_id": "u",
+        "consumer_generation": None,
+        "consumer_type": "INSTANCE",
+        "request": list(queries) or None,
+    }
+    with client_in(environment) as client:
+        client.call("PUT", f"/allocations/{uuid_of(name)}", json=body, extended=True)
+
+
+def by_hand(environment, statement):
+    """Change the database behind the service's back."""
+    folder = environment["HOME"]
+    engine = sa.create_engine(f"sqlite:///{folder}/of-the-service/placement.db")
+    with engine.begin() as connection:
+        connection.exec_driver_sql(statement)
+    engine.dispose()
+
+
+def mix(environment, name):
+    """A mix as the service has it."""
+    with client_in(environment) as client:
+        return Reports(client).mix(name)["requests"]
+
+
+def test_a_mix_is_put_shown_listed_and_deleted(environment, tmp_path):
+    assert "There is no mix." in succeed(environment, "mix", "list")
+    path = tmp_path / "mix.json"
+    path.write_text(json.dumps(BODY))
+    succeed(environment, "mix", "put", "day", str(path))
+    assert json.loads(succeed(environment, "mix", "show", "day", "--json")) == BODY
+    shown = succeed(environment, "mix", "show", "day")
+    assert "größe" in shown
+    assert "resources=VCPU:4" in shown
+    assert json.loads(succeed(environment, "mix", "list", "--json")) == {"mixes": {"day": BODY}}
+    assert "day" in succeed(environment, "mix", "list")
+    succeed(environment, "mix", "delete", "day")
+    assert "No mix named day found" in refused(environment, "mix", "delete", "day")
+    assert "No mix named day found" in refused(environment, "mix", "show", "day")
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{}", '{"requests": []}', '{"requests": {"a": 1}}'])
+def test_a_file_that_is_no_mix_is_refused_in_words(environment, tmp_path, text):
+    path = tmp_path / "mix.json"
+    path.write_text(text)
+    assert "mix.json" in refused(environment, "mix", "put", "day", str(path))
+    assert "No such file" in refused(environment, "mix", "put", "day", str(tmp_path / "none"))
+
+
+def test_a_mix_is_learnt_of_the_first_alternatives_as_often_as_they_are(environment):
+    assert "no request is kept" in refused(environment, "mix", "learn", "learnt")
+    # One query with three ways to say which candidate is best; a second alternative; none at all.
+    keep(environment, "a", "resources=VCPU:1&order_by=pack&limit=3")
+    keep(environment, "b", "resources=VCPU:1&preferred=HW_CPU_X86_AVX2", "resources=VCPU:9")
+    keep(environment, "c", "resources=VCPU:1")
+    keep(
+        environment,
+        "d",
+        "resources_G=VCPU:2&required_G=!HW_CPU_X86_AVX2&preferred_G=HW_CPU_X86_VMX",
+    )
+    keep(environment, "e")
+    dry = succeed(environment, "mix", "learn", "learnt", "--dry-run", "--json")
+    succeed(environment, "mix", "learn", "learnt")
+    learnt = mix(environment, "learnt")
+    assert json.loads(dry) == {"requests": learnt}
+    assert list(learnt.values()) == [
+        {"query": "resources=VCPU:1", "weight": 3},
+        {"query": "resources_G=VCPU:2&required_G=!HW_CPU_X86_AVX2", "weight": 1},
+    ]
+    by_hand(environment, "UPDATE consumers SET created_at = '2020-01-01 00:00:00'")
+    keep(environment, "f", "resources=VCPU:3")
+    succeed(environment, "mix", "learn", "late", "--since", "2021-01-01T00:00:00+01:00")
+    assert list(mix(environment, "late").values()) == [{"query": "resources=VCPU:3", "weight": 1}]
+    assert "no time as RFC 3339" in refused(environment, "mix", "learn", "x", "--since", "noon")
+
+
+def test_the_64_most_frequent_are_learnt_that_can_still_be_asked(environment):
+    with client_in(environment) as client:
+        client.ensure_names(["CUSTOM_GOES"], [])
+    by_hand(environment, "UPDATE consumers SET created_at = '2020-01-01 00:00:00'")
+    for number in range(66):
+        keep(environment, f"many-{number}", f"resources=VCPU:{100 + number}")
+    for number in range(9):
+        keep(environment, f"gone-{number}", "resources=VCPU:7&required=CUSTOM_GOES")
+    for number in range(2):
+        keep(environment, f"twice-{number}", "resources=VCPU:8")
+    with client_in(environment) as client:
+        client.call("DELETE", "/traits/CUSTOM_GOES")
+    done = call(environment, "mix", "learn", "many", "--since", "2021-01-01T00:00:00Z")
+    assert done.returncode == 0
+    assert "left out: resources=VCPU:7&required=CUSTOM_GOES" in done.stderr
+    learnt = list(mix(environment, "many").values())
+    assert learnt[0] == {"query": "resources=VCPU:8", "weight": 2}
+    assert learnt[1:] == [
+        {"query": f"resources=VCPU:{100 + number}", "weight": 1} for number in range(63)
+    ]
+
+
+def test_parameters_that_say_what_is_needed_stay_as_they_are():
+    query = "resources1=VCPU:1,DISK_GB:2&required1=in:A,B&same_subtree=1,!_X&from_holds=1&limit=2"
+    assert plain(query) == "resources1=VCPU:1,DISK_GB:2&required1=in:A,B&same_subtree=1,!_X"
+    assert plain("resources=A%26B:1&order_by_X=1") == "resources=A%26B:1&order_by_X=1"
+    assert LONGEST == 256 * 1024

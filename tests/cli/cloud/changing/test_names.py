@@ -1,0 +1,143 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Names of aggregates: set, taken from Nova or a file, and shown wherever an aggregate is."""
+
+import json
+
+import pytest
+
+from tests.api.resources.extension.clouds import uuid_of
+from tests.cli.processes import call
+from tests.cli.services import client_in, refused, served, succeed
+from tests.compute import compute_with, with_cloud
+from treeclaim.client.aggregates import AggregateNames
+from treeclaim.client.topology import aggregate_uuid
+
+RACK, ZONE, PLAIN = (uuid_of(name) for name in ("rack", "zone", "plain"))
+WORDS = f"""
+providers:
+- name: host
+  inventories: {{VCPU: 8}}
+  aggregates: ["rack {{7}}", {RACK}]
+"""
+IN_WORDS = aggregate_uuid("rack {7}")
+
+
+@pytest.fixture
+def environment(tmp_path):
+    """A service without anything."""
+    with served(tmp_path) as environment:
+        yield environment
+
+
+def names(environment):
+    with client_in(environment) as client:
+        return dict(AggregateNames.read(client).names)
+
+
+def load(environment, folder, *more):
+    path = folder / "topology.yaml"
+    path.write_text(WORDS)
+    return succeed(environment, "load", str(path), *more)
+
+
+def test_nova_tells_its_host_aggregates_with_their_zones(environment, tmp_path):
+    aggregates = [
+        {"id": 1, "uuid": RACK, "name": "rack ä", "availability_zone": "az-1", "hosts": ["a"]},
+        {"id": 2, "uuid": ZONE, "name": "az-1", "availability_zone": "az-1", "hosts": []},
+        {"id": 3, "uuid": PLAIN, "name": "p" * 255, "availability_zone": None, "hosts": []},
+    ]
+    succeed(environment, "names", "--set", ZONE, "by hand", "--set", uuid_of("own"), "mine")
+    with compute_with(aggregates=aggregates) as (compute, url):
+        there = with_cloud(environment, tmp_path, url)
+        dry = succeed(there, "names", "--from", "nova", "--dry-run")
+        assert "3 names would be changed, 0 as they were" in dry
+        assert names(environment) == {ZONE: "by hand", uuid_of("own"): "mine"}
+        assert "3 names changed" in succeed(there, "names", "--from", "nova")
+        assert "0 names changed, 3 as they were" in succeed(there, "names", "--from", "nova")
+        assert {version for version, _ in compute.asked} == {"compute 2.41"}
+    assert names(environment) == {
+        RACK: "rack ä, zone az-1",
+        ZONE: "az-1",
+        PLAIN: "p" * 255,
+        uuid_of("own"): "mine",
+    }
+    assert json.loads(succeed(environment, "names", "--json"))["names"] == names(environment)
+
+
+def test_a_nova_that_tells_no_uuids_is_refused_in_words(environment, tmp_path):
+    with compute_with(aggregates=[{"id": 1, "name": "rack"}]) as (_, url):
+        there = with_cloud(environment, tmp_path, url)
+        assert "tells no uuids" in refused(there, "names", "--from", "nova")
+
+
+def test_names_are_set_and_taken_away_by_hand_or_by_a_file(environment, tmp_path):
+    path = tmp_path / "names.json"
+    path.write_text(json.dumps({RACK: "seven", ZONE: "one"}))
+    succeed(environment, "names", "--from", str(path))
+    shown = succeed(environment, "names", "--set", RACK.upper(), "eight", "--set", ZONE, "")
+    assert "2 names changed" in shown
+    assert names(environment) == {RACK: "eight"}
+    assert "eight" in succeed(environment, "names")
+    path.write_text(json.dumps({RACK: None}))
+    succeed(environment, "names", "--from", str(path))
+    assert names(environment) == {}
+    for wrong in ("[]", "{", '{"rack": "seven"}', json.dumps({RACK: 7})):
+        path.write_text(wrong)
+        assert refused(environment, "names", "--from", str(path))
+    assert names(environment) == {}
+
+
+def test_the_words_of_a_topology_are_the_names_and_who_renames_one_is_obeyed(
+    environment, tmp_path
+):
+    dry = load(environment, tmp_path, "--dry-run")
+    assert f"+ name of an aggregate rack {{7}} ({IN_WORDS})" in dry
+    assert names(environment) == {}
+    load(environment, tmp_path)
+    assert names(environment) == {IN_WORDS: "rack {7}"}
+    succeed(environment, "names", "--set", IN_WORDS, "seven")
+    assert "name of an aggregate" not in load(environment, tmp_path, "--dry-run")
+    load(environment, tmp_path)
+    assert names(environment) == {IN_WORDS: "seven"}
+
+
+def test_names_stand_beside_uuids(environment, tmp_path):
+    load(environment, tmp_path)
+    succeed(environment, "names", "--set", RACK, "seven")
+    shown = f"seven ({RACK})"
+    assert f"aggregate {shown}" in succeed(environment, "tree", "host")
+    assert shown in succeed(environment, "show", "host")
+    fits = succeed(environment, "fit", "resources=VCPU:1", "--by", "seven")
+    assert shown in fits
+    assert IN_WORDS not in fits
+    # By the word of the topology file, and by uuid, as ever.
+    for word in ("rack {7}", IN_WORDS):
+        assert IN_WORDS in succeed(environment, "fit", "resources=VCPU:1", "--by", word)
+    assert "no provider is in an aggregate 'eight'" in refused(
+        environment, "fit", "resources=VCPU:1", "--by", "eight"
+    )
+    why = succeed(environment, "explain", "resources=VCPU:1", f"member_of=!{RACK}")
+    assert f"forbidden_member_of aggregate={shown}" in why
+    succeed(environment, "names", "--set", PLAIN, "plain")
+    why = succeed(environment, "explain", "resources=VCPU:1", f"member_of=in:{PLAIN},{ZONE}")
+    assert f"plain ({PLAIN})" in why
+    assert f"its aggregates: {', '.join(sorted([shown, f'rack {{7}} ({IN_WORDS})']))}" in why
+
+
+def test_a_copy_has_the_names(environment, tmp_path):
+    load(environment, tmp_path)
+    succeed(environment, "names", "--set", RACK, "seven")
+    other = tmp_path / "other"
+    other.mkdir()
+    with served(other) as target:
+        ends = [
+            part
+            for end, where in (("from", environment), ("to", target))
+            for part in (f"--{end}", where["TREECLAIM_ENDPOINT"], f"--{end}-token", "admin")
+        ]
+        succeed(target, "names", "--set", RACK, "old", "--set", PLAIN, "mine")
+        compared = call(environment, "copy", *ends, "--compare")
+        assert f"differs: aggregate {RACK}: name differs" in compared.stdout
+        succeed(environment, "copy", *ends)
+        assert names(target) == {**names(environment), PLAIN: "mine"}
+        assert names(target)[RACK] == "seven"
