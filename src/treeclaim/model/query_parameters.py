@@ -235,8 +235,11 @@ QUERY_PARAMETERS = (
         "order_by",
         _ORDER,
         Grammar.TERMS,
-        "pack, spread, preferred, near:_A:_B, shuffle:SEED …",
+        "pack, spread, preferred, near:_A:_B, keep:MIX:CLASS …",
         repeated=Repeated.REFUSED,
+        later_forms=(
+            LaterForm(ExtensionFeature.PLANNING, r"(.*,)?\s*keep(:|\*|,|$)", "with the term keep"),
+        ),
     ),
     QueryParameter(
         "root_in_tree",

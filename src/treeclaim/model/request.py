@@ -5,7 +5,7 @@ The terms are those of contract page 90, section 4, and page 20, section 2.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any
 
@@ -69,7 +69,7 @@ class Leniency:
 STRICT = Leniency()
 
 
-class _ByValue:
+class ByValue:
     """Equal by value, with a hash that is computed once: requests are keys of caches."""
 
     __slots__ = ()
@@ -95,7 +95,7 @@ class _ByValue:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class RequestGroup(_ByValue):
+class RequestGroup(ByValue):
     """One bundle of `resources`, `required`, `member_of` and `in_tree` of a request.
 
     Attributes:
@@ -143,7 +143,7 @@ class SplitPolicy(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class CandidateRequest(_ByValue):
+class CandidateRequest(ByValue):
     """A validated question for allocation candidates. Requests are equal by value.
 
     Attributes:
@@ -189,6 +189,19 @@ class CandidateRequest(_ByValue):
             self.order,
             self.from_holds,
         )
+
+    def without_mixes(self) -> "CandidateRequest":
+        """Return the same request as it was asked, without the mixes that its order names."""
+        if self.order is None or not self.order.mixes:
+            return self
+        return replace(self, order=replace(self.order, mixes=()))
+
+    @property
+    def classes(self) -> frozenset[str]:
+        """Return the names of the classes on which it depends how much is free of them."""
+        mixes = () if self.order is None else self.order.mixes
+        own = (name for group in self.groups for name in group.resources)
+        return frozenset(own).union(*(mix.classes for mix in mixes))
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ what they score, is found out for one after the other.
 
 import heapq
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import islice
 from typing import NamedTuple
 
@@ -16,6 +16,8 @@ import numpy as np
 
 from treeclaim.forest.domains.filters import with_any_trait_by_position
 from treeclaim.forest.order.best_first import BestFirst, Scored
+from treeclaim.forest.order.mixes.parts import Take
+from treeclaim.forest.order.mixes.room import MixRoom, States
 from treeclaim.forest.order.ordered import most_wanted
 from treeclaim.forest.order.relatives import Relatives, relatives_of
 from treeclaim.forest.order.scoring import Scoring, scoring_of
@@ -109,12 +111,6 @@ def _taken(problem: Problem, waiting: list[ScoredSplit]) -> ScoredSplit:
     return first
 
 
-def splits(problem: Problem) -> Iterator[SplitCandidate]:
-    """Yield all candidates in the usual order, whatever the operator's options."""
-    options = replace(problem.options, breadth_first=False, randomize=False, maximum=None)
-    return Splitter(replace(problem, options=options)).distinct()
-
-
 @dataclass(frozen=True, slots=True)
 class _Gift:
     """What a provider gives to a group of a class.
@@ -144,6 +140,8 @@ class SplitScores:
         self._relatives: Relatives = relatives_of(problem.forest)
         self._sharing = sharing_by_position(problem.forest)
         self._totals: dict[str, ClassTotals] = {}
+        self._rooms: dict[tuple[str, ...], MixRoom] = {}
+        self._budget = problem.budget
         self._weight = sum(term.weight for term in order.terms)
 
     def of(self, candidate: SplitCandidate) -> float:
@@ -174,7 +172,9 @@ class SplitScores:
             _Gift(NO_GROUP, name, position, n) for name, position, n in candidate.parts
         ]
 
-    def _value(self, term: Term, gifts: Sequence[_Gift], served: Mapping[str, set[int]]) -> float:
+    def _value(  # noqa: PLR0911 - one for each term
+        self, term: Term, gifts: Sequence[_Gift], served: Mapping[str, set[int]]
+    ) -> float:
         arguments = term.arguments
         if term.name in _OPPOSITE:
             opposite = Term(_OPPOSITE[term.name], arguments)
@@ -187,7 +187,9 @@ class SplitScores:
             return self._near([position for suffix in arguments for position in served[suffix]])
         if term.name is TermName.PREFERRED:
             return self._preferred(served)
-        return self._shuffle(arguments[0], gifts)
+        if term.name is TermName.SHUFFLE:
+            return self._shuffle(arguments[0], gifts)
+        return self._keep(arguments, gifts)
 
     def _totals_of(self, name: str) -> ClassTotals:
         if name not in self._totals:
@@ -249,3 +251,13 @@ class SplitScores:
         ranks = tree_ranks(self._forest)
         tree = min(self.trees(gifts), key=lambda number: int(ranks[number]))
         return float(tree_numbers(self._forest, seed)[tree])
+
+    def _keep(self, arguments: Sequence[str], gifts: Sequence[_Gift]) -> float:
+        key = tuple(arguments)
+        if key not in self._rooms:
+            mix = next(mix for mix in self._order.mixes if mix.name == key[0])
+            self._rooms[key] = MixRoom(self._forest, mix, key[1], self._budget)
+        trees = np.array(sorted(self.trees(gifts)), dtype=np.int64)
+        only = np.zeros(1, dtype=np.int64)
+        takes = [Take(only, np.array([gift.position]), gift.name, gift.amount) for gift in gifts]
+        return float(self._rooms[key].values(1, States(np.zeros_like(trees), trees), takes)[0])

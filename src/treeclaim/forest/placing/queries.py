@@ -15,20 +15,22 @@ import numpy as np
 from treeclaim.forest.bounds.budget import Budget
 from treeclaim.forest.bounds.cache import size_of
 from treeclaim.forest.order.best_first import BestFirst
+from treeclaim.forest.order.mixes.choices import Choosing
+from treeclaim.forest.order.mixes.requests import requests_of
 from treeclaim.forest.order.scoring import Scoring, scoring_of
-from treeclaim.forest.order.split import splits, splits_in_order
+from treeclaim.forest.order.split import splits_in_order
 from treeclaim.forest.placing.candidate import Candidate, CandidateMaker
 from treeclaim.forest.placing.scratch import Scratch
 from treeclaim.forest.solve.anchors import all_anchors
-from treeclaim.forest.solve.combine import combined_under
-from treeclaim.forest.solve.distinct import first_anchors
+from treeclaim.forest.solve.combine import combined_under, distinct_blocks
 from treeclaim.forest.solve.existence import matching_anchors
-from treeclaim.forest.solve.partial.blocks import Choices, Found
+from treeclaim.forest.solve.partial.blocks import Choices
 from treeclaim.forest.solve.problem import Problem
 from treeclaim.forest.solve.relate import relate
 from treeclaim.forest.split.candidate import SplitCandidate
-from treeclaim.forest.split.splitting import Splitter
+from treeclaim.forest.split.splitting import Splitter, splits
 from treeclaim.forest.table.columns import Mask, Rows
+from treeclaim.model.extension.order import TermName
 from treeclaim.model.request import CandidateRequest, SearchOptions
 
 _BYTES_FOR_A_TREE = 200
@@ -39,6 +41,9 @@ _BYTES_FOR_A_CANDIDATE = 1_500
 
 _BYTES_FOR_A_QUERY = 4_000
 """What a kept query takes besides, with a few times its request."""
+
+_OF_PROVIDERS = frozenset({TermName.PREFERRED, TermName.NEAR, TermName.FAR})
+"""Terms that look at more of a provider than what is used of it."""
 
 Keeps = Callable[[Sequence[int]], bool]
 """Tells whether a candidate with some trees may be taken."""
@@ -53,7 +58,7 @@ class Query(ABC):
         self.request = replace(request, limit=None)
         self.budget = budget
         self._maker: CandidateMaker | None = None
-        self._own_bytes = _BYTES_FOR_A_QUERY + 3 * size_of(self.request)
+        self._own_bytes = _BYTES_FOR_A_QUERY + 3 * size_of(self.request.without_mixes())
 
     @property
     def nbytes(self) -> int:
@@ -125,20 +130,15 @@ class Query(ABC):
         return self._maker.made(positions, parts)
 
 
-def distinct_blocks(problem: Problem, trees: Rows | None = None) -> Iterator[Found]:
-    """Yield all candidates under some anchors, or all, in the usual order; none comes twice."""
-    first = first_anchors(problem, problem.relations)
-    for block in combined_under(problem, trees):
-        kept = slice(None) if first is None else first.are_first(block)
-        yield Found(block.tree[kept], block.chosen[kept])
-
-
 def query_of(scratch: Scratch, request: CandidateRequest, budget: Budget) -> Query:
     """Return a query that is answered in the quickest way that is right for it."""
     found = relate(scratch.forest, replace(request, limit=None), SearchOptions(), budget)
     if found.plan.split:
         return Divided(scratch, request, budget)
-    if all(relation.pairs.is_local for relation in found.relations):
+    mixes = () if request.order is None else request.order.mixes
+    if all(relation.pairs.is_local for relation in found.relations) and all(
+        requests_of(scratch.forest, mix, budget).are_apart for mix in mixes
+    ):
         return Independent(scratch, request, budget, found)
     return Entangled(scratch, request, budget)
 
@@ -223,7 +223,15 @@ class Independent(Query):
         self._changed = np.zeros(roots, dtype=np.bool_)
         """Trees in which something was taken since they were looked at; they wait, with no value."""
         self._possible = self._with_providers()
-        self._simple = self._without_choice(anchors)
+        self._choosing = self._choices()
+        self._chosen = np.empty((0, 0), dtype=np.int64)
+        """The providers of each tree's first candidate, where few choices are to be made."""
+        if self._choosing is not None:
+            self._simple = np.zeros(roots, dtype=np.bool_)
+            self._chosen = np.zeros((roots, len(found.relations)), dtype=np.int64)
+            self._choose(self._choosing, anchors)
+        else:
+            self._simple = self._without_choice(anchors)
 
     def _with_providers(self) -> Mask:
         """Tell which trees would have a candidate if there were room."""
@@ -231,6 +239,37 @@ class Independent(Query):
         allowed = self._begin.allowed
         possible: Mask = np.logical_and.reduce(reached if allowed is None else [*reached, allowed])
         return possible
+
+    def _choices(self) -> Choosing | None:
+        """Return what chooses in many trees at once; None where providers are more than their room."""
+        order = self.request.order
+        names = () if order is None else [term.name for term in order.terms]
+        return None if _OF_PROVIDERS & set(names) else Choosing.of(self._begin, order)
+
+    def _choose(self, choosing: Choosing, trees: Rows) -> None:
+        """Find the first candidates of some trees as things are now."""
+        self._value[trees] = -np.inf
+        self._changed[trees] = False
+        for tree in trees.tolist() if self._best else ():
+            self._best.pop(tree, None)
+        some = choosing.some(trees)
+        # What is left open is looked at when its turn comes.
+        self._value[some.undecided] = np.inf
+        if not len(some.tree):
+            return
+        scores = (
+            np.zeros(len(some.tree))
+            if self._scoring is None
+            else self._scoring.scores(some.chosen)
+        )
+        begin = np.flatnonzero(np.diff(some.tree, prepend=-1))
+        best = np.maximum.reduceat(scores, begin)
+        at = np.repeat(np.arange(len(begin)), np.diff(begin, append=len(scores)))
+        first = np.flatnonzero(scores == best[at])
+        _, which = np.unique(at[first], return_index=True)
+        trees = some.tree[begin]
+        self._value[trees] = best
+        self._chosen[trees] = some.chosen[first[which]]
 
     def _without_choice(self, anchors: Rows) -> Mask:
         """Work out the trees in which there is one provider for each slot, all at once."""
@@ -276,11 +315,17 @@ class Independent(Query):
         """Return the first candidate of the best tree that is allowed."""
         del keeps
         self._catch_up()
-        for changed in np.flatnonzero(self._changed & allowed).tolist():
+        again = np.flatnonzero(self._changed & allowed)
+        if self._choosing is not None:
             self.budget.check()
-            self._look_at(changed)
+            self._choose(self._choosing, again)
+        else:
+            for changed in again.tolist():
+                self.budget.check()
+                self._look_at(changed)
         while (tree := self._best_of(allowed)) is not None:
-            if self._simple[tree] or tree in self._best:
+            is_known = self._choosing is not None and self._value[tree] < np.inf
+            if self._simple[tree] or tree in self._best or is_known:
                 return self._best_in(tree)
             self.budget.check()
             self._look_at(tree)
@@ -299,13 +344,16 @@ class Independent(Query):
     def _best_in(self, tree: int) -> Candidate:
         best = self._best.get(tree)
         if best is None:
-            (only,) = self._only(np.array([tree], dtype=np.int64)).tolist()
+            if self._choosing is not None:
+                only = self._chosen[tree].tolist()
+            else:
+                (only,) = self._only(np.array([tree], dtype=np.int64)).tolist()
             best = self._best[tree] = self.made(self._begin, only)
         return best
 
     def _look_at(self, tree: int) -> None:
         """Find the first candidate of a tree as things are now."""
-        is_changed = bool(self._changed[tree])
+        is_changed = bool(self._changed[tree]) or self._choosing is not None
         self._changed[tree] = False
         if self._simple[tree]:
             self._judge_simple(tree)

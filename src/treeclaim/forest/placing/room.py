@@ -95,7 +95,7 @@ class Room:
     def _view(self, request: CandidateRequest, holds: Holds, *, is_hold: bool) -> _View:
         if not holds and not is_hold:
             return self._everybody
-        names = frozenset(name for group in request.groups for name in group.resources)
+        names = request.classes
         view = self._views.get((holds, names, is_hold))
         if view is None:
             parts = [self._holdings(hold) for hold in holds]

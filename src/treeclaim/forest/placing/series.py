@@ -13,6 +13,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from treeclaim.forest.bounds.budget import Budget
+from treeclaim.forest.bounds.cache import size_of
 from treeclaim.forest.domains.filters import require_known_names
 from treeclaim.forest.placing.candidate import Candidate, placement_of
 from treeclaim.forest.placing.queries import Query, query_of
@@ -21,6 +22,7 @@ from treeclaim.forest.table.forest import Forest
 from treeclaim.forest.table.held import Held
 from treeclaim.model.deadlines import has_passed
 from treeclaim.model.errors import TreeclaimError
+from treeclaim.model.extension.mixes import Mix
 from treeclaim.model.extension.placing import Placement, PlacingRequest
 from treeclaim.model.request import CandidateRequest
 
@@ -48,6 +50,7 @@ class Series:
         self._room = Room(forest, self._budget)
         self._queries: dict[CandidateRequest, Query] = {}
         """Those that are kept: of consumers that draw from no hold."""
+        self._mixes: set[Mix] = set()
         self._query_bytes = 0
         self._everywhere = np.ones(len(forest.order.roots), dtype=np.bool_)
         self._shape = forest.order, forest.catalogue
@@ -124,15 +127,22 @@ class Series:
         if query is None:
             if self.nbytes > MOST_BYTES:
                 self._queries.clear()
+                self._mixes.clear()
                 self._query_bytes = 0
             scratch = self._room.everybody
-            scratch.own(name for group in request.groups for name in group.resources)
+            scratch.own(request.classes & scratch.forest.catalogue.resource_classes.keys())
             query = self._queries[request] = query_of(scratch, request, self._budget)
-            self._query_bytes += query.nbytes
+            self._query_bytes += query.nbytes + self._bytes_of_mixes(request)
         before = query.nbytes
         found = query.first(self._everywhere, _any_trees)
         self._query_bytes += query.nbytes - before
         return found
+
+    def _bytes_of_mixes(self, request: CandidateRequest) -> int:
+        """Return the bytes of the mixes of a request that no query before it has."""
+        new = set(() if request.order is None else request.order.mixes) - self._mixes
+        self._mixes |= new
+        return sum(map(size_of, new))
 
 
 def _refreshed(forest: Forest) -> int:

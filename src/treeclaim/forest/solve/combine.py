@@ -4,6 +4,7 @@
 from collections.abc import Callable, Iterator
 
 from treeclaim.forest.solve.anchors import anchors
+from treeclaim.forest.solve.distinct import first_anchors
 from treeclaim.forest.solve.pace import Pace
 from treeclaim.forest.solve.partial.blocks import Anchored, Found
 from treeclaim.forest.solve.problem import Problem
@@ -38,6 +39,14 @@ def combined_under(problem: Problem, trees: Trees | None = None) -> Iterator[Fou
     pace = Pace(problem)
     reached = anchors(problem, pace) if trees is None else iter([trees])
     return combined(problem, staged(problem, reached, pace), pace)
+
+
+def distinct_blocks(problem: Problem, trees: Trees | None = None) -> Iterator[Found]:
+    """Yield all candidates under some anchors, or all, in the usual order; none comes twice."""
+    first = first_anchors(problem, problem.relations)
+    for block in combined_under(problem, trees):
+        kept = slice(None) if first is None else first.are_first(block)
+        yield Found(block.tree[kept], block.chosen[kept])
 
 
 def in_turn(

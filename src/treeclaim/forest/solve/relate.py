@@ -39,7 +39,8 @@ def relate(
         TraitsNotFoundError, ResourceClassNotFoundError: if the request names what does not exist.
     """
     require_known_names(forest, request)
-    plan = plan_of(request)
+    # No stage looks at a mix, which is large: whoever scores has it.
+    plan = plan_of(request.without_mixes())
     found = [relations_of(forest, group, budget) for group in plan.groups]
     relations = tuple(found[slot.group][slot.part] for slot in plan.slots)
     budget.hold(sum(relation.pairs.nbytes for relations in found for relation in relations))

@@ -9,6 +9,7 @@ what the other groups leave of each provider.
 import random
 import sys
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from functools import partial
 from itertools import islice
 
@@ -205,3 +206,9 @@ def _product(choices: Sequence[Callable[[], Iterator[Division]]]) -> Iterator[li
     for division in choices[0]():
         for more in _product(choices[1:]):
             yield [division, *more]
+
+
+def splits(problem: Problem) -> Iterator[SplitCandidate]:
+    """Yield all candidates in the usual order, whatever the operator's options."""
+    options = replace(problem.options, breadth_first=False, randomize=False, maximum=None)
+    return Splitter(replace(problem, options=options)).distinct()

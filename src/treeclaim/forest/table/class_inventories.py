@@ -260,6 +260,15 @@ class ClassInventories:
             free = self.inventory(index).whole_capacity - int(self.used.values[index])
             fits[at] = free >= amount
 
+    def admits(self, indices: Indices, amount: int) -> Mask:
+        """Tell for some inventories whether this amount fits as soon as so much is free."""
+        if amount <= MAXIMUM_INTEGER and self._limits.admit_everywhere(amount):
+            return np.ones(len(self.min_unit.values[indices]), dtype=np.bool_)
+        admits: Mask = self.min_unit.values[indices] <= amount
+        admits &= self.max_unit.values[indices] >= amount
+        admits &= amount % self.step_size.values[indices] == 0
+        return admits
+
     def has_room(self, index: int, amount: int) -> bool:
         """Tell for a single inventory what `fits` tells for many."""
         return bool(

@@ -1,8 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How candidates are ordered (contract page 98, section 2)."""
+"""How candidates are ordered (contract page 98, section 2; page 101, section 3)."""
 
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from treeclaim.model.extension.mixes import Mix
 
 DECIMALS = 12
 """To so many decimals a score is rounded."""
@@ -25,6 +29,7 @@ class TermName(StrEnum):
     NEAR = "near"
     FAR = "far"
     SHUFFLE = "shuffle"
+    KEEP = "keep"
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +38,8 @@ class Term:
 
     Attributes:
         name: What it looks at.
-        arguments: Resource classes, suffixes of groups, or a seed; as the term wants them.
+        arguments: Resource classes, suffixes of groups, a seed, or a mix and a class; as the term
+            wants them.
         weight: How much it counts beside the others, 1 to 1,000.
     """
 
@@ -66,7 +72,14 @@ class Order:
     Attributes:
         terms: What the score is the weighted mean of; at least one.
         preferences: What the term `preferred` looks at.
+        mixes: What the terms `keep` look at: the mixes that they name; none before these are known.
     """
 
     terms: tuple[Term, ...]
     preferences: tuple[Preference, ...] = ()
+    mixes: tuple["Mix", ...] = ()
+
+    @property
+    def mix_names(self) -> frozenset[str]:
+        """Return the names of the mixes that the terms `keep` look at."""
+        return frozenset(term.arguments[0] for term in self.terms if term.name is TermName.KEEP)

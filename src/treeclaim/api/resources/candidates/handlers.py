@@ -10,6 +10,7 @@ from treeclaim.api.protocol.operations import Call, Reply
 from treeclaim.api.protocol.remembering import remembering_short
 from treeclaim.api.protocol.request.validation import query_pairs
 from treeclaim.api.protocol.timestamps import now
+from treeclaim.api.resources.candidates.order_parameters import with_mixes
 from treeclaim.api.resources.candidates.parameters import candidate_request
 from treeclaim.api.resources.candidates.schemas import QUERY
 from treeclaim.model.errors import ResourceClassNotFoundError, TraitsNotFoundError
@@ -33,6 +34,7 @@ def list_candidates(call: Call) -> Reply:
     """Answer which combinations of providers satisfy a request."""
     most_groups = call.services.limits.request_groups
     request = request_of(call.request.query_string, call.version, most_groups)
+    request = with_mixes(request, {})
     require_may_draw(call, request)
     form = _form(call.version)
     services = call.services

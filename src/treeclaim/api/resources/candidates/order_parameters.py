@@ -1,24 +1,29 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`order_by`, `preferred` and `root_in_tree` (contract page 98, section 2).
+"""`order_by`, `preferred` and `root_in_tree` (contract page 98, section 2; page 101, section 3).
 
 Every function raises ApiError, a 400 that names the parameter, for what it cannot read.
 """
 
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from treeclaim.api.protocol import errors
 from treeclaim.api.protocol.errors import ApiError, bad_request
 from treeclaim.api.protocol.request import parameters
 from treeclaim.api.protocol.texts import quoted
+from treeclaim.model.extension.mixes import Mix
 from treeclaim.model.extension.order import MOST_CANDIDATES, Order, Preference, Term, TermName
+from treeclaim.model.microversions import ExtensionFeature, Version
 from treeclaim.model.query_parameters import Repeated, parameter_named
-from treeclaim.model.request import NO_GROUP
+from treeclaim.model.request import NO_GROUP, CandidateRequest
 
 _MOST_TERMS = 16
 _MOST_WEIGHT = 1_000
 _WEIGHT = re.compile(r"[1-9][0-9]{0,3}")
 _SEED = re.compile(r"[A-Za-z0-9_.-]{1,64}")
+_MIX_AND_CLASS = 2
+"""How many arguments `keep` has."""
 
 Values = Mapping[str, list[str]]
 """All values of each parameter, in order."""
@@ -71,14 +76,18 @@ def order(
     groups: Mapping[str, Mapping[str, int]],
     preferred: Sequence[Preference],
     limit: int | None,
+    version: Version,
 ) -> Order | None:
-    """Read `order_by`, given what each group asks for, and what they prefer."""
+    """Read `order_by`, given what each group asks for, and what they prefer.
+
+    The mixes that it names are not known here: see `with_mixes`.
+    """
     terms = []
     if "order_by" in values:
         items = values["order_by"][0].split(",")
         if len(items) > _MOST_TERMS:
             raise _bad("order_by", f"{len(items)} terms are more than {_MOST_TERMS}.")
-        terms = [_term(item, groups) for item in items]
+        terms = [_term(item, groups, version) for item in items]
     is_named = any(term.name is TermName.PREFERRED for term in terms)
     if is_named and not preferred:
         raise _bad("order_by", "the term 'preferred' needs the parameter of that name.")
@@ -101,13 +110,42 @@ def _weighted(name: str, item: str) -> tuple[str, int]:
     return text, int(weight)
 
 
-def _term(item: str, groups: Mapping[str, Mapping[str, int]]) -> Term:
+def with_mixes(request: CandidateRequest, mixes: Mapping[str, Mix]) -> CandidateRequest:
+    """Return a request that knows the mixes which its order names.
+
+    Args:
+        request: What was asked.
+        mixes: By name; at least those of them that exist.
+
+    Raises:
+        ApiError: 400, for an unknown mix, or a class that no request of it asks for.
+    """
+    order = request.order
+    if order is None or not order.mix_names:
+        return request
+    for term in order.terms:
+        if term.name is TermName.KEEP:
+            name, resource_class = term.arguments
+            if name not in mixes:
+                raise _bad("order_by", f"there is no mix {quoted(name)!r}.")
+            if not mixes[name].asks_for(resource_class):
+                raise _bad(
+                    "order_by",
+                    f"no request of the mix {quoted(name)!r} asks for {quoted(resource_class)!r}.",
+                )
+    known = tuple(mixes[name] for name in sorted(order.mix_names))
+    return replace(request, order=replace(order, mixes=known))
+
+
+def _term(item: str, groups: Mapping[str, Mapping[str, int]], version: Version) -> Term:
     text, weight = _weighted("order_by", item)
     given, *arguments = text.split(":")
-    try:
-        name = TermName(given)
-    except ValueError:
-        raise _bad("order_by", f"there is no term {quoted(given)!r}.") from None
+    is_known = given in list(TermName) and (
+        given != TermName.KEEP or version.brings(ExtensionFeature.PLANNING)
+    )
+    if not is_known:
+        raise _bad("order_by", f"there is no term {quoted(given)!r}.")
+    name = TermName(given)
     problem = _problem(name, arguments, groups)
     if problem is not None:
         raise _bad("order_by", f"{problem} Got: {quoted(item)}")
@@ -131,6 +169,9 @@ def _problem(
     if name is TermName.SHUFFLE:
         is_seed = len(arguments) == 1 and _SEED.fullmatch(arguments[0])
         return None if is_seed else "one seed of [A-Za-z0-9_.-]{1,64} is needed."
+    if name is TermName.KEEP:
+        is_pair = len(arguments) == _MIX_AND_CLASS and all(arguments)
+        return None if is_pair else "the name of a mix and a class are needed."
     return "it has no arguments." if arguments else None
 
 

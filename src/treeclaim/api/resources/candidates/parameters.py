@@ -96,6 +96,7 @@ def candidate_request(
             {suffix: group.resources for suffix, group in groups.items()},
             [preference for group in groups.values() for preference in group.preferred],
             limit,
+            version,
         ),
         from_holds=extension.from_holds(values),
     )

@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from treeclaim.api.protocol.errors import BAD_VALUE, DEADLINE, UNDEFINED, ApiError, bad_request
 from treeclaim.api.protocol.operations import Call
 from treeclaim.api.resources.candidates.handlers import request_of
+from treeclaim.api.resources.candidates.order_parameters import with_mixes
 from treeclaim.forest.domains.filters import require_known_names
 from treeclaim.model.errors import (
     PreferredTraitsNotFoundError,
@@ -70,6 +71,7 @@ class Queries:
             raise bad_request(f"{where}: a query is longer than {_LONGEST_QUERY} characters.")
         try:
             request = request_of(query, self._version, self._most_groups)
+            request = with_mixes(request, {})
         except ApiError as error:
             raise ApiError(error.status, f"{where}: {error.detail}", error.code) from error
         # Names may be written in ways that are not seen without reading.

@@ -6,9 +6,11 @@ from collections.abc import Callable, Mapping, Sequence
 import numpy as np
 
 from treeclaim.forest.domains.filters import with_any_trait_by_position
+from treeclaim.forest.order.mixes.room import MixRoom
 from treeclaim.forest.order.relatives import relatives_of
 from treeclaim.forest.order.terms.combination import Sum, Weighted
 from treeclaim.forest.order.terms.counted import CountedTrees, Taken
+from treeclaim.forest.order.terms.keep import Keep
 from treeclaim.forest.order.terms.near import Near
 from treeclaim.forest.order.terms.pack import PackOfClass
 from treeclaim.forest.order.terms.pack_providers import PackProvidersOfSlot
@@ -50,6 +52,7 @@ class _Maker:
         self, problem: Problem, order: Order, totals: Callable[[str], ClassTotals]
     ) -> None:
         plan = problem.plan
+        self._problem = problem
         self._forest = problem.forest
         self._relations = (*problem.relations, *problem.split_relations)
         self._divided = frozenset(range(len(problem.relations), len(self._relations)))
@@ -83,7 +86,9 @@ class _Maker:
             if is_opposite:
                 constant += term.weight / total
             # What is wanted and unwanted at once is worth the difference.
-            key = name, tuple(dict.fromkeys(term.arguments))
+            arguments = tuple(term.arguments)
+            # A mix may have the name of a class.
+            key = name, arguments if name is TermName.KEEP else tuple(dict.fromkeys(arguments))
             weights[key] = weights.get(key, 0) + (-term.weight if is_opposite else term.weight)
         parts: list[Weighted] = []
         for (name, arguments), weight in weights.items():
@@ -101,6 +106,7 @@ class _Maker:
             TermName.NEAR: self._near,
             TermName.PREFERRED: lambda _: self._preferred(),
             TermName.SHUFFLE: self._shuffle,
+            TermName.KEEP: self._keep,
         }
         return makers[name](arguments)
 
@@ -189,3 +195,9 @@ class _Maker:
     def _shuffle(self, arguments: Sequence[str]) -> Sequence[tuple[float, TermValue]]:
         numbers = tree_numbers(self._forest, arguments[0], self._budget)
         return [(1.0, Shuffle(self._trees, numbers, tree_ranks(self._forest)))]
+
+    def _keep(self, arguments: Sequence[str]) -> Sequence[tuple[float, TermValue]]:
+        name, resource_class = arguments
+        mix = next(mix for mix in self._order.mixes if mix.name == name)
+        room = MixRoom(self._forest, mix, resource_class, self._budget)
+        return [(1.0, Keep(self._problem, self._order, self._trees, room))]

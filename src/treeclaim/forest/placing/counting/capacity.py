@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 
 from treeclaim.forest.bounds.budget import Budget
+from treeclaim.forest.order.alike import alone, likenesses
 from treeclaim.forest.placing.candidate import Candidate
-from treeclaim.forest.placing.counting.alike import alone, likenesses
 from treeclaim.forest.placing.counting.bound import at_most, at_most_by_tree
 from treeclaim.forest.placing.counting.closed import counts_at_once
 from treeclaim.forest.placing.counting.tree_counts import TreeCounts, remembered
@@ -129,6 +129,10 @@ class _Counter:
 
     def _counted(self, forest: Forest) -> TreeCounts | None:
         """Count in each tree; return None where trees concern each other."""
+        order = self._request.order
+        if order is not None and order.mixes:
+            # What a mix has room for elsewhere decides which candidate of a tree comes first.
+            return None
         now = Scratch(forest)
         found = counts_at_once(now, self._request, self._budget)
         if found is None:

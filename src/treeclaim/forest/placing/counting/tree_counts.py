@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from treeclaim.forest.bounds import thresholds
-from treeclaim.forest.placing.counting.alike import alone
+from treeclaim.forest.order.alike import alone
 from treeclaim.forest.table.class_inventories import ClassInventories
 from treeclaim.forest.table.columns import Integers, Trees
 from treeclaim.forest.table.forest import Forest
@@ -124,7 +124,7 @@ def _followed(forest: Forest, kept: _Kept, count: Count) -> TreeCounts | None:
 
 
 def _marks(forest: Forest, request: CandidateRequest) -> Sequence[_Mark]:
-    names = {name for group in request.groups for name in group.resources}
+    names = request.classes & forest.catalogue.resource_classes.keys()
     columns = [forest.class_inventories(name) for name in sorted(names)]
     return [
         _Mark(one_class, 0 if one_class.written is None else one_class.written.mark)

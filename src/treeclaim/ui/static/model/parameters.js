@@ -21,7 +21,7 @@ export const PARAMETERS = Object.freeze({
   isolate: {"ofGroup": false, "again": true, "flavorItems": null, "help": "suffixes of groups that share no provider"},
   can_split: {"ofGroup": false, "again": true, "flavorItems": null, "help": "classes that several providers may give together"},
   split_policy: {"ofGroup": false, "again": false, "flavorItems": null, "help": "how an amount is divided over providers", "choices": ["pack", "even"]},
-  order_by: {"ofGroup": false, "again": false, "flavorItems": null, "help": "pack, spread, preferred, near:_A:_B, shuffle:SEED …"},
+  order_by: {"ofGroup": false, "again": false, "flavorItems": null, "help": "pack, spread, preferred, near:_A:_B, keep:MIX:CLASS …"},
   root_in_tree: {"ofGroup": false, "again": false, "flavorItems": null, "help": "uuid of a host to use; ! to leave out"},
   from_holds: {"ofGroup": false, "again": false, "flavorItems": null, "help": "holds whose room counts as free"},
 });

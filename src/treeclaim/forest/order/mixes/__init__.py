@@ -1,0 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How many consumers of each request of a mix fit into a tree (contract page 101, section 3).
+
+Knows the search, but nothing of scores.
+"""

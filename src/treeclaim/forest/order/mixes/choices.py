@@ -1,0 +1,180 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The candidates of many trees at once that differ in what is left, where few choices are to be made.
+
+Providers that serve the same slot, and of which the same is free of everything, are alike: of candidates
+that differ in such providers alone, the first one stands for all.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from treeclaim.forest.order.mixes.parts import Part, joined, parts_of
+from treeclaim.forest.order.mixes.requests import requests_of
+from treeclaim.forest.solve.partial.blocks import Choices
+from treeclaim.forest.solve.problem import Problem
+from treeclaim.forest.table.columns import Integers, Mask, Rows
+from treeclaim.model.extension.order import Order, TermName
+
+_OF_USE = (TermName.PACK_PROVIDERS, TermName.SPREAD_PROVIDERS)
+"""Terms to which providers are different of which more is used, though as much is free."""
+
+
+class Some(NamedTuple):
+    """Candidates that stand for all others of their trees.
+
+    Attributes:
+        tree: Numbers of trees, ascending.
+        chosen: Positions, shape (candidates, slots); those of one tree in the usual order.
+        undecided: Numbers of trees that may have candidates, but are not among these.
+    """
+
+    tree: Rows
+    chosen: Choices
+    undecided: Rows
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Options:
+    """Who may serve a part of a request.
+
+    Attributes:
+        part: The part.
+        static: A number by pair, the same for providers that are alike but for what is used.
+        indices: By class that it wants: where the inventory of each pair's provider is.
+        others: What tells providers apart besides: for each class, who has it, and where.
+    """
+
+    part: Part
+    static: Rows
+    indices: Sequence[tuple[str, int, Rows]]
+    others: Sequence[tuple[str, Mask, Rows]]
+
+
+class _Choice(NamedTuple):
+    """What serves a part in each of some trees.
+
+    Attributes:
+        options: Positions, shape (options, slots of the part).
+        first: Which option is the first one of each tree.
+        number: How many each has.
+        is_open: Whether there are others.
+    """
+
+    options: Choices
+    first: Rows
+    number: Rows
+    is_open: Mask
+
+
+class Choosing:
+    """Chooses for one search, while what is used changes."""
+
+    def __init__(self, problem: Problem, order: Order | None, parts: Sequence[Part]) -> None:
+        """Take a search, its order and the parts of its request."""
+        forest = problem.forest
+        self._forest = forest
+        self._slots = len(problem.plan.slots)
+        self._allowed = np.ones(len(forest.order.roots), dtype=np.bool_)
+        if problem.allowed is not None:
+            self._allowed &= problem.allowed
+        mixes = () if order is None else order.mixes
+        terms = () if order is None else order.terms
+        self._with_use = any(term.name in _OF_USE for term in terms)
+        static = np.zeros(len(forest.order.row), dtype=np.int64)
+        names = {name for part in parts for name in part.amounts}
+        for mix in mixes:
+            names |= mix.classes & forest.catalogue.resource_classes.keys()
+            kinds = requests_of(forest, mix, problem.budget).kinds
+            static = joined(static, kinds)
+        self._options = [self._options_of(part, static, sorted(names)) for part in parts]
+        for part in parts:
+            self._allowed &= part.pairs.reached
+
+    @classmethod
+    def of(cls, problem: Problem, order: Order | None) -> "Choosing | None":
+        """Return it for a search; None if its candidates are not of this kind."""
+        parts = parts_of(problem)
+        return None if parts is None else cls(problem, order, parts)
+
+    def _options_of(self, part: Part, static: Rows, names: Sequence[str]) -> _Options:
+        rows = self._forest.order.row[part.pairs.provider]
+        found = {name: self._forest.class_inventories(name).indices_of(rows) for name in names}
+        others = []
+        for name, (has, indices) in found.items():
+            if len(indices):
+                places = np.zeros(len(rows), dtype=np.int64)
+                places[has] = indices
+                others.append((name, has, places))
+        wanted = [(name, amount, found[name][1]) for name, amount in part.amounts.items()]
+        return _Options(part, static[part.pairs.provider], wanted, others)
+
+    def some(self, trees: Rows) -> Some:
+        """Return the candidates of some trees (numbers, ascending), as things are now."""
+        trees = trees[self._allowed[trees]]
+        choices = [self._choice(options, trees) for options in self._options]
+        has = np.logical_and.reduce([choice.number > 0 for choice in choices])
+        wide = sum((choice.number > 1).astype(np.int64) for choice in choices)
+        is_open = np.logical_or.reduce([choice.is_open for choice in choices]) | (wide > 1)
+        number = np.maximum.reduce([choice.number for choice in choices])
+        number = np.where(has & ~is_open, number, 0)
+        at = np.arange(len(trees)).repeat(number)
+        which = np.arange(len(at)) - (np.cumsum(number) - number)[at]
+        chosen = np.empty((len(at), self._slots), dtype=np.int64)
+        for options, choice in zip(self._options, choices, strict=True):
+            row = choice.first[at] + np.minimum(which, choice.number[at] - 1)
+            chosen[:, list(options.part.slots)] = choice.options[row]
+        return Some(trees[at], chosen, trees[has & is_open])
+
+    def _choice(self, options: _Options, trees: Rows) -> _Choice:
+        """Return who serves a part: of providers that are alike the first ones."""
+        part = options.part
+        first = part.pairs.starts[trees]
+        sizes = part.pairs.starts[trees + 1] - first
+        begin = np.cumsum(sizes) - sizes
+        rows = np.arange(int(sizes.sum())) + (first - begin).repeat(sizes)
+        at = np.arange(len(trees)).repeat(sizes)
+        for name, amount, indices in options.indices:
+            fits = self._forest.class_inventories(name).fits(indices[rows], amount)
+            rows, at = rows[fits], at[fits]
+        position = part.pairs.provider[rows]
+        count = np.bincount(at, minlength=len(trees))
+        begin = np.cumsum(count) - count
+        copies = len(part.slots)
+        if copies == 1:
+            if count.max(initial=0) > 1:
+                new = self._first_of_kind(options, at, rows)
+                position = position[new]
+                count = np.bincount(at[new], minlength=len(trees))
+                begin = np.cumsum(count) - count
+            return _Choice(position[:, None], begin, count, np.zeros(len(trees), dtype=np.bool_))
+        new = self._first_of_kind(options, at, rows)
+        kinds = np.bincount(at[new], minlength=len(trees))
+        enough = count >= copies
+        columns = begin[enough, None] + np.arange(copies)
+        # Of what is alike the first ones are taken; else there is more than one way.
+        return _Choice(
+            position[columns],
+            np.cumsum(enough) - enough,
+            enough.astype(np.int64),
+            enough & (kinds > 1),
+        )
+
+    def _first_of_kind(self, options: _Options, at: Rows, rows: Rows) -> Mask:
+        """Tell which providers are the first of their kind in their tree."""
+        keys: list[Integers] = [at, options.static[rows]]
+        for name, has, places in options.others:
+            columns = self._forest.class_inventories(name)
+            some = places[rows]
+            keys.append(np.where(has[rows], columns.free.values[some], -1))
+            if self._with_use:
+                keys.append(columns.used.values[some])
+        order = np.lexsort(keys[::-1])
+        new = np.ones(len(at), dtype=np.bool_)
+        if len(at):
+            sorted_keys = [key[order] for key in keys]
+            same = np.logical_and.reduce([key[1:] == key[:-1] for key in sorted_keys])
+            new[order[1:][same]] = False
+        return new

@@ -1,0 +1,123 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The requests of a mix in a Forest, and how many consumers of each fit into its trees."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from treeclaim.forest.bounds.budget import UNBOUNDED, Budget
+from treeclaim.forest.domains.filters import require_known_names
+from treeclaim.forest.order.mixes.parts import Counts, PartCounts, parts_of
+from treeclaim.forest.order.mixes.placed import counted_by_placing, related
+from treeclaim.forest.order.totals import Floats
+from treeclaim.forest.table.columns import Rows
+from treeclaim.forest.table.forest import Forest
+from treeclaim.model.catalogue import Catalogue
+from treeclaim.model.errors import ResourceClassNotFoundError, TraitsNotFoundError
+from treeclaim.model.extension.mixes import Mix
+from treeclaim.model.request import CandidateRequest
+
+TOGETHER = 4_096
+"""States that are counted between two looks at the budget."""
+
+
+@dataclass(frozen=True, slots=True)
+class Requests:
+    """The requests of a mix whose names exist.
+
+    Attributes:
+        weights: By request, float64.
+        counts: Counts those that have parts.
+        counted: Numbers of those.
+        placed: Numbers and requests of the others, which are counted by placing.
+        kinds: A number by position: providers that have the same are the same to all requests, but
+            for what is used of them.
+        are_apart: Whether what is taken in one tree is never lent by another one.
+    """
+
+    weights: Floats
+    counts: PartCounts
+    counted: Rows
+    placed: tuple[tuple[int, CandidateRequest], ...]
+    kinds: Rows
+    are_apart: bool
+
+    @property
+    def nbytes(self) -> int:
+        """Return the memory that they take, but for the mix's own."""
+        return self.kinds.nbytes + self.counts.nbytes + self.weights.nbytes + self.counted.nbytes
+
+    def now(self, forest: Forest, trees: Rows, budget: Budget) -> Counts:
+        """Return how many consumers of each fit into some trees, shape (trees, requests)."""
+        found = np.zeros((len(trees), len(self.weights)))
+        for first in range(0, len(trees), TOGETHER):
+            budget.check()
+            some = slice(first, first + TOGETHER)
+            found[some, self.counted] = self.counts.now(forest, trees[some])[0]
+        for number, request in self.placed:
+            for at, tree in enumerate(trees.tolist()):
+                found[at, number] = counted_by_placing(forest, request, tree, (), budget)
+        return found
+
+
+def requests_of(forest: Forest, mix: Mix, budget: Budget = UNBOUNDED) -> Requests:
+    """Return those requests of a mix whose names exist; kept as long as they hold.
+
+    Limits of inventories decide how they are counted, so each write of these makes them new.
+    """
+    classes = sorted(mix.classes & forest.catalogue.resource_classes.keys())
+    written = tuple(forest.class_inventories(name).refreshed for name in classes)
+    key = ("requests of a mix", mix)
+    kept = forest.cache.find(key)
+    if isinstance(kept, _Kept) and kept.is_of(forest, written):
+        return kept.requests
+    forest.cache.take(key)
+    found = _Kept(written, forest.catalogue, _read(forest, mix, budget))
+    forest.cache.keep(key, found)
+    return found.requests
+
+
+@dataclass(slots=True, eq=False)
+class _Kept:
+    """Requests of a mix, and of when they are; it refers to names that others have too."""
+
+    written: tuple[int, ...]
+    catalogue: Catalogue
+    requests: Requests
+
+    def is_of(self, forest: Forest, written: tuple[int, ...]) -> bool:
+        return self.written == written and self.catalogue is forest.catalogue
+
+    @property
+    def nbytes(self) -> int:
+        return self.requests.nbytes
+
+
+def _read(forest: Forest, mix: Mix, budget: Budget) -> Requests:
+    weights: list[float] = []
+    parts, allowed, counted = [], [], []
+    placed: list[tuple[int, CandidateRequest]] = []
+    are_apart = True
+    for asked in mix.requests.values():
+        try:
+            require_known_names(forest, asked.request)
+        except (TraitsNotFoundError, ResourceClassNotFoundError):
+            # Nobody has what is gone.
+            continue
+        found = related(forest, asked.request, budget)
+        relations = (*found.relations, *found.split_relations)
+        are_apart &= all(relation.pairs.is_local for relation in relations)
+        some = parts_of(found)
+        if some is None:
+            placed.append((len(weights), asked.request))
+        else:
+            counted.append(len(weights))
+            parts.append(some)
+            allowed.append(found.allowed)
+        weights.append(float(asked.weight))
+    counts = PartCounts(forest, parts, allowed)
+    # What is counted by placing may tell any two providers apart.
+    positions = np.arange(len(forest.order.row))
+    kinds = positions if placed else counts.kinds(forest)
+    numbers = np.array(counted, dtype=np.int64)
+    return Requests(np.array(weights), counts, numbers, tuple(placed), kinds, are_apart)

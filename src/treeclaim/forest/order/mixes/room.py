@@ -1,0 +1,178 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How much room candidates cost the requests of a mix (contract page 101, section 3).
+
+What changes only with shapes, inventories, traits and aggregates is worked out once and kept: what fits
+into each tree if nothing were allocated, and so what a consumer less costs there. What fits now, and
+what fits once a candidate is taken, is counted for the trees that are asked for, each time: so no answer
+depends on what was asked or changed before.
+"""
+
+import copy
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from treeclaim.forest.bounds.budget import Budget
+from treeclaim.forest.order.mixes.parts import Take
+from treeclaim.forest.order.mixes.placed import Given, counted_by_placing
+from treeclaim.forest.order.mixes.requests import TOGETHER, Requests, requests_of
+from treeclaim.forest.order.totals import Floats, totals_of
+from treeclaim.forest.table.columns import Integers, Rows
+from treeclaim.forest.table.forest import Forest
+from treeclaim.model.extension.mixes import Mix
+from treeclaim.model.request import CandidateRequest
+
+_ONE = 2.0**52
+"""A loss of 1 in whole units: sums of whole numbers are the same in any order."""
+
+
+class States(NamedTuple):
+    """A tree of a candidate, for all trees of some candidates.
+
+    Attributes:
+        candidate: The candidate's number, ascending.
+        tree: The tree's.
+        are_own: Whether each candidate is a state, of whose tree all its providers are.
+    """
+
+    candidate: Rows
+    tree: Rows
+    are_own: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class _Costs:
+    """What a consumer of each request less costs in each tree.
+
+    Attributes:
+        requests: The requests for which this is.
+        sizes: Capacity of the class by tree.
+        units: In parts of the greatest loss, shape (roots, requests); 0 where none ever fits.
+    """
+
+    requests: Requests
+    sizes: Floats
+    units: Floats
+
+    @property
+    def nbytes(self) -> int:
+        return self.units.nbytes + self.sizes.nbytes
+
+
+class MixRoom:
+    """The room of a mix in one Forest, whose use may change."""
+
+    def __init__(self, forest: Forest, mix: Mix, resource_class: str, budget: Budget) -> None:
+        """Take the Forest in which candidates are searched, the mix and the scarce class."""
+        self._forest = forest
+        self._budget = budget
+        self._requests = requests_of(forest, mix, budget)
+        self._costs = self._costs_of(mix, resource_class)
+
+    def _costs_of(self, mix: Mix, name: str) -> _Costs:
+        cache = self._forest.cache
+        key = ("costs of a mix", mix, name)
+        sizes = self._sizes(name)
+        kept = cache.find(key)
+        if isinstance(kept, _Costs):
+            # What is free of one class alone may have been limited anew.
+            same = kept.requests is self._requests and np.array_equal(kept.sizes, sizes)
+            if same:
+                return kept
+            cache.take(key)
+        found = _Costs(self._requests, sizes, self._units(sizes))
+        cache.keep(key, found)
+        return found
+
+    def _sizes(self, name: str) -> Floats:
+        if name not in self._forest.catalogue.resource_classes:
+            return np.zeros(len(self._forest.order.roots))
+        return totals_of(self._forest, name).tree_capacity
+
+    def _units(self, sizes: Floats) -> Floats:
+        """Return the cost of a consumer less, by tree and request."""
+        trees = np.arange(len(sizes))
+        empty = self._requests.now(_emptied(self._forest), trees, self._budget)
+        fits = empty > 0
+        room = (sizes[:, None] * fits).sum(axis=0)
+        worth = np.where(
+            fits, self._requests.weights * sizes[:, None] / np.where(room > 0, room, 1), 0.0
+        )
+        most = max((sum(row) for row in worth.tolist()), default=0.0)
+        units: Floats = worth / np.where(fits, empty, 1) / (most or 1.0)
+        return units
+
+    def values(self, count: int, states: States, takes: Sequence[Take]) -> Floats:
+        """Return the value of the term for some candidates.
+
+        Args:
+            count: How many there are.
+            states: Their trees.
+            takes: What they take, by candidate.
+        """
+        loss = np.zeros(count, dtype=np.int64)
+        if states.are_own and count <= TOGETHER:
+            loss += self._losses(states, takes)
+            return np.maximum(1 - loss / _ONE, 0.0)
+        for first in range(0, len(states.tree), TOGETHER):
+            self._budget.check()
+            some = slice(first, first + TOGETHER)
+            part = States(states.candidate[some], states.tree[some])
+            np.add.at(loss, part.candidate, self._losses(part, takes))
+        values: Floats = np.maximum(1 - loss / _ONE, 0.0)
+        return values
+
+    def _losses(self, states: States, takes: Sequence[Take]) -> Integers:
+        trees, of = np.unique(states.tree, return_inverse=True)
+        counts = self._requests.counts
+        mine = takes if states.are_own else [self._of_states(take, states) for take in takes]
+        now, kept = counts.now(self._forest, trees)
+        then = counts.then(self._forest, trees, of, kept, mine)
+        less = np.maximum(now[of] - then, 0)
+        units = self._costs.units[states.tree]
+        less *= units[:, self._requests.counted] if self._requests.placed else units
+        less *= _ONE
+        loss: Integers = np.rint(less, out=less).astype(np.int64).sum(axis=1)
+        for number, request in self._requests.placed:
+            for state in np.flatnonzero(units[:, number] > 0).tolist():
+                fewer = self._fewer(request, int(states.tree[state]), _given(takes, states, state))
+                loss[state] += round(fewer * units[state, number] * _ONE)
+        return loss
+
+    def _of_states(self, take: Take, states: States) -> Take:
+        """Return what is taken in the tree of each state."""
+        at = np.minimum(take.state.searchsorted(states.candidate), max(len(take.state) - 1, 0))
+        position = take.position[at]
+        mine = (take.state[at] == states.candidate) & (
+            self._forest.order.tree[position] == states.tree
+        )
+        amount = take.amount if isinstance(take.amount, int) else take.amount[at][mine]
+        return Take(np.flatnonzero(mine), position[mine], take.name, amount)
+
+    def _fewer(self, request: CandidateRequest, tree: int, given: Sequence[Given]) -> int:
+        now = counted_by_placing(self._forest, request, tree, (), self._budget)
+        then = counted_by_placing(self._forest, request, tree, given, self._budget)
+        return max(0, now - then)
+
+
+def _given(takes: Sequence[Take], states: States, state: int) -> list[Given]:
+    """Return all that the candidate of a state takes, wherever that is."""
+    found = []
+    for take in takes:
+        for at in np.flatnonzero(take.state == states.candidate[state]).tolist():
+            amount = take.amount if isinstance(take.amount, int) else int(take.amount[at])
+            found.append(Given(int(take.position[at]), take.name, amount))
+    return found
+
+
+def _emptied(forest: Forest) -> Forest:
+    """Return the same providers as if nothing were allocated."""
+    other = copy.copy(forest)
+    other.classes = {number: columns.changeable() for number, columns in forest.classes.items()}
+    for columns in other.classes.values():
+        living = columns.living()
+        columns.free.values[living] += columns.used.values[living]
+        columns.used.values[:] = 0
+    return other

@@ -1,0 +1,60 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Mixes: what a cloud expects to be asked for (contract page 101, section 2)."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from treeclaim.model.request import ByValue, CandidateRequest
+
+MOST_REQUESTS = 64
+"""Of a mix."""
+
+MOST_WEIGHT = 1_000_000
+"""Of a request of a mix."""
+
+
+@dataclass(frozen=True, slots=True)
+class MixRequest:
+    """A request of a mix.
+
+    Attributes:
+        request: What consumers want; it has no order, no limit, and draws from no hold.
+        weight: How much it counts beside the others, 1 to `MOST_WEIGHT`.
+    """
+
+    request: CandidateRequest
+    weight: int
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Mix(ByValue):
+    """What a cloud expects. Mixes are equal by value.
+
+    Attributes:
+        name: As queries have it.
+        requests: By name, 1 to `MOST_REQUESTS`.
+    """
+
+    name: str
+    requests: Mapping[str, MixRequest]
+    _value: tuple[Any, ...] = field(init=False, repr=False)
+    _hash: int = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        """Compute the value by which it is compared."""
+        self._set_value(self.name, tuple(self.requests.items()))
+
+    def asks_for(self, resource_class: str) -> bool:
+        """Tell whether any request asks for a class."""
+        return resource_class in self.classes
+
+    @property
+    def classes(self) -> frozenset[str]:
+        """Return the names of all classes that requests ask for."""
+        return frozenset(
+            name
+            for asked in self.requests.values()
+            for group in asked.request.groups
+            for name in group.resources
+        )

@@ -1,0 +1,258 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`keep:MIX:CLASS` and what is stranded are what contract page 101, section 3, says.
+
+TREECLAIM_PROPERTY_EXAMPLES=N in the environment tries N worlds instead of the usual number.
+"""
+
+import os
+from dataclasses import replace
+
+import numpy as np
+from hypothesis import HealthCheck, event, given, settings
+from hypothesis import strategies as st
+
+from tests.properties.forest_adapter import (
+    Found,
+    ask,
+    candidate_request,
+    every_path,
+    forest_of,
+    lowered,
+)
+from tests.reference import keeping
+from tests.reference.placing import taken
+from tests.reference.strategies import (
+    AGGREGATES,
+    CLASSES,
+    TRAITS,
+    clouds,
+    easy_requests,
+    extended_requests,
+    ordered_requests,
+    requests,
+    requests_of_a_pool,
+    worlds,
+    worlds_with_a_pool,
+)
+from tests.reference.world import Group, Provider, Request, Stock, World, uuid_of
+from treeclaim.forest.bounds.budget import Budget
+from treeclaim.forest.placing.queries import query_of
+from treeclaim.forest.placing.scratch import Scratch
+from treeclaim.forest.search import search
+from treeclaim.model.extension.mixes import Mix, MixRequest
+from treeclaim.model.request import SearchOptions
+
+WORLDS = int(os.environ.get("TREECLAIM_PROPERTY_EXAMPLES", "25"))
+MOST_CANDIDATES = 40
+DECIMALS = 12
+NEARLY_HALF = 1e-2
+"""A score so near to the middle between two roundings is rounded as arithmetic happens to go."""
+
+
+@st.composite
+def machines(draw):
+    """Hosts with devices on NUMA nodes, some of which are in use."""
+    providers = []
+    for number in range(draw(st.integers(1, 3))):
+        root = f"h{number}"
+        total = draw(st.sampled_from([4, 8]))
+        names = {"VCPU": Stock(total, used=draw(st.integers(0, total)))}
+        providers.append(Provider(root, None, names))
+        for node in range(draw(st.integers(1, 2))):
+            name = f"{root}n{node}"
+            stock = Stock(8, used=draw(st.integers(0, 8)))
+            providers.append(Provider(name, root, {"MEMORY_MB": stock}))
+            for device in range(draw(st.integers(0, 2))):
+                stock = Stock(4, used=draw(st.sampled_from([0, 0, 1, 3])))
+                traits = frozenset(draw(st.sets(st.sampled_from(TRAITS), max_size=1)))
+                providers.append(Provider(f"{name}d{device}", name, {"FPGA": stock}, traits))
+    if draw(st.integers(0, 3)) == 0:
+        pool = {"DISK_GB": Stock(6, used=draw(st.integers(0, 3)))}
+        rack = frozenset({draw(st.sampled_from(AGGREGATES))})
+        providers[0] = replace(providers[0], aggregates=rack)
+        traits = frozenset({"MISC_SHARES_VIA_AGGREGATE"})
+        providers.append(Provider("pool", None, pool, traits, rack))
+    return World(tuple(providers))
+
+
+@st.composite
+def pods(draw):
+    """What such hosts are asked for: a share of a device, or several whole ones."""
+    whole = draw(st.integers(0, 3))
+    if whole:
+        groups = tuple(Group(f"_{letter}", {"FPGA": 4}) for letter in "ABC"[:whole])
+    else:
+        groups = (Group("_A", {"FPGA": draw(st.integers(1, 3))}),)
+    if draw(st.integers(0, 3)) == 0:
+        only = (frozenset({draw(st.sampled_from(TRAITS))}),)
+        groups = tuple(replace(group, required=only) for group in groups)
+    rest = {"VCPU": draw(st.integers(1, 4))}
+    if draw(st.booleans()):
+        rest["MEMORY_MB"] = draw(st.integers(1, 4))
+    if draw(st.integers(0, 5)) == 0:
+        rest["DISK_GB"] = draw(st.integers(1, 3))
+    suffixes = frozenset(group.suffix for group in groups)
+    plain = Request((Group("", rest), *groups), isolated=suffixes)
+    if draw(st.integers(0, 3)):
+        return plain
+    below = (("_N", *sorted(suffixes)), ())
+    node = Group("_N", {"MEMORY_MB": 2})
+    return replace(plain, groups=(*plain.groups, node), same_subtree=(below,))
+
+
+@st.composite
+def questions(draw):
+    """A world, a mix for it, and requests whose order looks at the mix."""
+    kind = draw(st.integers(0, 5))
+    if kind == 0:
+        world = draw(worlds_with_a_pool())
+        kinds = requests_of_a_pool()
+    elif kind <= 2:
+        world = draw(machines())
+        kinds = pods()
+    elif kind == 3:
+        world = draw(clouds())
+        kinds = st.one_of(easy_requests(world), pods())
+    else:
+        world = draw(worlds())
+        kinds = st.one_of(requests(world), extended_requests(world), ordered_requests(world))
+    plain = kinds.map(lambda asked: replace(asked, nested=True, order=(), preferred=()))
+    mix = keeping.Mix(
+        tuple((draw(plain), draw(st.integers(1, 5))) for _ in range(draw(st.integers(1, 3))))
+    )
+    classes = sorted({c for asked, _ in mix.requests for g in asked.groups for c in g.resources})
+    if not classes:
+        classes = list(CLASSES)
+    asked = draw(kinds)
+    term = ("keep", ("m", draw(st.sampled_from(classes))), draw(st.sampled_from([1, 3])))
+    others = asked.order if draw(st.integers(0, 2)) == 0 else ()
+    if not others:
+        asked = replace(asked, preferred=())
+    return world, mix, replace(asked, nested=True, order=(term, *others))
+
+
+def model_mix(mix):
+    """The mix as the Forest takes it."""
+    named = {
+        f"r{number}": MixRequest(candidate_request(asked), weight)
+        for number, (asked, weight) in enumerate(mix.requests)
+    }
+    return Mix("m", named)
+
+
+def request_for(asked, mix, limit=None):
+    """The request with its mix."""
+    request = candidate_request(asked, limit)
+    if request.order is None:
+        return request
+    return replace(request, order=replace(request.order, mixes=(model_mix(mix),)))
+
+
+def listed(world, request):
+    """All candidates in the usual order, of which few are tried."""
+    plain = replace(request, order=(), preferred=())
+    found = Found(world, ask(forest_of(world), plain)).listed
+    if len(found) > MOST_CANDIDATES:
+        raise keeping.TooManyError
+    return found
+
+
+@every_path
+def test_candidates_come_by_what_they_cost_a_mix(sizes):
+    @settings(
+        max_examples=WORLDS,
+        deadline=None,
+        suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
+    )
+    @given(questions())
+    def check(question):
+        compare(*question)
+
+    with lowered(sizes):
+        check()
+
+
+def compare(world, mix, asked):
+    scores = keeping.KeepScores(world, asked, {"m": mix}, listed)
+    try:
+        usual = listed(world, asked)
+        exact = [scores.score(candidate) for candidate in usual]
+    except keeping.TooManyError:
+        event("too many")
+        return
+    if any(abs(one * 10**DECIMALS % 1 - 0.5) < NEARLY_HALF for one in exact):
+        return
+    expected = sorted(
+        zip((round(one, DECIMALS) for one in exact), usual, strict=True), key=lambda one: -one[0]
+    )
+    event("several scores" if len({score for score, _ in expected}) > 1 else "one score")
+    forest = forest_of(world)
+    for limit in (None, 1, 2, len(usual) // 2 or 1):
+        body = b"".join(search(forest, request_for(asked, mix, limit), SearchOptions()).pieces())
+        found = Found(world, body)
+        where = (str(world), mix, asked, limit)
+        assert found.scores == [float(score) for score, _ in expected[:limit]], where
+        assert found.listed == [candidate for _, candidate in expected[:limit]], where
+
+
+@every_path
+def test_consumers_placed_one_after_the_other_are_placed_as_if_those_before_were_written(sizes):
+    @settings(
+        max_examples=WORLDS,
+        deadline=None,
+        suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
+    )
+    @given(calls())
+    def check(call):
+        place_in_turn(*call)
+
+    with lowered(sizes):
+        check()
+
+
+@st.composite
+def calls(draw):
+    """A world, a mix, and requests in the order in which they come; the same ones come again."""
+    world, mix, asked = draw(questions())
+    kinds = st.one_of(pods(), requests(world).map(lambda one: replace(one, nested=True)))
+    terms = ((), asked.order, asked.order[:1], (*asked.order[:1], ("spread", (), 2)))
+    others = [
+        replace(draw(kinds), order=draw(st.sampled_from(terms[:1] + terms[2:])), preferred=())
+        for _ in range(2)
+    ]
+    return world, mix, draw(st.lists(st.sampled_from([asked, *others]), max_size=6))
+
+
+def place_in_turn(world, mix, calls):
+    scratch = Scratch(forest_of(world))
+    queries = {}
+    everywhere = np.ones(len(scratch.forest.order.roots), dtype=np.bool_)
+    for number, asked in enumerate(calls):
+        request = request_for(asked, mix)
+        key = str(request)
+        if key not in queries:
+            queries[key] = query_of(scratch, request, Budget())
+        found = queries[key].first(everywhere, lambda _: True)
+        body = b"".join(
+            search(forest_of(world), request_for(asked, mix, 1), SearchOptions()).pieces()
+        )
+        expected = Found(world, body).listed
+        where = (str(world), mix, calls[: number + 1])
+        if found is None:
+            assert expected == [], where
+            continue
+        names = {uuid_of(one.name): one.name for one in world.providers}
+        told = found.told(scratch.forest)
+        alloc = frozenset(
+            (names[provider], name, amount)
+            for provider, amounts in told.allocations.items()
+            for name, amount in amounts.items()
+        )
+        mapping = frozenset(
+            (suffix, frozenset(names[provider] for provider in providers))
+            for suffix, providers in told.mappings.items()
+        )
+        assert [(alloc, mapping)] == expected, where
+        event(f"placed by {type(queries[key]).__name__}")
+        scratch.take(found.gifts)
+        world = taken(world, alloc)

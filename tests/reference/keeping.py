@@ -1,0 +1,152 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`keep` and what is stranded, by brute force: contract page 101, section 3, line by line, in fractions."""
+
+import math
+from dataclasses import dataclass, replace
+from fractions import Fraction
+
+from tests.reference.candidates import SHARING, Reference
+from tests.reference.placing import taken
+from tests.reference.scores import Scores
+from tests.reference.world import Request, World
+
+MOST = 40
+"""Consumers counted in a tree."""
+
+
+class TooManyError(Exception):
+    """More fit than are counted."""
+
+
+@dataclass(frozen=True)
+class Mix:
+    """Requests with their weights."""
+
+    requests: tuple[tuple[Request, int], ...]
+
+
+class KeepScores(Scores):
+    """Scores that know mixes; `ordered` lists the candidates of a request in a world."""
+
+    def __init__(self, world, request, mixes, ordered):
+        super().__init__(Reference(world), request)
+        self.world = world
+        self.mixes = mixes
+        self.ordered = ordered
+        self.known = {}
+
+    def count(self, world, asked, tree):
+        """How many consumers of a request alone fit into a tree."""
+        key = str(world), repr(asked), tree
+        if key not in self.known:
+            self.known[key] = count(world, asked, tree, self.ordered)
+        return self.known[key]
+
+    def roots(self):
+        """The trees, by their roots."""
+        return [p for p in self.reference.P if self.reference.root(p) == p]
+
+    def size(self, tree, c):
+        """The capacity of a class in a tree."""
+        return sum(
+            self.capacity(p, c)
+            for p, provider in self.reference.P.items()
+            if c in provider.stock and self.reference.root(p) == tree
+        )
+
+    def empty(self, asked, tree):
+        """How many would fit if nothing were allocated."""
+        return self.count(emptied(self.world), asked, tree)
+
+    def share(self, asked, weight, tree, c):
+        """w(m) · size(T) / room(m), for a request that the tree has room for when it is empty."""
+        room = sum(self.size(other, c) for other in self.roots() if self.empty(asked, other) > 0)
+        return Fraction(weight * self.size(tree, c), room) if room else Fraction(0)
+
+    def keep(self, args, candidate):
+        """One minus the loss over K."""
+        name, c = args
+        requests = self.mixes[name].requests
+        after = taken(self.world, candidate[0])
+        loss = sum(
+            (
+                self.share(asked, weight, tree, c)
+                * Fraction(
+                    max(0, self.count(self.world, asked, tree) - self.count(after, asked, tree)),
+                    self.empty(asked, tree),
+                )
+                for tree in self.trees(candidate[0])
+                for asked, weight in requests
+                if self.empty(asked, tree) > 0
+            ),
+            Fraction(0),
+        )
+        greatest = max(
+            sum(
+                (
+                    self.share(asked, weight, tree, c)
+                    for asked, weight in requests
+                    if self.empty(asked, tree) > 0
+                ),
+                Fraction(0),
+            )
+            for tree in self.roots()
+        )
+        return max(1 - loss / greatest, Fraction(0)) if greatest else Fraction(1)
+
+    def stranded(self, name, c):
+        """What is free of a class and of no use to a mix, rounded down."""
+        asking = [
+            (asked, weight, sum(group.resources.get(c, 0) for group in asked.groups))
+            for asked, weight in self.mixes[name].requests
+        ]
+        asking = [one for one in asking if one[2]]
+        total = Fraction(0)
+        for tree in self.roots():
+            having = [
+                p
+                for p, provider in self.reference.P.items()
+                if c in provider.stock and self.reference.root(p) == tree
+            ]
+            if not having or any(SHARING in self.reference.traits(p) for p in having):
+                continue
+            free = sum(max(self.capacity(p, c) - self.used(p, c), 0) for p in having)
+            of_use = sum(
+                weight * min(free, self.count(self.world, asked, tree) * amount)
+                for asked, weight, amount in asking
+            )
+            total += free - Fraction(of_use, sum(weight for _, weight, _ in asking))
+        return math.floor(total)
+
+
+def count(world, request, tree, ordered):
+    """How many consumers of a request alone fit into a tree, one after the other."""
+    fits = 0
+    while True:
+        reference = Reference(world)
+        found = next(
+            (alloc for alloc, _ in ordered(world, request) if tree in _trees(reference, alloc)),
+            None,
+        )
+        if found is None:
+            return fits
+        world = taken(world, found)
+        fits += 1
+        if fits > MOST:
+            raise TooManyError
+
+
+def _trees(reference, alloc):
+    givers = {p for p, _, _ in alloc}
+    own = {p for p in givers if SHARING not in reference.traits(p)}
+    return {reference.root(p) for p in own or givers}
+
+
+def emptied(world):
+    """The world where nothing is allocated."""
+    return World(
+        tuple(
+            replace(one, stock={name: replace(stock, used=0) for name, stock in one.stock.items()})
+            for one in world.providers
+        )
+    )
