@@ -136,6 +136,6 @@ function Place({ roots, held, providers }) {
 
 const Stuck = ({ stuck }) => html`<section class="panel" aria-labelledby="stuck-title">
   <div class="panel-head"><h2 id="stuck-title">Who is left</h2></div>
-  <ul class="parts">${stuck.slice(0, AT_ONCE).map(({ consumer, reason }) => html`<li key=${consumer}>
+  <ul class="parts stuck">${stuck.slice(0, AT_ONCE).map(({ consumer, reason }) => html`<li key=${consumer}>
     <a class="mono" href=${consumerAddress(consumer)} title=${consumer}>${shortened(consumer)}</a><span>${own(REASONS, reason) ?? reason}</span></li>`)}</ul>
   ${stuck.length > AT_ONCE && html`<p class="fine">and ${count(stuck.length - AT_ONCE)} more</p>`}</section>`;

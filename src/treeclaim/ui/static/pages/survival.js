@@ -51,10 +51,9 @@ async function read(api, { domains, types, holds }, rows, signal) {
   const supposed = await givenBy(api, rows, signal);
   const totals = await endpoints.totalsByTree(api, {}, signal, supposed?.given);
   const cloud = new Cloud(totals, await endpoints.pools(api, null, signal), signal);
-  // Names of aggregates come with them.
-  await cloud.group(api);
+  if (domains !== TREES) await cloud.group(api);
   for (const { uuid, parent_provider_uuid: parent, aggregates } of supposed?.made ?? []) {
-    if (!parent) cloud.aggregatesOf.set(uuid, aggregates);
+    if (!parent) cloud.aggregatesOf?.set(uuid, aggregates);
   }
   const asked = domains === TREES ? TREES : domains === EACH ? [...new Set([...cloud.aggregatesOf.values()].flat())] : [domains];
   if (!asked.length) throw new AsIfError("There are no aggregates: no host is in one.");
@@ -70,8 +69,10 @@ async function read(api, { domains, types, holds }, rows, signal) {
 function Shown({ cloud, told, took, choice, rows }) {
   const byUuid = useMemo(() => new Map(told.domains.map((domain) => [domain.uuid, domain])), [told]);
   const isTrees = choice.domains === TREES;
+  const worst = ({ domain }) => byUuid.get(domain)?.unplaced ?? -1;
   const groups = useMemo(() => grouped(cloud.trees, isTrees ? "" : choice.domains, cloud.aggregatesOf, cloud.names).map((group) =>
-    (byUuid.has(group.domain) ? { ...group, title: `${group.title}: ${lookOf(byUuid.get(group.domain)).words}` } : group)), [cloud]);
+    (byUuid.has(group.domain) ? { ...group, title: `${group.title}: ${lookOf(byUuid.get(group.domain)).words}` } : group))
+    .sort((one, other) => worst(other) - worst(one)), [cloud]);
   const nameOf = ({ name, uuid }) => name ?? aggregateName(cloud.names, uuid);
   const lost = told.domains.filter(({ survives }) => !survives);
   const noun = isTrees ? "tree" : "aggregate";
