@@ -12,6 +12,7 @@ from treeclaim.api.resources.candidates import operations as candidates
 from treeclaim.api.resources.extension import operations as extension
 from treeclaim.api.resources.inventories import operations as inventories
 from treeclaim.api.resources.placing import operations as placing
+from treeclaim.api.resources.planning import survival
 from treeclaim.api.resources.providers import operations as providers
 
 OPERATIONS: tuple[Operation, ...] = (
@@ -25,6 +26,7 @@ OPERATIONS: tuple[Operation, ...] = (
     *usages.OPERATIONS,
     *candidates.OPERATIONS,
     *placing.OPERATIONS,
+    *survival.OPERATIONS,
     *reshaper.OPERATIONS,
     *extension.OPERATIONS,
 )

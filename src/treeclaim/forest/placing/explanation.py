@@ -5,8 +5,8 @@ A rule is one more constraint: what is told of constraints, in the funnel, of th
 advice, is told of rules too.
 """
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -15,7 +15,6 @@ from treeclaim.forest.explain.constraints import Constraint
 from treeclaim.forest.explain.explain import Beyond, Focus, explained
 from treeclaim.forest.placing.placer import Attempt, Placer
 from treeclaim.forest.placing.queries import query_of
-from treeclaim.forest.placing.rules import RuleState
 from treeclaim.forest.placing.scratch import Scratch
 from treeclaim.forest.solve.problem import Problem
 from treeclaim.forest.solve.relate import relate
@@ -36,9 +35,49 @@ def explanation_of(placer: Placer, attempt: Attempt, budget: Budget) -> dict[str
     request = placer.placing.requests[number].alternatives[0]
     rules = [rule for rule in attempt.rules if rule.concerns(number) and not rule.is_soft]
     eligible = placer.eligible_domains(number, rules)
+    forest = attempt.scratch.forest.holding(attempt.held)
+    return explained_with_rules(forest, request, rules, budget, number=number, eligible=eligible)
+
+
+class Judging(Protocol):
+    """A rule that is asked about one consumer."""
+
+    @property
+    def number(self) -> int:
+        """Return its number in the call."""
+        ...
+
+    def mask(self, request: int, eligible: Mapping[int, Mask] | None) -> Mask:
+        """Tell which trees may be the only one of a candidate."""
+        ...
+
+    def keeps(self, trees: Sequence[int], eligible: Mapping[int, Mask] | None) -> bool:
+        """Tell whether a candidate with some trees keeps it."""
+        ...
+
+
+def explained_with_rules(
+    forest: Forest,
+    request: CandidateRequest,
+    rules: Sequence[Judging],
+    budget: Budget,
+    *,
+    number: int = 0,
+    eligible: Mapping[int, Mask] | None = None,
+) -> dict[str, Any]:
+    """Explain a request that rules concern, which close the funnel in their order.
+
+    Args:
+        forest: As it is beside what was placed before.
+        request: What is explained.
+        rules: Those that are kept.
+        budget: What it may cost.
+        number: Of the request in its call.
+        eligible: For rules on skew: which domains had a candidate when the call began.
+    """
 
     def judge(
-        forest: Forest, asked: CandidateRequest, some: Sequence[RuleState], matching: Mask
+        forest: Forest, asked: CandidateRequest, some: Sequence[Judging], matching: Mask
     ) -> Mask:
         with budget.scope():
             found = relate(forest, asked, SearchOptions(), budget)
@@ -57,7 +96,6 @@ def explanation_of(placer: Placer, attempt: Attempt, budget: Budget) -> dict[str
         Constraint(Reason.RULE, None, rule, {"rule": rule.number}, f"rule {rule.number}")
         for rule in rules
     ]
-    forest = attempt.scratch.forest.holding(attempt.held)
     return explained(forest, request, Focus(), budget, Beyond(named, judge))
 
 

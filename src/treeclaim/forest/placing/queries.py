@@ -65,6 +65,10 @@ class Query(ABC):
         """Return the bytes that this takes, about, with what it was made from."""
         return self._own_bytes
 
+    def kept(self) -> Callable[[], None]:
+        """Return a function to call once all that is taken and given back from now on is undone."""
+        return lambda: None
+
     def searched(self) -> Problem:
         """Return the search as things are now."""
         return relate(self.scratch.forest, self.request, SearchOptions(), self.budget)
@@ -222,6 +226,10 @@ class Independent(Query):
         self._best: dict[int, Candidate] = {}
         self._changed = np.zeros(roots, dtype=np.bool_)
         """Trees in which something was taken since they were looked at; they wait, with no value."""
+        self._grown = np.zeros(roots, dtype=np.bool_)
+        """Those of them in which something may have been given back."""
+        self._now: tuple[int, Problem] | None = None
+        """A moment, and the search as things are then."""
         self._possible = self._with_providers()
         self._choosing = self._choices()
         self._chosen = np.empty((0, 0), dtype=np.int64)
@@ -249,7 +257,7 @@ class Independent(Query):
     def _choose(self, choosing: Choosing, trees: Rows) -> None:
         """Find the first candidates of some trees as things are now."""
         self._value[trees] = -np.inf
-        self._changed[trees] = False
+        self._changed[trees] = self._grown[trees] = False
         for tree in trees.tolist() if self._best else ():
             self._best.pop(tree, None)
         some = choosing.some(trees)
@@ -306,10 +314,35 @@ class Independent(Query):
             return
         # What did not fit does not fit with less room.
         changed = (scratch.taken_at > self._seen) & (self._value > -np.inf)
-        changed |= (scratch.followed_at > self._seen) & self._possible
+        grown = (scratch.followed_at > self._seen) & self._possible
+        changed |= grown
         self._changed |= changed
+        self._grown |= grown
         self._value[changed] = -np.inf
         self._seen = scratch.moment
+
+    def kept(self) -> Callable[[], None]:
+        """Keep what is known of each tree, for where something changes and changes back."""
+        self._catch_up()
+        seen, value, best = self._seen, self._value.copy(), self._best.copy()
+        waiting, grown = self._changed.copy(), self._grown.copy()
+        chosen = self._chosen.copy()
+
+        def undone() -> None:
+            scratch = self.scratch
+            changed = np.maximum(scratch.taken_at, scratch.followed_at) > seen
+            self._value[changed] = value[changed]
+            self._changed[changed] = waiting[changed]
+            self._grown[changed] = grown[changed]
+            if self._choosing is not None:
+                self._chosen[changed] = chosen[changed]
+            for tree in np.flatnonzero(changed).tolist():
+                self._best.pop(tree, None)
+                if tree in best:
+                    self._best[tree] = best[tree]
+            self._seen = scratch.moment
+
+        return undone
 
     def first(self, allowed: Mask, keeps: Keeps) -> Candidate | None:
         """Return the first candidate of the best tree that is allowed."""
@@ -354,12 +387,17 @@ class Independent(Query):
     def _look_at(self, tree: int) -> None:
         """Find the first candidate of a tree as things are now."""
         is_changed = bool(self._changed[tree]) or self._choosing is not None
-        self._changed[tree] = False
+        is_grown = bool(self._grown[tree])
+        self._changed[tree] = self._grown[tree] = False
         if self._simple[tree]:
             self._judge_simple(tree)
             return
-        self._best.pop(tree, None)
-        found = self.searched() if is_changed else self._begin
+        best = self._best.pop(tree, None)
+        if best is not None and not is_grown and self._scoring is None and self._fits(best):
+            # In the usual order the first one stays the first one as long as it fits.
+            self._value[tree], self._best[tree] = 0, best
+            return
+        found = self._searched_now() if is_changed else self._begin
         scoring = self.scoring(found) if is_changed else self._scoring
         anchor = np.array([tree], dtype=np.int64)
         self._value[tree] = -np.inf
@@ -373,6 +411,20 @@ class Independent(Query):
             self._value[tree] = scored.score[0]
             self._best[tree] = self.made(found, scored.chosen[0].tolist())
             return
+
+    def _searched_now(self) -> Problem:
+        """Return the search as things are now, once for all trees that are looked at."""
+        if self._now is None or self._now[0] != self.scratch.moment:
+            self._now = self.scratch.moment, self.searched()
+        return self._now[1]
+
+    def _fits(self, candidate: Candidate) -> bool:
+        """Tell whether there is room for all that a candidate takes together."""
+        together: dict[tuple[int, str], int] = {}
+        for position, name, amount in candidate.gifts:
+            together[position, name] = together.get((position, name), 0) + amount
+        gifts = tuple((position, name, n) for (position, name), n in together.items())
+        return self._has_room(replace(candidate, gifts=gifts))
 
     def _judge_simple(self, tree: int) -> None:
         best = self._best_in(tree)

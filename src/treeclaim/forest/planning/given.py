@@ -113,11 +113,11 @@ def _release(world: World, uuids: Sequence[str], budget: Budget) -> None:
         consumer = world.consumers.pop(name)
         for place, amount in freed_by(consumer, gone).items():
             freed[place] -= amount
-        world.held = _held_after(world.held, consumer, gone)
+        world.held = held_after(world.held, consumer, gone)
     use(world.forest, freed, budget)
 
 
-def _held_after(held: Held, consumer: PlannedConsumer, gone: set[str]) -> Held:
+def held_after(held: Held, consumer: PlannedConsumer, gone: set[str]) -> Held:
     """Return what holds have once a consumer is released: a hold itself, or one that has drawn."""
     changes: list[tuple[str, Holdings, int]] = [
         (hold, drawn, 1) for hold, drawn in consumer.drawn.items() if hold not in gone

@@ -68,6 +68,9 @@ class HoldsRead:
     drawn: Mapping[str, Mapping[str, Mapping[str, Mapping[str, int]]]]
 
 
+Document = dict[str, Any]
+"""An answer as clients see it."""
+
 ConsumersRead = AllocationColumns | OwnerColumns | RequestColumns | HoldsRead
 """A part of what is read of consumers, all as of one moment."""
 
@@ -96,5 +99,41 @@ class Given:
 NOTHING_GIVEN = Given()
 """Things as they are."""
 
-Document = dict[str, Any]
-"""An answer as clients see it."""
+
+@dataclass(frozen=True, slots=True)
+class PlanRule:
+    """A rule between consumers that are placed anew, or moved (section 5).
+
+    Attributes:
+        domains: Uuids of aggregates; None where every tree is a domain.
+        consumers: Whom it is for, and who counts.
+        max_per_domain: Nobody comes into a domain where so many of the others are; None for a rule
+            that wants all in one domain, if they were in one before.
+    """
+
+    domains: tuple[str, ...] | None
+    consumers: frozenset[str]
+    max_per_domain: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Failures:
+    """Which failures are looked at, and what is told of them (section 4).
+
+    Attributes:
+        domains: Uuids of aggregates; None where every tree is a domain.
+        types: Consumer types that are placed anew; None for all.
+        from_holds: Holds that are in nobody's way.
+        rules: For who is placed anew.
+        limit: Most domains that are told of.
+        shows_all: Whether those that survive are told of too.
+        explain: Whether it is told why the first consumer found no place.
+    """
+
+    domains: tuple[str, ...] | None = None
+    types: frozenset[str] | None = None
+    from_holds: tuple[str, ...] = ()
+    rules: tuple[PlanRule, ...] = ()
+    limit: int = 100
+    shows_all: bool = False
+    explain: bool = False

@@ -44,6 +44,9 @@ lowest priority a child starves beside processes that never pause, and most ques
 MILD_SECONDS = 1.0
 """Of the processor, which a child has at the milder priority."""
 
+_NONE = -1
+"""Stands for a pipe that there is not."""
+
 _PIPE_BYTES = 1 << 20
 """Of an answer that lie in the pipe, where the kernel grants it: fewer changes of process."""
 
@@ -69,7 +72,8 @@ class Forked(NamedTuple):
         process: Its process id.
         answer: The end of the pipe to read the answer from.
         lifeline: The child is killed when that is closed.
-        inlet: The end of the pipe for what is read for the child, which begins when that is closed.
+        inlet: The end of the pipe for what is read for the child, which begins when that is closed;
+            -1 where nothing is.
     """
 
     process: int
@@ -86,24 +90,27 @@ def fork(question: Question | ReadingQuestion, forest: Forest, asked: Asked) -> 
     """
     answer, out = os.pipe()
     lifeline_end, lifeline = os.pipe()
-    parts, inlet = os.pipe()
+    parts, inlet = os.pipe() if isinstance(question, ReadingQuestion) else (_NONE, _NONE)
     try:
         with warnings.catch_warnings():
             # From Python 3.12 on; see above for why it is no danger here.
             warnings.simplefilter("ignore", DeprecationWarning)
             process = os.fork()
     except OSError:
-        for descriptor in (answer, out, lifeline_end, lifeline, parts, inlet):
-            os.close(descriptor)
+        _close(answer, out, lifeline_end, lifeline, parts, inlet)
         raise
     if process == 0:
         _live(question, forest, asked, _Ends(out, lifeline_end, parts))
-    for descriptor in (out, lifeline_end, parts):
-        os.close(descriptor)
-    for pipe in (answer, inlet):
+    _close(out, lifeline_end, parts)
+    for pipe in {answer, inlet} - {_NONE}:
         with suppress(OSError):
             fcntl.fcntl(pipe, fcntl.F_SETPIPE_SZ, _PIPE_BYTES)
     return Forked(process, answer, lifeline, inlet)
+
+
+def _close(*descriptors: int) -> None:
+    for descriptor in set(descriptors) - {_NONE}:
+        os.close(descriptor)
 
 
 class _Ends(NamedTuple):
@@ -122,7 +129,7 @@ def _live(
     try:
         gc.disable()
         _die_with(ends.lifeline)
-        _close_all_but(set(ends))
+        _close_all_but(set(ends) - {_NONE})
         _mind_no_signals()
         _stand_back(for_good=not getattr(question, "is_plan", False))
         _answer_within_memory(question, forest, asked, ends)

@@ -41,8 +41,6 @@ class Child:
         """
         self._asked = asked
         self._process, self._answer, self._lifeline, self._inlet = fork(question, forest, asked)
-        if not isinstance(question, ReadingQuestion):
-            self._close_inlet()
         self._poll = select.poll()
         self._poll.register(self._answer, select.POLLIN)
         self._is_over = False

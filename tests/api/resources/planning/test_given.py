@@ -3,6 +3,7 @@
 
 import random
 from contextlib import contextmanager
+from typing import Any
 
 import pytest
 
@@ -22,22 +23,24 @@ NAMES = ("a", "b", "c", "d")
 @contextmanager
 def cloud(folder):
     folder.mkdir(exist_ok=True)
-    with services_on(folder) as (services, application):
-        with client_of(application, **HEADERS) as client:
-            applied(
-                client,
-                host("a", "r1", VCPU=8),
-                host("b", "r1", VCPU=4),
-                host("c", "r2", VCPU=6, MEMORY_MB=64),
-                host("d", VCPU=2),
-                host("a-child", parent="a", CUSTOM_GPU=4),
-            )
-            instance(client, "i1", "a", 6)
-            instance(client, "i2", "b", 4)
-            claimed(client, "i3", {"c": {"VCPU": 2, "MEMORY_MB": 32}, "d": {"VCPU": 1}})
-            claimed(client, "h", {"a": 2}, kind="TREECLAIM_HOLD", hold={"returns": True})
-            claimed(client, "i4", {"a": 1}, from_holds=[uuid_of("h")])
-            yield client, services
+    with (
+        services_on(folder) as (services, application),
+        client_of(application, **HEADERS) as client,
+    ):
+        applied(
+            client,
+            host("a", "r1", VCPU=8),
+            host("b", "r1", VCPU=4),
+            host("c", "r2", VCPU=6, MEMORY_MB=64),
+            host("d", VCPU=2),
+            host("a-child", parent="a", CUSTOM_GPU=4),
+        )
+        instance(client, "i1", "a", 6)
+        instance(client, "i2", "b", 4)
+        claimed(client, "i3", {"c": {"VCPU": 2, "MEMORY_MB": 32}, "d": {"VCPU": 1}})
+        claimed(client, "h", {"a": 2}, kind="TREECLAIM_HOLD", hold={"returns": True})
+        claimed(client, "i4", {"a": 1}, from_holds=[uuid_of("h")])
+        yield client, services
 
 
 @pytest.fixture
@@ -101,10 +104,7 @@ def everything(client, given=None):
         answer = client.post("/treeclaim/capacity", json=body)
         found.append((answer.status_code, without_generations(answer.json())))
     for path in ("/treeclaim/totals?by=tree", "/treeclaim/totals?by=trait&resource_class=VCPU"):
-        if given is None:
-            answer = client.get(path)
-        else:
-            answer = client.post(path, json={"given": given})
+        answer = client.get(path) if given is None else client.post(path, json={"given": given})
         assert answer.status_code == 200, answer.text
         found.append(without_generations(answer.json()))
     return found
@@ -137,7 +137,7 @@ def remove_tree(client, names):
         assert client.delete(f"/resource_providers/{uuid_of(name)}").status_code == 204
 
 
-CHANGES = {
+CHANGES: dict[str, Any] = {
     "release": (
         {"release": [uuid_of("i1"), uuid_of("nobody")]},
         lambda client: release(client, "i1"),

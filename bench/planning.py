@@ -1,0 +1,127 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How long plans take: all failures of single hosts, and of racks, of a full cloud.
+
+`python -m bench.planning [--hosts 1000] [--each 20] [--shape plain|numa|shared]`
+"""
+
+import argparse
+import random
+import time
+import uuid
+from collections.abc import Iterator
+
+from treeclaim.api.resources.candidates.handlers import request_of
+from treeclaim.forest.bounds.budget import Budget
+from treeclaim.forest.planning.consumers import Consumers, PlannedConsumer
+from treeclaim.forest.planning.survival import survival
+from treeclaim.forest.table.forest import Forest
+from treeclaim.model.catalogue import Catalogue, CatalogueEntry
+from treeclaim.model.changes import Changes, Cursor
+from treeclaim.model.extension.planning import Failures
+from treeclaim.model.inventory import Inventory
+from treeclaim.model.microversions import NEWEST
+from treeclaim.model.provider import InventoryRecord, ProviderRecord
+
+_CLASSES = ("VCPU", "MEMORY_MB", "DISK_GB")
+_FLAVORS = ((1, 2048, 20), (2, 4096, 40), (4, 8192, 40), (8, 16384, 80), (4, 32768, 40))
+_NAMESPACE = uuid.UUID(int=4)
+
+
+def main() -> None:
+    """Measure, and print what was found."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--hosts", type=int, default=1_000)
+    parser.add_argument("--each", type=int, default=20, help="consumers on each host")
+    parser.add_argument("--rack", type=int, default=25, help="hosts in a rack")
+    parser.add_argument("--full", type=float, default=0.85)
+    parser.add_argument("--order", default="", help="order_by of all requests")
+    parser.add_argument("--shape", default="plain", choices=("plain", "numa", "shared"))
+    given = parser.parse_args()
+    for name in ("hosts", "racks"):
+        forest, consumers, racks = cloud(given)
+        asked = Failures() if name == "hosts" else Failures(domains=tuple(racks))
+        begin = time.process_time()
+        found = survival(forest, consumers, asked, Budget())
+        seconds = time.process_time() - begin
+        proven = sum(one["proven"] for one in found["domains"])
+        print(
+            f"{name}: {found['survive']} of {found['of']} survive, {proven} of the others proven "
+            f"among {len(found['domains'])}, {len(consumers)} consumers: {seconds:.2f} s"
+        )
+
+
+def cloud(given: argparse.Namespace) -> tuple[Forest, Consumers, list[str]]:
+    """Return a cloud of which hosts are full to a share, its consumers, and its racks."""
+    dice = random.Random(4)
+    racks = [str(uuid.uuid5(_NAMESPACE, f"rack{n}")) for n in range(given.hosts // given.rack)]
+    catalogue = Catalogue.of(
+        [CatalogueEntry(1, "MISC_SHARES_VIA_AGGREGATE", 0.0)],
+        [CatalogueEntry(number, name, 0.0) for number, name in enumerate(_CLASSES)],
+    )
+    consumers: Consumers = {}
+    records: list[ProviderRecord] = []
+    for number in range(given.hosts):
+        records += _host(given, dice, number, racks[number % len(racks)], consumers)
+    if given.shape == "shared":
+        records.append(_pool(racks, consumers))
+    forest = Forest()
+    forest.apply(Changes(Cursor({}, None, frozenset()), True, records, (), catalogue))
+    return forest, consumers, racks
+
+
+def _host(
+    given: argparse.Namespace, dice: random.Random, number: int, rack: str, consumers: Consumers
+) -> Iterator[ProviderRecord]:
+    first = 10 * number + 10
+    cells = 2 if given.shape == "numa" else 1
+    names = _CLASSES[:2] if given.shape == "shared" else _CLASSES
+    used = [dict.fromkeys(names, 0) for _ in range(cells)]
+    ids = [str(uuid.uuid5(_NAMESPACE, f"{number}/{cell}")) for cell in range(cells + 1)]
+    for one in range(given.each):
+        flavor = dict(zip(names, dice.choice(_FLAVORS), strict=False))
+        cell = dice.randrange(cells)
+        query = "resources=" + ",".join(f"{name}:{amount}" for name, amount in flavor.items())
+        name = str(uuid.uuid5(_NAMESPACE, f"{number}-{one}"))
+        held = {ids[cell + 1]: flavor}
+        if given.shape == "shared":
+            disk = dice.choice((20, 40))
+            query += f",DISK_GB:{disk}"
+            held[str(uuid.uuid5(_NAMESPACE, "pool"))] = {"DISK_GB": disk}
+        query += f"&order_by={given.order}" if given.order else ""
+        request = request_of(query, NEWEST, 512)
+        consumers[name] = PlannedConsumer(name, "p", "INSTANCE", 1, held, (request,), (0,))
+        for kind, amount in flavor.items():
+            used[cell][kind] += amount
+    links = {"traits": (), "aggregates": (rack,)}
+    yield ProviderRecord(first, ids[0], f"host{number}", 1, None, first, 0.0, (), links)
+    for cell in range(cells):
+        stock = tuple(
+            InventoryRecord(
+                kind, Inventory(int(used[cell][name] / given.full) + 1), used[cell][name], 0.0
+            )
+            for kind, name in enumerate(names)
+        )
+        none = {"traits": (), "aggregates": ()}
+        yield ProviderRecord(
+            first + cell + 1,
+            ids[cell + 1],
+            f"cell{number}/{cell}",
+            1,
+            first,
+            first,
+            0.0,
+            stock,
+            none,
+        )
+
+
+def _pool(racks: list[str], consumers: Consumers) -> ProviderRecord:
+    pool = str(uuid.uuid5(_NAMESPACE, "pool"))
+    used = sum(one.allocations[pool]["DISK_GB"] for one in consumers.values())
+    stock = (InventoryRecord(2, Inventory(used * 2), used, 0.0),)
+    links = {"traits": (1,), "aggregates": tuple(sorted(racks))}
+    return ProviderRecord(1, pool, "pool", 1, None, 1, 0.0, stock, links)
+
+
+if __name__ == "__main__":
+    main()

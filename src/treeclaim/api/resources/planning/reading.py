@@ -1,0 +1,191 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the bodies of plans have in common (contract page 101, sections 4 and 5).
+
+Every function raises ApiError, a 400 that says what is wrong, and where.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import chain
+from typing import Any
+
+from treeclaim.api.protocol.errors import ApiError, bad_request
+from treeclaim.api.protocol.operations import Call
+from treeclaim.api.protocol.request.schemas import UUID, mapping, record
+from treeclaim.api.protocol.request.validation import query_pairs
+from treeclaim.api.protocol.request.wording import Schema
+from treeclaim.api.resources.candidates.parameters import candidate_request
+from treeclaim.api.resources.candidates.queries import Queries, refusing_queries
+from treeclaim.api.resources.candidates.schemas import QUERY
+from treeclaim.api.resources.placing.schemas import DOMAINS
+from treeclaim.api.resources.planning.given import (
+    GIVEN,
+    LIST_RULE,
+    given_of,
+    queries_of_given,
+    refusing_entries,
+    uuids_of,
+)
+from treeclaim.model.errors import TreeclaimError
+from treeclaim.model.extension.planning import Given, PlanRule
+from treeclaim.model.names import normalised_uuid
+from treeclaim.model.request import CandidateRequest
+from treeclaim.replica import Asked
+from treeclaim.replica.kept import Piece
+from treeclaim.replica.planning import Planner, PlanQuestion
+
+_MOST_CONSUMERS = 10_000
+_MOST_ALTERNATIVES = 16
+_MOST_RULES = 16
+_GREATEST = 2_147_483_647
+
+_GRACE = 30.0
+"""Seconds beyond the deadline of plans until a child is killed that does not come to its end: it has its
+answer to write then, and may be in a step that looks at no clock."""
+
+_CONSUMERS: Schema = {"type": "array", "maxItems": _MOST_CONSUMERS, "items": UUID}
+CONSUMER_TYPES: Schema = {
+    "type": "array",
+    "maxItems": 1_000,
+    "items": {"type": "string", "pattern": "^([A-Z0-9_]{1,255}|unknown)$"},
+}
+"""Names of consumer types, and what stands for none."""
+
+_RULE = record(
+    {"domains": DOMAINS, "consumers": _CONSUMERS},
+    {
+        "max_per_domain": {"type": "integer", "minimum": 1, "maximum": _GREATEST},
+        "same_domain": {"enum": [True]},
+    },
+) | {"oneOf": [{"required": ["max_per_domain"]}, {"required": ["same_domain"]}]}
+
+MEMBERS: Mapping[str, Schema] = {
+    "requests": mapping(
+        "^[0-9a-fA-F-]{32,36}$",
+        {
+            "type": "array",
+            "minItems": 1,
+            "maxItems": _MOST_ALTERNATIVES,
+            "items": {"type": "string"},
+        },
+    )
+    | {"maxProperties": _MOST_CONSUMERS},
+    "rules": {"type": "array", "maxItems": _MOST_RULES, "items": _RULE},
+    "explain": {"type": "boolean"},
+    "given": GIVEN,
+}
+"""Schemas of the members that all plans have."""
+
+
+class _UnreadableError(TreeclaimError):
+    """A kept query cannot be read any more."""
+
+
+@dataclass(frozen=True, slots=True)
+class PlanCall:
+    """What is common to the calls for plans, read.
+
+    Attributes:
+        given: What is taken for granted.
+        rules: For who is placed anew, or moved.
+        requests: Queries of the call by consumer.
+        read: The same, read, by where they stand.
+        queries: Reads more queries of the call.
+    """
+
+    given: Given
+    rules: tuple[PlanRule, ...]
+    requests: Mapping[str, Sequence[str]]
+    read: Mapping[str, CandidateRequest]
+    queries: Queries
+
+
+def asked_for_plan(call: Call) -> Asked:
+    """Start the deadline of a plan, which also ends when its client hangs up."""
+    seconds = call.services.limits.plan_seconds + _GRACE
+    return Asked.now(seconds, call.client_gone, call.services.search.most_bytes)
+
+
+def plan_call(
+    call: Call, body: Mapping[str, Any], asked: Asked, more: Iterable[str] = ()
+) -> PlanCall:
+    """Read what is common to plans; `more` are other queries of the call.
+
+    Raises:
+        ApiError: 400, 403.
+    """
+    call.require_allowed(LIST_RULE)
+    requests = dict(_requests(body.get("requests", {})))
+    texts = chain(chain.from_iterable(requests.values()), queries_of_given(body), more)
+    queries = Queries(call, asked, texts)
+    read = {
+        f"requests.{consumer}[{number}]": queries.without_holds(
+            f"requests.{consumer}[{number}]", text
+        )
+        for consumer, some in requests.items()
+        for number, text in enumerate(some)
+    }
+    return PlanCall(
+        given=given_of(call, body, queries),
+        rules=tuple(map(_rule, body.get("rules", ()))),
+        requests=requests,
+        read=read,
+        queries=queries,
+    )
+
+
+def _requests(given: Mapping[str, Sequence[str]]) -> Iterator[tuple[str, Sequence[str]]]:
+    seen: set[str] = set()
+    for key, texts in given.items():
+        consumer = normalised_uuid(key)
+        if consumer is None:
+            raise bad_request(f"requests: {key} is not a uuid.")
+        if consumer in seen:
+            raise bad_request(f"requests: the consumer {consumer} is named twice.")
+        seen.add(consumer)
+        yield consumer, texts
+
+
+def _rule(given: Mapping[str, Any]) -> PlanRule:
+    domains = given["domains"]
+    return PlanRule(
+        domains=None if domains == "tree" else tuple(dict.fromkeys(domains)),
+        consumers=frozenset(uuids_of(given["consumers"])),
+        max_per_domain=given.get("max_per_domain"),
+    )
+
+
+def planned(
+    call: Call,
+    read: PlanCall,
+    planner: Planner,
+    asked: Asked,
+    named: frozenset[str] = frozenset(),
+) -> Iterable[Piece]:
+    """Make a plan.
+
+    Args:
+        call: The call.
+        read: What it asks for.
+        planner: Makes the plan.
+        asked: When it came.
+        named: Uuids of holds of which is asked what they have.
+
+    Raises:
+        ApiError: 400, 409.
+        OverloadedError: if another plan is made.
+    """
+    most_groups = call.services.limits.request_groups
+    version = call.version
+    checker = QUERY.at(version)
+
+    def kept(text: str) -> CandidateRequest:
+        try:
+            return candidate_request(query_pairs(text), version, checker, most_groups)
+        except ApiError as error:
+            raise _UnreadableError from error
+
+    end = asked.begin + call.services.limits.plan_seconds
+    question = PlanQuestion(read.given, planner, end, read.requests, read.read, kept, named)
+    with refusing_queries(), refusing_entries():
+        return call.services.replica.answer_reading(question, asked)

@@ -1,0 +1,125 @@
+# SPDX-License-Identifier: Apache-2.0
+"""POST /treeclaim/survival (contract page 101, section 4)."""
+
+from functools import partial
+
+from treeclaim.api.protocol.operations import Answer, Call, Operation, Reply, Versioned
+from treeclaim.api.protocol.request.schemas import (
+    INTEGER,
+    STRING,
+    TEXT_OR_NULL,
+    record,
+)
+from treeclaim.api.protocol.request.validation import MOST_VALUES_IN_BULK
+from treeclaim.api.protocol.request.wording import Schema
+from treeclaim.api.resources.allocations.keeping import sources_of
+from treeclaim.api.resources.allocations.schemas import FROM_HOLDS
+from treeclaim.api.resources.candidates import answers as candidates
+from treeclaim.api.resources.candidates import body_forms as forms
+from treeclaim.api.resources.candidates.queries import refusing_queries
+from treeclaim.api.resources.placing.schemas import DOMAINS, MOST_PARTS
+from treeclaim.api.resources.planning.given import TOLD
+from treeclaim.api.resources.planning.reading import (
+    CONSUMER_TYPES,
+    MEMBERS,
+    asked_for_plan,
+    plan_call,
+    planned,
+)
+from treeclaim.forest.bounds.budget import Budget
+from treeclaim.forest.planning.consumers import Consumers
+from treeclaim.forest.planning.survival import survival
+from treeclaim.forest.table.forest import Forest
+from treeclaim.model.extension.planning import Document, Failures
+from treeclaim.model.microversions import ExtensionFeature, Version
+
+_DEFAULT_PARTS = 100
+_BOOLEAN: Schema = {"type": "boolean"}
+
+
+def _body(_version: Version) -> Schema:
+    """Return the schema of the body."""
+    return record(
+        {"domains": DOMAINS},
+        {
+            "consumer_types": CONSUMER_TYPES,
+            "from_holds": FROM_HOLDS,
+            "limit": {"type": "integer", "minimum": 1, "maximum": MOST_PARTS},
+            "all": _BOOLEAN,
+            **MEMBERS,
+        },
+    )
+
+
+SURVIVAL = Answer(
+    body=record(
+        {
+            "survive": INTEGER,
+            "of": INTEGER,
+            "complete": _BOOLEAN,
+            "domains": {
+                "type": "array",
+                "items": record(
+                    {
+                        "uuid": STRING,
+                        "name": TEXT_OR_NULL,
+                        "survives": _BOOLEAN,
+                        "consumers": INTEGER,
+                        "without_request": INTEGER,
+                        "unplaced": INTEGER,
+                        "first_unplaced": TEXT_OR_NULL,
+                        "proven": _BOOLEAN,
+                    },
+                    {"explanation": candidates.EXPLANATION.body or {}},
+                ),
+            },
+        },
+        {"given": TOLD},
+    ),
+    dated=False,
+)
+"""Which failures are survived."""
+
+
+def survive_failures(call: Call) -> Reply:
+    """Tell for each domain whether all of its consumers find a place elsewhere."""
+    body = call.json()
+    asked = asked_for_plan(call)
+    domains, types = body["domains"], body.get("consumer_types")
+    holds = sources_of(call, body.get("from_holds", ()))
+    with refusing_queries():
+        read = plan_call(call, body, asked)
+    failures = Failures(
+        domains=None if domains == "tree" else tuple(dict.fromkeys(domains)),
+        types=None if types is None else frozenset(types),
+        from_holds=holds,
+        rules=read.rules,
+        limit=body.get("limit", _DEFAULT_PARTS),
+        shows_all=body.get("all", False),
+        explain=body.get("explain", False),
+    )
+    found = planned(call, read, partial(_planner, failures), asked, frozenset(holds))
+    return Reply(body=found, is_ready_made=True)
+
+
+def _planner(failures: Failures, forest: Forest, consumers: Consumers, budget: Budget) -> Document:
+    return survival(forest, consumers, failures, budget)
+
+
+OPERATIONS = (
+    Operation(
+        "POST",
+        "/treeclaim/survival",
+        survive_failures,
+        policy="placement:allocation_candidates:list",
+        summary="Tell which failures are survived: whether all consumers find a place elsewhere.",
+        answers=(SURVIVAL,),
+        body=Versioned(_body),
+        most_values=MOST_VALUES_IN_BULK,
+        forms=forms.QUERIES,
+        gate_first=True,
+        checks_accept=True,
+        extension=ExtensionFeature.PLANNING,
+        only_reads=True,
+    ),
+)
