@@ -29,7 +29,9 @@ def planned(tmp_path_factory):
     with service_with(tmp_path_factory.mktemp("planned"), small()) as server:
         with Client(server.url, "admin") as client:
             reports = Reports(client)
-            found = client.get("/treeclaim/allocations?resource_class=VCPU", extended=True)
+            found = client.call(
+                "GET", "/treeclaim/allocations?resource_class=VCPU", extended=True
+            ).json()
             reports.keep_requests(
                 {consumer["uuid"]: [request_of(consumer)] for consumer in found["consumers"]}
             )
