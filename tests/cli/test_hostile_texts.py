@@ -62,6 +62,13 @@ CASES = {
         ["resources=VCPU:1", "--by", AGGREGATE],
         ["resources=VCPU:1", "--by", f"nobody{PAYLOAD}"],
     ],
+    "survival": [
+        ["--all", "--explain"],
+        ["--domains", AGGREGATE],
+        ["--domains", f"nobody{PAYLOAD}"],
+        ["--given", f"nofile{PAYLOAD}"],
+        ["--type", PAYLOAD],
+    ],
     "place": [
         ["resources=VCPU:1", "--dry-run", "--count", "2"],
         ["resources=VCPU:99", "--dry-run"],

@@ -21,6 +21,7 @@ PLACEMENT = {
     "tree": [PROVIDER],
 }
 HOLDS = {
+    "survival": ["treeclaim", "survival", "--all"],
     "hold create": ["treeclaim", "hold", "create", "resources=VCPU:1", "--dry-run"],
     "hold list": ["treeclaim", "hold", "list"],
 }

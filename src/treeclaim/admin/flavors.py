@@ -57,6 +57,10 @@ def flavors_in(path: str, most_groups: int) -> dict[str, CandidateRequest]:
 
 def _request(where: str, query: str, most_groups: int) -> CandidateRequest:
     try:
-        return request_of(query, _VERSION, most_groups)
+        request = request_of(query, _VERSION, most_groups)
     except ApiError as error:
         raise FlavorFileError(f"{where}: {error.detail}") from error
+    if request.order is not None and request.order.mix_names:
+        # Mixes change at any time, and what is counted here would not.
+        raise FlavorFileError(f"{where}: the order of a flavor that is measured names no mix")
+    return request

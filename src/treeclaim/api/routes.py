@@ -12,7 +12,7 @@ from treeclaim.api.resources.candidates import operations as candidates
 from treeclaim.api.resources.extension import operations as extension
 from treeclaim.api.resources.inventories import operations as inventories
 from treeclaim.api.resources.placing import operations as placing
-from treeclaim.api.resources.planning import survival
+from treeclaim.api.resources.planning import moves, survival
 from treeclaim.api.resources.providers import operations as providers
 
 OPERATIONS: tuple[Operation, ...] = (
@@ -27,6 +27,7 @@ OPERATIONS: tuple[Operation, ...] = (
     *candidates.OPERATIONS,
     *placing.OPERATIONS,
     *survival.OPERATIONS,
+    *moves.OPERATIONS,
     *reshaper.OPERATIONS,
     *extension.OPERATIONS,
 )

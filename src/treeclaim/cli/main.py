@@ -52,6 +52,7 @@ _MODULES = {
     "usage": "cloud.looking.usage",
     "watch": "cloud.looking.watch",
     "audit": "cloud.auditing.audit",
+    "survival": "cloud.planning.survival",
     "shadow": "cloud.shadow",
     "completion": "completion",
     "demo": "demo",

@@ -257,7 +257,7 @@ class Independent(Query):
     def _choose(self, choosing: Choosing, trees: Rows) -> None:
         """Find the first candidates of some trees as things are now."""
         self._value[trees] = -np.inf
-        self._changed[trees] = self._grown[trees] = False
+        self._changed[trees] = False
         for tree in trees.tolist() if self._best else ():
             self._best.pop(tree, None)
         some = choosing.some(trees)
@@ -325,8 +325,7 @@ class Independent(Query):
         """Keep what is known of each tree, for where something changes and changes back."""
         self._catch_up()
         seen, value, best = self._seen, self._value.copy(), self._best.copy()
-        waiting, grown = self._changed.copy(), self._grown.copy()
-        chosen = self._chosen.copy()
+        waiting, grown, chosen = self._changed.copy(), self._grown.copy(), self._chosen.copy()
 
         def undone() -> None:
             scratch = self.scratch

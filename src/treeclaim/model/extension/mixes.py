@@ -1,17 +1,28 @@
 # SPDX-License-Identifier: Apache-2.0
 """Mixes: what a cloud expects to be asked for (contract page 101, section 2)."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from treeclaim.model.request import ByValue, CandidateRequest
 
+NAME = "[A-Za-z0-9_.-]{1,64}"
+"""Pattern of the names of mixes."""
+
+_IS_NAME = re.compile(NAME)
+
 MOST_REQUESTS = 64
 """Of a mix."""
 
 MOST_WEIGHT = 1_000_000
 """Of a request of a mix."""
+
+
+def is_name(text: str) -> bool:
+    """Tell whether a mix may have this name."""
+    return _IS_NAME.fullmatch(text) is not None
 
 
 @dataclass(frozen=True, slots=True)

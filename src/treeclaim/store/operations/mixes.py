@@ -5,13 +5,14 @@ Nothing of them is in the change feed: who answers with a mix reads it from here
 """
 
 import random
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import orjson
 import sqlalchemy as sa
 
 from treeclaim.model.errors import MixesFullError, MixNotFoundError
+from treeclaim.store.database.compiled import CompiledStatement
 from treeclaim.store.database.transactions import (
     ReadTransaction,
     RetryTransactionError,
@@ -24,8 +25,12 @@ Body = Mapping[str, Any]
 """What was put: the document of a mix."""
 
 _SLOTS = sa.select(mixes.c.name, mixes.c.slot)
-_ALL = sa.select(mixes.c.name, mixes.c.body).order_by(mixes.c.name)
-_NAMED = _ALL.where(mixes.c.name.in_(sa.bindparam("names", expanding=True)))
+_ALL = sa.select(mixes.c.name, mixes.c.body)
+_NAMED = CompiledStatement(
+    sa.select(mixes.c.name, mixes.c.body).where(
+        mixes.c.name.in_(sa.bindparam("names", expanding=True))
+    )
+)
 _IS_IT = mixes.c.name == sa.bindparam("wanted")
 _INSERT = sa.insert(mixes)
 _UPDATE = sa.update(mixes).where(_IS_IT)
@@ -68,15 +73,12 @@ def delete(transaction: WriteTransaction, name: str) -> None:
         raise MixNotFoundError(name)
 
 
-def named(transaction: ReadTransaction, *names: str) -> dict[str, Body]:
-    """Return those mixes of some names that exist."""
-    return _read(transaction, _NAMED, names=sorted(set(names))) if names else {}
+def texts(transaction: ReadTransaction, names: Sequence[str]) -> dict[str, str]:
+    """Return the documents of those mixes of some names that exist, as JSON; by one query."""
+    return {row.name: row.body for row in transaction.rows(_NAMED, names=list(names))}
 
 
 def every(transaction: ReadTransaction) -> dict[str, Body]:
     """Return all mixes, by name in order."""
-    return dict(sorted(_read(transaction, _ALL).items()))
-
-
-def _read(transaction: ReadTransaction, query: sa.Select[Any], **values: Any) -> dict[str, Body]:
-    return {row.name: orjson.loads(row.body) for row in transaction.rows(query, **values)}
+    found = {row.name: orjson.loads(row.body) for row in transaction.rows(_ALL)}
+    return dict(sorted(found.items()))

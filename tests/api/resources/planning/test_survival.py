@@ -5,6 +5,7 @@ import random
 import shutil
 import threading
 from fractions import Fraction
+from typing import Any
 
 import pytest
 
@@ -17,6 +18,7 @@ from tests.api.resources.planning.clouds import (
     uuid_of,
 )
 from tests.service import client_of, services_on, start_on
+from treeclaim.replica.children import parent
 
 
 @pytest.fixture(scope="module")
@@ -161,7 +163,7 @@ def test_what_was_drawn_goes_back_to_a_hold_where_that_is_left(service):
 
 
 def test_given_is_applied_first(service):
-    given = {"providers": [host("e", VCPU=8)]}
+    given: dict[str, Any] = {"providers": [host("e", VCPU=8)]}
     found = asked(service, given=given)
     assert (found["survive"], found["of"], found["given"]) == (5, 5, {"placed": []})
     given["place"] = {"requests": [{"query": "resources=VCPU:8", "amount": 2}]}
@@ -174,7 +176,11 @@ def test_given_is_applied_first(service):
 
 def test_rules_hold_for_those_that_are_placed_anew(service):
     both = [uuid_of("i1"), uuid_of("i2")]
-    apart = {"domains": "tree", "consumers": [*both, uuid_of("i3")], "max_per_domain": 1}
+    apart: dict[str, Any] = {
+        "domains": "tree",
+        "consumers": [*both, uuid_of("i3")],
+        "max_per_domain": 1,
+    }
     # 4 may go to d alone, where 2 may not follow, nor to b: but to c.
     assert by_name(asked(service, all=True, rules=[apart]))["a"]["survives"]
     apart["consumers"].append(uuid_of("i4"))
@@ -234,17 +240,15 @@ def test_one_plan_at_a_time_is_made(tmp_path, database, monkeypatch):
     shutil.copyfile(database, tmp_path / "placement.db")
     url = f"sqlite:///{tmp_path / 'placement.db'}"
     with start_on(url, tmp_path) as application, client_of(application, **HEADERS) as client:
-        from treeclaim.replica import replica
-
         inside, go_on = threading.Event(), threading.Event()
-        child = replica.Child
+        child = parent.Child
 
         def waiting(*arguments):
             inside.set()
             assert go_on.wait(30)
             return child(*arguments)
 
-        monkeypatch.setattr(replica, "Child", waiting)
+        monkeypatch.setattr("treeclaim.replica.replica.Child", waiting)
         answers = []
         first = threading.Thread(
             target=lambda: answers.append(
@@ -399,7 +403,7 @@ class Cloud:
             }
             for name in placed
         ]
-        body = {
+        body: dict[str, Any] = {
             "requests": requests,
             "partial": True,
             "dry_run": True,

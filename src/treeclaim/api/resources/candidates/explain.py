@@ -18,6 +18,7 @@ from treeclaim.api.resources.candidates.handlers import (
     refusing_unknown_names,
     require_may_draw,
 )
+from treeclaim.api.resources.candidates.mixes import Mixes
 from treeclaim.api.resources.candidates.parameters import candidate_request
 from treeclaim.api.resources.candidates.schemas import EXPLAIN_QUERY
 from treeclaim.forest.explain.explain import Focus
@@ -39,12 +40,15 @@ def explain_candidates(call: Call) -> Reply:
     most_groups = call.services.limits.request_groups
     request, focus = _asked(call.request.query_string, call.version, most_groups)
     require_may_draw(call, request)
+    asked = asked_by(call)
+    # An order is checked as in a search, and explains nothing.
+    Mixes(call, asked.check).in_order_of(request)
     key = key_of("explain", call.version, call.request.query_string)
     shows_held = call.version.brings(ExtensionFeature.HOLDS)
     question = ExplainQuestion(request, focus, key, shows_held=shows_held)
     try:
         with refusing_unknown_names():
-            body = call.services.replica.answer(question, asked_by(call))
+            body = call.services.replica.answer(question, asked)
     except ProviderNotFoundError as error:
         raise bad_request(
             f"Invalid query string parameters: 'tree' {quoted(error.uuid)} is unknown."

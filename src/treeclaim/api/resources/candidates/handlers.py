@@ -10,7 +10,7 @@ from treeclaim.api.protocol.operations import Call, Reply
 from treeclaim.api.protocol.remembering import remembering_short
 from treeclaim.api.protocol.request.validation import query_pairs
 from treeclaim.api.protocol.timestamps import now
-from treeclaim.api.resources.candidates.order_parameters import with_mixes
+from treeclaim.api.resources.candidates.mixes import Mixes
 from treeclaim.api.resources.candidates.parameters import candidate_request
 from treeclaim.api.resources.candidates.schemas import QUERY
 from treeclaim.model.errors import ResourceClassNotFoundError, TraitsNotFoundError
@@ -34,14 +34,16 @@ def list_candidates(call: Call) -> Reply:
     """Answer which combinations of providers satisfy a request."""
     most_groups = call.services.limits.request_groups
     request = request_of(call.request.query_string, call.version, most_groups)
-    request = with_mixes(request, {})
     require_may_draw(call, request)
+    asked = asked_by(call)
+    mixes = Mixes(call, asked.check)
+    request = mixes.in_order_of(request)
     form = _form(call.version)
     services = call.services
-    key = key_of("candidates", call.version, call.request.query_string)
+    key = key_of("candidates", call.version, call.request.query_string, *mixes.texts)
     question = CandidateQuestion(request, services.search, form, key)
     with refusing_unknown_names():
-        body = services.replica.answer(question, asked_by(call))
+        body = services.replica.answer(question, asked)
     return Reply(body=body, modified_at=now(), is_ready_made=True)
 
 

@@ -9,8 +9,9 @@ from contextlib import contextmanager
 
 from treeclaim.api.protocol.errors import BAD_VALUE, DEADLINE, UNDEFINED, ApiError, bad_request
 from treeclaim.api.protocol.operations import Call
+from treeclaim.api.protocol.texts import quoted
 from treeclaim.api.resources.candidates.handlers import request_of
-from treeclaim.api.resources.candidates.order_parameters import with_mixes
+from treeclaim.api.resources.candidates.mixes import Mixes
 from treeclaim.forest.domains.filters import require_known_names
 from treeclaim.model.errors import (
     PreferredTraitsNotFoundError,
@@ -19,6 +20,7 @@ from treeclaim.model.errors import (
     SearchGivenUpError,
     TreeclaimError,
 )
+from treeclaim.model.extension.mixes import Mix
 from treeclaim.model.request import CandidateRequest
 from treeclaim.replica import Asked
 from treeclaim.store.database.transactions import chunks
@@ -53,6 +55,7 @@ class Queries:
         self._most_groups = call.services.limits.request_groups
         self._asked = asked
         self._known: dict[str, CandidateRequest] = {}
+        self._mixes = Mixes(call, asked.check)
         self._groups = 0
 
     def at(self, where: str, query: str) -> CandidateRequest:
@@ -71,7 +74,7 @@ class Queries:
             raise bad_request(f"{where}: a query is longer than {_LONGEST_QUERY} characters.")
         try:
             request = request_of(query, self._version, self._most_groups)
-            request = with_mixes(request, {})
+            request = self._mixes.in_order_of(request)
         except ApiError as error:
             raise ApiError(error.status, f"{where}: {error.detail}", error.code) from error
         # Names may be written in ways that are not seen without reading.
@@ -79,6 +82,22 @@ class Queries:
         _require_few_groups(self._groups)
         self._known[query] = request
         return request
+
+    def mix(self, name: str) -> Mix:
+        """Return a mix.
+
+        Raises:
+            ApiError: 400 for an unknown one.
+        """
+        found = self._mixes.named((name,))
+        if name not in found:
+            raise bad_request(f"No such mix: {quoted(name)}.", BAD_VALUE)
+        return found[name]
+
+    @property
+    def mix_texts(self) -> list[str]:
+        """Return what answers depend on beside the queries: the mixes that their orders name."""
+        return self._mixes.texts
 
     def without_holds(self, where: str, query: str) -> CandidateRequest:
         """Read a query of a call that names holds beside its queries, if any.

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Mixes: what a cloud expects (contract page 101, section 2)."""
 
-import re
 from http import HTTPStatus
 
 import orjson
@@ -25,14 +24,10 @@ from treeclaim.api.protocol.timestamps import now
 from treeclaim.api.resources.candidates.body_forms import QUERIES
 from treeclaim.api.resources.candidates.handlers import asked_by
 from treeclaim.api.resources.candidates.queries import Queries, refusing_queries, require_names
+from treeclaim.model.extension.mixes import MOST_REQUESTS, MOST_WEIGHT, NAME, is_name
 from treeclaim.model.microversions import ExtensionFeature, Version
 from treeclaim.model.request import CandidateRequest
 from treeclaim.store.operations import mixes
-
-_NAME = "[A-Za-z0-9_.-]{1,64}"
-_IS_NAME = re.compile(_NAME)
-_MOST_REQUESTS = 64
-_MOST_WEIGHT = 1_000_000
 
 _LONGEST = 256 * 1024
 """Bytes of a mix: every question that names it reads it."""
@@ -47,13 +42,13 @@ MIXES = Answer(body=record({"mixes": mapping(".*", _SHOWN)}))
 
 def put(_version: Version) -> Schema:
     """Return the schema of PUT /treeclaim/mixes/{name}."""
-    weight: Schema = {"type": "integer", "minimum": 1, "maximum": _MOST_WEIGHT}
+    weight: Schema = {"type": "integer", "minimum": 1, "maximum": MOST_WEIGHT}
     return record(
         {
             "requests": {
                 "type": "object",
                 "minProperties": 1,
-                "maxProperties": _MOST_REQUESTS,
+                "maxProperties": MOST_REQUESTS,
                 "additionalProperties": record({"query": {"type": "string"}, "weight": weight}),
             }
         }
@@ -68,17 +63,17 @@ def list_mixes(call: Call) -> Reply:
 def show_mix(call: Call) -> Reply:
     """Show a mix as it was put."""
     name = _existing(call)
-    found = call.services.store.read(mixes.named, name)
+    found = call.services.store.read_at_once(mixes.texts, [name])
     if name not in found:
         raise not_found(f"No mix named {name} found.")
-    return Reply(body=found[name], modified_at=now())
+    return Reply(body=orjson.loads(found[name]), modified_at=now())
 
 
 def put_mix(call: Call) -> Reply:
     """Make or replace a mix; its queries are checked first."""
     name = call.arguments["name"]
-    if not _IS_NAME.fullmatch(name):
-        raise bad_request(f"Invalid name of a mix: {quoted(name)} is not of the form {_NAME}.")
+    if not is_name(name):
+        raise bad_request(f"Invalid name of a mix: {quoted(name)} is not of the form {NAME}.")
     body = call.json()
     given = {f"requests.{key}": one["query"] for key, one in body["requests"].items()}
     if len(orjson.dumps(body)) > _LONGEST:
@@ -106,7 +101,7 @@ def _existing(call: Call) -> str:
         ApiError: 404 if no mix can have it.
     """
     name = call.arguments["name"]
-    if not _IS_NAME.fullmatch(name):
+    if not is_name(name):
         raise not_found(f"No mix named {quoted(name)} found.")
     return name
 
@@ -124,7 +119,7 @@ def _require_plain(where: str, request: CandidateRequest) -> None:
 _PATH = "/treeclaim/mixes"
 _OF_ONE = f"{_PATH}/{{name}}"
 _UPDATE = "treeclaim:mixes:update"
-_FORMS = Forms(path={"name": text(_NAME)}, body=QUERIES.body)
+_FORMS = Forms(path={"name": text(NAME)}, body=QUERIES.body)
 
 OPERATIONS = (
     Operation(

@@ -35,7 +35,8 @@ def find_alternatives(call: Call) -> Reply:
         }
         require_may_draw(call, *requests.values())
         given = given_of(call, document, queries)
-        key = None if given else key_of("alternatives", call.version, *texts)
+        depends = (*texts, *queries.mix_texts)
+        key = None if given else key_of("alternatives", call.version, *depends)
         question = AlternativesQuestion(requests, call.services.search, key)
         body = answered(call, question, given, asked)
     return Reply(body=body, modified_at=now(), is_ready_made=True)

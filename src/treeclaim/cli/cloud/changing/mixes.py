@@ -18,10 +18,8 @@ from treeclaim.cli.cloud.progress import shown_progress
 from treeclaim.cli.output import CommandError, complain, printer, reason_of, say, say_document
 from treeclaim.client import Client, ClientError
 from treeclaim.client.reports import Reports
+from treeclaim.model.extension.mixes import MOST_REQUESTS, MOST_WEIGHT, NAME
 from treeclaim.model.query_parameters import split_name
-
-MOST_REQUESTS = 64
-MOST_WEIGHT = 1_000_000
 
 LONGEST = 256 * 1024
 """Bytes of a mix, as the service has them at most."""
@@ -68,7 +66,7 @@ def add_to(commands: Any) -> None:
 
 def add_name(command: argparse.ArgumentParser) -> None:
     """Add the argument that names a mix."""
-    command.add_argument("name", metavar="NAME", help="of the mix: [A-Za-z0-9_.-]{1,64}")
+    command.add_argument("name", metavar="NAME", help=f"of the mix: {NAME}")
 
 
 def add_put_options(command: argparse.ArgumentParser) -> None:

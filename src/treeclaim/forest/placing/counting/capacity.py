@@ -76,6 +76,32 @@ def fitting(
     return document | {"complete": counter.is_complete}
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Counted:
+    """How many consumers of a request fit now.
+
+    Attributes:
+        fits: How many.
+        at_most: How many any order could place.
+        by_tree: Both by tree, shape (roots,); None where trees concern each other.
+    """
+
+    fits: int
+    at_most: int
+    by_tree: tuple[Integers, Integers] | None
+
+
+def counted_now(forest: Forest, request: CandidateRequest, budget: Budget) -> Counted:
+    """Count how many consumers of a request fit now, and nothing else.
+
+    Raises:
+        SearchGivenUpError: if there is not the time for it.
+    """
+    counter = _Counter(*freed(forest, request, budget), Fitting(None, 0), budget)
+    with budget.scope():
+        return counter.now()
+
+
 class _Counter:
     """Counts for one request.
 
@@ -123,12 +149,21 @@ class _Counter:
         if self.is_complete:
             self.when_empty = self._placed_everywhere(Scratch.emptied(self._forest))
 
+    def now(self) -> Counted:
+        """Count now."""
+        by_tree = self._counted_now(self._forest)
+        if by_tree is not None:
+            return Counted(sum_of(by_tree[0]), sum_of(by_tree[1]), by_tree)
+        most = at_most(Scratch(self._forest), self._request, self._budget)
+        fits = self._placed_everywhere(Scratch(self._forest))
+        return Counted(fits, max(fits, most), None)
+
     def _placed_everywhere(self, scratch: Scratch) -> int:
         """Place consumers until nothing fits in any tree; return how many."""
         return self._placed(scratch, np.ones(len(self._forest.order.roots), dtype=np.bool_), None)
 
-    def _counted(self, forest: Forest) -> TreeCounts | None:
-        """Count in each tree; return None where trees concern each other."""
+    def _counted_now(self, forest: Forest) -> tuple[Integers, Integers] | None:
+        """Count in each tree, with bounds; return None where trees concern each other."""
         order = self._request.order
         if order is not None and order.mixes:
             # What a mix has room for elsewhere decides which candidate of a tree comes first.
@@ -144,6 +179,14 @@ class _Counter:
             at_most_each = fits.copy()
             self._place_in_each(now, rest, fits)
             at_most_each[rest] = np.maximum(bounds[rest], fits[rest])
+        return fits, at_most_each
+
+    def _counted(self, forest: Forest) -> TreeCounts | None:
+        """Count in each tree; return None where trees concern each other."""
+        found = self._counted_now(forest)
+        if found is None:
+            return None
+        fits, at_most_each = found
         when_empty = fits
         if self.is_complete:
             with self.until_the_end():

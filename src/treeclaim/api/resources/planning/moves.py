@@ -1,0 +1,204 @@
+# SPDX-License-Identifier: Apache-2.0
+"""POST /treeclaim/moves (contract page 101, section 5)."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+from treeclaim.api.protocol.operations import Answer, Call, Operation, Reply, Versioned
+from treeclaim.api.protocol.request.schemas import (
+    INTEGER,
+    SHORT_TEXT,
+    STRING,
+    UUID,
+    mapping,
+    record,
+)
+from treeclaim.api.protocol.request.validation import MOST_VALUES_IN_BULK
+from treeclaim.api.protocol.request.wording import Schema
+from treeclaim.api.resources.candidates import answers as candidates
+from treeclaim.api.resources.candidates import body_forms as forms
+from treeclaim.api.resources.candidates.handlers import require_may_draw
+from treeclaim.api.resources.candidates.queries import Queries, refusing_queries
+from treeclaim.api.resources.planning.given import TOLD, uuids_of
+from treeclaim.api.resources.planning.reading import (
+    CONSUMER_TYPES,
+    MEMBERS,
+    asked_for_plan,
+    plan_call,
+    planned,
+)
+from treeclaim.forest.bounds.budget import Budget
+from treeclaim.forest.planning.consumers import Consumers
+from treeclaim.forest.planning.moves import planner
+from treeclaim.forest.table.forest import Forest
+from treeclaim.model.extension.moves import Empty, Fit, Goal, Keep, Movable, Moves
+from treeclaim.model.extension.planning import Document
+from treeclaim.model.microversions import ExtensionFeature, Version
+
+_MOST_MOVES, _DEFAULT_MOVES = 10_000, 100
+_MOST_NAMED = 10_000
+_GREATEST = 2_147_483_647
+
+_BOOLEAN: Schema = {"type": "boolean"}
+_UUIDS: Schema = {"type": "array", "maxItems": _MOST_NAMED, "items": UUID}
+
+_GOALS: Mapping[str, Schema] = {
+    "empty": _UUIDS | {"minItems": 1},
+    "empty_aggregate": UUID,
+    "fit": record(
+        {
+            "query": {"type": "string"},
+            "amount": {"type": "integer", "minimum": 1, "maximum": _GREATEST},
+        }
+    ),
+    "keep": record({"mix": {"type": "string"}}, {"empty_trees": _BOOLEAN}),
+}
+
+
+def _body(_version: Version) -> Schema:
+    """Return the schema of the body."""
+    goal = record({}, dict(_GOALS)) | {"minProperties": 1, "maxProperties": 1}
+    movable = record(
+        {},
+        {
+            "consumer_types": CONSUMER_TYPES,
+            "projects": {"type": "array", "maxItems": _MOST_NAMED, "items": SHORT_TEXT},
+            "except": _UUIDS,
+        },
+    )
+    return record(
+        {"goal": goal},
+        {
+            "movable": movable,
+            "max_moves": {"type": "integer", "minimum": 1, "maximum": _MOST_MOVES},
+            "both_at_once": _BOOLEAN,
+            **MEMBERS,
+        },
+    )
+
+
+_NUMBER: Schema = {"type": ["integer", "null"]}
+_ROOTS: Schema = {"type": "array", "items": record({"uuid": STRING, "name": STRING})}
+_HELD = mapping(".*", record({"resources": mapping(".*", INTEGER)}))
+_STANDING = record({"left": _NUMBER, "fits": _NUMBER, "empty_trees": INTEGER})
+
+MOVES = Answer(
+    body=record(
+        {
+            "reached": _BOOLEAN,
+            "complete": _BOOLEAN,
+            "at_least": _NUMBER,
+            "optimal": _BOOLEAN,
+            "proven": _BOOLEAN,
+            "moves": {
+                "type": "array",
+                "items": record(
+                    {
+                        "consumer": STRING,
+                        "alternative": INTEGER,
+                        "from": _HELD,
+                        "to": _HELD,
+                        "mappings": {"type": "object"},
+                        "from_roots": _ROOTS,
+                        "to_roots": _ROOTS,
+                        "consumer_generation": INTEGER,
+                    }
+                ),
+            },
+            "stuck": {
+                "type": "array",
+                "items": record(
+                    {
+                        "consumer": STRING,
+                        "reason": {
+                            "enum": ["not_movable", "no_request", "no_room", "rule", "max_moves"]
+                        },
+                    },
+                    {"explanation": candidates.EXPLANATION.body or {}},
+                ),
+            },
+            "before": _STANDING,
+            "after": _STANDING,
+        },
+        {"at_most": record({"empty_trees": INTEGER, "fits": INTEGER}), "given": TOLD},
+    ),
+    dated=False,
+)
+"""A plan of moves."""
+
+
+def plan_moves(call: Call) -> Reply:
+    """Tell by which moves a goal is reached."""
+    body = call.json()
+    asked = asked_for_plan(call)
+    fit = body["goal"].get("fit")
+    with refusing_queries():
+        read = plan_call(call, body, asked, () if fit is None else (fit["query"],))
+        goal = _goal(call, body["goal"], read.queries)
+    named = frozenset[str]()
+    if isinstance(goal, Fit):
+        read = replace(read, read={**read.read, "goal.fit.query": goal.request})
+        named = frozenset(goal.request.from_holds)
+    movable = body.get("movable", {})
+    types, projects = movable.get("consumer_types"), movable.get("projects")
+    moves = Moves(
+        goal=goal,
+        movable=Movable(
+            consumer_types=None if types is None else frozenset(types),
+            projects=None if projects is None else frozenset(projects),
+            excepted=frozenset(uuids_of(movable.get("except", ()))),
+        ),
+        rules=read.rules,
+        max_moves=body.get("max_moves", _DEFAULT_MOVES),
+        both_at_once=body.get("both_at_once", True),
+        explain=body.get("explain", False),
+    )
+    end = asked.begin + call.services.limits.plan_seconds
+    found = planned(call, read, partial(_planner, moves, end), asked, named)
+    return Reply(body=found, is_ready_made=True)
+
+
+def _goal(call: Call, goal: Mapping[str, Any], queries: Queries) -> Goal:
+    """Read a goal.
+
+    Raises:
+        ApiError: 400, 403.
+    """
+    if "empty" in goal:
+        return Empty(providers=uuids_of(goal["empty"]))
+    if "empty_aggregate" in goal:
+        return Empty(aggregate=goal["empty_aggregate"])
+    if "fit" in goal:
+        request = queries.at("goal.fit.query", goal["fit"]["query"])
+        require_may_draw(call, request)
+        return Fit(replace(request, limit=None), goal["fit"]["amount"])
+    mix = queries.mix(goal["keep"]["mix"])
+    requests = tuple((one.request, one.weight) for one in mix.requests.values())
+    return Keep(requests, goal["keep"].get("empty_trees", False))
+
+
+def _planner(
+    moves: Moves, end: float, forest: Forest, consumers: Consumers, budget: Budget
+) -> Document:
+    return planner.planned(forest, consumers.values(), moves, budget, end)
+
+
+OPERATIONS = (
+    Operation(
+        "POST",
+        "/treeclaim/moves",
+        plan_moves,
+        policy="placement:allocation_candidates:list",
+        summary="Tell by which moves hosts are emptied, or room is made.",
+        answers=(MOVES,),
+        body=Versioned(_body),
+        most_values=MOST_VALUES_IN_BULK,
+        forms=forms.QUERIES,
+        gate_first=True,
+        checks_accept=True,
+        extension=ExtensionFeature.PLANNING,
+        only_reads=True,
+    ),
+)

@@ -1,0 +1,133 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`treeclaim survival`: which hosts, or racks, may fail."""
+
+import argparse
+from collections.abc import Mapping
+from typing import Any
+
+from rich.table import Table
+
+from treeclaim.cli.cloud.asking.explanation import funnel_table
+from treeclaim.cli.cloud.domains import DOMAINS_HELP, domains_of
+from treeclaim.cli.cloud.endpoint import add_endpoint_options, client_of
+from treeclaim.cli.cloud.planning.given import FAILED, add_given_option, given_of
+from treeclaim.cli.output import CommandError, positive, printer, say_document
+from treeclaim.client import Client
+from treeclaim.client.planning import Plans
+from treeclaim.client.requests.placing import TREES
+
+ALL_SURVIVE, NOT_ALL = 0, 1
+"""Exit codes."""
+
+STATUS_HELP = "Exit status: 0 all survive, 1 not all (or not all were looked at), 2 failed."
+
+
+def add_to(commands: Any) -> None:
+    """Add the command."""
+    command = commands.add_parser(
+        "survival",
+        help="tell whether all would find a place elsewhere if hosts or racks failed",
+        description=STATUS_HELP,
+    )
+    add_survival_options(command)
+    command.add_argument("--json", action="store_true", help="show the server's document")
+    add_endpoint_options(command)
+    command.set_defaults(run=run)
+
+
+def add_survival_options(command: argparse.ArgumentParser) -> None:
+    """Add what says which failures are looked at."""
+    command.add_argument("--domains", default=TREES, help=f"what fails: {DOMAINS_HELP}")
+    command.add_argument(
+        "--type",
+        action="append",
+        metavar="TYPE",
+        help="place consumers of this type anew ('unknown' for none); repeat it; default all",
+    )
+    command.add_argument(
+        "--from-hold",
+        action="append",
+        metavar="UUID",
+        help="a hold that is for this, and in nobody's way; repeat it",
+    )
+    command.add_argument("--all", action="store_true", help="show those that survive too")
+    command.add_argument(
+        "--explain", action="store_true", help="tell why the first consumer finds no place"
+    )
+    command.add_argument("--limit", type=positive, default=100, help="most domains to show (100)")
+    add_given_option(command)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Ask, and show a table."""
+    try:
+        with client_of(options) as client:
+            found = asked(client, options)
+    except CommandError as error:
+        raise CommandError(*error.lines, exit_code=FAILED) from error
+    except (LookupError, OSError, TypeError, ValueError) as error:
+        # The usual exit code of what is unexpected would say that something does not survive.
+        text = f"unexpected {type(error).__name__}: {error}"
+        raise CommandError(text, exit_code=FAILED) from error
+    if options.json:
+        say_document(found)
+    else:
+        _show(found)
+    return status_of(found)
+
+
+def asked(client: Client, options: argparse.Namespace) -> dict[str, Any]:
+    """Return the server's document.
+
+    Raises:
+        CommandError: for domains that are not there, and files that cannot be read.
+    """
+    return Plans(client).survival(
+        domains_of(client, options.domains),
+        consumer_types=options.type,
+        from_holds=options.from_hold,
+        shows_all=options.all,
+        explain=options.explain or None,
+        limit=options.limit,
+        given=given_of(options),
+    )
+
+
+def status_of(found: Mapping[str, Any]) -> int:
+    """Return the exit code."""
+    is_safe = found["complete"] and found["survive"] == found["of"]
+    return ALL_SURVIVE if is_safe else NOT_ALL
+
+
+def summary_of(found: Mapping[str, Any]) -> str:
+    """Return a line about the whole."""
+    late = "" if found["complete"] else "; there was no time to look at all"
+    return f"{found['survive']} of {found['of']} survive{late}"
+
+
+def verdict_of(domain: Mapping[str, Any]) -> str:
+    """Say what a failure comes to."""
+    if domain["survives"]:
+        return "survives"
+    certainty = "" if domain["proven"] else " in this order"
+    return f"{domain['unplaced']} without a place{certainty}"
+
+
+def _show(found: Mapping[str, Any]) -> None:
+    table = Table(box=None)
+    for title in ("domain", "consumers", "without request", "verdict", "first without a place"):
+        table.add_column(title)
+    for domain in found["domains"]:
+        table.add_row(
+            domain["name"] or domain["uuid"],
+            str(domain["consumers"]),
+            str(domain["without_request"]),
+            verdict_of(domain),
+            domain["first_unplaced"] or "",
+        )
+    if found["domains"]:
+        printer().print(table)
+    for domain in found["domains"]:
+        if "explanation" in domain:
+            printer().print(funnel_table(domain["explanation"]))
+    printer().print(summary_of(found))

@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Plans: version 1.3 of the extension (contract page 101)."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from treeclaim.client.client import Client
+from treeclaim.client.requests.placing import TREES, Domains
+from treeclaim.client.requests.queries import CandidateQuery
+from treeclaim.client.versions import LATEST_MINOR, Need
+from treeclaim.model.microversions import ExtensionFeature
+
+PLANNING = Need("planning", LATEST_MINOR, extension=ExtensionFeature.PLANNING)
+"""What a server must have for plans."""
+
+
+class Plans:
+    """Plans, over a client's connection. What is to be done is up to the caller."""
+
+    def __init__(self, client: Client) -> None:
+        """Use a client.
+
+        Raises:
+            UnsupportedFeatureError: if the server has not version 1.3 of the extension.
+        """
+        client.versions.require(PLANNING)
+        self._client = client
+
+    def survival(
+        self,
+        domains: Domains = TREES,
+        *,
+        requests: Mapping[str, Sequence[str | CandidateQuery]] | None = None,
+        shows_all: bool = False,
+        given: Mapping[str, Any] | None = None,
+        **members: Any,
+    ) -> dict[str, Any]:
+        """Ask for each domain whether all of its consumers find a place elsewhere (section 4).
+
+        Args:
+            domains: Trees, or uuids of aggregates.
+            requests: Queries by the uuid of the consumer that needs them; they go before kept ones.
+            shows_all: Whether those that survive are told of too.
+            given: What is taken for granted (section 1).
+            members: Others of the body: `consumer_types`, `from_holds`, `rules`, `limit`, `explain`;
+                those that are None are left out.
+
+        Returns:
+            The server's document.
+
+        Raises:
+            ClientError: if the endpoint refuses, or does not answer.
+        """
+        body: dict[str, Any] = {
+            "domains": domains if isinstance(domains, str) else list(domains),
+            "all": shows_all,
+        }
+        if requests:
+            body["requests"] = {name: list(map(str, some)) for name, some in requests.items()}
+        if given:
+            body["given"] = dict(given)
+        body |= {name: value for name, value in members.items() if value is not None}
+        found: dict[str, Any] = self._client.call(
+            "POST", "/treeclaim/survival", json=body, extended=True
+        ).json()
+        return found

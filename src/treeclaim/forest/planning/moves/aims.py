@@ -1,0 +1,216 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a goal comes to, for the exact search: what a state is worth, and what it may be worth yet.
+
+Values are tuples of whole numbers; the greater one is better.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Collection, Mapping, Sequence
+
+from treeclaim.forest.bounds.budget import Budget
+from treeclaim.forest.planning.moves.board import Move
+from treeclaim.forest.planning.moves.counts import Counts
+from treeclaim.forest.planning.moves.picture import Cell, Mover, Picture
+from treeclaim.model.extension.moves import Empty, Fit, Goal, Keep
+
+Value = tuple[int, ...]
+
+
+class State:
+    """Who moves and who stays, as far as that is decided; in which order is not yet.
+
+    Attributes:
+        moved: Those who move, and how.
+        undecided: Those of whom it is not decided.
+        units: What is used more than at the beginning, by cell.
+        arrivals: How many moves bring anything to a cell.
+    """
+
+    def __init__(self, movers: Collection[Mover]) -> None:
+        """Decide nothing yet."""
+        self.moved: dict[Mover, Move] = {}
+        self.undecided = dict.fromkeys(movers)
+        self.units: dict[Cell, int] = {}
+        self.arrivals: dict[Cell, int] = {}
+
+    def decide(self, move: Move) -> None:
+        """Let somebody move who is undecided."""
+        del self.undecided[move.mover]
+        self.moved[move.mover] = move
+        self._change(move, 1)
+
+    def take_back(self, move: Move) -> None:
+        """Let the one whose move was decided last be undecided again."""
+        self._change(move, -1)
+        del self.moved[move.mover]
+        self.undecided[move.mover] = None
+
+    def _change(self, move: Move, sign: int) -> None:
+        for cell, n in move.change.units.items():
+            self.units[cell] = self.units.get(cell, 0) + sign * n
+            if n > 0:
+                self.arrivals[cell] = self.arrivals.get(cell, 0) + sign
+
+    def without_undecided(self) -> dict[Cell, int]:
+        """Return what would be used more if those who are undecided were gone."""
+        units = dict(self.units)
+        for mover in self.undecided:
+            for cell, n in mover.gifts.items():
+                units[cell] = units.get(cell, 0) - n
+            for (_, cell), n in mover.drawn.items():
+                units[cell] = units.get(cell, 0) + n
+        return units
+
+
+class Aim(ABC):
+    """A goal.
+
+    Attributes:
+        reached: From which value on it is reached; None where it is to be as great as can be.
+    """
+
+    reached: Value | None = None
+
+    @abstractmethod
+    def value(self, state: State) -> Value:
+        """Return what a state is worth if all who are undecided stay."""
+
+    @abstractmethod
+    def ceiling(self, state: State, moves: int) -> Value:
+        """Return what it is worth at most after so many more moves of those who are undecided."""
+
+    @abstractmethod
+    def wanted(self, state: State, floor: Value) -> Sequence[Mover]:
+        """Return undecided ones of whom one must move to be worth more than a value."""
+
+
+class Presence:
+    """Who is in which tree, for any state."""
+
+    def __init__(self, picture: Picture) -> None:
+        """Take who never moves."""
+        self._tree = picture.forest.order.tree
+        self._staying = {
+            (tree, mover.consumer.uuid)
+            for mover in picture.movers.values()
+            if mover.stays is not None
+            for tree in mover.occupied
+        }
+
+    def of(self, state: State, undecided: Collection[Mover]) -> set[tuple[int, str]]:
+        """Return trees with uuids of who is there, those who stay and some of the undecided included."""
+        found = set(self._staying)
+        for mover, move in state.moved.items():
+            uuid = mover.consumer.uuid
+            found |= {(int(self._tree[position]), uuid) for position, _, _ in move.candidate.gifts}
+            found |= {(tree, hold) for hold, tree in move.change.returned}
+        return found | {(tree, one.consumer.uuid) for one in undecided for tree in one.occupied}
+
+
+class EmptyAim(Aim):
+    """Few are left in some trees; the value is how many, below zero."""
+
+    reached = (0,)
+
+    def __init__(self, picture: Picture) -> None:
+        """Take who is where."""
+        self._emptied = picture.emptied
+        self._presence = Presence(picture)
+        self._stay = [one for one in picture.movable if one.occupied]
+
+    def value(self, state: State) -> Value:
+        """Count who is left."""
+        staying = [one for one in self._stay if one not in state.moved]
+        there = self._presence.of(state, staying)
+        return (-len({uuid for tree, uuid in there if self._emptied[tree]}),)
+
+    def ceiling(self, state: State, moves: int) -> Value:
+        """Let as many as can go."""
+        return (self.value(state)[0] + min(moves, len(self._going(state))),)
+
+    def _going(self, state: State) -> list[Mover]:
+        return [
+            one for one in state.undecided if any(self._emptied[tree] for tree in one.occupied)
+        ]
+
+    def wanted(self, state: State, floor: Value) -> Sequence[Mover]:
+        """Return who may go: where all must, the first one."""
+        going = self._going(state)
+        needed = floor[0] + 1 - self.value(state)[0]
+        return going[:1] if needed == len(going) else going
+
+
+class FitAim(Aim):
+    """So many consumers of a request fit; more are worth nothing."""
+
+    def __init__(self, picture: Picture, goal: Fit, budget: Budget) -> None:
+        """Take what is used."""
+        self.reached = (goal.amount,)
+        self._amount = goal.amount
+        self._counts = Counts(picture.forest, [goal.request], budget)
+
+    def value(self, state: State) -> Value:
+        """Count what fits."""
+        return (min(self._counts.of(state.units)[0][0], self._amount),)
+
+    def ceiling(self, state: State, moves: int) -> Value:
+        """Count what any order could place if those who are undecided were gone."""
+        if not moves:
+            return self.value(state)
+        return (min(self._counts.of(state.without_undecided())[0][1], self._amount),)
+
+    def wanted(self, state: State, floor: Value) -> Sequence[Mover]:
+        """Return all who are undecided."""
+        del floor
+        return list(state.undecided)
+
+
+class KeepAim(Aim):
+    """Most empty trees, if they count, and then most room for a mix."""
+
+    def __init__(self, picture: Picture, goal: Keep, budget: Budget) -> None:
+        """Take what is used, and who is where."""
+        self._goal = goal
+        self._presence = Presence(picture)
+        self._movable = picture.movable
+        self._trees = len(picture.forest.order.roots)
+        self._counts = Counts(picture.forest, [one for one, _ in goal.requests], budget)
+
+    def _sum(self, units: Mapping[Cell, int], which: int) -> int:
+        counted = self._counts.of(units)
+        pairs = zip(self._goal.requests, counted, strict=True)
+        return sum(weight * some[which] for (_, weight), some in pairs)
+
+    def _empty(self, state: State, undecided: Collection[Mover]) -> int:
+        if not self._goal.empty_trees:
+            return 0
+        there = {tree for tree, _ in self._presence.of(state, undecided)}
+        return self._trees - len(there)
+
+    def value(self, state: State) -> Value:
+        """Count both."""
+        staying = [one for one in self._movable if one not in state.moved]
+        return self._empty(state, staying), self._sum(state.units, 0)
+
+    def ceiling(self, state: State, moves: int) -> Value:
+        """Count both as if those who are undecided were gone."""
+        if not moves:
+            return self.value(state)
+        fixed = [
+            one for one in self._movable if one not in state.moved and one not in state.undecided
+        ]
+        return self._empty(state, fixed), self._sum(state.without_undecided(), 1)
+
+    def wanted(self, state: State, floor: Value) -> Sequence[Mover]:
+        """Return all who are undecided."""
+        del floor
+        return list(state.undecided)
+
+
+def aim_of(picture: Picture, goal: Goal, budget: Budget) -> Aim:
+    """Return what a goal comes to."""
+    if isinstance(goal, Empty):
+        return EmptyAim(picture)
+    if isinstance(goal, Fit):
+        return FitAim(picture, goal, budget)
+    return KeepAim(picture, goal, budget)

@@ -1,0 +1,239 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Who is where while a plan is made: moves are made one after the other, each legal, and taken back."""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from treeclaim.forest.bounds.budget import Budget
+from treeclaim.forest.placing.candidate import Candidate
+from treeclaim.forest.placing.queries import Independent, Query, query_of
+from treeclaim.forest.placing.scratch import Gift, Scratch
+from treeclaim.forest.planning.moves.picture import (
+    Cell,
+    Change,
+    Mover,
+    Picture,
+    RuleOf,
+    cells_of,
+    closed,
+    common,
+)
+from treeclaim.forest.table.columns import Mask
+from treeclaim.forest.table.forest import Forest
+from treeclaim.model.request import CandidateRequest
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Move:
+    """A step of a plan.
+
+    Attributes:
+        mover: Who.
+        alternative: By which alternative of its request.
+        candidate: What it takes.
+        change: What that changes.
+    """
+
+    mover: Mover
+    alternative: int
+    candidate: Candidate
+    change: Change
+
+    @property
+    def units(self) -> Mapping[Cell, int]:
+        """Return what it takes, by cell."""
+        return cells_of(self.candidate.gifts)
+
+
+class Board:
+    """The Forest after the moves made so far.
+
+    Attributes:
+        picture: How things were at the beginning.
+        budget: What all may cost.
+        moves: In the order in which they were made.
+        places: The trees of those who have moved.
+        targets: By rule of one domain, the domain into which all of its members go; without it,
+            they stay in one that they are all in.
+    """
+
+    def __init__(self, picture: Picture, budget: Budget) -> None:
+        """Begin where everybody is."""
+        self.picture = picture
+        self.budget = budget
+        self.moves: list[Move] = []
+        self.places: dict[Mover, tuple[int, ...]] = {}
+        self.targets: dict[RuleOf, int] = {}
+        self._scratch = Scratch(picture.forest)
+        self._queries: dict[CandidateRequest, Query] = {}
+        self._present: dict[tuple[int, str], int] = {}
+        """For how many reasons somebody is in a tree, where that has changed."""
+        self._occupants = Counter(tree for trees in picture.occupied.values() for tree in trees)
+
+    @cached_property
+    def everywhere(self) -> Mask:
+        """Return a mask that allows all trees that take anything."""
+        return ~self.picture.emptied
+
+    @property
+    def forest(self) -> Forest:
+        """Return the Forest as it is now, to be searched and not to be changed."""
+        return self._scratch.forest
+
+    # -- who is where ----------------------------------------------------------------------------
+
+    def occupants(self, tree: int) -> int:
+        """Return how many hold something in a tree."""
+        return self._occupants[tree]
+
+    @property
+    def empty_trees(self) -> int:
+        """Return in how many trees nobody holds anything."""
+        return len(self.picture.forest.order.roots) - sum(n > 0 for n in self._occupants.values())
+
+    def left(self) -> set[str]:
+        """Return who holds something in the trees that are to be emptied."""
+        picture = self.picture
+        there = {(tree, uuid) for uuid in picture.left for tree in picture.occupied[uuid]}
+        for place, n in self._present.items():
+            (there.add if n > 0 else there.discard)(place)
+        return {uuid for tree, uuid in there if picture.emptied[tree]}
+
+    def _note(self, tree: int, uuid: str, more: int) -> None:
+        was_there = tree in self.picture.occupied.get(uuid, ())
+        before = self._present.get((tree, uuid), int(was_there))
+        self._present[tree, uuid] = before + more
+        self._occupants[tree] += (before + more > 0) - (before > 0)
+
+    # -- moves -----------------------------------------------------------------------------------
+
+    def move(self, mover: Mover, alternative: int, candidate: Candidate) -> None:
+        """Make a move that is legal now."""
+        step = Move(mover, alternative, candidate, self.picture.change(mover, candidate.gifts))
+        self.moves.append(step)
+        self.places[mover] = candidate.trees
+        self._apply(step, 1)
+
+    def undo(self, count: int) -> None:
+        """Take back the last moves until so many are left."""
+        while len(self.moves) > count:
+            step = self.moves.pop()
+            del self.places[step.mover]
+            self._apply(step, -1)
+
+    def _apply(self, step: Move, sign: int) -> None:
+        units = step.change.units.items()
+        self.take([(position, name, sign * n) for (position, name), n in units])
+        uuid, tree = step.mover.consumer.uuid, self.picture.forest.order.tree
+        for old in step.mover.occupied:
+            self._note(old, uuid, -sign)
+        for new in {int(tree[position]) for position, _, _ in step.candidate.gifts}:
+            self._note(new, uuid, sign)
+        for hold, at in step.change.returned:
+            self._note(at, hold, sign)
+
+    def take(self, gifts: list[Gift]) -> None:
+        """Let some units be used, or be free where they are below zero."""
+        more = [gift for gift in gifts if gift[2] > 0]
+        less = [(position, name, -n) for position, name, n in gifts if n < 0]
+        if more:
+            self._scratch.take(more)
+        if less:
+            self._scratch.give_back(less)
+
+    # -- where there is room ---------------------------------------------------------------------
+
+    def query(self, request: CandidateRequest) -> Query:
+        """Return the query of a request, which is answered as things are when it is asked."""
+        if request not in self._queries:
+            self._queries[request] = query_of(self._scratch, request, self.budget)
+        return self._queries[request]
+
+    def find(
+        self, mover: Mover, allowed: Mask, *, by_rules: bool = True
+    ) -> tuple[int, Candidate] | None:
+        """Return the first candidate that a mover may be moved to now, with its alternative.
+
+        Args:
+            mover: One that may move, and has not yet.
+            allowed: In which trees.
+            by_rules: False to overlook the rules.
+        """
+        at_once = self.picture.call.both_at_once
+        allowed = allowed & self.everywhere
+        own = [(position, name, n) for (position, name), n in mover.gifts.items()]
+        if not at_once:
+            self.take([(position, name, -n) for position, name, n in own])
+        try:
+            for number, request in enumerate(mover.alternatives):
+                query = self.query(request)
+                # What is searched again for each move is not held together.
+                with self.budget.scope():
+                    found = next(self._found(query, mover, allowed, by_rules=by_rules), None)
+                if found is not None:
+                    return number, found
+            return None
+        finally:
+            if not at_once:
+                self.take(own)
+
+    def may_go(self, mover: Mover, candidate: Candidate) -> bool:
+        """Tell whether goal and rules let a mover take a candidate, whether or not there is room."""
+        rules = self.picture.rules_of.get(mover, ())
+        return self.picture.may_take(mover, candidate) and all(
+            _keeps(rule, self._shut(rule, mover), candidate) for rule in rules
+        )
+
+    def _found(
+        self, query: Query, mover: Mover, allowed: Mask, *, by_rules: bool
+    ) -> Iterator[Candidate]:
+        rules = self.picture.rules_of.get(mover, ()) if by_rules else ()
+        shut = [(rule, self._shut(rule, mover)) for rule in rules]
+        if isinstance(query, Independent) and not self.picture.sharing.any():
+            for rule, domains in shut:
+                mask = np.zeros(rule.domains.count, dtype=np.bool_)
+                mask[list(domains)] = True
+                if rule.most is None:
+                    allowed = allowed & rule.domains.with_any(~mask)
+                else:
+                    in_some = rule.domains.in_some[rule.domains.kind]
+                    allowed = allowed & in_some & ~rule.domains.with_any(mask)
+            first = query.first(allowed, lambda _: True)
+            if first is not None:
+                yield first
+            return
+        for candidate in query.each():
+            self.budget.check()
+            if (
+                allowed[list(candidate.trees)].all()
+                and self.picture.may_take(mover, candidate)
+                and all(_keeps(rule, domains, candidate) for rule, domains in shut)
+            ):
+                yield candidate
+
+    def _shut(self, rule: RuleOf, mover: Mover) -> set[int]:
+        """Return the domains that a rule closes to a mover: with one domain, all but some."""
+        if rule.most is not None:
+            return closed(rule, mover, self.places)
+        if rule in self.targets:
+            return set(range(rule.domains.count)) - {self.targets[rule]}
+        others = [self.places.get(one, one.trees) for one in rule.members if one is not mover]
+        stay = common(rule.domains, others) if others else set(range(rule.domains.count))
+        return set(range(rule.domains.count)) - stay
+
+    def keeps_rules(self) -> bool:
+        """Tell whether what is judged after the last move holds."""
+        return all(
+            rule.most is not None
+            or common(rule.domains, [self.places.get(one, one.trees) for one in rule.members])
+            for rule in self.picture.rules
+        )
+
+
+def _keeps(rule: RuleOf, shut: set[int], candidate: Candidate) -> bool:
+    domains = set(rule.domains.of(candidate.trees))
+    return bool(domains - shut) if rule.most is None else bool(domains) and not domains & shut

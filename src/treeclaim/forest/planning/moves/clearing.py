@@ -1,0 +1,348 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Room made by moving others away: where it costs fewest moves first.
+
+Room is taken before it is there, as if somebody were placed already: what is free falls below zero, and
+those who have to go find no room there. Once nothing is below zero any more, there is room.
+"""
+
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import combinations, islice
+from math import comb
+
+import numpy as np
+
+from treeclaim.forest.order.totals import totals_of
+from treeclaim.forest.placing.candidate import Candidate
+from treeclaim.forest.placing.queries import Independent, Query, query_of
+from treeclaim.forest.placing.scratch import Gift, Scratch
+from treeclaim.forest.planning.moves.board import Board
+from treeclaim.forest.planning.moves.options import scratch_without
+from treeclaim.forest.planning.moves.picture import Cell, Mover, cells_of
+from treeclaim.forest.solve.combine import distinct_blocks
+from treeclaim.forest.solve.problem import Problem
+from treeclaim.forest.table.columns import Mask
+from treeclaim.model.request import CandidateRequest
+
+_MOST_LISTED = 20_000
+"""Candidates of a request that are looked at; where there are more, the first of each tree."""
+
+_FIRST_OF_A_TREE = 32
+
+_MOST_COMBINATIONS = 2_000
+_COVERS = 6
+"""Sets of consumers that are tried to make room at one place."""
+
+_DEEPEST = 2
+"""For whom room is made may be one that makes room, and so on: so many times."""
+
+_CHAINS = 40
+"""Places that are tried for one consumer that finds no room."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Option:
+    """A place for somebody if there were room.
+
+    Attributes:
+        candidate: The place.
+        gifts: What is to be free there: what it takes, and perhaps more.
+        needs: The same by cell.
+    """
+
+    candidate: Candidate
+    gifts: Sequence[Gift]
+    needs: Mapping[Cell, int]
+
+    @classmethod
+    def of(cls, candidate: Candidate, more: Sequence[Gift] = ()) -> "Option":
+        """Return a place where there is to be room for more besides."""
+        gifts = (*candidate.gifts, *more)
+        return cls(candidate, gifts, cells_of(gifts))
+
+
+class Clearing:
+    """Makes room on a board.
+
+    Attributes:
+        board: Where everybody is.
+        end: When the time for that is over, of the monotonic clock.
+        pending: Who is not moved to make room for others, as it has to move itself or stays.
+        preferred: Which trees somebody is moved to, those that are tried first at first.
+    """
+
+    def __init__(self, board: Board, end: float) -> None:
+        """Look who may move."""
+        self.board = board
+        self.end = end
+        self.pending: set[Mover] = set()
+        self.preferred: Callable[[Mover], Iterable[Mask]] = lambda _: (board.everywhere,)
+        self._finds_room: dict[Sequence[CandidateRequest], bool] | None = None
+        self._options: dict[CandidateRequest, Sequence[Option]] = {}
+        self._capacity: dict[str, float] = {}
+
+    @cached_property
+    def _by_cell(self) -> Mapping[Cell, Sequence[Mover]]:
+        """Return who may move of those who hold something somewhere."""
+        found: dict[Cell, list[Mover]] = {}
+        for mover in self.board.picture.movable:
+            for cell in mover.gifts:
+                found.setdefault(cell, []).append(mover)
+        return found
+
+    @cached_property
+    def _freed(self) -> Scratch:
+        """Return what is used if all who may move were gone."""
+        return scratch_without(self.board.picture)
+
+    def is_over(self) -> bool:
+        """Tell whether the time is over."""
+        return time.monotonic() >= self.end
+
+    def size(self, mover: Mover) -> float:
+        """Return the greatest share that a mover has of all there is of a class."""
+        shares = [n / self._all_of(name) for (_, name), n in mover.gifts.items()]
+        return max(shares, default=0.0)
+
+    def _all_of(self, name: str) -> float:
+        if name not in self._capacity:
+            totals = totals_of(self.board.picture.forest, name)
+            self._capacity[name] = max(float(totals.tree_capacity.sum()), 1.0)
+        return self._capacity[name]
+
+    # -- places ----------------------------------------------------------------------------------
+
+    def options(self, request: CandidateRequest) -> Sequence[Option]:
+        """Return places for a request as if all who may move were gone."""
+        if request not in self._options:
+            query = query_of(self._freed, request, self.board.budget)
+            self._options[request] = self._listed(query)
+        return self._options[request]
+
+    def _listed(self, query: Query) -> Sequence[Option]:
+        tree = self.board.picture.forest.order.tree
+        found = []
+        for candidate in _candidates(query):
+            self.board.budget.check()
+            if not any(
+                self.board.picture.emptied[int(tree[position])]
+                for position, _, _ in candidate.gifts
+            ):
+                found.append(Option.of(candidate))
+        return found
+
+    def ranked(self, options: Iterable[Option]) -> list[tuple[int, Option]]:
+        """Return options with how many must go at least, fewest first; without those in vain."""
+        found = []
+        for option in options:
+            self.board.budget.check()
+            fewest = self.fewest(self.missing(option.needs))
+            if fewest is not None:
+                found.append((fewest, option))
+        found.sort(key=lambda pair: pair[0])
+        return found
+
+    def missing(self, needs: Mapping[Cell, int]) -> dict[Cell, int]:
+        """Return what is not free of what is needed."""
+        forest = self.board.forest
+        found = {}
+        for (position, name), n in needs.items():
+            columns = forest.class_inventories(name)
+            row = int(forest.order.row[position])
+            more = n - int(columns.free.values[columns.index_of(row)])
+            if more > 0:
+                found[position, name] = more
+        return found
+
+    def fewest(self, missing: Mapping[Cell, int]) -> int | None:
+        """Return how many must go at least so that nothing is missing; None if all are not enough."""
+        fewest = 0
+        for cell, units in missing.items():
+            left, count = units, 0
+            for n in sorted((mover.gifts[cell] for mover in self._going(cell)), reverse=True):
+                left -= n
+                count += 1
+                if left <= 0:
+                    break
+            if left > 0:
+                return None
+            fewest = max(fewest, count)
+        return fewest
+
+    def _going(self, cell: Cell) -> Iterator[Mover]:
+        for mover in self._by_cell.get(cell, ()):
+            is_free = mover not in self.board.places and mover not in self.pending
+            if is_free and self._may_find_room(mover):
+                yield mover
+
+    @contextmanager
+    def of_those_with_room(self) -> Iterator[None]:
+        """Move only such as find room at the beginning, as long as the block runs."""
+        self._finds_room = {}
+        try:
+            yield
+        finally:
+            self._finds_room = None
+
+    def _may_find_room(self, mover: Mover) -> bool:
+        known = self._finds_room
+        if known is None:
+            return True
+        if mover.alternatives not in known:
+            known[mover.alternatives] = (
+                self.board.find(mover, self.board.everywhere, by_rules=False) is not None
+            )
+        return known[mover.alternatives]
+
+    # -- who goes --------------------------------------------------------------------------------
+
+    def covers(self, missing: Mapping[Cell, int], most: int) -> Iterator[Sequence[Mover]]:
+        """Yield sets of consumers that leave enough if they go, small ones first."""
+        if not missing:
+            yield ()
+            return
+        fewest = self.fewest(missing)
+        if fewest is None or fewest > most:
+            return
+        going = list(dict.fromkeys(one for cell in missing for one in self._going(cell)))
+        going.sort(key=self.size)
+        yielded = 0
+        for count in range(max(fewest, 1), min(most, fewest + 1, len(going)) + 1):
+            if comb(len(going), count) > _MOST_COMBINATIONS:
+                break
+            for some in combinations(going, count):
+                if _covers(some, missing):
+                    yield some
+                    yielded += 1
+                    if yielded == _COVERS:
+                        return
+        if not yielded:
+            least = self._greedy(going, missing)
+            if len(least) <= most:
+                yield least
+
+    def _greedy(self, going: Sequence[Mover], missing: Mapping[Cell, int]) -> Sequence[Mover]:
+        left = dict(missing)
+        taken: list[Mover] = []
+        rest = list(going)
+        while left and rest:
+            best = max(
+                rest, key=lambda one: sum(min(one.gifts.get(c, 0), n) / n for c, n in left.items())
+            )
+            rest.remove(best)
+            taken.append(best)
+            left = {c: n - best.gifts.get(c, 0) for c, n in left.items()}
+            left = {c: n for c, n in left.items() if n > 0}
+        for one in sorted(taken, key=self.size, reverse=True):
+            others = [other for other in taken if other is not one]
+            if _covers(others, missing):
+                taken = others
+        return taken
+
+    # -- making room -----------------------------------------------------------------------------
+
+    def settle(self, mover: Mover, most: int, depth: int = 0) -> bool:
+        """Move somebody, with so many moves at most; those of others make room."""
+        if most < 1:
+            return False
+        for mask in self.preferred(mover):
+            found = self.board.find(mover, mask)
+            if found is not None:
+                self.board.move(mover, *found)
+                return True
+        if most == 1 or depth == _DEEPEST or self.is_over():
+            return False
+        is_pending = mover in self.pending
+        self.pending.add(mover)
+        try:
+            return self._settle_by_others(mover, most, depth)
+        finally:
+            if not is_pending:
+                self.pending.discard(mover)
+
+    def _settle_by_others(self, mover: Mover, most: int, depth: int) -> bool:
+        for number, request in enumerate(mover.alternatives):
+            options = self.options(request)
+            ranked = self.ranked(one for one in options if self.board.may_go(mover, one.candidate))
+            for fewest, option in ranked[:_CHAINS]:
+                if fewest > most - 1 or self.is_over():
+                    break
+                before = len(self.board.moves)
+                gifts = self.clear(option, most - 1, depth + 1)
+                if gifts is not None:
+                    self.board.take([(position, name, -n) for position, name, n in gifts])
+                    if self.board.may_go(mover, option.candidate):
+                        self.board.move(mover, number, option.candidate)
+                        return True
+                    self.board.undo(before)
+        return False
+
+    def clear(self, option: Option, most: int, depth: int = 0) -> Sequence[Gift] | None:
+        """Make room at a place by so many moves at most.
+
+        Returns:
+            What is taken there by then, which is as if somebody had been placed; None if there is no
+            room, and nobody was moved.
+        """
+        board = self.board
+        before = len(board.moves)
+        missing = self.missing(option.needs)
+        gifts = list(option.gifts)
+        board.take(gifts)
+        for some in self.covers(missing, most):
+            if self._go(some, most, depth) and not self.missing(dict.fromkeys(option.needs, 0)):
+                return gifts
+            board.undo(before)
+            if self.is_over():
+                break
+        board.take([(position, name, -n) for position, name, n in gifts])
+        return None
+
+    def _go(self, some: Sequence[Mover], most: int, depth: int) -> bool:
+        """Move some away, the largest first."""
+        begin = len(self.board.moves)
+        mine = [one for one in some if one not in self.pending]
+        self.pending.update(mine)
+        try:
+            for rest, mover in enumerate(sorted(some, key=self.size)[::-1]):
+                if mover in self.board.places:
+                    return False
+                waiting = len(some) - rest - 1
+                left = most - (len(self.board.moves) - begin) - waiting
+                if not self.settle(mover, left, depth):
+                    return False
+            return True
+        finally:
+            self.pending.difference_update(mine)
+
+
+def _covers(some: Iterable[Mover], missing: Mapping[Cell, int]) -> bool:
+    going = list(some)
+    return all(
+        sum(one.gifts.get(cell, 0) for one in going) >= units for cell, units in missing.items()
+    )
+
+
+def _candidates(query: Query) -> Iterator[Candidate]:
+    """Yield candidates of a request, if there are very many the first of each tree."""
+    if not isinstance(query, Independent):
+        yield from islice(query.each(), _MOST_LISTED)
+        return
+    found = query.searched()
+    anchors = np.arange(len(found.forest.order.roots))
+    many = _most(found) > _MOST_LISTED
+    for some in [np.array([anchor]) for anchor in anchors.tolist()] if many else [anchors]:
+        rows = (
+            chosen for block in distinct_blocks(found, some) for chosen in block.chosen.tolist()
+        )
+        for chosen in islice(rows, _FIRST_OF_A_TREE if many else None):
+            yield query.made(found, chosen)
+
+
+def _most(found: Problem) -> float:
+    """Return how many candidates there are at most."""
+    counts = [np.diff(relation.pairs.starts).astype(np.float64) for relation in found.relations]
+    return float(np.multiply.reduce(counts).sum())

@@ -1,0 +1,92 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Trees emptied in a large world: who is there is moved, one after the other."""
+
+import random
+from collections.abc import Iterator, Sequence
+from itertools import islice
+
+from treeclaim.forest.planning.moves.board import Board, Move
+from treeclaim.forest.planning.moves.clearing import Clearing
+from treeclaim.forest.planning.moves.picture import Mover, RuleOf
+
+_TRIES = 12
+"""Orders in which those are moved who are to go, if not all find room."""
+
+_DOMAINS = 64
+"""Domains that are tried for consumers that stay together."""
+
+
+class Emptying:
+    """Finds the moves that leave fewest in the trees that are to be empty.
+
+    Attributes:
+        best: The best ones found.
+    """
+
+    def __init__(self, board: Board, clearing: Clearing, most: int) -> None:
+        """Begin where everybody is."""
+        self._board = board
+        self._clearing = clearing
+        self._most = most
+        self._best: tuple[int, int] | None = None
+        self.best: Sequence[Move] = ()
+
+    def find(self) -> None:
+        """Try orders, then to make room for who finds none, then to move whole groups."""
+        there = map(self._board.picture.mover, self._board.picture.left)
+        going = [one for one in there if one is not None and one.stays is None]
+        self._clearing.pending.update(going)
+        going.sort(key=self._clearing.size, reverse=True)
+        for order in islice(_orders(going), _TRIES):
+            if self._tries(order) or self._clearing.is_over():
+                return
+        moved = {move.mover for move in self.best}
+        first = [one for one in going if one in moved]
+        if self._tries([*first, *(one for one in going if one not in moved)], by_others=True):
+            return
+        for rule in self._board.picture.rules:
+            if rule.most is None and any(member in going for member in rule.members):
+                self._try_domains(rule, going)
+
+    def _try_domains(self, rule: RuleOf, going: Sequence[Mover]) -> None:
+        """Move all who stay together into another domain, one domain after the other."""
+        for domain in range(min(rule.domains.count, _DOMAINS)):
+            away = [one for one in rule.members if domain not in rule.domains.of(one.trees)]
+            if any(one.stays for one in away) or self._clearing.is_over():
+                continue
+            self._board.targets[rule] = domain
+            order = list(dict.fromkeys([*away, *going]))
+            is_found = self._tries(order)
+            del self._board.targets[rule]
+            if is_found:
+                return
+
+    def _tries(self, order: Sequence[Mover], *, by_others: bool = False) -> bool:
+        """Move some in an order; tell whether nobody is left."""
+        board = self._board
+        left_over = []
+        for mover in order:
+            found = board.find(mover, board.everywhere) if len(board.moves) < self._most else None
+            if found is None:
+                left_over.append(mover)
+            else:
+                board.move(mover, *found)
+        if by_others:
+            for mover in left_over:
+                if mover not in board.places and not self._clearing.is_over():
+                    self._clearing.settle(mover, self._most - len(board.moves))
+        value = len(board.left()), len(board.moves)
+        if board.keeps_rules() and (self._best is None or value < self._best):
+            self._best, self.best = value, tuple(board.moves)
+        board.undo(0)
+        return value[0] == 0 and self._best == value
+
+
+def _orders(going: Sequence[Mover]) -> Iterator[Sequence[Mover]]:
+    yield going
+    yield going[::-1]
+    shuffled = list(going)
+    chance = random.Random(0)  # noqa: S311 - the same each time
+    while True:
+        chance.shuffle(shuffled)
+        yield tuple(shuffled)

@@ -1,0 +1,219 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Trees emptied, and room kept for a mix, in a large world: step by step what gains most for a move."""
+
+import heapq
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from treeclaim.forest.placing.counting.capacity import counted_now
+from treeclaim.forest.placing.scratch import Gift, Scratch
+from treeclaim.forest.planning.moves.board import Board
+from treeclaim.forest.planning.moves.clearing import Clearing, Option
+from treeclaim.forest.planning.moves.losses import Losses
+from treeclaim.forest.planning.moves.picture import Mover
+from treeclaim.model.extension.moves import Keep
+from treeclaim.model.request import CandidateRequest
+
+_FIRST = 150
+"""Places of each request of the mix that are looked at."""
+
+_MOST_TOGETHER = 12
+"""Moves that make room for one together."""
+
+
+_ANEW = 4
+"""Steps after which it is counted anew what single moves gain."""
+
+
+@dataclass(order=True, slots=True)
+class _Idea:
+    """A place to be cleared, or somebody to be moved, and what that gained for each move last."""
+
+    cost: float
+    number: int
+    round: int = field(compare=False)
+    option: Option | None = field(compare=False, default=None)
+    mover: Mover | None = field(compare=False, default=None)
+
+
+class Keeping:
+    """Makes moves while they gain something."""
+
+    def __init__(self, board: Board, clearing: Clearing, goal: Keep, most: int) -> None:
+        """Begin where everybody is."""
+        self._board = board
+        self._clearing = clearing
+        self._goal = goal
+        self._most = most
+        self._losses = Losses(board, goal)
+        self._number = 0
+        clearing.preferred = self._losses.masks
+
+    def worth(self) -> int:
+        """Return how much of the mix fits now, by weight."""
+        return sum(
+            weight * counted_now(self._board.forest, request, self._board.budget).fits
+            for request, weight in self._goal.requests
+        )
+
+    def make(self) -> None:
+        """Make the moves."""
+        if self._goal.empty_trees:
+            self._empty_trees()
+        self._make_room()
+
+    # -- empty trees -----------------------------------------------------------------------------
+
+    def _empty_trees(self) -> None:
+        """Empty trees, those with fewest consumers first, into such as stay in use."""
+        by_tree: dict[int, list[Mover]] = {}
+        fixed: set[int] = set()
+        for mover in self._board.picture.movers.values():
+            if mover.stays is None and len(mover.occupied) == 1:
+                by_tree.setdefault(next(iter(mover.occupied)), []).append(mover)
+            else:
+                fixed.update(mover.occupied)
+        order = sorted(
+            by_tree.keys() - fixed,
+            key=lambda tree: (len(by_tree[tree]), sum(map(self._clearing.size, by_tree[tree]))),
+        )
+        used = self._board.everywhere.copy()
+        used[[tree for tree in range(len(used)) if not self._board.occupants(tree)]] = False
+        later = used.copy()
+        later[order[: self._few(by_tree, order)]] = False
+        for tree in order:
+            movers = by_tree[tree]
+            if len(self._board.moves) + len(movers) > self._most or self._clearing.is_over():
+                break
+            used[tree] = later[tree] = False
+            if len(movers) != self._board.occupants(tree) or not self._emptied(
+                movers, (later, used)
+            ):
+                used[tree] = True
+
+    def _few(self, by_tree: dict[int, list[Mover]], order: Sequence[int]) -> int:
+        """Return how many trees could be emptied by so many moves."""
+        left = self._most
+        for number, tree in enumerate(order):
+            left -= len(by_tree[tree])
+            if left < 0:
+                return number
+        return len(order)
+
+    def _emptied(self, movers: Sequence[Mover], masks: Sequence[np.ndarray]) -> bool:
+        before, empty = len(self._board.moves), self._board.empty_trees
+        for mover in sorted(movers, key=self._clearing.size, reverse=True):
+            found = None
+            if mover not in self._board.places:
+                for mask in masks:
+                    found = found or self._board.find(mover, mask)
+            if found is None:
+                self._board.undo(before)
+                return False
+            self._board.move(mover, *found)
+        if self._board.empty_trees <= empty:
+            self._board.undo(before)
+            return False
+        return True
+
+    # -- room for the mix ------------------------------------------------------------------------
+
+    def _make_room(self) -> None:
+        """Make the moves that gain most for each, again and again."""
+        worth, empty = self.worth(), self._board.empty_trees
+        ideas = [*self._of_many(), *self._of_one()]
+        heapq.heapify(ideas)
+        made = counted = 0
+        while ideas and len(self._board.moves) < self._most and not self._clearing.is_over():
+            idea = heapq.heappop(ideas)
+            before = len(self._board.moves)
+            gain = self._tried(idea, worth, empty)
+            moves = len(self._board.moves) - before
+            if gain <= 0 or not moves:
+                self._board.undo(before)
+                continue
+            idea.cost = -gain / moves
+            if idea.round == made or not ideas or idea.cost <= ideas[0].cost:
+                worth += gain
+                made += 1
+                self._losses.note(self._board.moves[before:])
+                if made - counted >= _ANEW:
+                    counted = made
+                    ideas = [*(one for one in ideas if one.option is not None), *self._of_one()]
+                    heapq.heapify(ideas)
+            else:
+                self._board.undo(before)
+            idea.round = made
+            heapq.heappush(ideas, idea)
+
+    def _of_one(self) -> Iterator[_Idea]:
+        """Yield moves of single consumers with what is gained where they are."""
+        alike: dict[CandidateRequest, dict[tuple[int, ...], Mover]] = {}
+        for mover in self._board.picture.movable:
+            if mover not in self._board.places:
+                alike.setdefault(mover.alternatives[0], {}).setdefault(mover.trees, mover)
+        base = self._losses.worth(Scratch(self._board.forest))
+        if base is None:
+            return
+        for movers in alike.values():
+            scratch = Scratch(self._board.forest)
+            for mover in movers.values():
+                scratch.give_back([(at, name, n) for (at, name), n in mover.gifts.items()])
+            after = self._losses.worth(scratch)
+            if after is None:
+                return
+            for mover in movers.values():
+                gain = int((after - base)[list(mover.trees)].sum())
+                if gain > 0:
+                    self._number += 1
+                    yield _Idea(-gain, self._number, -1, mover=mover)
+
+    def _of_many(self) -> Iterator[_Idea]:
+        """Yield places that more than one has to leave, as if they gained all that is hoped for."""
+        hoped = sum(weight for _, weight in self._goal.requests)
+        for request, _ in self._goal.requests:
+            there = self._placed(request)
+            options = [
+                Option.of(one.candidate, there.get(one.candidate.trees, ()))
+                for one in self._clearing.options(request)
+            ]
+            ranked = self._clearing.ranked(options)
+            some = [pair for pair in ranked if 1 < pair[0] <= _MOST_TOGETHER][:_FIRST]
+            for fewest, option in some:
+                self._number += 1
+                yield _Idea(-hoped / fewest, self._number, -1, option=option)
+
+    def _placed(self, request: CandidateRequest) -> Mapping[tuple[int, ...], Sequence[Gift]]:
+        """Return what as many consumers of a request as fit now would take, by their trees."""
+        board, found = self._board, dict[tuple[int, ...], list[Gift]]()
+        query = board.query(request)
+        while not self._clearing.is_over():
+            with board.budget.scope():
+                candidate = query.first(board.everywhere, lambda _: True)
+            if candidate is None:
+                break
+            board.take(list(candidate.gifts))
+            found.setdefault(candidate.trees, []).extend(candidate.gifts)
+        for gifts in found.values():
+            board.take([(position, name, -n) for position, name, n in gifts])
+        return found
+
+    def _tried(self, idea: _Idea, worth: int, empty: int) -> int:
+        """Try one; return what is gained, none where a tree is not empty any more."""
+        left = self._most - len(self._board.moves)
+        if idea.mover is not None:
+            if idea.mover in self._board.places or not self._clearing.settle(idea.mover, 1):
+                return 0
+        elif idea.option is not None:
+            fewest = self._clearing.fewest(self._clearing.missing(idea.option.needs))
+            if not fewest or fewest > min(left, _MOST_TOGETHER):
+                return 0
+            gifts = self._clearing.clear(idea.option, fewest)
+            if gifts is None:
+                return 0
+            self._board.take([(position, name, -n) for position, name, n in gifts])
+        if self._goal.empty_trees and self._board.empty_trees < empty:
+            return 0
+        return self.worth() - worth

@@ -1,0 +1,320 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Who holds what where, who may move, and between whom there are rules: what stays in a whole call."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from functools import cached_property
+
+import numpy as np
+
+from treeclaim.forest.bounds.budget import Budget
+from treeclaim.forest.order.terms.counted import sharing_by_position
+from treeclaim.forest.placing.candidate import Candidate, no_trees, trees_of
+from treeclaim.forest.placing.domains import AggregateDomains, Domains, TreeDomains
+from treeclaim.forest.placing.scratch import Gift
+from treeclaim.forest.planning.consumers import PlannedConsumer
+from treeclaim.forest.table.columns import Mask
+from treeclaim.forest.table.forest import Forest
+from treeclaim.model.extension.moves import Empty, Moves
+from treeclaim.model.request import CandidateRequest
+
+Cell = tuple[int, str]
+"""Position of a provider, and name of a resource class."""
+
+
+class Stuck(StrEnum):
+    """Why a consumer is left in trees that are to be emptied."""
+
+    NOT_MOVABLE = "not_movable"
+    NO_REQUEST = "no_request"
+    NO_ROOM = "no_room"
+    RULE = "rule"
+    MAX_MOVES = "max_moves"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Mover:
+    """A consumer that holds something.
+
+    Attributes:
+        consumer: Who.
+        gifts: What it holds where there is such an inventory; one entry for each cell.
+        drawn: By hold and cell, what goes back when it is released.
+        occupied: Numbers of the trees in which it holds anything.
+        trees: Its trees, as rules see them: those of sharing providers only if there are no others.
+        alternatives: What it may be moved by; none if it may not.
+        stays: Why it may not move; None if it may.
+        pools: Positions of the sharing providers that it may take; None for all.
+    """
+
+    consumer: PlannedConsumer
+    gifts: Mapping[Cell, int]
+    drawn: Mapping[tuple[str, Cell], int]
+    occupied: frozenset[int]
+    trees: tuple[int, ...]
+    alternatives: tuple[CandidateRequest, ...]
+    stays: Stuck | None
+    pools: frozenset[int] | None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RuleOf:
+    """A rule between movers.
+
+    Attributes:
+        domains: Its domains.
+        members: Whom it is for, of those that hold something.
+        most: No move brings one where so many of the others are; None: all stay in one domain.
+    """
+
+    domains: Domains
+    members: tuple[Mover, ...]
+    most: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """What a move changes: units by cell, below zero where they become free.
+
+    Attributes:
+        units: By cell.
+        returned: What holds get back, by hold and tree.
+    """
+
+    units: Mapping[Cell, int]
+    returned: frozenset[tuple[str, int]] = field(default_factory=frozenset)
+
+
+class Picture:
+    """What a call is about, as it begins.
+
+    Attributes:
+        forest: Where everybody is; `given` is applied.
+        call: The call.
+        sharing: Who is lent to other trees, by position.
+        emptied: The trees that the goal empties, which take nothing new.
+        occupied: Numbers of the trees in which each consumer holds anything, by uuid.
+        rules: Rules, those of one domain only where they hold now.
+    """
+
+    def __init__(
+        self, forest: Forest, consumers: Iterable[PlannedConsumer], call: Moves, budget: Budget
+    ) -> None:
+        """Take what everybody holds."""
+        self.forest = forest
+        self.call = call
+        self.sharing = sharing_by_position(forest)
+        self.emptied = self._emptied()
+        self._budget = budget
+        self._consumers = {consumer.uuid: consumer for consumer in consumers}
+        self._positions: dict[str, int | None] = {}
+        self._names: dict[int, frozenset[str]] = {}
+        self._made: dict[str, Mover] = {}
+        tree = forest.order.tree.tolist()
+        self.occupied = {
+            uuid: tuple({tree[position] for position in self._positions_of(consumer.allocations)})
+            for uuid, consumer in self._consumers.items()
+        }
+        self.rules = self._rules(budget)
+
+    @cached_property
+    def movers(self) -> Mapping[str, Mover]:
+        """Return all who hold something, by uuid, in order of that."""
+        found = {}
+        for uuid in sorted(self._consumers):
+            mover = self.mover(uuid)
+            if mover is not None:
+                found[uuid] = mover
+        return found
+
+    @cached_property
+    def left(self) -> Sequence[str]:
+        """Return who holds anything in the trees that are to be empty."""
+        emptied = set(np.flatnonzero(self.emptied).tolist())
+        return sorted(u for u, trees in self.occupied.items() if not emptied.isdisjoint(trees))
+
+    def mover(self, uuid: str) -> Mover | None:
+        """Return somebody; None if that is nobody who holds anything."""
+        if uuid not in self._made:
+            if uuid not in self._consumers:
+                return None
+            self._budget.check()
+            self._made[uuid] = self._mover(self._consumers[uuid])
+        return self._made[uuid]
+
+    @cached_property
+    def movable(self) -> Sequence[Mover]:
+        """Return those who may move."""
+        return [mover for mover in self.movers.values() if mover.stays is None]
+
+    @cached_property
+    def rules_of(self) -> Mapping[Mover, Sequence[RuleOf]]:
+        """Return the rules that concern each mover that some rule concerns."""
+        found: dict[Mover, list[RuleOf]] = {}
+        for rule in self.rules:
+            for member in rule.members:
+                found.setdefault(member, []).append(rule)
+        return found
+
+    def trees_at(self, cells: Iterable[Cell]) -> tuple[int, ...]:
+        """Return the trees of what is held somewhere."""
+        return trees_of(self.forest, self.sharing, [position for position, _ in cells])
+
+    def _emptied(self) -> Mask:
+        mask = no_trees(self.forest)
+        goal, order = self.call.goal, self.forest.order
+        if isinstance(goal, Empty):
+            rows = [self.forest.row_of(uuid) for uuid in goal.providers]
+            positions = [int(order.position[row]) for row in rows if row is not None]
+            if goal.aggregate is not None:
+                some = order.position[self.forest.rows_in_aggregate(goal.aggregate)]
+                positions += some[order.root[some] == some].tolist()
+            mask[order.tree[positions]] = True
+        return mask
+
+    def _mover(self, consumer: PlannedConsumer) -> Mover:
+        gifts = self._held(consumer.allocations)
+        positions = self._positions_of(consumer.allocations)
+        drawn = {
+            (hold, cell): units
+            for hold, amounts in consumer.drawn.items()
+            for cell, units in self._held(amounts).items()
+        }
+        tree = self.forest.order.tree
+        stays = self._stays(consumer)
+        pools = frozenset(position for position in positions if self.sharing[position])
+        goes = any(self.emptied[int(tree[position])] for position in pools)
+        return Mover(
+            consumer=consumer,
+            gifts=gifts,
+            drawn=drawn,
+            occupied=frozenset(self.occupied[consumer.uuid]),
+            trees=trees_of(self.forest, self.sharing, positions),
+            alternatives=() if stays else consumer.requests,
+            stays=stays,
+            pools=None if goes else pools,
+        )
+
+    def _positions_of(self, allocations: Mapping[str, Mapping[str, int]]) -> list[int]:
+        """Return the positions of the providers of some allocations that are there."""
+        found = []
+        for uuid in allocations:
+            if uuid not in self._positions:
+                row = self.forest.row_of(uuid)
+                at = None if row is None else int(self.forest.order.position[row])
+                self._positions[uuid] = at
+            position = self._positions[uuid]
+            if position is not None:
+                found.append(position)
+        return found
+
+    def _held(self, allocations: Mapping[str, Mapping[str, int]]) -> dict[Cell, int]:
+        """Return units by cell, where there is such an inventory."""
+        cells: dict[Cell, int] = {}
+        for uuid, amounts in allocations.items():
+            for position in self._positions_of({uuid: amounts}):
+                names = self._names_at(position)
+                for name, units in amounts.items():
+                    if name in names:
+                        cells[position, name] = units
+        return cells
+
+    def _names_at(self, position: int) -> frozenset[str]:
+        if position not in self._names:
+            classes = self.forest.catalogue.class_by_id
+            row = int(self.forest.order.row[position])
+            indices = self.forest.inventory_indices(row)
+            self._names[position] = frozenset(classes[number].name for number, _ in indices)
+        return self._names[position]
+
+    def _stays(self, consumer: PlannedConsumer) -> Stuck | None:
+        movable = self.call.movable
+        of_type = (
+            not consumer.is_hold
+            if movable.consumer_types is None
+            else consumer.type in movable.consumer_types
+        )
+        of_project = movable.projects is None or consumer.project in movable.projects
+        is_named = consumer.uuid in movable.excepted or consumer.is_made_up
+        if not of_type or not of_project or is_named:
+            return Stuck.NOT_MOVABLE
+        return None if consumer.requests else Stuck.NO_REQUEST
+
+    def _rules(self, budget: Budget) -> list[RuleOf]:
+        known: dict[tuple[str, ...] | None, Domains] = {}
+        found = []
+        for rule in self.call.rules:
+            if rule.domains not in known:
+                known[rule.domains] = (
+                    TreeDomains(self.forest)
+                    if rule.domains is None
+                    else AggregateDomains(self.forest, rule.domains, budget)
+                )
+            domains = known[rule.domains]
+            found_members = map(self.mover, sorted(rule.consumers))
+            members = tuple(member for member in found_members if member is not None)
+            if rule.max_per_domain is not None or common(domains, [m.trees for m in members]):
+                found.append(RuleOf(domains, members, rule.max_per_domain))
+        return found
+
+    def may_take(self, mover: Mover, candidate: Candidate) -> bool:
+        """Tell whether the goal and its sharing providers let a mover take a candidate."""
+        tree = self.forest.order.tree
+        for position, _, _ in candidate.gifts:
+            if self.emptied[int(tree[position])]:
+                return False
+            if self.sharing[position] and mover.pools is not None and position not in mover.pools:
+                return False
+        return True
+
+    def change(self, mover: Mover, gifts: Iterable[Gift]) -> Change:
+        """Return what it changes that a mover has some gifts instead of what it holds.
+
+        What was drawn goes back: all of it where the old place is given up as another consumer's,
+        else what exceeds the new amount there (contract page 100, section 2).
+        """
+        new = cells_of(gifts)
+        units = dict(new)
+        for cell, held in mover.gifts.items():
+            units[cell] = units.get(cell, 0) - held
+        returned = set()
+        left = dict(new) if not self.call.both_at_once else {}
+        for (hold, cell), drawn in mover.drawn.items():
+            stays = min(drawn, left.get(cell, 0))
+            left[cell] = left.get(cell, 0) - stays
+            if drawn > stays:
+                units[cell] = units.get(cell, 0) + drawn - stays
+                returned.add((hold, int(self.forest.order.tree[cell[0]])))
+        return Change({cell: n for cell, n in units.items() if n}, frozenset(returned))
+
+
+def cells_of(gifts: Iterable[Gift]) -> dict[Cell, int]:
+    """Return units by cell."""
+    cells: dict[Cell, int] = {}
+    for position, name, units in gifts:
+        cells[position, name] = cells.get((position, name), 0) + units
+    return cells
+
+
+def common(domains: Domains, trees: Iterable[Sequence[int]]) -> set[int]:
+    """Return the domains that all of some consumers, with these trees, are in."""
+    found = [set(domains.of(some)) for some in trees]
+    return set.intersection(*found) if found else set()
+
+
+def closed(rule: RuleOf, mover: Mover, places: Mapping[Mover, Sequence[int]]) -> set[int]:
+    """Return the domains into which a rule lets nobody bring a mover.
+
+    Args:
+        rule: One with `most`.
+        mover: Who.
+        places: Trees of those who have moved; the others are where they were.
+    """
+    counts = np.zeros(rule.domains.count, dtype=np.int64)
+    for other in rule.members:
+        if other is not mover:
+            counts[list(rule.domains.of(places.get(other, other.trees)))] += 1
+    return set(np.flatnonzero(counts >= (rule.most or 0)).tolist()) - set(
+        rule.domains.of(places.get(mover, mover.trees))
+    )

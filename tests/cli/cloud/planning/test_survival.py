@@ -1,0 +1,68 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`treeclaim survival`: what it shows, and its exit status."""
+
+import json
+
+import pytest
+
+from tests.api.resources.planning.clouds import host, uuid_of
+from tests.cli.processes import call
+from tests.cli.services import client_in, served
+
+
+@pytest.fixture(scope="module")
+def environment(tmp_path_factory):
+    with served(tmp_path_factory.mktemp("service")) as found:
+        with client_in(found) as client:
+            entries = [host("a", "r1", VCPU=8), host("b", "r2", VCPU=4)]
+            client.call("POST", "/treeclaim/providers", json={"providers": entries}, extended=True)
+            for name, at, amount in (("i1", "a", 5), ("i2", "b", 2)):
+                body = {
+                    "allocations": {uuid_of(at): {"resources": {"VCPU": amount}}},
+                    "project_id": "p",
+                    "user_id": "u",
+                    "consumer_generation": None,
+                    "consumer_type": "INSTANCE",
+                    "request": [f"resources=VCPU:{amount}"],
+                }
+                client.call("PUT", f"/allocations/{uuid_of(name)}", json=body, extended=True)
+        yield found
+
+
+def asked(environment, *arguments, code):
+    done = call(environment, "survival", *arguments)
+    assert done.returncode == code, (done.stdout, done.stderr)
+    return done.stdout
+
+
+def test_what_does_not_survive_is_a_table_and_exit_status_1(environment):
+    text = asked(environment, code=1)
+    assert "1 of 2 survive" in text
+    assert "1 without a place" in text
+    assert uuid_of("i1") in text
+    assert "b" not in [line.split()[0] for line in text.splitlines()[1:-1]]
+    assert "survives" in asked(environment, "--all", code=1)
+
+
+def test_all_that_survive_is_exit_status_0(environment, tmp_path):
+    given = tmp_path / "given.json"
+    given.write_text(json.dumps({"providers": [host("c", VCPU=8)]}))
+    assert asked(environment, "--given", str(given), code=0) == "3 of 3 survive\n"
+    assert "1 of 1 survive" in asked(environment, "--domains", uuid_of("r2"), code=0)
+    assert "2 of 2 survive" in asked(environment, "--type", "MIGRATION", code=0)
+
+
+def test_the_document_is_the_servers(environment):
+    found = json.loads(asked(environment, "--json", "--explain", "--limit", "1", code=1))
+    assert (found["survive"], found["of"]) == (1, 2)
+    assert found["domains"][0]["explanation"]["feasible"] is False
+
+
+def test_a_failure_is_exit_status_2(environment, tmp_path):
+    assert "treeclaim: " in call(environment, "survival", "--given", "nofile").stderr
+    asked(environment, "--given", "nofile", code=2)
+    asked(environment, "--domains", "nobody", code=2)
+    asked({**environment, "TREECLAIM_ENDPOINT": "http://127.0.0.1:1"}, code=2)
+    wrong = tmp_path / "wrong.json"
+    wrong.write_text("[]")
+    asked(environment, "--given", str(wrong), code=2)

@@ -1,0 +1,348 @@
+# SPDX-License-Identifier: Apache-2.0
+"""In a small world a plan of moves is the best of all plans (contract page 101, section 5).
+
+TREECLAIM_PROPERTY_EXAMPLES=N in the environment tries N worlds instead of the usual number.
+"""
+
+import os
+import random
+from collections import Counter
+from dataclasses import replace
+
+import pytest
+
+from tests.properties.forest_adapter import Found, ask, candidate_request, forest_of
+from tests.reference.candidates import SHARING
+from tests.reference.moves import Consumer, Model, Question, Rule
+from tests.reference.world import Group, Provider, Request, Stock, World, uuid_of
+from treeclaim.forest.bounds.budget import Budget
+from treeclaim.forest.placing.counting.capacity import Fitting, fitting
+from treeclaim.forest.planning.consumers import PlannedConsumer
+from treeclaim.forest.planning.moves.planner import planned
+from treeclaim.model.extension import moves as model
+from treeclaim.model.extension.planning import PlanRule
+
+WORLDS = int(os.environ.get("TREECLAIM_PROPERTY_EXAMPLES", "60"))
+MOST_OPTIONS = 16
+
+
+def world_of(chance):
+    """Hosts, some with nodes, and sometimes pools that they share."""
+    providers = []
+    has_pools = chance.random() < 0.35
+    for number in range(chance.choice([2, 3, 3, 4])):
+        name = f"h{number}"
+        stock = {"VCPU": Stock(chance.randint(2, 5)), "MEMORY_MB": Stock(chance.randint(3, 8))}
+        traits = frozenset({"HW_NUMA_ROOT"} if chance.random() < 0.5 else ())
+        aggregates = frozenset(one for one in "AB" if chance.random() < 0.6)
+        if chance.random() < 0.2:
+            vcpu = stock.pop("VCPU").total
+            providers.append(Provider(name, None, stock, traits, aggregates))
+            providers += [
+                Provider(f"{name}n{node}", name, {"VCPU": Stock(vcpu)}) for node in range(2)
+            ]
+        else:
+            providers.append(Provider(name, None, stock, traits, aggregates))
+    for number in range(chance.randint(1, 2) if has_pools else 0):
+        disk = {"DISK_GB": Stock(chance.randint(3, 8))}
+        aggregates = frozenset(chance.sample("AB", chance.randint(1, 2)))
+        providers.append(Provider(f"pool{number}", None, disk, frozenset({SHARING}), aggregates))
+    return World(tuple(providers)), has_pools
+
+
+def request_of(chance, has_pools):
+    """A small request."""
+    resources = {"VCPU": chance.choice([1, 1, 2, 2, 3, 4])}
+    if chance.random() < 0.4:
+        resources["MEMORY_MB"] = chance.randint(1, 4)
+    if has_pools and chance.random() < 0.6:
+        resources["DISK_GB"] = chance.randint(1, 3)
+    required = (frozenset({"HW_NUMA_ROOT"}),) if chance.random() < 0.15 and not has_pools else ()
+    order = (("pack", (), 1),) if chance.random() < 0.3 else ()
+    return Request((Group("", resources, required=required),), order=order)
+
+
+def listed(world, request):
+    """All candidates as {(provider, class): units}; those that give the same once."""
+    found = Found(world, ask(forest_of(world), request)).listed
+    amounts = []
+    for alloc, _ in found:
+        cells = Counter()
+        for provider, name, n in alloc:
+            cells[provider, name] += n
+        if cells not in amounts:
+            amounts.append(cells)
+    return [dict(one) for one in amounts]
+
+
+def using(world, used):
+    """The world with other units used."""
+    return World(
+        tuple(
+            replace(
+                one,
+                stock={
+                    name: replace(stock, used=used.get((one.name, name), 0))
+                    for name, stock in one.stock.items()
+                },
+            )
+            for one in world.providers
+        )
+    )
+
+
+def question_of(seed):
+    """A question: of any world, or of one in which consumers are in each other's way."""
+    chance = random.Random(seed)
+    return any_question(chance) if chance.random() < 0.5 else tight_question(chance)
+
+
+def tight_question(chance):
+    """A question for a world with just as much room in all as is needed, or little more."""
+    count, size = chance.randint(3, 4), chance.randint(3, 5)
+    hosts = [
+        Provider(f"h{number}", None, {"VCPU": Stock(size)}, aggregates=frozenset("AB"[number % 2]))
+        for number in range(count)
+    ]
+    requests = {n: Request((Group("", {"VCPU": n}),)) for n in range(1, size + 1)}
+    free = dict.fromkeys(range(count), size)
+    consumers = []
+    for number in range(chance.randint(count, 6)):
+        units = chance.choice([1, 1, 2, 2, 3])
+        places = [host for host, n in free.items() if n >= units]
+        if places and sum(free.values()) - units >= size - 1:
+            host = chance.choice(places)
+            free[host] -= units
+            held = {(f"h{host}", "VCPU"): units}
+            movable = chance.random() < 0.93
+            consumers.append(Consumer(f"c{number}", held, (requests[units],), movable))
+    names = [one.name for one in consumers]
+    rules = tuple(rule_of(chance, names) for _ in range(chance.choice([0, 0, 0, 1])))
+    question = Question(World(tuple(hosts)), consumers, rules=rules)
+    question = replace(
+        question, max_moves=chance.randint(2, 6), both_at_once=chance.random() < 0.6
+    )
+    goal = chance.choice(["empty", "fit", "keep"])
+    if goal == "empty":
+        host = min(free, key=lambda one: (free[one] == size, chance.random()))
+        return replace(question, emptied=frozenset({f"h{host}"}))
+    units = chance.randint(max(2, size - 1), size)
+    if goal == "fit":
+        fits = sum(n // units for n in free.values())
+        return replace(question, fit=(requests[units], fits + 1))
+    mix = ((requests[units], chance.randint(2, 5)), (requests[2], 1))
+    return replace(question, mix=mix, empty_trees=chance.random() < 0.5)
+
+
+def any_question(chance):
+    """A world with consumers where there was room for them, and a question."""
+    world, has_pools = world_of(chance)
+    requests = [request_of(chance, has_pools) for _ in range(chance.randint(2, 3))]
+    used = Counter()
+    consumers = []
+    for number in range(chance.randint(3, 6)):
+        asked = tuple(chance.sample(requests, 1 if chance.random() < 0.8 else len(requests)))
+        there = listed(using(world, used), asked[0])
+        if not there:
+            continue
+        # In the first place that there is: so some host has room for what is in others.
+        held = there[0] if chance.random() < 0.3 else chance.choice(there)
+        used.update(held)
+        one = Consumer(f"c{number}", held, asked)
+        kind = chance.random()
+        if kind < 0.1:
+            one = replace(one, is_movable=False)
+        elif kind < 0.15:
+            one = replace(one, requests=())
+        elif kind < 0.25:
+            one = replace(one, requests=(), is_hold=True, is_movable=False)
+        elif kind < 0.4:
+            cell = chance.choice(list(held))
+            drawn = {("hold", *cell): chance.randint(1, held[cell])}
+            one = replace(one, drawn=drawn)
+        consumers.append(one)
+    roots = [one.name for one in world.providers if one.parent is None]
+    names = [one.name for one in consumers]
+    goal = chance.choice(["empty", "empty", "fit", "keep"])
+    question = Question(
+        world,
+        consumers,
+        rules=tuple(rule_of(chance, names) for _ in range(chance.choice([0, 0, 1, 2])) if names),
+        max_moves=chance.choice([0, 1, 2, 3, 4, 4, 5]),
+        both_at_once=chance.random() < 0.5,
+    )
+    if goal == "empty":
+        occupied = sorted({root(world, p) for one in consumers for p, _ in one.held}) or roots
+        count = min(len(occupied), chance.choice([1, 1, 1, 2]))
+        return replace(question, emptied=frozenset(chance.sample(occupied, count)))
+    if goal == "fit":
+        wanted = request_of(chance, has_pools)
+        fits = fits_in(world)(wanted, used)
+        return replace(question, fit=(wanted, fits + chance.choice([0, 1, 1, 2])))
+    mix = tuple((request_of(chance, has_pools), chance.randint(1, 4)) for _ in range(2))
+    return replace(question, mix=mix, empty_trees=chance.random() < 0.5)
+
+
+def root(world, provider):
+    """The root of a provider."""
+    parents = {one.name: one.parent for one in world.providers}
+    while parents[provider] is not None:
+        provider = parents[provider]
+    return provider
+
+
+def rule_of(chance, names):
+    members = tuple(chance.sample(names, chance.randint(1, len(names))))
+    domains = chance.choice([None, None, ("A", "B")])
+    return Rule(domains, members, chance.choice([1, 2, None]))
+
+
+def fits_in(world):
+    """Counts what fits, once for each state."""
+    known = {}
+
+    def fits(request, used):
+        key = id(request), frozenset((cell, n) for cell, n in used.items() if n)
+        if key not in known:
+            forest = forest_of(using(world, used))
+            asked = candidate_request(request)
+            known[key] = fitting(forest, asked, Fitting(None, 0), Budget())["fits"]
+        return known[key]
+
+    return fits
+
+
+def model_of(question):
+    """The model of a question."""
+    used = Counter()
+    for one in question.consumers:
+        if not (one.is_movable and one.requests):
+            used.update(one.held)
+    freed = using(question.world, used)
+    known = {}
+
+    def candidates(request):
+        if id(request) not in known:
+            known[id(request)] = listed(freed, request)
+        return known[id(request)]
+
+    return Model(question, candidates, fits_in(question.world))
+
+
+def answer_to(question):
+    """The plan that is made."""
+    used = Counter()
+    for one in question.consumers:
+        used.update(one.held)
+    forest = forest_of(using(question.world, used))
+    consumers = [
+        PlannedConsumer(
+            uuid_of(one.name),
+            "p",
+            "TREECLAIM_HOLD" if one.is_hold else "t",
+            7,
+            by_provider(one.held),
+            tuple(map(candidate_request, one.requests)),
+            tuple(range(len(one.requests))),
+            drawn_by_hold(one.drawn),
+            one.is_hold,
+        )
+        for one in question.consumers
+    ]
+    if question.fit is not None:
+        goal: model.Goal = model.Fit(candidate_request(question.fit[0]), question.fit[1])
+    elif question.mix:
+        mix = tuple((candidate_request(one), weight) for one, weight in question.mix)
+        goal = model.Keep(mix, question.empty_trees)
+    else:
+        goal = model.Empty(tuple(map(uuid_of, question.emptied)))
+    call = model.Moves(
+        goal,
+        model.Movable(
+            excepted=frozenset(uuid_of(o.name) for o in question.consumers if not o.is_movable)
+        ),
+        tuple(
+            PlanRule(
+                None if rule.domains is None else tuple(map(uuid_of, rule.domains)),
+                frozenset(map(uuid_of, rule.members)),
+                rule.most,
+            )
+            for rule in question.rules
+        ),
+        question.max_moves,
+        question.both_at_once,
+    )
+    return planned(forest, consumers, call, Budget())
+
+
+def by_provider(held):
+    found = {}
+    for (provider, name), n in held.items():
+        found.setdefault(uuid_of(provider), {})[name] = n
+    return found
+
+
+def drawn_by_hold(drawn):
+    found = {}
+    for (hold, provider, name), n in drawn.items():
+        found.setdefault(uuid_of(hold), {}).setdefault(uuid_of(provider), {})[name] = n
+    return found
+
+
+def carried_out(question, truth, answer):
+    """The state after the moves, each of which is legal when its turn comes."""
+    names = {uuid_of(one.name): one.name for one in question.world.providers}
+    who = {uuid_of(one.name): one.name for one in question.consumers}
+    moved = {}
+    for move in answer["moves"]:
+        name = who[move["consumer"]]
+        option = {
+            (names[provider], of_class): n
+            for provider, given in move["to"].items()
+            for of_class, n in given["resources"].items()
+        }
+        assert name not in moved
+        assert option in truth.options[name]
+        assert truth.is_legal(moved, name, option)
+        moved[name] = option
+    return moved
+
+
+def compare(question):
+    truth = model_of(question)
+    answer = answer_to(question)
+    moved = carried_out(question, truth, answer)
+    assert all(truth.holds(rule, moved) for rule in truth.rules if rule.most is None)
+    assert len(moved) <= question.max_moves
+    value = truth.value(moved)
+    before, after = answer["before"], answer["after"]
+    assert before["empty_trees"] == truth.empty_trees({})
+    assert after["empty_trees"] == truth.empty_trees(moved)
+    if not question.mix:
+        assert answer["reached"] == truth.reached(value)
+    if question.emptied:
+        assert (before["left"], after["left"]) == (truth.left({}), truth.left(moved))
+        assert len(answer["stuck"]) == after["left"]
+    if any(len(options) > MOST_OPTIONS for options in truth.options.values()):
+        return
+    best = truth.best()
+    if best is None:
+        return
+    assert (value, len(moved)) == best, answer
+    assert answer["complete"]
+    if question.mix:
+        assert answer["optimal"]
+        assert answer["reached"]
+        assert answer["at_least"] is None
+        assert answer["at_most"]["fits"] == value[1]
+    elif truth.reached(value):
+        assert answer["optimal"]
+        assert answer["at_least"] == len(moved)
+    else:
+        assert answer["proven"]
+        assert not answer["optimal"]
+
+
+@pytest.mark.parametrize("seed", range(WORLDS))
+def test_no_plan_of_a_small_world_is_better(seed):
+    compare(question_of(seed))

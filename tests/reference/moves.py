@@ -1,0 +1,236 @@
+# SPDX-License-Identifier: Apache-2.0
+"""All plans of moves of a small world, tried one after the other (contract page 101, section 5).
+
+Plain values: what each consumer holds as {(provider, class): units}. Candidates and what fits are
+listed by whoever asks.
+"""
+
+from collections import Counter
+from dataclasses import dataclass, field
+
+from tests.reference.candidates import SHARING
+from tests.reference.world import World
+
+
+@dataclass
+class Consumer:
+    """A consumer: its units by (provider, class), what of them was drawn from which hold."""
+
+    name: str
+    held: dict
+    requests: tuple = ()
+    is_movable: bool = True
+    is_hold: bool = False
+    drawn: dict = field(default_factory=dict)
+    """By (hold, provider, class)."""
+
+
+@dataclass(frozen=True)
+class Rule:
+    """A rule: domains are None for trees, or aggregates; `most` is None for one domain."""
+
+    domains: tuple | None
+    members: tuple
+    most: int | None
+
+
+@dataclass
+class Question:
+    """A world, who is in it, and what is wanted of it."""
+
+    world: World
+    consumers: list
+    emptied: frozenset = frozenset()
+    """Roots."""
+    fit: tuple | None = None
+    """A request, and how many are to fit."""
+    mix: tuple = ()
+    """Requests with weights."""
+    empty_trees: bool = False
+    rules: tuple = ()
+    max_moves: int = 3
+    both_at_once: bool = True
+
+
+class Model:
+    """Tells which moves are legal, and what a state is worth."""
+
+    def __init__(self, question, candidates, fits):
+        """Take the question.
+
+        Args:
+            question: The question.
+            candidates: candidates(request): all candidates, as {(provider, class): units}, in a
+                world where all that may move are gone.
+            fits: fits(request, used): how many fit, with units used by (provider, class).
+        """
+        self.question = question
+        self.fits = fits
+        self.by_name = {one.name: one for one in question.world.providers}
+        self.capacity = {
+            (one.name, name): int((stock.total - stock.reserved) * stock.allocation_ratio)
+            for one in question.world.providers
+            for name, stock in one.stock.items()
+        }
+        self.options = {
+            one.name: [
+                option
+                for request in one.requests
+                for option in candidates(request)
+                if self.may_take(one, option)
+            ]
+            for one in question.consumers
+            if one.is_movable and one.requests
+        }
+        self.consumers = {one.name: one for one in question.consumers}
+        self.rules = [
+            rule for rule in question.rules if rule.most is not None or self.holds(rule, {})
+        ]
+
+    def root(self, provider):
+        """The root of a provider."""
+        while self.by_name[provider].parent is not None:
+            provider = self.by_name[provider].parent
+        return provider
+
+    def shares(self, provider):
+        """Whether it is a sharing provider."""
+        return SHARING in self.by_name[provider].traits
+
+    def trees(self, held):
+        """The trees of who holds something: those of sharing providers only if all are."""
+        givers = {provider for provider, _ in held}
+        own = {self.root(one) for one in givers if not self.shares(one)}
+        return own or {self.root(one) for one in givers}
+
+    def may_take(self, consumer, option):
+        """Whether the goal and the sharing providers let it have that at all."""
+        emptied = self.question.emptied
+        if any(self.root(provider) in emptied for provider, _ in option):
+            return False
+        had = {provider for provider, _ in consumer.held if self.shares(provider)}
+        if any(self.root(provider) in emptied for provider in had):
+            return True
+        return all(not self.shares(provider) or provider in had for provider, _ in option)
+
+    # -- states: who has moved, and what each of them has now ------------------------------------
+
+    def held(self, moved, name):
+        """What somebody has in a state."""
+        return dict(moved[name]) if name in moved else self.consumers[name].held
+
+    def returned(self, moved):
+        """What holds got back in a state, by (hold, provider, class)."""
+        found = Counter()
+        for name, new in moved.items():
+            left = Counter() if self.question.both_at_once else Counter(dict(new))
+            for (hold, *cell), drawn in self.consumers[name].drawn.items():
+                stays = min(drawn, left[tuple(cell)])
+                left[tuple(cell)] -= stays
+                found[hold, *cell] += drawn - stays
+        return +found
+
+    def used(self, moved):
+        """Units used in a state, by (provider, class)."""
+        used = Counter()
+        for name in self.consumers:
+            used.update(self.held(moved, name))
+        for (_, *cell), n in self.returned(moved).items():
+            used[tuple(cell)] += n
+        return used
+
+    def domains(self, rule, held):
+        """The domains that somebody is in."""
+        trees = self.trees(held)
+        if rule.domains is None:
+            return trees
+        return {one for one in rule.domains for t in trees if one in self.by_name[t].aggregates}
+
+    def holds(self, rule, moved):
+        """Whether all members are in one domain."""
+        members = [one for one in rule.members if self.held(moved, one)]
+        found = [self.domains(rule, self.held(moved, one)) for one in members]
+        return bool(found and set.intersection(*found))
+
+    def is_legal(self, moved, name, option):
+        """Whether somebody may be moved now."""
+        consumer = self.consumers[name]
+        used = self.used(moved)
+        if not self.question.both_at_once:
+            used.subtract(consumer.held)
+        if any(self.capacity[cell] - used[cell] < n for cell, n in option.items()):
+            return False
+        for rule in self.rules:
+            if rule.most is None or name not in rule.members:
+                continue
+            new = self.domains(rule, option)
+            if not new:
+                return False
+            for domain in new - self.domains(rule, consumer.held):
+                others = [
+                    one
+                    for one in rule.members
+                    if one != name and domain in self.domains(rule, self.held(moved, one))
+                ]
+                if len(others) >= rule.most:
+                    return False
+        return True
+
+    def present(self, moved):
+        """Who is in which tree: pairs of a root and a name."""
+        found = {
+            (self.root(provider), name)
+            for name in self.consumers
+            for provider, _ in self.held(moved, name)
+        }
+        return found | {(self.root(p), hold) for hold, p, _ in self.returned(moved)}
+
+    def left(self, moved):
+        """How many are left in the trees that are to be empty."""
+        emptied = self.question.emptied
+        return len({name for tree, name in self.present(moved) if tree in emptied})
+
+    def empty_trees(self, moved):
+        """How many trees nobody holds anything in."""
+        roots = {self.root(one) for one in self.by_name}
+        return len(roots) - len({tree for tree, _ in self.present(moved)})
+
+    def value(self, moved):
+        """What a state is worth."""
+        question = self.question
+        if question.fit is not None:
+            request, amount = question.fit
+            return (min(self.fits(request, self.used(moved)), amount),)
+        if question.mix:
+            used = self.used(moved)
+            fits = sum(weight * self.fits(one, used) for one, weight in question.mix)
+            return self.empty_trees(moved) * question.empty_trees, fits
+        return (-self.left(moved),)
+
+    def reached(self, value):
+        """Whether the goal is reached."""
+        return value[0] >= (0 if self.question.fit is None else self.question.fit[1])
+
+    def best(self, most_states=20_000):
+        """The greatest value of any plan, and the fewest moves for it; None where there are too many."""
+        best = None
+        states = {frozenset(): {}}
+        for moves in range(self.question.max_moves + 1):
+            for moved in states.values():
+                if all(self.holds(rule, moved) for rule in self.rules if rule.most is None):
+                    value = self.value(moved)
+                    if best is None or value > best[0]:
+                        best = value, moves
+            after = {}
+            for state, moved in states.items():
+                for name, options in self.options.items():
+                    if name in moved:
+                        continue
+                    for option in options:
+                        key = state | {(name, frozenset(option.items()))}
+                        if key not in after and self.is_legal(moved, name, option):
+                            after[key] = {**moved, name: option}
+                            if len(after) > most_states:
+                                return None
+            states = after
+        return best
