@@ -154,7 +154,11 @@ def test_a_cloud_whose_feed_was_pruned_meanwhile_is_read_anew(visit, tmp_path):
         visitor.see("2 trees")
 
 
-PLANS = ("ask?resources=VCPU:1&if_without=edge", "survival?domains=tree", "plan?goal=empty&hosts=edge")
+PLANS = (
+    "ask?resources=VCPU:1&if_without=edge",
+    "survival?domains=tree",
+    "plan?goal=empty&hosts=edge",
+)
 
 
 def test_who_may_see_nothing_is_told_that_the_policy_hides_it(visit, cloud):

@@ -77,6 +77,7 @@ function Shown({ cloud, told, took, choice, rows }) {
   const lost = told.domains.filter(({ survives }) => !survives);
   const noun = isTrees ? "tree" : "aggregate";
   const left = told.of - told.survive;
+  const unknown = told.domains.filter(({ without_request: some }) => some).length;
   const look = (tree, { domain } = {}) => lookOf(byUuid.get(isTrees ? tree.uuid : domain));
   return html`<section class="panel" aria-labelledby="survival-title">
     <div class="panel-head"><h2 id="survival-title"><span role="status" class=${left ? "bad" : "good"}>${left
@@ -84,6 +85,7 @@ function Shown({ cloud, told, took, choice, rows }) {
       <span class="fine"> in ${milliseconds(took)}</span></span></h2>
       <${SurvivalLegend} /></div>
     ${!told.complete && html`<p class="bad">The time was up: what is not listed was not looked at.</p>`}
+    ${unknown > 0 && html`<p class="quieter">In ${counted(unknown, noun)} is somebody of whom nobody knows what it needs; what is said here is of the others.</p>`}
     ${rows.length > 0 && html`<${Taken} rows=${rows} placed=${told.given?.placed} />`}
     <${TreeMap} label="Map of what may be lost" groups=${groups} look=${look} onOpen=${(tree) => { location.hash = treeAddress(tree.uuid); }} />
   </section>
@@ -98,16 +100,18 @@ function Shown({ cloud, told, took, choice, rows }) {
 function lookOf(domain) {
   if (!domain) return { step: NONE, figure: "–", name: "", words: "not looked at" };
   const { survives, proven, unplaced, consumers, without_request: unknown } = domain;
-  const more = unknown ? `; ${counted(unknown, "consumer")} without a request` : "";
+  const placed = consumers - unknown;
+  const more = unknown ? `; nobody knows what ${counted(unknown, "consumer")} would need` : "";
   if (!survives) {
     const doubt = proven ? "" : ", in the order that was tried";
-    return { step: proven ? OVER : UNSURE, figure: count(unplaced), name: "unplaced", words: `${count(unplaced)} of ${counted(consumers, "consumer")} would find no place${doubt}${more}` };
+    return { step: proven ? OVER : UNSURE, figure: count(unplaced), name: "unplaced", words: `${count(unplaced)} of ${counted(placed, "consumer")} would find no place${doubt}${more}` };
   }
-  return { step: consumers ? 2 : 0, figure: count(consumers), name: "placed", words: `${consumers ? `all of ${counted(consumers, "consumer")} would find a place` : "nobody is there"}${more}` };
+  const words = placed ? `all of ${counted(placed, "consumer")} would find a place` : "nobody would have to find a place";
+  return { step: placed ? 2 : 0, figure: count(placed), name: "placed", words: words + more };
 }
 
 const SurvivalLegend = () => html`<ul class="legend loads" aria-label="Colours of the map">
-  ${[["step-0", "nobody there"], ["step-2", "may be lost"], ["over", "not: proven"], ["unsure", "not: in the order tried"]].map(([colour, name]) =>
+  ${[["step-0", "nobody to place"], ["step-2", "may be lost"], ["over", "not: proven"], ["unsure", "not: in the order tried"]].map(([colour, name]) =>
     html`<li key=${name}><span class=${`swatch ${colour}`}></span>${name}</li>`)}
 </ul>`;
 
