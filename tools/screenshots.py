@@ -23,6 +23,7 @@ from playwright.sync_api import Browser, Page, sync_playwright
 from bench.ports import free_port
 from treeclaim.client import Client, ClientError
 from treeclaim.client.loading.apply import apply_topology
+from treeclaim.client.reports import Reports
 from treeclaim.client.topology import parse_topology
 
 PICTURES = Path(__file__).parents[1] / "docs" / "pictures"
@@ -107,6 +108,8 @@ SHOTS: Mapping[str, Picture] = {
     "page-ask": Picture(f"#/ask?{_QUESTION}", ".candidate .bar", 1180),
     "page-why": Picture(f"#/ask?{_HOPELESS}", ".nearest li", 1100),
     "page-fit": Picture("#/fit", ".fit tbody tr, .failure", 780, "Count"),
+    "page-survival": Picture("#/survival?domains=tree", ".map-told", 1000),
+    "page-plan": Picture("#/plan?goal=empty&hosts={tree}", "table.steps tr", 1180),
     "page-consumers": Picture("#/consumers?project_id=batch", "table.holdings tr", 700),
     "page-audit": Picture("#/audit", ".findings, .failure", 620),
 }
@@ -156,6 +159,7 @@ def _fill(url: str) -> str:
     chance = random.Random(16)
     with Client(url, "admin") as client:
         apply_topology(client, parse_topology(text, "the cloud of the screenshots"))
+        requests = {}
         for _ in range(_CLAIM_COUNT):
             project, query = chance.choice(_CLAIMS)
             found = client.candidates(query)["allocation_requests"]
@@ -163,6 +167,8 @@ def _fill(url: str) -> str:
             chosen = found[int(len(found) * chance.random() ** 2)]
             consumer = str(uuid.UUID(int=chance.getrandbits(128), version=4))
             client.claim(consumer, chosen, project_id=project, user_id=f"{project}-user")
+            requests[consumer] = [query]
+        Reports(client).keep_requests(requests)
         [host] = client.providers(name="r1-host-3")
         # Something for the audit to find: leftovers, and a host that was renamed.
         client.ensure_names(["CUSTOM_OLD_NIC"], [])

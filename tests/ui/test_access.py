@@ -33,7 +33,10 @@ def routes(cloud):
         f"#/tree/{uuid}": "table.holdings tbody tr",
         f"#/ask?{QUESTION}&limit=3": ".candidate .bar",
         f"#/ask?{HOPELESS}": ".nearest li",
+        f"#/ask?{QUESTION}&limit=3&if_more=2:host-1": ".candidate .bar",
         "#/fit": "textarea",
+        "#/survival?domains=aggregates": ".map-told",
+        "#/plan?goal=empty&hosts=host-2": ".before-after, .failure",
         "#/consumers": "table.holdings tbody tr",
         "#/audit": ".findings, .failure",
     }

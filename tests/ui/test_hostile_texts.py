@@ -20,8 +20,23 @@ ROUTES = {
         f"#/ask?resources=VCPU:1,{CLASS}:1&required={TRAIT}",
         f"#/ask?resources=VCPU:99&{quote(PAYLOAD)}={quote(PAYLOAD)}",
         f"#/ask?resources=VCPU:9,{CLASS}:99",
+        f"#/ask?resources={CLASS}:1&if_more=2:{quote(NAME)}&if_place=1:resources%3DVCPU:1",
+        f"#/ask?resources=VCPU:1&if_without={quote(PAYLOAD)}&if_more={quote(PAYLOAD)}",
     ],
-    "Fit": ["#/fit"],
+    "Fit": ["#/fit", f"#/fit?if_without={quote(NAME)}"],
+    "Survival": [
+        "#/survival",
+        "#/survival?domains=tree",
+        "#/survival?domains=aggregates",
+        f"#/survival?domains={quote(PAYLOAD)}&types={quote(PAYLOAD)}&if_release={quote(PAYLOAD)}",
+    ],
+    "Plan": [
+        "#/plan",
+        f"#/plan?goal=empty&hosts={PROVIDER}",
+        f"#/plan?goal=empty&hosts={quote(PAYLOAD)}",
+        f"#/plan?goal={quote(PAYLOAD)}&if_place={quote(PAYLOAD)}",
+        f"#/plan?goal=fit&query=resources%3DVCPU:99&if_place=2:{quote(PAYLOAD)}",
+    ],
     "Consumers": [
         "#/consumers",
         f"#/consumers/{CONSUMER}",
@@ -31,7 +46,7 @@ ROUTES = {
 }
 """Addresses of each page, by what its link is called."""
 
-WITHOUT_NAMES = ["#/fit"]
+WITHOUT_NAMES = ["#/fit", "#/survival", "#/plan"]
 
 SHOWN = """
 () => {
@@ -135,6 +150,11 @@ def test_names_that_every_object_has_are_names_like_others(visit, cloud, name):
         f"#/cloud?class={name}&by={name}&{name}=1",
         f"#/cloud?class={name}&view=table",
         f"#/consumers?{name}={name}",
+        f"#/ask?resources=VCPU:1&if_{name}={name}&if_without={name}",
+        f"#/survival?{name}={name}&types={name}",
+        f"#/survival?domains={name}",
+        f"#/plan?goal={name}&{name}={name}",
+        f"#/plan?goal=keep&mix={name}",
         f"#/tree/{name}",
     ):
         page = visitor.open(route)

@@ -154,9 +154,16 @@ def test_a_cloud_whose_feed_was_pruned_meanwhile_is_read_anew(visit, tmp_path):
         visitor.see("2 trees")
 
 
+PLANS = (
+    "ask?resources=VCPU:1&if_without=edge",
+    "survival?domains=tree",
+    "plan?goal=empty&hosts=edge",
+)
+
+
 def test_who_may_see_nothing_is_told_that_the_policy_hides_it(visit, cloud):
     visitor = visit(cloud)
-    for page in ("cloud", "tree", "consumers", "ask?resources=VCPU:1", "audit"):
+    for page in ("cloud", "tree", "consumers", "ask?resources=VCPU:1", "audit", *PLANS):
         visitor.open(f"#/{page}", token="somebody:project")
         visitor.page.locator(".failure, .empty").first.wait_for()
         text = visitor.page.locator("main").inner_text()

@@ -78,6 +78,7 @@ _PAGES = (
     "Tree: a host with its NUMA nodes and devices, its pool, and who holds what",
     "Ask: the questions above as a form; candidates drawn onto their trees, or why there is none",
     "Fit: how many more of a flavor there is room for; Consumers; Audit",
+    "Survival: which hosts may be lost; Plan: moves that empty a host or make room",
 )
 """What there is to see in the browser."""
 

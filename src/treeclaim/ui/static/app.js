@@ -10,7 +10,9 @@ import { CloudPage } from "./pages/cloud.js";
 import { ConsumersPage } from "./pages/consumers.js";
 import { FitPage } from "./pages/fit.js";
 import { NowherePage } from "./pages/nowhere.js";
+import { PlanPage } from "./pages/plan.js";
 import { SignInPage } from "./pages/sign_in.js";
+import { SurvivalPage } from "./pages/survival.js";
 import { TreePage } from "./pages/tree.js";
 import { address, readRoute } from "./routes.js";
 
@@ -19,6 +21,8 @@ const PAGES = new Map([
   ["tree", { title: "Tree", show: TreePage, hasItems: true }],
   ["ask", { title: "Ask", show: AskPage }],
   ["fit", { title: "Fit", show: FitPage }],
+  ["survival", { title: "Survival", show: SurvivalPage }],
+  ["plan", { title: "Plan", show: PlanPage }],
   ["consumers", { title: "Consumers", show: ConsumersPage, hasItems: true }],
   ["audit", { title: "Audit", show: AuditPage }],
 ]);

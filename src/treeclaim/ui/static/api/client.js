@@ -4,7 +4,7 @@
 import { CallError, Trouble, errorOf } from "./errors.js";
 
 export const VERSION_HEADER = "OpenStack-API-Version";
-export const VERSIONS = "placement 1.39, treeclaim 1.2";
+export const VERSIONS = "placement 1.39, treeclaim 1.3";
 
 /** Where the service is: the folder above that of the pages, wherever it is mounted. */
 export const ENDPOINT = new URL("../..", import.meta.url).href.replace(/\/$/, "");
@@ -73,14 +73,16 @@ export class Client {
    * Read all pages of a list of the extension.
    *
    * @param {string} member Which list of the answer.
+   * @param {object|null} body What is posted with the query; null for a GET.
    * @returns {Promise<{first: object, entries: object[]}>} The first page, and all entries.
    */
-  async all(path, query, member, signal = undefined) {
-    const first = await this.get(path, query, signal);
+  async all(path, query, member, signal = undefined, body = null) {
+    const read = (more) => (body ? this.post(path + asQuery({ ...query, ...more }), body, signal) : this.get(path, { ...query, ...more }, signal));
+    const first = await read({});
     const entries = [...first[member]];
     let next = nextOf(first);
     for (let page = 1; next && page < MOST_PAGES; page += 1) {
-      const answer = await this.get(path, { ...query, marker: next }, signal);
+      const answer = await read({ marker: next });
       for (const entry of answer[member]) entries.push(entry);
       next = nextOf(answer);
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/** The operations that the pages use (contract pages 97 to 100). */
+/** The operations that the pages use (contract pages 97 to 101). */
 
 import { asQuery, nextOf } from "./client.js";
 import { Trouble } from "./errors.js";
@@ -15,10 +15,10 @@ const MOST_NAMES = 1_000_000;
 const AT_ONCE = 200;
 /* Uuids in one address; servers and proxies refuse much longer ones. */
 
-/** Totals of the cloud, and of each tree; pages are read up to the last one. */
-export async function totalsByTree(api, query, signal) {
+/** Totals of the cloud, and of each tree, as it is or with what is given; pages are read up to the last one. */
+export async function totalsByTree(api, query, signal, given = null) {
   const { first, entries } = await api.all(
-    "/treeclaim/totals", { by: "tree", limit: MOST, ...query }, "parts", signal,
+    "/treeclaim/totals", { by: "tree", limit: MOST, ...query }, "parts", signal, given && { given },
   );
   return { totals: first.totals, parts: entries, cursor: first.cursor };
 }
@@ -95,6 +95,10 @@ export async function providersByUuid(api, uuids, signal, more = {}) {
   return found;
 }
 
+/** Providers of a name. */
+export const providersNamed = async (api, name, signal) =>
+  (await api.all("/treeclaim/providers", { name }, "providers", signal)).entries;
+
 /** All providers of some trees, with what is to be included. */
 export async function providersOfTrees(api, roots, include, signal) {
   const limit = include.includes("allocations") ? 1000 : MOST;
@@ -139,9 +143,39 @@ export async function heldInTree(api, root, signal) {
 /** Candidates of a query in the form of the address bar. */
 export const candidates = (api, query, signal) => api.get(`/allocation_candidates?${query}`, {}, signal);
 
+/** Candidates of a query as things would be with what is given; `given` of the answer tells what of it was done. */
+export const candidatesIf = (api, query, given, signal) =>
+  api.post("/treeclaim/candidates", { alternatives: [query], given }, signal);
+
 /** Why a query has the candidates that it has. */
 export const explanation = (api, query, signal) =>
   api.get(`/allocation_candidates/explain?${withoutLimit(query)}`, {}, signal);
+
+/**
+ * Why a query has no candidate as things would be: a try to place somebody tells, which writes nothing.
+ *
+ * @returns {Promise<object|null>} Null where it has one.
+ */
+export async function explanationIf(api, query, given, signal) {
+  const requests = [{ alternatives: [query], consumers: [NOBODY], project_id: "nobody", user_id: "nobody", consumer_type: "INSTANCE" }];
+  const body = { requests, partial: true, dry_run: true, explain: true, given };
+  return (await api.post("/treeclaim/placements", body, signal)).explanation ?? null;
+}
+
+const NOBODY = "00000000-0000-4000-8000-000000000000";
+/* Who is placed in a try; nobody holds anything by this uuid. */
+
+/** Which domains could be lost. */
+export const survival = (api, body, signal) => api.post("/treeclaim/survival", body, signal);
+
+/** Moves that reach a goal. */
+export const moves = (api, body, signal) => api.post("/treeclaim/moves", body, signal);
+
+/** Names of the mixes; none where this server or the policy has none. */
+export const mixNames = (api, signal) => api.get("/treeclaim/mixes", {}, signal).then(({ mixes }) => Object.keys(mixes), (error) => {
+  if (error.kind !== Trouble.HIDDEN && error.kind !== Trouble.MISSING) throw error;
+  return [];
+});
 
 /** How many consumers of each request fit. */
 export const capacity = (api, body, signal) => api.post("/treeclaim/capacity", body, signal);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Why there are no (or no more) candidates: what rules trees out, the nearest trees, advice. */
 
+import { withAsIf } from "../model/as_if.js";
 import { count, counted } from "../model/numbers.js";
 import { encoded, isAskable, pairsOf, readQuery } from "../model/query.js";
 import { groupName, sentence } from "../model/reasons.js";
@@ -12,8 +13,9 @@ import { html } from "./html.js";
  *   that it counts have pools among them.
  * @param {string} query The question.
  * @param {Map<string, string>} names Of aggregates.
+ * @param {object[]} rows What it takes for granted.
  */
-export function Explanation({ told, query, names }) {
+export function Explanation({ told, query, names, rows = [] }) {
   const { trees, funnel, nearest, advice } = told;
   return html`<div class="explanation">
     <p class=${told.feasible ? "verdict good" : "verdict bad"} role="status">${verdict(told)}</p>
@@ -28,20 +30,20 @@ export function Explanation({ told, query, names }) {
       </ol>
     </section>
     ${advice.length > 0 && html`<section aria-labelledby="advice-title"><h3 id="advice-title">What would help</h3>
-      <ul class="advice">${advice.map((line) => html`<${Advice} key=${line} line=${line} query=${query} />`)}</ul></section>`}
+      <ul class="advice">${advice.map((line) => html`<${Advice} key=${line} line=${line} query=${query} rows=${rows} />`)}</ul></section>`}
     ${nearest.length > 0 && !told.feasible && html`<section aria-labelledby="nearest-title"><h3 id="nearest-title">Nearest trees</h3>
       <ul class="nearest">${nearest.map((tree) => html`<${Nearest} key=${tree.root_provider.uuid} tree=${tree} names=${names} />`)}</ul></section>`}
   </div>`;
 }
 
 /** An advice, with the question that follows it where that is plain. */
-function Advice({ line, query }) {
+function Advice({ line, query, rows }) {
   const [, name, value] = /^Without ([^= ]+)=(\S+) /.exec(line) ?? [];
   const pairs = pairsOf(query);
   const rest = pairs.filter((pair) => pair[0] !== name || pair[1] !== value);
   const text = rest.map(([other, content]) => `${encoded(other)}=${encoded(content)}`).join("&");
   const isPlain = rest.length === pairs.length - 1 && isAskable(readQuery(text));
-  return html`<li><span>${line}</span>${isPlain && html` <a href=${address("ask", "", text)}>Ask without it</a>`}</li>`;
+  return html`<li><span>${line}</span>${isPlain && html` <a href=${address("ask", "", withAsIf(text, rows))}>Ask without it</a>`}</li>`;
 }
 
 function verdict({ feasible, trees, hasPools, fits_when_empty: fits }) {

@@ -5,7 +5,7 @@ import { aggregateName } from "../model/numbers.js";
 import { countedTrees } from "../model/trees.js";
 import { html, useAnswer } from "./html.js";
 
-const EACH = "aggregates";
+export const EACH = "aggregates";
 const MOST_NAMES = 2;
 const BY_NAME = new Intl.Collator("en", { numeric: true });
 
@@ -43,14 +43,14 @@ function membersOf(trees, aggregatesOf) {
  * @param {string} by Nothing, EACH, or the uuid of an aggregate.
  * @param {Map<string, string[]>|null} aggregatesOf Aggregates by root, once they are known.
  * @param {Map<string, string>} names Of aggregates.
- * @returns {{title: string, place: string, trees: object[]}[]} A tree in several aggregates is in several groups.
+ * @returns {{title: string, place: string, domain: string, trees: object[]}[]} Groups, with the uuid of the aggregate. A tree in several aggregates is in several groups.
  */
 export function grouped(trees, by, aggregatesOf, names) {
   if (!by || !aggregatesOf) return [{ title: "", place: "", trees }];
   const isWanted = (uuid) => by === EACH || uuid === by;
   const others = trees.filter(({ uuid }) => !aggregatesOf.get(uuid)?.some(isWanted));
   const groups = [...membersOf(trees, aggregatesOf)].filter(([uuid]) => isWanted(uuid))
-    .map(([uuid, members]) => ({ title: titleOf(uuid, members, names), place: `, in aggregate ${aggregateName(names, uuid)}`, trees: members }));
+    .map(([uuid, members]) => ({ domain: uuid, title: titleOf(uuid, members, names), place: `, in aggregate ${aggregateName(names, uuid)}`, trees: members }));
   groups.sort((one, other) => other.trees.length - one.trees.length || BY_NAME.compare(one.trees[0].name, other.trees[0].name));
   if (others.length) {
     groups.push({ title: `In no such aggregate: ${countedTrees(others)}`, place: ", in no such aggregate", trees: others });

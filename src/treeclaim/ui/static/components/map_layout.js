@@ -11,10 +11,10 @@ const WANTED_HEIGHT = 430;
 /**
  * Lay out groups of trees.
  *
- * @param {{title: string, place: string, trees: object[]}[]} groups
+ * @param {{title: string, place: string, domain: string, trees: object[]}[]} groups
  * @param {number} width Pixels that there are.
  * @returns {{size: number, columns: number, height: number, rows: object[], squares: object[]}}
- *   `squares` have `x`, `y`, `tree`, `row`, `place`; `rows` have `y`, `first`, `count`, or a `title`.
+ *   `squares` have `x`, `y`, `tree`, `row`, `place`, `domain`; `rows` have `y`, `first`, `count`, or a `title`.
  */
 export function layOut(groups, width) {
   const size = sizeFor(groups, width);
@@ -22,7 +22,7 @@ export function layOut(groups, width) {
   const squares = [];
   const rows = [];
   let y = 0;
-  for (const { title, place, trees } of groups) {
+  for (const { title, place, domain, trees } of groups) {
     if (title) {
       rows.push({ y, title, height: HEADLINE });
       y += HEADLINE;
@@ -30,7 +30,7 @@ export function layOut(groups, width) {
     for (let begin = 0; begin < trees.length; begin += columns) {
       const some = trees.slice(begin, begin + columns);
       rows.push({ y, first: squares.length, count: some.length, height: size + GAP });
-      some.forEach((tree, column) => squares.push({ x: column * (size + GAP), y, tree, place, row: rows.length - 1 }));
+      some.forEach((tree, column) => squares.push({ x: column * (size + GAP), y, tree, place, domain, row: rows.length - 1 }));
       y += size + GAP;
     }
     if (title) y += GAP * 3;

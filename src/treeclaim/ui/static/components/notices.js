@@ -10,6 +10,9 @@ export const Busy = ({ what }) => html`<p class="busy" role="status">Reading ${w
 export const Empty = ({ title, children }) => html`
   <div class="empty"><h2>${title}</h2>${children}</div>`;
 
+/** Says what is wrong with what somebody entered. */
+export const Mistake = ({ error }) => html`<p class="notice failure" role="alert">${error.message}</p>`;
+
 const TITLES = {
   [Trouble.LOST]: "The server does not answer",
   [Trouble.HIDDEN]: "You may not see this",

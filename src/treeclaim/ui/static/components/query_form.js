@@ -91,7 +91,7 @@ function GroupForm({ group, number, onChange, onRemove }) {
   </fieldset>`;
 }
 
-const Remove = ({ what, onRemove }) => html`<button type="button" class="quiet remove" aria-label=${`Remove ${what}`} onClick=${onRemove}>×</button>`;
+export const Remove = ({ what, onRemove }) => html`<button type="button" class="quiet remove" aria-label=${`Remove ${what}`} onClick=${onRemove}>×</button>`;
 
-const replaced = (list, index, item) => list.map((old, place) => (place === index ? item : old));
-const without = (list, index) => list.filter((_, place) => place !== index);
+export const replaced = (list, index, item) => list.map((old, place) => (place === index ? item : old));
+export const without = (list, index) => list.filter((_, place) => place !== index);

@@ -6,8 +6,7 @@
  * scrolled to; so its cost depends on the screen, not on the number of trees.
  */
 
-import { colours, scheme, stepOf } from "../model/colours.js";
-import { percent } from "../model/numbers.js";
+import { OVER, UNSURE, colours, scheme } from "../model/colours.js";
 import { oneLine } from "../model/texts.js";
 import { html, useEffect, useLayoutEffect, useMemo, useRef, useState } from "./html.js";
 import { layOut, neighbour, squareAt } from "./map_layout.js";
@@ -25,14 +24,16 @@ const CLASS_SIZE = 88;
 /* Pixels: most of the map's height; from which size squares have names, shares, classes in them. */
 
 /**
- * @param {{title: string, place: string, trees: object[]}[]} groups What is where; of each group its
+ * @param {{title: string, place: string, domain: string, trees: object[]}[]} groups What is where; of each group its
  *   headline, and what is said of a tree in it.
- * @param {(tree: object) => {load: number|null, name: string}} load The load of a tree.
+ * @param {(tree: object, square: {domain: string}) => {step: number, figure: string, name: string, words: string}} look How a tree
+ *   is shown (model/colours.js): its colour, what stands in its square, and what is said of it.
+ * @param {string} label What the map shows.
  * @param {Map<string, number>} changed When trees changed, by uuid.
  * @param {(tree: object) => boolean} isFound Whether a tree is one that the user looks for.
  * @param {(tree: object) => void} onOpen Called for the tree that the user chooses.
  */
-export function TreeMap({ groups, load, changed, isFound, onOpen }) {
+export function TreeMap({ groups, look, onOpen, label = "Map of trees", changed = NEVER, isFound = () => true }) {
   const box = useRef(null);
   const canvas = useRef(null);
   const [width, setWidth] = useState(0);
@@ -47,9 +48,10 @@ export function TreeMap({ groups, load, changed, isFound, onOpen }) {
     observer.observe(box.current);
     return () => observer.disconnect();
   }, []);
-  usePainting({ box, canvas, layout, load, changed, isFound, theme, at });
+  usePainting({ box, canvas, layout, look, changed, isFound, theme, at });
 
-  const { tree, place = "" } = layout?.squares[at.index] ?? {};
+  const square = layout?.squares[at.index];
+  const tree = square?.tree;
   const point = (event) => {
     const bounds = box.current.getBoundingClientRect();
     const y = event.clientY - bounds.top + box.current.scrollTop;
@@ -70,7 +72,7 @@ export function TreeMap({ groups, load, changed, isFound, onOpen }) {
   const height = layout ? Math.min(layout.height, TALLEST) : TALLEST;
   return html`<div class="tree-map">
     <div class="map-box" ref=${box} tabindex="0" role="application" aria-roledescription="map"
-      aria-label="Map of trees. Arrow keys move, Enter opens a tree. The same is in the table."
+      aria-label=${`${label}. Arrow keys move, Enter opens a tree. The same is in the table.`}
       style=${{ height: `${height + 2}px` }}
       onKeyDown=${press} onFocus=${() => at.index < 0 && setAt({ index: 0, byKey: true })}
       onBlur=${() => setAt({ index: -1, byKey: false })}
@@ -80,14 +82,11 @@ export function TreeMap({ groups, load, changed, isFound, onOpen }) {
       <canvas ref=${canvas} aria-hidden="true"></canvas>
       <div class="map-rest" style=${{ height: `${Math.max(0, (layout?.height ?? 0) - height)}px` }}></div>
     </div>
-    <p class="map-told" role="status">${tree ? told(tree, load(tree)) + place : " "}</p>
+    <p class="map-told" role="status">${tree ? `${tree.name}: ${look(tree, square).words}${square.place ?? ""}` : " "}</p>
   </div>`;
 }
 
-function told(tree, { load, name }) {
-  if (load === null) return `${tree.name}: no inventory${name && ` of ${name}`}`;
-  return `${tree.name}: ${percent(load)} of ${name} used${load > 1 ? ", over its capacity" : ""}`;
-}
+const NEVER = new Map();
 
 /** Scroll so that a square can be seen. */
 function show(box, { squares, size }, index) {
@@ -129,7 +128,7 @@ function usePainting(shown) {
 }
 
 /** Draw what can be seen; tell whether something moves. */
-function paint({ box, canvas, layout, load, changed, isFound, theme, at }) {
+function paint({ box, canvas, layout, look, changed, isFound, theme, at }) {
   const { clientWidth: width, clientHeight: height, scrollTop: top } = box.current;
   const context = prepared(canvas.current, width, height);
   const palette = colours(theme);
@@ -147,9 +146,8 @@ function paint({ box, canvas, layout, load, changed, isFound, theme, at }) {
       const age = now - (changed.get(square.tree.uuid) ?? -Infinity);
       const mark = age < FLASH_MILLISECONDS ? 1 - age / FLASH_MILLISECONDS : 0;
       moves ||= mark > 0;
-      const { load: share, name } = load(square.tree);
       drawSquare(context, square, layout.size, top, {
-        palette, mark, load: share, name, isFaded: !isFound(square.tree), isAt: index === at.index,
+        palette, mark, ...look(square.tree, square), isFaded: !isFound(square.tree), isAt: index === at.index,
       });
     }
   }
@@ -178,15 +176,14 @@ function headline(context, { y, title }, top, width, theme) {
   context.fillText(clipped(context, title, width - 2), 1, y - top + 14);
 }
 
-function drawSquare(context, { x, y: absolute, tree }, size, top, { palette, mark, load, name, isFaded, isAt }) {
+function drawSquare(context, { x, y: absolute, tree }, size, top, { palette, mark, step, figure, name, isFaded, isAt }) {
   const y = absolute - top;
-  const step = load === null ? -1 : stepOf(load);
   const radius = size > 30 ? 6 : 2;
   context.globalAlpha = isFaded ? 0.18 : 1;
   context.beginPath();
   context.roundRect(x + 0.5, y + 0.5, size - 1, size - 1, radius);
   if (step >= 0) {
-    context.fillStyle = palette.steps[step] ?? palette.over;
+    context.fillStyle = palette.steps[step];
     context.fill();
   }
   if (step <= 0) {
@@ -196,16 +193,16 @@ function drawSquare(context, { x, y: absolute, tree }, size, top, { palette, mar
     context.stroke();
     context.setLineDash([]);
   }
-  if (step >= palette.steps.length) cross(context, x, y, size);
-  if (size >= SHARE_SIZE && !isFaded) label(context, x, y, size, { tree, load, name, step, palette });
+  if (step === OVER || step === UNSURE) cross(context, x, y, size, palette.text(step));
+  if (size >= SHARE_SIZE && !isFaded) label(context, x, y, size, { tree, figure, name, step, palette });
   context.globalAlpha = 1;
   if (mark > 0) ring(context, x, y, size, radius, palette.mark, 2 + 2 * mark, Math.min(1, 2 * mark));
   if (isAt) ring(context, x, y, size, radius, palette.mark, 2.5, 1);
 }
 
-/** Mark what is over its capacity by more than a colour. */
-function cross(context, x, y, size) {
-  context.strokeStyle = "#ffffff";
+/** Mark what is not well by more than a colour. */
+function cross(context, x, y, size, colour) {
+  context.strokeStyle = colour;
   context.lineWidth = Math.max(1, size / 12);
   context.beginPath();
   context.moveTo(x + size * 0.3, y + size * 0.7);
@@ -223,17 +220,16 @@ function ring(context, x, y, size, radius, colour, width, alpha) {
   context.globalAlpha = 1;
 }
 
-function label(context, x, y, size, { tree, load, name, step, palette }) {
-  context.fillStyle = step < 0 ? palette.outline : step >= palette.steps.length ? "#ffffff" : palette.text(step);
+function label(context, x, y, size, { tree, figure, name, step, palette }) {
+  context.fillStyle = step < 0 ? palette.outline : palette.text(step);
   context.textBaseline = "alphabetic";
-  const share = load === null ? "–" : percent(load);
   if (size < NAME_SIZE) {
     context.font = "600 11px system-ui, sans-serif";
-    context.fillText(share, x + 5, y + size - 7, size - 8);
+    context.fillText(figure, x + 5, y + size - 7, size - 8);
     return;
   }
   context.font = "600 17px system-ui, sans-serif";
-  context.fillText(share, x + 9, y + size - 12, size - 16);
+  context.fillText(figure, x + 9, y + size - 12, size - 16);
   context.font = "12px system-ui, sans-serif";
   context.fillText(clipped(context, tree.name, size - 16), x + 9, y + 20);
   if (size < CLASS_SIZE || !name) return;

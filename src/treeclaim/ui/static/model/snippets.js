@@ -11,6 +11,14 @@ export const asCurl = (endpoint, query) => [
   `  ${shellWord(`${endpoint}/allocation_candidates?${query}`)}`,
 ].join("\n");
 
+/** The same question as things would be with what is given. */
+export const asCurlIf = (endpoint, query, given) => [
+  "curl -s -H \"X-Auth-Token: $OS_TOKEN\" -H 'Content-Type: application/json' \\",
+  `  -H ${shellWord(`${VERSION_HEADER}: ${VERSIONS}`)} \\`,
+  `  -d ${shellWord(JSON.stringify({ alternatives: [query], given }))} \\`,
+  `  ${shellWord(`${endpoint}/treeclaim/candidates`)}`,
+].join("\n");
+
 export const asPython = (endpoint, query) => [
   "import os",
   "from treeclaim.client import Client",

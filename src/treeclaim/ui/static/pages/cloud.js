@@ -13,9 +13,10 @@ import { Busy, Empty, Failure } from "../components/notices.js";
 import { TreeMap } from "../components/tree_map.js";
 import { TreeTable } from "../components/tree_table.js";
 import { Cloud } from "../model/cloud.js";
+import { lookOfLoad } from "../model/colours.js";
 import { count, counted } from "../model/numbers.js";
 import { own } from "../model/texts.js";
-import { DOMINANT, loadOfTree } from "../model/totals.js";
+import { DOMINANT } from "../model/totals.js";
 import { countedTrees } from "../model/trees.js";
 import { address, treeAddress } from "../routes.js";
 
@@ -75,7 +76,7 @@ function Shown({ cloud, changed, way, route }) {
       ${aggregates.error && html`<${Failure} error=${aggregates.error} what="The aggregates" />`}
       ${view === "map"
         ? html`<${TreeMap} groups=${groups} changed=${changed} isFound=${isFound}
-            load=${(tree) => loadOfTree(tree.totals, wanted)}
+            look=${(tree) => lookOfLoad(tree.totals, wanted)}
             onOpen=${(tree) => { location.hash = treeAddress(tree.uuid); }} />`
         : html`<${TreeTable} trees=${found} wanted=${wanted} />`}
     </section>`;

@@ -2,9 +2,11 @@
 /** How many consumers of each flavor fit: now, at all, and in each aggregate. */
 
 import * as endpoints from "../api/endpoints.js";
+import { AsIf, Taken } from "../components/as_if.js";
 import { Heading } from "../components/heading.js";
-import { Session, html, useContext, useState } from "../components/html.js";
-import { Busy, Failure } from "../components/notices.js";
+import { Session, html, useContext, useEffect, useState } from "../components/html.js";
+import { Busy, Failure, Mistake } from "../components/notices.js";
+import { AsIfError, givenBy, splitAsIf, withAsIf } from "../model/as_if.js";
 import { FlavorError, readFlavors } from "../model/flavors.js";
 import { aggregateName, count, counted } from "../model/numbers.js";
 import { own } from "../model/texts.js";
@@ -29,23 +31,28 @@ const MOST_FLAVORS = 256;
 const MOST_AGGREGATES = 1000;
 /* Bounds of one call (contract page 98, section 5). */
 
-export function FitPage() {
+export function FitPage({ route }) {
   const { api } = useContext(Session);
   const [text, setText] = useState(EXAMPLE);
-  const [state, setState] = useState({ rows: null, error: null, isBusy: false });
+  const [asIf, setAsIf] = useState(() => asIfOf(route));
+  const [state, setState] = useState({ found: null, error: null, isBusy: false });
+  const supposed = asIf.isOn ? asIf.rows : [];
+  useEffect(() => { if (withAsIf("", supposed) !== route.query) setAsIf(asIfOf(route)); }, [route.query]);
   const run = async (event) => {
     event?.preventDefault();
     setState((before) => ({ ...before, error: null, isBusy: true }));
     try {
-      setState({ rows: await fitting(api, readFlavors(text)), error: null, isBusy: false });
+      setState({ found: await fitting(api, readFlavors(text), supposed), error: null, isBusy: false });
+      location.hash = address("fit", "", withAsIf("", supposed));
     } catch (error) {
-      setState({ rows: null, error, isBusy: false });
+      setState({ found: null, error, isBusy: false });
     }
   };
   return html`<${Heading} title="Fit"><p class="summary">How many more of each flavor fit, now and into the empty cloud?</p><//>
     <form class="panel ask" onSubmit=${run}>
       <label class="query-text"><span>Flavors: extra specs, the JSON of <code>openstack flavor list --long -f json</code>, or queries</span>
         <textarea rows="12" spellcheck=${false} value=${text} onInput=${(event) => setText(event.target.value)}></textarea></label>
+      <${AsIf} asIf=${asIf} onChange=${setAsIf} />
       <div class="controls">
         <button type="submit" class="primary" disabled=${state.isBusy}>Count</button>
         <label>or a file <input type="file" accept=".json,.txt,.conf,.ini,text/*,application/json"
@@ -53,39 +60,46 @@ export function FitPage() {
       </div>
     </form>
     ${state.isBusy && html`<${Busy} what="what fits" />`}
-    ${state.error && (state.error instanceof FlavorError
-      ? html`<p class="notice failure" role="alert">${state.error.message}</p>`
+    ${state.error && (state.error instanceof FlavorError || state.error instanceof AsIfError
+      ? html`<${Mistake} error=${state.error} />`
       : html`<${Failure} error=${state.error} what="How many fit" again=${() => run()} />`)}
-    ${state.rows && html`<${Fitting} rows=${state.rows} />`}`;
+    ${state.found && html`<${Fitting} ...${state.found} />`}`;
 }
 
-async function fitting(api, flavors) {
+function asIfOf({ query }) {
+  const { rows } = splitAsIf(query);
+  return { isOn: rows.length > 0, rows };
+}
+
+async function fitting(api, flavors, supposed) {
   if (!flavors.length) throw new FlavorError("There is no flavor in this text.");
   if (flavors.length > MOST_FLAVORS) throw new FlavorError(`${flavors.length} flavors; at most ${MOST_FLAVORS} are counted at once.`);
   const requests = Object.fromEntries(flavors.map(({ name, query }) => [name, query]));
-  const [totals, names] = await Promise.all([endpoints.totalsByAggregate(api), endpoints.aggregateNames(api)]);
+  const [totals, names, made] = await Promise.all([endpoints.totalsByAggregate(api), endpoints.aggregateNames(api), givenBy(api, supposed)]);
   const aggregates = totals.map(({ uuid }) => uuid).slice(0, MOST_AGGREGATES);
-  const body = aggregates.length ? { requests, domains: aggregates } : { requests };
-  const { capacity } = await endpoints.capacity(api, body);
-  return flavors.map(({ name, query }) => ({ name, query, names, ...own(capacity, name) }));
+  const { capacity, given } = await endpoints.capacity(api, {
+    requests, ...aggregates.length && { domains: aggregates }, ...made && { given: made.given },
+  });
+  return { rows: flavors.map(({ name, query }) => ({ name, query, names, ...own(capacity, name) })), supposed: made && supposed, placed: given?.placed };
 }
 
-function Fitting({ rows }) {
+function Fitting({ rows, supposed, placed }) {
   return html`<section class="panel fit" aria-labelledby="fit-title">
     <div class="panel-head"><h2 id="fit-title"><span role="status">${counted(rows.length, "flavor")}</span></h2>
       <p class="fine">The bar is what fits now, of what would fit if nothing were allocated.</p></div>
+    ${supposed && html`<${Taken} rows=${supposed} placed=${placed} />`}
     <div class="table-box" tabindex="0" role="region" aria-label="How many fit">
       <table><thead><tr><th scope="col">Flavor</th><th scope="col" class="number">Fit now</th><th scope="col"><span class="sr">Share</span></th>
         <th scope="col" class="number">When empty</th><th scope="col" class="number">At most, now</th><th scope="col">By aggregate</th></tr></thead>
-      <tbody>${rows.map((row) => html`<${FlavorRow} key=${row.name} row=${row} />`)}</tbody></table>
+      <tbody>${rows.map((row) => html`<${FlavorRow} key=${row.name} row=${row} supposed=${supposed ?? []} />`)}</tbody></table>
     </div></section>`;
 }
 
-function FlavorRow({ row }) {
+function FlavorRow({ row, supposed }) {
   const share = row.when_empty ? row.fits / row.when_empty : 0;
   const name = row.complete ? count : (number) => `${count(number)} or more`;
   return html`<tr>
-    <th scope="row"><a href=${address("ask", "", row.query)} title="Ask for it">${row.name}</a></th>
+    <th scope="row"><a href=${address("ask", "", withAsIf(row.query, supposed))} title="Ask for it">${row.name}</a></th>
     <td class="number"><strong class=${row.fits ? "" : "bad"}>${name(row.fits)}</strong></td>
     <td><span class="bar" aria-hidden="true"><span class="used" style=${{ width: `${100 * share}%` }}></span><span class="free"></span></span></td>
     <td class="number">${name(row.when_empty)}</td>

@@ -15,7 +15,7 @@ import { counted } from "../model/numbers.js";
 import { INCLUDE } from "../model/parts.js";
 import { DOMINANT } from "../model/totals.js";
 import { grown } from "../model/trees.js";
-import { treeAddress } from "../routes.js";
+import { address, treeAddress } from "../routes.js";
 
 const MOST_CONSUMERS = 500;
 /* Shown of one tree; the page of consumers has all. */
@@ -64,6 +64,7 @@ function Drawn({ value: { rows, pools, consumers, held, hidden }, isBusy, again 
   return html`
     <${Heading} title=${root.provider.name}>
       <p class="summary">${counted(rows.length, "provider")} <code>${root.provider.uuid}</code></p>
+      <a href=${address("plan", "", { goal: "empty", hosts: root.provider.uuid })}>Plan moves that empty it</a>
       <button type="button" class="quiet" onClick=${again} disabled=${isBusy}>Read again</button>
     <//>
     ${hidden.map(({ what, error }) => html`<${Failure} key=${what} error=${error} what=${what} />`)}

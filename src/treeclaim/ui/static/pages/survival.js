@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+/** Which hosts, or racks, may be lost: a map, and the worst first (contract page 101, section 4). */
+
+import * as endpoints from "../api/endpoints.js";
+import { Taken } from "../components/as_if.js";
+import { AddressForm, choiceOf } from "../components/fields.js";
+import { Explanation } from "../components/funnel.js";
+import { EACH, grouped } from "../components/grouping.js";
+import { Heading } from "../components/heading.js";
+import { html, useAnswer, useMemo, useState } from "../components/html.js";
+import { Busy, Failure, Mistake } from "../components/notices.js";
+import { TreeMap } from "../components/tree_map.js";
+import { AsIfError, givenBy, listed, withAsIf } from "../model/as_if.js";
+import { Cloud } from "../model/cloud.js";
+import { NONE, OVER, UNSURE } from "../model/colours.js";
+import { aggregateName, count, counted, milliseconds, shortened } from "../model/numbers.js";
+import { address, consumerAddress, treeAddress } from "../routes.js";
+
+const TREES = "tree";
+const MOST_DOMAINS = 1000;
+const MOST_LISTED = 10_000;
+/* Bounds of one call: of aggregates, and of domains that it lists. */
+
+const AT_ONCE = 50;
+/* Rows shown; more on demand. */
+
+export function SurvivalPage({ route }) {
+  const { choice, rows } = choiceOf(route);
+  const [turn, setTurn] = useState(0);
+  const domains = choice.domains ?? TREES;
+  return html`<${Heading} title="Survival"><p class="summary">If it were lost, would all who are there find a place elsewhere?</p><//>
+    <${AddressForm} key=${route.query} page="survival" rows=${rows} verb="Look" onAgain=${() => setTurn(turn + 1)}>
+      <label>If one is lost of <select name="domains" defaultValue=${domains}>
+        ${[[TREES, "the trees"], [EACH, "the aggregates"], ...[TREES, EACH].includes(domains) ? [] : [[domains, shortened(domains)]]]
+          .map(([value, title]) => html`<option key=${value} value=${value} selected=${value === domains}>${title}</option>`)}</select></label>
+      <label>Only types <input name="types" defaultValue=${choice.types ?? ""} placeholder="all: INSTANCE …" spellcheck=${false} /></label>
+      <label>Into holds <input name="holds" defaultValue=${choice.holds ?? ""} placeholder="none: uuid, uuid …" spellcheck=${false} /></label>
+    <//>
+    ${choice.domains && html`<${Found} key=${`${route.query} ${turn}`} choice=${choice} rows=${rows} />`}`;
+}
+
+function Found({ choice, rows }) {
+  const { value, error, again } = useAnswer((api, signal) => read(api, choice, rows, signal), []);
+  if (error instanceof AsIfError) return html`<${Mistake} error=${error} />`;
+  if (error) return html`<${Failure} error=${error} what="Who survives" again=${again} />`;
+  if (!value) return html`<${Busy} what="who would find a place elsewhere" />`;
+  return html`<${Shown} ...${value} choice=${choice} rows=${rows} />`;
+}
+
+async function read(api, { domains, types, holds }, rows, signal) {
+  const supposed = await givenBy(api, rows, signal);
+  const totals = await endpoints.totalsByTree(api, {}, signal, supposed?.given);
+  const cloud = new Cloud(totals, await endpoints.pools(api, null, signal), signal);
+  if (domains !== TREES) await cloud.group(api);
+  for (const { uuid, parent_provider_uuid: parent, aggregates } of supposed?.made ?? []) {
+    if (!parent) cloud.aggregatesOf?.set(uuid, aggregates);
+  }
+  const asked = domains === TREES ? TREES : domains === EACH ? [...new Set([...cloud.aggregatesOf.values()].flat())] : [domains];
+  if (!asked.length) throw new AsIfError("There are no aggregates: no host is in one.");
+  if (asked.length > MOST_DOMAINS && asked !== TREES) throw new AsIfError(`${count(asked.length)} aggregates; at most ${count(MOST_DOMAINS)} are looked at, one by its uuid.`);
+  const begin = performance.now();
+  const told = await endpoints.survival(api, {
+    domains: asked, limit: MOST_LISTED, all: true, explain: true,
+    ...types && { consumer_types: listed(types) }, ...holds && { from_holds: listed(holds) }, ...supposed && { given: supposed.given },
+  }, signal);
+  return { cloud, told, took: performance.now() - begin };
+}
+
+function Shown({ cloud, told, took, choice, rows }) {
+  const byUuid = useMemo(() => new Map(told.domains.map((domain) => [domain.uuid, domain])), [told]);
+  const isTrees = choice.domains === TREES;
+  const worst = ({ domain }) => byUuid.get(domain)?.unplaced ?? -1;
+  const groups = useMemo(() => grouped(cloud.trees, isTrees ? "" : choice.domains, cloud.aggregatesOf, cloud.names).map((group) =>
+    (byUuid.has(group.domain) ? { ...group, title: `${group.title}: ${lookOf(byUuid.get(group.domain)).words}` } : group))
+    .sort((one, other) => worst(other) - worst(one)), [cloud]);
+  const nameOf = ({ name, uuid }) => name ?? aggregateName(cloud.names, uuid);
+  const lost = told.domains.filter(({ survives }) => !survives);
+  const noun = isTrees ? "tree" : "aggregate";
+  const left = told.of - told.survive;
+  const unknown = told.domains.filter(({ without_request: some }) => some).length;
+  const look = (tree, { domain } = {}) => lookOf(byUuid.get(isTrees ? tree.uuid : domain));
+  return html`<section class="panel" aria-labelledby="survival-title">
+    <div class="panel-head"><h2 id="survival-title"><span role="status" class=${left ? "bad" : "good"}>${left
+      ? `${count(left)} of ${counted(told.of, noun)} cannot be lost` : `Each of ${counted(told.of, noun)} may be lost`}
+      <span class="fine"> in ${milliseconds(took)}</span></span></h2>
+      <${SurvivalLegend} /></div>
+    ${!told.complete && html`<p class="bad">The time was up: what is not listed was not looked at.</p>`}
+    ${unknown > 0 && html`<p class="quieter">In ${counted(unknown, noun)} is somebody of whom nobody knows what it needs; what is said here is of the others.</p>`}
+    ${rows.length > 0 && html`<${Taken} rows=${rows} placed=${told.given?.placed} />`}
+    <${TreeMap} label="Map of what may be lost" groups=${groups} look=${look} onOpen=${(tree) => { location.hash = treeAddress(tree.uuid); }} />
+  </section>
+  ${lost.length > 0 && html`<section class="panel" aria-labelledby="worst-title">
+    <div class="panel-head"><h2 id="worst-title">Worst first</h2></div><${Worst} domains=${lost} isTrees=${isTrees} rows=${rows} choice=${choice} nameOf=${nameOf} /></section>`}
+  ${lost[0]?.explanation && html`<section class="panel" aria-labelledby="why-title">
+    <div class="panel-head"><h2 id="why-title">Why not ${nameOf(lost[0])}</h2>
+      <p class="fine">The first who finds no place, beside those who do: <a class="mono" href=${consumerAddress(lost[0].first_unplaced)}>${shortened(lost[0].first_unplaced)}</a></p></div>
+    <${Explanation} told=${lost[0].explanation} query="" names=${cloud.names} /></section>`}`;
+}
+
+function lookOf(domain) {
+  if (!domain) return { step: NONE, figure: "–", name: "", words: "not looked at" };
+  const { survives, proven, unplaced, consumers, without_request: unknown } = domain;
+  const placed = consumers - unknown;
+  const more = unknown ? `; nobody knows what ${counted(unknown, "consumer")} would need` : "";
+  if (!survives) {
+    const doubt = proven ? "" : ", in the order that was tried";
+    return { step: proven ? OVER : UNSURE, figure: count(unplaced), name: "unplaced", words: `${count(unplaced)} of ${counted(placed, "consumer")} would find no place${doubt}${more}` };
+  }
+  const words = placed ? `all of ${counted(placed, "consumer")} would find a place` : "nobody would have to find a place";
+  return { step: placed ? 2 : 0, figure: count(placed), name: "placed", words: words + more };
+}
+
+const SurvivalLegend = () => html`<ul class="legend loads" aria-label="Colours of the map">
+  ${[["step-0", "nobody to place"], ["step-2", "may be lost"], ["over", "not: proven"], ["unsure", "not: in the order tried"]].map(([colour, name]) =>
+    html`<li key=${name}><span class=${`swatch ${colour}`}></span>${name}</li>`)}
+</ul>`;
+
+function Worst({ domains, isTrees, rows, choice, nameOf }) {
+  const [shown, setShown] = useState(AT_ONCE);
+  return html`<div class="table-box" tabindex="0" role="region" aria-label="What cannot be lost"><table class="worst">
+    <caption>${counted(domains.length, isTrees ? "tree" : "aggregate")}; ${count(Math.min(shown, domains.length))} shown</caption>
+    <thead><tr><th scope="col">${isTrees ? "Tree" : "Aggregate"}</th><th scope="col" class="number">Without a place</th><th scope="col" class="number">Consumers</th>
+      <th scope="col" class="number">Without a request</th><th scope="col">First without a place</th><th scope="col">Proven</th></tr></thead>
+    <tbody>${domains.slice(0, shown).map((domain) => html`<tr key=${domain.uuid}>
+      <th scope="row"><a href=${isTrees ? treeAddress(domain.uuid) : whyAddress(domain, choice, rows)} title=${domain.uuid}>${nameOf(domain)}</a></th>
+      <td class="number"><strong class="bad">${count(domain.unplaced)}</strong></td><td class="number">${count(domain.consumers)}</td>
+      <td class="number">${count(domain.without_request)}</td>
+      <td>${domain.first_unplaced && html`<a class="mono" href=${consumerAddress(domain.first_unplaced)} title=${domain.first_unplaced}>${shortened(domain.first_unplaced)}</a>`}</td>
+      <td>${domain.proven ? "yes" : "for this order"}</td></tr>`)}</tbody></table>
+    ${shown < domains.length && html`<button type="button" onClick=${() => setShown(shown + 4 * AT_ONCE)}>Show ${count(Math.min(4 * AT_ONCE, domains.length - shown))} more</button>`}
+  </div>`;
+}
+
+/** The same question of one aggregate, which has an explanation then. */
+const whyAddress = ({ uuid }, choice, rows) => address("survival", "", withAsIf(new URLSearchParams({ ...choice, domains: uuid }).toString(), rows));

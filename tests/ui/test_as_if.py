@@ -1,0 +1,146 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What-if as a switch on the pages Ask and Fit (contract page 101, section 1)."""
+
+import itertools
+import json
+import shlex
+from urllib.parse import quote
+
+import httpx
+import pytest
+
+from tests.ui.worlds import HOPELESS
+from treeclaim.client import Client
+
+pytestmark = pytest.mark.slow
+
+GPUS = "resources=VGPU:4"
+"""Has a candidate on each of the ten hosts."""
+
+
+def question(query, **rows):
+    """The address of a question that takes something for granted."""
+    given = [f"if_{kind}={quote(text)}" for kind, text in rows.items()]
+    return f"#/ask?{'&'.join([query, *given])}"
+
+
+def asked(visitor, route):
+    """Open a question, and return what is said of its answer."""
+    page = visitor.open(route)
+    page.locator("#found-title").wait_for()
+    return page.locator("#found-title").inner_text()
+
+
+def test_the_switch_shows_the_answer_as_things_would_be_and_as_they_are(visit, cloud):
+    visitor = visit(cloud)
+    page = visitor.open(f"#/ask?{GPUS}")
+    visitor.see("10 candidates from 10 trees")
+    page.get_by_role("button", name="As if …").click()
+    page.get_by_label("Add what is taken for granted").select_option("without the host")
+    page.get_by_label("without the host", exact=True).fill("host-3")
+    visitor.see("changed since it was asked")
+    page.get_by_role("button", name="Ask", exact=True).click()
+    visitor.see("9 candidates from 9 trees")
+    visitor.see("As if host-3 were gone")
+    assert page.url.endswith(f"#/ask?{GPUS}&if_without=host-3")
+    page.reload()
+    visitor.see("9 candidates from 9 trees")
+    assert page.get_by_label("without the host", exact=True).input_value() == "host-3"
+    page.get_by_role("button", name="As things are").click()
+    visitor.see("10 candidates from 10 trees")
+    page.get_by_role("button", name="As if …").click()
+    visitor.see("9 candidates from 9 trees")
+
+
+def test_more_hosts_are_copies_of_a_tree_and_are_drawn(visit, cloud):
+    visitor = visit(cloud)
+    found = asked(visitor, question("resources=FPGA:1&limit=100", more="2:host-1"))
+    assert found.startswith("24 candidates from 12 trees")
+    visitor.see("As if there were 2 more like host-1")
+    page = visitor.page
+    page.get_by_role("button", name="Show 16 more").click()
+    last = page.locator(".candidate").last
+    last.get_by_role("link", name="host-1+2").wait_for()
+    assert "numa1" in last.inner_text()
+
+
+def test_how_many_were_placed_first_is_told_and_they_are_in_the_way(visit, cloud):
+    visitor = visit(cloud)
+    found = asked(visitor, question("resources=VGPU:1", place="8:resources=VGPU:4"))
+    assert found.startswith("2 candidates")
+    visitor.see("As if 8 of 8 were placed: resources=VGPU:4")
+    found = asked(visitor, question("resources=VGPU:1", place="12:resources=VGPU:4"))
+    assert found.startswith("No candidate")
+    visitor.see("As if 10 of 12 were placed")
+    visitor.see("None of 12 trees and pools matches.")
+
+
+def test_what_is_released_is_free_and_drawn_so(visit, cloud):
+    with Client(cloud, "admin") as client:
+        [host] = client.providers(name="host-2_numa0")
+        path = f"/resource_providers/{host['uuid']}/allocations"
+        [consumer] = client.get(path)["allocations"]
+    query = f"resources=VCPU:32&in_tree={host['uuid']}"
+    visitor = visit(cloud)
+    # Without it, the other NUMA node is the only one.
+    assert asked(visitor, f"#/ask?{query}").startswith("1 candidate ")
+    assert asked(visitor, question(query, release=consumer)).startswith("2 candidates")
+    visitor.see("As if 1 consumer were released")
+    assert "0 of 32 used" in visitor.page.locator(".candidate").first.inner_text()
+
+
+@pytest.mark.parametrize(
+    ("rows", "told"),
+    [
+        ({"without": "nowhere"}, "There is no host 'nowhere'."),
+        ({"more": "9000:host-1"}, "More than 10000 new providers are too many."),
+        ({"more": "host-1"}, "'' is not a number from 1 to 999999."),
+        ({"place": "0:resources=VGPU:1"}, "'0' is not a number from 1 to 999999."),
+        ({"release": "host-1"}, "The server refused this"),
+    ],
+)
+def test_what_cannot_be_taken_for_granted_is_told(visit, cloud, rows, told):
+    visitor = visit(cloud)
+    visitor.open(question(GPUS, **rows))
+    visitor.see(told)
+
+
+def test_what_is_copied_asks_the_same(visit, cloud):
+    visitor = visit(cloud)
+    asked(visitor, question(GPUS, more="1:host-1", without="host-2"))
+    visitor.page.get_by_role("button", name="curl").click()
+    words = shlex.split(visitor.page.get_by_label("curl", exact=True).inner_text())
+    headers = dict(
+        word.split(": ", 1) for before, word in itertools.pairwise(words) if before == "-H"
+    )
+    assert headers["X-Auth-Token"] == "$OS_TOKEN"
+    body = json.loads(words[words.index("-d") + 1])
+    answer = httpx.post(words[-1], json=body, headers=headers | {"X-Auth-Token": "admin"})
+    assert len(answer.json()["allocation_requests"]) == 10
+    assert len(body["given"]["providers"]) == 7
+
+
+def test_an_advice_and_a_plan_keep_what_is_taken_for_granted(visit, cloud):
+    visitor = visit(cloud)
+    asked(visitor, question(HOPELESS, without="host-2"))
+    ways = visitor.page.locator(".ways a")
+    assert "if_without=host-2" in ways.get_attribute("href")
+    visitor.open(question("resources=FPGA:1&required=CUSTOM_SUCH", without="host-2"))
+    visitor.see("The server refused this")
+
+
+def test_flavors_are_counted_as_things_would_be(visit, cloud):
+    visitor = visit(cloud)
+    page = visitor.open("#/fit?if_more=3:host-1&if_place=2:resources%3DVGPU:4")
+    page.get_by_label("Flavors").fill("gpu: resources=VGPU:4")
+    page.get_by_role("button", name="Count").click()
+    row = page.locator(".fit tbody tr")
+    row.wait_for()
+    assert row.locator("td.number").first.inner_text() == "11"
+    visitor.see("As if 2 of 2 were placed")
+    href = row.get_by_role("link").get_attribute("href")
+    assert href.endswith("if_more=3:host-1&if_place=2:resources%3DVGPU:4")
+    page.get_by_role("button", name="As things are").click()
+    page.get_by_role("button", name="Count").click()
+    page.wait_for_function("() => location.hash === '#/fit'")
+    assert row.locator("td.number").first.inner_text() == "10"

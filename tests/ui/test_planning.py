@@ -1,0 +1,213 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The pages Survival and Plan (contract page 101, sections 4 and 5)."""
+
+from urllib.parse import quote
+
+import pytest
+
+from tests.ui.conftest import service_with
+from tests.ui.test_access import LOOKS, STILL, violations_of
+from tests.ui.test_pages import PIXELS
+from tests.ui.worlds import small
+from treeclaim.client import Client
+from treeclaim.client.reports import Reports
+
+pytestmark = pytest.mark.slow
+
+LOST = "200,50,74"
+"""The colour of what cannot be lost, in light."""
+
+WHOLE_NODE = "resources_N=VCPU:32&required_N=HW_NUMA_ROOT"
+"""Fits eleven times: into NUMA nodes in which nobody is."""
+
+
+@pytest.fixture(scope="module")
+def planned(tmp_path_factory):
+    """The address of a service with twelve trees, whose consumers of VCPU know what they need.
+
+    That of host-9 has more than a NUMA node has, so it fits nowhere.
+    """
+    with service_with(tmp_path_factory.mktemp("planned"), small()) as server:
+        with Client(server.url, "admin") as client:
+            reports = Reports(client)
+            found = client.call(
+                "GET", "/treeclaim/allocations?resource_class=VCPU", extended=True
+            ).json()
+            reports.keep_requests(
+                {consumer["uuid"]: [request_of(consumer)] for consumer in found["consumers"]}
+            )
+            reports.put_mix("large", {"node": {"query": WHOLE_NODE, "weight": 1}})
+        yield server.url
+
+
+def request_of(consumer):
+    amount = sum(one["resources"]["VCPU"] for one in consumer["allocations"].values())
+    return f"resources_N=VCPU:{amount}&required_N=HW_NUMA_ROOT"
+
+
+@pytest.fixture
+def client(planned):
+    with Client(planned, "admin") as found:
+        yield found
+
+
+def consumer_on(client, name):
+    [row] = client.providers(name=name)
+    [consumer] = client.get(f"/resource_providers/{row['uuid']}/allocations")["allocations"]
+    return consumer
+
+
+def numbers(page):
+    """What the page says of before and after, by its words."""
+    rows = page.locator(".before-after tbody tr")
+    return {
+        row.locator("th").inner_text(): row.locator("td").all_inner_texts() for row in rows.all()
+    }
+
+
+def test_hosts_that_cannot_be_lost_are_on_the_map_and_listed_with_why(visit, planned, client):
+    visitor = visit(planned)
+    page = visitor.open("#/survival")
+    page.get_by_role("button", name="Look").click()
+    visitor.see("1 of 12 trees cannot be lost")
+    assert page.url.endswith("#/survival?domains=tree")
+    assert page.evaluate(PIXELS)[LOST] > 1_000
+    row = page.locator("table.worst tbody tr")
+    assert row.locator("th").inner_text() == "host-9"
+    first = row.locator("td a")
+    assert first.get_attribute("title") == consumer_on(client, "host-9_numa0")
+    visitor.see("Why not host-9")
+    assert "has no room for 36 VCPU" in page.locator(".explanation").inner_text()
+    page.locator(".map-box").focus()
+    page.keyboard.press("End")
+    told = page.locator(".map-told")
+    assert told.inner_text() == (
+        "pool: nobody would have to find a place; nobody knows what 1 consumer would need"
+    )
+    visitor.see("In 1 tree is somebody of whom nobody knows what it needs")
+
+
+def test_racks_are_looked_at_and_one_by_itself(visit, planned):
+    visitor = visit(planned)
+    page = visitor.open("#/survival")
+    page.get_by_label("If one is lost of").select_option("the aggregates")
+    page.get_by_role("button", name="Look").click()
+    visitor.see("1 of 2 aggregates cannot be lost")
+    page.locator("table.worst tbody th a").click()
+    visitor.see("1 of 1 aggregate cannot be lost")
+    page.locator(".explanation").wait_for()
+
+
+def test_a_cloud_as_it_would_be_survives(visit, planned, client):
+    consumer = consumer_on(client, "host-9_numa0")
+    visitor = visit(planned)
+    page = visitor.open(f"#/survival?domains=tree&if_release={consumer}")
+    visitor.see("Each of 12 trees may be lost")
+    visitor.see("As if 1 consumer were released")
+    assert LOST not in page.evaluate(PIXELS)
+    visitor.open("#/survival?domains=tree&if_more=2:host-9")
+    visitor.see("1 of 14 trees cannot be lost")
+    visitor.open("#/survival?domains=tree&types=NOBODY")
+    visitor.see("Each of 12 trees may be lost")
+
+
+def test_a_host_is_emptied_from_its_page_and_the_map_shows_it(visit, planned, client):
+    visitor = visit(planned)
+    [host] = client.providers(name="host-2")
+    page = visitor.open(f"#/tree/{host['uuid']}")
+    page.get_by_role("link", name="Plan moves that empty it").click()
+    visitor.see("1 move reaches the goal")
+    visitor.see("No plan has fewer.")
+    assert numbers(page)["consumers to be moved away"] == ["1", "0"]
+    step = page.locator("table.steps tbody tr")
+    who, *_ = step.get_by_role("link").all()
+    assert who.get_attribute("title") == consumer_on(client, "host-2_numa0")
+    assert "host-2\nnuma0: 8 VCPU" in step.inner_text()
+    told = []
+    for box in page.locator(".two-maps .tree-map").all():
+        box.locator(".map-box").focus()
+        page.keyboard.press("Home")
+        told.append(box.locator(".map-told").inner_text())
+        while "host-2:" not in told[-1]:
+            page.keyboard.press("ArrowRight")
+            told[-1] = box.locator(".map-told").inner_text()
+    assert told == ["host-2: 13 % of VCPU used", "host-2: 0 % of VCPU used"]
+    page.get_by_role("button", name="All trees").click()
+    assert page.locator(".two-maps canvas").count() == 2
+
+
+def test_room_is_made_for_what_fits_nowhere_else(visit, planned):
+    visitor = visit(planned)
+    query = quote(WHOLE_NODE)
+    page = visitor.open(f"#/plan?goal=fit&amount=12&query={query}")
+    visitor.see("1 move reaches the goal")
+    assert numbers(page)["fit"] == ["11", "12"]
+    # A host more, and nothing needs to move; none at all is less than was asked for.
+    visitor.open(f"#/plan?goal=fit&amount=12&query={query}&if_more=1:host-0")
+    visitor.see("0 moves reach the goal")
+    page = visitor.open("#/ask?resources_N=VCPU:33&required_N=HW_NUMA_ROOT")
+    page.get_by_role("link", name="Plan moves that make room for it").click()
+    visitor.see("The goal is not reached")
+    assert page.get_by_label("of", exact=True).input_value() == (
+        "resources_N=VCPU:33&required_N=HW_NUMA_ROOT"
+    )
+
+
+def test_a_cloud_is_defragmented_for_a_mix(visit, planned):
+    visitor = visit(planned)
+    page = visitor.open("#/plan")
+    page.get_by_label("Goal").select_option("Defragment")
+    page.get_by_label("For the mix").fill("large")
+    assert page.locator("datalist#mixes option").get_attribute("value") == "large"
+    page.get_by_label("First").select_option("empty trees")
+    page.get_by_label("Most moves").fill("3")
+    page.get_by_role("button", name="Plan", exact=True).click()
+    visitor.see("3 moves")
+    before, after, *_ = numbers(page)["trees in which nobody holds anything"]
+    assert int(after) == int(before) + 3
+    assert page.locator("table.steps tbody tr").count() == 3
+    page.reload()
+    visitor.see("3 moves")
+    assert page.get_by_label("For the mix").input_value() == "large"
+    assert page.get_by_label("First").input_value() == "yes"
+
+
+def test_who_cannot_leave_is_told_with_why(visit, planned):
+    visitor = visit(planned)
+    page = visitor.open("#/plan?goal=empty&hosts=host-9,pool")
+    visitor.see("The goal is not reached")
+    left = page.locator(".stuck li")
+    left.first.wait_for()
+    assert sorted(text.split("\n")[-1] for text in left.all_inner_texts()) == [
+        "has no room elsewhere",
+        "nobody knows what it needs",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("query", "told"),
+    [
+        ("goal=empty&hosts=nowhere", "There is no host 'nowhere'."),
+        ("goal=fit&query=resources=VCPU:1&amount=x", "'x' is no number."),
+        ("goal=keep&mix=none", "The server refused this"),
+    ],
+)
+def test_what_cannot_be_planned_is_told(visit, planned, query, told):
+    visitor = visit(planned)
+    visitor.open(f"#/plan?{query}")
+    visitor.see(told)
+
+
+@pytest.mark.parametrize("look", ["dark", "phone"])
+def test_axe_finds_no_violation_in_plans_with_steps(visit, planned, look):
+    visitor = visit(planned, **dict(LOOKS[look], **STILL))
+    violations = []
+    for route, shown in {
+        "#/survival?domains=tree": "table.worst tbody tr",
+        "#/plan?goal=empty&hosts=host-2": "table.steps tbody tr",
+    }.items():
+        page = visitor.open(route)
+        page.locator(shown).first.wait_for()
+        violations += violations_of(page, route)
+        assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), route
+    assert violations == []
