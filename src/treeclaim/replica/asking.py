@@ -164,3 +164,25 @@ class ReadingQuestion(Protocol):
             TreeclaimError: what the question itself gives reason for.
         """
         ...
+
+
+@dataclass(frozen=True, slots=True)
+class HoldingQuestion:
+    """A question about what all holds have, which is read while a child waits with its Forest."""
+
+    question: Question
+
+    @property
+    def is_plan(self) -> bool:
+        """Say that it is a question as any other that takes long."""
+        return False
+
+    def reads(self, transaction: ReadTransaction, cursor: Cursor) -> Iterator[object]:
+        """Yield what holds have."""
+        del cursor
+        yield self.question.holds.read(transaction)
+
+    def begin_with(self, forest: Forest, parts: Iterable[Any], budget: Budget) -> Drawn:
+        """Begin to answer."""
+        (held,) = parts
+        return self.question.begin(forest.holding(held), budget)

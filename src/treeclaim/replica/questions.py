@@ -4,7 +4,6 @@
 import hashlib
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any
 
 import orjson
 
@@ -13,13 +12,10 @@ from treeclaim.forest.bounds.budget import Budget
 from treeclaim.forest.explain.explain import Focus, explained
 from treeclaim.forest.search import search
 from treeclaim.forest.table.forest import Forest
-from treeclaim.model.changes import Cursor
 from treeclaim.model.errors import ProviderNotFoundError
 from treeclaim.model.microversions import Version
 from treeclaim.model.request import BodyForm, CandidateRequest, SearchOptions
-from treeclaim.replica.asking import Drawn, Question
 from treeclaim.replica.holds import HeldAsked
-from treeclaim.store.database.transactions import ReadTransaction
 
 _FEW_GROUPS = 32
 """Request groups up to which a search is tried in the worker itself. Flavors with devices have a
@@ -152,25 +148,3 @@ class ExplainQuestion:
         if self.focus.tree is not None and forest.row_of(self.focus.tree) is None:
             raise ProviderNotFoundError(self.focus.tree)
         return OnePiece(lambda: orjson.dumps(explained(forest, self.request, self.focus, budget)))
-
-
-@dataclass(frozen=True, slots=True)
-class HoldingQuestion:
-    """A question about what all holds have, which is read while a child waits with its Forest."""
-
-    question: Question
-
-    @property
-    def is_plan(self) -> bool:
-        """Say that it is a question as any other that takes long."""
-        return False
-
-    def reads(self, transaction: ReadTransaction, cursor: Cursor) -> Iterator[object]:
-        """Yield what holds have."""
-        del cursor
-        yield self.question.holds.read(transaction)
-
-    def begin_with(self, forest: Forest, parts: Iterable[Any], budget: Budget) -> Drawn:
-        """Begin to answer."""
-        (held,) = parts
-        return self.question.begin(forest.holding(held), budget)

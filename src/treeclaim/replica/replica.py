@@ -13,7 +13,13 @@ from treeclaim.forest.table.forest import Forest
 from treeclaim.gate import Gate
 from treeclaim.model.changes import Cursor
 from treeclaim.model.errors import OverloadedError, SearchGivenUpError, SearchTooLargeError
-from treeclaim.replica.asking import LONGEST_WAIT, Asked, Question, ReadingQuestion
+from treeclaim.replica.asking import (
+    LONGEST_WAIT,
+    Asked,
+    HoldingQuestion,
+    Question,
+    ReadingQuestion,
+)
 from treeclaim.replica.children.child import WHOLE_ANSWER
 from treeclaim.replica.children.parent import Child
 from treeclaim.replica.children.wire import packed_part
@@ -29,7 +35,6 @@ from treeclaim.replica.lanes.fast import (
 )
 from treeclaim.replica.lanes.slices import Slices, written
 from treeclaim.replica.lanes.slow import PlanLane, SlowLane, Stream
-from treeclaim.replica.questions import HoldingQuestion
 from treeclaim.replica.tidying import Tidying
 from treeclaim.replica.turn import Turn
 from treeclaim.store import Store
