@@ -290,8 +290,8 @@ def placements(cloud):
     path = "/treeclaim/placements"
     some = [WANTED.replace("VCPU:1", f"VCPU:{1 + number}") for number in range(16)]
     yield Sent(path, most=409, body={"requests": [placed([WANTED], 1)]})
-    for order in ("", "pack,spread_providers", "shuffle:x", "keep:day:VCPU"):
-        order = order and f"&order_by={order}"
+    orders = ("pack,spread_providers", "shuffle:x", "keep:day:VCPU")
+    for order in ("", *(f"&order_by={terms}" for terms in orders)):
         yield Sent(
             path, most=409, body={"requests": [placed([WANTED + order], 1000)], "dry_run": True}
         )
