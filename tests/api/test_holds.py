@@ -30,7 +30,7 @@ from treeclaim.replica.turn import LONGEST_HOLD
 HOSTS = 10_000
 TRIES = 4
 MANY = 8
-VERSION = "1.39, treeclaim 1.2"
+VERSION = "1.39, treeclaim 1.3"
 QUERY_LENGTH = 60_000
 """Characters of a query: the server takes 64 KiB for the whole address."""
 
