@@ -218,14 +218,61 @@ def chosen(draw, members):
     return {name: value for name, value in members.items() if draw.random() < 0.5}
 
 
+def given(draw):
+    """What is taken for granted."""
+    queries = [query for query in alternatives(draw)["alternatives"] if "from_holds" not in query]
+    amounts = {"reserved": 1, "min_unit": 1, "max_unit": 4, "step_size": 1}
+    stock = {"total": 4, **chosen(draw, amounts | {"allocation_ratio": 2.0})}
+    more = {
+        "parent_provider_uuid": None,
+        "root_provider_uuid": None,
+        "aggregates": AGGREGATES,
+        "traits": ["CUSTOM_NEW"],
+        # It is new: this is refused.
+        "generation": 0,
+    }
+    entry = {"uuid": str(UUID(int=7000)), "name": "new", "inventories": {"VCPU": stock}}
+    entry |= chosen(draw, more)
+    if draw.random() < 0.8:
+        entry.pop("generation", None)
+    members = {
+        "release": draw.sample(CONSUMERS, 2),
+        "without": [str(UUID(int=9000))],
+        "providers": [entry],
+        "place": {"requests": [{"query": query, "amount": 2} for query in queries]},
+    }
+    return chosen(draw, members)
+
+
+def perhaps_given(draw):
+    return {"given": given(draw)} if draw.random() < 0.2 else {}
+
+
+def survival(draw):
+    """The body of a question for what is survived."""
+    members = {
+        "all": True,
+        "explain": True,
+        "given": given(draw),
+        "consumer_types": ["INSTANCE"],
+        "from_holds": draw.sample(HOLDS, 1),
+        "limit": 2,
+        "requests": {draw.choice(CONSUMERS): ["resources=VCPU:1"]},
+        "rules": [{"domains": domains(draw), "consumers": CONSUMERS, "max_per_domain": 1}],
+    }
+    return {"domains": domains(draw), **chosen(draw, members)}
+
+
 BODIES = {
     "/treeclaim/audit": lambda draw: {
         "living": {"INSTANCE": draw.sample(CONSUMERS, 2)},
         **chosen(draw, {"older_than": 0}),
     },
-    "/treeclaim/candidates": alternatives,
-    "/treeclaim/capacity": capacity,
-    "/treeclaim/placements": placements,
+    "/treeclaim/candidates": lambda draw: alternatives(draw) | perhaps_given(draw),
+    "/treeclaim/capacity": lambda draw: capacity(draw) | perhaps_given(draw),
+    "/treeclaim/placements": lambda draw: placements(draw) | perhaps_given(draw),
+    "/treeclaim/survival": survival,
+    "/treeclaim/totals": lambda draw: {"given": given(draw)},
 }
 """Bodies of each POST that changes nothing."""
 

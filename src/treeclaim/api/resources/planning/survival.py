@@ -15,9 +15,9 @@ from treeclaim.api.protocol.request.wording import Schema
 from treeclaim.api.resources.allocations.keeping import sources_of
 from treeclaim.api.resources.allocations.schemas import FROM_HOLDS
 from treeclaim.api.resources.candidates import answers as candidates
-from treeclaim.api.resources.candidates import body_forms as forms
 from treeclaim.api.resources.candidates.queries import refusing_queries
 from treeclaim.api.resources.placing.schemas import DOMAINS, MOST_PARTS
+from treeclaim.api.resources.planning import given as forms
 from treeclaim.api.resources.planning.given import TOLD
 from treeclaim.api.resources.planning.reading import (
     CONSUMER_TYPES,
@@ -94,7 +94,7 @@ def survive_failures(call: Call) -> Reply:
         types=None if types is None else frozenset(types),
         from_holds=holds,
         rules=read.rules,
-        limit=body.get("limit", _DEFAULT_PARTS),
+        limit=int(body.get("limit", _DEFAULT_PARTS)),
         shows_all=body.get("all", False),
         explain=body.get("explain", False),
     )
