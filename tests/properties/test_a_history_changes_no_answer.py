@@ -221,13 +221,31 @@ def chosen(draw, members):
 def given(draw):
     """What is taken for granted."""
     queries = [query for query in alternatives(draw)["alternatives"] if "from_holds" not in query]
-    entry = {"uuid": str(UUID(int=7000)), "name": "new", "inventories": {"VCPU": {"total": 4}}}
+    amounts = {"reserved": 1, "min_unit": 1, "max_unit": 4, "step_size": 1}
+    stock = {"total": 4, **chosen(draw, amounts | {"allocation_ratio": 2.0})}
+    more = {
+        "parent_provider_uuid": None,
+        "root_provider_uuid": None,
+        "aggregates": AGGREGATES,
+        "traits": ["CUSTOM_NEW"],
+        # It is new: this is refused.
+        "generation": 0,
+    }
+    entry = {"uuid": str(UUID(int=7000)), "name": "new", "inventories": {"VCPU": stock}}
+    entry |= chosen(draw, more)
+    if draw.random() < 0.8:
+        entry.pop("generation", None)
     members = {
         "release": draw.sample(CONSUMERS, 2),
+        "without": [str(UUID(int=9000))],
         "providers": [entry],
         "place": {"requests": [{"query": query, "amount": 2} for query in queries]},
     }
     return chosen(draw, members)
+
+
+def perhaps_given(draw):
+    return {"given": given(draw)} if draw.random() < 0.2 else {}
 
 
 def survival(draw):
@@ -250,9 +268,9 @@ BODIES = {
         "living": {"INSTANCE": draw.sample(CONSUMERS, 2)},
         **chosen(draw, {"older_than": 0}),
     },
-    "/treeclaim/candidates": alternatives,
-    "/treeclaim/capacity": capacity,
-    "/treeclaim/placements": placements,
+    "/treeclaim/candidates": lambda draw: alternatives(draw) | perhaps_given(draw),
+    "/treeclaim/capacity": lambda draw: capacity(draw) | perhaps_given(draw),
+    "/treeclaim/placements": lambda draw: placements(draw) | perhaps_given(draw),
     "/treeclaim/survival": survival,
     "/treeclaim/totals": lambda draw: {"given": given(draw)},
 }

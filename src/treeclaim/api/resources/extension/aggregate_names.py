@@ -4,8 +4,8 @@
 from treeclaim.api.protocol.errors import bad_request
 from treeclaim.api.protocol.operations import EMPTY, Answer, Call, Operation, Reply, Versioned
 from treeclaim.api.protocol.request.schemas import (
+    DASHED_UUID,
     LINKS,
-    PROVIDER_KEY,
     SHORT_TEXT,
     STRING,
     mapping,
@@ -39,7 +39,8 @@ NAMES = Answer(body=record({"names": mapping(".*", STRING), "links": LINKS}))
 def changed(_version: Version) -> Schema:
     """Return the schema of POST /treeclaim/aggregates/names."""
     name = SHORT_TEXT | {"type": ["string", "null"]}
-    return record({"names": mapping(PROVIDER_KEY, name, least=1) | {"maxProperties": _MOST}})
+    names = mapping(str(DASHED_UUID["pattern"]), name, least=1) | {"maxProperties": _MOST}
+    return record({"names": names})
 
 
 def list_aggregate_names(call: Call) -> Reply:
@@ -63,13 +64,8 @@ def list_aggregate_names(call: Call) -> Reply:
 
 
 def name_aggregates(call: Call) -> Reply:
-    """Name aggregates, or take their names away; all or none."""
-    names: dict[str, str | None] = {}
-    for given, name in call.json()["names"].items():
-        uuid = normalised_uuid(given)
-        if uuid is None or uuid in names:
-            raise bad_request(f"{given} is {'no uuid' if uuid is None else 'named twice'}.")
-        names[uuid] = name
+    """Name aggregates, or take their names away; all or none, of one spelled twice the last."""
+    names = {uuid.lower(): name for uuid, name in call.json()["names"].items()}
     call.services.store.write(store.change, names)
     return Reply(EMPTY.status)
 
