@@ -245,7 +245,7 @@ def given(draw):
 
 
 def perhaps_given(draw):
-    return {"given": given(draw)} if draw.random() < 0.2 else {}
+    return {"given": given(draw)} if draw.random() < 0.1 else {}
 
 
 def survival(draw):
@@ -276,6 +276,9 @@ BODIES = {
 }
 """Bodies of each POST that changes nothing."""
 
+BY_CHILDREN = {"/treeclaim/survival", "/treeclaim/totals"}
+"""Of these, those that are always answered by a process of its own."""
+
 DRY_RUNS_IN_THE_DATABASE = {"/treeclaim/providers", "/treeclaim/audit/repairs"}
 """What these would write is told by the database: nothing of it is kept by a worker."""
 
@@ -288,7 +291,10 @@ def questions(draw):
         path = draw.choices(SEARCHING, (4, 1))[0]
         return "GET", path, searched(draw, parameters(path)), None
     if kind < 0.7:
-        path = draw.choice(sorted(BODIES))
+        # So is what is given, and what is planned.
+        path = draw.choices(
+            sorted(BODIES), [1 if at in BY_CHILDREN else 4 for at in sorted(BODIES)]
+        )[0]
         return "POST", path, "", json.dumps(BODIES[path](draw)).encode()
     path = draw.choice(READS)
     while path in SEARCHING:
