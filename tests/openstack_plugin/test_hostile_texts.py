@@ -21,6 +21,8 @@ PLACEMENT = {
     "tree": [PROVIDER],
 }
 HOLDS = {
+    "drain": ["treeclaim", "drain", PROVIDER],
+    "make room": ["treeclaim", "make", "room", "resources=VCPU:1"],
     "survival": ["treeclaim", "survival", "--all"],
     "hold create": ["treeclaim", "hold", "create", "resources=VCPU:1", "--dry-run"],
     "hold list": ["treeclaim", "hold", "list"],
