@@ -3,6 +3,7 @@
 
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import orjson
@@ -55,8 +56,12 @@ def write_promises(database: str, world: World, *, holds: int, requests: int) ->
             connection.execute(sa.text("ANALYZE"))
 
 
-def _connected(database: str) -> Any:
-    return Store(DatabaseSettings(database, sqlite_synchronous=False)).engine.begin()
+@contextmanager
+def _connected(database: str) -> Iterator[sa.Connection]:
+    store = Store(DatabaseSettings(database, sqlite_synchronous=False))
+    with store.engine.begin() as connection:
+        yield connection
+    store.close()
 
 
 def _write(

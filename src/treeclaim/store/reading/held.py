@@ -14,10 +14,16 @@ from treeclaim.store.schema.tables import (
 )
 
 _HOLD_TYPES = sa.select(consumer_types.c.id).where(consumer_types.c.name == HOLD_TYPE)
+# By sums, which no index has: by the columns themselves SQLite would read all allocations in their order,
+# to save itself the sorting of what holds have.
+_NOTHING = sa.literal_column("0", sa.Integer)
+_INVENTORY = (
+    allocations.c.resource_provider_id + _NOTHING,
+    allocations.c.resource_class_id + _NOTHING,
+)
 _SUMS = (
     sa.select(
-        allocations.c.resource_provider_id,
-        allocations.c.resource_class_id,
+        *_INVENTORY,
         sa.func.sum(allocations.c.used),
     )
     .select_from(
@@ -26,7 +32,7 @@ _SUMS = (
         )
     )
     .where(consumers.c.consumer_type_id.in_(_HOLD_TYPES))
-    .group_by(allocations.c.resource_provider_id, allocations.c.resource_class_id)
+    .group_by(*_INVENTORY)
 )
 _HELD_EVERYWHERE = CompiledStatement(_SUMS)
 """One row for each inventory of which something is held; begins with the terms of holds, so that it

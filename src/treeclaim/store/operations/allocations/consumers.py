@@ -5,6 +5,7 @@ from collections import defaultdict
 from collections.abc import Collection, Container, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
+from typing import Any
 
 import sqlalchemy as sa
 
@@ -34,7 +35,7 @@ _COLUMNS = (
     consumers.c.generation,
     consumers.c.consumer_type_id,
 )
-_UUIDS: sa.BindParameter[Sequence[str]] = sa.bindparam("uuids", expanding=True)
+_UUIDS: sa.BindParameter[Any] = sa.bindparam("uuids", expanding=True)
 _LOCK = CompiledStatement(
     sa.select(*_COLUMNS)
     .where(consumers.c.uuid.in_(_UUIDS))
