@@ -313,6 +313,26 @@ def capacity(cloud):
             yield Sent(path, body=body, most=400)
 
 
+def what_if(cloud):
+    """All that may be given, at its limits."""
+    entries = [
+        {"uuid": uuid, "name": f"new-{number}", "inventories": {"VCPU": {"total": 8}}}
+        for number, uuid in enumerate(consumers(1000))
+    ]
+    place = {"requests": [{"query": WANTED, "amount": 20}] * 64}
+    for given in (
+        {"release": consumers(10_000), "without": cloud.hosts[3:1003]},
+        {"providers": entries},
+        {"place": place},
+    ):
+        yield Sent("/treeclaim/totals", "by=tree&limit=10000", {"given": given}, most=400)
+
+
+def survival(cloud):
+    for domains in ("tree", cloud.aggregates[3:1003]):
+        yield Sent("/treeclaim/survival", body={"domains": domains, "limit": 10_000, "all": True})
+
+
 def of_host(part, body=None):
     """A request about a part of a host; with a body that depends on its generation."""
 
@@ -486,6 +506,8 @@ CASES = {
     "POST /treeclaim/candidates": alternatives,
     "POST /treeclaim/placements": placements,
     "POST /treeclaim/capacity": capacity,
+    "POST /treeclaim/survival": survival,
+    "POST /treeclaim/totals": what_if,
     "POST /reshaper": plain("/reshaper", body=reshaped),
     "GET /treeclaim/providers": bulk,
     "POST /treeclaim/providers": plain("/treeclaim/providers", body=batch),

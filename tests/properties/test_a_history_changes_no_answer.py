@@ -208,6 +208,33 @@ def chosen(draw, members):
     return {name: value for name, value in members.items() if draw.random() < 0.5}
 
 
+def given(draw):
+    """What is taken for granted."""
+    queries = [query for query in alternatives(draw)["alternatives"] if "from_holds" not in query]
+    entry = {"uuid": str(UUID(int=7000)), "name": "new", "inventories": {"VCPU": {"total": 4}}}
+    members = {
+        "release": draw.sample(CONSUMERS, 2),
+        "providers": [entry],
+        "place": {"requests": [{"query": query, "amount": 2} for query in queries]},
+    }
+    return chosen(draw, members)
+
+
+def survival(draw):
+    """The body of a question for what is survived."""
+    members = {
+        "all": True,
+        "explain": True,
+        "given": given(draw),
+        "consumer_types": ["INSTANCE"],
+        "from_holds": draw.sample(HOLDS, 1),
+        "limit": 2,
+        "requests": {draw.choice(CONSUMERS): ["resources=VCPU:1"]},
+        "rules": [{"domains": domains(draw), "consumers": CONSUMERS, "max_per_domain": 1}],
+    }
+    return {"domains": domains(draw), **chosen(draw, members)}
+
+
 BODIES = {
     "/treeclaim/audit": lambda draw: {
         "living": {"INSTANCE": draw.sample(CONSUMERS, 2)},
@@ -216,6 +243,8 @@ BODIES = {
     "/treeclaim/candidates": alternatives,
     "/treeclaim/capacity": capacity,
     "/treeclaim/placements": placements,
+    "/treeclaim/survival": survival,
+    "/treeclaim/totals": lambda draw: {"given": given(draw)},
 }
 """Bodies of each POST that changes nothing."""
 

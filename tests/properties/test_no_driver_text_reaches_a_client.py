@@ -135,6 +135,8 @@ def body_of(method, path):
         ("POST", "/treeclaim/providers"): {"providers": [{"name": str(uuid.uuid4())}]},
         ("POST", "/treeclaim/candidates"): {"alternatives": ["resources=VCPU:1"]},
         ("POST", "/treeclaim/capacity"): {"requests": {"small": "resources=VCPU:1"}},
+        ("POST", "/treeclaim/survival"): {"domains": "tree"},
+        ("POST", "/treeclaim/totals"): {"given": {"release": [str(uuid.uuid4())]}},
         ("POST", "/treeclaim/placements"): {
             "requests": [
                 {

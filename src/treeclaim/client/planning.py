@@ -55,12 +55,47 @@ class Plans:
             "domains": domains if isinstance(domains, str) else list(domains),
             "all": shows_all,
         }
+        return self._asked("survival", body, requests, given, members)
+
+    def moves(
+        self,
+        goal: Mapping[str, Any],
+        *,
+        requests: Mapping[str, Sequence[str | CandidateQuery]] | None = None,
+        given: Mapping[str, Any] | None = None,
+        **members: Any,
+    ) -> dict[str, Any]:
+        """Ask by which moves a goal is reached (section 5).
+
+        Args:
+            goal: As the page has it.
+            requests: Queries by the uuid of the consumer that needs them; they go before kept ones.
+            given: What is taken for granted (section 1).
+            members: Others of the body: `movable`, `rules`, `max_moves`, `both_at_once`, `explain`;
+                those that are None are left out.
+
+        Returns:
+            The server's document.
+
+        Raises:
+            ClientError: if the endpoint refuses, or does not answer.
+        """
+        return self._asked("moves", {"goal": dict(goal)}, requests, given, members)
+
+    def _asked(
+        self,
+        what: str,
+        body: dict[str, Any],
+        requests: Mapping[str, Sequence[str | CandidateQuery]] | None,
+        given: Mapping[str, Any] | None,
+        members: Mapping[str, Any],
+    ) -> dict[str, Any]:
         if requests:
             body["requests"] = {name: list(map(str, some)) for name, some in requests.items()}
         if given:
             body["given"] = dict(given)
         body |= {name: value for name, value in members.items() if value is not None}
         found: dict[str, Any] = self._client.call(
-            "POST", "/treeclaim/survival", json=body, extended=True
+            "POST", f"/treeclaim/{what}", json=body, extended=True
         ).json()
         return found

@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`openstack treeclaim survival`."""
+"""`openstack treeclaim survival`, `drain`, `make room` and `defragment`."""
 
 import argparse
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from osc_lib import exceptions
 from osc_lib.command import command
 
+from treeclaim.cli.cloud.planning import moves
 from treeclaim.cli.cloud.planning.given import FAILED
 from treeclaim.cli.cloud.planning.survival import (
     add_survival_options,
@@ -15,16 +16,13 @@ from treeclaim.cli.cloud.planning.survival import (
     status_of,
     summary_of,
 )
+from treeclaim.client import Client
 from treeclaim.openstack_plugin.talking import Talking
 
 
-class Survival(Talking, command.Lister):
-    """List which failures are not survived.
+class _Planning(Talking, command.Lister):
+    """A command whose exit status tells what came of the plan."""
 
-    The exit status is 0 where all are survived, 1 where not, 2 for failures.
-    """
-
-    add_options = staticmethod(add_survival_options)
     _status = FAILED
 
     def run(self, parsed_args: argparse.Namespace) -> int:
@@ -32,10 +30,19 @@ class Survival(Talking, command.Lister):
         try:
             super().run(parsed_args)
         except exceptions.CommandError as error:
-            # The exit code of whatever raises would say that something is not survived.
+            # The exit code of whatever raises would say that the answer is no.
             self.app.stderr.write(f"{error}\n")
             return FAILED
         return self._status
+
+
+class Survival(_Planning):
+    """List which failures are not survived.
+
+    The exit status is 0 where all are survived, 1 where not, 2 for failures.
+    """
+
+    add_options = staticmethod(add_survival_options)
 
     def take_action(
         self, parsed_args: argparse.Namespace
@@ -60,3 +67,39 @@ class Survival(Talking, command.Lister):
             )
             for one in found["domains"]
         )
+
+
+class _Moves(_Planning):
+    """Steps of a plan."""
+
+    goal: Callable[[Client, argparse.Namespace], Mapping[str, Any]]
+
+    def take_action(
+        self, parsed_args: argparse.Namespace
+    ) -> tuple[tuple[str, ...], Iterator[tuple[Any, ...]]]:
+        """Ask, and return each step."""
+        plan = moves.asked(self.client, type(self).goal, parsed_args)
+        self._status = moves.status_of(plan)
+        self.log.warning("%s", moves.summary_of(plan))
+        return ("Step", "Consumer", "From", "To"), moves.rows_of(plan)
+
+
+class Drain(_Moves):
+    """List by which moves hosts are emptied. Exit status: 0 they are, 1 not, 2 failed."""
+
+    add_options = staticmethod(moves.add_drain_options)
+    goal = staticmethod(moves.goal_of_drain)
+
+
+class MakeRoom(_Moves):
+    """List by which moves more fits. Exit status: 0 it does, 1 not, 2 failed."""
+
+    add_options = staticmethod(moves.add_room_options)
+    goal = staticmethod(moves.goal_of_room)
+
+
+class Defragment(_Moves):
+    """List which moves make most room for a mix. Exit status: 0, or 2 failed."""
+
+    add_options = staticmethod(moves.add_defragment_options)
+    goal = staticmethod(moves.goal_of_defragment)

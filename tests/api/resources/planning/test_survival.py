@@ -439,12 +439,15 @@ def test_it_is_what_placements_do_on_a_copy(tmp_path, seed):
     ):
         cloud = Cloud(client, dice)
         types = dice.choice([None, ["INSTANCE"]])
-        rule = None
+        rule: dict[str, Any] | None = None
         if dice.random() < 0.5:
             members = [uuid_of(name) for name in cloud.held if dice.random() < 0.7]
             rule = {"domains": "tree", "consumers": members, "max_per_domain": dice.choice([1, 2])}
-        more = {"all": True} | ({} if types is None else {"consumer_types": types})
-        more |= {"rules": [rule]} if rule else {}
+        more: dict[str, Any] = {"all": True}
+        if types is not None:
+            more["consumer_types"] = types
+        if rule:
+            more["rules"] = [rule]
         roots = cloud.roots()
         racks = {
             uuid_of(rack): {uuid_of(n) for n, mine in cloud.racks.items() if mine == rack}

@@ -78,7 +78,7 @@ def given_of(call: Call, body: Mapping[str, Any], queries: Queries) -> Given:
     if given.get("release"):
         call.require_allowed(LIST_RULE)
     placed = given.get("place", {}).get("requests", ())
-    amount = sum(one["amount"] for one in placed)
+    amount = sum(int(one["amount"]) for one in placed)
     if amount > _MOST_PLACED:
         raise bad_request(f"given.place: {amount} consumers are more than {_MOST_PLACED}.")
     return Given(
@@ -88,7 +88,7 @@ def given_of(call: Call, body: Mapping[str, Any], queries: Queries) -> Given:
         place=tuple(
             (
                 queries.without_holds(f"given.place.requests[{number}].query", one["query"]),
-                one["amount"],
+                int(one["amount"]),
             )
             for number, one in enumerate(placed)
         ),

@@ -11,7 +11,7 @@ from typing import Any
 
 from treeclaim.api.protocol.errors import ApiError, bad_request
 from treeclaim.api.protocol.operations import Call
-from treeclaim.api.protocol.request.schemas import UUID, mapping, record
+from treeclaim.api.protocol.request.schemas import PROVIDER_KEY, UUID, mapping, record
 from treeclaim.api.protocol.request.validation import query_pairs
 from treeclaim.api.protocol.request.wording import Schema
 from treeclaim.api.resources.candidates.parameters import candidate_request
@@ -61,7 +61,7 @@ _RULE = record(
 
 MEMBERS: Mapping[str, Schema] = {
     "requests": mapping(
-        "^[0-9a-fA-F-]{32,36}$",
+        PROVIDER_KEY,
         {
             "type": "array",
             "minItems": 1,
@@ -147,11 +147,11 @@ def _requests(given: Mapping[str, Sequence[str]]) -> Iterator[tuple[str, Sequenc
 
 
 def _rule(given: Mapping[str, Any]) -> PlanRule:
-    domains = given["domains"]
+    domains, most = given["domains"], given.get("max_per_domain")
     return PlanRule(
         domains=None if domains == "tree" else tuple(dict.fromkeys(domains)),
         consumers=frozenset(uuids_of(given["consumers"])),
-        max_per_domain=given.get("max_per_domain"),
+        max_per_domain=None if most is None else int(most),
     )
 
 

@@ -94,7 +94,7 @@ def survive_failures(call: Call) -> Reply:
         types=None if types is None else frozenset(types),
         from_holds=holds,
         rules=read.rules,
-        limit=body.get("limit", _DEFAULT_PARTS),
+        limit=int(body.get("limit", _DEFAULT_PARTS)),
         shows_all=body.get("all", False),
         explain=body.get("explain", False),
     )

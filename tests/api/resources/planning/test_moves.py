@@ -1,0 +1,378 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Plans of moves, over HTTP, and carried out (contract page 101, section 5)."""
+
+import shutil
+
+import pytest
+
+from tests.api.resources.planning.clouds import (
+    HEADERS,
+    applied,
+    claimed,
+    host,
+    instance,
+    uuid_of,
+)
+from tests.service import client_of, services_on, start_on
+
+SHARING = "MISC_SHARES_VIA_AGGREGATE"
+
+
+@pytest.fixture(scope="module")
+def database(tmp_path_factory):
+    """Four hosts in two racks: i1 and i2 on a, i3 on b, i4 on c; d is empty."""
+    folder = tmp_path_factory.mktemp("cloud")
+    with services_on(folder) as (_, application), client_of(application, **HEADERS) as client:
+        applied(
+            client,
+            host("a", "r1", VCPU=8),
+            host("b", "r1", VCPU=8),
+            host("c", "r2", VCPU=8),
+            host("d", "r2", VCPU=4),
+        )
+        instance(client, "i1", "a", 4)
+        instance(client, "i2", "a", 2)
+        instance(client, "i3", "b", 6)
+        instance(client, "i4", "c", 5)
+    return folder / "placement.db"
+
+
+@pytest.fixture
+def service(tmp_path, database):
+    shutil.copyfile(database, tmp_path / "placement.db")
+    url = f"sqlite:///{tmp_path / 'placement.db'}"
+    with start_on(url, tmp_path) as application, client_of(application, **HEADERS) as client:
+        yield client
+
+
+def asked(client, goal, status=200, **more):
+    answer = client.post("/treeclaim/moves", json={"goal": goal} | more)
+    assert answer.status_code == status, answer.text
+    return answer.json()
+
+
+def emptying(*names):
+    return {"empty": [uuid_of(name) for name in names]}
+
+
+def carried_out(client, plan):
+    """Make the moves, one after the other; each must be accepted."""
+    for move in plan["moves"]:
+        path = f"/allocations/{move['consumer']}"
+        now = client.get(path).json()
+        assert {uuid: one["resources"] for uuid, one in now["allocations"].items()} == {
+            uuid: one["resources"] for uuid, one in move["from"].items()
+        }
+        body = {
+            move["consumer"]: {
+                "allocations": move["to"],
+                "project_id": now["project_id"],
+                "user_id": now["user_id"],
+                "consumer_type": now["consumer_type"],
+                "consumer_generation": move["consumer_generation"],
+            }
+        }
+        answer = client.post("/allocations", json=body)
+        assert answer.status_code == 204, answer.text
+
+
+def where(plan):
+    """By name of the host: who goes where."""
+    names = {uuid_of(name): name for name in ("i1", "i2", "i3", "i4", "i5", "big", "small")}
+    return {
+        names[move["consumer"]]: [one["name"] for one in move["to_roots"]]
+        for move in plan["moves"]
+    }
+
+
+def left(plan):
+    return plan["before"]["left"], plan["after"]["left"]
+
+
+def used(client, name):
+    found = client.get(f"/resource_providers/{uuid_of(name)}/usages").json()
+    return found["usages"]["VCPU"]
+
+
+def test_a_host_is_emptied(service):
+    plan = asked(service, emptying("a"))
+    assert {key: plan[key] for key in ("reached", "complete", "at_least", "optimal")} == {
+        "reached": True,
+        "complete": True,
+        "at_least": 2,
+        "optimal": True,
+    }
+    assert (plan["stuck"], plan["proven"]) == ([], False)
+    assert plan["before"] == {"left": 2, "fits": None, "empty_trees": 1}
+    assert plan["after"]["left"] == 0
+    moves = {move["consumer"]: move for move in plan["moves"]}
+    first = moves[uuid_of("i1")]
+    assert first["from"] == {uuid_of("a"): {"resources": {"VCPU": 4}}}
+    assert first["to"] == {uuid_of("d"): {"resources": {"VCPU": 4}}}
+    assert first["mappings"] == {"": [uuid_of("d")]}
+    assert first["from_roots"] == [{"uuid": uuid_of("a"), "name": "a"}]
+    assert first["to_roots"] == [{"uuid": uuid_of("d"), "name": "d"}]
+    assert (first["alternative"], first["consumer_generation"]) == (0, 1)
+    carried_out(service, plan)
+    assert used(service, "a") == 0
+
+
+def test_an_aggregate_is_emptied_of_the_trees_whose_roots_are_in_it(service):
+    applied(service, host("e", VCPU=16))
+    plan = asked(service, {"empty_aggregate": uuid_of("r1")})
+    assert (plan["reached"], left(plan)) == (True, (3, 0))
+    assert not {"a", "b"} & {name for hosts in where(plan).values() for name in hosts}
+    carried_out(service, plan)
+    assert (used(service, "a"), used(service, "b")) == (0, 0)
+
+
+def test_others_make_room_where_there_is_none(service):
+    # The 5 of c have room nowhere: i1 or both of a have to go, i3 finds no other place itself.
+    plan = asked(service, emptying("c"))
+    assert (plan["reached"], plan["at_least"], plan["optimal"]) == (True, 2, True)
+    assert plan["moves"][-1]["consumer"] == uuid_of("i4")
+    assert where(plan)["i4"] == ["a"]
+    carried_out(service, plan)
+    assert used(service, "c") == 0
+
+
+def test_room_is_made_for_more(service):
+    query = "resources=VCPU:8"
+    plan = asked(service, {"fit": {"query": query, "amount": 1}})
+    assert (plan["reached"], plan["at_least"]) == (True, 2)
+    assert (plan["before"]["fits"], plan["after"]["fits"]) == (0, 1)
+    assert plan["before"]["left"] is None
+    carried_out(service, plan)
+    counted = service.post("/treeclaim/capacity", json={"requests": {"x": query}}).json()
+    assert counted["capacity"]["x"]["fits"] == 1
+    # No number of moves is enough for more.
+    plan = asked(service, {"fit": {"query": query, "amount": 3}})
+    assert (plan["reached"], plan["proven"], plan["optimal"]) == (False, True, False)
+
+
+def test_what_holds_have_may_be_counted_as_room(service):
+    claimed(service, "h", {"d": 4}, kind="TREECLAIM_HOLD", hold={})
+    query = f"resources=VCPU:4&from_holds={uuid_of('h')}"
+    assert asked(service, {"fit": {"query": query, "amount": 1}})["moves"] == []
+
+
+def test_room_is_kept_for_a_mix(service):
+    mix = {"requests": {"large": {"query": "resources=VCPU:8", "weight": 3}}}
+    assert service.put("/treeclaim/mixes/m", json=mix).status_code == 204
+    plan = asked(service, {"keep": {"mix": "m"}})
+    assert (plan["reached"], plan["at_least"], plan["optimal"]) == (True, None, True)
+    assert (plan["before"]["fits"], plan["after"]["fits"]) == (0, 3)
+    assert plan["at_most"]["fits"] == 3
+    carried_out(service, plan)
+
+
+def test_most_trees_are_emptied_first_if_that_is_asked(service):
+    mix = {"requests": {"small": {"query": "resources=VCPU:1", "weight": 1}}}
+    assert service.put("/treeclaim/mixes/m", json=mix).status_code == 204
+    applied(service, host("e", VCPU=16))
+    plan = asked(service, {"keep": {"mix": "m", "empty_trees": True}})
+    assert plan["optimal"]
+    assert plan["after"]["empty_trees"] == plan["at_most"]["empty_trees"] == 3
+    carried_out(service, plan)
+
+
+def test_a_request_of_a_mix_that_names_what_is_gone_fits_nowhere(service):
+    assert service.put("/resource_classes/CUSTOM_X").status_code in (201, 204)
+    mix = {"requests": {"gone": {"query": "resources=CUSTOM_X:1", "weight": 1}}}
+    assert service.put("/treeclaim/mixes/m", json=mix).status_code == 204
+    assert service.delete("/resource_classes/CUSTOM_X").status_code == 204
+    plan = asked(service, {"keep": {"mix": "m"}})
+    assert (plan["moves"], plan["after"]["fits"], plan["optimal"]) == ([], 0, True)
+
+
+@pytest.mark.parametrize(
+    "goal",
+    [
+        {},
+        {"leave": True},
+        emptying("a") | {"empty_aggregate": uuid_of("r1")},
+        emptying("nobody"),
+        {"empty": []},
+        {"fit": {"query": "resources=VCPU:1", "amount": 0}},
+        {"fit": {"query": "resources=CUSTOM_NOTHING:1", "amount": 1}},
+        {"keep": {"mix": "nothing"}},
+    ],
+)
+def test_a_goal_is_one_of_these_and_names_what_exists(service, goal):
+    asked(service, goal, status=400)
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"max_moves": 0},
+        {"max_moves": 10_001},
+        {"unknown": True},
+        {"movable": {"unknown": []}},
+        {"rules": [{"domains": "tree", "consumers": [], "max_skew": 1}]},
+        {"rules": [{"domains": "tree", "consumers": [], "max_per_domain": 1, "soft": True}]},
+        {"rules": [{"domains": "tree", "consumers": []}]},
+        {"requests": {uuid_of("i1"): ["resources=CUSTOM_NOTHING:1"]}},
+    ],
+)
+def test_what_is_unknown_or_beyond_a_bound_is_refused(service, more):
+    asked(service, emptying("a"), status=400, **more)
+
+
+def test_the_moves_are_at_most_so_many(service):
+    plan = asked(service, emptying("a"), max_moves=1)
+    assert (plan["reached"], plan["proven"], left(plan)) == (False, True, (2, 1))
+    assert [one["reason"] for one in plan["stuck"]] == ["max_moves"]
+
+
+def test_only_those_move_who_may(service):
+    for movable in (
+        {"consumer_types": ["OTHER"]},
+        {"projects": ["other"]},
+        {"except": [uuid_of("i1"), uuid_of("i2"), uuid_of("nobody")]},
+        {"consumer_types": ["INSTANCE"], "projects": ["other"]},
+    ):
+        plan = asked(service, emptying("a"), movable=movable)
+        assert plan["moves"] == []
+        assert {one["reason"] for one in plan["stuck"]} == {"not_movable"}
+        assert plan["proven"]
+    assert asked(service, emptying("a"), movable={"consumer_types": ["INSTANCE"]})["reached"]
+
+
+def test_holds_and_those_without_a_request_stay(service):
+    claimed(service, "h", {"d": 1}, kind="TREECLAIM_HOLD", hold={})
+    claimed(service, "i5", {"d": 1})
+    plan = asked(service, emptying("d"))
+    assert {one["consumer"]: one["reason"] for one in plan["stuck"]} == {
+        uuid_of("h"): "not_movable",
+        uuid_of("i5"): "no_request",
+    }
+    requests = {uuid_of("i5"): ["resources=VCPU:1"], uuid_of("nobody"): ["resources=VCPU:1"]}
+    plan = asked(service, emptying("d"), requests=requests)
+    assert where(plan) == {"i5": ["a"]}
+
+
+def test_who_finds_no_room_is_told_and_why(service):
+    others = {"except": [uuid_of(name) for name in ("i1", "i2", "i4")]}
+    plan = asked(service, emptying("b"), explain=True, movable=others)
+    assert (plan["reached"], plan["proven"]) == (False, True)
+    ((stuck),) = plan["stuck"]
+    assert (stuck["consumer"], stuck["reason"]) == (uuid_of("i3"), "no_room")
+    assert stuck["explanation"]["feasible"] is False
+    assert "explanation" not in asked(service, emptying("b"), movable=others)["stuck"][0]
+
+
+def test_both_places_are_held_at_once_unless_it_is_said_otherwise(tmp_path):
+    with services_on(tmp_path) as (_, application), client_of(application, **HEADERS) as client:
+        applied(
+            client,
+            host("a", MEMORY_MB=8),
+            host("n0", parent="a", VCPU=4),
+            host("n1", parent="a", VCPU=4),
+        )
+        for name, node, units in (("i1", "n0", 2), ("i2", "n1", 2)):
+            claimed(
+                client,
+                name,
+                {node: {"VCPU": units}, "a": {"MEMORY_MB": 4}},
+                request=[f"resources_C=VCPU:{units}&resources=MEMORY_MB:4"],
+            )
+        # Only within the tree is there a place, and its memory is all held.
+        goal = {"fit": {"query": "resources_C=VCPU:4", "amount": 1}}
+        assert asked(client, goal)["reached"] is False
+        plan = asked(client, goal, both_at_once=False)
+        assert (plan["reached"], len(plan["moves"])) == (True, 1)
+        carried_out(client, plan)
+
+
+def test_what_was_drawn_goes_back(service):
+    claimed(service, "h", {"d": 2}, kind="TREECLAIM_HOLD", hold={"returns": True})
+    instance(service, "i5", "d", 2, from_holds=[uuid_of("h")])
+    # Once i5 is gone, the hold is there again.
+    plan = asked(service, emptying("d"))
+    assert (plan["reached"], plan["moves"], left(plan)) == (False, [], (1, 1))
+    plan = asked(service, {"fit": {"query": "resources=VCPU:4", "amount": 2}})
+    assert uuid_of("i5") not in [move["consumer"] for move in plan["moves"]]
+
+
+def test_no_move_brings_one_where_so_many_of_the_others_are(service):
+    rule = {
+        "domains": "tree",
+        "consumers": [uuid_of(name) for name in ("i1", "i3", "i5", "nobody")],
+        "max_per_domain": 1,
+    }
+    applied(service, host("e", VCPU=8))
+    instance(service, "i5", "e", 2)
+    others = {"except": [uuid_of(name) for name in ("i1", "i2", "i4", "i5")]}
+    plan = asked(service, emptying("b"), rules=[rule], movable=others)
+    assert (plan["reached"], left(plan)) == (False, (1, 1))
+    assert [one["reason"] for one in plan["stuck"]] == ["rule"]
+    rule["consumers"] = [uuid_of(name) for name in ("i1", "i2")]
+    plan = asked(service, emptying("a"), rules=[rule])
+    assert plan["reached"]
+    assert len({*map(tuple, where(plan).values())}) == 2
+
+
+def test_those_who_are_in_one_domain_stay_in_one_after_the_last_move(service):
+    both = [uuid_of("i1"), uuid_of("i2")]
+    rule = {"domains": "tree", "consumers": both, "same_domain": True}
+    plan = asked(service, emptying("a"), rules=[rule])
+    assert not plan["reached"]
+    applied(service, host("e", VCPU=6))
+    plan = asked(service, emptying("a"), rules=[rule])
+    assert where(plan) == {"i1": ["e"], "i2": ["e"]}
+    carried_out(service, plan)
+    # A rule that did not hold before is none.
+    rule["consumers"] = [uuid_of("i1"), uuid_of("i3")]
+    assert asked(service, emptying("e"), rules=[rule])["reached"]
+
+
+def pools(client):
+    """Two hosts that share two pools; i1 is on a with disk of the first."""
+    disk = {"DISK_GB": 10}
+    applied(
+        client,
+        host("a", "r1", VCPU=8),
+        host("b", "r1", VCPU=8),
+        host("p1", "r1", traits=[SHARING], **disk),
+        host("p2", "r1", traits=[SHARING], **disk),
+    )
+    held = {"a": {"VCPU": 2}, "p1": {"DISK_GB": 3}}
+    claimed(client, "i1", held, request=["resources=VCPU:2,DISK_GB:3"])
+
+
+def test_a_pool_is_left_only_where_it_is_to_be_empty(tmp_path):
+    with services_on(tmp_path) as (_, application), client_of(application, **HEADERS) as client:
+        pools(client)
+        plan = asked(client, emptying("a"), both_at_once=False)
+        (move,) = plan["moves"]
+        assert set(move["to"]) == {uuid_of("b"), uuid_of("p1")}
+        carried_out(client, plan)
+        plan = asked(client, emptying("p1"))
+        (move,) = plan["moves"]
+        assert uuid_of("p2") in move["to"]
+        carried_out(client, plan)
+
+
+def test_what_is_given_is_as_if_it_were_so(service):
+    given = {"providers": [host("e", VCPU=8)], "release": [uuid_of("i2")]}
+    plan = asked(service, emptying("b"), given=given)
+    assert where(plan) == {"i3": ["e"]}
+    assert plan["given"] == {"placed": []}
+    place = {"requests": [{"query": "resources=VCPU:4", "amount": 1}]}
+    plan = asked(service, emptying("d"), given={"place": place})
+    assert plan["given"] == {"placed": [1]}
+    assert [one["reason"] for one in plan["stuck"]] == ["not_movable"]
+
+
+def test_nothing_is_written(service):
+    before = [service.get(f"/allocations/{uuid_of(name)}").json() for name in ("i1", "i2")]
+    asked(service, emptying("a"))
+    after = [service.get(f"/allocations/{uuid_of(name)}").json() for name in ("i1", "i2")]
+    assert before == after
+
+
+def test_it_is_there_from_1_3_on(service):
+    headers = {"openstack-api-version": "placement 1.39, treeclaim 1.2"}
+    body = {"goal": emptying("a")}
+    assert service.post("/treeclaim/moves", json=body, headers=headers).status_code == 404

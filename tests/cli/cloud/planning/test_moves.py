@@ -1,0 +1,110 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`treeclaim drain`, `make-room` and `defragment`: what they show, and their exit status."""
+
+import json
+import subprocess
+
+import pytest
+
+from tests.api.resources.planning.clouds import host, uuid_of
+from tests.cli.processes import call
+from tests.cli.services import client_in, served
+from tests.servers import TREECLAIM
+
+
+@pytest.fixture
+def environment(tmp_path):
+    with served(tmp_path) as found:
+        with client_in(found) as client:
+            entries = [host("a", VCPU=8), host("b", VCPU=8), host("c", VCPU=2)]
+            client.call("POST", "/treeclaim/providers", json={"providers": entries}, extended=True)
+            for name, at, amount in (("i1", "a", 4), ("i2", "a", 2), ("i3", "b", 3)):
+                write(client, name, at, amount, None)
+        yield found
+
+
+def write(client, name, at, amount, generation):
+    body = {
+        "allocations": {uuid_of(at): {"resources": {"VCPU": amount}}},
+        "project_id": "p",
+        "user_id": "u",
+        "consumer_generation": generation,
+        "consumer_type": "INSTANCE",
+        "request": [f"resources=VCPU:{amount}"],
+    }
+    client.call("PUT", f"/allocations/{uuid_of(name)}", json=body, extended=True)
+
+
+def asked(environment, *arguments, code):
+    done = call(environment, *arguments)
+    assert done.returncode == code, (done.stdout, done.stderr)
+    return done.stdout
+
+
+def test_a_host_is_drained_by_a_table_of_moves(environment):
+    text = asked(environment, "drain", "a", code=0)
+    assert "2 moves (at least 2 are needed); the goal is reached; left: 2 to 0" in text
+    row = next(line for line in text.splitlines() if uuid_of("i1") in line)
+    assert row.split()[1:] == [uuid_of("i1"), "a", "b"]
+
+
+def test_what_is_left_is_exit_status_1(environment):
+    text = asked(environment, "drain", "b", "a", "--explain", code=1)
+    assert "(no_room)" in text
+    assert "the goal is not reached, and cannot be" in text
+
+
+def test_room_is_made(environment):
+    text = asked(environment, "make-room", "resources=VCPU:6", "--amount", "1", code=0)
+    assert "fit: 0 to 1" in text
+    assert "0 moves" in asked(environment, "make-room", "resources=VCPU:2", code=0)
+    asked(
+        environment, "make-room", "resources=VCPU:6", "--max-moves", "1", "--amount", "2", code=1
+    )
+
+
+def test_a_cloud_is_defragmented_for_a_mix(environment):
+    with client_in(environment) as client:
+        mix = {"requests": {"x": {"query": "resources=VCPU:8", "weight": 2}}}
+        client.call("PUT", "/treeclaim/mixes/m", json=mix, extended=True)
+    text = asked(environment, "defragment", "--mix", "m", "--max-moves", "5", code=0)
+    assert "fit: 0 to 2" in text
+    found = json.loads(
+        asked(environment, "defragment", "--mix", "m", "--empty-trees", "--json", code=0)
+    )
+    assert found["at_most"]["fits"] == found["after"]["fits"]
+
+
+def test_commands_for_nova_are_printed(environment):
+    first = asked(environment, "drain", "a", "--nova", code=0).splitlines()[0]
+    assert first.startswith("openstack server migrate --live-migration --host b ")
+    cold = asked(environment, "drain", "a", "--nova", "--cold", code=0).splitlines()[0]
+    assert cold.startswith("openstack server migrate --host b ")
+
+
+def test_a_failure_is_exit_status_2(environment):
+    asked(environment, "drain", "nobody", code=2)
+    asked(environment, "make-room", "resources=NOTHING:1", code=2)
+    asked(environment, "defragment", "--mix", "nothing", code=2)
+    asked({**environment, "TREECLAIM_ENDPOINT": "http://127.0.0.1:1"}, "drain", "a", code=2)
+
+
+def test_a_step_is_printed_when_the_one_before_is_done(environment):
+    command = subprocess.Popen(
+        [*TREECLAIM, "drain", "a", "--follow"],
+        env=environment,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    with command, client_in(environment) as client:
+        try:
+            names = {uuid_of("i1"): ("i1", 4), uuid_of("i2"): ("i2", 2)}
+            for number in ("1.", "2."):
+                step, consumer, source, arrow, target = command.stdout.readline().split()
+                assert (step, source, arrow) == (number, "a", "->")
+                name, amount = names.pop(consumer.rstrip(":"))
+                write(client, name, target, amount, 1)
+            assert "the goal is reached" in command.stdout.readline()
+            assert command.wait(timeout=60) == 0
+        finally:
+            command.kill()
