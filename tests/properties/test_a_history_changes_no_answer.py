@@ -251,7 +251,10 @@ def survival(draw):
         "from_holds": draw.sample(HOLDS, 1),
         "limit": 2,
         "requests": {draw.choice(CONSUMERS): ["resources=VCPU:1"]},
-        "rules": [{"domains": domains(draw), "consumers": CONSUMERS, "max_per_domain": 1}],
+        "rules": [
+            {"domains": domains(draw), "consumers": CONSUMERS}
+            | draw.choice([{"max_per_domain": 1}, {"same_domain": True}])
+        ],
     }
     return {"domains": domains(draw), **chosen(draw, members)}
 
