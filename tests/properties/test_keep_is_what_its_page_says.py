@@ -36,6 +36,7 @@ from tests.reference.strategies import (
 )
 from tests.reference.world import Group, Provider, Request, Stock, World, uuid_of
 from treeclaim.forest.bounds.budget import Budget
+from treeclaim.forest.order.mixes.requests import requests_of
 from treeclaim.forest.order.mixes.stranded import stranded
 from treeclaim.forest.placing.queries import query_of
 from treeclaim.forest.placing.scratch import Scratch
@@ -171,6 +172,19 @@ def test_candidates_come_by_what_they_cost_a_mix(sizes):
 
     with lowered(sizes):
         check()
+
+
+def test_a_tree_without_the_class_takes_nothing_from_the_one_before_it():
+    """Sums over the providers of many trees are made at once, and some of these trees have none."""
+    host = [Provider("h", None, {"VCPU": Stock(8)})]
+    host += [Provider(f"h{number}", "h", {"FPGA": Stock(8)}) for number in range(2)]
+    world = World((*host, Provider("bare", None, {"VCPU": Stock(8)})))
+    wanted = Request((Group("", {"VCPU": 1}), Group("_A", {"FPGA": 3})))
+    mix = keeping.Mix(((wanted, 1),))
+    found = requests_of(forest_of(world), model_mix(mix)).now(
+        forest_of(world), np.arange(2), Budget()
+    )
+    assert found.tolist() == [[4.0], [0.0]]
 
 
 def compare(world, mix, asked):

@@ -3,6 +3,7 @@
 
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -11,11 +12,11 @@ from treeclaim.api.protocol.errors import ApiError
 from treeclaim.api.resources.candidates.handlers import request_of
 from treeclaim.api.resources.candidates.order_parameters import with_mixes
 from treeclaim.model.extension.mixes import MOST_REQUESTS, MOST_WEIGHT, Mix, MixRequest
-from treeclaim.model.microversions import ExtensionFeature, Feature, Version
+from treeclaim.model.microversions import MAXIMUM, ExtensionFeature
 from treeclaim.model.request import CandidateRequest
 from treeclaim.replay.problems import problem, quoted, text_of
 
-_VERSION = Version(1, max(Feature), max(ExtensionFeature))
+_VERSION = replace(MAXIMUM, extension=max(ExtensionFeature))
 _MOST_GROUPS = 128
 _LONGEST_QUERY = 256 * 1024
 
