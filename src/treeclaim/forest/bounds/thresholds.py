@@ -61,10 +61,13 @@ MOST_RIVAL_WORTHS = 2**19
 """What slots and providers may be worth to each other, as numbers that are written down together:
 four megabytes. With more, each slot is given the best of its options, as if it were alone."""
 
-MOST_FILLINGS_ADDED = 2**21
+MOST_FILLINGS_ADDED = 2**24
 """What providers may be worth to slots that are alike or not, as numbers that are added up to bound partial
-candidates exactly: some ten milliseconds. With more, each provider is given what it is worth alone, and the
-next may take longer."""
+candidates exactly: one or two tenths of a second in a search. Where that is over, it goes on with looser
+bounds until it has made more partial candidates."""
+
+PAIRS_A_CANDIDATE = 2**11
+"""So many more of these numbers for each partial candidate that was made, which takes as long."""
 
 STATES_A_PAIR = 8
 """Of these numbers, as many are added in order in the time that one that is looked up takes."""

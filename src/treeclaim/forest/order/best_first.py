@@ -330,10 +330,12 @@ class _Closeness:
         self._most = thresholds.LOOSE_CANDIDATES
         self._most_in_trees = thresholds.CLOSE_CANDIDATES
         self._trees: set[int] = set()
+        self._made = 0
         self._in_vain = 0
 
     def note_made(self, count: int) -> None:
         """Note partial candidates that were made, in whatever trees."""
+        self._made += count
         if self._before < 0:
             return
         self._before -= count
@@ -367,7 +369,7 @@ class _Closeness:
 
     def is_for_each(self, looked_at: int) -> bool:
         """Tell whether each is to be judged alone, as that did not help enough."""
-        if looked_at <= self._most_in_trees:
+        if looked_at <= self._most_in_trees or not self._scoring.are_closest_worth(self._made):
             return False
         if self._in_vain > thresholds.PATIENCE:
             self._in_vain += 1

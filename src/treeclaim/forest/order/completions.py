@@ -40,6 +40,10 @@ class Completions:
         """Tell whether slots concern each other, so that what each gets alone says little."""
         return bool(self._nears) or any(len(slots) > 1 for slots in self._fillings.together)
 
+    def may_go_on(self, made: int) -> bool:
+        """Tell whether more may be bounded, after so many partial candidates were made."""
+        return self._fillings.may_go_on(made)
+
     def bound(self, partial: Partial) -> int | None:
         """Return the most that a single partial candidate may become.
 

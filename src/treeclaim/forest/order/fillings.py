@@ -35,11 +35,14 @@ from treeclaim.model.request import NO_GROUP
 _FEW = 8
 """As many providers are taken for granted, so that the states of a few do not become too many."""
 
-_MORE_FOR_EACH = 1 / 8
-"""By so much more each may take that was left open, of what one may take at first,"""
+_LEFT_OPEN = 2**17
+"""As many pairs it counts to leave one open, which is bounded otherwise then."""
 
-_MOST_MORE = 16
-"""up to so many times as much."""
+_MOST_AT_ONCE = 2**26
+"""So many pairs are added up in turn at most, in some tenths of a second,"""
+
+_MOST_WRITTEN = 2**20
+"""and so many numbers are written down to find out whether there is a shorter way."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +114,9 @@ class Fillings:
         self._near_slots = near_slots
         self._options: dict[int, list[Options]] = {}
         self._states: dict[tuple[int, ...], States] = {}
-        self._left_open = 0
+        self._spent = 0.0
+        self._left = float(thresholds.MOST_FILLINGS_ADDED)
+        self._wanted = 0.0
 
     @cached_property
     def together(self) -> Sequence[Sequence[int]]:
@@ -139,12 +144,12 @@ class Fillings:
     def options(self, anchor: int) -> list[Options]:
         """Return who may serve the slots under an anchor, for each set of these."""
         if anchor not in self._options:
-            found = [self._made(slots, anchor) for slots in self.together]
+            found = [self._options_of(slots, anchor) for slots in self.together]
             self._problem.budget.hold(sum(options.nbytes for options in found))
             self._options[anchor] = found
         return self._options[anchor]
 
-    def _made(self, slots: Sequence[int], anchor: int) -> Options:
+    def _options_of(self, slots: Sequence[int], anchor: int) -> Options:
         self._problem.budget.check()
         served = [self._problem.relations[slot].providers_of(anchor) for slot in slots]
         providers = np.unique(np.concatenate(served))
@@ -244,17 +249,18 @@ class Fillings:
             else:
                 numbers[kind] += 1
         key = tuple(numbers)
-        most = thresholds.MOST_FILLINGS_ADDED * min(
-            1 + self._left_open * _MORE_FOR_EACH, _MOST_MORE
-        )
         pairs = pairs_of(key) * max(len(options.providers), _FEW)
-        filling = self._one_by_one(options, key, base, min(pairs, most))
-        if filling is not None:
-            instead = None if besides is None else self._ways(options, key, base, besides)
-            return Filled(filling, instead, np.zeros(1, dtype=np.bool_), begun)
-        if pairs > most:
-            self._left_open += 1
+        ways = self._ways(options, key, base) if self._are_few(options, key, pairs) else None
+        ones = np.inf if ways is None else ones_of(key, options.wants, ways)
+        # All options of a slot take thrice as long as none.
+        if not self._affords(min(ones, pairs) * (1 if besides is None else 3)):
             return None
+        check = self._problem.budget.check
+        if ways is not None and ones < pairs:
+            gains = np.where(options.allowed, options.worth, NEVER)
+            one_by_one = FillingOneByOne(key, options.wants, ways, gains, check)
+            instead = None if besides is None else self._ways(options, key, base, besides)
+            return Filled(one_by_one, instead, np.zeros(1, dtype=np.bool_), begun)
         states = self._states_of(key)
         near = [slot in self._near_slots for slot in options.firsts]
         hot: Mask = np.logical_or.reduce(states.counts[:, near] > 0, axis=1)
@@ -263,37 +269,53 @@ class Fillings:
         if besides is not None:
             more = states.counts + np.eye(kinds, dtype=np.int64)[besides]
             instead = self._offered(options, more, base)
-        filling = FillingByPairs(states, offered, self._problem.budget.check)
-        return Filled(filling, instead, hot, begun)
+        return Filled(FillingByPairs(states, offered, check), instead, hot, begun)
+
+    def may_go_on(self, made: int) -> bool:
+        """Tell whether more may be added up, or how much is left is saved for what is wanted next.
+
+        So bounds take hardly longer than what they are to spare, as long as they do not spare it.
+
+        Args:
+            made: How many partial candidates were made up to now.
+        """
+        earned = made * thresholds.PAIRS_A_CANDIDATE
+        self._left = thresholds.MOST_FILLINGS_ADDED + earned - self._spent
+        return self._left > self._wanted
+
+    def _affords(self, pairs: float) -> bool:
+        """Tell whether so many pairs do not take too long; if so, they are spent.
+
+        What is wanted first, where little is known, takes longest and spares most. So nothing else is
+        afforded before it is.
+        """
+        if pairs > _MOST_AT_ONCE:
+            self._spend(_LEFT_OPEN)
+            return False
+        if max(pairs, self._wanted) > self._left:
+            self._wanted = max(pairs, self._wanted)
+            return False
+        self._wanted = 0.0
+        self._spend(pairs)
+        return True
+
+    def _spend(self, pairs: float) -> None:
+        self._spent += pairs
+        self._left -= pairs
+
+    def _are_few(self, options: Options, numbers: tuple[int, ...], pairs: float) -> bool:
+        """Tell whether there are few ways to serve one slot after the other, if that can be done."""
+        if not self._near_slots.isdisjoint(options.slots):
+            return False
+        shape = np.bincount(options.wants, numbers) + 1
+        written = np.prod(shape) * len(shape) * len(options.providers)
+        return bool(written <= min(pairs, _MOST_WRITTEN))
 
     def _states_of(self, key: tuple[int, ...]) -> States:
         if key not in self._states:
             self._states[key] = states_of(key)
             self._problem.budget.hold(sum(array.nbytes for array in self._states[key]))
         return self._states[key]
-
-    def _one_by_one(
-        self, options: Options, numbers: tuple[int, ...], base: Matrix, most: float
-    ) -> Filling | None:
-        """Return what providers are worth that serve one slot after the other, if that is short.
-
-        Args:
-            options: Who may serve the slots.
-            numbers: How many of each kind are to be served.
-            base: How many each provider serves already, shape (providers, kinds).
-            most: As many pairs, at least, it would be otherwise.
-        """
-        wants = max(options.wants) + 1
-        together = np.bincount(options.wants, numbers) + 1
-        if not self._near_slots.isdisjoint(options.slots):
-            return None
-        if np.prod(together) * wants * len(options.providers) > most:
-            return None
-        ways = self._ways(options, numbers, base)
-        if ones_of(numbers, wants, int(np.count_nonzero(ways > NEVER))) > most:
-            return None
-        gains = np.where(options.allowed, options.worth, NEVER)
-        return FillingOneByOne(numbers, options.wants, ways, gains, self._problem.budget.check)
 
     def _ways(
         self,

@@ -17,16 +17,17 @@ _BARRED = NEVER + 2**60
 """What a state is less worth that cannot be reached; added to `NEVER` and any worth, it is in int64."""
 
 
-def ones_of(numbers: Sequence[int], wants: int, ways: int) -> float:
+def ones_of(numbers: Sequence[int], wants: Sequence[int], worth: Matrix) -> float:
     """Return as how many pairs it counts to serve slots one by one.
 
     Args:
         numbers: How many there are of each kind.
-        wants: How many different things they want.
-        ways: The ways of all providers, in all.
+        wants: The number of what each kind wants.
+        worth: What providers are worth in each way; see `FillingOneByOne`.
     """
     each = _size(numbers) / thresholds.STATES_A_PAIR + thresholds.PAIRS_A_CALL
-    return ways * (1 + len(numbers) / wants) * each
+    alike = 1 + len(numbers) / (max(wants) + 1)
+    return float(np.count_nonzero(worth > NEVER) * alike * each)
 
 
 class FillingOneByOne(Filling):

@@ -152,6 +152,10 @@ class RivalBounds:
                 bound[mine] += _left(rivals, market, partial.chosen[mine], partial.filled)
         return np.minimum(bound, self._value.bound(partial))
 
+    def are_closest_worth(self, made: int) -> bool:
+        """Tell whether to judge more closely is worth it, after so many partial candidates were made."""
+        return self._completions.may_go_on(made)
+
     def closest(self, partial: Partial) -> Iterator[tuple[Integers, Units]]:
         """Yield closer bounds for the first partial candidate, and for those that are alike so far.
 

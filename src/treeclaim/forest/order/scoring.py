@@ -61,6 +61,10 @@ class Scoring:
         bound = self._rivals.bound(partial)
         return np.where(bound == NOTHING, -np.inf, score_of(bound))
 
+    def are_closest_worth(self, made: int) -> bool:
+        """Tell whether the closest bounds are worth it, after so many partial candidates were made."""
+        return self._rivals.are_closest_worth(made)
+
     def closest_bounds(self, partial: Partial, bounds: Floats) -> Floats:
         """Return the same, at still more expense, and only until that of the first is below what it was.
 
