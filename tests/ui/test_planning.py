@@ -176,6 +176,8 @@ def test_who_cannot_leave_is_told_with_why(visit, planned):
     visitor = visit(planned)
     page = visitor.open("#/plan?goal=empty&hosts=host-9,pool")
     visitor.see("The goal is not reached")
+    visitor.see("Why there is no room")
+    assert "has no room for 36 VCPU" in page.locator(".explanation").inner_text()
     left = page.locator(".stuck li")
     left.first.wait_for()
     assert sorted(text.split("\n")[-1] for text in left.all_inner_texts()) == [

@@ -55,11 +55,12 @@ function Found({ choice, rows }) {
   if (error instanceof AsIfError) return html`<${Mistake} error=${error} />`;
   if (error) return html`<${Failure} error=${error} what="The plan" again=${again} />`;
   if (!value) return html`<${Busy} what="the plan" />`;
+  const why = value.plan.stuck.find(({ explanation }) => explanation)?.explanation;
   return html`<${Verdict} ...${value} choice=${choice} rows=${rows} />
     ${value.plan.moves.length > 0 && html`<${Maps} ...${value} /><${Steps} ...${value} />`}
     ${value.plan.stuck.length > 0 && html`<${Stuck} stuck=${value.plan.stuck} />`}
-    ${value.plan.explanation && html`<section class="panel" aria-labelledby="why-title">
-      <div class="panel-head"><h2 id="why-title">Why there is no room</h2></div><${Explanation} told=${value.plan.explanation} query="" names=${value.names} /></section>`}`;
+    ${why && html`<section class="panel" aria-labelledby="why-title">
+      <div class="panel-head"><h2 id="why-title">Why there is no room</h2></div><${Explanation} told=${why} query="" names=${value.names} /></section>`}`;
 }
 
 async function read(api, choice, rows, signal) {
@@ -71,7 +72,7 @@ async function read(api, choice, rows, signal) {
   const [{ parts }, found, names] = await Promise.all([
     endpoints.totalsByTree(api, {}, signal, supposed?.given),
     endpoints.providersByUuid(api, providersIn(plan.moves), signal),
-    plan.explanation ? endpoints.aggregateNames(api, signal) : null,
+    endpoints.aggregateNames(api, signal),
   ]);
   const providers = new Map([...supposed?.made ?? [], ...found].map((row) => [row.uuid, row]));
   return { plan, took, trees: parts, providers, names };
@@ -118,7 +119,7 @@ function Steps({ plan: { moves }, providers }) {
   const [shown, setShown] = useState(AT_ONCE);
   return html`<section class="panel" aria-labelledby="steps-title">
     <div class="panel-head"><h2 id="steps-title">Steps</h2><p class="fine">Each is legal after those before it.</p></div>
-    <div class="table-box" tabindex="0" role="region" aria-label="Steps"><table class="steps">
+    <div class="table-box" tabindex="0" role="region" aria-label="Table of steps"><table class="steps">
       <thead><tr><th scope="col" class="number">Step</th><th scope="col">Who</th><th scope="col">From</th><th scope="col">To</th></tr></thead>
       <tbody>${moves.slice(0, shown).map((move, index) => html`<tr key=${move.consumer}><td class="number">${count(index + 1)}</td>
         <th scope="row"><a class="mono" href=${consumerAddress(move.consumer)} title=${move.consumer}>${shortened(move.consumer)}</a></th>
