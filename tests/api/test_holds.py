@@ -333,6 +333,16 @@ def survival(cloud):
         yield Sent("/treeclaim/survival", body={"domains": domains, "limit": 10_000, "all": True})
 
 
+def moves(cloud):
+    """All goals, at their limits."""
+    for goal in (
+        {"empty": cloud.hosts[3:1003]},
+        {"fit": {"query": WANTED, "amount": 2_000_000_000}},
+    ):
+        body = {"goal": goal, "max_moves": 10_000, "explain": True}
+        yield Sent("/treeclaim/moves", body=body)
+
+
 def of_host(part, body=None):
     """A request about a part of a host; with a body that depends on its generation."""
 
@@ -506,6 +516,7 @@ CASES = {
     "POST /treeclaim/candidates": alternatives,
     "POST /treeclaim/placements": placements,
     "POST /treeclaim/capacity": capacity,
+    "POST /treeclaim/moves": moves,
     "POST /treeclaim/survival": survival,
     "POST /treeclaim/totals": what_if,
     "POST /reshaper": plain("/reshaper", body=reshaped),

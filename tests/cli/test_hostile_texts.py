@@ -62,6 +62,16 @@ CASES = {
         ["resources=VCPU:1", "--by", AGGREGATE],
         ["resources=VCPU:1", "--by", f"nobody{PAYLOAD}"],
     ],
+    "drain": [
+        [PROVIDER],
+        [PROVIDER, "--explain", "--max-moves", "1"],
+        [PROVIDER, "--nova"],
+        [f"nobody{PAYLOAD}"],
+        [PROVIDER, "--given", f"nofile{PAYLOAD}"],
+        [PROVIDER, "--type", PAYLOAD],
+    ],
+    "make-room": [["resources=VCPU:1"], [f"resources=VCPU:1{PAYLOAD}"]],
+    "defragment": [["--mix", f"nothing{PAYLOAD}"]],
     "survival": [
         ["--all", "--explain"],
         ["--domains", AGGREGATE],

@@ -21,6 +21,9 @@ PLACEMENT = {
     "tree": [PROVIDER],
 }
 HOLDS = {
+    "defragment": ["treeclaim", "defragment", "--mix", f"nothing{PAYLOAD}"],
+    "drain": ["treeclaim", "drain", f"nobody{PAYLOAD}"],
+    "make room": ["treeclaim", "make", "room", f"resources=VCPU:1&required={PAYLOAD}"],
     "survival": ["treeclaim", "survival", "--all"],
     "hold create": ["treeclaim", "hold", "create", "resources=VCPU:1", "--dry-run"],
     "hold list": ["treeclaim", "hold", "list"],
@@ -36,7 +39,7 @@ CASES = {name: ["placement", name, *given] for name, given in PLACEMENT.items()}
 CASES |= HOLDS | MIXES
 """Arguments of each command."""
 
-REFUSED = ("mix delete", "mix learn", "mix set")
+REFUSED = ("defragment", "drain", "make room", "mix delete", "mix learn", "mix set")
 """Commands that have no names to show, and fail here with a hostile word."""
 
 SINGLE = ("explain",)

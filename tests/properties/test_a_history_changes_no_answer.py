@@ -235,6 +235,27 @@ def survival(draw):
     return {"domains": domains(draw), **chosen(draw, members)}
 
 
+def moves(draw):
+    """The body of a question for moves."""
+    goal = draw.choice(
+        [
+            {"empty": [draw.choice(PROVIDERS)]},
+            {"empty_aggregate": draw.choice(AGGREGATES)},
+            {"fit": {"query": "resources=VCPU:1", "amount": 2}},
+        ]
+    )
+    members = {
+        "movable": {"consumer_types": ["INSTANCE"]},
+        "both_at_once": False,
+        "explain": True,
+        "given": given(draw),
+        "max_moves": 2,
+        "requests": {draw.choice(CONSUMERS): ["resources=VCPU:1"]},
+        "rules": [{"domains": domains(draw), "consumers": CONSUMERS, "max_per_domain": 1}],
+    }
+    return {"goal": goal, **chosen(draw, members)}
+
+
 BODIES = {
     "/treeclaim/audit": lambda draw: {
         "living": {"INSTANCE": draw.sample(CONSUMERS, 2)},
@@ -243,6 +264,7 @@ BODIES = {
     "/treeclaim/candidates": alternatives,
     "/treeclaim/capacity": capacity,
     "/treeclaim/placements": placements,
+    "/treeclaim/moves": moves,
     "/treeclaim/survival": survival,
     "/treeclaim/totals": lambda draw: {"given": given(draw)},
 }

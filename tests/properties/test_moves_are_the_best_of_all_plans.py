@@ -18,6 +18,7 @@ from tests.reference.world import Group, Provider, Request, Stock, World, uuid_o
 from treeclaim.forest.bounds.budget import Budget
 from treeclaim.forest.placing.counting.capacity import Fitting, fitting
 from treeclaim.forest.planning.consumers import PlannedConsumer
+from treeclaim.forest.planning.moves import planner
 from treeclaim.forest.planning.moves.planner import planned
 from treeclaim.model.extension import moves as model
 from treeclaim.model.extension.planning import PlanRule
@@ -346,3 +347,36 @@ def compare(question):
 @pytest.mark.parametrize("seed", range(WORLDS))
 def test_no_plan_of_a_small_world_is_better(seed):
     compare(question_of(seed))
+
+
+def judge(question):
+    """What is found without looking at all plans: legal, and what is said of it is true."""
+    truth = model_of(question)
+    answer = answer_to(question)
+    moved = carried_out(question, truth, answer)
+    assert all(truth.holds(rule, moved) for rule in truth.rules if rule.most is None)
+    assert len(moved) <= question.max_moves
+    value = truth.value(moved)
+    assert value >= truth.value({})
+    best = truth.best()
+    if best is None:
+        return
+    if question.mix:
+        most = answer["at_most"]
+        assert most["empty_trees"] >= best[0][0]
+        assert most["fits"] >= best[0][1]
+        assert not answer["optimal"] or value == best[0]
+        return
+    assert answer["reached"] == truth.reached(value)
+    if truth.reached(best[0]):
+        assert answer["at_least"] <= best[1]
+        assert not answer["proven"]
+        assert not answer["optimal"] or (value, len(moved)) == best
+    else:
+        assert not answer["optimal"]
+
+
+@pytest.mark.parametrize("seed", range(WORLDS))
+def test_what_is_found_in_a_large_world_is_legal_and_its_bounds_hold(seed, monkeypatch):
+    monkeypatch.setattr(planner, "MOST_TREES", 0)
+    judge(question_of(seed))

@@ -36,6 +36,8 @@ ELSEWHERE = {
     "client/loading": "client/test_load.py",
     "client/requests": "client/test_flavors.py",
     "forest/placing/counting": "forest/placing/test_counting_ends.py",
+    "forest/order/mixes": "repository/test_tests_mirror_src.py",
+    "forest/planning/moves": "properties/test_moves_are_the_best_of_all_plans.py",
     "forest/question": "forest/solve/test_remembering.py",
     "forest/solve/partial": "forest/solve/test_worlds.py",
     "forest/table/texts": "forest/listing/test_texts.py",

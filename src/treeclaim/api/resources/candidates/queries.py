@@ -91,7 +91,7 @@ class Queries:
         """
         found = self._mixes.named((name,))
         if name not in found:
-            raise bad_request(f"No such mix: {quoted(name)}.", BAD_VALUE)
+            raise bad_request(f"goal.keep: mix {quoted(name)} that does not exist.", BAD_VALUE)
         return found[name]
 
     @property

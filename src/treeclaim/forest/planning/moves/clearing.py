@@ -22,6 +22,7 @@ from treeclaim.forest.placing.scratch import Gift, Scratch
 from treeclaim.forest.planning.moves.board import Board
 from treeclaim.forest.planning.moves.options import scratch_without
 from treeclaim.forest.planning.moves.picture import Cell, Mover, cells_of
+from treeclaim.forest.solve.anchors import all_anchors
 from treeclaim.forest.solve.combine import distinct_blocks
 from treeclaim.forest.solve.problem import Problem
 from treeclaim.forest.table.columns import Mask
@@ -332,7 +333,7 @@ def _candidates(query: Query) -> Iterator[Candidate]:
         yield from islice(query.each(), _MOST_LISTED)
         return
     found = query.searched()
-    anchors = np.arange(len(found.forest.order.roots))
+    anchors = all_anchors(found)
     many = _most(found) > _MOST_LISTED
     for some in [np.array([anchor]) for anchor in anchors.tolist()] if many else [anchors]:
         rows = (

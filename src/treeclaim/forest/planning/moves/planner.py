@@ -82,7 +82,9 @@ def _known(forest: Forest, goal: Goal) -> Goal:
     if isinstance(goal, Empty):
         for uuid in goal.providers:
             if forest.row_of(uuid) is None:
-                raise InvalidValueError(f"goal.empty: there is no resource provider {uuid}.")
+                raise InvalidValueError(
+                    f"goal.empty: resource provider {uuid} that does not exist."
+                )
     if not isinstance(goal, Keep):
         return goal
     known = []
