@@ -88,7 +88,9 @@ def objects(schema, name=""):
     """Objects in which each member has each of its values at least once."""
     values = {each: samples(inner, each) for each, inner in schema.get("properties", {}).items()}
     for pattern, inner in schema.get("patternProperties", {}).items():
-        values[text_of({"pattern": pattern})] = samples(inner)
+        # Lists of queries by consumer.
+        within = name if name == "requests" and inner.get("type") == "array" else ""
+        values[text_of({"pattern": pattern})] = samples(inner, within)
     if isinstance(schema.get("additionalProperties"), dict):
         is_named = "propertyNames" in schema
         key = text_of(schema["propertyNames"]) if is_named else "VCPU"

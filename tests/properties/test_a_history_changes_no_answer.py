@@ -211,13 +211,31 @@ def chosen(draw, members):
 def given(draw):
     """What is taken for granted."""
     queries = [query for query in alternatives(draw)["alternatives"] if "from_holds" not in query]
-    entry = {"uuid": str(UUID(int=7000)), "name": "new", "inventories": {"VCPU": {"total": 4}}}
+    amounts = {"reserved": 1, "min_unit": 1, "max_unit": 4, "step_size": 1}
+    stock = {"total": 4, **chosen(draw, amounts | {"allocation_ratio": 2.0})}
+    more = {
+        "parent_provider_uuid": None,
+        "root_provider_uuid": None,
+        "aggregates": AGGREGATES,
+        "traits": ["CUSTOM_NEW"],
+        # It is new: this is refused.
+        "generation": 0,
+    }
+    entry = {"uuid": str(UUID(int=7000)), "name": "new", "inventories": {"VCPU": stock}}
+    entry |= chosen(draw, more)
+    if draw.random() < 0.8:
+        entry.pop("generation", None)
     members = {
         "release": draw.sample(CONSUMERS, 2),
+        "without": [str(UUID(int=9000))],
         "providers": [entry],
         "place": {"requests": [{"query": query, "amount": 2} for query in queries]},
     }
     return chosen(draw, members)
+
+
+def perhaps_given(draw):
+    return {"given": given(draw)} if draw.random() < 0.1 else {}
 
 
 def survival(draw):
@@ -261,14 +279,17 @@ BODIES = {
         "living": {"INSTANCE": draw.sample(CONSUMERS, 2)},
         **chosen(draw, {"older_than": 0}),
     },
-    "/treeclaim/candidates": alternatives,
-    "/treeclaim/capacity": capacity,
-    "/treeclaim/placements": placements,
+    "/treeclaim/candidates": lambda draw: alternatives(draw) | perhaps_given(draw),
+    "/treeclaim/capacity": lambda draw: capacity(draw) | perhaps_given(draw),
+    "/treeclaim/placements": lambda draw: placements(draw) | perhaps_given(draw),
     "/treeclaim/moves": moves,
     "/treeclaim/survival": survival,
     "/treeclaim/totals": lambda draw: {"given": given(draw)},
 }
 """Bodies of each POST that changes nothing."""
+
+BY_CHILDREN = {"/treeclaim/survival", "/treeclaim/totals"}
+"""Of these, those that are always answered by a process of its own."""
 
 DRY_RUNS_IN_THE_DATABASE = {"/treeclaim/providers", "/treeclaim/audit/repairs"}
 """What these would write is told by the database: nothing of it is kept by a worker."""
@@ -282,7 +303,10 @@ def questions(draw):
         path = draw.choices(SEARCHING, (4, 1))[0]
         return "GET", path, searched(draw, parameters(path)), None
     if kind < 0.7:
-        path = draw.choice(sorted(BODIES))
+        # So is what is given, and what is planned.
+        path = draw.choices(
+            sorted(BODIES), [1 if at in BY_CHILDREN else 4 for at in sorted(BODIES)]
+        )[0]
         return "POST", path, "", json.dumps(BODIES[path](draw)).encode()
     path = draw.choice(READS)
     while path in SEARCHING:

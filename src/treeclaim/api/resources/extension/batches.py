@@ -71,6 +71,8 @@ def _entry_schema(version: Version) -> Schema:
 
 
 ENTRY = Versioned(_entry_schema)
+ENTRY_SCHEMA = _entry_schema(NEWEST)
+"""Of an entry, for the API description."""
 
 
 def _batch(_version: Version) -> Schema:
@@ -86,7 +88,7 @@ def _batch(_version: Version) -> Schema:
 
 def _with_entries(schema: Any) -> Any:
     """Say in a copy of the schema of a batch what its entries are."""
-    schema["properties"]["providers"]["items"] = _entry_schema(NEWEST)
+    schema["properties"]["providers"]["items"] = ENTRY_SCHEMA
     return schema
 
 

@@ -6,8 +6,8 @@ from treeclaim.api.protocol.request.validation import (
     MOST_VALUES_IN_BULK,
     MOST_VALUES_OF_SOME,
 )
-from treeclaim.api.resources.candidates import body_forms as forms
 from treeclaim.api.resources.placing import answers, handlers, schemas
+from treeclaim.api.resources.planning import given as forms
 from treeclaim.model.microversions import ExtensionFeature
 
 OPERATIONS = (

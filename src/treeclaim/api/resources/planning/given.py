@@ -9,11 +9,12 @@ from contextlib import contextmanager
 from typing import Any
 
 from treeclaim.api.protocol.errors import bad_request
-from treeclaim.api.protocol.operations import Call
+from treeclaim.api.protocol.operations import Call, Forms
 from treeclaim.api.protocol.request.schemas import INTEGER, UUID, record
 from treeclaim.api.protocol.request.wording import Schema
+from treeclaim.api.resources.candidates.body_forms import described
 from treeclaim.api.resources.candidates.queries import Queries
-from treeclaim.api.resources.extension.batches import entries_of, refusal
+from treeclaim.api.resources.extension.batches import ENTRY_SCHEMA, entries_of, refusal
 from treeclaim.model.extension.batch import BatchRefusedError
 from treeclaim.model.extension.planning import NOTHING_GIVEN, Given
 from treeclaim.model.microversions import ExtensionFeature, Version
@@ -50,6 +51,19 @@ GIVEN = record(
     },
 )
 """Schema of the member."""
+
+
+def with_given(schema: Schema) -> Schema:
+    """Return the schema of a body with queries, and perhaps `given`, as it is described."""
+    found = described(schema)
+    if "given" in found["properties"]:
+        given = found["properties"]["given"]
+        given["properties"]["providers"]["items"] = ENTRY_SCHEMA
+    return found
+
+
+QUERIES = Forms(body=with_given)
+"""Of bodies with queries in them, and `given`."""
 
 TOLD = record({"placed": {"type": "array", "items": INTEGER}})
 """Schema of what answers tell of it."""

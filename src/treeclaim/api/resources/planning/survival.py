@@ -15,9 +15,9 @@ from treeclaim.api.protocol.request.wording import Schema
 from treeclaim.api.resources.allocations.keeping import sources_of
 from treeclaim.api.resources.allocations.schemas import FROM_HOLDS
 from treeclaim.api.resources.candidates import answers as candidates
-from treeclaim.api.resources.candidates import body_forms as forms
 from treeclaim.api.resources.candidates.queries import refusing_queries
 from treeclaim.api.resources.placing.schemas import DOMAINS, MOST_PARTS
+from treeclaim.api.resources.planning import given as forms
 from treeclaim.api.resources.planning.given import TOLD
 from treeclaim.api.resources.planning.reading import (
     CONSUMER_TYPES,

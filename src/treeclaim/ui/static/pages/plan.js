@@ -82,10 +82,10 @@ function Verdict({ plan, took, choice, rows }) {
   const { reached, complete, optimal, moves, at_least: least, at_most: most, before, after, proven } = plan;
   const bound = optimal ? "No plan has fewer." : least ? `Fewer than ${counted(least, "move")} cannot be enough.` : "";
   const isBest = choice.goal === "keep";
-  const title = isBest ? `${counted(moves.length, "move")}` : reached ? `${counted(moves.length, "move")} ${moves.length === 1 ? "reaches" : "reach"} the goal` : "The goal is not reached";
+  const title = !isBest && reached && !moves.length ? "No move is needed" : isBest ? `${counted(moves.length, "move")}` : reached ? `${counted(moves.length, "move")} ${moves.length === 1 ? "reaches" : "reach"} the goal` : "The goal is not reached";
   return html`<section class="panel" aria-labelledby="verdict-title">
     <div class="panel-head"><h2 id="verdict-title"><span role="status" class=${reached ? "good" : "bad"}>${title}<span class="fine"> in ${milliseconds(took)}</span></span></h2></div>
-    <p>${isBest ? (optimal ? "No plan does better." : "The best that was found.") : reached ? bound
+    <p>${isBest ? (optimal ? "No plan does better." : "The best that was found.") : reached ? moves.length > 0 && bound
       : `${moves.length ? `${counted(moves.length, "move")} ${moves.length === 1 ? "brings" : "bring"} it nearest. ` : ""}${proven ? "It is proven that it cannot be reached so." : "Perhaps another plan reaches it."}`}
       ${!complete && html` <span class="bad">The time was up: this is the best so far.</span>`}</p>
     ${rows.length > 0 && html`<${Taken} rows=${rows} placed=${plan.given?.placed} />`}

@@ -3,9 +3,9 @@
 
 from treeclaim.api.protocol.operations import Forms, Operation, Versioned
 from treeclaim.api.protocol.request.validation import MOST_VALUES_IN_BULK
-from treeclaim.api.resources.candidates.body_forms import described
 from treeclaim.api.resources.extension import forms
 from treeclaim.api.resources.extension.totals import answers, handlers, schemas
+from treeclaim.api.resources.planning.given import with_given
 from treeclaim.model.microversions import ExtensionFeature
 
 OPERATIONS = (
@@ -33,7 +33,7 @@ OPERATIONS = (
         most_values=MOST_VALUES_IN_BULK,
         forms=Forms(
             query={name: forms.SELECTION[name] for name in ("required", "member_of")},
-            body=described,
+            body=with_given,
         ),
         gate_first=True,
         checks_accept=True,
