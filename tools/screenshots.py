@@ -108,7 +108,11 @@ SHOTS: Mapping[str, Picture] = {
     "page-ask": Picture(f"#/ask?{_QUESTION}", ".candidate .bar", 1180),
     "page-why": Picture(f"#/ask?{_HOPELESS}", ".nearest li", 1100),
     "page-fit": Picture("#/fit", ".fit tbody tr, .failure", 780, "Count"),
-    "page-survival": Picture("#/survival?domains=tree", ".map-told", 1000),
+    "page-survival": Picture(
+        "#/survival?domains=tree&if_place=270:resources%3DVCPU:12,MEMORY_MB:24576",
+        "table.worst tr",
+        1180,
+    ),
     "page-plan": Picture("#/plan?goal=empty&hosts={tree}", "table.steps tr", 1180),
     "page-consumers": Picture("#/consumers?project_id=batch", "table.holdings tr", 700),
     "page-audit": Picture("#/audit", ".findings, .failure", 620),

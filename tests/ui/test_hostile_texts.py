@@ -10,6 +10,8 @@ import pytest
 
 from tests.cli.hostile import CLASS, CONSUMER, MARK, NAME, OWNER, PAYLOAD, PROVIDER, TRAIT, harm_in
 from tests.cli.hostile import hostile_service as hostile_on
+from treeclaim.client import Client
+from treeclaim.client.reports import Reports
 
 pytestmark = pytest.mark.slow
 
@@ -65,7 +67,10 @@ SHOWN = """
 @pytest.fixture(scope="module")
 def hostile(tmp_path_factory):
     """The address of a service whose names are hostile."""
-    with hostile_on(tmp_path_factory.mktemp("hostile")) as (environment, _):
+    with hostile_on(tmp_path_factory.mktemp("hostile")) as (environment, plain):
+        with Client(plain, "admin") as client:
+            # Who fits nowhere is told of by survival and plans.
+            Reports(client).keep_requests({CONSUMER: [f"resources=VCPU:9,{CLASS}:2"]})
         yield environment["TREECLAIM_ENDPOINT"]
 
 

@@ -144,7 +144,7 @@ def test_room_is_made_for_what_fits_nowhere_else(visit, planned):
     assert numbers(page)["fit"] == ["11", "12"]
     # A host more, and nothing needs to move; none at all is less than was asked for.
     visitor.open(f"#/plan?goal=fit&amount=12&query={query}&if_more=1:host-0")
-    visitor.see("0 moves reach the goal")
+    visitor.see("No move is needed")
     page = visitor.open("#/ask?resources_N=VCPU:33&required_N=HW_NUMA_ROOT")
     page.get_by_role("link", name="Plan moves that make room for it").click()
     visitor.see("The goal is not reached")
@@ -176,6 +176,8 @@ def test_who_cannot_leave_is_told_with_why(visit, planned):
     visitor = visit(planned)
     page = visitor.open("#/plan?goal=empty&hosts=host-9,pool")
     visitor.see("The goal is not reached")
+    visitor.see("Why there is no room")
+    assert "has no room for 36 VCPU" in page.locator(".explanation").inner_text()
     left = page.locator(".stuck li")
     left.first.wait_for()
     assert sorted(text.split("\n")[-1] for text in left.all_inner_texts()) == [

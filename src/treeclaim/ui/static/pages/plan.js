@@ -55,11 +55,12 @@ function Found({ choice, rows }) {
   if (error instanceof AsIfError) return html`<${Mistake} error=${error} />`;
   if (error) return html`<${Failure} error=${error} what="The plan" again=${again} />`;
   if (!value) return html`<${Busy} what="the plan" />`;
+  const why = value.plan.stuck.find(({ explanation }) => explanation)?.explanation;
   return html`<${Verdict} ...${value} choice=${choice} rows=${rows} />
     ${value.plan.moves.length > 0 && html`<${Maps} ...${value} /><${Steps} ...${value} />`}
     ${value.plan.stuck.length > 0 && html`<${Stuck} stuck=${value.plan.stuck} />`}
-    ${value.plan.explanation && html`<section class="panel" aria-labelledby="why-title">
-      <div class="panel-head"><h2 id="why-title">Why there is no room</h2></div><${Explanation} told=${value.plan.explanation} query="" names=${value.names} /></section>`}`;
+    ${why && html`<section class="panel" aria-labelledby="why-title">
+      <div class="panel-head"><h2 id="why-title">Why there is no room</h2></div><${Explanation} told=${why} query="" names=${value.names} /></section>`}`;
 }
 
 async function read(api, choice, rows, signal) {
@@ -71,7 +72,7 @@ async function read(api, choice, rows, signal) {
   const [{ parts }, found, names] = await Promise.all([
     endpoints.totalsByTree(api, {}, signal, supposed?.given),
     endpoints.providersByUuid(api, providersIn(plan.moves), signal),
-    plan.explanation ? endpoints.aggregateNames(api, signal) : null,
+    endpoints.aggregateNames(api, signal),
   ]);
   const providers = new Map([...supposed?.made ?? [], ...found].map((row) => [row.uuid, row]));
   return { plan, took, trees: parts, providers, names };
@@ -81,10 +82,10 @@ function Verdict({ plan, took, choice, rows }) {
   const { reached, complete, optimal, moves, at_least: least, at_most: most, before, after, proven } = plan;
   const bound = optimal ? "No plan has fewer." : least ? `Fewer than ${counted(least, "move")} cannot be enough.` : "";
   const isBest = choice.goal === "keep";
-  const title = isBest ? `${counted(moves.length, "move")}` : reached ? `${counted(moves.length, "move")} ${moves.length === 1 ? "reaches" : "reach"} the goal` : "The goal is not reached";
+  const title = !isBest && reached && !moves.length ? "No move is needed" : isBest ? `${counted(moves.length, "move")}` : reached ? `${counted(moves.length, "move")} ${moves.length === 1 ? "reaches" : "reach"} the goal` : "The goal is not reached";
   return html`<section class="panel" aria-labelledby="verdict-title">
     <div class="panel-head"><h2 id="verdict-title"><span role="status" class=${reached ? "good" : "bad"}>${title}<span class="fine"> in ${milliseconds(took)}</span></span></h2></div>
-    <p>${isBest ? (optimal ? "No plan does better." : "The best that was found.") : reached ? bound
+    <p>${isBest ? (optimal ? "No plan does better." : "The best that was found.") : reached ? moves.length > 0 && bound
       : `${moves.length ? `${counted(moves.length, "move")} ${moves.length === 1 ? "brings" : "bring"} it nearest. ` : ""}${proven ? "It is proven that it cannot be reached so." : "Perhaps another plan reaches it."}`}
       ${!complete && html` <span class="bad">The time was up: this is the best so far.</span>`}</p>
     ${rows.length > 0 && html`<${Taken} rows=${rows} placed=${plan.given?.placed} />`}
@@ -118,7 +119,7 @@ function Steps({ plan: { moves }, providers }) {
   const [shown, setShown] = useState(AT_ONCE);
   return html`<section class="panel" aria-labelledby="steps-title">
     <div class="panel-head"><h2 id="steps-title">Steps</h2><p class="fine">Each is legal after those before it.</p></div>
-    <div class="table-box" tabindex="0" role="region" aria-label="Steps"><table class="steps">
+    <div class="table-box" tabindex="0" role="region" aria-label="Table of steps"><table class="steps">
       <thead><tr><th scope="col" class="number">Step</th><th scope="col">Who</th><th scope="col">From</th><th scope="col">To</th></tr></thead>
       <tbody>${moves.slice(0, shown).map((move, index) => html`<tr key=${move.consumer}><td class="number">${count(index + 1)}</td>
         <th scope="row"><a class="mono" href=${consumerAddress(move.consumer)} title=${move.consumer}>${shortened(move.consumer)}</a></th>

@@ -64,7 +64,7 @@ function Drawn({ value: { rows, pools, consumers, held, hidden }, isBusy, again 
   return html`
     <${Heading} title=${root.provider.name}>
       <p class="summary">${counted(rows.length, "provider")} <code>${root.provider.uuid}</code></p>
-      <a href=${address("plan", "", { goal: "empty", hosts: root.provider.uuid })}>Plan moves that empty it</a>
+      <a href=${address("plan", "", { goal: "empty", hosts: /^[\w.-]+$/.test(root.provider.name) ? root.provider.name : root.provider.uuid })}>Plan moves that empty it</a>
       <button type="button" class="quiet" onClick=${again} disabled=${isBusy}>Read again</button>
     <//>
     ${hidden.map(({ what, error }) => html`<${Failure} key=${what} error=${error} what=${what} />`)}
