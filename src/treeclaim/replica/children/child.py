@@ -129,8 +129,9 @@ def _live(
     try:
         gc.disable()
         _die_with(ends.lifeline)
-        _close_all_but(set(ends) - {_NONE})
+        # A signal that comes before the rest is closed is not for this process either.
         _mind_no_signals()
+        _close_all_but(set(ends) - {_NONE})
         _stand_back(for_good=not getattr(question, "is_plan", False))
         _answer_within_memory(question, forest, asked, ends)
         code = 0
