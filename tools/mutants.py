@@ -37,6 +37,7 @@ ROOMS: Mapping[str, Sequence[str]] = {
     "model": ("tests/model", "tests/api/protocol", "tests/api/resources", "tests/conformance"),
     "openstack_plugin": ("tests/openstack_plugin",),
     "replica": ("tests/replica", "tests/properties", "tests/api/resources/placing"),
+    "replay": ("tests/replay",),
     "server": ("tests/server", "tests/cli/test_serve.py", "tests/faults/test_attacks.py"),
     "shadow": ("tests/shadow",),
     "store": ("tests/store", "tests/api/resources", "tests/conformance"),

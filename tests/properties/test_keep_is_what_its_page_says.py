@@ -36,6 +36,8 @@ from tests.reference.strategies import (
 )
 from tests.reference.world import Group, Provider, Request, Stock, World, uuid_of
 from treeclaim.forest.bounds.budget import Budget
+from treeclaim.forest.order.mixes.requests import requests_of
+from treeclaim.forest.order.mixes.stranded import stranded
 from treeclaim.forest.placing.queries import query_of
 from treeclaim.forest.placing.scratch import Scratch
 from treeclaim.forest.search import search
@@ -172,6 +174,19 @@ def test_candidates_come_by_what_they_cost_a_mix(sizes):
         check()
 
 
+def test_a_tree_without_the_class_takes_nothing_from_the_one_before_it():
+    """Sums over the providers of many trees are made at once, and some of these trees have none."""
+    host = [Provider("h", None, {"VCPU": Stock(8)})]
+    host += [Provider(f"h{number}", "h", {"FPGA": Stock(8)}) for number in range(2)]
+    world = World((*host, Provider("bare", None, {"VCPU": Stock(8)})))
+    wanted = Request((Group("", {"VCPU": 1}), Group("_A", {"FPGA": 3})))
+    mix = keeping.Mix(((wanted, 1),))
+    found = requests_of(forest_of(world), model_mix(mix)).now(
+        forest_of(world), np.arange(2), Budget()
+    )
+    assert found.tolist() == [[4.0], [0.0]]
+
+
 def compare(world, mix, asked):
     scores = keeping.KeepScores(world, asked, {"m": mix}, listed)
     try:
@@ -193,6 +208,24 @@ def compare(world, mix, asked):
         where = (str(world), mix, asked, limit)
         assert found.scores == [float(score) for score, _ in expected[:limit]], where
         assert found.listed == [candidate for _, candidate in expected[:limit]], where
+
+
+@settings(
+    max_examples=WORLDS,
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
+)
+@given(questions())
+def test_what_is_stranded_is_free_and_of_no_use_to_the_mix(question):
+    world, mix, asked = question
+    scores = keeping.KeepScores(world, asked, {"m": mix}, listed)
+    found = stranded(forest_of(world), model_mix(mix))
+    try:
+        expected = {name: scores.stranded("m", name) for name in found}
+    except keeping.TooManyError:
+        return
+    event("some" if any(expected.values()) else "none")
+    assert found == expected, (str(world), mix)
 
 
 @every_path

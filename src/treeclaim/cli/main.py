@@ -58,6 +58,7 @@ _MODULES = {
     "defragment": "cloud.planning.moves",
     "shadow": "cloud.shadow",
     "completion": "completion",
+    "replay": "replay",
     "demo": "demo",
 }
 """The module of each command. Only that of the command given is imported: a client of a service

@@ -6,6 +6,7 @@ from functools import partial
 
 import numpy as np
 
+from treeclaim.forest.order.mixes.room import CountsNow
 from treeclaim.forest.order.rivals import NOTHING, RivalBounds
 from treeclaim.forest.order.terms.combination import ONE, Sum, Units
 from treeclaim.forest.order.terms.making import value_of
@@ -75,7 +76,10 @@ class CeilingsOfDivided(Scoring):
 
 
 def scoring_of(
-    problem: Problem, order: Order, totals: Callable[[str], ClassTotals] | None = None
+    problem: Problem,
+    order: Order,
+    totals: Callable[[str], ClassTotals] | None = None,
+    counts: CountsNow | None = None,
 ) -> Scoring:
     """Return the scoring of a search.
 
@@ -83,8 +87,9 @@ def scoring_of(
         problem: Of whose candidates; where it divides something, they are bounded only.
         order: How they are ordered.
         totals: What is used of a class, where somebody keeps count of it.
+        counts: What fits of a mix, where somebody keeps count of it.
     """
     read = totals or partial(totals_of, problem.forest)
-    value = value_of(problem, order, read)
+    value = value_of(problem, order, read, counts)
     kind = CeilingsOfDivided if problem.plan.split else Scoring
     return kind(value, RivalBounds(problem, value, read))

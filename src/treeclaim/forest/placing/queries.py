@@ -76,7 +76,9 @@ class Query(ABC):
     def scoring(self, found: Problem) -> Scoring | None:
         """Return how a search is ordered; None for the usual order."""
         order = self.request.order
-        return None if order is None else scoring_of(found, order, self.scratch.totals)
+        if order is None:
+            return None
+        return scoring_of(found, order, self.scratch.totals, self.scratch.counts)
 
     @abstractmethod
     def first(self, allowed: Mask, keeps: Keeps) -> Candidate | None:

@@ -7,10 +7,13 @@ from collections.abc import Iterable
 import numpy as np
 
 from treeclaim.forest.bounds import thresholds
-from treeclaim.forest.order.totals import ClassTotals, totals_of
+from treeclaim.forest.order.mixes.parts import Counts
+from treeclaim.forest.order.mixes.requests import Standing, requests_of
+from treeclaim.forest.order.totals import ClassTotals, Floats, totals_of
 from treeclaim.forest.table.class_inventories import ClassInventories
-from treeclaim.forest.table.columns import Integers
+from treeclaim.forest.table.columns import Integers, Rows
 from treeclaim.forest.table.forest import Forest
+from treeclaim.model.extension.mixes import Mix
 
 Gift = tuple[int, str, int]
 """Position of a provider, name of a resource class, and units."""
@@ -41,6 +44,7 @@ class Scratch:
         self._by_name: dict[str, ClassInventories] = {}
         """The columns that are written already, which are the scratch's own."""
         self._totals: dict[str, ClassTotals] = {}
+        self._standing: dict[Mix, Standing] = {}
         self._taken: set[tuple[str, int]] = set()
         """Class and index of the inventories that are written already."""
         self._marks: dict[str, int] = {}
@@ -137,7 +141,13 @@ class Scratch:
             own.used.values.nbytes + own.free.values.nbytes for own in self._by_name.values()
         )
         moments = self.taken_at.nbytes + self.followed_at.nbytes
-        return columns + moments + 3 * sum(totals.nbytes for totals in self._totals.values())
+        standing = sum(one.nbytes for one in self._standing.values())
+        return (
+            columns
+            + moments
+            + standing
+            + 3 * sum(totals.nbytes for totals in self._totals.values())
+        )
 
     def own(self, names: Iterable[str]) -> None:
         """Copy what is used of some existing classes now."""
@@ -154,6 +164,15 @@ class Scratch:
         if name not in self._totals:
             self._totals[name] = totals_of(self.forest, name).copied()
         return self._totals[name]
+
+    def counts(self, mix: Mix, trees: Rows) -> tuple[Counts, list[Floats]]:
+        """Return how many consumers of the requests of a mix fit into some trees now."""
+        requests = requests_of(self.forest, mix) if mix not in self._standing else None
+        if requests is not None:
+            self.own(mix.classes & self.forest.catalogue.resource_classes.keys())
+            self._standing[mix] = Standing(requests, self.forest)
+        changed = np.maximum(self.taken_at[trees], self.followed_at[trees])
+        return self._standing[mix].now(trees, self.moment, changed)
 
     def _columns(self, class_id: int) -> ClassInventories:
         """Return the columns of a class, copied before they are written for the first time."""

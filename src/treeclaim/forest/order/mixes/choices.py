@@ -89,9 +89,18 @@ class Choosing:
             names |= mix.classes & forest.catalogue.resource_classes.keys()
             kinds = requests_of(forest, mix, problem.budget).kinds
             static = joined(static, kinds)
-        self._options = [self._options_of(part, static, sorted(names)) for part in parts]
         for part in parts:
             self._allowed &= part.pairs.reached
+        every = [self._options_of(part, static, sorted(names)) for part in parts]
+        self._fixed = [options for options in every if self._is_fixed(options.part)]
+        self._options = [options for options in every if not self._is_fixed(options.part)]
+
+    def _is_fixed(self, part: Part) -> bool:
+        """Tell whether no tree has a choice for a part."""
+        starts = part.pairs.starts
+        return len(part.slots) == 1 and bool(
+            (starts[1:] - starts[:-1])[self._allowed].max(initial=1) == 1
+        )
 
     @classmethod
     def of(cls, problem: Problem, order: Order | None) -> "Choosing | None":
@@ -114,19 +123,31 @@ class Choosing:
     def some(self, trees: Rows) -> Some:
         """Return the candidates of some trees (numbers, ascending), as things are now."""
         trees = trees[self._allowed[trees]]
+        for options in self._fixed:
+            rows = options.part.pairs.starts[trees]
+            for name, amount, indices in options.indices:
+                fits = self._forest.class_inventories(name).fits(indices[rows], amount)
+                trees, rows = trees[fits], rows[fits]
         choices = [self._choice(options, trees) for options in self._options]
-        has = np.logical_and.reduce([choice.number > 0 for choice in choices])
-        wide = sum((choice.number > 1).astype(np.int64) for choice in choices)
-        is_open = np.logical_or.reduce([choice.is_open for choice in choices]) | (wide > 1)
-        number = np.maximum.reduce([choice.number for choice in choices])
-        number = np.where(has & ~is_open, number, 0)
+        number = np.ones(len(trees), dtype=np.int64)
+        is_open = wide = np.zeros(len(trees), dtype=np.bool_)
+        for choice in choices:
+            is_open = is_open | choice.is_open | (wide & (choice.number > 1))
+            wide = wide | (choice.number > 1)
+            number *= np.where(wide & (number > 1), choice.number > 0, choice.number)
+        undecided = trees[is_open & (number > 0)]
+        number[is_open] = 0
         at = np.arange(len(trees)).repeat(number)
         which = np.arange(len(at)) - (np.cumsum(number) - number)[at]
+        found = trees[at]
         chosen = np.empty((len(at), self._slots), dtype=np.int64)
+        for options in self._fixed:
+            pairs = options.part.pairs
+            chosen[:, options.part.slots[0]] = pairs.provider[pairs.starts[found]]
         for options, choice in zip(self._options, choices, strict=True):
             row = choice.first[at] + np.minimum(which, choice.number[at] - 1)
             chosen[:, list(options.part.slots)] = choice.options[row]
-        return Some(trees[at], chosen, trees[has & is_open])
+        return Some(found, chosen, undecided)
 
     def _choice(self, options: _Options, trees: Rows) -> _Choice:
         """Return who serves a part: of providers that are alike the first ones."""

@@ -285,31 +285,25 @@ class PartCounts:
         return counts, kept
 
     def then(
-        self,
-        forest: Forest,
-        trees: Rows,
-        of: Rows,
-        kept: Sequence[Floats],
-        takes: Sequence[Take],
+        self, forest: Forest, trees: Rows, kept: Sequence[Floats], takes: Sequence[Take]
     ) -> Counts:
         """Return how many fit after something was taken.
 
         Args:
             forest: Where to count.
-            trees: Those that were counted by `now`.
-            of: Of which of these each state is.
-            kept: What `now` returned.
+            trees: The tree of each state.
+            kept: What `now` returned for these, to be written into.
             takes: What is taken in each state.
         """
-        counts = np.where(self.possible[trees[of]], float(GREATEST), 0.0)
+        counts = np.where(self.possible[trees], float(GREATEST), 0.0)
         for group, served in zip(self._groups, kept, strict=True):
             touching = [take for take in takes if take.name in group.names]
             if not touching:
-                after = served[of]
+                after = served
             elif group.copies == 1:
-                after = _changed_sums(group, forest, served[of], touching)
+                after = _changed_sums(group, forest, served, touching)
             else:
-                after = _counted_again(group, forest, trees[of], touching)
+                after = _counted_again(group, forest, trees, touching)
             counts[:, group.requests] = np.minimum(counts[:, group.requests], after)
         return counts
 
@@ -317,6 +311,14 @@ class PartCounts:
 def _changed_sums(group: _Group, forest: Forest, sums: Floats, takes: Sequence[Take]) -> Floats:
     """Return sums over providers of which some give something."""
     found = [(take, group.row_of[take.position]) for take in takes]
+    if len(takes) == 1 and found[0][1].min(initial=0) >= 0:
+        ((take, rows),) = found
+        free = group.free(forest, rows)
+        less = -group.times(rows, free)
+        free[group.names.index(take.name)] -= take.amount
+        less += group.times(rows, free)
+        sums[take.state] += less
+        return sums
     count = max(len(group.positions), 1)
     keys = np.concatenate([(take.state * count + rows)[rows >= 0] for take, rows in found])
     if len(takes) > 1:

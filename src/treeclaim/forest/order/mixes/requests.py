@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The requests of a mix in a Forest, and how many consumers of each fit into its trees."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -27,6 +28,7 @@ class Requests:
 
     Attributes:
         weights: By request, float64.
+        amounts: What each takes of each class.
         counts: Counts those that have parts.
         counted: Numbers of those.
         placed: Numbers and requests of the others, which are counted by placing.
@@ -36,6 +38,7 @@ class Requests:
     """
 
     weights: Floats
+    amounts: tuple[Mapping[str, int], ...]
     counts: PartCounts
     counted: Rows
     placed: tuple[tuple[int, CandidateRequest], ...]
@@ -58,6 +61,47 @@ class Requests:
             for at, tree in enumerate(trees.tolist()):
                 found[at, number] = counted_by_placing(forest, request, tree, (), budget)
         return found
+
+
+class Standing:
+    """What fits into each tree now, kept while single trees change."""
+
+    def __init__(self, requests: Requests, forest: Forest) -> None:
+        """Begin with nothing counted.
+
+        Args:
+            requests: Of a mix.
+            forest: Where to count; what is used there may change.
+        """
+        roots = len(forest.order.roots)
+        self.requests = requests
+        self._forest = forest
+        self._counted_at = np.full(roots, -1, dtype=np.int64)
+        self._counts, self._kept = requests.counts.now(forest, np.arange(0))
+        self._counts = np.zeros((roots, self._counts.shape[1]))
+        self._kept = [np.zeros((roots, kept.shape[1])) for kept in self._kept]
+
+    @property
+    def nbytes(self) -> int:
+        """Return the memory that it takes."""
+        return self._counts.nbytes + sum(kept.nbytes for kept in self._kept)
+
+    def now(self, trees: Rows, moment: int, changed_at: Rows) -> tuple[Counts, list[Floats]]:
+        """Return what `PartCounts.now` returns.
+
+        Args:
+            trees: Numbers of trees.
+            moment: Of what is used now.
+            changed_at: The moment at which that changed last in each of these trees.
+        """
+        stale = np.unique(trees[self._counted_at[trees] < changed_at])
+        if len(stale):
+            counts, several = self.requests.counts.now(self._forest, stale)
+            self._counts[stale] = counts
+            for kept, some in zip(self._kept, several, strict=True):
+                kept[stale] = some
+            self._counted_at[stale] = moment
+        return self._counts[trees], [kept[trees] for kept in self._kept]
 
 
 def requests_of(forest: Forest, mix: Mix, budget: Budget = UNBOUNDED) -> Requests:
@@ -95,6 +139,7 @@ class _Kept:
 
 def _read(forest: Forest, mix: Mix, budget: Budget) -> Requests:
     weights: list[float] = []
+    amounts: list[Mapping[str, int]] = []
     parts, allowed, counted = [], [], []
     placed: list[tuple[int, CandidateRequest]] = []
     are_apart = True
@@ -115,9 +160,20 @@ def _read(forest: Forest, mix: Mix, budget: Budget) -> Requests:
             parts.append(some)
             allowed.append(found.allowed)
         weights.append(float(asked.weight))
+        amounts.append(_amounts(asked.request))
     counts = PartCounts(forest, parts, allowed)
     # What is counted by placing may tell any two providers apart.
     positions = np.arange(len(forest.order.row))
     kinds = positions if placed else counts.kinds(forest)
     numbers = np.array(counted, dtype=np.int64)
-    return Requests(np.array(weights), counts, numbers, tuple(placed), kinds, are_apart)
+    return Requests(
+        np.array(weights), tuple(amounts), counts, numbers, tuple(placed), kinds, are_apart
+    )
+
+
+def _amounts(request: CandidateRequest) -> Mapping[str, int]:
+    amounts: dict[str, int] = {}
+    for group in request.groups:
+        for name, amount in group.resources.items():
+            amounts[name] = amounts.get(name, 0) + amount
+    return amounts

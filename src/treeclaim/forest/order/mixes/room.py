@@ -8,14 +8,14 @@ depends on what was asked or changed before.
 """
 
 import copy
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 
 from treeclaim.forest.bounds.budget import Budget
-from treeclaim.forest.order.mixes.parts import Take
+from treeclaim.forest.order.mixes.parts import Counts, Take
 from treeclaim.forest.order.mixes.placed import Given, counted_by_placing
 from treeclaim.forest.order.mixes.requests import TOGETHER, Requests, requests_of
 from treeclaim.forest.order.totals import Floats, totals_of
@@ -26,6 +26,10 @@ from treeclaim.model.request import CandidateRequest
 
 _ONE = 2.0**52
 """A loss of 1 in whole units: sums of whole numbers are the same in any order."""
+
+
+CountsNow = Callable[[Mix, Rows], tuple[Counts, list[Floats]]]
+"""Tells of a mix what `PartCounts.now` tells of some trees, which may be named several times."""
 
 
 class States(NamedTuple):
@@ -64,8 +68,25 @@ class _Costs:
 class MixRoom:
     """The room of a mix in one Forest, whose use may change."""
 
-    def __init__(self, forest: Forest, mix: Mix, resource_class: str, budget: Budget) -> None:
-        """Take the Forest in which candidates are searched, the mix and the scarce class."""
+    def __init__(
+        self,
+        forest: Forest,
+        mix: Mix,
+        resource_class: str,
+        budget: Budget,
+        now: "CountsNow | None" = None,
+    ) -> None:
+        """Take what candidates are judged by.
+
+        Args:
+            forest: Where they are searched.
+            mix: The mix.
+            resource_class: The class that is scarce.
+            budget: What the search may cost.
+            now: Tells what fits now, where somebody keeps count of it.
+        """
+        self._now = now or self._counted
+        self._mix = mix
         self._forest = forest
         self._budget = budget
         self._requests = requests_of(forest, mix, budget)
@@ -125,12 +146,10 @@ class MixRoom:
         return values
 
     def _losses(self, states: States, takes: Sequence[Take]) -> Integers:
-        trees, of = np.unique(states.tree, return_inverse=True)
-        counts = self._requests.counts
         mine = takes if states.are_own else [self._of_states(take, states) for take in takes]
-        now, kept = counts.now(self._forest, trees)
-        then = counts.then(self._forest, trees, of, kept, mine)
-        less = np.maximum(now[of] - then, 0)
+        now, kept = self._now(self._mix, states.tree)
+        then = self._requests.counts.then(self._forest, states.tree, kept, mine)
+        less = np.maximum(now - then, 0)
         units = self._costs.units[states.tree]
         less *= units[:, self._requests.counted] if self._requests.placed else units
         less *= _ONE
@@ -140,6 +159,13 @@ class MixRoom:
                 fewer = self._fewer(request, int(states.tree[state]), _given(takes, states, state))
                 loss[state] += round(fewer * units[state, number] * _ONE)
         return loss
+
+    def _counted(self, mix: Mix, trees: Rows) -> tuple[Counts, list[Floats]]:
+        """Count what fits now, each tree once."""
+        del mix
+        some, of = np.unique(trees, return_inverse=True)
+        counts, kept = self._requests.counts.now(self._forest, some)
+        return counts[of], [part[of] for part in kept]
 
     def _of_states(self, take: Take, states: States) -> Take:
         """Return what is taken in the tree of each state."""

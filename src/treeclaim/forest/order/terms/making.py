@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 import numpy as np
 
 from treeclaim.forest.domains.filters import with_any_trait_by_position
-from treeclaim.forest.order.mixes.room import MixRoom
+from treeclaim.forest.order.mixes.room import CountsNow, MixRoom
 from treeclaim.forest.order.relatives import relatives_of
 from treeclaim.forest.order.terms.combination import Sum, Weighted
 from treeclaim.forest.order.terms.counted import CountedTrees, Taken
@@ -34,23 +34,34 @@ _OPPOSITE = {
 """Terms that are one minus another."""
 
 
-def value_of(problem: Problem, order: Order, totals: Callable[[str], ClassTotals]) -> Sum:
+def value_of(
+    problem: Problem,
+    order: Order,
+    totals: Callable[[str], ClassTotals],
+    counts: CountsNow | None = None,
+) -> Sum:
     """Return the weighted mean of the terms of an order.
 
     Args:
         problem: Of whose candidates. What it divides is never filled, so that there are bounds only.
         order: The terms, with their weights.
         totals: Tells what is used of a class.
+        counts: Tells what fits of a mix, where somebody keeps count of it.
     """
-    return _Maker(problem, order, totals).value()
+    return _Maker(problem, order, totals, counts).value()
 
 
 class _Maker:
     """Makes the terms of an order."""
 
     def __init__(
-        self, problem: Problem, order: Order, totals: Callable[[str], ClassTotals]
+        self,
+        problem: Problem,
+        order: Order,
+        totals: Callable[[str], ClassTotals],
+        counts: CountsNow | None,
     ) -> None:
+        self._counts = counts
         plan = problem.plan
         self._problem = problem
         self._forest = problem.forest
@@ -199,5 +210,5 @@ class _Maker:
     def _keep(self, arguments: Sequence[str]) -> Sequence[tuple[float, TermValue]]:
         name, resource_class = arguments
         mix = next(mix for mix in self._order.mixes if mix.name == name)
-        room = MixRoom(self._forest, mix, resource_class, self._budget)
+        room = MixRoom(self._forest, mix, resource_class, self._budget, self._counts)
         return [(1.0, Keep(self._problem, self._order, self._trees, room))]

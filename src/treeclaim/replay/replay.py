@@ -1,0 +1,146 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Several orders beside each other, over several shuffles of the same arrivals."""
+
+import random
+import statistics
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from treeclaim.forest.order.totals import totals_of
+from treeclaim.forest.table.forest import Forest
+from treeclaim.model.extension.mixes import Mix
+from treeclaim.replay.events import Event, Events
+from treeclaim.replay.problems import ReplayError
+from treeclaim.replay.requests import USUAL
+from treeclaim.replay.run import TENTHS, Outcome, Reader, Run
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What is to be replayed.
+
+    Attributes:
+        forest: The cloud, where nothing is allocated.
+        events: Who comes and goes.
+        mix: What orders may name, and of what it is told what is stranded.
+        orders: As `order_by` has them; `none` is the usual order. Empty: as the queries say.
+        seeds: How many shuffles of the arrivals; 0 for all events as they are.
+        until: The share of the capacity of `of` until which arrivals are drawn, in thousandths.
+        of: The class of which it counts how much was asked.
+    """
+
+    forest: Forest
+    events: Events
+    mix: Mix | None
+    orders: Sequence[str]
+    seeds: int
+    until: int | None
+    of: str | None
+
+    @property
+    def last(self) -> int:
+        """Return the last point, in tenths; 0 where that is the one that is reached."""
+        return 0 if self.until is None else -(-self.until * TENTHS // 1_000)
+
+
+@dataclass(frozen=True, slots=True)
+class OrderOutcome:
+    """What an order came to.
+
+    Attributes:
+        order: As it was given.
+        capacity: Of the cloud, by class.
+        outcomes: Of each run.
+    """
+
+    order: str
+    capacity: dict[str, int]
+    outcomes: Sequence[Outcome]
+
+    def document(self) -> dict[str, Any]:
+        """Return what the page shows of an order."""
+        tenths = sorted({tenth for one in self.outcomes for tenth in one.points})
+        return {
+            "order": self.order,
+            "seeds": len(self.outcomes),
+            "unplaced": _told([one.unplaced for one in self.outcomes]),
+            "empty_trees": _told([one.empty_trees for one in self.outcomes]),
+            "placements_per_second": _told(
+                [one.arrivals / max(one.seconds, 1e-9) for one in self.outcomes]
+            ),
+            "points": [self._point(tenth) for tenth in tenths],
+        }
+
+    def _point(self, tenth: int) -> dict[str, Any]:
+        allocated: dict[str, list[float]] = {}
+        stranded: dict[str, list[float]] = {}
+        for outcome in self.outcomes:
+            for name, state in outcome.points.get(tenth, {}).items():
+                whole = max(self.capacity[name], 1)
+                allocated.setdefault(name, []).append(state.allocated / whole)
+                if state.stranded is not None:
+                    stranded.setdefault(name, []).append(state.stranded / whole)
+        return {
+            "asked": tenth / TENTHS,
+            "allocated": {name: _told(values) for name, values in allocated.items()},
+            "stranded": {name: _told(values) for name, values in stranded.items()},
+        }
+
+
+def _told(values: Sequence[float]) -> dict[str, float | None]:
+    """Return mean and standard deviation; null of one run."""
+    spread = statistics.stdev(values) if len(values) > 1 else None
+    return {"mean": statistics.fmean(values), "spread": spread}
+
+
+def replayed(plan: Plan, told: Callable[[str, int], None]) -> Iterator[OrderOutcome]:
+    """Replay by each order in turn; the arrivals of a seed are the same for all.
+
+    Args:
+        plan: What is to be replayed.
+        told: Called with the order and the seed before each run.
+
+    Raises:
+        ReplayError: if a query cannot be read, or there is no such class.
+    """
+    if plan.of is not None and plan.of not in plan.forest.catalogue.resource_classes:
+        raise ReplayError("no provider has the class of --of")
+    for order in plan.orders or (None,):
+        name = "as the queries say" if order is None else order
+        outcomes = []
+        capacity: dict[str, int] = {}
+        for seed in range(max(plan.seeds, 1)):
+            told(name, seed)
+            reader = Reader(plan.events.source, plan.forest, order, plan.mix)
+            run = Run(plan.forest, reader, plan.mix, plan.of)
+            capacity = run.capacity
+            outcomes.append(run.of_all(_events(plan, seed, reader), plan.last))
+        yield OrderOutcome(name, capacity, outcomes)
+
+
+def _events(plan: Plan, seed: int, reader: Reader) -> Iterator[Event]:
+    """Yield the events of a run; with seeds all arrivals once, shuffled, and then samples of them."""
+    if not plan.seeds:
+        yield from plan.events.events
+        return
+    arrivals = [event for event in plan.events.events if event.query is not None]
+    draw = random.Random(seed)  # noqa: S311 - nothing is secret
+    shuffled = arrivals.copy()
+    draw.shuffle(shuffled)
+    if plan.until is None or plan.of is None:
+        yield from shuffled
+        return
+    capacity = int(totals_of(plan.forest, plan.of).some_capacity.sum())
+    asked = 0
+    if not any(reader.wanted(event).amounts.get(plan.of) for event in arrivals):
+        raise ReplayError("no arrival asks for the class of --of")
+    while True:
+        event = shuffled.pop() if shuffled else draw.choice(arrivals)
+        asked += reader.wanted(event).amounts.get(plan.of, 0)
+        if 1_000 * asked > plan.until * capacity:
+            return
+        yield event
+
+
+__all__ = ["USUAL", "OrderOutcome", "Plan", "replayed"]

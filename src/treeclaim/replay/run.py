@@ -1,0 +1,237 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One run: consumers come and go, and are placed one after the other by one order."""
+
+import math
+import time
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+
+from treeclaim.forest.bounds.budget import UNBOUNDED
+from treeclaim.forest.domains.filters import require_known_names
+from treeclaim.forest.order.mixes.stranded import stranded
+from treeclaim.forest.order.totals import totals_of
+from treeclaim.forest.placing.queries import Query, query_of
+from treeclaim.forest.placing.scratch import Gift, Scratch
+from treeclaim.forest.table.forest import Forest
+from treeclaim.model.errors import ResourceClassNotFoundError, TraitsNotFoundError
+from treeclaim.model.extension.mixes import Mix
+from treeclaim.model.request import CandidateRequest
+from treeclaim.replay.events import Event
+from treeclaim.replay.problems import problem
+from treeclaim.replay.requests import parsed, with_mix
+
+_MOST_BYTES = 500_000_000
+"""Of the searches that are kept; beyond that they are made anew."""
+
+_MOST_POINTS = 1_000
+
+TENTHS = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What somebody asks for.
+
+    Attributes:
+        request: The request, with its order.
+        amounts: By class.
+    """
+
+    request: CandidateRequest
+    amounts: dict[str, int]
+
+
+class Reader:
+    """Reads the queries of a file with one order, each text once."""
+
+    def __init__(self, source: Path, forest: Forest, order: str | None, mix: Mix | None) -> None:
+        """Take the file, the cloud, what `order_by` is to be (None: as queries say), and the mix."""
+        self._source = source
+        self._forest = forest
+        self._order = order
+        self._mix = mix
+        self._known: dict[str, Wanted] = {}
+
+    def wanted(self, event: Event) -> Wanted:
+        """Return what an arrival asks for.
+
+        Raises:
+            ReplayError: if that cannot be read.
+        """
+        query = event.query or ""
+        if query not in self._known:
+            where = self._source, event.line
+            request = with_mix(where, parsed(where, query, self._order), self._mix)
+            amounts: dict[str, int] = {}
+            for group in request.groups:
+                for name, amount in group.resources.items():
+                    amounts[name] = amounts.get(name, 0) + amount
+            try:
+                require_known_names(self._forest, request)
+            except (TraitsNotFoundError, ResourceClassNotFoundError) as error:
+                raise problem(*where, str(error)) from error
+            self._known[query] = Wanted(request, amounts)
+        return self._known[query]
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """What there is of a class at a moment.
+
+    Attributes:
+        allocated: Units.
+        stranded: Units; None where the mix does not ask for it.
+    """
+
+    allocated: int
+    stranded: int | None
+
+
+@dataclass(slots=True)
+class Outcome:
+    """What a run came to.
+
+    Attributes:
+        unplaced: Arrivals that found nothing.
+        empty_trees: Trees in which nothing is held at the end.
+        seconds: Processor time that placing took.
+        arrivals: How many came.
+        points: By tenths of what was asked and class: the last state in which at most that was asked.
+    """
+
+    unplaced: int = 0
+    empty_trees: int = 0
+    seconds: float = 0.0
+    arrivals: int = 0
+    points: dict[int, dict[str, State]] = field(default_factory=dict)
+
+
+class Run:
+    """Places the consumers of one run.
+
+    Attributes:
+        capacity: Of the cloud, by class.
+    """
+
+    def __init__(self, forest: Forest, reader: Reader, mix: Mix | None, of: str | None) -> None:
+        """Begin with an empty cloud.
+
+        Args:
+            forest: The cloud.
+            reader: Tells what arrivals ask for.
+            mix: For which it is told what is stranded; None not to.
+            of: The class of which it counts how much was asked; None for each itself.
+        """
+        self._scratch = Scratch(forest)
+        self._reader = reader
+        self._mix = mix
+        self._names = [
+            name
+            for name, entry in forest.catalogue.resource_classes.items()
+            if entry.id in forest.classes
+        ]
+        self._scratch.own(self._names)
+        self.capacity = {
+            name: int(totals_of(forest, name).some_capacity.sum()) for name in self._names
+        }
+        self._counted = [of] if of is not None else self._names
+        self._asked = dict.fromkeys(self._names, 0)
+        self._allocated = dict.fromkeys(self._names, 0)
+        self._reached = dict.fromkeys(self._counted, 0)
+        self._everywhere = np.ones(len(forest.order.roots), dtype=np.bool_)
+        self._queries: dict[int, Query] = {}
+        self._held: dict[str, Sequence[Gift]] = {}
+        self._outcome = Outcome()
+        self._in_tree = np.zeros(len(forest.order.roots), dtype=np.int64)
+
+    def of_all(self, events: Iterable[Event], last: int) -> Outcome:
+        """Let all come and go, and return what it came to.
+
+        Args:
+            events: In the order in which they happen.
+            last: The last point to tell of, in tenths; 0 for that which was reached.
+        """
+        begin = time.process_time()
+        for event in events:
+            if event.query is None:
+                self._release(event.name)
+            else:
+                self._place(event)
+        self._outcome.seconds += time.process_time() - begin
+        end = last or max(
+            (
+                math.ceil(TENTHS * self._asked[name] / self.capacity[name])
+                for name in self._counted
+                if self.capacity.get(name)
+            ),
+            default=0,
+        )
+        for name in self._counted:
+            self._note(name, min(end, _MOST_POINTS))
+        self._outcome.empty_trees = int((self._in_tree == 0).sum())
+        return self._outcome
+
+    def _release(self, name: str) -> None:
+        gifts = self._held.pop(name, None)
+        if gifts is None:
+            return
+        self._scratch.give_back(gifts)
+        self._account(gifts, -1)
+
+    def _place(self, event: Event) -> None:
+        wanted = self._reader.wanted(event)
+        self._outcome.arrivals += 1
+        self._ask(wanted)
+        query = self._query(wanted)
+        with UNBOUNDED.scope():
+            found = query.first(self._everywhere, lambda _: True)
+        if found is None:
+            self._outcome.unplaced += 1
+            return
+        self._scratch.take(found.gifts)
+        self._account(found.gifts, 1)
+        self._held[event.name] = found.gifts
+
+    def _ask(self, wanted: Wanted) -> None:
+        """Count what is asked, after the points that are reached by then."""
+        for name, amount in wanted.amounts.items():
+            if name in self._reached and self.capacity.get(name):
+                asked = self._asked[name] + amount
+                before = (TENTHS * asked - 1) // self.capacity[name]
+                if before > self._reached[name]:
+                    self._note(name, min(before, _MOST_POINTS))
+            if name in self._asked:
+                self._asked[name] += amount
+
+    def _note(self, of: str, tenths: int) -> None:
+        """Note what there is now as the points of a class up to a tenth."""
+        names = self._names if self._counted != self._names else [of]
+        if tenths <= self._reached[of]:
+            return
+        begin = time.process_time()
+        lost = {} if self._mix is None else stranded(self._scratch.forest, self._mix)
+        # What it takes to look is no part of placing.
+        self._outcome.seconds -= time.process_time() - begin
+        for tenth in range(self._reached[of] + 1, tenths + 1):
+            point = self._outcome.points.setdefault(tenth, {})
+            for name in names:
+                point[name] = State(self._allocated[name], lost.get(name))
+        self._reached[of] = tenths
+
+    def _query(self, wanted: Wanted) -> Query:
+        query = self._queries.get(id(wanted))
+        if query is None:
+            if sum(one.nbytes for one in self._queries.values()) > _MOST_BYTES:
+                self._queries.clear()
+            query = query_of(self._scratch, wanted.request, UNBOUNDED)
+            self._queries[id(wanted)] = query
+        return query
+
+    def _account(self, gifts: Sequence[Gift], sign: int) -> None:
+        trees = self._scratch.forest.order.tree
+        for position, name, amount in gifts:
+            self._allocated[name] += sign * amount
+            self._in_tree[trees[position]] += sign

@@ -1,0 +1,48 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Small files to replay, and the command that replays them."""
+
+import io
+import json
+from contextlib import redirect_stderr, redirect_stdout
+
+from treeclaim.cli.main import main
+
+NODES = "sn,cpu_milli,memory_mib,gpu,model\n"
+PODS = "name,cpu_milli,memory_mib,num_gpu,gpu_milli,gpu_spec,qos\n"
+GPU = "CUSTOM_GPU_MILLI"
+
+TOPOLOGY = """
+providers:
+  - name: "host-{n}"
+    count: 2
+    inventories: {VCPU: 8, DISK_GB: 100}
+"""
+
+
+def written(folder, **texts):
+    """Write files; return their paths by name."""
+    files = {}
+    for name, text in texts.items():
+        files[name] = folder / name.replace("_", ".")
+        files[name].write_text(text)
+    return files
+
+
+def replay(*arguments):
+    """The exit code of the command, and what it prints on each stream."""
+    out, err = io.StringIO(), io.StringIO()
+    with redirect_stdout(out), redirect_stderr(err):
+        code = main(["replay", *map(str, arguments)])
+    return code, out.getvalue(), err.getvalue()
+
+
+def told(*arguments):
+    """What the command tells with --json, by order."""
+    code, out, err = replay(*arguments, "--json")
+    assert (code, err) == (0, "")
+    return {one["order"]: one for one in json.loads(out)["orders"]}
+
+
+def lines(*events):
+    """Events as JSON lines."""
+    return "".join(json.dumps(event) + "\n" for event in events)
