@@ -211,7 +211,13 @@ def chosen(draw, members):
 def given(draw):
     """What is taken for granted."""
     queries = [query for query in alternatives(draw)["alternatives"] if "from_holds" not in query]
-    amounts = {"reserved": 1, "min_unit": 1, "max_unit": 4, "step_size": 1}
+    amounts = {
+        "resource_provider_generation": 0,
+        "reserved": 1,
+        "min_unit": 1,
+        "max_unit": 4,
+        "step_size": 1,
+    }
     stock = {"total": 4, **chosen(draw, amounts | {"allocation_ratio": 2.0})}
     more = {
         "parent_provider_uuid": None,
@@ -223,8 +229,6 @@ def given(draw):
     }
     entry = {"uuid": str(UUID(int=7000)), "name": "new", "inventories": {"VCPU": stock}}
     entry |= chosen(draw, more)
-    if draw.random() < 0.8:
-        entry.pop("generation", None)
     members = {
         "release": draw.sample(CONSUMERS, 2),
         "without": [str(UUID(int=9000))],
@@ -248,7 +252,10 @@ def survival(draw):
         "from_holds": draw.sample(HOLDS, 1),
         "limit": 2,
         "requests": {draw.choice(CONSUMERS): ["resources=VCPU:1"]},
-        "rules": [{"domains": domains(draw), "consumers": CONSUMERS, "max_per_domain": 1}],
+        "rules": [
+            {"domains": domains(draw), "consumers": CONSUMERS}
+            | draw.choice([{"max_per_domain": 1}, {"same_domain": True}])
+        ],
     }
     return {"domains": domains(draw), **chosen(draw, members)}
 

@@ -32,7 +32,12 @@ _MOST_QUERIES = 64
 _MOST_PLACED = 100_000
 
 _UUIDS: Schema = {"type": "array", "maxItems": _MOST_ENTRIES, "items": UUID}
-_PLACED = record({"query": {"type": "string"}, "amount": {"type": "integer", "minimum": 1}})
+_PLACED = record(
+    {
+        "query": {"type": "string"},
+        "amount": {"type": "integer", "minimum": 1, "maximum": _MOST_PLACED},
+    }
+)
 
 GIVEN = record(
     {},
