@@ -109,7 +109,7 @@ SHOTS: Mapping[str, Picture] = {
     "page-why": Picture(f"#/ask?{_HOPELESS}", ".nearest li", 1100),
     "page-fit": Picture("#/fit", ".fit tbody tr, .failure", 780, "Count"),
     "page-survival": Picture(
-        "#/survival?domains=tree&if_place=270:resources%3DVCPU:12,MEMORY_MB:24576",
+        "#/survival?domains=tree&if_place=303:resources%3DVCPU:12,MEMORY_MB:24576",
         "table.worst tr",
         1180,
     ),

@@ -14,6 +14,7 @@ import pytest
 from tests.replica.worlds import claim
 from treeclaim.forest.bounds import budget
 from treeclaim.forest.placing import series
+from treeclaim.forest.placing.queries import Independent
 from treeclaim.model.claim import ConsumerClaim
 from treeclaim.model.errors import StoreUnavailableError
 from treeclaim.model.extension.placing import PlacingRequest
@@ -144,7 +145,8 @@ def test_what_was_given_up_in_the_middle_is_not_used_again(store, monkeypatch):
     monkeypatch.setattr(budget, "_INTERRUPT_SECONDS", 0.0)
     monkeypatch.setattr(batches_module, "FIRST_PATIENCE", PATIENT)
     monkeypatch.setattr(batches_module, "_PATIENCE", PATIENT)
-    # Two groups that compete for a provider: each tree is searched for them.
+    # Two groups that compete for a provider, and no look at all trees at once: each is searched.
+    monkeypatch.setattr(Independent, "_choices", lambda self: None)
     groups = tuple(RequestGroup(suffix, {"VCPU": 2}) for suffix in ("_A", "_B"))
     request = replace(wanted(), alternatives=(CandidateRequest(groups),))
     interrupted = 0

@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The commands of the page about planning run, one after the other, as they stand there."""
+
+import json
+import re
+import shlex
+
+from tests.cli.processes import call
+from tests.cli.services import client_in, served
+from tests.paths import ROOT
+
+PAGE = "docs/guide/planning.md"
+_EVENTS = re.compile(r'```json\n({"at".*?)```', re.DOTALL)
+_BLOCK = re.compile(r"```sh\n(.*?)```", re.DOTALL)
+
+EXPECTED = {
+    "treeclaim drain host-1": "2 moves (at least 2 are needed); the goal is reached",
+    "treeclaim survival --domains tree": "7 of 7 survive",
+    "treeclaim survival --domains rack-1,rack-2 --explain || true": "1 of 2 survive",
+    "treeclaim make-room resources_NODE=VCPU:64 --amount 5": "the goal is reached; fit: 4 to 5",
+    "treeclaim mix show expected": "resources_NODE=VCPU:64",
+    "treeclaim defragment --mix expected --max-moves 3 --empty-trees": "empty trees: 3 to 5",
+}
+"""What commands of the page tell."""
+
+WHOLE = "resources_NODE=VCPU:64"
+
+
+def test_what_the_page_says_is_so(tmp_path, monkeypatch):
+    page = (ROOT / PAGE).read_text()
+    blocks = _BLOCK.findall(page)
+    monkeypatch.chdir(tmp_path)
+    expected = {"requests": {"node": {"query": WHOLE, "weight": 1}}}
+    (tmp_path / "mix.json").write_text(json.dumps(expected))
+    (tmp_path / "events.jsonl").write_text(_EVENTS.search(page)[1])
+    told = {}
+    with served(tmp_path) as environment:
+        for command in "".join(blocks).splitlines():
+            if "given.json" in command and not (tmp_path / "given.json").exists():
+                write_given(environment, tmp_path / "given.json")
+            told[command] = told_by(environment, command, tmp_path)
+    for command, words in EXPECTED.items():
+        assert words in told[command], (command, told[command])
+
+
+def told_by(environment, command, folder):
+    """Run a command, whose answer may be no where it ends with `|| true`; returns what it prints."""
+    command, may_fail, _ = command.partition(" || true")
+    command, _, file = command.partition(" > ")
+    name, *arguments = shlex.split(command)
+    assert name == "treeclaim"
+    done = call(environment, *arguments)
+    # Where not all is well, as that page says, and never a failure.
+    assert done.returncode in ((0, 1) if may_fail else (0,)), (command, done.stdout, done.stderr)
+    assert not done.stderr or not may_fail, done.stderr
+    if file:
+        (folder / file).write_text(done.stdout)
+    return done.stdout
+
+
+def write_given(environment, file):
+    """Write what is to be taken for granted: a host less, and some that come before."""
+    with client_in(environment) as client:
+        [row] = client.providers(name="host-3")
+    placed = {"requests": [{"query": "resources=VCPU:8", "amount": 4}]}
+    file.write_text(json.dumps({"without": [row["uuid"]], "place": placed}))
