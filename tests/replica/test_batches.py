@@ -14,9 +14,9 @@ import pytest
 from tests.replica.worlds import claim
 from treeclaim.forest.bounds import budget
 from treeclaim.forest.placing import series
-from treeclaim.forest.placing.queries import Independent
 from treeclaim.model.claim import ConsumerClaim
 from treeclaim.model.errors import StoreUnavailableError
+from treeclaim.model.extension.order import Order, Term, TermName
 from treeclaim.model.extension.placing import PlacingRequest
 from treeclaim.model.request import CandidateRequest, RequestGroup
 from treeclaim.replica import Batches, Replica
@@ -24,6 +24,7 @@ from treeclaim.replica import batches as batches_module
 from treeclaim.store import Store
 from treeclaim.store.reading.holders import holders_among
 
+PACKED = Order((Term(TermName.PACK_PROVIDERS, ()),), ())
 PATIENT = 60.0
 HOSTS = 20
 ROOM = 2
@@ -145,10 +146,9 @@ def test_what_was_given_up_in_the_middle_is_not_used_again(store, monkeypatch):
     monkeypatch.setattr(budget, "_INTERRUPT_SECONDS", 0.0)
     monkeypatch.setattr(batches_module, "FIRST_PATIENCE", PATIENT)
     monkeypatch.setattr(batches_module, "_PATIENCE", PATIENT)
-    # Two groups that compete for a provider, and no look at all trees at once: each is searched.
-    monkeypatch.setattr(Independent, "_choices", lambda self: None)
+    # Two groups that compete for a provider, in an order for which each changed tree is searched.
     groups = tuple(RequestGroup(suffix, {"VCPU": 2}) for suffix in ("_A", "_B"))
-    request = replace(wanted(), alternatives=(CandidateRequest(groups),))
+    request = replace(wanted(), alternatives=(CandidateRequest(groups, order=PACKED),))
     interrupted = 0
     for looks in range(1, HOSTS):
         with monkeypatch.context() as patch:
