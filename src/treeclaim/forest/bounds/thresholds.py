@@ -161,3 +161,9 @@ FEW_POSITIONS_MOVED = 2048
 
 MOST_POSITIONS_MOVED = 262_144
 """The same at last, some milliseconds' work; if there is too little room, all get new positions."""
+
+FEW_TREES_COUNTED = 4
+"""So many trees are counted by placing without looking which of them are alike."""
+
+MOST_CANDIDATES_JUDGED = 2_000
+"""Where a tree has more, not all are judged to know the best one of them."""
