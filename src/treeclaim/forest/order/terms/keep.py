@@ -62,7 +62,8 @@ class Keep(TermValue):
             some = choosing.some(np.arange(roots))
             undecided = some.undecided
             np.maximum.at(ceiling, some.tree, self.exact(some.chosen))
-        ceiling[undecided] = self._by_kind(undecided)
+        if len(undecided):
+            ceiling[undecided] = self._by_kind(undecided)
         return ceiling
 
     def _by_kind(self, trees: Rows) -> Floats:
