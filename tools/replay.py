@@ -85,12 +85,13 @@ core, in processor time, with all that the machine did besides.
 """
 
 _ADVICE = """- Devices that are shared or given whole, and a few kinds of request that are known: `keep`, with a mix that
-  has the large requests. `treeclaim mix learn` makes one of what was asked.
+  has the large requests; their weights hardly matter. `treeclaim mix learn` makes one of what was asked.
 - Nothing is known of what comes: no order, or `shuffle` where several schedulers must not meet on one host.
-  They fill host after host, which leaves others whole.
-- `pack` by mean share is a bad choice for devices: a node whose CPU is full counts as full, and its GPUs are
-  stranded. `pack_providers` fills GPU after GPU, and does not see the CPU that the next one needs.
-- `spread` is for load and failures, not for room.
+  Both fill host after host, which leaves others whole. `spread` is as good where many want whole devices, and
+  worse where all share them.
+- `pack` is a bad choice for devices: the fullest host by mean share is often one whose CPU is full, and what
+  is left of its GPUs is stranded. `pack_providers` fills GPU after GPU, and does not see the CPU that the
+  next one needs: it is worse still.
 """
 
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Trees that are alike to a request: as many consumers fit into each of them."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
@@ -25,6 +25,41 @@ def likenesses(problem: Problem, trees: Trees) -> Iterator[bytes]:
     matrix = np.ascontiguousarray(np.stack(list(_columns(problem)), axis=1))
     for root in order.roots[trees].tolist():
         yield matrix[root : int(order.end[root])].tobytes()
+
+
+def kinds_of_trees(problems: Sequence[Problem], trees: Trees) -> Integers:
+    """Return a number for each of some trees, the same for those that no problem can tell apart.
+
+    Args:
+        problems: Requests related to one Forest, where no tree concerns another one.
+        trees: Numbers of trees.
+    """
+    forest = problems[0].forest
+    order = forest.order
+    numbers = np.arange(len(order.row))
+    columns = [order.end - numbers, numbers - relatives_of(forest).parent]
+    ones = np.ones(1, dtype=np.int64)
+    some = [problem.relations + problem.split_relations for problem in problems]
+    pairs = {id(relation.pairs): relation.pairs for relations in some for relation in relations}
+    columns += [_by_position(numbers, one.provider, ones) for one in pairs.values()]
+    columns += [has.astype(np.int64) for problem in problems for has in problem.rules.required]
+    for problem in problems:
+        if problem.allowed is not None:
+            columns.append(_by_position(numbers, order.roots, problem.allowed.astype(np.int64)))
+    names = {name for problem in problems for name in problem.plan.request.classes}
+    for name in sorted(names):
+        inventories = forest.class_inventories(name)
+        indices, positions, _ = class_positions(forest, name)
+        limits = (inventories.min_unit, inventories.max_unit, inventories.step_size)
+        for column in (inventories.free, inventories.used, *limits):
+            columns.append(_by_position(numbers, positions, column.values[indices]))
+    matrix = np.ascontiguousarray(np.stack(columns, axis=1))
+    known: dict[bytes, int] = {}
+    kinds = []
+    for root in order.roots[trees].tolist():
+        likeness = matrix[root : int(order.end[root])].tobytes()
+        kinds.append(known.setdefault(likeness, len(known)))
+    return np.array(kinds, dtype=np.int64)
 
 
 def _columns(problem: Problem) -> Iterator[Integers]:

@@ -224,7 +224,6 @@ class Independent(Query):
         anchors = all_anchors(found)
         self._value = np.full(roots, -np.inf)
         """The score of each tree's first candidate; at first one that it does not exceed."""
-        self._value[anchors] = 0 if self._scoring is None else self._scoring.ceilings(anchors)
         self._best: dict[int, Candidate] = {}
         self._changed = np.zeros(roots, dtype=np.bool_)
         """Trees in which something was taken since they were looked at; they wait, with no value."""
@@ -241,6 +240,8 @@ class Independent(Query):
             self._chosen = np.zeros((roots, len(found.relations)), dtype=np.int64)
             self._choose(self._choosing, anchors)
         else:
+            ceilings = 0 if self._scoring is None else self._scoring.ceilings(anchors)
+            self._value[anchors] = ceilings
             self._simple = self._without_choice(anchors)
 
     def _with_providers(self) -> Mask:

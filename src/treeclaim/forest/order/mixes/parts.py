@@ -281,7 +281,7 @@ class PartCounts:
             rows, begin = group.rows_of(trees)
             served = group.counted(group.times(rows, group.free(forest, rows)), begin)
             kept.append(served)
-            counts[:, group.requests] = np.minimum(counts[:, group.requests], served)
+            _lower(counts, group, served)
         return counts, kept
 
     def then(
@@ -304,8 +304,17 @@ class PartCounts:
                 after = _changed_sums(group, forest, served, touching)
             else:
                 after = _counted_again(group, forest, trees, touching)
-            counts[:, group.requests] = np.minimum(counts[:, group.requests], after)
+            _lower(counts, group, after)
         return counts
+
+
+def _lower(counts: Counts, group: _Group, served: Floats) -> None:
+    """Let no more fit of the requests of a group than the group serves."""
+    if len(group.requests) == counts.shape[1]:
+        # Each request is there once, in its place.
+        np.minimum(counts, served, out=counts)
+    else:
+        counts[:, group.requests] = np.minimum(counts[:, group.requests], served)
 
 
 def _changed_sums(group: _Group, forest: Forest, sums: Floats, takes: Sequence[Take]) -> Floats:

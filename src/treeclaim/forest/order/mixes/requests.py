@@ -6,8 +6,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from treeclaim.forest.bounds import thresholds
 from treeclaim.forest.bounds.budget import UNBOUNDED, Budget
 from treeclaim.forest.domains.filters import require_known_names
+from treeclaim.forest.order.alike import kinds_of_trees
 from treeclaim.forest.order.mixes.parts import Counts, PartCounts, parts_of
 from treeclaim.forest.order.mixes.placed import counted_by_placing, related
 from treeclaim.forest.order.totals import Floats
@@ -28,6 +30,7 @@ class Requests:
 
     Attributes:
         weights: By request, float64.
+        requests: The requests.
         amounts: What each takes of each class.
         counts: Counts those that have parts.
         counted: Numbers of those.
@@ -38,6 +41,7 @@ class Requests:
     """
 
     weights: Floats
+    requests: tuple[CandidateRequest, ...]
     amounts: tuple[Mapping[str, int], ...]
     counts: PartCounts
     counted: Rows
@@ -58,9 +62,21 @@ class Requests:
             some = slice(first, first + TOGETHER)
             found[some, self.counted] = self.counts.now(forest, trees[some])[0]
         for number, request in self.placed:
-            for at, tree in enumerate(trees.tolist()):
-                found[at, number] = counted_by_placing(forest, request, tree, (), budget)
+            found[:, number] = self._placed(forest, request, trees, budget)
         return found
+
+    def _placed(
+        self, forest: Forest, request: CandidateRequest, trees: Rows, budget: Budget
+    ) -> Floats:
+        """Count by placing, in trees that are alike only once."""
+        first, of = np.arange(len(trees)), np.arange(len(trees))
+        if self.are_apart and len(trees) > thresholds.FEW_TREES_COUNTED:
+            kinds = kinds_of_trees([related(forest, request, budget)], trees)
+            _, first, of = np.unique(kinds, return_index=True, return_inverse=True)
+        counts = [
+            counted_by_placing(forest, request, tree, (), budget) for tree in trees[first].tolist()
+        ]
+        return np.array(counts, dtype=np.float64)[of]
 
 
 class Standing:
@@ -139,7 +155,7 @@ class _Kept:
 
 def _read(forest: Forest, mix: Mix, budget: Budget) -> Requests:
     weights: list[float] = []
-    amounts: list[Mapping[str, int]] = []
+    requests: list[CandidateRequest] = []
     parts, allowed, counted = [], [], []
     placed: list[tuple[int, CandidateRequest]] = []
     are_apart = True
@@ -160,14 +176,21 @@ def _read(forest: Forest, mix: Mix, budget: Budget) -> Requests:
             parts.append(some)
             allowed.append(found.allowed)
         weights.append(float(asked.weight))
-        amounts.append(_amounts(asked.request))
+        requests.append(asked.request)
     counts = PartCounts(forest, parts, allowed)
     # What is counted by placing may tell any two providers apart.
     positions = np.arange(len(forest.order.row))
     kinds = positions if placed else counts.kinds(forest)
     numbers = np.array(counted, dtype=np.int64)
     return Requests(
-        np.array(weights), tuple(amounts), counts, numbers, tuple(placed), kinds, are_apart
+        np.array(weights),
+        tuple(requests),
+        tuple(map(_amounts, requests)),
+        counts,
+        numbers,
+        tuple(placed),
+        kinds,
+        are_apart,
     )
 
 

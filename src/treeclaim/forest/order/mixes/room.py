@@ -16,9 +16,10 @@ import numpy as np
 
 from treeclaim.forest.bounds.budget import Budget
 from treeclaim.forest.order.mixes.parts import Counts, Take
-from treeclaim.forest.order.mixes.placed import Given, counted_by_placing
+from treeclaim.forest.order.mixes.placed import Given, counted_by_placing, related
 from treeclaim.forest.order.mixes.requests import TOGETHER, Requests, requests_of
 from treeclaim.forest.order.totals import Floats, totals_of
+from treeclaim.forest.solve.problem import Problem
 from treeclaim.forest.table.columns import Integers, Rows
 from treeclaim.forest.table.forest import Forest
 from treeclaim.model.extension.mixes import Mix
@@ -124,6 +125,12 @@ class MixRoom:
         most = max((sum(row) for row in worth.tolist()), default=0.0)
         units: Floats = worth / np.where(fits, empty, 1) / (most or 1.0)
         return units
+
+    def related(self) -> Sequence[Problem] | None:
+        """Return the requests related to the Forest; None if what is taken in a tree concerns others."""
+        if not self._requests.are_apart:
+            return None
+        return [related(self._forest, one, self._budget) for one in self._requests.requests]
 
     def values(self, count: int, states: States, takes: Sequence[Take]) -> Floats:
         """Return the value of the term for some candidates.

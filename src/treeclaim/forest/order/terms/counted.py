@@ -46,7 +46,9 @@ class CountedTrees:
         self.may_be_shared = problem.may_leave_anchors
         """Whether a candidate may consist of sharing providers alone."""
         self.are_own = all(relations[slot].pairs.is_local for slot in self._giving)
-        """Whether every provider is of its anchor's tree."""
+        """Whether every provider that gives something is of its anchor's tree."""
+        self.are_local = all(relation.pairs.is_local for relation in relations)
+        """Whether every provider is."""
 
     def are_known(self, filled: Collection[int]) -> bool:
         """Tell whether the trees of partial candidates in which some slots are filled are known."""

@@ -5,14 +5,19 @@ from functools import cached_property
 
 import numpy as np
 
+from treeclaim.forest.bounds import thresholds
+from treeclaim.forest.order.alike import kinds_of_trees
 from treeclaim.forest.order.mixes.choices import Choosing
 from treeclaim.forest.order.mixes.parts import Take
 from treeclaim.forest.order.mixes.room import MixRoom, States
 from treeclaim.forest.order.terms.counted import CountedTrees
 from treeclaim.forest.order.terms.term import TermValue
 from treeclaim.forest.order.totals import Floats
+from treeclaim.forest.solve.anchors import all_anchors
+from treeclaim.forest.solve.combine import combined_under
 from treeclaim.forest.solve.partial.blocks import Choices
 from treeclaim.forest.solve.problem import Problem
+from treeclaim.forest.table.columns import Rows
 from treeclaim.model.extension.order import Order
 
 
@@ -46,14 +51,39 @@ class Keep(TermValue):
     def ceiling(self) -> Floats:
         """Return the greatest value under each root.
 
-        Where a tree's candidates differ in one choice only, that is the value of the best of them.
+        Where a tree's candidates differ in one choice only, that is the value of the best of them. Else
+        all candidates of one tree of each kind are judged, if they are not too many.
         """
         roots = len(self._problem.forest.order.roots)
-        choosing = Choosing.of(self._problem, self._order)
-        if choosing is None:
-            return np.ones(roots)
-        some = choosing.some(np.arange(roots))
         ceiling = np.zeros(roots)
-        ceiling[some.undecided] = 1.0
-        np.maximum.at(ceiling, some.tree, self.exact(some.chosen))
+        choosing = Choosing.of(self._problem, self._order)
+        undecided = all_anchors(self._problem)
+        if choosing is not None:
+            some = choosing.some(np.arange(roots))
+            undecided = some.undecided
+            np.maximum.at(ceiling, some.tree, self.exact(some.chosen))
+        if len(undecided):
+            ceiling[undecided] = self._by_kind(undecided)
         return ceiling
+
+    def _by_kind(self, trees: Rows) -> Floats:
+        """Return the greatest value in each of some trees."""
+        problems = self._room.related()
+        if problems is None or self._problem.plan.split or not self._trees.are_local:
+            return np.ones(len(trees))
+        kinds = kinds_of_trees([self._problem, *problems], trees)
+        _, first, of = np.unique(kinds, return_index=True, return_inverse=True)
+        greatest = [self._greatest(tree) for tree in trees[first].tolist()]
+        return np.array(greatest, dtype=np.float64)[of]
+
+    def _greatest(self, tree: int) -> float:
+        """Return the greatest value of the candidates of a tree, 1 if they are many."""
+        found, count = 0.0, 0
+        with self._problem.budget.scope():
+            for block in combined_under(self._problem, np.array([tree], dtype=np.int64)):
+                self._problem.budget.check()
+                count += len(block.chosen)
+                if count > thresholds.MOST_CANDIDATES_JUDGED:
+                    return 1.0
+                found = max(found, float(self.exact(block.chosen).max(initial=0)))
+        return found
