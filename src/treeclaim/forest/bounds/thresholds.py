@@ -175,3 +175,10 @@ MOST_POSITIONS_MOVED = 262_144
 MANY_COUNTED = 16
 """From so many providers on, what claims changed of them is written with operations on columns, which
 cost as much for one as for a dozen."""
+
+FEW_DIVISIONS = 64
+"""Divisions of a combination after which the others are judged before they are drawn: to begin with that
+takes as long as to score some dozen."""
+
+JUDGED_IN_VAIN = 256
+"""Judgements in a row that leave nothing out, after which the divisions of a combination are just drawn."""
