@@ -180,6 +180,8 @@ def ask(forest, request, limit=None, **options):
 
 
 LOWERED = {
+    "FEW_DIVISIONS": 1,
+    "JUDGED_IN_VAIN": 10,
     "MANY_COUNTED": 1,
     "FIRST_REACH": 1,
     "EAGER_FROM": 2,

@@ -181,3 +181,10 @@ FEW_TREES_COUNTED = 4
 
 MOST_CANDIDATES_JUDGED = 2_000
 """Where a tree has more, not all are judged to know the best one of them."""
+
+FEW_DIVISIONS = 64
+"""Divisions of a combination after which the others are judged before they are drawn: to begin with that
+takes as long as to score some dozen."""
+
+JUDGED_IN_VAIN = 256
+"""Judgements in a row that leave nothing out, after which the divisions of a combination are just drawn."""

@@ -16,17 +16,28 @@ _VERDICT_BYTES = 8_000_000
 _SET_BYTES = 100
 """Memory that is counted for a set that was found."""
 
+Keeps = Callable[[Offers, int, int], bool]
+"""Tells whether sets are of interest that begin with some offers and go on from an index, given their size."""
+
+
+def keep_all(_members: Offers, _start: int, _size: int) -> bool:
+    """Say that all sets are of interest."""
+    return True
+
 
 def minimal_sets(
-    offers: Sequence[Offer], amount: int, budget: Budget = UNBOUNDED
+    offers: Sequence[Offer], amount: int, budget: Budget = UNBOUNDED, keeps: Keeps = keep_all
 ) -> Iterator[Offers]:
     """Yield the minimal viable sets, small ones first, lazily; each in the order of the offers.
+
+    Where steps differ, all of them: what is minimal then depends on what was found.
 
     Args:
         offers: What there is.
         amount: What is to be divided.
         budget: What the question may cost. Finding out that nothing sums to an amount can take
             forever.
+        keeps: Asked before sets are looked for; may answer otherwise the next time.
     """
     if sum(offer.most for offer in offers) < amount or amount % gcd(
         *(offer.step for offer in offers)
@@ -37,6 +48,7 @@ def minimal_sets(
     try:
         for size in range(1, len(offers) + 1):
             finder = _Finder(offers, amount, size, judge, budget.check)
+            finder.keeps = keeps if is_uniform else keep_all
             yield from finder.sets((), 0)
             if not finder.may_grow:
                 return
@@ -114,8 +126,12 @@ class _Finder:
     """Finds the minimal sets of one size.
 
     Attributes:
-        may_grow: True when a set was given up that could become viable by another member.
+        may_grow: True when a set was given up that could become viable by another member, or may
+            have been among those that are of no interest.
+        keeps: Which sets are of interest.
     """
+
+    keeps: Keeps
 
     def __init__(
         self,
@@ -134,6 +150,7 @@ class _Finder:
         self._greatest = [
             sorted((o.most for o in offers[at:]), reverse=True) for at in _range(offers)
         ]
+        self._least = [sorted(o.most for o in offers[at:]) for at in _range(offers)]
         self._smallest = [sorted(o.least for o in offers[at:]) for at in _range(offers)]
 
     def sets(self, chosen: Offers, start: int) -> Iterator[Offers]:
@@ -149,6 +166,10 @@ class _Finder:
                 sum(o.least for o in members) + sum(self._smallest[at + 1][:missing])
                 > self._amount
             ):
+                continue
+            if not self.keeps(members, at + 1, self._size):
+                least = sum(offer.most for offer in members) + sum(self._least[at + 1][:missing])
+                self.may_grow = self.may_grow or least < self._amount
                 continue
             if missing:
                 if not self._judge.is_settled(members):

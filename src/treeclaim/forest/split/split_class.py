@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterator, Mapping
 from treeclaim.forest.domains.relation import Relation
 from treeclaim.forest.solve.problem import Problem
 from treeclaim.forest.split.division import even, pack
-from treeclaim.forest.split.minimal_sets import minimal_sets
+from treeclaim.forest.split.minimal_sets import Keeps, keep_all, minimal_sets
 from treeclaim.forest.split.offers import Offer, Offers
 from treeclaim.forest.table.columns import search_ascending
 from treeclaim.model.request import SplitPolicy
@@ -16,23 +16,34 @@ Division = tuple[tuple[int, int], ...]
 
 
 class SplitClass:
-    """A class to split: how much each provider may give under an anchor."""
+    """A class to split: how much each provider may give under an anchor.
+
+    Attributes:
+        name: Of the class.
+        amount: What is to be divided.
+    """
 
     def __init__(self, problem: Problem, name: str, relation: Relation) -> None:
         plan = problem.plan
         self.name = name
-        self._amount = plan.split[name]
+        self.amount = plan.split[name]
         self._divide = even if plan.request.split_policy == SplitPolicy.EVEN else pack
         self._forest = problem.forest
         self._budget = problem.budget
         self._relation = relation
         self._known: dict[int, list[tuple[int, int, int, int]]] = {}
 
-    def divisions(self, anchor: int, taken: Mapping[int, int]) -> Iterator[Division]:
-        """Yield position and units of each part, one division for each minimal viable set."""
-        for offers in minimal_sets(self._offers(anchor, taken), self._amount, self._budget):
-            parts = self._divide(offers, self._amount, self._budget)
-            yield tuple((offer.position, part) for offer, part in zip(offers, parts, strict=True))
+    def divisions(
+        self, anchor: int, taken: Mapping[int, int], keeps: Keeps = keep_all
+    ) -> Iterator[Division]:
+        """Yield position and units of each part, one division for each minimal viable set of interest."""
+        for offers in minimal_sets(self.offers(anchor, taken), self.amount, self._budget, keeps):
+            yield self.division(offers)
+
+    def division(self, offers: Offers) -> Division:
+        """Return position and units of each part of a viable set, in the order of the offers."""
+        parts = self._divide(offers, self.amount, self._budget)
+        return tuple((offer.position, part) for offer, part in zip(offers, parts, strict=True))
 
     def division_at(
         self, other: int, anchor: int, positions: Collection[int], taken: Mapping[int, int]
@@ -46,19 +57,19 @@ class SplitClass:
                 return False, offer.position
             return True, self._forest.uuid_of(int(order.row[offer.position]))
 
-        offers = [offer for offer in self._offers(anchor, taken) if offer.position in positions]
+        offers = [offer for offer in self.offers(anchor, taken) if offer.position in positions]
         offers.sort(key=rank_of)
-        parts = self._divide(offers, self._amount, self._budget)
+        parts = self._divide(offers, self.amount, self._budget)
         return [
             (self.name, offer.position, part) for offer, part in zip(offers, parts, strict=True)
         ]
 
-    def _offers(self, anchor: int, taken: Mapping[int, int]) -> Offers:
+    def offers(self, anchor: int, taken: Mapping[int, int]) -> Offers:
         """Return what each provider can give besides the amounts of other groups."""
         if anchor not in self._known:
             self._known = {anchor: self._givers(anchor)}
         found = (
-            Offer.of(position, (least, min(most - taken.get(position, 0), self._amount)), step)
+            Offer.of(position, (least, min(most - taken.get(position, 0), self.amount)), step)
             for position, least, most, step in self._known[anchor]
         )
         return tuple(offer for offer in found if offer is not None)

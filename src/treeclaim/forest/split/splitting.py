@@ -21,6 +21,8 @@ from treeclaim.forest.solve.combine import combined_under
 from treeclaim.forest.solve.distinct import first_anchors
 from treeclaim.forest.solve.problem import Problem
 from treeclaim.forest.split.candidate import SplitCandidate
+from treeclaim.forest.split.minimal_sets import Keeps, keep_all
+from treeclaim.forest.split.offers import Offers
 from treeclaim.forest.split.split_class import Division, SplitClass
 from treeclaim.forest.table.columns import Trees
 from treeclaim.model.names import SHARING_TRAIT
@@ -79,9 +81,22 @@ class Splitter:
             if not self._is_repetition(anchor, candidate):
                 yield candidate
 
-    def of_combination(self, anchor: int, chosen: tuple[int, ...]) -> Iterator[SplitCandidate]:
-        """Yield the divisions of a combination of the other slots, unless an earlier anchor has them."""
-        for candidate in self._divided(anchor, chosen):
+    @property
+    def only_class(self) -> SplitClass | None:
+        """Return the class that is divided, None if there are several."""
+        return self._classes[0] if len(self._classes) == 1 else None
+
+    def of_combination(
+        self, anchor: int, chosen: tuple[int, ...], keeps: Keeps = keep_all
+    ) -> Iterator[SplitCandidate]:
+        """Yield the divisions of a combination of the other slots, unless an earlier anchor has them.
+
+        Args:
+            anchor: Its number.
+            chosen: Positions of the providers of the other slots.
+            keeps: Which sets of offers are of interest.
+        """
+        for candidate in self._divided(anchor, chosen, keeps):
             if not self._is_repetition(anchor, candidate):
                 yield candidate
 
@@ -128,7 +143,7 @@ class Splitter:
         parts = []
         for split in self._classes:
             positions = {position for name, position, _ in candidate.parts if name == split.name}
-            taken = self._taken(split.name, candidate.chosen)
+            taken = self.taken(split.name, candidate.chosen)
             parts += split.division_at(other, anchor, positions, taken)
         return tuple(parts)
 
@@ -164,10 +179,21 @@ class Splitter:
             for number, positions in zip(anchors.tolist(), chosen.tolist(), strict=True):
                 yield from self._divided(number, tuple(positions))
 
-    def _divided(self, anchor: int, chosen: tuple[int, ...]) -> Iterator[SplitCandidate]:
+    def divided_by(
+        self, anchor: int, chosen: tuple[int, ...], offers: Offers
+    ) -> SplitCandidate | None:
+        """Return the candidate whose only divided class is given by a viable set, if there is one."""
+        parts = tuple((self._classes[0].name, *part) for part in self._classes[0].division(offers))
+        candidate = SplitCandidate(chosen, parts)
+        is_new = self._has_traits(chosen, parts) and not self._is_repetition(anchor, candidate)
+        return candidate if is_new else None
+
+    def _divided(
+        self, anchor: int, chosen: tuple[int, ...], keeps: Keeps = keep_all
+    ) -> Iterator[SplitCandidate]:
         """Add all divisions to a combination under an anchor."""
         choices = [
-            partial(split.divisions, anchor, self._taken(split.name, chosen))
+            partial(split.divisions, anchor, self.taken(split.name, chosen), keeps)
             for split in self._classes
         ]
         if any(next(draw(), None) is None for draw in choices):
@@ -182,7 +208,7 @@ class Splitter:
             if self._has_traits(chosen, parts):
                 yield SplitCandidate(chosen, parts)
 
-    def _taken(self, resource_class: str, chosen: Sequence[int]) -> dict[int, int]:
+    def taken(self, resource_class: str, chosen: Sequence[int]) -> dict[int, int]:
         """Return what other groups take of a class, by position."""
         taken: dict[int, int] = {}
         for slot, position in zip(self._plan.slots, chosen, strict=True):

@@ -1,0 +1,198 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Scores of candidates in which several providers give one amount (page 98, section 2)."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from treeclaim.forest.domains.filters import with_any_trait_by_position
+from treeclaim.forest.order.mixes.parts import Take
+from treeclaim.forest.order.mixes.room import MixRoom, States
+from treeclaim.forest.order.relatives import Relatives, relatives_of
+from treeclaim.forest.order.terms.counted import sharing_by_position
+from treeclaim.forest.order.terms.shuffle import tree_numbers, tree_ranks
+from treeclaim.forest.order.totals import ClassTotals, totals_of
+from treeclaim.forest.question.plan import Plan
+from treeclaim.forest.solve.problem import Problem
+from treeclaim.forest.split.candidate import SplitCandidate
+from treeclaim.model.extension.order import DECIMALS, Order, Term, TermName
+from treeclaim.model.request import NO_GROUP
+
+OPPOSITE = {
+    TermName.SPREAD: TermName.PACK,
+    TermName.SPREAD_PROVIDERS: TermName.PACK_PROVIDERS,
+    TermName.FAR: TermName.NEAR,
+}
+"""Terms that are one minus another."""
+
+
+@dataclass(frozen=True, slots=True)
+class Gift:
+    """What a provider gives to a group of a class.
+
+    Attributes:
+        suffix: The group.
+        name: The class.
+        position: The provider.
+        amount: Units.
+    """
+
+    suffix: str
+    name: str
+    position: int
+    amount: int
+
+
+class SplitScores:
+    """Scores one candidate after the other.
+
+    Attributes:
+        budget: Of the search.
+    """
+
+    def __init__(self, problem: Problem, order: Order) -> None:
+        """Take a search that splits something, and how it is ordered."""
+        self._forest = problem.forest
+        self._plan: Plan = problem.plan
+        self._order = order
+        self._tree = problem.forest.order.tree
+        self._relatives: Relatives = relatives_of(problem.forest)
+        self._sharing = sharing_by_position(problem.forest)
+        self._totals: dict[str, ClassTotals] = {}
+        self._rooms: dict[tuple[str, ...], MixRoom] = {}
+        self.budget = problem.budget
+        self._weight = sum(term.weight for term in order.terms)
+
+    def of(self, candidate: SplitCandidate) -> float:
+        """Return the score of a candidate."""
+        gifts, served = self.gifts(candidate), self.served(candidate)
+        total = sum(term.weight * self.value(term, gifts, served) for term in self._order.terms)
+        return float(np.round(total / self._weight, DECIMALS))
+
+    def served(self, candidate: SplitCandidate) -> Mapping[str, set[int]]:
+        """Return the positions of the providers of each group."""
+        served: dict[str, set[int]] = {}
+        for want, position in zip(self._plan.slots, candidate.chosen, strict=True):
+            served.setdefault(want.suffix, set()).add(position)
+        for _, position, _ in candidate.parts:
+            served.setdefault(NO_GROUP, set()).add(position)
+        return served
+
+    def are_in_one_tree(self, positions: Sequence[int]) -> bool:
+        """Tell whether providers are of one tree, none of which lends to others."""
+        return not self._sharing[positions].any() and len(set(self._tree[positions].tolist())) == 1
+
+    def trees(self, gifts: Sequence[Gift]) -> set[int]:
+        """Return the trees of a candidate."""
+        own = {
+            int(self._tree[gift.position]) for gift in gifts if not self._sharing[gift.position]
+        }
+        return own or {int(self._tree[gift.position]) for gift in gifts}
+
+    def gifts(self, candidate: SplitCandidate) -> list[Gift]:
+        """Return what each provider gives to each group of each class."""
+        gifts = [
+            Gift(want.suffix, name, position, amount)
+            for want, position in zip(self._plan.slots, candidate.chosen, strict=True)
+            for name, amount in want.resources.items()
+        ]
+        return gifts + [Gift(NO_GROUP, name, position, n) for name, position, n in candidate.parts]
+
+    def value(  # noqa: PLR0911 - one for each term
+        self, term: Term, gifts: Sequence[Gift], served: Mapping[str, set[int]]
+    ) -> float:
+        """Return what a term is worth for a candidate, given what it gives and whom it serves."""
+        arguments = term.arguments
+        if term.name in OPPOSITE:
+            opposite = Term(OPPOSITE[term.name], arguments)
+            return 1 - self.value(opposite, gifts, served)
+        if term.name is TermName.PACK:
+            return self._pack(arguments, gifts)
+        if term.name is TermName.PACK_PROVIDERS:
+            return self._pack_providers(arguments, gifts)
+        if term.name is TermName.NEAR:
+            return self._near([position for suffix in arguments for position in served[suffix]])
+        if term.name is TermName.PREFERRED:
+            return self._preferred(served)
+        if term.name is TermName.SHUFFLE:
+            return self._shuffle(arguments[0], gifts)
+        return self._keep(arguments, gifts)
+
+    def totals_of(self, name: str) -> ClassTotals:
+        """Return what is used of a class and what there is."""
+        if name not in self._totals:
+            self._totals[name] = totals_of(self._forest, name)
+        return self._totals[name]
+
+    def _pack(self, classes: Sequence[str], gifts: Sequence[Gift]) -> float:
+        trees = sorted(self.trees(gifts))
+        named = dict.fromkeys(classes or [gift.name for gift in gifts])
+        values = []
+        for name in named:
+            totals = self.totals_of(name)
+            mine = [gift for gift in gifts if gift.name == name]
+            lent = sorted(
+                {gift.position for gift in mine if int(self._tree[gift.position]) not in trees}
+            )
+            used = totals.tree_used[trees].sum() + totals.used[lent].sum()
+            capacity = totals.tree_capacity[trees].sum() + totals.capacity[lent].sum()
+            values.append(min((used + sum(gift.amount for gift in mine)) / capacity, 1))
+        return float(sum(values)) / len(values)
+
+    def _pack_providers(self, classes: Sequence[str], gifts: Sequence[Gift]) -> float:
+        shares = self.shares_of_slots(classes, gifts)
+        return sum(shares.values()) / len(shares)
+
+    def shares_of_slots(
+        self, classes: Sequence[str], gifts: Sequence[Gift]
+    ) -> dict[tuple[str, str], float]:
+        """Return the mean share in use of each group and class, of some classes or all."""
+        slots: dict[tuple[str, str], list[tuple[float, int]]] = {}
+        for gift in gifts:
+            if classes and gift.name not in classes:
+                continue
+            totals = self.totals_of(gift.name)
+            taken = sum(
+                other.amount
+                for other in gifts
+                if other.name == gift.name and other.position == gift.position
+            )
+            value = min((totals.used[gift.position] + taken) / totals.capacity[gift.position], 1)
+            slots.setdefault((gift.suffix, gift.name), []).append((float(value), gift.amount))
+        return {
+            key: sum(value * amount for value, amount in parts) / sum(n for _, n in parts)
+            for key, parts in slots.items()
+        }
+
+    def _near(self, positions: Sequence[int]) -> float:
+        relatives = self._relatives
+        first, last = np.array([min(positions)]), np.array([max(positions)])
+        if not relatives.same_tree(first, last)[0]:
+            return 0.0
+        common = relatives.common(first, last)
+        return float(relatives.depth[common][0] + 1) / float(relatives.depth[positions].max() + 1)
+
+    def _preferred(self, served: Mapping[str, set[int]]) -> float:
+        held = total = 0
+        for preference in self._order.preferences:
+            has = with_any_trait_by_position(self._forest, (preference.trait,))
+            total += preference.weight
+            if bool(has[sorted(served[preference.suffix])].any()) == preference.is_wanted:
+                held += preference.weight
+        return held / total
+
+    def _shuffle(self, seed: str, gifts: Sequence[Gift]) -> float:
+        ranks = tree_ranks(self._forest)
+        tree = min(self.trees(gifts), key=lambda number: int(ranks[number]))
+        return float(tree_numbers(self._forest, seed)[tree])
+
+    def _keep(self, arguments: Sequence[str], gifts: Sequence[Gift]) -> float:
+        key = tuple(arguments)
+        if key not in self._rooms:
+            mix = next(mix for mix in self._order.mixes if mix.name == key[0])
+            self._rooms[key] = MixRoom(self._forest, mix, key[1], self.budget)
+        trees = np.array(sorted(self.trees(gifts)), dtype=np.int64)
+        only = np.zeros(1, dtype=np.int64)
+        takes = [Take(only, np.array([gift.position]), gift.name, gift.amount) for gift in gifts]
+        return float(self._rooms[key].values(1, States(np.zeros_like(trees), trees), takes)[0])
