@@ -76,6 +76,8 @@ def samples(schema, name=""):
 
 def texts(schema, name):
     """Texts that suit a schema."""
+    if schema.get("pattern", "").startswith("^resources="):
+        return list(QUESTIONS)
     return list(QUESTIONS) if name in ("alternatives", "requests", "query") else [text_of(schema)]
 
 

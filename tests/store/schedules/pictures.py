@@ -8,6 +8,7 @@ import sqlalchemy as sa
 
 from treeclaim.forest.table.forest import Forest
 from treeclaim.store.schema.tables import (
+    aggregate_names,
     allocations,
     consumer_types,
     consumers,
@@ -15,6 +16,7 @@ from treeclaim.store.schema.tables import (
     hold_projects,
     holds,
     inventories,
+    mixes,
     projects,
     requests,
     resource_classes,
@@ -68,6 +70,8 @@ _KEPT = (
         requests.c.request,
         sa.case((requests.c.gone_at.is_(None), 0), else_=1),
     ),
+    sa.select(sa.literal("mix"), mixes.c.name, mixes.c.body),
+    sa.select(sa.literal("name"), aggregate_names.c.uuid, aggregate_names.c.name),
 )
 
 
@@ -105,7 +109,7 @@ class Picture:
         names: Of traits and classes.
         claims: (consumer, provider, class, amount).
         consumers: (consumer, generation, project, user, type).
-        kept: Terms of holds, their projects, what is drawn, and kept requests.
+        kept: Terms of holds, their projects, what is drawn, kept requests, mixes, names of aggregates.
     """
 
     providers: frozenset

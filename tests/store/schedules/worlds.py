@@ -16,7 +16,7 @@ from treeclaim.model.extension.holds import HOLD_TYPE, HoldTerms
 from treeclaim.model.inventory import Inventory
 from treeclaim.model.provider import Provider
 from treeclaim.store.feed import pruning
-from treeclaim.store.operations import reshaper
+from treeclaim.store.operations import aggregate_names, mixes, reshaper
 from treeclaim.store.operations.allocations import claims as allocations
 from treeclaim.store.operations.allocations import holds as hold_writes
 from treeclaim.store.operations.allocations import kept_requests, placements
@@ -34,6 +34,7 @@ from treeclaim.store.takeover import data_migrations
 
 UNCHECKED = Generation.UNCHECKED
 
+NAMED, UNNAMED = (f"a0000000-0000-4000-8000-00000000000{number}" for number in (1, 2))
 HOST, SPARE, SHARE = "host", "spare", "share"
 MINE, OTHER, NEW, HELD = "mine", "other", "new", "held"
 GOLD, SILVER, LEAD = "CUSTOM_GOLD", "CUSTOM_SILVER", "CUSTOM_LEAD"
@@ -513,6 +514,24 @@ def names_world():
     return world
 
 
+def words_world():
+    """A mix, and an aggregate with a name: what is kept beside Placement's tables, for people."""
+    world = World("words")
+    world.rows["treeclaim_mixes"].append({"name": "day", "slot": 0, "body": "{}"})
+    world.rows["treeclaim_aggregate_names"].append({"uuid": NAMED, "name": '"rack"'})
+    world.add(
+        script("replace-mix", write(mixes.put, "day", {"requests": {}})),
+        script("replace-mix-otherwise", write(mixes.put, "day", {"requests": {"a": {}}})),
+        script("make-mix", write(mixes.put, "night", {"requests": {}})),
+        script("make-mix-otherwise", write(mixes.put, "night", {"requests": {"a": {}}})),
+        script("delete-mix", write(mixes.delete, "day")),
+        script("rename", write(aggregate_names.change, {NAMED: "rack 7", UNNAMED: "rack 8"})),
+        script("name", write(aggregate_names.change, {UNNAMED: "rack 9"})),
+        script("take-name", write(aggregate_names.change, {NAMED: None})),
+    )
+    return world
+
+
 WORLDS = {
     world.name: world
     for world in (
@@ -525,6 +544,7 @@ WORLDS = {
         known_stream_world(),
         followed_world(),
         names_world(),
+        words_world(),
         holds_world(ended=False),
         holds_world(ended=True),
     )

@@ -4,9 +4,9 @@
 Nothing of them is in the change feed: who answers with a mix reads it from here.
 """
 
-import random
 from collections.abc import Mapping, Sequence
 from typing import Any
+from zlib import crc32
 
 import orjson
 import sqlalchemy as sa
@@ -56,11 +56,14 @@ def put(transaction: WriteTransaction, name: str, body: Body) -> None:
         if not transaction.execute(_UPDATE, wanted=name, body=written).rowcount:
             raise RetryTransactionError
         return
-    free = sorted(set(range(MOST_MIXES)).difference(slots.values()))
-    if not free:
+    taken = set(slots.values())
+    # Of many who make mixes at once, few begin to look at the same slot.
+    first = crc32(name.encode())
+    free = (slot for at in range(MOST_MIXES) if (slot := (first + at) % MOST_MIXES) not in taken)
+    slot = next(free, None)
+    if slot is None:
         raise MixesFullError(MOST_MIXES)
-    # Any free one: of many who make mixes at once, few take the same.
-    transaction.execute(_INSERT, name=name, slot=random.choice(free), body=written)  # noqa: S311
+    transaction.execute(_INSERT, name=name, slot=slot, body=written)
 
 
 def delete(transaction: WriteTransaction, name: str) -> None:
