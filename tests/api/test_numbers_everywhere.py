@@ -76,9 +76,10 @@ def samples(schema, name=""):
 
 def texts(schema, name):
     """Texts that suit a schema."""
-    if schema.get("pattern", "").startswith("^resources="):
-        return list(QUESTIONS)
-    return list(QUESTIONS) if name in ("alternatives", "requests", "query") else [text_of(schema)]
+    is_query = name in ("alternatives", "requests", "query") or "resources=" in schema.get(
+        "pattern", ""
+    )
+    return list(QUESTIONS) if is_query else [text_of(schema)]
 
 
 def text_of(schema):
@@ -102,6 +103,8 @@ def objects(schema, name=""):
     if not values:
         yield {}
     exclusive = [name for one in schema.get("oneOf", ()) for name in one["required"]]
+    if schema.get("maxProperties") == 1:
+        exclusive = list(values)
     for kept in exclusive or [None]:
         chosen = {
             name: some for name, some in values.items() if name == kept or name not in exclusive

@@ -60,7 +60,7 @@ def put(transaction: WriteTransaction, name: str, body: Body) -> None:
     # Of many who make mixes at once, few begin to look at the same slot.
     first = crc32(name.encode())
     free = (slot for at in range(MOST_MIXES) if (slot := (first + at) % MOST_MIXES) not in taken)
-    slot = next(free, None)
+    slot = next(free, None)  # type: ignore[assignment]  # bound in the line above too
     if slot is None:
         raise MixesFullError(MOST_MIXES)
     transaction.execute(_INSERT, name=name, slot=slot, body=written)

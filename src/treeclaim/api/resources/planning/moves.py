@@ -18,9 +18,9 @@ from treeclaim.api.protocol.request.schemas import (
 from treeclaim.api.protocol.request.validation import MOST_VALUES_IN_BULK
 from treeclaim.api.protocol.request.wording import Schema
 from treeclaim.api.resources.candidates import answers as candidates
-from treeclaim.api.resources.candidates import body_forms as forms
 from treeclaim.api.resources.candidates.handlers import require_may_draw
 from treeclaim.api.resources.candidates.queries import Queries, refusing_queries
+from treeclaim.api.resources.planning import given as forms
 from treeclaim.api.resources.planning.given import TOLD, uuids_of
 from treeclaim.api.resources.planning.reading import (
     CONSUMER_TYPES,
