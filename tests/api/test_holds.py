@@ -324,7 +324,7 @@ def capacity(cloud):
 def what_if(cloud):
     """All that may be given, at its limits."""
     entries = [
-        {"uuid": uuid, "name": f"new-{number}", "inventories": {"VCPU": {"total": 8}}}
+        {"uuid": uuid, "name": f"given-{number}", "inventories": {"VCPU": {"total": 8}}}
         for number, uuid in enumerate(consumers(1000))
     ]
     place = {"requests": [{"query": WANTED, "amount": 20}] * 64}

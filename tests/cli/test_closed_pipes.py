@@ -9,7 +9,7 @@ from contextlib import closing
 import pytest
 import yaml
 
-from tests.cli.hostile import CHANGES, CONSUMER, PROVIDER
+from tests.cli.hostile import CHANGES, CONSUMER, MIX, PROVIDER
 from tests.cli.processes import call_program
 from tests.cli.test_hostile_texts import CASES, SLOW, spelled_out, surroundings
 from treeclaim.cli.main import main
@@ -25,10 +25,12 @@ PRINTING = {
     "requests": ["--from", "REQUESTS"],
     "load": ["HOSTS", "--dry-run"],
     "edit": [PROVIDER],
+    "defragment": ["--mix", MIX],
+    "mix learn": ["learnt", "--dry-run"],
 }
 """Arguments with which a command prints on standard output, where `CASES` has none."""
 
-SILENT = {"release", "db sync", "db stamp", "serve", "admin", "shadow"}
+SILENT = {"release", "mix put", "mix delete", "db sync", "db stamp", "serve", "admin", "shadow"}
 """Commands that print nothing there; `shadow` prints its report when it is interrupted."""
 
 
@@ -70,6 +72,8 @@ def there(tmp_path_factory):
         with Client(urls["PLAIN"], "admin") as client:
             cursor = client.call("GET", CHANGES, extended=True).json()["cursor"]
             client.call("PUT", "/traits/CUSTOM_LATER")
+            kept = {"requests": {CONSUMER: request["request"]}}
+            client.call("POST", "/treeclaim/requests", json=kept, extended=True)
         words = {
             "CURSOR": cursor,
             "REQUESTS": folder / "good.jsonl",

@@ -277,16 +277,23 @@ def moves(draw):
             {"empty": [draw.choice(PROVIDERS)]},
             {"empty_aggregate": draw.choice(AGGREGATES)},
             {"fit": {"query": "resources=VCPU:1", "amount": 2}},
+            {"keep": {"mix": MIX, "empty_trees": True}},
         ]
     )
     members = {
-        "movable": {"consumer_types": ["INSTANCE"]},
+        "movable": {
+            "consumer_types": ["INSTANCE"],
+            **chosen(draw, {"projects": ["p"], "except": draw.sample(CONSUMERS, 1)}),
+        },
         "both_at_once": False,
         "explain": True,
         "given": given(draw),
         "max_moves": 2,
         "requests": {draw.choice(CONSUMERS): ["resources=VCPU:1"]},
-        "rules": [{"domains": domains(draw), "consumers": CONSUMERS, "max_per_domain": 1}],
+        "rules": [
+            {"domains": domains(draw), "consumers": CONSUMERS}
+            | draw.choice([{"max_per_domain": 1}, {"same_domain": True}])
+        ],
     }
     return {"goal": goal, **chosen(draw, members)}
 

@@ -307,7 +307,7 @@ class Reports:
 
 
 def _of_mix(name: str) -> str:
-    return f"/treeclaim/mixes/{quote(name, safe='')}"
+    return f"/treeclaim/mixes/{quote(name, safe='', errors='surrogateescape')}"
 
 
 def _with_query(path: str, query: Mapping[str, str]) -> str:
