@@ -158,6 +158,9 @@ def _object(schema, names, full, path, number):
         # Nothing but a hold does without.
         wanted.add("consumer_type")
     wanted |= set(full.path[len(path) : len(path) + 1])
+    known = schema.get("properties", {})
+    if schema.get("minProperties", 0) > len(wanted & known.keys()):
+        wanted |= set(list(known)[:1])
     found = {
         name: _value(inner, names, full, (*path, name), number)
         for name, inner in schema.get("properties", {}).items()
