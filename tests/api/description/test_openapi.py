@@ -40,6 +40,7 @@ REFUSALS = {400, 401, 404, 405, 406, 415}
 """Answers to what does not fit the description. A 403 or 409 would hide that it was let through."""
 
 ABSENT = (
+    "there is no mix",
     "given.place: ",
     "There must be at least one resources",
     "is none that this service gave",
