@@ -93,7 +93,8 @@ def metered(folder, listener=alone, **more):
     )
     with (
         listener(environment, folder) as (server, api),
-        httpx.Client(base_url=f"http://{address}", verify=NO_CERTIFICATES) as admin,
+        # A listener that begins anew keeps who asks meanwhile waiting.
+        httpx.Client(base_url=f"http://{address}", verify=NO_CERTIFICATES, timeout=60) as admin,
     ):
         yield server, api, lambda: samples(admin.get("/metrics").text)
 
