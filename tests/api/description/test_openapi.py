@@ -41,7 +41,6 @@ REFUSALS = {400, 401, 404, 405, 406, 415}
 
 ABSENT = (
     "there is no mix",
-    " is not a uuid.",
     "given.place: ",
     "There must be at least one resources",
     "is none that this service gave",

@@ -59,8 +59,8 @@ def put(transaction: WriteTransaction, name: str, body: Body) -> None:
     taken = set(slots.values())
     # Of many who make mixes at once, few begin to look at the same slot.
     first = crc32(name.encode())
-    free = (slot for at in range(MOST_MIXES) if (slot := (first + at) % MOST_MIXES) not in taken)
-    slot = next(free, None)  # type: ignore[assignment]  # bound in the line above too
+    order = [(first + at) % MOST_MIXES for at in range(MOST_MIXES)]
+    slot = next((number for number in order if number not in taken), None)
     if slot is None:
         raise MixesFullError(MOST_MIXES)
     transaction.execute(_INSERT, name=name, slot=slot, body=written)

@@ -11,7 +11,8 @@ from typing import Any
 
 from treeclaim.api.protocol.errors import ApiError, bad_request
 from treeclaim.api.protocol.operations import Call
-from treeclaim.api.protocol.request.schemas import PROVIDER_KEY, UUID, mapping, record
+from treeclaim.api.protocol.request.patterns import UUID as UUID_FORM
+from treeclaim.api.protocol.request.schemas import UUID, mapping, record
 from treeclaim.api.protocol.request.validation import query_pairs
 from treeclaim.api.protocol.request.wording import Schema
 from treeclaim.api.resources.candidates.parameters import candidate_request
@@ -28,7 +29,6 @@ from treeclaim.api.resources.planning.given import (
 )
 from treeclaim.model.errors import TreeclaimError
 from treeclaim.model.extension.planning import Given, PlanRule
-from treeclaim.model.names import normalised_uuid
 from treeclaim.model.request import CandidateRequest
 from treeclaim.replica import Asked
 from treeclaim.replica.kept import Piece
@@ -61,7 +61,7 @@ _RULE = record(
 
 MEMBERS: Mapping[str, Schema] = {
     "requests": mapping(
-        PROVIDER_KEY,
+        f"^{UUID_FORM}$",
         {
             "type": "array",
             "minItems": 1,
@@ -137,9 +137,7 @@ def plan_call(
 def _requests(given: Mapping[str, Sequence[str]]) -> Iterator[tuple[str, Sequence[str]]]:
     seen: set[str] = set()
     for key, texts in given.items():
-        consumer = normalised_uuid(key)
-        if consumer is None:
-            raise bad_request(f"requests: {key} is not a uuid.")
+        (consumer,) = uuids_of([key])
         if consumer in seen:
             raise bad_request(f"requests: the consumer {consumer} is named twice.")
         seen.add(consumer)

@@ -157,10 +157,6 @@ class Picture:
                 found.setdefault(member, []).append(rule)
         return found
 
-    def trees_at(self, cells: Iterable[Cell]) -> tuple[int, ...]:
-        """Return the trees of what is held somewhere."""
-        return trees_of(self.forest, self.sharing, [position for position, _ in cells])
-
     def _emptied(self) -> Mask:
         mask = no_trees(self.forest)
         goal, order = self.call.goal, self.forest.order
